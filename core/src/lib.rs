@@ -1,1 +1,24 @@
-//! leasehold
+#![no_std]
+#![doc = include_str!("../README.md")]
+
+extern crate alloc;
+
+pub mod backoff;
+mod client;
+pub mod config;
+pub mod fence;
+mod ids;
+mod lease;
+mod observe;
+pub mod op;
+mod prf;
+pub mod quorum;
+pub mod store;
+pub mod time;
+mod timers;
+
+pub use client::{Client, Error, Event, Failure, Input, LostReason, NodeInfo, Output, Stats, Transmit};
+pub use config::{Config, ConfigError, LockOptions, NodeConfig, Wait};
+pub use ids::{LockId, NodeId, Nonce, Owner, Payload, RequestId, Resource, Seq, Token, Version};
+pub use prf::{Entropy, Seed};
+pub use time::{Monotonic, Now};

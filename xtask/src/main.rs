@@ -1,2 +1,70 @@
-//! xtask
-fn main() {}
+//! Every chore of the workspace: `cargo xtask <command>`.
+//!
+//! The crate has no dependencies, so it compiles in about a second and never delays what it starts.
+
+mod bench;
+mod demo;
+mod prove;
+mod run;
+mod setup;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+Chores of the leasehold workspace.
+
+Usage: cargo xtask <command> [arguments]
+
+  demo                     build, then show two workers, one lock, a stalled holder and its refused write
+  test                     everything that must pass before a change is merged
+  tidy                     the house rules: who imports whom, where clocks are read, how long files get
+  bench [core|sqlite]      measure; all benchmarks without a name
+  chaos [--seconds N]      processes under random SIGSTOP and SIGKILL against one guarded counter (60 s)
+  prove                    before a release: test, chaos and long property tests
+  help                     this text
+
+Arguments after the command go to the program it runs.
+";
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let command = args.next();
+    let rest: Vec<String> = args.collect();
+    let result = match command.as_deref() {
+        Some("demo") => demo::demo(&rest),
+        Some("test") => none(&rest).and_then(|()| test::test()),
+        Some("tidy") => none(&rest).and_then(|()| tidy::tidy()),
+        Some("bench") => bench::bench(&rest),
+        Some("chaos") => bench::chaos(&rest),
+        Some("prove") => none(&rest).and_then(|()| prove::prove()),
+        Some("help" | "--help" | "-h") => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        Some(other) => {
+            eprintln!("error: there is no command `{other}`\n\n{HELP}");
+            return ExitCode::from(2);
+        }
+        None => {
+            eprint!("{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("\nerror: {failure}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// For commands without arguments: a mistyped option must not pass in silence.
+fn none(args: &[String]) -> run::Result {
+    match args.first() {
+        None => Ok(()),
+        Some(first) => Err(run::Failure::new(format!("this command takes no arguments, but got `{first}`"))),
+    }
+}

@@ -1,0 +1,44 @@
+//! How long to sleep between tries: truncated exponential backoff with full jitter.
+//!
+//! Full jitter spreads waiters over the whole interval, so that they do not return in step (Brooker, "Exponential
+//! Backoff And Jitter", 2015).
+
+use core::time::Duration;
+
+use crate::time::fraction_of;
+
+/// A pace of trying again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Pace {
+    base: Duration,
+    cap: Duration,
+}
+
+impl Pace {
+    /// For a lock held by somebody else, or a store that is away: 50 ms doubling to 2 s.
+    pub const NORMAL: Self = Self { base: Duration::from_millis(50), cap: Duration::from_secs(2) };
+    /// For a store that asks for patience: 200 ms doubling to 20 s.
+    pub const THROTTLED: Self = Self { base: Duration::from_millis(200), cap: Duration::from_secs(20) };
+
+    /// The sleep before try number `tries` (0 for the first retry); `jitter` is a fraction of 2^32.
+    ///
+    /// Uniform from a tenth of the base, so that nobody spins, to `base * 2^tries`, at most the cap.
+    pub fn sleep(self, tries: u32, jitter: u32) -> Duration {
+        let least = self.base / 10;
+        let most = self.base.saturating_mul(1 << tries.min(16)).min(self.cap);
+        least + fraction_of(most - least, jitter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grows_to_its_cap_and_never_spins() {
+        let longest: [u128; 8] = core::array::from_fn(|n| Pace::NORMAL.sleep(n as u32, u32::MAX).as_millis());
+        assert_eq!(longest, [49, 99, 199, 399, 799, 1599, 1999, 1999]);
+        assert_eq!(Pace::NORMAL.sleep(60, 0), Duration::from_millis(5));
+        assert_eq!(Pace::THROTTLED.sleep(u32::MAX, u32::MAX).as_secs(), 19);
+    }
+}

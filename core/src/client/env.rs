@@ -1,0 +1,130 @@
+//! What all locks of a client share, and the one place where a machine is run.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use super::{Event, NodeInfo};
+use crate::config::{Config, LockOptions};
+use crate::ids::{LockId, NodeId, Resource, Token};
+use crate::lease::{Ctx, Effects, Input, Machine};
+use crate::observe::Observations;
+use crate::prf::Seed;
+use crate::time::{Monotonic, Now};
+
+/// Settings, clocks and memory of a client.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Env {
+    pub(super) config: Config,
+    pub(super) seed: Seed,
+    pub(super) now: Now,
+    pub(super) observations: Observations,
+    pub(super) nodes: Vec<NodeState>,
+    /// The highest wall clock seen, so that floors do not fall when it is set back.
+    unix_high: u64,
+    /// Tokens seen that are ahead of our wall clock; only these raise a floor.
+    tokens_ahead: BTreeMap<Resource, Token>,
+}
+
+/// What is known of a node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub(crate) struct NodeState {
+    pub(super) info: Option<NodeInfo>,
+    /// For how long rivals abstain after a restart that may have lost data.
+    pub(super) in_doubt_until: Option<Monotonic>,
+    pub(super) lacks_credentials: bool,
+}
+
+impl NodeState {
+    pub(crate) fn is_in_doubt(&self, now: Monotonic) -> bool {
+        self.in_doubt_until.is_some_and(|until| now < until)
+    }
+}
+
+/// The largest floor that a wall clock may ask for, half of the token space, so that a mad clock cannot use it up.
+const MAX_FLOOR: u64 = 1 << 52;
+
+impl Env {
+    pub(super) fn new(config: Config, seed: Seed, now: Now) -> Self {
+        let observations = Observations::new(config.limits().observations);
+        let nodes = config.nodes().iter().map(|_| NodeState::default()).collect();
+        let unix_high = now.unix_ms.min(MAX_FLOOR);
+        Self { config, seed, now, observations, nodes, unix_high, tokens_ahead: BTreeMap::new() }
+    }
+
+    /// A monotonic clock that runs backwards stands still here.
+    pub(super) fn tick(&mut self, now: Now) {
+        self.now = Now { monotonic: self.now.monotonic.max(now.monotonic), unix_ms: now.unix_ms };
+        self.unix_high = self.unix_high.max(now.unix_ms.min(MAX_FLOOR));
+    }
+
+    pub(super) fn node_mut(&mut self, node: NodeId) -> Option<&mut NodeState> {
+        self.nodes.get_mut(node.index())
+    }
+
+    /// Hands one input to a machine, and then every timer of it that is due by now.
+    pub(super) fn run(
+        &mut self,
+        machine: Machine,
+        input: Input<'_>,
+        lock: LockId,
+        resource: &Resource,
+        options: &LockOptions,
+    ) -> (Machine, Effects) {
+        let mut out = Effects::default();
+        let floor = self.floor(resource);
+        let mut ctx = Ctx {
+            now: self.now,
+            config: &self.config,
+            seed: &self.seed,
+            nodes: &self.nodes,
+            lock,
+            resource,
+            options,
+            floor,
+            observations: &mut self.observations,
+            out: &mut out,
+        };
+        let (mut machine, _) = machine.handle(input, &mut ctx);
+        while machine.wake_at().is_some_and(|at| at <= ctx.now.monotonic) {
+            let (next, row) = machine.handle(Input::Timeout, &mut ctx);
+            machine = next;
+            debug_assert!(row.is_some(), "a timer that is due must do something");
+            if row.is_none() {
+                break;
+            }
+        }
+        (machine, out)
+    }
+
+    /// Tokens ahead of our wall clock must still be outbid by our next grant.
+    pub(super) fn note(&mut self, resource: &Resource, event: &Event) {
+        let token = match event {
+            Event::Acquired { token, .. } => Some(*token),
+            Event::Contended { holding, .. } => holding.counter,
+            Event::Failed { .. }
+            | Event::Renewed { .. }
+            | Event::RenewDelayed { .. }
+            | Event::Shortened { .. }
+            | Event::Expiring { .. }
+            | Event::Lost { .. }
+            | Event::Released { .. } => None,
+        };
+        let Some(token) = token.filter(|token| token.get() >= self.unix_high) else { return };
+        let (unix_high, limit) = (self.unix_high, self.config.limits().observations);
+        if self.tokens_ahead.len() >= limit {
+            self.tokens_ahead.retain(|_, token| token.get() >= unix_high);
+        }
+        if self.tokens_ahead.len() < limit {
+            let known = self.tokens_ahead.entry(resource.clone()).or_insert(token);
+            *known = token.max(*known);
+        }
+    }
+
+    /// The smallest token for a grant requested now: it passes every token minted before by an honest clock, even if
+    /// the store has forgotten it.
+    fn floor(&self, resource: &Resource) -> Token {
+        let wall = Token::new(self.unix_high).unwrap_or(Token::MAX);
+        let seen = self.tokens_ahead.get(resource).copied();
+        seen.and_then(Token::next).map_or(wall, |next| next.max(wall))
+    }
+}

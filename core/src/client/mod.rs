@@ -1,0 +1,408 @@
+//! Many locks at once: correlation, local queues, timers, limits, and the one loop that drives it all.
+
+mod env;
+mod event;
+mod run;
+
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use env::Env;
+pub(crate) use env::NodeState;
+pub use event::{Error, Event, Failure, Input, LostReason, NodeInfo, Output, Stats, Transmit};
+
+use crate::config::{Config, LockOptions, Wait};
+use crate::ids::{LockId, NodeId, RequestId, Resource, Seq, Version};
+use crate::lease::{Idle, Input as LeaseInput, Machine, Quest, Releasing, Send};
+use crate::op::{Fault, FaultKind, Holder, Holding, Outcome, TransportFault};
+use crate::prf::{Entropy, Seed};
+use crate::time::{Monotonic, Now, takeover_bound};
+use crate::timers::Timers;
+
+/// The sans-IO client. See the [crate docs](crate) for the loop that drives it.
+///
+/// Every method first expires what is due at its `now`. No method blocks, draws randomness or reads a clock.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Client {
+    env: Env,
+    closed: bool,
+    locks: BTreeMap<LockId, Lock>,
+    lines: BTreeMap<Resource, Line>,
+    orphans: BTreeMap<u64, Orphan>,
+    next_orphan: u64,
+    requests: BTreeMap<RequestId, Request>,
+    next_request: u64,
+    timers: Timers<Timer>,
+    /// Attempts that may start, which takes fresh entropy.
+    starts: Timers<LockId>,
+    sends: VecDeque<Queued>,
+    outputs: VecDeque<Output>,
+    ignored_responses: u64,
+    timed_out_requests: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Lock {
+    resource: Resource,
+    options: LockOptions,
+    machine: Machine,
+}
+
+/// All acquisitions of one resource: the first contends, the others wait in order.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Line {
+    head: LockId,
+    queue: VecDeque<LockId>,
+    subscribed: bool,
+}
+
+/// A release that outlives its lock.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Orphan {
+    lock: LockId,
+    resource: Resource,
+    options: LockOptions,
+    releasing: Releasing,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Request {
+    node: NodeId,
+    targets: Vec<(Target, Seq)>,
+}
+
+/// Whom an outcome is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Target {
+    Lock(LockId),
+    Orphan(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+enum Timer {
+    Lock(LockId),
+    Orphan(u64),
+    Request(RequestId),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Queued {
+    target: Target,
+    lock: LockId,
+    resource: Resource,
+    send: Send,
+}
+
+impl Client {
+    /// A client of the configured nodes. `seed` serves jitter only; nonces take fresh entropy with every call that may
+    /// start an attempt.
+    pub fn new(config: Config, seed: Seed, now: Now) -> Self {
+        Self {
+            env: Env::new(config, seed, now),
+            closed: false,
+            locks: BTreeMap::new(),
+            lines: BTreeMap::new(),
+            orphans: BTreeMap::new(),
+            next_orphan: 0,
+            requests: BTreeMap::new(),
+            next_request: 0,
+            timers: Timers::new(),
+            starts: Timers::new(),
+            sends: VecDeque::new(),
+            outputs: VecDeque::new(),
+            ignored_responses: 0,
+            timed_out_requests: 0,
+        }
+    }
+
+    /// Starts an acquisition under a lock id of the caller's choice. It ends with [`Event::Acquired`] or
+    /// [`Event::Failed`].
+    ///
+    /// `fresh` are 16 bytes that the host drew from the operating system for this very call.
+    ///
+    /// # Errors
+    /// [`Error::DuplicateLock`], [`Error::TooManyLocks`], [`Error::Closed`].
+    pub fn acquire(
+        &mut self,
+        lock: LockId,
+        resource: Resource,
+        options: LockOptions,
+        fresh: &Entropy,
+        now: Now,
+    ) -> Result<(), Error> {
+        self.advance(now, None);
+        if self.closed {
+            return Err(Error::Closed);
+        }
+        if self.locks.contains_key(&lock) {
+            return Err(Error::DuplicateLock);
+        }
+        let limit = self.env.config.limits().locks;
+        if self.locks.len() >= limit {
+            return Err(Error::TooManyLocks { limit });
+        }
+        let quest = Quest::new(options.wait(), self.env.now);
+        let behind = match self.lines.get_mut(&resource) {
+            Some(line) => {
+                line.queue.push_back(lock);
+                Some(line.head)
+            }
+            None => {
+                let line = Line { head: lock, queue: VecDeque::new(), subscribed: false };
+                self.lines.insert(resource.clone(), line);
+                None
+            }
+        };
+        let ahead = behind.and_then(|head| self.describe(head));
+        let once = options.wait() == Wait::Once;
+        let machine = Machine::Idle(Idle::new(quest, ahead.clone()));
+        self.locks.insert(lock, Lock { resource, options, machine });
+        match behind {
+            None => {
+                self.drive(lock, LeaseInput::Turn);
+                self.start(lock, fresh);
+            }
+            // Whoever tries once does not queue behind a lease, but does behind the end of one.
+            Some(head) if once && !self.is_ending(head) => {
+                self.outputs.push_back(Output::Event(Event::Failed {
+                    lock,
+                    failure: Failure::Busy { holding: ahead.map(Into::into) },
+                }));
+                self.drop_lock(lock);
+            }
+            Some(_) => self.refresh(lock),
+        }
+        Ok(())
+    }
+
+    /// Gives a lock back, or gives up on getting it: takes effect at once here, and is cleaned up in the background.
+    ///
+    /// A pending acquisition ends with [`Event::Failed`] and [`Failure::Cancelled`], a lease with [`Event::Released`].
+    /// Releasing again what is being released does nothing.
+    ///
+    /// # Errors
+    /// [`Error::UnknownLock`], also when the lease was lost before.
+    pub fn release(&mut self, lock: LockId, now: Now) -> Result<(), Error> {
+        self.advance(now, None);
+        self.known(lock)?;
+        self.drive(lock, LeaseInput::Release);
+        Ok(())
+    }
+
+    /// The host's own reading of the deadline has told somebody that the lease is lost, so it must stay lost.
+    ///
+    /// # Errors
+    /// [`Error::UnknownLock`].
+    pub fn declare_lost(&mut self, lock: LockId, now: Now) -> Result<(), Error> {
+        self.advance(now, None);
+        self.known(lock)?;
+        self.drive(lock, LeaseInput::DeclareLost);
+        Ok(())
+    }
+
+    /// Cancels all that is pending and releases all that is held; nothing new is accepted. The host goes on driving
+    /// until [`Client::is_idle`].
+    pub fn close(&mut self, now: Now) {
+        self.advance(now, None);
+        self.closed = true;
+        let locks: Vec<LockId> = self.locks.keys().copied().collect();
+        // Waiters first: none of them should be promoted only to be cancelled.
+        let (held, waiting): (Vec<_>, Vec<_>) = locks.into_iter().partition(|lock| self.is_leading(*lock));
+        for lock in waiting.into_iter().chain(held) {
+            self.drive(lock, LeaseInput::Release);
+        }
+    }
+
+    /// The result of a request: one outcome for each operation, in order; missing ones count as unknown.
+    ///
+    /// A response that belongs to no open request is counted and ignored.
+    pub fn handle_response(&mut self, id: RequestId, result: Result<Vec<Outcome>, TransportFault>, now: Now) {
+        self.advance(now, None);
+        let Some(request) = self.requests.remove(&id) else {
+            self.ignored_responses += 1;
+            return;
+        };
+        self.timers.set(Timer::Request(id), None);
+        match result {
+            Ok(outcomes) => {
+                let missing = Outcome::Unknown(Fault::new(FaultKind::Protocol, "the response is incomplete"));
+                let outcomes = outcomes.into_iter().chain(core::iter::repeat(missing));
+                for ((target, seq), outcome) in request.targets.into_iter().zip(outcomes) {
+                    self.settle(target, request.node, seq, outcome);
+                }
+            }
+            Err(fault) => {
+                for (target, seq) in request.targets {
+                    self.settle(target, request.node, seq, fault.outcome());
+                }
+            }
+        }
+    }
+
+    /// Does what is due. `fresh` are 16 bytes that the host drew from the operating system for this very call.
+    pub fn handle_timeout(&mut self, fresh: &Entropy, now: Now) {
+        self.advance(now, Some(fresh));
+    }
+
+    /// A hint that a resource was released; it may be wrong.
+    pub fn notified(&mut self, resource: &Resource, now: Now) {
+        self.advance(now, None);
+        if let Some(head) = self.lines.get(resource).map(|line| line.head) {
+            self.drive(head, LeaseInput::Wake);
+        }
+    }
+
+    /// The node confirms that wake-ups on a resource will come. The waiter tries again, since it may just have missed
+    /// one.
+    pub fn subscribed(&mut self, _node: NodeId, resource: &Resource, now: Now) {
+        self.notified(resource, now);
+    }
+
+    /// What a node says of itself. A new run id of a node that is not durable puts its memory in doubt.
+    pub fn node_info(&mut self, node: NodeId, info: NodeInfo, now: Now) {
+        self.advance(now, None);
+        let in_doubt = self.env.now.monotonic.plus(self.longest_memory());
+        let Some(state) = self.env.node_mut(node) else { return };
+        if state.info.as_ref().is_some_and(|known| known.run_id != info.run_id) && !info.durable {
+            state.in_doubt_until = Some(in_doubt);
+        }
+        state.info = Some(info);
+    }
+
+    /// The node's session has fresh credentials: whoever waits may try again.
+    pub fn credentials_renewed(&mut self, node: NodeId, now: Now) {
+        self.advance(now, None);
+        let Some(state) = self.env.node_mut(node).filter(|state| state.lacks_credentials) else { return };
+        state.lacks_credentials = false;
+        let heads: BTreeSet<LockId> = self.lines.values().map(|line| line.head).collect();
+        for head in heads {
+            self.drive(head, LeaseInput::Wake);
+        }
+    }
+
+    /// Replaces the seed, for hosts that know that they were copied.
+    pub fn reseed(&mut self, seed: Seed) {
+        self.env.seed = seed;
+    }
+
+    /// The next thing for the host to do. [`Output::WakeAt`] means that there is nothing more.
+    pub fn poll_output(&mut self, now: Now) -> Output {
+        self.advance(now, None);
+        if let Some(output) = self.outputs.pop_front() {
+            return output;
+        }
+        if let Some(transmit) = self.next_transmit() {
+            return Output::Transmit(transmit);
+        }
+        // Sends that were too late to leave may have brought events.
+        self.outputs.pop_front().unwrap_or_else(|| Output::WakeAt(self.next_wake()))
+    }
+
+    /// The whole loop in one call: takes the inputs, does what is due, appends all outputs, and answers when to call
+    /// again at the latest.
+    pub fn step(&mut self, fresh: &Entropy, now: Now, inputs: &[Input], outputs: &mut Vec<Output>) -> Monotonic {
+        for (n, input) in inputs.iter().enumerate() {
+            // Each command that starts an attempt gets bytes of its own.
+            let mut own = *fresh;
+            for (byte, count) in own.iter_mut().zip(n.to_le_bytes()) {
+                *byte ^= count;
+            }
+            self.take(input.clone(), &own, now);
+        }
+        self.handle_timeout(fresh, now);
+        loop {
+            let output = self.poll_output(now);
+            if let Output::WakeAt(at) = output {
+                return at;
+            }
+            outputs.push(output);
+        }
+    }
+
+    /// How much validity a lease has left; zero when it is not held.
+    pub fn remaining(&self, lock: LockId, now: Now) -> Duration {
+        let deadline = self.locks.get(&lock).and_then(|lock| lock.machine.deadline());
+        deadline.map_or(Duration::ZERO, |deadline| deadline.since(now.monotonic.max(self.env.now.monotonic)))
+    }
+
+    /// Who stands in the way of a pending acquisition, as far as the store shows it.
+    pub fn holder(&self, lock: LockId) -> Option<&Holding> {
+        self.locks.get(&lock)?.machine.holder()
+    }
+
+    /// The name of the state that a lock is in, `None` when it is not alive.
+    pub fn state(&self, lock: LockId) -> Option<&'static str> {
+        self.locks.get(&lock).map(|lock| lock.machine.name())
+    }
+
+    /// Whether nothing is alive, in flight or undrained.
+    pub fn is_idle(&self) -> bool {
+        self.locks.is_empty() && self.orphans.is_empty() && self.outputs.is_empty() && self.sends.is_empty()
+    }
+
+    /// What the client keeps and has seen.
+    pub fn stats(&self) -> Stats {
+        Stats {
+            locks: self.locks.len(),
+            held: self.locks.values().filter(|lock| lock.machine.deadline().is_some()).count(),
+            in_flight: self.requests.len(),
+            orphans: self.orphans.len(),
+            observations: self.env.observations.len(),
+            undrained: self.outputs.len() + self.sends.len(),
+            ignored_responses: self.ignored_responses,
+            timed_out_requests: self.timed_out_requests,
+        }
+    }
+
+    /// The settings.
+    pub const fn config(&self) -> &Config {
+        &self.env.config
+    }
+
+    fn known(&self, lock: LockId) -> Result<(), Error> {
+        if self.locks.contains_key(&lock) { Ok(()) } else { Err(Error::UnknownLock) }
+    }
+
+    fn take(&mut self, input: Input, fresh: &Entropy, now: Now) {
+        let (lock, result) = match input {
+            Input::Acquire { lock, resource, options } => (lock, self.acquire(lock, resource, options, fresh, now)),
+            Input::Release { lock } => (lock, self.release(lock, now)),
+            Input::DeclareLost { lock } => (lock, self.declare_lost(lock, now)),
+            Input::Response { id, result } => return self.handle_response(id, result, now),
+            Input::Notified { resource } => return self.notified(&resource, now),
+            Input::Subscribed { node, resource } => return self.subscribed(node, &resource, now),
+            Input::NodeInfo { node, info } => return self.node_info(node, info, now),
+            Input::CredentialsRenewed { node } => return self.credentials_renewed(node, now),
+            Input::Reseed { seed } => return self.reseed(seed),
+            Input::Close => return self.close(now),
+        };
+        if let Err(error) = result {
+            self.outputs.push_back(Output::Rejected { lock, error });
+        }
+    }
+
+    /// A lease of our own, as others would see it.
+    fn describe(&self, lock: LockId) -> Option<Holding> {
+        let ours = self.locks.get(&lock)?;
+        let Some(deadline) = ours.machine.deadline() else { return ours.machine.holder().cloned() };
+        let nonce = ours.machine.nonce()?;
+        Some(Holding {
+            holder: Holder::Lease { nonce, seq: None },
+            version: Version::of(&nonce, Seq::new(0)),
+            released: false,
+            counter: ours.machine.token(),
+            owner: Some(ours.options.owner().clone()),
+            record_ttl: Some(ours.options.record_ttl()),
+            left: Some(deadline.since(self.env.now.monotonic)),
+            since_unix_ms: None,
+            data: None,
+        })
+    }
+
+    /// How long any record may still matter after a node forgot it.
+    fn longest_memory(&self) -> Duration {
+        let longest = self.locks.values().map(|lock| lock.options.ttl()).max().unwrap_or_default();
+        takeover_bound(longest, Duration::ZERO, self.env.config.drift())
+    }
+}

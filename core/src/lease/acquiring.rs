@@ -1,0 +1,338 @@
+//! One attempt: every node has been asked, and answers are being counted.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::client::Event;
+use crate::ids::{NodeId, Nonce, Seq, Token};
+use crate::lease::held::{Grant, Held};
+use crate::lease::sends::Sends;
+use crate::lease::{Ctx, Input, Machine, Obstacle, Quest, Releasing, Row, Step, Waiting, node_ids};
+use crate::op::{Acquire, Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal};
+use crate::prf::{Domain, Entropy, nonce};
+use crate::quorum::{Tally, Verdict, majority, shared_deadline};
+use crate::time::{Monotonic, deadline_of, fraction_of};
+
+/// An attempt under way.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Acquiring {
+    quest: Quest,
+    nonce: Nonce,
+    /// All nodes and all sends of an attempt get the same floor.
+    floor: Token,
+    legs: Vec<Leg>,
+    tally: Tally,
+    recovered: bool,
+}
+
+/// One node's part in an attempt.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Leg {
+    pub(crate) node: NodeId,
+    pub(crate) in_flight: Option<Seq>,
+    /// Acquires that may have landed, or may yet.
+    pub(crate) sends: Sends,
+    /// Until when this node vouches for the lease.
+    pub(crate) deadline: Option<Monotonic>,
+    /// It granted, but the grant came too late to be of use.
+    landed: bool,
+    /// Sends of the operation that is being asked now.
+    tries: u32,
+    retry_at: Option<Monotonic>,
+    obstacle: Option<Obstacle>,
+}
+
+/// Sends of one operation to one node within one attempt.
+const MAX_SENDS: u32 = 3;
+
+impl Leg {
+    fn new(node: NodeId) -> Self {
+        Self {
+            node,
+            in_flight: None,
+            sends: Sends::default(),
+            deadline: None,
+            landed: false,
+            tries: 0,
+            retry_at: None,
+            obstacle: None,
+        }
+    }
+
+    /// The node has, or may come to have, a record of this attempt.
+    pub(crate) fn may_hold(&self) -> bool {
+        self.deadline.is_some() || self.landed || !self.sends.is_empty()
+    }
+}
+
+impl Acquiring {
+    pub(crate) fn start(mut quest: Quest, fresh: &Entropy, ctx: &mut Ctx<'_>) -> Self {
+        quest.attempt += 1;
+        let nodes = ctx.config.nodes().len();
+        let mut attempt = Self {
+            nonce: nonce(ctx.seed, fresh, ctx.lock, quest.attempt),
+            quest,
+            floor: ctx.floor,
+            legs: node_ids(nodes).map(Leg::new).collect(),
+            tally: Tally::new(nodes),
+            recovered: false,
+        };
+        for at in 0..nodes {
+            attempt.ask(at, ctx);
+        }
+        attempt
+    }
+
+    pub(crate) fn quest(&self) -> &Quest {
+        &self.quest
+    }
+
+    pub(crate) fn wake_at(&self) -> Option<Monotonic> {
+        self.legs.iter().filter_map(|leg| leg.retry_at).min()
+    }
+
+    pub(crate) fn handle(self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
+        match input {
+            Input::Outcome { node, seq, outcome } => {
+                match self.legs.iter().position(|leg| leg.node == node && leg.in_flight == Some(seq)) {
+                    Some(at) => self.answered(at, seq, outcome, ctx),
+                    None => (Machine::Acquiring(self), None),
+                }
+            }
+            Input::Timeout => self.resend(ctx),
+            Input::Release => {
+                self.release_what_may_have_landed(ctx);
+                (Quest::cancel(ctx), Some(Row::AcquiringCancelled))
+            }
+            Input::Start(_) | Input::Turn | Input::RenewAlong | Input::Wake | Input::DeclareLost => {
+                (Machine::Acquiring(self), None)
+            }
+        }
+    }
+
+    /// Sends the operation that this node owes: the acquire, or once it granted the raise.
+    fn ask(&mut self, at: usize, ctx: &mut Ctx<'_>) {
+        let raise_to = match self.tally.verdict() {
+            Verdict::Raise { token, .. } => Some(token),
+            Verdict::Open | Verdict::Granted(_) | Verdict::Lost => None,
+        };
+        let seq = self.quest.next_seq();
+        let leg = &mut self.legs[at];
+        let op = match (leg.deadline, raise_to) {
+            (Some(_), Some(token)) => Op::Raise(Raise { nonce: self.nonce, token }),
+            (Some(_), None) => return,
+            (None, _) => {
+                leg.sends.push(seq, ctx.now.monotonic);
+                Op::Acquire(Acquire {
+                    nonce: self.nonce,
+                    seq,
+                    record_ttl: ctx.options.record_ttl(),
+                    floor: self.floor,
+                    expect: ctx.observations.ran_out(leg.node, ctx.resource, ctx.now.monotonic),
+                    owner: ctx.options.owner.clone(),
+                    data: ctx.options.data.clone(),
+                })
+            }
+        };
+        leg.tries += 1;
+        leg.retry_at = None;
+        leg.in_flight = Some(seq);
+        ctx.send(leg.node, seq, op);
+    }
+
+    fn answered(mut self, at: usize, seq: Seq, outcome: Outcome, ctx: &mut Ctx<'_>) -> Step {
+        self.legs[at].in_flight = None;
+        let raising = self.legs[at].deadline.is_some();
+        match outcome {
+            Outcome::Applied(Applied::Acquired { counter }) if !raising => {
+                let sent = self.legs[at].sends.sent_at(seq);
+                self.legs[at].sends.settle_through(seq);
+                self.granted(at, sent, counter, ctx);
+            }
+            Outcome::Applied(Applied::Raised { counter }) if raising => {
+                self.legs[at].tries = 0;
+                self.tally.answer(self.legs[at].node, counter);
+            }
+            Outcome::NotApplied(Refusal::Conflict(seen)) if !raising => match &seen.holding {
+                Some(holding) if holding.is_of(&self.nonce) && !holding.released => {
+                    let sent = match holding.seq() {
+                        Some(took_effect) => self.legs[at].sends.sent_at(took_effect),
+                        None => self.legs[at].sends.earliest(),
+                    };
+                    match (sent, holding.counter) {
+                        (Some(sent), Some(counter)) => {
+                            self.recovered = true;
+                            self.granted(at, Some(sent), counter, ctx);
+                        }
+                        _ => {
+                            let fault = Fault::new(FaultKind::Protocol, "our record shows a send we never made");
+                            return self.unknown(at, fault, ctx);
+                        }
+                    }
+                }
+                _ => self.refused(at, seq, Refusal::Conflict(seen), ctx),
+            },
+            Outcome::NotApplied(refusal) if raising => match refusal {
+                // Not ours any more: this node can never acknowledge the token.
+                Refusal::Conflict(_) | Refusal::Denied(_) => self.tally.refuse(self.legs[at].node),
+                Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => {
+                    return self.unknown(at, fault, ctx);
+                }
+                Refusal::Abstains { .. } => return self.unknown(at, Fault::of(FaultKind::Busy), ctx),
+            },
+            Outcome::NotApplied(refusal) => self.refused(at, seq, refusal, ctx),
+            Outcome::Unknown(fault) => return self.unknown(at, fault, ctx),
+            Outcome::Applied(_) => {
+                return self.unknown(at, Fault::new(FaultKind::Protocol, "the answer fits another operation"), ctx);
+            }
+        }
+        self.count(ctx)
+    }
+
+    fn granted(&mut self, at: usize, sent: Option<Monotonic>, counter: Token, ctx: &mut Ctx<'_>) {
+        let leg = &mut self.legs[at];
+        ctx.observations.forget(leg.node, ctx.resource);
+        leg.tries = 0;
+        leg.obstacle = None;
+        let deadline = sent.map(|sent| deadline_of(sent, ctx.options.ttl, ctx.config.drift()));
+        match deadline.filter(|deadline| *deadline > ctx.now.monotonic) {
+            Some(deadline) => {
+                leg.deadline = Some(deadline);
+                self.tally.answer(leg.node, counter);
+            }
+            None => {
+                leg.landed = true;
+                leg.obstacle = Some(Obstacle::Unavailable(too_late()));
+                self.tally.refuse(leg.node);
+            }
+        }
+    }
+
+    fn refused(&mut self, at: usize, seq: Seq, refusal: Refusal, ctx: &mut Ctx<'_>) {
+        let leg = &mut self.legs[at];
+        leg.sends.settle(seq);
+        if let Refusal::Conflict(seen) = &refusal {
+            match seen.held() {
+                Some(holding) => {
+                    let (now, drift) = (ctx.now.monotonic, ctx.config.drift());
+                    ctx.observations.note(leg.node, ctx.resource, holding, now, drift);
+                }
+                None => ctx.observations.forget(leg.node, ctx.resource),
+            }
+        }
+        leg.obstacle = Some(refusal.into());
+        self.tally.refuse(leg.node);
+    }
+
+    fn unknown(mut self, at: usize, fault: Fault, ctx: &mut Ctx<'_>) -> Step {
+        let leg = &mut self.legs[at];
+        if leg.tries < MAX_SENDS && !self.quest.is_past_wait(ctx.now.monotonic) {
+            // After a timeout enough time has passed; a broken connection breaks again if asked at once.
+            let pause = match fault.kind {
+                FaultKind::Timeout => Duration::ZERO,
+                FaultKind::Reset
+                | FaultKind::Unreachable
+                | FaultKind::Cancelled
+                | FaultKind::Server
+                | FaultKind::Busy
+                | FaultKind::Protocol => {
+                    let jitter = ctx.jitter(Domain::Retry, self.quest.attempt, self.quest.upcoming_seq());
+                    fraction_of(ctx.request_timeout() / 4, jitter)
+                }
+            };
+            leg.retry_at = Some(ctx.after(pause));
+            leg.obstacle = Some(Obstacle::Unavailable(fault));
+            return (Machine::Acquiring(self), Some(Row::AcquiringUnknown));
+        }
+        leg.obstacle = Some(Obstacle::Unavailable(fault));
+        self.tally.refuse(leg.node);
+        self.count(ctx)
+    }
+
+    fn resend(mut self, ctx: &mut Ctx<'_>) -> Step {
+        let due = |leg: &Leg| leg.retry_at.is_some_and(|at| ctx.now.monotonic >= at);
+        let Some(at) = self.legs.iter().position(due) else { return (Machine::Acquiring(self), None) };
+        if self.quest.is_past_wait(ctx.now.monotonic) {
+            self.legs[at].retry_at = None;
+            self.tally.refuse(self.legs[at].node);
+            return self.count(ctx);
+        }
+        self.ask(at, ctx);
+        (Machine::Acquiring(self), Some(Row::AcquiringResent))
+    }
+
+    fn count(mut self, ctx: &mut Ctx<'_>) -> Step {
+        match self.tally.verdict() {
+            Verdict::Open => (Machine::Acquiring(self), Some(Row::AcquiringCounted)),
+            Verdict::Raise { nodes, .. } => {
+                for node in nodes {
+                    let leg = &self.legs[node.index()];
+                    if leg.in_flight.is_none() && leg.retry_at.is_none() {
+                        self.ask(node.index(), ctx);
+                    }
+                }
+                (Machine::Acquiring(self), Some(Row::AcquiringCounted))
+            }
+            Verdict::Granted(token) => self.hold(token, ctx),
+            Verdict::Lost => self.fail(ctx),
+        }
+    }
+
+    fn hold(self, token: Token, ctx: &mut Ctx<'_>) -> Step {
+        let q = majority(self.legs.len());
+        let deadline = shared_deadline(self.legs.iter().map(|leg| leg.deadline), q);
+        let Some(deadline) = deadline.filter(|deadline| *deadline > ctx.now.monotonic) else {
+            return self.fail(ctx);
+        };
+        ctx.event(Event::Acquired { lock: ctx.lock, token, deadline, recovered: self.recovered });
+        let row = if self.recovered { Row::AcquiringRecovered } else { Row::AcquiringGranted };
+        let grant = Grant::new(self.nonce, token, deadline, self.quest.upcoming_seq(), self.legs, ctx);
+        (Machine::Held(Held(grant)), Some(row))
+    }
+
+    fn fail(mut self, ctx: &mut Ctx<'_>) -> Step {
+        self.release_what_may_have_landed(ctx);
+        let nodes = self.legs.len();
+        let (q, blocked) = (majority(nodes), self.blocked(ctx));
+        let denied = self.legs.iter().filter(|leg| matches!(leg.obstacle, Some(Obstacle::Denied(_)))).count();
+        let obstacles = self.legs.iter_mut().filter_map(|leg| leg.obstacle.take());
+        let obstacle = obstacles.max_by_key(Obstacle::weight).unwrap_or_else(|| Obstacle::Unavailable(too_late()));
+        self.quest.blocked_by(obstacle, ctx);
+        if nodes - denied < q {
+            return (self.quest.fail(ctx), Some(Row::AcquiringDenied));
+        }
+        if self.quest.is_over(ctx.now.monotonic) {
+            return (self.quest.fail(ctx), Some(Row::AcquiringFailed));
+        }
+        (Machine::Waiting(Waiting::new(self.quest, blocked, ctx)), Some(Row::AcquiringBlocked))
+    }
+
+    /// For each node, when the record in the way runs out as far as is known; `None` where nothing stands in the way.
+    fn blocked(&self, ctx: &mut Ctx<'_>) -> Vec<Option<Monotonic>> {
+        let runs_out = |leg: &Leg, holding: &Holding, ctx: &mut Ctx<'_>| {
+            let by_store = holding.left.map(|left| ctx.after(left));
+            by_store.or_else(|| {
+                let (now, drift) = (ctx.now.monotonic, ctx.config.drift());
+                ctx.observations.note(leg.node, ctx.resource, holding, now, drift)
+            })
+        };
+        self.legs
+            .iter()
+            .map(|leg| match &leg.obstacle {
+                Some(Obstacle::Busy(holding)) => Some(runs_out(leg, holding, ctx).unwrap_or(Monotonic::FAR)),
+                Some(_) | None => None,
+            })
+            .collect()
+    }
+
+    fn release_what_may_have_landed(&self, ctx: &mut Ctx<'_>) {
+        let nodes: Vec<NodeId> = self.legs.iter().filter(|leg| leg.may_hold()).map(|leg| leg.node).collect();
+        if !nodes.is_empty() {
+            ctx.out.orphan = Some(Releasing::orphan(self.nonce, &nodes, self.quest.upcoming_seq(), ctx));
+        }
+    }
+}
+
+fn too_late() -> Fault {
+    Fault::new(FaultKind::Timeout, "the grant came after its validity was over")
+}

@@ -1,0 +1,303 @@
+//! One lock's machine: a struct for every state, and transitions that consume the state they leave.
+//!
+//! Every transition of the machine is a row of this table, and takes it by name ([`Row`]); a test fails on a row that
+//! nothing takes, and on one that stands here but not in the code.
+//!
+//! | state | input | next state | outputs | row |
+//! |---|---|---|---|---|
+//! | Idle | its turn in the local line, fresh entropy | Acquiring | Acquire to every node | `IdleStarted` |
+//! | Idle | wait over | Ended | Failed | `IdleWaitOver` |
+//! | Idle | release | Ended | Failed: cancelled | `IdleCancelled` |
+//! | Acquiring | grant, majority exact | Held | Acquired | `AcquiringGranted` |
+//! | Acquiring | conflict that shows our own record | Held | Acquired, recovered | `AcquiringRecovered` |
+//! | Acquiring | an answer that leaves the count open | Acquiring | Raise where a counter is lower | `AcquiringCounted` |
+//! | Acquiring | unknown, sends left | Acquiring | | `AcquiringUnknown` |
+//! | Acquiring | time to send again | Acquiring | the same operation, next seq | `AcquiringResent` |
+//! | Acquiring | count lost, wait left | Waiting | Contended, release what may have landed | `AcquiringBlocked` |
+//! | Acquiring | count lost, no wait left | Ended | Failed, release what may have landed | `AcquiringFailed` |
+//! | Acquiring | denied for good | Ended | Failed: refused, release what may have landed | `AcquiringDenied` |
+//! | Acquiring | release | Ended | Failed: cancelled, release what may have landed | `AcquiringCancelled` |
+//! | Waiting | time to try, fresh entropy | Acquiring | Acquire to every node | `WaitingStarted` |
+//! | Waiting | time to look | Waiting | Read | `WaitingLooked` |
+//! | Waiting | what a look showed | Waiting | | `WaitingSaw` |
+//! | Waiting | a look was denied for good | Ended | Failed: refused | `WaitingDenied` |
+//! | Waiting | wake-up, subscription confirmed, fresh credentials | Waiting | | `WaitingWoken` |
+//! | Waiting | wait over | Ended | Failed | `WaitingOver` |
+//! | Waiting | release | Ended | Failed: cancelled | `WaitingCancelled` |
+//! | Held | renewal due | Renewing | Renew | `HeldRenewed` |
+//! | Held | late answer of a node outside the majority | Held | | `HeldJoined` |
+//! | Held | validity below the danger zone | Held | Expiring | `HeldExpiring` |
+//! | Held | deadline, or the host has said so | Ended | Lost | `HeldLost` |
+//! | Held | release | Releasing | | `HeldReleased` |
+//! | Renewing | confirmed | Held, or Renewing while another node is asked | Renewed | `RenewingConfirmed` |
+//! | Renewing | conflict that shows our own record | Held or Renewing | Renewed, recovered | `RenewingRecovered` |
+//! | Renewing | unknown, throttled, not applied | Held or Renewing | RenewDelayed | `RenewingDelayed` |
+//! | Renewing | the record is not ours, majority left | Held or Renewing | | `RenewingShrunk` |
+//! | Renewing | the record is not ours, no majority left | Ended | Lost | `RenewingTaken` |
+//! | Renewing | renewal of another node due | Renewing | Renew | `RenewingAnother` |
+//! | Renewing | late answer of a node outside the majority | Renewing | | `RenewingJoined` |
+//! | Renewing | validity below the danger zone | Renewing | Expiring | `RenewingExpiring` |
+//! | Renewing | deadline, or the host has said so | Ended | Lost | `RenewingLost` |
+//! | Renewing | release | Releasing | | `RenewingReleased` |
+//! | Releasing | definite answer of every node | Ended | Released, confirmed | `ReleasingConfirmed` |
+//! | Releasing | an answer that leaves something open | Releasing | | `ReleasingOpen` |
+//! | Releasing | time to send, at first at once | Releasing | Release | `ReleasingSent` |
+//! | Releasing | the record has run out by itself | Ended | Released, unconfirmed | `ReleasingRanOut` |
+
+mod acquiring;
+mod held;
+mod quest;
+mod releasing;
+mod sends;
+mod waiting;
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+pub(crate) use acquiring::Acquiring;
+pub(crate) use held::{Held, Renewing};
+pub(crate) use quest::{Idle, Obstacle, Quest};
+pub(crate) use releasing::Releasing;
+pub(crate) use waiting::Waiting;
+
+use crate::client::{Event, NodeState};
+use crate::config::{Config, LockOptions};
+use crate::ids::{LockId, NodeId, Nonce, Resource, Seq, Token};
+use crate::observe::Observations;
+use crate::op::{Holding, Op, Outcome};
+use crate::prf::{Domain, Entropy, Seed, fraction};
+use crate::time::{Monotonic, Now, request_timeout};
+
+/// A row of the table above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Row {
+    IdleStarted,
+    IdleWaitOver,
+    IdleCancelled,
+    AcquiringGranted,
+    AcquiringRecovered,
+    AcquiringCounted,
+    AcquiringUnknown,
+    AcquiringResent,
+    AcquiringBlocked,
+    AcquiringFailed,
+    AcquiringDenied,
+    AcquiringCancelled,
+    WaitingStarted,
+    WaitingLooked,
+    WaitingSaw,
+    WaitingDenied,
+    WaitingWoken,
+    WaitingOver,
+    WaitingCancelled,
+    HeldRenewed,
+    HeldJoined,
+    HeldExpiring,
+    HeldLost,
+    HeldReleased,
+    RenewingConfirmed,
+    RenewingRecovered,
+    RenewingDelayed,
+    RenewingShrunk,
+    RenewingTaken,
+    RenewingAnother,
+    RenewingJoined,
+    RenewingExpiring,
+    RenewingLost,
+    RenewingReleased,
+    ReleasingConfirmed,
+    ReleasingOpen,
+    ReleasingSent,
+    ReleasingRanOut,
+}
+
+/// Where one lock stands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Machine {
+    Idle(Idle),
+    Acquiring(Acquiring),
+    Waiting(Waiting),
+    Held(Held),
+    Renewing(Renewing),
+    Releasing(Releasing),
+    Ended,
+}
+
+/// What can happen to a lock.
+#[derive(Clone, Debug)]
+pub(crate) enum Input<'a> {
+    /// An ordinary timer is due.
+    Timeout,
+    /// A new attempt may start, named with these bytes.
+    Start(&'a Entropy),
+    /// First in the local line.
+    Turn,
+    /// Somebody else's renewal leaves now, and this one may travel with it.
+    RenewAlong,
+    /// The answer to one send.
+    Outcome { node: NodeId, seq: Seq, outcome: Outcome },
+    /// Trying again may help now.
+    Wake,
+    /// The caller does not want the lock any more.
+    Release,
+    /// The host has told somebody that the lease is lost.
+    DeclareLost,
+}
+
+/// What a transition may look at and speak to.
+pub(crate) struct Ctx<'a> {
+    pub(crate) now: Now,
+    pub(crate) config: &'a Config,
+    pub(crate) seed: &'a Seed,
+    pub(crate) nodes: &'a [NodeState],
+    pub(crate) lock: LockId,
+    pub(crate) resource: &'a Resource,
+    pub(crate) options: &'a LockOptions,
+    /// The smallest token that a grant requested now may have.
+    pub(crate) floor: Token,
+    pub(crate) observations: &'a mut Observations,
+    pub(crate) out: &'a mut Effects,
+}
+
+/// What a transition wants done.
+#[derive(Debug, Default)]
+pub(crate) struct Effects {
+    pub(crate) sends: Vec<Send>,
+    pub(crate) events: Vec<Event>,
+    /// Releases that outlive the lock's own machine.
+    pub(crate) orphan: Option<Releasing>,
+}
+
+/// One operation on its way to one node.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Send {
+    pub(crate) node: NodeId,
+    pub(crate) seq: Seq,
+    pub(crate) op: Op,
+    pub(crate) deadline: Monotonic,
+}
+
+/// Where a transition led, and by which row; no row where the input meant nothing.
+pub(crate) type Step = (Machine, Option<Row>);
+
+impl Machine {
+    /// One input. The caller has already expired what is due.
+    pub(crate) fn handle(self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
+        match self {
+            Self::Idle(state) => state.handle(input, ctx),
+            Self::Acquiring(state) => state.handle(input, ctx),
+            Self::Waiting(state) => state.handle(input, ctx),
+            Self::Held(state) => state.handle(input, ctx),
+            Self::Renewing(state) => state.handle(input, ctx),
+            Self::Releasing(state) => state.handle(input, ctx),
+            Self::Ended => (Self::Ended, None),
+        }
+    }
+
+    /// When [`Input::Timeout`] is due.
+    pub(crate) fn wake_at(&self) -> Option<Monotonic> {
+        match self {
+            Self::Idle(state) => state.quest.wait_over_at(),
+            Self::Acquiring(state) => state.wake_at(),
+            Self::Waiting(state) => state.wake_at(),
+            Self::Held(state) => Some(state.0.wake_at()),
+            Self::Renewing(state) => Some(state.0.wake_at()),
+            Self::Releasing(state) => Some(state.wake_at()),
+            Self::Ended => None,
+        }
+    }
+
+    /// When [`Input::Start`] is due: apart from timers, since it needs fresh entropy.
+    pub(crate) fn start_at(&self) -> Option<Monotonic> {
+        match self {
+            Self::Idle(state) => state.start_at(),
+            Self::Waiting(state) => state.start_at(),
+            Self::Acquiring(_) | Self::Held(_) | Self::Renewing(_) | Self::Releasing(_) | Self::Ended => None,
+        }
+    }
+
+    /// The deadline of a lease that is held.
+    pub(crate) fn deadline(&self) -> Option<Monotonic> {
+        match self {
+            Self::Held(Held(grant)) | Self::Renewing(Renewing(grant)) => Some(grant.deadline()),
+            Self::Idle(_) | Self::Acquiring(_) | Self::Waiting(_) | Self::Releasing(_) | Self::Ended => None,
+        }
+    }
+
+    /// The token of a lease that is held.
+    pub(crate) fn token(&self) -> Option<Token> {
+        match self {
+            Self::Held(Held(grant)) | Self::Renewing(Renewing(grant)) => Some(grant.token()),
+            Self::Idle(_) | Self::Acquiring(_) | Self::Waiting(_) | Self::Releasing(_) | Self::Ended => None,
+        }
+    }
+
+    /// The attempt that brought a lease that is held.
+    pub(crate) fn nonce(&self) -> Option<Nonce> {
+        match self {
+            Self::Held(Held(grant)) | Self::Renewing(Renewing(grant)) => Some(grant.nonce()),
+            Self::Idle(_) | Self::Acquiring(_) | Self::Waiting(_) | Self::Releasing(_) | Self::Ended => None,
+        }
+    }
+
+    /// Who stood in the way when last looked.
+    pub(crate) fn holder(&self) -> Option<&Holding> {
+        match self {
+            Self::Idle(state) => state.quest.holding(),
+            Self::Acquiring(state) => state.quest().holding(),
+            Self::Waiting(state) => state.quest().holding(),
+            Self::Held(_) | Self::Renewing(_) | Self::Releasing(_) | Self::Ended => None,
+        }
+    }
+
+    /// Whether other local acquisitions of the resource have to queue behind this one.
+    ///
+    /// A release that was answered once, however, lets the next one try: its answer may take as long as the ttl.
+    pub(crate) fn leads_line(&self) -> bool {
+        match self {
+            Self::Idle(_) | Self::Acquiring(_) | Self::Waiting(_) | Self::Held(_) | Self::Renewing(_) => true,
+            Self::Releasing(state) => !state.was_answered(),
+            Self::Ended => false,
+        }
+    }
+
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Idle(_) => "Idle",
+            Self::Acquiring(_) => "Acquiring",
+            Self::Waiting(_) => "Waiting",
+            Self::Held(_) => "Held",
+            Self::Renewing(_) => "Renewing",
+            Self::Releasing(_) => "Releasing",
+            Self::Ended => "Ended",
+        }
+    }
+}
+
+impl Ctx<'_> {
+    pub(crate) fn send(&mut self, node: NodeId, seq: Seq, op: Op) {
+        let deadline = self.now.monotonic.plus(self.request_timeout());
+        self.out.sends.push(Send { node, seq, op, deadline });
+    }
+
+    pub(crate) fn request_timeout(&self) -> Duration {
+        request_timeout(self.options.ttl, self.config.request_timeout())
+    }
+
+    pub(crate) fn event(&mut self, event: Event) {
+        self.out.events.push(event);
+    }
+
+    pub(crate) fn jitter(&self, domain: Domain, attempt: u32, n: u32) -> u32 {
+        fraction(self.seed, domain, self.lock, attempt, n)
+    }
+
+    pub(crate) fn after(&self, duration: Duration) -> Monotonic {
+        self.now.monotonic.plus(duration)
+    }
+}
+
+/// Node ids of the configuration, in order.
+pub(crate) fn node_ids(nodes: usize) -> impl Iterator<Item = NodeId> {
+    (0..u16::try_from(nodes).unwrap_or(u16::MAX)).map(NodeId::new)
+}

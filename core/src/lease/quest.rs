@@ -1,0 +1,215 @@
+//! What an acquisition carries along from try to try, and the state before the first one.
+
+use alloc::boxed::Box;
+
+use crate::backoff::Pace;
+use crate::client::{Event, Failure};
+use crate::config::Wait;
+use crate::ids::Seq;
+use crate::lease::{Acquiring, Ctx, Input, Machine, Row, Step};
+use crate::op::{Denial, Fault, Holding, Refusal};
+use crate::prf::Domain;
+use crate::time::{Monotonic, Now, fraction_of};
+
+/// Why an attempt did not bring the lock.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Obstacle {
+    Busy(Box<Holding>),
+    /// Free by now, or held without a trace of by whom.
+    Vacant,
+    Throttled(Fault),
+    Unavailable(Fault),
+    Abstains(core::time::Duration),
+    Denied(Denial),
+}
+
+impl From<Refusal> for Obstacle {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Conflict(seen) => match seen.holding {
+                Some(holding) if !holding.released => Self::Busy(Box::new(holding)),
+                Some(_) | None => Self::Vacant,
+            },
+            Refusal::Throttled(fault) => Self::Throttled(fault),
+            Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => Self::Unavailable(fault),
+            Refusal::Abstains { left } => Self::Abstains(left),
+            Refusal::Denied(denial) => Self::Denied(denial),
+        }
+    }
+}
+
+impl Obstacle {
+    /// Which obstacle to tell the caller of when nodes disagree: the one that a person has to look at first.
+    pub(crate) fn weight(&self) -> u8 {
+        match self {
+            Self::Denied(_) => 5,
+            Self::Busy(_) => 4,
+            Self::Throttled(_) => 3,
+            Self::Unavailable(_) => 2,
+            Self::Abstains(_) => 1,
+            Self::Vacant => 0,
+        }
+    }
+}
+
+/// One caller's wish for a lock, from the first try to the last.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Quest {
+    wait: Wait,
+    wait_until: Monotonic,
+    /// Attempts started.
+    pub(crate) attempt: u32,
+    /// Sleeps in a row without a sign of progress; the exponent of the backoff.
+    tries: u32,
+    next_seq: u32,
+    obstacle: Option<Obstacle>,
+    contended: bool,
+}
+
+impl Quest {
+    pub(crate) fn new(wait: Wait, now: Now) -> Self {
+        let wait_until = match wait {
+            Wait::For(duration) => now.monotonic.plus(duration),
+            Wait::Once | Wait::Forever => Monotonic::FAR,
+        };
+        Self { wait, wait_until, attempt: 0, tries: 0, next_seq: 0, obstacle: None, contended: false }
+    }
+
+    pub(crate) fn next_seq(&mut self) -> Seq {
+        self.next_seq += 1;
+        Seq::new(self.next_seq)
+    }
+
+    /// The number that the next send takes.
+    pub(crate) fn upcoming_seq(&self) -> u32 {
+        self.next_seq
+    }
+
+    pub(crate) fn wait_over_at(&self) -> Option<Monotonic> {
+        (self.wait_until < Monotonic::FAR).then_some(self.wait_until)
+    }
+
+    pub(crate) fn is_past_wait(&self, now: Monotonic) -> bool {
+        now >= self.wait_until
+    }
+
+    /// No further attempt is to be started.
+    pub(crate) fn is_over(&self, now: Monotonic) -> bool {
+        self.wait == Wait::Once || self.is_past_wait(now)
+    }
+
+    pub(crate) fn holding(&self) -> Option<&Holding> {
+        match &self.obstacle {
+            Some(Obstacle::Busy(holding)) => Some(holding),
+            Some(
+                Obstacle::Vacant
+                | Obstacle::Throttled(_)
+                | Obstacle::Unavailable(_)
+                | Obstacle::Abstains(_)
+                | Obstacle::Denied(_),
+            )
+            | None => None,
+        }
+    }
+
+    /// Remembers what stands in the way, and tells the first time that it is somebody else.
+    pub(crate) fn blocked_by(&mut self, obstacle: Obstacle, ctx: &mut Ctx<'_>) {
+        if let (Obstacle::Busy(holding), false) = (&obstacle, self.contended) {
+            self.contended = true;
+            ctx.event(Event::Contended { lock: ctx.lock, holding: (**holding).clone() });
+        }
+        self.obstacle = Some(obstacle);
+    }
+
+    /// When to try next: the backoff, or, if that is sooner, when the record in the way runs out.
+    pub(crate) fn next_try(&mut self, runs_out: Option<Monotonic>, ctx: &Ctx<'_>) -> Monotonic {
+        let pace = match &self.obstacle {
+            Some(Obstacle::Throttled(_)) => Pace::THROTTLED,
+            Some(
+                Obstacle::Busy(_)
+                | Obstacle::Vacant
+                | Obstacle::Unavailable(_)
+                | Obstacle::Abstains(_)
+                | Obstacle::Denied(_),
+            )
+            | None => Pace::NORMAL,
+        };
+        let sleep = pace.sleep(self.tries, ctx.jitter(Domain::Backoff, self.attempt, self.tries));
+        let by_backoff = ctx.after(sleep);
+        let by_expiry = runs_out.map(|at| {
+            // Waiters that saw the same record must not all return at the same instant.
+            let spread = ctx.request_timeout() / 8;
+            at.plus(fraction_of(spread, ctx.jitter(Domain::Takeover, self.attempt, self.tries)))
+        });
+        self.tries = self.tries.saturating_add(1);
+        by_expiry.map_or(by_backoff, |at| at.min(by_backoff))
+    }
+
+    /// Something moved: begin with short sleeps again.
+    pub(crate) fn made_progress(&mut self) {
+        self.tries = 0;
+    }
+
+    /// The end of the quest, with the reason that the caller should hear.
+    pub(crate) fn fail(self, ctx: &mut Ctx<'_>) -> Machine {
+        let once = self.wait == Wait::Once;
+        let failure = match self.obstacle {
+            Some(Obstacle::Busy(holding)) if once => Failure::Busy { holding: Some(holding) },
+            Some(Obstacle::Busy(holding)) => Failure::TimedOut { holding: Some(holding) },
+            Some(Obstacle::Vacant) | None if once => Failure::Busy { holding: None },
+            Some(Obstacle::Vacant) | None => Failure::TimedOut { holding: None },
+            Some(Obstacle::Throttled(fault)) => Failure::Throttled(fault),
+            Some(Obstacle::Unavailable(fault)) => Failure::Unavailable(fault),
+            Some(Obstacle::Abstains(left)) => Failure::Abstains { left },
+            Some(Obstacle::Denied(denial)) => Failure::Refused(denial),
+        };
+        ctx.event(Event::Failed { lock: ctx.lock, failure });
+        Machine::Ended
+    }
+
+    pub(crate) fn cancel(ctx: &mut Ctx<'_>) -> Machine {
+        ctx.event(Event::Failed { lock: ctx.lock, failure: Failure::Cancelled });
+        Machine::Ended
+    }
+}
+
+/// Created, or queued behind another acquisition of the same client.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Idle {
+    pub(crate) quest: Quest,
+    its_turn: bool,
+}
+
+impl Idle {
+    /// `behind` is the lease of the same client that stands in the way, if one does.
+    pub(crate) fn new(mut quest: Quest, behind: Option<Holding>) -> Self {
+        quest.obstacle = behind.map(|holding| Obstacle::Busy(Box::new(holding)));
+        Self { quest, its_turn: false }
+    }
+
+    pub(crate) fn start_at(&self) -> Option<Monotonic> {
+        self.its_turn.then_some(Monotonic::default())
+    }
+
+    pub(crate) fn handle(mut self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
+        match input {
+            Input::Start(fresh) if self.its_turn => {
+                (Machine::Acquiring(Acquiring::start(self.quest, fresh, ctx)), Some(Row::IdleStarted))
+            }
+            Input::Turn => {
+                self.its_turn = true;
+                (Machine::Idle(self), None)
+            }
+            Input::Timeout if self.quest.is_past_wait(ctx.now.monotonic) => {
+                (self.quest.fail(ctx), Some(Row::IdleWaitOver))
+            }
+            Input::Release => (Quest::cancel(ctx), Some(Row::IdleCancelled)),
+            Input::Start(_)
+            | Input::Timeout
+            | Input::RenewAlong
+            | Input::Outcome { .. }
+            | Input::Wake
+            | Input::DeclareLost => (Machine::Idle(self), None),
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! Giving a record back: repeated until the store has answered for certain, or the record has run out by itself.
+
+use alloc::vec::Vec;
+
+use crate::backoff::Pace;
+use crate::client::Event;
+use crate::ids::{NodeId, Nonce, Seq};
+use crate::lease::{Ctx, Input, Machine, Row, Step};
+use crate::op::{Applied, Op, Outcome, Refusal, Release};
+use crate::prf::Domain;
+use crate::time::Monotonic;
+
+/// A release under way, of a lease or of an attempt that was given up.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Releasing {
+    nonce: Nonce,
+    /// The last record of ours has run out by then.
+    until: Monotonic,
+    next_seq: u32,
+    tries: u32,
+    answered: bool,
+    /// Nodes that have not answered for certain.
+    legs: Vec<Leg>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Leg {
+    node: NodeId,
+    in_flight: Option<Seq>,
+    retry_at: Option<Monotonic>,
+    /// A send of the attempt may land after this release, so a first "not ours" is asked once more.
+    again: bool,
+}
+
+impl Releasing {
+    /// Of a lease: its renewals cannot create a record, so one definite answer is enough.
+    pub(crate) fn new(nonce: Nonce, nodes: &[NodeId], next_seq: u32, ctx: &Ctx<'_>) -> Self {
+        Self::start(nonce, nodes, next_seq, false, ctx)
+    }
+
+    /// Of an attempt with sends that may yet land.
+    pub(crate) fn orphan(nonce: Nonce, nodes: &[NodeId], next_seq: u32, ctx: &Ctx<'_>) -> Self {
+        Self::start(nonce, nodes, next_seq, true, ctx)
+    }
+
+    fn start(nonce: Nonce, nodes: &[NodeId], next_seq: u32, again: bool, ctx: &Ctx<'_>) -> Self {
+        let now = ctx.now.monotonic;
+        let leg = |node: &NodeId| Leg { node: *node, in_flight: None, retry_at: Some(now), again };
+        let until = ctx.after(ctx.options.record_ttl());
+        Self { nonce, until, next_seq, tries: 0, answered: false, legs: nodes.iter().map(leg).collect() }
+    }
+
+    pub(crate) fn was_answered(&self) -> bool {
+        self.answered
+    }
+
+    pub(crate) fn wake_at(&self) -> Monotonic {
+        self.legs.iter().filter_map(|leg| leg.retry_at).fold(self.until, Monotonic::min)
+    }
+
+    pub(crate) fn handle(mut self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
+        match input {
+            Input::Outcome { node, seq, outcome } => {
+                match self.legs.iter().position(|leg| leg.node == node && leg.in_flight == Some(seq)) {
+                    Some(at) => self.answer(at, &outcome, ctx),
+                    None => (Machine::Releasing(self), None),
+                }
+            }
+            Input::Timeout if ctx.now.monotonic >= self.until => {
+                ctx.event(Event::Released { lock: ctx.lock, confirmed: false });
+                (Machine::Ended, Some(Row::ReleasingRanOut))
+            }
+            Input::Timeout => {
+                let due = |leg: &Leg| leg.retry_at.is_some_and(|at| ctx.now.monotonic >= at);
+                match self.legs.iter().position(due) {
+                    Some(at) => {
+                        self.ask(at, ctx);
+                        (Machine::Releasing(self), Some(Row::ReleasingSent))
+                    }
+                    None => (Machine::Releasing(self), None),
+                }
+            }
+            Input::Start(_) | Input::Turn | Input::RenewAlong | Input::Wake | Input::Release | Input::DeclareLost => {
+                (Machine::Releasing(self), None)
+            }
+        }
+    }
+
+    fn ask(&mut self, at: usize, ctx: &mut Ctx<'_>) {
+        self.next_seq += 1;
+        let seq = Seq::new(self.next_seq);
+        let leg = &mut self.legs[at];
+        leg.in_flight = Some(seq);
+        leg.retry_at = None;
+        ctx.send(leg.node, seq, Op::Release(Release { nonce: self.nonce }));
+    }
+
+    fn answer(mut self, at: usize, outcome: &Outcome, ctx: &mut Ctx<'_>) -> Step {
+        self.answered = true;
+        let leg = &mut self.legs[at];
+        leg.in_flight = None;
+        match outcome {
+            Outcome::Applied(Applied::Released) => {
+                self.legs.remove(at);
+            }
+            Outcome::NotApplied(Refusal::Conflict(_)) if leg.again => {
+                leg.again = false;
+                leg.retry_at = Some(ctx.after(ctx.request_timeout()));
+            }
+            Outcome::NotApplied(Refusal::Conflict(_)) => {
+                self.legs.remove(at);
+            }
+            Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => {
+                let jitter = ctx.jitter(Domain::Retry, self.next_seq, self.tries);
+                leg.retry_at = Some(ctx.after(Pace::NORMAL.sleep(self.tries, jitter)));
+                self.tries = self.tries.saturating_add(1);
+            }
+        }
+        if self.legs.is_empty() {
+            ctx.event(Event::Released { lock: ctx.lock, confirmed: true });
+            return (Machine::Ended, Some(Row::ReleasingConfirmed));
+        }
+        (Machine::Releasing(self), Some(Row::ReleasingOpen))
+    }
+}

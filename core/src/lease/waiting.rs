@@ -1,0 +1,155 @@
+//! Between attempts: asleep until the record in the way runs out, somebody wakes us, or the backoff says so.
+
+use alloc::vec::Vec;
+
+use crate::config::Poll;
+use crate::ids::{NodeId, Seq};
+use crate::lease::{Acquiring, Ctx, Input, Machine, Obstacle, Quest, Row, Step, node_ids};
+use crate::op::{Applied, Fault, FaultKind, Op, Outcome, Refusal};
+use crate::quorum::majority;
+use crate::time::Monotonic;
+
+/// A sleeping acquisition. The poll timer always runs; wake-ups only shorten the sleep.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Waiting {
+    quest: Quest,
+    /// When to look or try again; `FAR` while looks are in flight.
+    next_try: Monotonic,
+    legs: Vec<Leg>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Leg {
+    node: NodeId,
+    /// Held by somebody when last seen, until this instant as far as is known.
+    blocked_until: Option<Monotonic>,
+    looking: Option<Seq>,
+    /// Whether this node is looked at before it is asked.
+    reads: bool,
+}
+
+impl Waiting {
+    /// `blocked` says for each node until when a record stands in the way.
+    pub(crate) fn new(quest: Quest, blocked: Vec<Option<Monotonic>>, ctx: &Ctx<'_>) -> Self {
+        let legs = node_ids(blocked.len())
+            .zip(ctx.config.nodes())
+            .zip(blocked)
+            .map(|((node, config), blocked_until)| Leg {
+                node,
+                blocked_until,
+                looking: None,
+                reads: config.poll == Poll::Read,
+            })
+            .collect();
+        let mut waiting = Self { quest, next_try: Monotonic::FAR, legs };
+        waiting.sleep(ctx);
+        waiting
+    }
+
+    pub(crate) fn quest(&self) -> &Quest {
+        &self.quest
+    }
+
+    pub(crate) fn wake_at(&self) -> Option<Monotonic> {
+        let look_at = (self.must_look(self.next_try) && self.next_try < Monotonic::FAR).then_some(self.next_try);
+        [look_at, self.quest.wait_over_at()].into_iter().flatten().min()
+    }
+
+    pub(crate) fn start_at(&self) -> Option<Monotonic> {
+        (!self.must_look(self.next_try) && self.next_try < Monotonic::FAR).then_some(self.next_try)
+    }
+
+    pub(crate) fn handle(mut self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
+        let now = ctx.now.monotonic;
+        match input {
+            Input::Timeout if self.quest.is_past_wait(now) => (self.quest.fail(ctx), Some(Row::WaitingOver)),
+            Input::Timeout if self.must_look(self.next_try) && now >= self.next_try => {
+                self.look(ctx);
+                (Machine::Waiting(self), Some(Row::WaitingLooked))
+            }
+            Input::Start(fresh) if !self.must_look(self.next_try) && now >= self.next_try => {
+                (Machine::Acquiring(Acquiring::start(self.quest, fresh, ctx)), Some(Row::WaitingStarted))
+            }
+            Input::Outcome { node, seq, outcome } => {
+                match self.legs.iter().position(|leg| leg.node == node && leg.looking == Some(seq)) {
+                    Some(at) => self.saw(at, outcome, ctx),
+                    None => (Machine::Waiting(self), None),
+                }
+            }
+            Input::Wake => {
+                for leg in &mut self.legs {
+                    leg.blocked_until = None;
+                    leg.looking = None;
+                }
+                self.next_try = now;
+                (Machine::Waiting(self), Some(Row::WaitingWoken))
+            }
+            Input::Release => (Quest::cancel(ctx), Some(Row::WaitingCancelled)),
+            Input::Timeout | Input::Start(_) | Input::Turn | Input::RenewAlong | Input::DeclareLost => {
+                (Machine::Waiting(self), None)
+            }
+        }
+    }
+
+    /// Whether an attempt at that instant would only bring refusals that a cheaper read can bring as well.
+    fn must_look(&self, at: Monotonic) -> bool {
+        let blocked = self.legs.iter().filter(|leg| leg.reads && leg.blocked_until.is_some_and(|until| until > at));
+        self.legs.len() - blocked.count() < majority(self.legs.len())
+    }
+
+    fn look(&mut self, ctx: &mut Ctx<'_>) {
+        self.next_try = Monotonic::FAR;
+        for leg in self.legs.iter_mut().filter(|leg| leg.reads && leg.blocked_until.is_some()) {
+            let seq = self.quest.next_seq();
+            leg.looking = Some(seq);
+            ctx.send(leg.node, seq, Op::Read);
+        }
+    }
+
+    fn saw(mut self, at: usize, outcome: Outcome, ctx: &mut Ctx<'_>) -> Step {
+        let leg = &mut self.legs[at];
+        leg.looking = None;
+        let (now, drift) = (ctx.now.monotonic, ctx.config.drift());
+        match outcome {
+            Outcome::Applied(Applied::Read(seen)) => {
+                leg.blocked_until = match seen.held() {
+                    None => {
+                        ctx.observations.forget(leg.node, ctx.resource);
+                        None
+                    }
+                    Some(holding) => {
+                        let observed = ctx.observations.note(leg.node, ctx.resource, holding, now, drift);
+                        Some(holding.left.map(|left| ctx.after(left)).or(observed).unwrap_or(Monotonic::FAR))
+                    }
+                };
+                let obstacle = Obstacle::from(Refusal::Conflict(seen));
+                self.quest.blocked_by(obstacle, ctx);
+            }
+            Outcome::NotApplied(Refusal::Denied(denial)) if self.legs.len() == 1 => {
+                self.quest.blocked_by(Obstacle::Denied(denial), ctx);
+                return (self.quest.fail(ctx), Some(Row::WaitingDenied));
+            }
+            Outcome::NotApplied(refusal) => self.quest.blocked_by(refusal.into(), ctx),
+            Outcome::Unknown(fault) => self.quest.blocked_by(Obstacle::Unavailable(fault), ctx),
+            Outcome::Applied(_) => {
+                let fault = Fault::new(FaultKind::Protocol, "the answer fits another operation");
+                self.quest.blocked_by(Obstacle::Unavailable(fault), ctx);
+            }
+        }
+        if !self.must_look(now) {
+            self.quest.made_progress();
+            self.next_try = now;
+        } else if self.legs.iter().all(|leg| leg.looking.is_none()) {
+            self.sleep(ctx);
+        }
+        (Machine::Waiting(self), Some(Row::WaitingSaw))
+    }
+
+    fn sleep(&mut self, ctx: &Ctx<'_>) {
+        let mut ends: Vec<Monotonic> = self.legs.iter().filter_map(|leg| leg.blocked_until).collect();
+        ends.sort_unstable();
+        let may_stay = self.legs.len() - majority(self.legs.len());
+        let runs_out = ends.len().checked_sub(may_stay + 1).and_then(|at| ends.get(at)).copied();
+        self.next_try = self.quest.next_try(runs_out.filter(|at| *at < Monotonic::FAR), ctx);
+    }
+}

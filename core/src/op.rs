@@ -1,0 +1,345 @@
+//! The five operations that every store understands, and the three ways in which each can end.
+//!
+//! An operation was **applied**, or was certainly **not applied**, or its fate is **unknown**: it may have happened, or
+//! may yet happen. Everything else in this crate exists to never take the third for one of the first two.
+
+use alloc::sync::Arc;
+use core::fmt;
+use core::time::Duration;
+
+use crate::config::MAX_RECORD_TTL;
+use crate::ids::{LockId, Nonce, Owner, Payload, Resource, Seq, Token, Version};
+use crate::time::Format;
+
+/// One operation on one resource, on behalf of one lock.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LockOp {
+    /// For whom, so that a host can tell its own requests from others'.
+    pub lock: LockId,
+    /// On what.
+    pub resource: Resource,
+    /// What to do.
+    pub op: Op,
+}
+
+/// An operation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// Write our record if the resource is free, or released, or still at the expected foreign version; mint a token.
+    Acquire(Acquire),
+    /// Push the expiry out, if the record is still ours. Never shortens it, never creates a record.
+    Renew(Renew),
+    /// Free the resource if the record is still ours; its token counter survives.
+    Release(Release),
+    /// Lift the node's counter to at least a token, if the record is still ours; answer the counter.
+    Raise(Raise),
+    /// Show what is there.
+    Read,
+}
+
+/// Arguments of [`Op::Acquire`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Acquire {
+    /// The attempt.
+    pub nonce: Nonce,
+    /// Which send of the attempt this is.
+    pub seq: Seq,
+    /// How long the record stands unless renewed: ttl + lock_delay.
+    pub record_ttl: Duration,
+    /// The smallest token to mint.
+    pub floor: Token,
+    /// A foreign version that has been observed for its whole ttl and may be overwritten.
+    pub expect: Option<Version>,
+    /// Label for people.
+    pub owner: Owner,
+    /// Bytes for others to read.
+    pub data: Option<Payload>,
+}
+
+/// Arguments of [`Op::Renew`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Renew {
+    /// The attempt that was granted.
+    pub nonce: Nonce,
+    /// Which send of the attempt this is.
+    pub seq: Seq,
+    /// How long the record stands from now on: ttl + lock_delay.
+    pub record_ttl: Duration,
+}
+
+/// Arguments of [`Op::Release`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Release {
+    /// The attempt whose record is to be freed.
+    pub nonce: Nonce,
+}
+
+/// Arguments of [`Op::Raise`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Raise {
+    /// The attempt that must still own the record.
+    pub nonce: Nonce,
+    /// The least that the counter must show afterwards.
+    pub token: Token,
+}
+
+/// How an operation ended.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// It happened.
+    Applied(Applied),
+    /// It certainly did not happen, and this send of it never will.
+    NotApplied(Refusal),
+    /// It may have happened, or may yet happen.
+    Unknown(Fault),
+}
+
+/// The answer to an operation that was applied.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Applied {
+    /// The record is ours.
+    Acquired {
+        /// The node's counter: the token minted with this grant, or for a resend the one it already had.
+        counter: Token,
+    },
+    /// The expiry was pushed out.
+    Renewed,
+    /// The resource is free.
+    Released,
+    /// The counter is at least what was asked.
+    Raised {
+        /// The counter now.
+        counter: Token,
+    },
+    /// What is there.
+    Read(Seen),
+}
+
+/// Why an operation was not applied.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// The record that stood in the way; for renew, release and raise also: no record of ours.
+    Conflict(Seen),
+    /// The store asks for patience.
+    Throttled(Fault),
+    /// The store cannot serve now, and did not begin to: connection refused, database busy, loading.
+    Unavailable(Fault),
+    /// The node's memory of past grants is in doubt, so it does not vote yet.
+    Abstains {
+        /// How long, as far as is known.
+        left: Duration,
+    },
+    /// Credentials are missing or have expired; fresh ones may help.
+    NeedsCredentials(Fault),
+    /// Trying again will not help.
+    Denied(Denial),
+}
+
+/// A failure that may pass by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Fault {
+    /// What kind of failure.
+    pub kind: FaultKind,
+    /// What the store or the operating system said, without secrets.
+    pub detail: Option<Arc<str>>,
+}
+
+/// Kinds of passing failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FaultKind {
+    /// No reply in time.
+    Timeout,
+    /// The connection broke after something was sent.
+    Reset,
+    /// No connection could be made.
+    Unreachable,
+    /// The caller went away while the request was in flight.
+    Cancelled,
+    /// The store said that it failed.
+    Server,
+    /// The store is busy or throttles.
+    Busy,
+    /// The store's answer makes no sense.
+    Protocol,
+}
+
+impl Fault {
+    /// A fault without further words.
+    pub const fn of(kind: FaultKind) -> Self {
+        Self { kind, detail: None }
+    }
+
+    /// A fault in the words of whoever reported it; more than 512 bytes are cut.
+    pub fn new(kind: FaultKind, detail: &str) -> Self {
+        Self { kind, detail: Some(bounded(detail)) }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.kind {
+            FaultKind::Timeout => "no reply in time",
+            FaultKind::Reset => "connection broken",
+            FaultKind::Unreachable => "not reachable",
+            FaultKind::Cancelled => "request abandoned",
+            FaultKind::Server => "store failure",
+            FaultKind::Busy => "store busy",
+            FaultKind::Protocol => "unintelligible answer",
+        })?;
+        self.detail.as_ref().map_or(Ok(()), |detail| write!(f, ": {detail}"))
+    }
+}
+
+/// A refusal that will not pass by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Denial {
+    /// What kind of refusal.
+    pub kind: DenialKind,
+    /// What the store said and what to look at, without secrets.
+    pub detail: Arc<str>,
+}
+
+/// Kinds of lasting refusals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DenialKind {
+    /// Not allowed to do this here.
+    Permission,
+    /// The table, schema or kind of value is not what this client can work with.
+    Schema,
+    /// The record was not written by an honest client: a ttl of years, a token above 2^53, bytes that make no record.
+    CorruptRecord,
+    /// The counter has reached 2^53 - 1.
+    TokensExhausted,
+    /// No room left to write.
+    StorageFull,
+    /// Anything else that a retry does not mend.
+    Other,
+}
+
+impl Denial {
+    /// A denial with its explanation; more than 512 bytes are cut.
+    pub fn new(kind: DenialKind, detail: &str) -> Self {
+        Self { kind, detail: bounded(detail) }
+    }
+}
+
+impl fmt::Display for Denial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.detail.fmt(f)
+    }
+}
+
+/// What a node shows of a resource.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Seen {
+    /// The record, absent when the resource is free and shows no trace of the last holder.
+    pub holding: Option<Holding>,
+}
+
+/// A record, as much of it as the store keeps.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Holding {
+    /// Who wrote it.
+    pub holder: Holder,
+    /// Names this state of the record.
+    pub version: Version,
+    /// Freed by its holder: only its history is left.
+    pub released: bool,
+    /// The node's token counter.
+    pub counter: Option<Token>,
+    /// The holder's label.
+    pub owner: Option<Owner>,
+    /// The ttl written in the record.
+    pub record_ttl: Option<Duration>,
+    /// Time until the store frees the record by itself; `None` where it does not, and observers must wait it out.
+    pub left: Option<Duration>,
+    /// When the lease was granted, by the holder's or store's wall clock, in milliseconds since 1970.
+    pub since_unix_ms: Option<u64>,
+    /// The holder's payload.
+    pub data: Option<Payload>,
+}
+
+/// Who wrote a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// A leasehold client.
+    Lease {
+        /// Its attempt.
+        nonce: Nonce,
+        /// The send that wrote the record last, where the store keeps it.
+        seq: Option<Seq>,
+    },
+    /// Another library.
+    Foreign,
+}
+
+impl Seen {
+    /// Refuses what no honest client writes, so that nothing waits for ten years.
+    ///
+    /// # Errors
+    /// A ttl, or time left, above 48 h.
+    pub fn checked(self) -> Result<Self, Denial> {
+        if let Some(holding) = self.holding.as_ref().filter(|holding| !holding.released) {
+            for length in [holding.record_ttl, holding.left].into_iter().flatten() {
+                if length > MAX_RECORD_TTL {
+                    let detail = alloc::format!(
+                        "the record says it lasts {length:?}, the longest allowed is {MAX_RECORD_TTL:?}; if nobody \
+                         holds the lock, remove the record by hand"
+                    );
+                    return Err(Denial::new(DenialKind::CorruptRecord, &detail));
+                }
+            }
+        }
+        Ok(self)
+    }
+
+    /// The record, unless it is only history.
+    pub fn held(&self) -> Option<&Holding> {
+        self.holding.as_ref().filter(|holding| !holding.released)
+    }
+}
+
+impl Holding {
+    /// Written by this attempt, and by which send.
+    pub fn is_of(&self, nonce: &Nonce) -> bool {
+        matches!(&self.holder, Holder::Lease { nonce: theirs, .. } if theirs == nonce)
+    }
+
+    /// The send that wrote the record last, where the store keeps it.
+    pub fn seq(&self) -> Option<Seq> {
+        match self.holder {
+            Holder::Lease { seq, .. } => seq,
+            Holder::Foreign => None,
+        }
+    }
+
+    pub(crate) fn format(&self) -> Format {
+        match self.holder {
+            Holder::Lease { .. } => Format::Leasehold,
+            Holder::Foreign => Format::Foreign,
+        }
+    }
+}
+
+/// A request that brought no outcome.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum TransportFault {
+    /// Nothing left this machine: none of the operations was applied.
+    NotSent(Fault),
+    /// Something may have left: every operation may have been applied.
+    Unknown(Fault),
+}
+
+impl TransportFault {
+    /// What it means for each operation of the request.
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            Self::NotSent(fault) => Outcome::NotApplied(Refusal::Unavailable(fault.clone())),
+            Self::Unknown(fault) => Outcome::Unknown(fault.clone()),
+        }
+    }
+}
+
+fn bounded(detail: &str) -> Arc<str> {
+    detail[..detail.floor_char_boundary(512)].into()
+}

@@ -1,0 +1,150 @@
+//! The only source of variation in the core: a keyed function of what the value is for.
+//!
+//! Every jitter and every nonce is `PRF(secret, domain, lock, attempt, n)` instead of a draw from a shared stream, so
+//! that one more draw anywhere changes no other value, and a replay needs only the seed. The function is SipHash-2-4
+//! with 128 bits of output (Aumasson and Bernstein, 2012), small enough to keep the core free of dependencies.
+
+use crate::ids::{LockId, Nonce};
+
+/// 32 bytes that the host draws once; they serve jitter, and are mixed into every nonce.
+pub type Seed = [u8; 32];
+
+/// 16 bytes that the host draws from the operating system **in the call that carries them**.
+///
+/// A seed can be copied by a fork or by a cloned machine; fresh bytes cannot, so two copies of one client never give
+/// two attempts the same nonce.
+pub type Entropy = [u8; 16];
+
+/// What a pseudo-random value is for. Two domains never share a value.
+#[derive(Clone, Copy)]
+pub(crate) enum Domain {
+    Nonce = 1,
+    Backoff = 2,
+    Renewal = 3,
+    Takeover = 4,
+    Retry = 5,
+}
+
+/// The name of a new attempt: unique as long as `fresh` is.
+pub(crate) fn nonce(seed: &Seed, fresh: &Entropy, lock: LockId, attempt: u32) -> Nonce {
+    let (low, high) = sip128(*fresh, &[seed, &message(Domain::Nonce, lock, attempt, 0)]);
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&low.to_le_bytes());
+    bytes[8..].copy_from_slice(&high.to_le_bytes());
+    Nonce::from_bytes(bytes)
+}
+
+/// A fraction of `2^32`, uniform, for jitter.
+pub(crate) fn fraction(seed: &Seed, domain: Domain, lock: LockId, attempt: u32, n: u32) -> u32 {
+    let mut key = [0; 16];
+    key.copy_from_slice(&seed[..16]);
+    let (low, _) = sip128(key, &[&seed[16..], &message(domain, lock, attempt, n)]);
+    (low >> 32) as u32
+}
+
+fn message(domain: Domain, lock: LockId, attempt: u32, n: u32) -> [u8; 17] {
+    let mut bytes = [0; 17];
+    bytes[0] = domain as u8;
+    bytes[1..9].copy_from_slice(&lock.get().to_le_bytes());
+    bytes[9..13].copy_from_slice(&attempt.to_le_bytes());
+    bytes[13..].copy_from_slice(&n.to_le_bytes());
+    bytes
+}
+
+struct Sip {
+    v: [u64; 4],
+}
+
+impl Sip {
+    fn rounds(&mut self, count: usize) {
+        let v = &mut self.v;
+        for _ in 0..count {
+            v[0] = v[0].wrapping_add(v[1]);
+            v[1] = v[1].rotate_left(13) ^ v[0];
+            v[0] = v[0].rotate_left(32);
+            v[2] = v[2].wrapping_add(v[3]);
+            v[3] = v[3].rotate_left(16) ^ v[2];
+            v[0] = v[0].wrapping_add(v[3]);
+            v[3] = v[3].rotate_left(21) ^ v[0];
+            v[2] = v[2].wrapping_add(v[1]);
+            v[1] = v[1].rotate_left(17) ^ v[2];
+            v[2] = v[2].rotate_left(32);
+        }
+    }
+
+    fn absorb(&mut self, word: u64) {
+        self.v[3] ^= word;
+        self.rounds(2);
+        self.v[0] ^= word;
+    }
+
+    fn digest(&self) -> u64 {
+        self.v[0] ^ self.v[1] ^ self.v[2] ^ self.v[3]
+    }
+}
+
+fn sip128(key: [u8; 16], parts: &[&[u8]]) -> (u64, u64) {
+    let k0 = u64::from_le_bytes(first_eight(&key[..8]));
+    let k1 = u64::from_le_bytes(first_eight(&key[8..]));
+    let mut sip = Sip {
+        v: [
+            k0 ^ 0x736f_6d65_7073_6575,
+            k1 ^ 0x646f_7261_6e64_6f6d ^ 0xee,
+            k0 ^ 0x6c79_6765_6e65_7261,
+            k1 ^ 0x7465_6462_7974_6573,
+        ],
+    };
+    let (mut word, mut filled, mut length) = (0_u64, 0_u32, 0_u64);
+    for byte in parts.iter().copied().flatten() {
+        word |= u64::from(*byte) << (8 * filled);
+        filled += 1;
+        length += 1;
+        if filled == 8 {
+            sip.absorb(word);
+            (word, filled) = (0, 0);
+        }
+    }
+    sip.absorb(word | (length & 0xff) << 56);
+    sip.v[2] ^= 0xee;
+    sip.rounds(4);
+    let low = sip.digest();
+    sip.v[1] ^= 0xdd;
+    sip.rounds(4);
+    (low, sip.digest())
+}
+
+fn first_eight(bytes: &[u8]) -> [u8; 8] {
+    let mut eight = [0; 8];
+    eight.copy_from_slice(&bytes[..8]);
+    eight
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first two vectors of the reference implementation (128-bit output).
+    #[test]
+    fn agrees_with_the_published_vectors() {
+        let key: [u8; 16] = core::array::from_fn(|i| i as u8);
+        let (low, high) = sip128(key, &[]);
+        assert_eq!((low, high), (0xe6a8_25ba_047f_81a3, 0x9302_55c7_1472_f66d));
+        let (low, high) = sip128(key, &[&[0]]);
+        assert_eq!((low, high), (0x44af_996b_d8c1_87da, 0x45fc_229b_1159_7634));
+    }
+
+    #[test]
+    fn parts_are_one_message() {
+        let whole: [u8; 21] = core::array::from_fn(|i| i as u8);
+        assert_eq!(sip128([7; 16], &[&whole]), sip128([7; 16], &[&whole[..5], &whole[5..]]));
+    }
+
+    #[test]
+    fn every_argument_changes_the_nonce() {
+        let base = nonce(&[1; 32], &[2; 16], LockId::new(3), 4);
+        assert_ne!(base, nonce(&[9; 32], &[2; 16], LockId::new(3), 4));
+        assert_ne!(base, nonce(&[1; 32], &[9; 16], LockId::new(3), 4), "a copied seed must not repeat a nonce");
+        assert_ne!(base, nonce(&[1; 32], &[2; 16], LockId::new(9), 4));
+        assert_ne!(base, nonce(&[1; 32], &[2; 16], LockId::new(3), 9));
+    }
+}

@@ -1,0 +1,218 @@
+//! The reference store: what one node does with one operation, as a pure function.
+//!
+//! The embedded stores wrap it, and model stores extend it. It keeps the counter apart from the lease: a release ends
+//! the lease only. A released record keeps the name of its attempt, so that a delayed send of that attempt is refused
+//! instead of granted to somebody who left.
+
+use core::time::Duration;
+
+use crate::config::MAX_RECORD_TTL;
+use crate::ids::{Nonce, Owner, Payload, Seq, Token, Version};
+use crate::op::{Acquire, Applied, Denial, DenialKind, Holder, Holding, Op, Outcome, Raise, Refusal, Renew, Seen};
+use crate::time::Monotonic;
+
+/// One run of one kernel: uptimes are comparable within it only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BootId(pub [u8; 16]);
+
+/// The store's clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StoreNow {
+    /// Which boot the uptime belongs to.
+    pub boot: BootId,
+    /// Time since boot, suspend included. Decides expiry.
+    pub uptime: Monotonic,
+    /// Milliseconds since 1970, for people.
+    pub unix_ms: u64,
+}
+
+/// One resource in a store.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Record {
+    /// The highest token ever minted here.
+    pub counter: Token,
+    /// The last lease, running or not.
+    pub lease: Option<LeaseRecord>,
+}
+
+/// The lease part of a [`Record`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LeaseRecord {
+    /// The attempt that was granted.
+    pub nonce: Nonce,
+    /// The send of it that wrote last.
+    pub seq: Seq,
+    /// Freed by its holder.
+    pub released: bool,
+    /// How long the record stands from the last write on: ttl + lock_delay.
+    pub record_ttl: Duration,
+    /// The boot in which `expires` counts.
+    pub boot: BootId,
+    /// Uptime at which the record runs out.
+    pub expires: Monotonic,
+    /// When the lease was granted, in milliseconds since 1970.
+    pub since_unix_ms: u64,
+    /// Label for people.
+    pub owner: Owner,
+    /// Bytes for others to read.
+    pub data: Option<Payload>,
+}
+
+/// What [`apply`] decided.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Decision {
+    /// The record to write; `None` leaves the store as it is.
+    pub write: Option<Record>,
+    /// The answer.
+    pub outcome: Outcome,
+}
+
+impl Decision {
+    fn keep(outcome: Outcome) -> Self {
+        Self { write: None, outcome }
+    }
+
+    fn write(record: Record, applied: Applied) -> Self {
+        Self { write: Some(record), outcome: Outcome::Applied(applied) }
+    }
+
+    fn conflict(record: Option<&Record>, now: &StoreNow) -> Self {
+        Self::keep(Outcome::NotApplied(Refusal::Conflict(seen(record, now))))
+    }
+
+    fn denied(kind: DenialKind, detail: &str) -> Self {
+        Self::keep(Outcome::NotApplied(Refusal::Denied(Denial::new(kind, detail))))
+    }
+}
+
+/// One operation on one record, atomically.
+pub fn apply(record: Option<&Record>, op: &Op, now: &StoreNow) -> Decision {
+    if let Some(lease) = record.and_then(|record| record.lease.as_ref()).filter(|lease| lease.is_dishonest(now)) {
+        return Decision::denied(
+            DenialKind::CorruptRecord,
+            &alloc::format!(
+                "the record says it lasts {:?} and ends {:?} from now, which no honest client writes; if nobody holds \
+                 the lock, remove the record by hand",
+                lease.record_ttl,
+                lease.expires.since(now.uptime)
+            ),
+        );
+    }
+    match op {
+        Op::Acquire(op) => acquire(record, op, now),
+        Op::Renew(op) => renew(record, op, now),
+        Op::Release(op) => match lease_of(record, &op.nonce) {
+            Some((record, lease)) if lease.released => Decision::write(record.clone(), Applied::Released),
+            Some((record, lease)) => {
+                let lease = LeaseRecord { released: true, ..lease.clone() };
+                Decision::write(Record { lease: Some(lease), ..*record }, Applied::Released)
+            }
+            None => Decision::conflict(record, now),
+        },
+        Op::Raise(op) => raise(record, op, now),
+        Op::Read => Decision::keep(Outcome::Applied(Applied::Read(seen(record, now)))),
+    }
+}
+
+/// What a reader is shown.
+pub fn seen(record: Option<&Record>, now: &StoreNow) -> Seen {
+    let holding = record.and_then(|record| {
+        let lease = record.lease.as_ref()?;
+        if !lease.released && lease.ran_out(now) {
+            return None;
+        }
+        Some(Holding {
+            holder: Holder::Lease { nonce: lease.nonce, seq: Some(lease.seq) },
+            version: lease.version(),
+            released: lease.released,
+            counter: Some(record.counter),
+            owner: Some(lease.owner.clone()),
+            record_ttl: Some(lease.record_ttl),
+            left: (lease.boot == now.boot).then(|| lease.expires.since(now.uptime)),
+            since_unix_ms: Some(lease.since_unix_ms),
+            data: lease.data.clone(),
+        })
+    });
+    Seen { holding }
+}
+
+fn acquire(record: Option<&Record>, op: &Acquire, now: &StoreNow) -> Decision {
+    if let Some(lease) = record.and_then(|record| record.lease.as_ref()) {
+        // A record of this attempt is never written again: a delayed first send would overwrite a renewal.
+        if lease.nonce == op.nonce {
+            return Decision::conflict(record, now);
+        }
+        let waited_out = lease.boot != now.boot && op.expect.as_ref().is_some_and(|seen| *seen == lease.version());
+        if !(lease.released || lease.ran_out(now) || waited_out) {
+            return Decision::conflict(record, now);
+        }
+    }
+    let counter = record.map_or(Token::ZERO, |record| record.counter);
+    let Some(token) = counter.next().map(|next| next.max(op.floor)) else {
+        return Decision::denied(
+            DenialKind::TokensExhausted,
+            "the token counter stands at 2^53 - 1, which no honest client reaches; remove the record by hand",
+        );
+    };
+    let lease = LeaseRecord {
+        nonce: op.nonce,
+        seq: op.seq,
+        released: false,
+        record_ttl: op.record_ttl,
+        boot: now.boot,
+        expires: now.uptime.plus(op.record_ttl),
+        since_unix_ms: now.unix_ms,
+        owner: op.owner.clone(),
+        data: op.data.clone(),
+    };
+    Decision::write(Record { counter: token, lease: Some(lease) }, Applied::Acquired { counter: token })
+}
+
+fn renew(record: Option<&Record>, op: &Renew, now: &StoreNow) -> Decision {
+    match lease_of(record, &op.nonce) {
+        // An older send that arrives late must not undo what a newer one wrote.
+        Some((record, lease)) if !lease.released && !lease.ran_out(now) && lease.seq < op.seq => {
+            let expires = now.uptime.plus(op.record_ttl);
+            let lease = LeaseRecord {
+                seq: op.seq,
+                record_ttl: op.record_ttl,
+                boot: now.boot,
+                expires: if lease.boot == now.boot { lease.expires.max(expires) } else { expires },
+                ..lease.clone()
+            };
+            Decision::write(Record { lease: Some(lease), ..*record }, Applied::Renewed)
+        }
+        Some(_) | None => Decision::conflict(record, now),
+    }
+}
+
+fn raise(record: Option<&Record>, op: &Raise, now: &StoreNow) -> Decision {
+    match lease_of(record, &op.nonce) {
+        Some((record, lease)) if !lease.released && !lease.ran_out(now) => {
+            let counter = record.counter.max(op.token);
+            Decision::write(Record { counter, ..record.clone() }, Applied::Raised { counter })
+        }
+        Some(_) | None => Decision::conflict(record, now),
+    }
+}
+
+fn lease_of<'a>(record: Option<&'a Record>, nonce: &Nonce) -> Option<(&'a Record, &'a LeaseRecord)> {
+    let record = record?;
+    record.lease.as_ref().filter(|lease| lease.nonce == *nonce).map(|lease| (record, lease))
+}
+
+impl LeaseRecord {
+    fn version(&self) -> Version {
+        Version::of(&self.nonce, self.seq)
+    }
+
+    /// Certainly over. A record of another boot never is: its uptime says nothing here, so observers wait it out.
+    fn ran_out(&self, now: &StoreNow) -> bool {
+        self.boot == now.boot && now.uptime >= self.expires
+    }
+
+    fn is_dishonest(&self, now: &StoreNow) -> bool {
+        self.record_ttl > MAX_RECORD_TTL
+            || (self.boot == now.boot && !self.released && self.expires.since(now.uptime) > MAX_RECORD_TTL)
+    }
+}

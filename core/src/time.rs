@@ -1,0 +1,190 @@
+//! Every formula about time, and the instants it works on.
+//!
+//! A clock's *rate* may be wrong by at most the [`Drift`] rho; offsets between clocks do not matter. All margins are
+//! rounded so that a holder believes in its lease for less, and an observer waits for longer, never the other way.
+
+use core::time::Duration;
+
+use crate::config::{Drift, Ttl};
+
+/// A host's monotonic clock in nanoseconds; it must go on counting while the machine is suspended.
+///
+/// Only differences mean anything. On Linux this is `CLOCK_BOOTTIME`; a clock that stops in suspend breaks the
+/// promise of one holder at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Monotonic(u64);
+
+impl Monotonic {
+    /// An instant that never comes.
+    pub const FAR: Self = Self(u64::MAX);
+
+    /// From nanoseconds.
+    pub const fn from_ns(ns: u64) -> Self {
+        Self(ns)
+    }
+
+    /// Nanoseconds.
+    pub const fn ns(self) -> u64 {
+        self.0
+    }
+
+    /// Later by `duration`; stops at [`Monotonic::FAR`].
+    pub fn plus(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(ns(duration)))
+    }
+
+    /// Time from `earlier` until this instant; zero when `earlier` is later.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// What the host's clocks show, sampled after the last input was read and before the first output is performed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Now {
+    /// Decides everything about validity. A value below an earlier one counts as that earlier one.
+    pub monotonic: Monotonic,
+    /// Milliseconds since 1970, for token floors and readable records only; never for validity.
+    pub unix_ms: u64,
+}
+
+const MARGIN: Duration = Duration::from_millis(2);
+const PPM: u128 = 1_000_000;
+
+/// Until when the holder may believe in its lease: `sent + ttl - (2 rho ttl + 2 ms)`.
+///
+/// `sent` was sampled *before* the request could leave. Two rho, because the holder's clock may run slow while the
+/// store's or an observer's runs fast; 2 ms for clocks that count in whole milliseconds.
+pub fn deadline_of(sent: Monotonic, ttl: Ttl, drift: Drift) -> Monotonic {
+    let ttl_ns = u128::from(ns(ttl.get()));
+    let margin = 2_u128.saturating_mul(share_up(ttl_ns, drift)).saturating_add(u128::from(ns(MARGIN)));
+    sent.plus(from_ns(ttl_ns.saturating_sub(margin)))
+}
+
+/// Whose margins a record under observation can count on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Format {
+    /// Written by leasehold: its holder stops believing early.
+    Leasehold,
+    /// Written by another library, whose holder may believe for the whole ttl of its own clock.
+    Foreign,
+}
+
+/// When a record that has shown the same version since `seen` may be taken over.
+///
+/// `seen` is the clock **after** the reply that showed the record arrived; `ttl` is the one written in the record.
+/// `ttl (1 + rho)` for our own format, `ttl (1 + rho) / (1 - rho) + 2 ms` for others.
+pub fn observed_until(seen: Monotonic, ttl: Duration, drift: Drift, format: Format) -> Monotonic {
+    match format {
+        Format::Leasehold => {
+            let ttl_ns = u128::from(ns(ttl));
+            seen.plus(from_ns(ttl_ns.saturating_add(share_up(ttl_ns, drift))))
+        }
+        Format::Foreign => seen.plus(worst_case(ttl, drift).saturating_add(MARGIN)),
+    }
+}
+
+/// The longest that a record may stand in the way after its holder died, in true time:
+/// `(ttl + lock_delay) (1 + rho) / (1 - rho)`.
+pub fn takeover_bound(ttl: Ttl, lock_delay: Duration, drift: Drift) -> Duration {
+    worst_case(ttl.get().saturating_add(lock_delay), drift)
+}
+
+/// When to renew a node's lease: `every` after the send that was confirmed, earlier by up to a quarter of it.
+///
+/// `jitter` is a fraction of 2^32; without it, leases taken together would be renewed together for ever.
+pub fn renew_at(sent: Monotonic, every: Duration, jitter: u32) -> Monotonic {
+    sent.plus(every.saturating_sub(fraction_of(every / 4, jitter)))
+}
+
+/// Renewal interval where none is set: a third of the ttl, so that two more tries fit before the lease is in danger.
+pub fn default_renew_every(ttl: Ttl) -> Duration {
+    ttl.get() / 3
+}
+
+/// How long to wait for one reply: a sixth of the ttl, at most `cap`.
+pub fn request_timeout(ttl: Ttl, cap: Duration) -> Duration {
+    cap.min(ttl.get() / 6)
+}
+
+/// From when on the holder is told of danger: a sixth of the ttl before the deadline.
+pub fn danger_at(deadline: Monotonic, ttl: Ttl) -> Monotonic {
+    Monotonic(deadline.0.saturating_sub(ns(ttl.get() / 6)))
+}
+
+/// The longest pause before a failed renewal is tried again, a twelfth of the ttl.
+pub fn retry_cap(ttl: Ttl) -> Duration {
+    ttl.get() / 12
+}
+
+/// Renewals due within this, a twelfth of the ttl, travel in one request.
+pub fn batch_window(ttl: Ttl) -> Duration {
+    ttl.get() / 12
+}
+
+/// `fraction / 2^32` of a duration, rounded down.
+pub fn fraction_of(duration: Duration, fraction: u32) -> Duration {
+    from_ns(u128::from(ns(duration)).saturating_mul(u128::from(fraction)) >> 32)
+}
+
+/// `rho` of a length of time, rounded up.
+fn share_up(length_ns: u128, drift: Drift) -> u128 {
+    length_ns.saturating_mul(u128::from(drift.ppm())).div_ceil(PPM)
+}
+
+fn worst_case(length: Duration, drift: Drift) -> Duration {
+    let rho = u128::from(drift.ppm());
+    let stretched = u128::from(ns(length)).saturating_mul(PPM.saturating_add(rho));
+    from_ns(stretched.div_ceil(PPM.saturating_sub(rho).max(1)))
+}
+
+fn ns(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn from_ns(ns: u128) -> Duration {
+    Duration::from_nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: Monotonic = Monotonic::from_ns(1_000_000_000);
+
+    fn ttl(ms: u64) -> Ttl {
+        Ttl::new(Duration::from_millis(ms)).unwrap()
+    }
+
+    #[test]
+    fn a_holder_gives_up_twice_the_drift_and_two_milliseconds() {
+        let deadline = deadline_of(AT, ttl(30_000), Drift::default());
+        assert_eq!(deadline.since(AT), Duration::from_millis(30_000 - 600 - 2));
+        assert_eq!(deadline_of(AT, ttl(100), Drift::default()).since(AT), Duration::from_millis(96));
+    }
+
+    #[test]
+    fn an_observer_waits_longer_for_foreign_records() {
+        let length = Duration::from_secs(20);
+        let ours = observed_until(AT, length, Drift::default(), Format::Leasehold);
+        let foreign = observed_until(AT, length, Drift::default(), Format::Foreign);
+        assert_eq!(ours.since(AT), Duration::from_millis(20_200));
+        assert_eq!(foreign.since(AT), Duration::from_nanos(20_404_040_405) + Duration::from_millis(2));
+    }
+
+    #[test]
+    fn instants_saturate() {
+        assert_eq!(Monotonic::FAR.plus(Duration::MAX), Monotonic::FAR);
+        assert_eq!(AT.plus(Duration::MAX), Monotonic::FAR);
+        assert_eq!(AT.since(Monotonic::FAR), Duration::ZERO);
+        assert_eq!(observed_until(AT, Duration::MAX, Drift::default(), Format::Foreign), Monotonic::FAR);
+    }
+
+    #[test]
+    fn renewals_are_early_never_late() {
+        let every = Duration::from_secs(10);
+        assert_eq!(renew_at(AT, every, 0).since(AT), every);
+        let earliest = renew_at(AT, every, u32::MAX).since(AT);
+        assert!(earliest >= Duration::from_millis(7_500) && earliest < Duration::from_millis(7_501));
+    }
+}

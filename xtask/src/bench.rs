@@ -1,0 +1,85 @@
+//! `cargo xtask bench` and `cargo xtask chaos`: programs of the benchmark crate.
+
+use crate::demo::{become_program, build_programs};
+use crate::run::{self, Failure, Result, Steps};
+use std::process::Command;
+
+const BENCHMARKS: [&str; 2] = ["core", "sqlite"];
+const CHAOS_SECONDS: &str = "60";
+
+pub fn bench(args: &[String]) -> Result {
+    let (names, rest) = selected(args)?;
+    let programs: Vec<String> = names.iter().map(|name| format!("bench-{name}")).collect();
+    let mut steps = Steps::default();
+    build_programs(&mut steps, &programs.iter().map(String::as_str).collect::<Vec<_>>())?;
+    for program in &programs {
+        let mut command = Command::new(run::built()?.join(program));
+        command.args(rest);
+        steps.run(program, command)?;
+    }
+    Ok(())
+}
+
+/// The benchmarks to run, and the arguments for them.
+fn selected(args: &[String]) -> Result<(Vec<&str>, &[String])> {
+    match args.split_first() {
+        Some((first, rest)) if BENCHMARKS.contains(&first.as_str()) => Ok((vec![first], rest)),
+        Some((first, _)) if !first.starts_with('-') => {
+            Err(Failure::new(format!("there is no benchmark `{first}`\n  there are: {}", BENCHMARKS.join(", "))))
+        }
+        _ => Ok((BENCHMARKS.to_vec(), args)),
+    }
+}
+
+pub fn chaos(args: &[String]) -> Result {
+    become_program(build_chaos(&mut Steps::default(), args)?)
+}
+
+/// Builds the torture program; returns the command that starts it.
+pub fn build_chaos(steps: &mut Steps, args: &[String]) -> Result<Command> {
+    build_programs(steps, &["leasehold", "chaos"])?;
+    let mut command = Command::new(run::built()?.join("chaos"));
+    command.args(with_seconds(args));
+    Ok(command)
+}
+
+fn with_seconds(args: &[String]) -> Vec<String> {
+    let given = args.iter().any(|arg| arg == "--seconds" || arg.starts_with("--seconds="));
+    let default = ["--seconds", CHAOS_SECONDS].map(str::to_owned);
+    if given { args.to_vec() } else { default.into_iter().chain(args.iter().cloned()).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_name_selects_one_benchmark_and_keeps_its_arguments() {
+        let args = words("sqlite --processes 8");
+        assert_eq!(selected(&args).expect("a known name"), (vec!["sqlite"], &args[1..]));
+    }
+
+    #[test]
+    fn without_a_name_all_benchmarks_run() {
+        let args = words("--quick");
+        assert_eq!(selected(&args).expect("no name is fine"), (BENCHMARKS.to_vec(), &args[..]));
+        assert_eq!(selected(&[]).expect("nothing is fine").0, BENCHMARKS.to_vec());
+    }
+
+    #[test]
+    fn an_unknown_name_lists_the_known_ones() {
+        let failure = selected(&words("redis")).expect_err("not a benchmark").to_string();
+        assert!(failure.contains("`redis`") && failure.contains("core, sqlite"), "{failure}");
+    }
+
+    #[test]
+    fn chaos_lasts_a_minute_unless_told() {
+        assert_eq!(with_seconds(&words("--processes 4")), words("--seconds 60 --processes 4"));
+        assert_eq!(with_seconds(&words("--seconds 5")), words("--seconds 5"));
+        assert_eq!(with_seconds(&words("--seconds=5")), words("--seconds=5"));
+    }
+}

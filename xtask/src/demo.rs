@@ -1,0 +1,43 @@
+//! `cargo xtask demo`: builds the demo and becomes it.
+
+use crate::run::{self, Result, Steps};
+use crate::setup;
+use std::process::Command;
+
+pub fn demo(args: &[String]) -> Result {
+    let mut demo = build(&mut Steps::default())?;
+    demo.args(args);
+    become_program(demo)
+}
+
+/// Builds the demo and the command line it drives; returns the command that starts it.
+pub fn build(steps: &mut Steps) -> Result<Command> {
+    build_programs(steps, &["leasehold", "demo"])?;
+    Ok(Command::new(run::built()?.join("demo")))
+}
+
+/// Builds binaries of the command line and of the benchmark crate. Always both packages, whichever binary is asked for:
+/// another set of packages can mean other features of shared dependencies, which would compile them again.
+pub fn build_programs(steps: &mut Steps, names: &[&str]) -> Result {
+    setup::c_compiler()?;
+    let mut build = run::cargo_ci("build");
+    build.args(["-p", "leasehold-cli", "-p", "leasehold-bench"]);
+    for name in names {
+        build.args(["--bin", name]);
+    }
+    steps.run(&format!("build {}", names.join(" ")), build)
+}
+
+/// Replaces this process, so that signals and the exit status are the program's own.
+#[cfg(unix)]
+pub fn become_program(mut command: Command) -> Result {
+    use std::os::unix::process::CommandExt;
+    let error = command.exec();
+    Err(run::Failure::new(format!("cannot start {}: {error}", command.get_program().to_string_lossy())))
+}
+
+#[cfg(not(unix))]
+pub fn become_program(command: Command) -> Result {
+    let name = command.get_program().to_string_lossy().into_owned();
+    Steps::default().run(&name, command)
+}

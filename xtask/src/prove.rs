@@ -1,0 +1,30 @@
+//! `cargo xtask prove`: what takes too long for every change, run before a release.
+
+use crate::run::{self, Result, Steps};
+use crate::{bench, test};
+
+const PROPTEST_CASES: &str = "20000";
+
+pub fn prove() -> Result {
+    let mut steps = Steps::default();
+    test::run_all(&mut steps)?;
+
+    let chaos = bench::build_chaos(&mut steps, &[])?;
+    steps.run("chaos", chaos)?;
+
+    let mut properties = test::suite();
+    properties.args(["-p", "leasehold-core"]).env("PROPTEST_CASES", PROPTEST_CASES);
+    steps.run("long property tests", properties)?;
+
+    let mut version = run::plain_cargo("deny");
+    version.arg("--version");
+    if run::succeeds(version) {
+        let mut deny = run::plain_cargo("deny");
+        deny.args(["check", "bans", "licenses", "sources"]);
+        steps.run("dependencies", deny)?;
+    } else {
+        println!("\ncargo-deny is not installed: licences and sources of dependencies were not checked");
+    }
+    println!("\nProved.\n{}", steps.table());
+    Ok(())
+}

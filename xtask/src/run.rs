@@ -1,0 +1,170 @@
+//! Child processes, the steps of a chore, and how long each of them took.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+pub type Result<T = ()> = std::result::Result<T, Failure>;
+
+/// What went wrong, in words that tell the reader what to do.
+#[derive(Debug)]
+pub struct Failure(String);
+
+impl Failure {
+    pub fn new(message: impl Into<String>) -> Failure {
+        Failure(message.into())
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The workspace root. Cargo's variable comes first, since a copied target folder may carry another tree's path.
+pub fn root() -> PathBuf {
+    let xtask = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    xtask.parent().map_or_else(|| xtask.clone(), Path::to_path_buf)
+}
+
+/// `cargo <subcommand> --locked`, in the workspace root.
+pub fn cargo(subcommand: &str) -> Command {
+    let mut command = plain_cargo(subcommand);
+    command.arg("--locked");
+    command
+}
+
+/// `cargo <subcommand>`, for the subcommands that resolve nothing and so know no `--locked`.
+pub fn plain_cargo(subcommand: &str) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root()).arg(subcommand);
+    command
+}
+
+/// `cargo <subcommand> --locked --profile ci`: the one profile, so that third-party crates compile once.
+pub fn cargo_ci(subcommand: &str) -> Command {
+    let mut command = cargo(subcommand);
+    command.args(["--profile", "ci"]);
+    command
+}
+
+/// Whether the command can be started and succeeds; its output is of no interest.
+pub fn succeeds(mut command: Command) -> bool {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// The folder with what the `ci` profile built. Asked of cargo, because variables and configuration may move it.
+pub fn built() -> Result<PathBuf> {
+    let mut command = cargo("metadata");
+    command.args(["--no-deps", "--format-version", "1"]).stderr(Stdio::inherit());
+    let output = command.output().map_err(|error| failed("find the target folder", &command, &error.to_string()))?;
+    let json = String::from_utf8_lossy(&output.stdout);
+    match json.split_once("\"target_directory\":\"").and_then(|(_, rest)| rest.split_once('"')) {
+        Some((folder, _)) => Ok(Path::new(&folder.replace("\\\\", "\\")).join("ci")),
+        None => Err(failed("find the target folder", &command, "its answer names no target_directory")),
+    }
+}
+
+/// The steps of one chore. The first that fails ends it.
+#[derive(Default)]
+pub struct Steps {
+    done: Vec<(String, Duration)>,
+}
+
+impl Steps {
+    /// Runs a command that writes straight to the terminal.
+    pub fn run(&mut self, name: &str, mut command: Command) -> Result {
+        self.timed(name, || match command.status() {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(failed(name, &command, &status.to_string())),
+            Err(error) => Err(failed(name, &command, &error.to_string())),
+        })
+    }
+
+    /// Runs a check that lives in this program.
+    pub fn timed<T>(&mut self, name: &str, check: impl FnOnce() -> Result<T>) -> Result<T> {
+        println!("\n=== {name}");
+        let start = Instant::now();
+        let value = check()?;
+        self.done.push((name.to_owned(), start.elapsed()));
+        Ok(value)
+    }
+
+    /// How long each step took, for a person to read.
+    pub fn table(&self) -> String {
+        let width = self.done.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max("total".len());
+        let total = self.done.iter().map(|(_, time)| *time).sum();
+        let line = |name: &str, time: Duration| format!("  {name:width$}  {:>7.1} s\n", time.as_secs_f64());
+        let mut table: String = self.done.iter().map(|(name, time)| line(name, *time)).collect();
+        table.push_str(&line("total", total));
+        table
+    }
+}
+
+fn failed(step: &str, command: &Command, why: &str) -> Failure {
+    Failure::new(format!("step `{step}` failed ({why})\n  to repeat it: {}", shell(command)))
+}
+
+/// The command as a person would type it.
+fn shell(command: &Command) -> String {
+    let cargo = std::env::var_os("CARGO");
+    let program = command.get_program();
+    let program = if cargo.as_deref() == Some(program) { "cargo".into() } else { program.to_string_lossy() };
+    let variables = command.get_envs().filter_map(|(name, value)| {
+        value.map(|value| format!("{}={}", name.to_string_lossy(), quoted(&value.to_string_lossy())))
+    });
+    let arguments = command.get_args().map(|argument| quoted(&argument.to_string_lossy()));
+    variables.chain([quoted(&program)]).chain(arguments).collect::<Vec<_>>().join(" ")
+}
+
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./,:@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failed_step_is_named_with_the_command_that_repeats_it() {
+        let mut command = Command::new("false");
+        command.args(["-D", "two words", "it's"]).env("RUSTDOCFLAGS", "-D warnings");
+        let failure = Steps::default().run("docs", command).expect_err("false never succeeds").to_string();
+        assert!(failure.contains("step `docs` failed"), "{failure}");
+        assert!(failure.ends_with(r"RUSTDOCFLAGS='-D warnings' false -D 'two words' 'it'\''s'"), "{failure}");
+    }
+
+    #[test]
+    fn a_program_that_does_not_exist_is_a_failed_step() {
+        let failure = Steps::default().run("lint", Command::new("/nowhere/at-all")).expect_err("it does not exist");
+        assert!(failure.to_string().contains("to repeat it: /nowhere/at-all"), "{failure}");
+    }
+
+    #[test]
+    fn the_table_has_every_finished_step_and_the_total() {
+        let steps = Steps {
+            done: vec![("tidy".into(), Duration::from_millis(100)), ("clippy".into(), Duration::from_millis(2_900))],
+        };
+        assert_eq!(steps.table(), "  tidy        0.1 s\n  clippy      2.9 s\n  total       3.0 s\n");
+    }
+
+    #[test]
+    fn the_failed_step_is_not_in_the_table() {
+        let mut steps = Steps::default();
+        steps.timed("good", || Ok(())).expect("it does nothing");
+        steps.timed::<()>("bad", || Err(Failure::new("no"))).expect_err("it fails");
+        assert!(steps.table().contains("good") && !steps.table().contains("bad"));
+    }
+}

@@ -1,0 +1,88 @@
+//! What a machine needs before anything can be built.
+
+use crate::run::{self, Failure, Result, Steps};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+const DEBIAN_PACKAGES: [&str; 2] = ["gcc", "libc6-dev"];
+
+/// Fails, with what to install, where SQLite's C sources cannot be compiled.
+pub fn c_compiler() -> Result {
+    if compiles_c() {
+        return Ok(());
+    }
+    let advice = if cfg!(target_os = "macos") {
+        "xcode-select --install".to_owned()
+    } else if Path::new("/etc/debian_version").exists() {
+        format!("sudo apt-get install {}", DEBIAN_PACKAGES.join(" "))
+    } else {
+        "your system's packages for gcc (or clang) and the C library's headers".to_owned()
+    };
+    Err(Failure::new(format!(
+        "no working C compiler `{}`; SQLite is compiled from source and needs one\n  install: {advice}",
+        compiler()
+    )))
+}
+
+/// Installs what `cargo xtask test` needs where that can be done without asking; says what is missing elsewhere.
+pub fn install(steps: &mut Steps) -> Result {
+    if !compiles_c() && is_root() && Path::new("/etc/debian_version").exists() {
+        let mut update = Command::new("apt-get");
+        update.args(["update", "-qq"]);
+        steps.run("apt-get update", update)?;
+        let mut install = Command::new("apt-get");
+        install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(DEBIAN_PACKAGES);
+        install.env("DEBIAN_FRONTEND", "noninteractive");
+        steps.run("install a C compiler", install)?;
+    }
+    c_compiler()?;
+    for (subcommand, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        component_of_rustup(steps, subcommand, component)?;
+    }
+    Ok(())
+}
+
+fn component_of_rustup(steps: &mut Steps, subcommand: &str, component: &str) -> Result {
+    let present = || {
+        let mut command = run::plain_cargo(subcommand);
+        command.arg("--version");
+        run::succeeds(command)
+    };
+    if present() {
+        return Ok(());
+    }
+    let mut rustup = Command::new("rustup");
+    rustup.arg("--version");
+    if !run::succeeds(rustup) {
+        return Err(Failure::new(format!("`cargo {subcommand}` is missing\n  install: your toolchain's {component}")));
+    }
+    let mut add = Command::new("rustup");
+    add.args(["component", "add", component]);
+    steps.run(&format!("install {component}"), add)
+}
+
+fn compiler() -> String {
+    std::env::var("CC").unwrap_or_else(|_| "cc".to_owned())
+}
+
+/// Compiles a file that includes a header: a linker called `cc` is always there (rustc needs it too), the headers of
+/// the C library may not be.
+fn compiles_c() -> bool {
+    if cfg!(windows) {
+        // The Visual Studio compiler is no command on the path; the build script that looks for it says what it misses.
+        return true;
+    }
+    let compiler = compiler();
+    let mut words = compiler.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("cc"));
+    command.args(words).args(["-x", "c", "-fsyntax-only", "-"]);
+    let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    let Ok(mut child) = child else { return false };
+    let written = child.stdin.take().is_some_and(|mut stdin| stdin.write_all(b"#include <stdlib.h>\n").is_ok());
+    child.wait().is_ok_and(|status| written && status.success())
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}

@@ -1,0 +1,90 @@
+//! `cargo xtask test`: everything that must pass before a change is merged.
+
+use crate::run::{self, Failure, Result, Steps};
+use crate::{demo, setup, tidy};
+use std::process::Command;
+
+pub fn test() -> Result {
+    let mut steps = Steps::default();
+    run_all(&mut steps)?;
+    println!("\nEverything passed.\n{}", steps.table());
+    Ok(())
+}
+
+/// All steps, cheapest first: a misplaced import is told before anything is compiled.
+pub fn run_all(steps: &mut Steps) -> Result {
+    setup::install(steps)?;
+    steps.timed("tidy", tidy::tidy)?;
+
+    let mut fmt = run::plain_cargo("fmt");
+    fmt.args(["--all", "--check"]);
+    steps.run("format", fmt)?;
+
+    let mut clippy = run::cargo_ci("clippy");
+    clippy.args(["--workspace", "--all-targets", "--", "-D", "warnings"]);
+    steps.run("clippy", clippy)?;
+    for (name, features) in [("no features", "--no-default-features"), ("metrics", "--features=metrics")] {
+        let mut clippy = run::cargo_ci("clippy");
+        clippy.args(["-p", "leasehold", features, "--", "-D", "warnings"]);
+        steps.run(&format!("clippy, client with {name}"), clippy)?;
+    }
+    no_std(steps)?;
+
+    let mut tests = suite();
+    tests.arg("--workspace");
+    steps.run("tests", tests)?;
+    let mut doc_tests = run::cargo_ci("test");
+    doc_tests.args(["--workspace", "--doc"]);
+    steps.run("doc tests", doc_tests)?;
+
+    let mut docs = run::cargo_ci("doc");
+    docs.args(["--workspace", "--no-deps", "--lib", "--exclude", "xtask"]).env("RUSTDOCFLAGS", "-D warnings");
+    steps.run("docs", docs)?;
+
+    let demo = demo::build(steps)?;
+    steps.run("demo", demo)
+}
+
+/// The test runner, to be told which packages: nextest where it is installed, for its one process per test.
+pub fn suite() -> Command {
+    let mut version = run::plain_cargo("nextest");
+    version.arg("--version");
+    if run::succeeds(version) {
+        let mut nextest = run::plain_cargo("nextest");
+        nextest.args(["run", "--locked", "--cargo-profile", "ci"]);
+        nextest
+    } else {
+        println!("cargo-nextest is not installed; `cargo test` runs the tests");
+        let mut test = run::cargo_ci("test");
+        // Doc tests have a step of their own.
+        test.args(["--lib", "--bins", "--tests"]);
+        test
+    }
+}
+
+/// A crate that defines the panic handler. The standard library brings its own, and two of them are an error: so this
+/// compiles only if nothing in the core's whole dependency graph links `std`, and needs no bare-metal target for it.
+const PROBE: &str = "\
+#![no_std]
+extern crate leasehold_core;
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {}
+}
+";
+
+fn no_std(steps: &mut Steps) -> Result {
+    let mut core = run::cargo_ci("build");
+    core.args(["-p", "leasehold-core", "--no-default-features"]);
+    steps.run("core without features", core)?;
+
+    let built = run::built()?;
+    let probe = built.join("no_std_probe.rs");
+    std::fs::write(&probe, PROBE)
+        .map_err(|error| Failure::new(format!("cannot write {}: {error}", probe.display())))?;
+    let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    rustc.args(["--edition", "2024", "--crate-type", "lib", "--emit", "metadata"]).arg("--out-dir").arg(&built);
+    rustc.arg("--extern").arg(format!("leasehold_core={}", built.join("libleasehold_core.rlib").display()));
+    rustc.arg(&probe);
+    steps.run("core without std", rustc)
+}

@@ -1,0 +1,104 @@
+//! `cargo xtask tidy`: the house rules of docs/architecture.md, enforced.
+//!
+//! Each rule looks at text alone, so that its tests are small snippets. There is no way to exempt a line: a rule that
+//! needs exceptions is changed here, where everyone sees it.
+
+mod ci;
+mod manifest;
+mod map;
+mod rules;
+mod source;
+
+use crate::run::{self, Failure, Result};
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A broken rule, where it is broken, and what to do instead.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Finding {
+    path: String,
+    line: usize,
+    rule: &'static str,
+    message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}: {}", self.path, self.line, self.rule, self.message)
+    }
+}
+
+pub fn tidy() -> Result {
+    let root = run::root();
+    let mut paths = Vec::new();
+    walk(&root, &mut paths)?;
+    paths.push(root.join(ci::PATH));
+
+    let names = manifest::renames(&read(&root.join("Cargo.toml"))?);
+    let mut findings = Vec::new();
+    for path in &paths {
+        // Rules compare with `/`, on every system.
+        let name = path.strip_prefix(&root).unwrap_or(path).to_string_lossy().replace('\\', "/");
+        let text = read(path)?;
+        if name.ends_with(".rs") {
+            findings.extend(rules::check(&name, &text));
+        } else if name.ends_with("Cargo.toml") {
+            findings.extend(manifest::check(&name, &text, &names));
+        } else if name == ci::PATH {
+            findings.extend(ci::check(&text, is_executable(path)));
+        }
+    }
+    let core = |name: &str| read(&root.join("core").join(name));
+    findings.extend(rules::check_core_root(&core("src/lib.rs")?, &core("Cargo.toml")?));
+
+    findings.extend(map::check(&read(&root.join(map::PATH))?, |path| root.join(path).exists()));
+
+    for finding in &findings {
+        println!("{finding}");
+    }
+    match findings.len() {
+        0 => {
+            println!("{} files, every house rule holds", paths.len());
+            Ok(())
+        }
+        n => Err(Failure::new(format!(
+            "step `tidy` failed (broken house rules: {n}, listed above)\n  to repeat it: cargo xtask tidy"
+        ))),
+    }
+}
+
+/// Every Rust file and manifest below `folder`, in a stable order; not what is hidden, built or downloaded.
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result {
+    let unreadable = |error| Failure::new(format!("cannot list {}: {error}", folder.display()));
+    let mut entries: Vec<PathBuf> = fs::read_dir(folder)
+        .and_then(|entries| entries.map(|entry| entry.map(|e| e.path())).collect())
+        .map_err(unreadable)?;
+    entries.sort();
+    for path in entries {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if !name.starts_with('.') && name != "target" && name != "node_modules" {
+                walk(&path, found)?;
+            }
+        } else if name.ends_with(".rs") || name == "Cargo.toml" {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))
+}
+
+#[cfg(unix)]
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).is_ok_and(|metadata| metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_executable(_: &Path) -> bool {
+    true
+}

@@ -1,0 +1,214 @@
+//! Who may import whom, read from the `Cargo.toml` files.
+
+use super::Finding;
+use std::collections::HashMap;
+
+/// What each folder's crate may import of this workspace. A crate that is not here has no place in the house yet.
+const ARROWS: [(&str, &[&str]); 10] = [
+    ("core", &[]),
+    ("core/sim", &["leasehold-core"]),
+    ("bindings/client", &["leasehold-core"]),
+    ("bindings/component", &["leasehold-core"]),
+    ("bindings/host", &[]),
+    ("bindings/cli", &["leasehold"]),
+    ("python", &["leasehold", "leasehold-cli"]),
+    ("node", &["leasehold", "leasehold-cli"]),
+    ("xtask", &[]),
+    ("xtask/bench", &["leasehold", "leasehold-core"]),
+];
+
+/// Crates that import nothing at all outside `dev-dependencies`, and why.
+const ALONE: [(&str, &str); 2] = [
+    ("core", "the protocol decides without help; write it here, or do it in bindings/client and pass in the result"),
+    ("xtask", "it gates the demo and every check; use std, or make it a program of xtask/bench"),
+];
+
+#[derive(Debug, PartialEq, Eq)]
+struct Dependency {
+    line: usize,
+    package: String,
+    only_for_tests: bool,
+}
+
+pub fn check(path: &str, text: &str, renames: &HashMap<String, String>) -> Vec<Finding> {
+    let folder = path.strip_suffix("Cargo.toml").unwrap_or(path).trim_end_matches('/');
+    if folder.is_empty() {
+        return Vec::new();
+    }
+    let finding = |line, rule, message| Finding { path: path.to_owned(), line, rule, message };
+    let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == folder) else {
+        let message = format!("`{folder}` is not in the map; say what it may import in xtask/src/tidy/manifest.rs");
+        return vec![finding(1, "who-imports-whom", message)];
+    };
+    let mut findings = Vec::new();
+    for dependency in dependencies(text, renames) {
+        let package = dependency.package.as_str();
+        if package.starts_with("leasehold") && !allowed.contains(&package) {
+            let instead = match *allowed {
+                [] => "it imports no crate of this workspace".to_owned(),
+                allowed => format!("it may import only {}", allowed.join(" and ")),
+            };
+            let message = format!("`{folder}` imports `{package}`; {instead}");
+            findings.push(finding(dependency.line, "who-imports-whom", message));
+        } else if let Some((_, why)) = ALONE.iter().find(|(name, _)| *name == folder && !dependency.only_for_tests) {
+            let message = format!("`{folder}` depends on `{package}`; {why}");
+            findings.push(finding(dependency.line, "no-dependencies", message));
+        }
+    }
+    findings
+}
+
+/// Shared dependencies that go by another name: name in manifests to package. Renaming must not hide an arrow.
+pub fn renames(workspace: &str) -> HashMap<String, String> {
+    let mut section = String::new();
+    let mut renames = HashMap::new();
+    for line in workspace.lines().map(str::trim) {
+        if let Some(name) = table_name(line) {
+            section = name;
+        } else if section == "workspace.dependencies"
+            && let (Some(name), Some(package)) = (key(line), quoted_value(line, "package"))
+        {
+            renames.insert(name, package);
+        }
+    }
+    renames
+}
+
+/// Reads as much of TOML as manifests use: one dependency per line, or one table per dependency.
+fn dependencies(text: &str, renames: &HashMap<String, String>) -> Vec<Dependency> {
+    let mut found: Vec<Dependency> = Vec::new();
+    let mut section = String::new();
+    let mut own_table = false;
+    for (number, line) in text.lines().map(str::trim).enumerate() {
+        let mut add = |name: String, table: &str| {
+            let package = quoted_value(line, "package").or_else(|| renames.get(&name).cloned()).unwrap_or(name);
+            found.push(Dependency { line: number + 1, package, only_for_tests: table.ends_with("dev-dependencies") });
+        };
+        if let Some(name) = table_name(line) {
+            own_table = false;
+            if let Some((table, dependency)) = name.rsplit_once('.').filter(|(table, _)| is_dependencies(table)) {
+                add(dependency.to_owned(), table);
+                own_table = true;
+            }
+            section = name;
+        } else if is_dependencies(&section) {
+            if let Some(name) = key(line) {
+                add(name, &section);
+            }
+        } else if own_table && let (Some(package), Some(last)) = (quoted_value(line, "package"), found.last_mut()) {
+            last.package = package;
+        }
+    }
+    found
+}
+
+fn table_name(line: &str) -> Option<String> {
+    let name = line.strip_prefix('[')?.split(']').next()?;
+    Some(name.trim_start_matches('[').replace(['"', '\''], ""))
+}
+
+/// `dependencies`, `dev-dependencies`, `build-dependencies`, and the same below `target.<condition>`.
+fn is_dependencies(table: &str) -> bool {
+    let last = table.rsplit('.').next().unwrap_or(table);
+    matches!(last, "dependencies" | "dev-dependencies" | "build-dependencies") && !table.starts_with("workspace")
+}
+
+/// The first word of `name = ...` and `name.workspace = ...`. Continued values and comments have none.
+fn key(line: &str) -> Option<String> {
+    let name = line.split_once('=')?.0.split('.').next()?.trim().trim_matches(['"', '\'']);
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    (!name.is_empty() && name.chars().all(is_name)).then(|| name.to_owned())
+}
+
+/// `x` of `key = "x"`, at the start of the line or inside `{ ... }`.
+fn quoted_value(line: &str, key: &str) -> Option<String> {
+    let (before, rest) = line.split_once(key)?;
+    let value = rest.trim_start().strip_prefix('=')?.trim_start().strip_prefix('"')?;
+    (before.is_empty() || before.ends_with([' ', '{', ','])).then(|| value.split('"').next().map(str::to_owned))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn flagged(path: &str, text: &str) -> Vec<String> {
+        check(path, text, &HashMap::new()).iter().map(|f| format!("{}:{}", f.rule, f.line)).collect()
+    }
+
+    #[test]
+    fn the_core_depends_on_nothing_but_in_tests() {
+        let good =
+            "[package]\nname = \"leasehold-core\"\n[features]\nwire = []\n[dev-dependencies]\nproptest = \"1\"\n";
+        assert_eq!(flagged("core/Cargo.toml", good), [""; 0]);
+        assert_eq!(flagged("core/Cargo.toml", "[dependencies]\nserde = \"1\"\n"), ["no-dependencies:2"]);
+        let others = "[build-dependencies]\ncc = \"1\"\n[target.'cfg(unix)'.dependencies]\nlibc.workspace = true\n";
+        assert_eq!(flagged("core/Cargo.toml", others), ["no-dependencies:2", "no-dependencies:4"]);
+    }
+
+    #[test]
+    fn the_core_imports_no_crate_of_the_workspace_even_in_tests() {
+        let bad = "[dev-dependencies]\nleasehold = { path = \"../bindings/client\" }\n";
+        assert_eq!(flagged("core/Cargo.toml", bad), ["who-imports-whom:2"]);
+    }
+
+    #[test]
+    fn languages_and_the_command_line_know_only_the_client() {
+        for folder in ["bindings/cli", "python", "node"] {
+            let path = format!("{folder}/Cargo.toml");
+            assert_eq!(flagged(&path, "[dependencies]\nleasehold.workspace = true\nclap = \"4\"\n"), [""; 0]);
+            assert_eq!(flagged(&path, "[dependencies]\nleasehold-core.workspace = true\n"), ["who-imports-whom:2"]);
+        }
+    }
+
+    #[test]
+    fn the_core_has_its_own_followers() {
+        for folder in ["bindings/client", "bindings/component", "core/sim"] {
+            let path = format!("{folder}/Cargo.toml");
+            assert_eq!(flagged(&path, "[dependencies]\nleasehold-core.workspace = true\n"), [""; 0]);
+            assert_eq!(flagged(&path, "[dependencies]\nleasehold-cli.workspace = true\n"), ["who-imports-whom:2"]);
+        }
+        let host = "[dependencies]\nwasmtime = \"48\"\nleasehold = \"0.1\"\nleasehold-core = \"0.1\"\n";
+        assert_eq!(flagged("bindings/host/Cargo.toml", host), ["who-imports-whom:3", "who-imports-whom:4"]);
+    }
+
+    #[test]
+    fn xtask_stays_alone_and_its_benchmarks_do_not() {
+        let text = "[dependencies]\nleasehold.workspace = true\n";
+        assert_eq!(flagged("xtask/Cargo.toml", text), ["who-imports-whom:2"]);
+        assert_eq!(flagged("xtask/Cargo.toml", "[dependencies]\nserde = \"1\"\n"), ["no-dependencies:2"]);
+        assert_eq!(flagged("xtask/bench/Cargo.toml", text), [""; 0]);
+    }
+
+    #[test]
+    fn a_dependency_with_a_table_of_its_own_is_seen() {
+        let bad = "[dependencies.inner]\nversion = \"0.1\"\npackage = \"leasehold-core\"\n[dependencies.clap]\nversion = \"4\"\n";
+        assert_eq!(flagged("bindings/cli/Cargo.toml", bad), ["who-imports-whom:1"]);
+    }
+
+    #[test]
+    fn a_renamed_dependency_is_seen() {
+        let bad = "[dependencies]\nprotocol = { version = \"0.1\", package = \"leasehold-core\" }\n";
+        assert_eq!(flagged("bindings/cli/Cargo.toml", bad), ["who-imports-whom:2"]);
+
+        let workspace =
+            "[workspace.dependencies]\nprotocol = { package = \"leasehold-core\", path = \"core\" }\nlibc = \"0.2\"\n";
+        let renames = renames(workspace);
+        assert_eq!(renames.len(), 1);
+        let findings = check("bindings/cli/Cargo.toml", "[dependencies]\nprotocol.workspace = true\n", &renames);
+        assert_eq!(findings.len(), 1);
+        assert!(findings[0].message.contains("`leasehold-core`"), "{}", findings[0]);
+    }
+
+    #[test]
+    fn comments_and_values_over_several_lines_are_no_dependencies() {
+        let good =
+            "[dev-dependencies]\n# leasehold = \"0.1\"\nproptest = { version = \"1\", features = [\n  \"std\",\n] }\n";
+        assert_eq!(flagged("core/Cargo.toml", good), [""; 0]);
+    }
+
+    #[test]
+    fn a_crate_that_is_not_in_the_map_must_be_placed() {
+        assert_eq!(flagged("bindings/ruby/Cargo.toml", "[package]\n"), ["who-imports-whom:1"]);
+        assert_eq!(flagged("Cargo.toml", "[workspace]\n"), [""; 0]);
+    }
+}
