@@ -3,6 +3,7 @@
 //! An operation was **applied**, or was certainly **not applied**, or its fate is **unknown**: it may have happened, or
 //! may yet happen. Everything else in this crate exists to never take the third for one of the first two.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
@@ -26,7 +27,7 @@ pub struct LockOp {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
     /// Write our record if the resource is free, or released, or still at the expected foreign version; mint a token.
-    Acquire(Acquire),
+    Acquire(Box<Acquire>),
     /// Push the expiry out, if the record is still ours. Never shortens it, never creates a record.
     Renew(Renew),
     /// Free the resource if the record is still ours; its token counter survives.
@@ -233,7 +234,7 @@ impl fmt::Display for Denial {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Seen {
     /// The record, absent when the resource is free and shows no trace of the last holder.
-    pub holding: Option<Holding>,
+    pub holding: Option<Box<Holding>>,
 }
 
 /// A record, as much of it as the store keeps.
@@ -295,7 +296,7 @@ impl Seen {
 
     /// The record, unless it is only history.
     pub fn held(&self) -> Option<&Holding> {
-        self.holding.as_ref().filter(|holding| !holding.released)
+        self.holding.as_deref().filter(|holding| !holding.released)
     }
 }
 

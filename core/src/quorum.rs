@@ -5,6 +5,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use crate::config::Config;
 use crate::ids::{NodeId, Token};
 use crate::time::Monotonic;
 
@@ -17,11 +18,16 @@ pub const fn majority(nodes: usize) -> usize {
 ///
 /// Before it a rival can win at most `n - q` nodes, which is no majority.
 pub fn shared_deadline(deadlines: impl Iterator<Item = Option<Monotonic>>, q: usize) -> Option<Monotonic> {
-    let mut known: Vec<Monotonic> = deadlines.flatten().collect();
-    if known.len() < q || q == 0 {
+    let mut known = [Monotonic::default(); Config::MAX_NODES];
+    let mut count = 0;
+    for (slot, deadline) in known.iter_mut().zip(deadlines.flatten()) {
+        *slot = deadline;
+        count += 1;
+    }
+    if count < q || q == 0 {
         return None;
     }
-    known.sort_unstable_by(|a, b| b.cmp(a));
+    known[..count].sort_unstable_by(|a, b| b.cmp(a));
     known.get(q - 1).copied()
 }
 

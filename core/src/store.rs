@@ -4,6 +4,7 @@
 //! the lease only. A released record keeps the name of its attempt, so that a delayed send of that attempt is refused
 //! instead of granted to somebody who left.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use crate::config::MAX_RECORD_TTL;
@@ -121,7 +122,7 @@ pub fn seen(record: Option<&Record>, now: &StoreNow) -> Seen {
         if !lease.released && lease.ran_out(now) {
             return None;
         }
-        Some(Holding {
+        Some(Box::new(Holding {
             holder: Holder::Lease { nonce: lease.nonce, seq: Some(lease.seq) },
             version: lease.version(),
             released: lease.released,
@@ -131,7 +132,7 @@ pub fn seen(record: Option<&Record>, now: &StoreNow) -> Seen {
             left: (lease.boot == now.boot).then(|| lease.expires.since(now.uptime)),
             since_unix_ms: Some(lease.since_unix_ms),
             data: lease.data.clone(),
-        })
+        }))
     });
     Seen { holding }
 }

@@ -1,6 +1,6 @@
-//! Deadlines in order: at most one for each key.
+//! Deadlines in order. Each entity keeps its own entry, and hands it in to have it moved.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeSet;
 
 use crate::time::Monotonic;
 
@@ -8,28 +8,32 @@ use crate::time::Monotonic;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Timers<K: Ord> {
     due: BTreeSet<(Monotonic, K)>,
-    of: BTreeMap<K, Monotonic>,
 }
+
+/// What an entity remembers of its entry in the queue.
+pub(crate) type Entry = Option<Monotonic>;
 
 impl<K: Ord + Copy> Timers<K> {
     pub(crate) const fn new() -> Self {
-        Self { due: BTreeSet::new(), of: BTreeMap::new() }
+        Self { due: BTreeSet::new() }
     }
 
-    /// Sets, moves or (with `None`) clears the key's deadline.
-    pub(crate) fn set(&mut self, key: K, at: Option<Monotonic>) {
-        let before = match at {
-            Some(at) => self.of.insert(key, at),
-            None => self.of.remove(&key),
-        };
-        if before == at {
+    /// Makes sure that `key` comes up by `at`, or (with `None`) not any more.
+    ///
+    /// An entry that is too early is left alone: it comes up once for nothing, which is cheaper than moving it with
+    /// every renewal.
+    pub(crate) fn set(&mut self, key: K, entry: &mut Entry, at: Option<Monotonic>) {
+        if let (Some(before), Some(at)) = (*entry, at)
+            && before <= at
+        {
             return;
         }
-        if let Some(before) = before {
+        if let Some(before) = entry.take() {
             self.due.remove(&(before, key));
         }
         if let Some(at) = at {
             self.due.insert((at, key));
+            *entry = Some(at);
         }
     }
 
@@ -38,18 +42,14 @@ impl<K: Ord + Copy> Timers<K> {
         self.due.first().map(|(at, _)| *at)
     }
 
-    /// Takes the earliest key that is due.
+    /// Takes the earliest key that is due; its owner has no entry any more.
     pub(crate) fn pop_due(&mut self, now: Monotonic) -> Option<K> {
-        let (at, key) = *self.due.first()?;
-        if at > now {
-            return None;
-        }
-        self.set(key, None);
-        Some(key)
+        self.due.first().filter(|(at, _)| *at <= now)?;
+        self.due.pop_first().map(|(_, key)| key)
     }
 
-    /// Keys due after `from`, up to and including `until`, in order.
-    pub(crate) fn between(&self, from: Monotonic, until: Monotonic) -> impl Iterator<Item = K> + '_ {
-        self.due.iter().skip_while(move |(at, _)| *at <= from).take_while(move |(at, _)| *at <= until).map(|(_, k)| *k)
+    /// Keys due up to and including `until`, in order.
+    pub(crate) fn up_to(&self, until: Monotonic) -> impl Iterator<Item = K> + '_ {
+        self.due.iter().take_while(move |(at, _)| *at <= until).map(|(_, key)| *key)
     }
 }

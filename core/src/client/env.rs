@@ -69,8 +69,8 @@ impl Env {
         lock: LockId,
         resource: &Resource,
         options: &LockOptions,
-    ) -> (Machine, Effects) {
-        let mut out = Effects::default();
+        out: &mut Effects,
+    ) -> Machine {
         let floor = self.floor(resource);
         let mut ctx = Ctx {
             now: self.now,
@@ -82,7 +82,7 @@ impl Env {
             options,
             floor,
             observations: &mut self.observations,
-            out: &mut out,
+            out,
         };
         let (mut machine, _) = machine.handle(input, &mut ctx);
         while machine.wake_at().is_some_and(|at| at <= ctx.now.monotonic) {
@@ -93,7 +93,7 @@ impl Env {
                 break;
             }
         }
-        (machine, out)
+        machine
     }
 
     /// Tokens ahead of our wall clock must still be outbid by our next grant.
@@ -109,10 +109,10 @@ impl Env {
             | Event::Lost { .. }
             | Event::Released { .. } => None,
         };
-        let Some(token) = token.filter(|token| token.get() >= self.unix_high) else { return };
+        let Some(token) = token.filter(|token| token.get() > self.unix_high) else { return };
         let (unix_high, limit) = (self.unix_high, self.config.limits().observations);
         if self.tokens_ahead.len() >= limit {
-            self.tokens_ahead.retain(|_, token| token.get() >= unix_high);
+            self.tokens_ahead.retain(|_, token| token.get() > unix_high);
         }
         if self.tokens_ahead.len() < limit {
             let known = self.tokens_ahead.entry(resource.clone()).or_insert(token);

@@ -83,7 +83,7 @@ pub enum Event {
         /// Which.
         lock: LockId,
         /// Who.
-        holding: Holding,
+        holding: Box<Holding>,
     },
     /// The acquisition ended without the lock.
     Failed {

@@ -14,11 +14,11 @@ pub use event::{Error, Event, Failure, Input, LostReason, NodeInfo, Output, Stat
 
 use crate::config::{Config, LockOptions, Wait};
 use crate::ids::{LockId, NodeId, RequestId, Resource, Seq, Version};
-use crate::lease::{Idle, Input as LeaseInput, Machine, Quest, Releasing, Send};
+use crate::lease::{Effects, Idle, Input as LeaseInput, Machine, Quest, Releasing, Send};
 use crate::op::{Fault, FaultKind, Holder, Holding, Outcome, TransportFault};
 use crate::prf::{Entropy, Seed};
 use crate::time::{Monotonic, Now, takeover_bound};
-use crate::timers::Timers;
+use crate::timers::{Entry, Timers};
 
 /// The sans-IO client. See the [crate docs](crate) for the loop that drives it.
 ///
@@ -38,6 +38,8 @@ pub struct Client {
     starts: Timers<LockId>,
     sends: VecDeque<Queued>,
     outputs: VecDeque<Output>,
+    /// Empty between calls; kept for its memory.
+    scratch: Effects,
     ignored_responses: u64,
     timed_out_requests: u64,
 }
@@ -47,6 +49,8 @@ struct Lock {
     resource: Resource,
     options: LockOptions,
     machine: Machine,
+    timer: Entry,
+    start: Entry,
 }
 
 /// All acquisitions of one resource: the first contends, the others wait in order.
@@ -64,11 +68,13 @@ struct Orphan {
     resource: Resource,
     options: LockOptions,
     releasing: Releasing,
+    timer: Entry,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Request {
     node: NodeId,
+    timer: Entry,
     targets: Vec<(Target, Seq)>,
 }
 
@@ -111,6 +117,7 @@ impl Client {
             starts: Timers::new(),
             sends: VecDeque::new(),
             outputs: VecDeque::new(),
+            scratch: Effects::default(),
             ignored_responses: 0,
             timed_out_requests: 0,
         }
@@ -157,7 +164,7 @@ impl Client {
         let ahead = behind.and_then(|head| self.describe(head));
         let once = options.wait() == Wait::Once;
         let machine = Machine::Idle(Idle::new(quest, ahead.clone()));
-        self.locks.insert(lock, Lock { resource, options, machine });
+        self.locks.insert(lock, Lock { resource, options, machine, timer: None, start: None });
         match behind {
             None => {
                 self.drive(lock, LeaseInput::Turn);
@@ -171,7 +178,7 @@ impl Client {
                 }));
                 self.drop_lock(lock);
             }
-            Some(_) => self.refresh(lock),
+            Some(_) => self.drive(lock, LeaseInput::Timeout),
         }
         Ok(())
     }
@@ -219,11 +226,11 @@ impl Client {
     /// A response that belongs to no open request is counted and ignored.
     pub fn handle_response(&mut self, id: RequestId, result: Result<Vec<Outcome>, TransportFault>, now: Now) {
         self.advance(now, None);
-        let Some(request) = self.requests.remove(&id) else {
+        let Some(mut request) = self.requests.remove(&id) else {
             self.ignored_responses += 1;
             return;
         };
-        self.timers.set(Timer::Request(id), None);
+        self.timers.set(Timer::Request(id), &mut request.timer, None);
         match result {
             Ok(outcomes) => {
                 let missing = Outcome::Unknown(Fault::new(FaultKind::Protocol, "the response is incomplete"));

@@ -2,12 +2,20 @@
 
 use alloc::vec::Vec;
 
-use super::{Client, Orphan, Output, Queued, Request, Target, Timer, Transmit};
+use super::{Client, Event, Orphan, Output, Queued, Request, Target, Timer, Transmit};
 use crate::ids::{LockId, NodeId, RequestId, Resource, Seq};
-use crate::lease::{Effects, Input as LeaseInput, Machine, Send, node_ids};
+use crate::lease::{Effects, Input as LeaseInput, Machine, node_ids};
 use crate::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal};
 use crate::prf::Entropy;
 use crate::time::{Monotonic, Now, batch_window};
+
+/// What an input means for the local line.
+enum After {
+    Nothing,
+    Waits,
+    StepsAside,
+    Ended,
+}
 
 impl Client {
     /// Lets time pass: whatever is due happens before the input that brought the new time.
@@ -16,13 +24,26 @@ impl Client {
         let monotonic = self.env.now.monotonic;
         while let Some(timer) = self.timers.pop_due(monotonic) {
             match timer {
-                Timer::Lock(lock) => self.drive(lock, LeaseInput::Timeout),
-                Timer::Orphan(orphan) => self.drive_orphan(orphan, LeaseInput::Timeout),
+                Timer::Lock(lock) => {
+                    if let Some(state) = self.locks.get_mut(&lock) {
+                        state.timer = None;
+                    }
+                    self.drive(lock, LeaseInput::Timeout);
+                }
+                Timer::Orphan(id) => {
+                    if let Some(orphan) = self.orphans.get_mut(&id) {
+                        orphan.timer = None;
+                    }
+                    self.drive_orphan(id, LeaseInput::Timeout);
+                }
                 Timer::Request(id) => self.time_out(id),
             }
         }
         let Some(fresh) = fresh else { return };
         while let Some(lock) = self.starts.pop_due(monotonic) {
+            if let Some(state) = self.locks.get_mut(&lock) {
+                state.start = None;
+            }
             self.start(lock, fresh);
         }
     }
@@ -41,38 +62,58 @@ impl Client {
 
     /// Hands one input to one lock's machine, and carries out what it wants.
     pub(super) fn drive(&mut self, lock: LockId, input: LeaseInput<'_>) {
-        let Some((resource, out)) = self.run(lock, input) else { return };
-        let mut renewed = false;
-        for send in out.sends {
-            renewed |= matches!(send.op, Op::Renew(_));
-            self.queue(Target::Lock(lock), lock, &resource, send);
+        let mut out = core::mem::take(&mut self.scratch);
+        let after = self.run(lock, input, &mut out);
+        let renewed = self.queue(lock, &mut out);
+        if let (Some(releasing), Some(state)) = (out.orphan.take(), self.locks.get(&lock)) {
+            let (resource, options) = (state.resource.clone(), state.options.clone());
+            self.adopt(Orphan { lock, resource, options, releasing, timer: None });
         }
-        if let (Some(releasing), Some(state)) = (out.orphan, self.locks.get(&lock)) {
-            let orphan = Orphan { lock, resource: resource.clone(), options: state.options.clone(), releasing };
-            self.adopt(orphan);
-        }
-        for event in out.events {
-            self.env.note(&resource, &event);
+        for event in out.events.drain(..) {
+            if let (Event::Acquired { .. } | Event::Contended { .. }, Some(state)) = (&event, self.locks.get(&lock)) {
+                self.env.note(&state.resource, &event);
+            }
             self.outputs.push_back(Output::Event(event));
         }
-        self.keep_line(lock, &resource);
+        self.scratch = out;
+        match after {
+            After::Nothing => {}
+            After::Waits => self.watch(lock),
+            After::StepsAside => self.step_aside(lock),
+            After::Ended => self.drop_lock(lock),
+        }
         if renewed {
             self.renew_along(lock);
         }
     }
 
-    fn run(&mut self, lock: LockId, input: LeaseInput<'_>) -> Option<(Resource, Effects)> {
-        let state = self.locks.get_mut(&lock)?;
+    fn run(&mut self, lock: LockId, input: LeaseInput<'_>, out: &mut Effects) -> After {
+        let Some(state) = self.locks.get_mut(&lock) else { return After::Nothing };
         let machine = core::mem::replace(&mut state.machine, Machine::Ended);
-        let (machine, out) = self.env.run(machine, input, lock, &state.resource, &state.options);
-        state.machine = machine;
-        let resource = state.resource.clone();
-        self.refresh(lock);
-        Some((resource, out))
+        state.machine = self.env.run(machine, input, lock, &state.resource, &state.options, out);
+        self.timers.set(Timer::Lock(lock), &mut state.timer, state.machine.wake_at());
+        self.starts.set(lock, &mut state.start, state.machine.start_at());
+        match &state.machine {
+            Machine::Ended => After::Ended,
+            Machine::Waiting(_) => After::Waits,
+            Machine::Releasing(releasing) if releasing.was_answered() => After::StepsAside,
+            Machine::Releasing(_)
+            | Machine::Idle(_)
+            | Machine::Acquiring(_)
+            | Machine::Held(_)
+            | Machine::Renewing(_) => After::Nothing,
+        }
     }
 
-    fn queue(&mut self, target: Target, lock: LockId, resource: &Resource, send: Send) {
-        self.sends.push_back(Queued { target, lock, resource: resource.clone(), send });
+    /// Queues what a machine wants sent; answers whether renewals are among it.
+    fn queue(&mut self, lock: LockId, out: &mut Effects) -> bool {
+        let Some(state) = self.locks.get(&lock).filter(|_| !out.sends.is_empty()) else { return false };
+        let mut renewed = false;
+        for send in out.sends.drain(..) {
+            renewed |= matches!(send.op, Op::Renew(_));
+            self.sends.push_back(Queued { target: Target::Lock(lock), lock, resource: state.resource.clone(), send });
+        }
+        renewed
     }
 
     fn adopt(&mut self, orphan: Orphan) {
@@ -86,46 +127,36 @@ impl Client {
     }
 
     fn drive_orphan(&mut self, id: u64, input: LeaseInput<'_>) {
-        let Some(Orphan { lock, resource, options, releasing }) = self.orphans.remove(&id) else { return };
+        let Some(Orphan { lock, resource, options, releasing, mut timer }) = self.orphans.remove(&id) else { return };
         // Nobody waits for this release, so nobody is told how it ended.
-        let (machine, out) = self.env.run(Machine::Releasing(releasing), input, lock, &resource, &options);
-        self.timers.set(Timer::Orphan(id), machine.wake_at());
+        let mut out = Effects::default();
+        let machine = self.env.run(Machine::Releasing(releasing), input, lock, &resource, &options, &mut out);
+        self.timers.set(Timer::Orphan(id), &mut timer, machine.wake_at());
         for send in out.sends {
-            self.queue(Target::Orphan(id), lock, &resource, send);
+            self.sends.push_back(Queued { target: Target::Orphan(id), lock, resource: resource.clone(), send });
         }
         if let Machine::Releasing(releasing) = machine {
-            self.orphans.insert(id, Orphan { lock, resource, options, releasing });
+            self.orphans.insert(id, Orphan { lock, resource, options, releasing, timer });
         }
-    }
-
-    /// Sets the lock's timers to what its machine wants; an ended lock leaves.
-    pub(super) fn refresh(&mut self, lock: LockId) {
-        let Some(state) = self.locks.get(&lock) else { return };
-        if matches!(state.machine, Machine::Ended) {
-            return;
-        }
-        self.timers.set(Timer::Lock(lock), state.machine.wake_at());
-        self.starts.set(lock, state.machine.start_at());
     }
 
     /// Renewals that would leave within a twelfth of their ttl travel with this one.
     fn renew_along(&mut self, lock: LockId) {
         let Some(state) = self.locks.get(&lock) else { return };
         let until = self.env.now.monotonic.plus(batch_window(state.options.ttl()));
-        let near: Vec<LockId> = self
-            .timers
-            .between(self.env.now.monotonic, until)
-            .filter_map(|timer| match timer {
-                Timer::Lock(near) if near != lock => Some(near),
-                Timer::Lock(_) | Timer::Orphan(_) | Timer::Request(_) => None,
-            })
-            .collect();
+        let near = |timer| match timer {
+            Timer::Lock(near) if near != lock => Some(near),
+            Timer::Lock(_) | Timer::Orphan(_) | Timer::Request(_) => None,
+        };
+        // One full request at a time: more of them would only queue up here.
+        let most = self.env.config.nodes().iter().map(|node| node.batch - 1).min().unwrap_or(0);
+        let near: Vec<LockId> = self.timers.up_to(until).filter_map(near).take(most).collect();
+        let mut out = core::mem::take(&mut self.scratch);
         for near in near {
-            let Some((resource, out)) = self.run(near, LeaseInput::RenewAlong) else { continue };
-            for send in out.sends {
-                self.queue(Target::Lock(near), near, &resource, send);
-            }
+            self.run(near, LeaseInput::RenewAlong, &mut out);
+            self.queue(near, &mut out);
         }
+        self.scratch = out;
     }
 
     pub(super) fn settle(&mut self, target: Target, node: NodeId, seq: Seq, outcome: Outcome) {
@@ -177,88 +208,72 @@ impl Client {
     }
 
     fn request(&mut self, first: Queued) -> Transmit {
-        let node = first.send.node;
-        let most = self.env.config.nodes().get(node.index()).map_or(1, |node| node.batch);
+        let (node, deadline) = (first.send.node, first.send.deadline);
         let is_renewal = matches!(first.send.op, Op::Renew(_));
-        let mut batch = Vec::with_capacity(1);
-        batch.push(first);
-        while is_renewal && batch.len() < most {
-            let same = |next: &Queued| next.send.node == node && matches!(next.send.op, Op::Renew(_));
-            match self.sends.front() {
-                Some(next) if same(next) && !self.is_stale(next) => batch.extend(self.sends.pop_front()),
-                Some(_) | None => break,
-            }
-        }
-        let id = RequestId::new(self.next_request);
+        let mut transmit = Transmit { id: RequestId::new(self.next_request), node, deadline, ops: Vec::new() };
+        let mut request = Request { node, timer: None, targets: Vec::new() };
         self.next_request += 1;
-        let deadline = batch.iter().map(|queued| queued.send.deadline).fold(Monotonic::FAR, Monotonic::min);
-        let targets = batch.iter().map(|queued| (queued.target, queued.send.seq)).collect();
-        self.requests.insert(id, Request { node, targets });
-        self.timers.set(Timer::Request(id), Some(deadline));
-        let ops = batch
-            .into_iter()
-            .map(|Queued { lock, resource, send, .. }| LockOp { lock, resource, op: send.op })
-            .collect();
-        Transmit { id, node, deadline, ops }
-    }
-
-    /// Keeps the local line in order after something happened to one of its members.
-    fn keep_line(&mut self, lock: LockId, resource: &Resource) {
-        let Some(state) = self.locks.get(&lock) else { return };
-        let (ended, leads) = (matches!(state.machine, Machine::Ended), state.machine.leads_line());
-        if ended {
-            self.drop_lock(lock);
-        } else if !leads {
-            self.step_aside(lock, resource);
+        let most = if is_renewal { self.env.config.nodes().get(node.index()).map_or(1, |node| node.batch) } else { 1 };
+        let mut next = Some(first);
+        while let Some(Queued { target, lock, resource, send }) = next {
+            transmit.deadline = transmit.deadline.min(send.deadline);
+            transmit.ops.push(LockOp { lock, resource, op: send.op });
+            request.targets.push((target, send.seq));
+            let fits = |next: &Queued| {
+                transmit.ops.len() < most && next.send.node == node && matches!(next.send.op, Op::Renew(_))
+            };
+            next = match self.sends.front() {
+                Some(next) if fits(next) && !self.is_stale(next) => self.sends.pop_front(),
+                Some(_) | None => None,
+            };
         }
-        self.watch(resource);
+        self.timers.set(Timer::Request(transmit.id), &mut request.timer, Some(transmit.deadline));
+        self.requests.insert(transmit.id, request);
+        transmit
     }
 
     pub(super) fn drop_lock(&mut self, lock: LockId) {
-        let Some(state) = self.locks.remove(&lock) else { return };
-        self.timers.set(Timer::Lock(lock), None);
-        self.starts.set(lock, None);
-        self.step_aside(lock, &state.resource);
+        self.step_aside(lock);
+        let Some(mut state) = self.locks.remove(&lock) else { return };
+        self.timers.set(Timer::Lock(lock), &mut state.timer, None);
+        self.starts.set(lock, &mut state.start, None);
     }
 
-    fn step_aside(&mut self, lock: LockId, resource: &Resource) {
-        let Some(line) = self.lines.get_mut(resource) else { return };
+    /// Lets the next one in the local line try.
+    fn step_aside(&mut self, lock: LockId) {
+        let Some(state) = self.locks.get(&lock) else { return };
+        let Some(line) = self.lines.get_mut(&state.resource) else { return };
         if line.head != lock {
             line.queue.retain(|waiting| *waiting != lock);
             return;
         }
-        match line.queue.pop_front() {
-            Some(next) => {
-                line.head = next;
-                self.drive(next, LeaseInput::Turn);
-            }
-            None => {
-                let subscribed = line.subscribed;
-                self.lines.remove(resource);
-                if subscribed {
-                    self.tell_watchers(resource, false);
-                }
-            }
+        if let Some(next) = line.queue.pop_front() {
+            line.head = next;
+            return self.drive(next, LeaseInput::Turn);
+        }
+        if self.lines.remove(&state.resource).is_some_and(|line| line.subscribed) {
+            let resource = state.resource.clone();
+            self.tell_watchers(&resource, false);
         }
     }
 
     /// Wake-ups are wanted while the head of a line waits.
-    fn watch(&mut self, resource: &Resource) {
-        let Some(line) = self.lines.get_mut(resource) else { return };
-        let waits = matches!(self.locks.get(&line.head).map(|lock| &lock.machine), Some(Machine::Waiting(_)));
-        if waits && !line.subscribed {
-            line.subscribed = true;
-            self.tell_watchers(resource, true);
-        }
+    fn watch(&mut self, lock: LockId) {
+        let Some(state) = self.locks.get(&lock) else { return };
+        let Some(line) = self.lines.get_mut(&state.resource).filter(|line| !line.subscribed) else { return };
+        line.subscribed = true;
+        let resource = state.resource.clone();
+        self.tell_watchers(&resource, true);
     }
 
     fn tell_watchers(&mut self, resource: &Resource, on: bool) {
-        for (node, _) in
-            node_ids(self.env.config.nodes().len()).zip(self.env.config.nodes()).filter(|(_, config)| config.watch)
-        {
-            let resource = resource.clone();
-            let output = if on { Output::Subscribe { node, resource } } else { Output::Unsubscribe { node, resource } };
-            self.outputs.push_back(output);
+        for (node, config) in node_ids(self.env.config.nodes().len()).zip(self.env.config.nodes()) {
+            if config.watch {
+                let resource = resource.clone();
+                let output =
+                    if on { Output::Subscribe { node, resource } } else { Output::Unsubscribe { node, resource } };
+                self.outputs.push_back(output);
+            }
         }
     }
 

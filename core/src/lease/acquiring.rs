@@ -1,5 +1,6 @@
 //! One attempt: every node has been asked, and answers are being counted.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -123,7 +124,7 @@ impl Acquiring {
             (Some(_), None) => return,
             (None, _) => {
                 leg.sends.push(seq, ctx.now.monotonic);
-                Op::Acquire(Acquire {
+                Op::Acquire(Box::new(Acquire {
                     nonce: self.nonce,
                     seq,
                     record_ttl: ctx.options.record_ttl(),
@@ -131,7 +132,7 @@ impl Acquiring {
                     expect: ctx.observations.ran_out(leg.node, ctx.resource, ctx.now.monotonic),
                     owner: ctx.options.owner.clone(),
                     data: ctx.options.data.clone(),
-                })
+                }))
             }
         };
         leg.tries += 1;

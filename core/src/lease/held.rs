@@ -1,6 +1,5 @@
 //! A lease: believed in until its deadline, renewed node by node, lost by the clock alone.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::backoff::Pace;
@@ -290,7 +289,7 @@ impl Grant {
         self.legs[at].sends = Sends::default();
         let Some(deadline) = self.shared_deadline() else {
             let reason = match seen.holding {
-                Some(holding) if !holding.released => LostReason::TakenOver { by: Some(Box::new(holding)) },
+                Some(holding) if !holding.released => LostReason::TakenOver { by: Some(holding) },
                 Some(_) => LostReason::Released,
                 None => LostReason::RecordGone,
             };

@@ -12,7 +12,7 @@
 //! | Acquiring | conflict that shows our own record | Held | Acquired, recovered | `AcquiringRecovered` |
 //! | Acquiring | an answer that leaves the count open | Acquiring | Raise where a counter is lower | `AcquiringCounted` |
 //! | Acquiring | unknown, sends left | Acquiring | | `AcquiringUnknown` |
-//! | Acquiring | time to send again | Acquiring | the same operation, next seq | `AcquiringResent` |
+//! | Acquiring | time to send again | Acquiring | Acquire or Raise again, next seq | `AcquiringResent` |
 //! | Acquiring | count lost, wait left | Waiting | Contended, release what may have landed | `AcquiringBlocked` |
 //! | Acquiring | count lost, no wait left | Ended | Failed, release what may have landed | `AcquiringFailed` |
 //! | Acquiring | denied for good | Ended | Failed: refused, release what may have landed | `AcquiringDenied` |
@@ -25,17 +25,17 @@
 //! | Waiting | wait over | Ended | Failed | `WaitingOver` |
 //! | Waiting | release | Ended | Failed: cancelled | `WaitingCancelled` |
 //! | Held | renewal due | Renewing | Renew | `HeldRenewed` |
-//! | Held | late answer of a node outside the majority | Held | | `HeldJoined` |
+//! | Held | late answer of a node outside the majority | Held | Renewed if the deadline moves | `HeldJoined` |
 //! | Held | validity below the danger zone | Held | Expiring | `HeldExpiring` |
 //! | Held | deadline, or the host has said so | Ended | Lost | `HeldLost` |
 //! | Held | release | Releasing | | `HeldReleased` |
 //! | Renewing | confirmed | Held, or Renewing while another node is asked | Renewed | `RenewingConfirmed` |
 //! | Renewing | conflict that shows our own record | Held or Renewing | Renewed, recovered | `RenewingRecovered` |
 //! | Renewing | unknown, throttled, not applied | Held or Renewing | RenewDelayed | `RenewingDelayed` |
-//! | Renewing | the record is not ours, majority left | Held or Renewing | | `RenewingShrunk` |
+//! | Renewing | the record is not ours, majority left | Held or Renewing | Shortened if the deadline moves | `RenewingShrunk` |
 //! | Renewing | the record is not ours, no majority left | Ended | Lost | `RenewingTaken` |
 //! | Renewing | renewal of another node due | Renewing | Renew | `RenewingAnother` |
-//! | Renewing | late answer of a node outside the majority | Renewing | | `RenewingJoined` |
+//! | Renewing | late answer of a node outside the majority | Renewing | Renewed if the deadline moves | `RenewingJoined` |
 //! | Renewing | validity below the danger zone | Renewing | Expiring | `RenewingExpiring` |
 //! | Renewing | deadline, or the host has said so | Ended | Lost | `RenewingLost` |
 //! | Renewing | release | Releasing | | `RenewingReleased` |
@@ -49,6 +49,8 @@ mod held;
 mod quest;
 mod releasing;
 mod sends;
+#[cfg(test)]
+mod tests;
 mod waiting;
 
 use alloc::vec::Vec;
@@ -160,7 +162,7 @@ pub(crate) struct Ctx<'a> {
 }
 
 /// What a transition wants done.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Effects {
     pub(crate) sends: Vec<Send>,
     pub(crate) events: Vec<Event>,
@@ -247,17 +249,6 @@ impl Machine {
             Self::Acquiring(state) => state.quest().holding(),
             Self::Waiting(state) => state.quest().holding(),
             Self::Held(_) | Self::Renewing(_) | Self::Releasing(_) | Self::Ended => None,
-        }
-    }
-
-    /// Whether other local acquisitions of the resource have to queue behind this one.
-    ///
-    /// A release that was answered once, however, lets the next one try: its answer may take as long as the ttl.
-    pub(crate) fn leads_line(&self) -> bool {
-        match self {
-            Self::Idle(_) | Self::Acquiring(_) | Self::Waiting(_) | Self::Held(_) | Self::Renewing(_) => true,
-            Self::Releasing(state) => !state.was_answered(),
-            Self::Ended => false,
         }
     }
 

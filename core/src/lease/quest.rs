@@ -27,7 +27,7 @@ impl From<Refusal> for Obstacle {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Conflict(seen) => match seen.holding {
-                Some(holding) if !holding.released => Self::Busy(Box::new(holding)),
+                Some(holding) if !holding.released => Self::Busy(holding),
                 Some(_) | None => Self::Vacant,
             },
             Refusal::Throttled(fault) => Self::Throttled(fault),
@@ -116,7 +116,7 @@ impl Quest {
     pub(crate) fn blocked_by(&mut self, obstacle: Obstacle, ctx: &mut Ctx<'_>) {
         if let (Obstacle::Busy(holding), false) = (&obstacle, self.contended) {
             self.contended = true;
-            ctx.event(Event::Contended { lock: ctx.lock, holding: (**holding).clone() });
+            ctx.event(Event::Contended { lock: ctx.lock, holding: holding.clone() });
         }
         self.obstacle = Some(obstacle);
     }

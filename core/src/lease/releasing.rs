@@ -50,6 +50,7 @@ impl Releasing {
         Self { nonce, until, next_seq, tries: 0, answered: false, legs: nodes.iter().map(leg).collect() }
     }
 
+    /// From then on others in the local line may try: the definite answer may take as long as the ttl.
     pub(crate) fn was_answered(&self) -> bool {
         self.answered
     }

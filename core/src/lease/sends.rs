@@ -1,45 +1,55 @@
 //! When each unsettled send left, so that a record can tell which of them took effect.
 
-use alloc::vec::Vec;
-
 use crate::ids::Seq;
 use crate::time::Monotonic;
 
-/// Sends to one node whose fate is not known.
+/// More tries than fit into a ttl: an older send can no longer lengthen a lease.
+const MOST: usize = 4;
+
+/// The latest sends to one node whose fate is not known, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Sends(Vec<(Seq, Monotonic)>);
+pub(crate) struct Sends([Option<(Seq, Monotonic)>; MOST]);
 
 impl Sends {
-    /// More than a ttl's worth of tries; an older one can no longer lengthen a lease.
-    const MAX: usize = 8;
-
     pub(crate) fn push(&mut self, seq: Seq, sent: Monotonic) {
-        if self.0.len() == Self::MAX {
-            self.0.remove(0);
+        if self.0[MOST - 1].is_some() {
+            self.0.rotate_left(1);
+            self.0[MOST - 1] = None;
         }
-        self.0.push((seq, sent));
+        if let Some(free) = self.0.iter_mut().find(|slot| slot.is_none()) {
+            *free = Some((seq, sent));
+        }
     }
 
     /// When this send left.
     pub(crate) fn sent_at(&self, seq: Seq) -> Option<Monotonic> {
-        self.0.iter().find(|(known, _)| *known == seq).map(|(_, at)| *at)
+        self.0.iter().flatten().find(|(known, _)| *known == seq).map(|(_, at)| *at)
     }
 
     pub(crate) fn earliest(&self) -> Option<Monotonic> {
-        self.0.first().map(|(_, at)| *at)
+        self.0[0].map(|(_, at)| at)
     }
 
     /// This send certainly did nothing, and never will.
     pub(crate) fn settle(&mut self, seq: Seq) {
-        self.0.retain(|(known, _)| *known != seq);
+        self.retain(|known| known != seq);
     }
 
     /// This send took effect; what left before it can no longer matter.
     pub(crate) fn settle_through(&mut self, seq: Seq) {
-        self.0.retain(|(known, _)| *known > seq);
+        self.retain(|known| known > seq);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0[0].is_none()
+    }
+
+    fn retain(&mut self, keep: impl Fn(Seq) -> bool) {
+        let mut kept = [None; MOST];
+        let left = self.0.iter().flatten().filter(|(seq, _)| keep(*seq));
+        for (slot, send) in kept.iter_mut().zip(left) {
+            *slot = Some(*send);
+        }
+        self.0 = kept;
     }
 }

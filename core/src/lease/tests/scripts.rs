@@ -1,0 +1,317 @@
+//! What happens in each script, and which rows of the table it takes.
+
+use core::time::Duration;
+
+use crate::config::{LockOptionsBuilder, Poll, Wait};
+use crate::lease::Row;
+use Answer::*;
+use Do::{At, DeclareLost, RenewAlong, Say, Wake};
+use Row::*;
+
+/// One step of a script.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Do {
+    /// First in the line, and fresh entropy.
+    Start,
+    /// This many milliseconds after the start of the script.
+    At(u64),
+    /// A node answers the last operation it was asked.
+    Say(u16, Answer),
+    Release,
+    Wake,
+    RenewAlong,
+    DeclareLost,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Answer {
+    Granted(u64),
+    Raised(u64),
+    Renewed,
+    Released,
+    Timeout,
+    Reset,
+    Unavailable,
+    Throttled,
+    Denied,
+    /// Held by a stranger for another 20 s.
+    Theirs,
+    /// Ours, as of so many sends to this node before the last one.
+    Ours(usize),
+    OursFreed,
+    Gone,
+    SawTheirs,
+    SawFree,
+}
+
+/// A story of one lock.
+pub(super) struct Script {
+    pub(super) name: &'static str,
+    pub(super) nodes: usize,
+    pub(super) poll: Poll,
+    pub(super) options: fn(LockOptionsBuilder) -> LockOptionsBuilder,
+    /// Each step with the rows it takes, in order.
+    pub(super) steps: &'static [(Do, &'static [Row])],
+}
+
+const PLAIN: Script = Script { name: "", nodes: 1, poll: Poll::Acquire, options: |o| o, steps: &[] };
+const START: (Do, &[Row]) = (Do::Start, &[IdleStarted]);
+const HOLD: (Do, &[Row]) = (Say(0, Granted(7)), &[AcquiringGranted]);
+
+// With the default ttl of 30 s a lease is valid for 29,398 ms, renewed after 7.5 to 10 s, and in danger for 5 s.
+pub(super) const SCRIPTS: &[Script] = &[
+    Script {
+        name: "held, renewed, given back",
+        steps: &[
+            START,
+            HOLD,
+            (At(7_000), &[]),
+            (At(10_000), &[HeldRenewed]),
+            (Say(0, Renewed), &[RenewingConfirmed]),
+            (Do::Release, &[HeldReleased, ReleasingSent]),
+            (Say(0, Released), &[ReleasingConfirmed]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "the wait ends in the local line",
+        options: |o| o.wait(Wait::For(Duration::from_secs(1))),
+        steps: &[(At(999), &[]), (At(1_000), &[IdleWaitOver])],
+        ..PLAIN
+    },
+    Script { name: "cancelled in the local line", steps: &[(Do::Release, &[IdleCancelled])], ..PLAIN },
+    Script {
+        name: "the reply to the acquire is lost, then the host says that the lease is lost",
+        steps: &[
+            START,
+            (Say(0, Timeout), &[AcquiringUnknown, AcquiringResent]),
+            (Say(0, Ours(1)), &[AcquiringRecovered]),
+            (DeclareLost, &[HeldLost]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "never an answer, and one try only",
+        options: |o| o.wait(Wait::Once),
+        steps: &[
+            START,
+            (Say(0, Timeout), &[AcquiringUnknown, AcquiringResent]),
+            (Say(0, Reset), &[AcquiringUnknown]),
+            (At(500), &[AcquiringResent]),
+            (Say(0, Timeout), &[AcquiringFailed]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "refused for good, after a send that may have landed",
+        steps: &[START, (Say(0, Timeout), &[AcquiringUnknown, AcquiringResent]), (Say(0, Denied), &[AcquiringDenied])],
+        ..PLAIN
+    },
+    Script { name: "cancelled in flight", steps: &[START, (Do::Release, &[AcquiringCancelled])], ..PLAIN },
+    Script {
+        name: "somebody else holds it, until a wake-up",
+        steps: &[
+            START,
+            (Say(0, Theirs), &[AcquiringBlocked]),
+            (At(2_000), &[]),
+            (Do::Start, &[WaitingStarted]),
+            (Say(0, Throttled), &[AcquiringBlocked]),
+            (Wake, &[WaitingWoken]),
+            (Do::Start, &[WaitingStarted]),
+            HOLD,
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "looks before it writes",
+        poll: Poll::Read,
+        steps: &[
+            START,
+            (Say(0, Theirs), &[AcquiringBlocked]),
+            (At(2_000), &[WaitingLooked]),
+            (Say(0, SawTheirs), &[WaitingSaw]),
+            (At(4_000), &[WaitingLooked]),
+            (Say(0, Timeout), &[WaitingSaw]),
+            (At(6_000), &[WaitingLooked]),
+            (Say(0, SawFree), &[WaitingSaw]),
+            (Do::Start, &[WaitingStarted]),
+            HOLD,
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "may not look",
+        poll: Poll::Read,
+        steps: &[
+            START,
+            (Say(0, Theirs), &[AcquiringBlocked]),
+            (At(2_000), &[WaitingLooked]),
+            (Say(0, Denied), &[WaitingDenied]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "the wait ends",
+        options: |o| o.wait(Wait::For(Duration::from_secs(1))),
+        steps: &[START, (Say(0, Unavailable), &[AcquiringBlocked]), (At(1_000), &[WaitingOver])],
+        ..PLAIN
+    },
+    Script {
+        name: "cancelled while waiting",
+        steps: &[START, (Say(0, Unavailable), &[AcquiringBlocked]), (Do::Release, &[WaitingCancelled])],
+        ..PLAIN
+    },
+    Script {
+        name: "without renewal",
+        options: LockOptionsBuilder::no_renewal,
+        steps: &[
+            START,
+            HOLD,
+            (RenewAlong, &[]),
+            (At(24_397), &[]),
+            (At(24_398), &[HeldExpiring]),
+            (At(29_397), &[]),
+            (At(29_398), &[HeldLost]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "the renewal is never answered",
+        steps: &[
+            START,
+            HOLD,
+            (At(10_000), &[HeldRenewed]),
+            (At(24_398), &[RenewingExpiring]),
+            (At(29_398), &[RenewingLost]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "the reply to a renewal is lost, and the host says that the lease is lost",
+        steps: &[
+            START,
+            HOLD,
+            (At(10_000), &[HeldRenewed]),
+            (Say(0, Timeout), &[RenewingDelayed]),
+            (At(12_500), &[HeldRenewed]),
+            (Say(0, Ours(1)), &[RenewingRecovered]),
+            (RenewAlong, &[]),
+            (At(20_000), &[HeldRenewed]),
+            (DeclareLost, &[RenewingLost]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "a renewal travels with somebody else's",
+        steps: &[
+            START,
+            HOLD,
+            (At(7_499), &[]),
+            (RenewAlong, &[HeldRenewed]),
+            (Say(0, Throttled), &[RenewingDelayed]),
+            (At(10_000), &[HeldRenewed]),
+            (Say(0, Theirs), &[RenewingTaken]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "released by somebody else",
+        steps: &[START, HOLD, (At(10_000), &[HeldRenewed]), (Say(0, OursFreed), &[RenewingTaken])],
+        ..PLAIN
+    },
+    Script {
+        name: "the store does not answer the release",
+        steps: &[
+            START,
+            HOLD,
+            (At(10_000), &[HeldRenewed]),
+            (Do::Release, &[RenewingReleased, ReleasingSent]),
+            (Say(0, Reset), &[ReleasingOpen]),
+            (At(12_000), &[ReleasingSent]),
+            (At(39_999), &[]),
+            (At(40_000), &[ReleasingRanOut]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "counters differ: the lower one is raised before the lock is granted",
+        nodes: 3,
+        steps: &[
+            START,
+            (Say(0, Granted(5)), &[AcquiringCounted]),
+            (Say(1, Granted(7)), &[AcquiringCounted]),
+            (Say(0, Raised(7)), &[AcquiringGranted]),
+            (Say(2, Granted(6)), &[HeldJoined]),
+            (At(10_000), &[HeldRenewed]),
+            (Say(0, Renewed), &[RenewingConfirmed]),
+            (Say(1, Gone), &[RenewingShrunk]),
+            (Say(2, Theirs), &[RenewingTaken]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "nodes are renewed on their own",
+        nodes: 3,
+        steps: &[
+            START,
+            (Say(0, Granted(7)), &[AcquiringCounted]),
+            (Say(1, Granted(7)), &[AcquiringGranted]),
+            (Say(2, Timeout), &[HeldJoined]),
+            (At(10_000), &[HeldRenewed]),
+            (Say(0, Timeout), &[RenewingDelayed]),
+            (At(12_500), &[RenewingAnother]),
+            (Say(0, Renewed), &[RenewingConfirmed]),
+            (Say(1, Renewed), &[RenewingConfirmed]),
+            (Do::Release, &[HeldReleased, ReleasingSent, ReleasingSent, ReleasingSent]),
+            (Say(0, Released), &[ReleasingOpen]),
+            (Say(1, Released), &[ReleasingOpen]),
+            (Say(2, Gone), &[ReleasingConfirmed]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "a late node moves the deadline",
+        nodes: 3,
+        steps: &[
+            START,
+            (Say(0, Reset), &[AcquiringUnknown]),
+            (Say(2, Reset), &[AcquiringUnknown]),
+            (At(200), &[AcquiringResent, AcquiringResent]),
+            (Say(0, Granted(7)), &[AcquiringCounted]),
+            (Say(1, Granted(7)), &[AcquiringGranted]),
+            (Say(2, Granted(7)), &[HeldJoined]),
+            (At(10_200), &[HeldRenewed]),
+            (Say(2, Gone), &[RenewingShrunk]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "a raise is sent again",
+        nodes: 3,
+        steps: &[
+            START,
+            (Say(0, Granted(5)), &[AcquiringCounted]),
+            (Say(1, Granted(7)), &[AcquiringCounted]),
+            (Say(0, Timeout), &[AcquiringUnknown, AcquiringResent]),
+            (Say(0, Gone), &[AcquiringCounted]),
+            (Say(2, Theirs), &[AcquiringBlocked]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "a node joins while others are renewed",
+        nodes: 3,
+        options: |o| o.renew_every(Duration::from_millis(10)),
+        steps: &[
+            START,
+            (Say(0, Reset), &[AcquiringUnknown]),
+            (Say(2, Reset), &[AcquiringUnknown]),
+            (At(200), &[AcquiringResent, AcquiringResent]),
+            (Say(0, Granted(7)), &[AcquiringCounted]),
+            (Say(1, Granted(7)), &[AcquiringGranted]),
+            (At(210), &[HeldRenewed]),
+            (Say(2, Granted(7)), &[RenewingJoined, RenewingAnother]),
+        ],
+        ..PLAIN
+    },
+];
