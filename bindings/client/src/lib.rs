@@ -1,1 +1,85 @@
-//! leasehold
+//! Distributed locks that tell the truth.
+//!
+//! Two workers must not do the same job twice. leasehold gives one of them a **lease**: a grant that ends by itself unless
+//! it is renewed, which happens in the background until it is released, dropped or lost. Every grant carries a **fencing
+//! token** that only ever grows, so that the resource itself can refuse a worker that was stalled past its lease.
+//!
+//! ```
+//! use std::time::Duration;
+//!
+//! # async fn example() -> Result<(), leasehold::Error> {
+//! let client = leasehold::Client::connect("memory:").await?;           // or "sqlite:locks.db", or "" for the default
+//! let lease = client.lock("invoice/42")
+//!     .ttl(Duration::from_secs(30))                                    // without renewal, it lasts this long
+//!     .wait(Duration::from_secs(10))                                   // how long to try; default: for ever
+//!     .await?;
+//! tokio::select! {
+//!     reason = lease.lost() => return Err(reason),                     // stop: another worker may have it
+//!     () = work(lease.token()) => {}
+//! }
+//! lease.release().await?;
+//! # Ok(())
+//! # }
+//! # async fn work(_: u64) {}
+//! ```
+//!
+//! Code without async finds the same names in [`blocking`].
+//!
+//! # What is promised
+//!
+//! - At most one holder believes itself valid at any instant, while clock *rates* are wrong by at most 1% (settable) and
+//!   the store keeps its records. Offsets between clocks do not matter, and suspended time counts.
+//! - Tokens are unique, and a grant asked for after another was answered has the larger one.
+//! - From its deadline on a lease answers *lost* everywhere, told by the clock alone, and never comes back.
+//! - When a holder dies, a waiter gets the lock within the ttl, a margin of 2%, and one poll.
+//!
+//! # What is not
+//!
+//! **A check and the write after it are two steps, and any time can pass between them.** Only the resource, checking
+//! tokens, closes that gap: see [`fence`]. Locks are not reentrant. Waiters of one client are served in order; across
+//! clients there is no order.
+//!
+//! # Errors
+//!
+//! [`Error::kind`] tells apart what callers have to handle differently: busy, timed out, lost, not owned, store unavailable,
+//! store refused, and misuse. *Busy* is never *down*.
+//!
+//! # Forks
+//!
+//! A lease belongs to the process that took it. In a forked child all inherited leases are lost, nothing is released, and
+//! inherited clients refuse to work; connect again there.
+//!
+//! # Observability
+//!
+//! Spans `lock.acquire` and `lock.release`, and events `lock.acquired`, `lock.contended`, `lock.renew_late`,
+//! `lock.expiring`, `lock.lost`, `lock.released`, `lock.release_unconfirmed`, `lock.recovered` come through `tracing`,
+//! target `leasehold`. With the feature `metrics`, counters `leasehold_acquire_total`, `leasehold_renew_total`,
+//! `leasehold_lost_total`, `leasehold_release_total` and histograms `leasehold_wait_seconds`, `leasehold_hold_seconds`,
+//! `leasehold_renew_duration_seconds`, `leasehold_validity_left_seconds` come through the `metrics` crate. Resource names
+//! are in log events only, never in labels; nonces are in neither.
+
+mod all;
+pub mod blocking;
+mod client;
+mod clock;
+mod doctor;
+mod driver;
+mod elect;
+mod error;
+mod exec;
+pub mod fence;
+mod fork;
+mod lease;
+mod metrics;
+mod request;
+mod transport;
+mod url;
+
+pub use all::{LockAllRequest, Leases};
+pub use client::{Client, ClientBuilder};
+pub use doctor::{Finding, Severity};
+pub use elect::{Election, ElectionRequest};
+pub use error::{Error, ErrorKind, LockInfo};
+pub use lease::Lease;
+pub use request::LockRequest;
+pub use url::StoreUrl;

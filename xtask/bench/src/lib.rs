@@ -1,1 +1,14 @@
-//! bench
+//! What the demo, the torture program and the benchmarks share.
+
+pub mod args;
+pub mod chance;
+pub mod child;
+pub mod database;
+pub mod figures;
+pub mod protected;
+pub mod stage;
+
+/// How this program was compiled, for figures that depend on it.
+pub const fn build() -> &'static str {
+    if cfg!(debug_assertions) { "optimised, with debug assertions" } else { "optimised" }
+}

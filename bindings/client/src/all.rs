@@ -1,0 +1,133 @@
+//! Several locks, all or nothing.
+
+use std::collections::BTreeSet;
+use std::future::IntoFuture;
+use std::ops::Deref;
+use std::pin::Pin;
+use std::time::Duration;
+
+use crate::client::Client;
+use crate::clock;
+use crate::driver::Caller;
+use crate::error::Error;
+use crate::lease::Lease;
+use crate::request::LockRequest;
+
+/// Several locks that are asked for at once; awaiting acquires them.
+#[must_use = "nothing is acquired until the request is awaited"]
+pub struct LockAllRequest {
+    client: Client,
+    resources: BTreeSet<String>,
+    wait: Option<Duration>,
+    settings: Vec<Setting>,
+}
+
+type Setting = Box<dyn Fn(LockRequest) -> LockRequest + Send>;
+
+impl LockAllRequest {
+    pub(crate) fn new(client: Client, resources: BTreeSet<String>) -> Self {
+        Self { client, resources, wait: None, settings: Vec::new() }
+    }
+
+    /// See [`LockRequest::ttl`]. It must cover taking all the locks, though those taken first are renewed meanwhile.
+    pub fn ttl(self, ttl: Duration) -> Self {
+        self.set(move |request| request.ttl(ttl))
+    }
+
+    /// How long to try for all of them together. Default: for ever. Zero tries each once.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = Some(wait);
+        self
+    }
+
+    /// See [`LockRequest::owner`].
+    pub fn owner(self, owner: impl Into<String>) -> Self {
+        let owner = owner.into();
+        self.set(move |request| request.owner(&owner))
+    }
+
+    /// See [`LockRequest::max_hold`].
+    pub fn max_hold(self, max_hold: Duration) -> Self {
+        self.set(move |request| request.max_hold(max_hold))
+    }
+
+    fn set(mut self, setting: impl Fn(LockRequest) -> LockRequest + Send + 'static) -> Self {
+        self.settings.push(Box::new(setting));
+        self
+    }
+
+    pub(crate) async fn acquire(self, caller: Caller) -> Result<Leases, Error> {
+        let until = self.wait.map(|wait| clock::monotonic().plus(wait));
+        let mut leases = Leases(Vec::with_capacity(self.resources.len()));
+        for resource in &self.resources {
+            let mut request = self.client.lock(resource);
+            for setting in &self.settings {
+                request = setting(request);
+            }
+            if let Some(until) = until {
+                request = request.wait(until.since(clock::monotonic()));
+            }
+            match request.acquire(caller).await {
+                Ok(lease) => leases.0.push(lease),
+                Err(error) => {
+                    // What was taken before goes back; the caller hears of the lock that was not to be had.
+                    let _ = leases.give_back(caller).await;
+                    return Err(error);
+                }
+            }
+        }
+        if let Err(error) = leases.check(Duration::ZERO) {
+            let _ = leases.give_back(caller).await;
+            return Err(error);
+        }
+        Ok(leases)
+    }
+}
+
+impl IntoFuture for LockAllRequest {
+    type Output = Result<Leases, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.acquire(Caller::Async))
+    }
+}
+
+/// Several leases that were taken together, in the order of their names.
+#[derive(Debug)]
+pub struct Leases(pub(crate) Vec<Lease>);
+
+impl Leases {
+    /// Fails unless each has at least `min` of validity left.
+    ///
+    /// # Errors
+    /// As [`Lease::check`], of the first that fails.
+    pub fn check(&self, min: Duration) -> Result<(), Error> {
+        self.0.iter().try_for_each(|lease| lease.check(min))
+    }
+
+    /// Releases all of them, the last one taken first.
+    ///
+    /// # Errors
+    /// As [`Lease::release`], the first one met; the others are released all the same.
+    pub async fn release(self) -> Result<(), Error> {
+        self.give_back(Caller::Async).await
+    }
+
+    pub(crate) async fn give_back(&self, caller: Caller) -> Result<(), Error> {
+        let mut first = Ok(());
+        for lease in self.0.iter().rev() {
+            let result = lease.give_back(caller).await;
+            first = first.and(result);
+        }
+        first
+    }
+}
+
+impl Deref for Leases {
+    type Target = [Lease];
+
+    fn deref(&self) -> &[Lease] {
+        &self.0
+    }
+}

@@ -1,0 +1,304 @@
+//! The same client for code without async: the same names, the same behaviour.
+//!
+//! A call performs its requests on the calling thread, so that no hop to another thread lies between the caller and the
+//! store. Everything else, renewals above all, happens on the client's own threads.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::all;
+use crate::client::{self, confirm_closed, parse};
+use crate::doctor::Finding;
+use crate::driver::Caller;
+use crate::elect::ElectionRequest;
+use crate::error::{Error, LockInfo};
+use crate::exec::block_on;
+use crate::lease;
+use crate::request::{self, free_or_error};
+use crate::url::StoreUrl;
+
+/// See [`leasehold::Client`](crate::Client).
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let client = leasehold::blocking::Client::connect("memory:")?;
+/// let lease = client.lock("invoice/42").ttl(Duration::from_secs(30)).wait(Duration::from_secs(10)).acquire()?;
+/// lease.check(Duration::from_secs(5))?;      // at least 5 s of validity left
+/// lease.release()?;
+/// # Ok::<(), leasehold::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Client(client::Client);
+
+impl Client {
+    /// See [`leasehold::Client::connect`](crate::Client::connect).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn connect(store: impl AsRef<str>) -> Result<Self, Error> {
+        Self::connect_with(client::ClientBuilder::default(), store)
+    }
+
+    /// Connects with settings other than the defaults.
+    ///
+    /// # Errors
+    /// As [`ClientBuilder::connect`](crate::ClientBuilder::connect).
+    pub fn connect_with(builder: client::ClientBuilder, store: impl AsRef<str>) -> Result<Self, Error> {
+        builder.open(parse(store.as_ref())?).map(Self)
+    }
+
+    /// See [`leasehold::Client::lock`](crate::Client::lock).
+    pub fn lock(&self, resource: impl Into<String>) -> LockRequest {
+        LockRequest(self.0.lock(resource))
+    }
+
+    /// See [`leasehold::Client::lock_all`](crate::Client::lock_all).
+    pub fn lock_all<R: Into<String>>(&self, resources: impl IntoIterator<Item = R>) -> LockAllRequest {
+        LockAllRequest(self.0.lock_all(resources))
+    }
+
+    /// See [`leasehold::Client::elect`](crate::Client::elect).
+    pub fn elect(&self, resource: impl Into<String>) -> ElectionRequest {
+        self.0.elect(resource)
+    }
+
+    /// See [`leasehold::Client::inspect`](crate::Client::inspect).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn inspect(&self, resource: impl AsRef<str>) -> Result<Option<LockInfo>, Error> {
+        block_on(self.0.look(resource.as_ref(), Caller::Blocking))
+    }
+
+    /// See [`leasehold::Client::break_lock`](crate::Client::break_lock).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn break_lock(&self, resource: impl AsRef<str>) -> Result<Option<LockInfo>, Error> {
+        block_on(self.0.break_it(resource.as_ref(), Caller::Blocking))
+    }
+
+    /// See [`leasehold::Client::doctor`](crate::Client::doctor).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn doctor(&self) -> Result<Vec<Finding>, Error> {
+        self.0.driver().check_process()?;
+        Ok(self.0.driver().transports().iter().flat_map(|transport| transport.diagnose()).collect())
+    }
+
+    /// See [`leasehold::Client::close`](crate::Client::close).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn close(self) -> Result<(), Error> {
+        let driver = Arc::clone(self.0.driver());
+        driver.check_process()?;
+        driver.close();
+        confirm_closed(driver.wait_closed())
+    }
+
+    /// The url of the store.
+    pub fn store(&self) -> &StoreUrl {
+        self.0.store()
+    }
+}
+
+/// A lock that is asked for: see [`leasehold::LockRequest`](crate::LockRequest).
+#[must_use = "nothing is acquired until `acquire` or `try_acquire` is called"]
+#[derive(Clone)]
+pub struct LockRequest(request::LockRequest);
+
+impl LockRequest {
+    /// See [`leasehold::LockRequest::ttl`](crate::LockRequest::ttl).
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self(self.0.ttl(ttl))
+    }
+
+    /// See [`leasehold::LockRequest::wait`](crate::LockRequest::wait).
+    pub fn wait(self, wait: Duration) -> Self {
+        Self(self.0.wait(wait))
+    }
+
+    /// See [`leasehold::LockRequest::owner`](crate::LockRequest::owner).
+    pub fn owner(self, owner: impl AsRef<str>) -> Self {
+        Self(self.0.owner(owner))
+    }
+
+    /// See [`leasehold::LockRequest::data`](crate::LockRequest::data).
+    pub fn data(self, data: impl AsRef<[u8]>) -> Self {
+        Self(self.0.data(data))
+    }
+
+    /// See [`leasehold::LockRequest::lock_delay`](crate::LockRequest::lock_delay).
+    pub fn lock_delay(self, lock_delay: Duration) -> Self {
+        Self(self.0.lock_delay(lock_delay))
+    }
+
+    /// See [`leasehold::LockRequest::max_hold`](crate::LockRequest::max_hold).
+    pub fn max_hold(self, max_hold: Duration) -> Self {
+        Self(self.0.max_hold(max_hold))
+    }
+
+    /// See [`leasehold::LockRequest::renew_every`](crate::LockRequest::renew_every).
+    pub fn renew_every(self, every: Duration) -> Self {
+        Self(self.0.renew_every(every))
+    }
+
+    /// See [`leasehold::LockRequest::no_renewal`](crate::LockRequest::no_renewal).
+    pub fn no_renewal(self) -> Self {
+        Self(self.0.no_renewal())
+    }
+
+    /// Acquires the lock, waiting as long as [`LockRequest::wait`] says.
+    ///
+    /// # Errors
+    /// As awaiting [`leasehold::LockRequest`](crate::LockRequest); [`ErrorKind::Config`](crate::ErrorKind::Config) when
+    /// this thread holds the lock through this client and would wait for itself for ever.
+    pub fn acquire(self) -> Result<Lease, Error> {
+        block_on(self.0.acquire(Caller::Blocking)).map(Lease)
+    }
+
+    /// See [`leasehold::LockRequest::try_acquire`](crate::LockRequest::try_acquire).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_acquire(self) -> Result<Option<Lease>, Error> {
+        let lease = free_or_error(block_on(self.0.once().acquire(Caller::Blocking)))?;
+        Ok(lease.map(Lease))
+    }
+}
+
+/// Several locks that are asked for at once: see [`leasehold::LockAllRequest`](crate::LockAllRequest).
+#[must_use = "nothing is acquired until `acquire` is called"]
+pub struct LockAllRequest(all::LockAllRequest);
+
+impl LockAllRequest {
+    /// See [`leasehold::LockAllRequest::ttl`](crate::LockAllRequest::ttl).
+    pub fn ttl(self, ttl: Duration) -> Self {
+        Self(self.0.ttl(ttl))
+    }
+
+    /// See [`leasehold::LockAllRequest::wait`](crate::LockAllRequest::wait).
+    pub fn wait(self, wait: Duration) -> Self {
+        Self(self.0.wait(wait))
+    }
+
+    /// See [`leasehold::LockAllRequest::owner`](crate::LockAllRequest::owner).
+    pub fn owner(self, owner: impl Into<String>) -> Self {
+        Self(self.0.owner(owner))
+    }
+
+    /// See [`leasehold::LockAllRequest::max_hold`](crate::LockAllRequest::max_hold).
+    pub fn max_hold(self, max_hold: Duration) -> Self {
+        Self(self.0.max_hold(max_hold))
+    }
+
+    /// Acquires all of them, or none.
+    ///
+    /// # Errors
+    /// As [`LockRequest::acquire`], of the first lock that was not to be had.
+    pub fn acquire(self) -> Result<Leases, Error> {
+        let leases = block_on(self.0.acquire(Caller::Blocking))?;
+        Ok(Leases(leases.0.into_iter().map(Lease).collect()))
+    }
+}
+
+/// Several leases that were taken together: see [`leasehold::Leases`](crate::Leases).
+#[derive(Debug)]
+pub struct Leases(Vec<Lease>);
+
+impl Leases {
+    /// See [`leasehold::Leases::check`](crate::Leases::check).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check(&self, min: Duration) -> Result<(), Error> {
+        self.0.iter().try_for_each(|lease| lease.check(min))
+    }
+
+    /// See [`leasehold::Leases::release`](crate::Leases::release).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn release(self) -> Result<(), Error> {
+        let mut first = Ok(());
+        for lease in self.0.iter().rev() {
+            let result = lease.release();
+            first = first.and(result);
+        }
+        first
+    }
+}
+
+impl Deref for Leases {
+    type Target = [Lease];
+
+    fn deref(&self) -> &[Lease] {
+        &self.0
+    }
+}
+
+/// A held lock: see [`leasehold::Lease`](crate::Lease).
+#[derive(Debug)]
+pub struct Lease(lease::Lease);
+
+impl Lease {
+    /// See [`leasehold::Lease::token`](crate::Lease::token).
+    pub fn token(&self) -> u64 {
+        self.0.token()
+    }
+
+    /// See [`leasehold::Lease::resource`](crate::Lease::resource).
+    pub fn resource(&self) -> &str {
+        self.0.resource()
+    }
+
+    /// See [`leasehold::Lease::owner`](crate::Lease::owner).
+    pub fn owner(&self) -> &str {
+        self.0.owner()
+    }
+
+    /// See [`leasehold::Lease::remaining`](crate::Lease::remaining).
+    pub fn remaining(&self) -> Duration {
+        self.0.remaining()
+    }
+
+    /// See [`leasehold::Lease::check`](crate::Lease::check).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check(&self, min: Duration) -> Result<(), Error> {
+        self.0.check(min)
+    }
+
+    /// See [`leasehold::Lease::is_lost`](crate::Lease::is_lost).
+    pub fn is_lost(&self) -> bool {
+        self.0.is_lost()
+    }
+
+    /// Waits until the lease is lost, and says why. Waits for ever once it was released.
+    pub fn lost(&self) -> Error {
+        block_on(self.0.lost())
+    }
+
+    /// See [`leasehold::Lease::on_lost`](crate::Lease::on_lost).
+    pub fn on_lost(&self, callback: impl FnOnce(Error) + Send + 'static) {
+        self.0.on_lost(callback);
+    }
+
+    /// See [`leasehold::Lease::on_expiring`](crate::Lease::on_expiring).
+    pub fn on_expiring(&self, callback: impl FnOnce() + Send + 'static) {
+        self.0.on_expiring(callback);
+    }
+
+    /// See [`leasehold::Lease::release`](crate::Lease::release).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn release(&self) -> Result<(), Error> {
+        block_on(self.0.give_back(Caller::Blocking))
+    }
+}

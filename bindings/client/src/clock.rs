@@ -1,0 +1,78 @@
+//! The only place where leasehold reads a clock.
+//!
+//! Leases need a clock that goes on counting while the machine is suspended. Rust's `Instant` does not on Linux and
+//! macOS, so it is not used anywhere.
+
+use leasehold_core::store::{BootId, StoreNow};
+use leasehold_core::{Monotonic, Now};
+use rustix::time::{ClockId, clock_gettime};
+
+#[cfg(not(unix))]
+compile_error!("leasehold runs on Unix only for now: its clock, fork handling and signals have no Windows form yet");
+
+/// Counts suspended time: `CLOCK_BOOTTIME` on Linux. Elsewhere `CLOCK_MONOTONIC`, which on macOS counts it as well.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const MONOTONIC: ClockId = ClockId::Boottime;
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+const MONOTONIC: ClockId = ClockId::Monotonic;
+
+/// The monotonic clock alone; a few nanoseconds.
+pub(crate) fn monotonic() -> Monotonic {
+    let at = clock_gettime(MONOTONIC);
+    let seconds = u64::try_from(at.tv_sec).unwrap_or(0);
+    let ns = u64::try_from(at.tv_nsec).unwrap_or(0);
+    Monotonic::from_ns(seconds.saturating_mul(1_000_000_000).saturating_add(ns))
+}
+
+/// Both clocks.
+pub(crate) fn now() -> Now {
+    Now { monotonic: monotonic(), unix_ms: unix_ms() }
+}
+
+/// Milliseconds since 1970; 0 when the wall clock stands before that.
+pub(crate) fn unix_ms() -> u64 {
+    let at = clock_gettime(ClockId::Realtime);
+    let seconds = u64::try_from(at.tv_sec).unwrap_or(0);
+    let ms = u64::try_from(at.tv_nsec / 1_000_000).unwrap_or(0);
+    seconds.saturating_mul(1_000).saturating_add(ms)
+}
+
+/// The clocks of an embedded store on this machine.
+pub(crate) fn store_now(boot: BootId) -> StoreNow {
+    StoreNow { boot, uptime: monotonic(), unix_ms: unix_ms() }
+}
+
+/// Names the stretch of time in which this process's [`monotonic`] values are comparable with another process's: the
+/// kernel's boot, and the time namespace, since a container may have its clock shifted.
+#[cfg(feature = "sqlite")]
+pub(crate) fn boot_id() -> std::io::Result<BootId> {
+    let boot = read_boot_id()?;
+    let namespace = std::fs::read_link("/proc/self/ns/time").map(|link| link.into_os_string()).unwrap_or_default();
+    let mut id = boot;
+    for (at, byte) in namespace.as_encoded_bytes().iter().enumerate() {
+        id[at % 16] = id[at % 16].rotate_left(1) ^ byte;
+    }
+    Ok(BootId(id))
+}
+
+#[cfg(all(feature = "sqlite", any(target_os = "linux", target_os = "android")))]
+fn read_boot_id() -> std::io::Result<[u8; 16]> {
+    parse_uuid(&std::fs::read_to_string("/proc/sys/kernel/random/boot_id")?)
+}
+
+#[cfg(all(feature = "sqlite", not(any(target_os = "linux", target_os = "android"))))]
+fn read_boot_id() -> std::io::Result<[u8; 16]> {
+    let output = std::process::Command::new("sysctl").args(["-n", "kern.bootsessionuuid"]).output()?;
+    parse_uuid(&String::from_utf8_lossy(&output.stdout))
+}
+
+#[cfg(feature = "sqlite")]
+fn parse_uuid(text: &str) -> std::io::Result<[u8; 16]> {
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).collect();
+    let mut bytes = [0; 16];
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        let pair = digits.get(2 * at..2 * at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        *byte = pair.ok_or_else(|| std::io::Error::other(format!("the boot id {:?} is no UUID", text.trim())))?;
+    }
+    Ok(bytes)
+}

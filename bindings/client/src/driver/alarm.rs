@@ -1,0 +1,102 @@
+//! What the background thread sleeps on, and what others leave for it.
+
+use std::collections::HashSet;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use leasehold_core::{Monotonic, NodeId, Resource};
+
+use crate::clock;
+use crate::transport::Watcher;
+
+/// Timers of the operating system do not count suspended time, so no sleep is longer than this.
+const LONGEST_NAP: Duration = Duration::from_secs(1);
+
+/// Wakes the background thread. Its mutex is a leaf: nothing else is locked while it is held.
+#[derive(Default)]
+pub(super) struct Alarm {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    ringing: bool,
+    stopped: bool,
+    hints: HashSet<Hint>,
+}
+
+/// Something that the core should hear of.
+#[derive(PartialEq, Eq, Hash)]
+pub(super) enum Hint {
+    Released(Resource),
+    Subscribed(NodeId, Resource),
+}
+
+impl Alarm {
+    pub(super) fn ring(&self) {
+        self.lock().ringing = true;
+        self.changed.notify_all();
+    }
+
+    pub(super) fn subscribed(&self, node: NodeId, resource: Resource) {
+        self.hint(Hint::Subscribed(node, resource));
+    }
+
+    pub(super) fn take_hints(&self) -> HashSet<Hint> {
+        std::mem::take(&mut self.lock().hints)
+    }
+
+    /// Returns when the time has come, or somebody rang since the last sleep.
+    pub(super) fn sleep_until(&self, until: Monotonic) {
+        let mut state = self.lock();
+        while !std::mem::take(&mut state.ringing) {
+            let left = until.since(clock::monotonic());
+            if left.is_zero() {
+                return;
+            }
+            state = self.wait(state, left.min(LONGEST_NAP));
+        }
+    }
+
+    pub(super) fn stop(&self) {
+        self.lock().stopped = true;
+        self.changed.notify_all();
+    }
+
+    /// Waits for [`Alarm::stop`]; answers whether it came.
+    pub(super) fn wait_stopped(&self, patience: Duration) -> bool {
+        let until = clock::monotonic().plus(patience);
+        let mut state = self.lock();
+        while !state.stopped {
+            let left = until.since(clock::monotonic());
+            if left.is_zero() {
+                return false;
+            }
+            state = self.wait(state, left.min(LONGEST_NAP));
+        }
+        true
+    }
+
+    fn hint(&self, hint: Hint) {
+        let mut state = self.lock();
+        state.hints.insert(hint);
+        state.ringing = true;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>, left: Duration) -> MutexGuard<'a, State> {
+        self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watcher for Alarm {
+    fn released(&self, resource: &Resource) {
+        self.hint(Hint::Released(resource.clone()));
+    }
+}

@@ -1,0 +1,440 @@
+//! The run loop: one core behind one mutex, and the threads and callers that carry its requests.
+//!
+//! Three lanes share it. A **blocking** caller performs the requests of its own lock on its own thread; an **async**
+//! caller leaves them to a thread of the store's and awaits its slot; the **background** thread keeps time for all
+//! leases, and leaves renewals, retries and releases on drop to another thread of the store's. The mutex is held for microseconds: never
+//! while a store is asked, never while somebody else's code runs.
+
+mod alarm;
+mod report;
+mod slot;
+mod worker;
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+
+use leasehold_core::op::{LockOp, Outcome};
+use leasehold_core::{
+    Client as Core, Config, Entropy, Error as CoreError, Event, LockId, LockOptions, Monotonic, NodeId, Now, Output,
+    RequestId, Resource, Transmit,
+};
+
+use crate::clock;
+use crate::error::{Error, ErrorKind};
+use crate::fork;
+use crate::transport::{Lane, Transport, Watcher};
+use alarm::{Alarm, Hint};
+use report::Report;
+pub(crate) use slot::{Phase, Slot};
+use worker::Worker;
+
+/// How long a release is awaited before the caller is told that it goes on in the background.
+const RELEASE_PATIENCE: Duration = Duration::from_secs(2);
+/// How long closing, or dropping the last handle, waits for releases.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// One client's core and all that serves it.
+pub(crate) struct Driver {
+    state: Mutex<State>,
+    alarm: Arc<Alarm>,
+    transports: Vec<Arc<dyn Transport>>,
+    workers: Vec<Workers>,
+    /// Runs the callbacks of users, which may take their time.
+    callbacks: Worker<Callback>,
+    /// [`fork::generation`] when the client was made; in a forked child it differs, and nothing here may be touched.
+    generation: u64,
+}
+
+/// The threads of one store, started when they are first needed.
+struct Workers {
+    /// For async callers. A release that is queued by a caller who went away stays behind the acquire that it undoes.
+    callers: Worker<Transmit>,
+    /// For renewals and retries, which must not queue behind a crowd of callers.
+    background: Worker<Transmit>,
+}
+
+struct State {
+    core: Core,
+    slots: HashMap<LockId, Arc<Slot>>,
+    next_lock: u64,
+    /// When the core wants to be called again.
+    core_wake: Monotonic,
+    /// When the background thread will look again.
+    planned: Monotonic,
+    /// Releases whose callers stop waiting at that instant.
+    patience: BTreeSet<(Monotonic, LockId)>,
+    closing: bool,
+}
+
+pub(crate) type Callback = Box<dyn FnOnce() + Send>;
+
+/// Who performs the requests of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// Its own thread, which may wait.
+    Blocking,
+    /// The store's thread; the caller must not be held up.
+    Async,
+}
+
+/// What is left to do once the mutex is free.
+#[derive(Default)]
+struct Work {
+    transmits: VecDeque<Transmit>,
+    watches: Vec<(NodeId, Resource, bool)>,
+    wakers: Vec<Waker>,
+    callbacks: Vec<Callback>,
+    reports: Vec<Report>,
+    ring: bool,
+}
+
+impl Driver {
+    pub(crate) fn start(config: Config, transports: Vec<Arc<dyn Transport>>) -> Result<Arc<Self>, Error> {
+        let mut seed = [0; 32];
+        fill(&mut seed)?;
+        let core = Core::new(config, seed, clock::now());
+        let state = State {
+            core,
+            slots: HashMap::new(),
+            next_lock: 0,
+            core_wake: Monotonic::FAR,
+            planned: Monotonic::default(),
+            patience: BTreeSet::new(),
+            closing: false,
+        };
+        let driver = Arc::new(Self {
+            state: Mutex::new(state),
+            alarm: Arc::new(Alarm::default()),
+            workers: transports.iter().map(|_| Workers::new()).collect(),
+            callbacks: Worker::new("leasehold-callbacks"),
+            transports,
+            generation: fork::generation(),
+        });
+        let background = Arc::clone(&driver);
+        spawn("leasehold-timer", move || background.keep_time())?;
+        Ok(driver)
+    }
+
+    /// # Errors
+    /// In a child of the process that made the client.
+    pub(crate) fn check_process(&self) -> Result<(), Error> {
+        if self.is_inherited() {
+            return Err(Error::config(
+                "this client belongs to the parent process, and so do its leases; connect again after the fork",
+            ));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.generation != fork::generation()
+    }
+
+    /// Starts an acquisition; its slot tells how it goes on.
+    pub(crate) fn acquire(
+        self: &Arc<Self>,
+        resource: Resource,
+        options: LockOptions,
+        caller: Caller,
+    ) -> Result<Arc<Slot>, Error> {
+        self.check_process()?;
+        let mut fresh: Entropy = [0; 16];
+        fill(&mut fresh)?;
+        let mut state = self.lock();
+        if state.closing {
+            return Err(rejected(CoreError::Closed).on(resource.as_str()));
+        }
+        let lock = LockId::new(state.next_lock);
+        state.next_lock += 1;
+        let now = clock::now();
+        let slot = Arc::new(Slot::new(lock, resource.clone(), &options, self.generation, now.monotonic));
+        state.slots.insert(lock, Arc::clone(&slot));
+        if let Err(error) = state.core.acquire(lock, resource, options, &fresh, now) {
+            state.slots.remove(&lock);
+            return Err(rejected(error).on(slot.resource().as_str()));
+        }
+        let work = state.drain(now);
+        drop(state);
+        self.carry_out(work, caller, Some(lock));
+        Ok(slot)
+    }
+
+    /// Gives up a pending acquisition or a lease; `patient` callers are told when the release takes long.
+    pub(crate) fn release(self: &Arc<Self>, slot: &Slot, caller: Caller, patient: bool) {
+        if self.is_inherited() {
+            return;
+        }
+        let lock = slot.lock();
+        self.turn(caller, Some(lock), |state, now| {
+            // Under the mutex, or a grant that arrives just now would bring the handle back to life.
+            slot.end_locally();
+            if state.core.release(lock, now).is_ok() && patient {
+                state.patience.insert((now.monotonic.plus(RELEASE_PATIENCE), lock));
+            }
+        });
+    }
+
+    /// One request outside the core, such as a look at a record.
+    pub(crate) async fn ask(self: &Arc<Self>, node: usize, op: LockOp, caller: Caller) -> Result<Outcome, Error> {
+        self.check_process()?;
+        let resource = op.resource.clone();
+        let deadline = clock::monotonic().plus(Config::REQUEST_TIMEOUT);
+        let index = u16::try_from(node).unwrap_or(u16::MAX);
+        let transmit =
+            Transmit { id: RequestId::new(u64::MAX), node: NodeId::new(index), deadline, ops: vec![op] };
+        let transport = &self.transports[node];
+        let result = if caller == Caller::Blocking || transport.is_instant() {
+            transport.perform(&transmit, Lane::Caller)
+        } else {
+            let transport = Arc::clone(transport);
+            crate::exec::offload(move || transport.perform(&transmit, Lane::Caller)).await?
+        };
+        let outcome = match result {
+            Ok(outcomes) => outcomes.into_iter().next(),
+            Err(fault) => Some(fault.outcome()),
+        };
+        outcome.ok_or_else(|| {
+            Error::new(ErrorKind::StoreUnavailable, "the store gave no answer").on(resource.as_str())
+        })
+    }
+
+    /// Ends everything in the background: leases are released, waiters cancelled.
+    pub(crate) fn close(self: &Arc<Self>) {
+        self.turn(Caller::Async, None, |state, now| {
+            state.closing = true;
+            for slot in state.slots.values() {
+                slot.end_locally();
+            }
+            state.core.close(now);
+        });
+        self.alarm.ring();
+    }
+
+    /// After [`Driver::close`]: waits until all releases are through, at most `CLOSE_PATIENCE`. Answers whether
+    /// they are.
+    pub(crate) fn wait_closed(&self) -> bool {
+        self.alarm.wait_stopped(CLOSE_PATIENCE)
+    }
+
+    /// Whether the calling thread is one of the client's own, which must not wait for themselves.
+    pub(crate) fn is_own_thread(&self) -> bool {
+        std::thread::current().name().is_some_and(|name| name.starts_with("leasehold-"))
+    }
+
+    /// Runs somebody else's code on the thread kept for it.
+    pub(crate) fn call_back(&self, callback: Callback) {
+        self.callbacks.give(callback, |callback| callback());
+    }
+
+    pub(crate) fn transports(&self) -> &[Arc<dyn Transport>] {
+        &self.transports
+    }
+
+    /// Whether an acquisition is queued behind another one of this client.
+    pub(crate) fn is_queued(&self, slot: &Slot) -> bool {
+        self.lock().core.state(slot.lock()) == Some("Idle")
+    }
+
+    /// Whether a lease on the resource was taken through this client by this very thread.
+    pub(crate) fn holds_on_this_thread(&self, resource: &Resource) -> bool {
+        let state = self.lock();
+        state.slots.values().any(|slot| slot.resource() == resource && slot.was_taken_here() && slot.is_held())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The core is consistent after every call into it, so a panic elsewhere leaves nothing half done.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One visit to the core, and then whatever it asks for.
+    fn turn<R>(self: &Arc<Self>, caller: Caller, own: Option<LockId>, visit: impl FnOnce(&mut State, Now) -> R) -> R {
+        let mut state = self.lock();
+        let now = clock::now();
+        let result = visit(&mut state, now);
+        let work = state.drain(now);
+        drop(state);
+        self.carry_out(work, caller, own);
+        result
+    }
+
+    fn carry_out(self: &Arc<Self>, mut work: Work, caller: Caller, own: Option<LockId>) {
+        loop {
+            self.tell(&mut work);
+            let Some(transmit) = work.transmits.pop_front() else { return };
+            let node = transmit.node.index();
+            let is_own = own.is_some_and(|own| transmit.ops.iter().all(|op| op.lock == own));
+            if self.transports[node].is_instant() || (is_own && caller == Caller::Blocking) {
+                let more = self.perform(&transmit, Lane::Caller);
+                work.transmits.extend(more.transmits);
+                work = Work { transmits: work.transmits, ..more };
+            } else {
+                self.hand_over(transmit, is_own);
+            }
+        }
+    }
+
+    /// Asks the store, and tells the core what came of it.
+    fn perform(&self, transmit: &Transmit, lane: Lane) -> Work {
+        let asked = clock::monotonic();
+        let result = self.transports[transmit.node.index()].perform(transmit, lane);
+        report::request(transmit, asked, clock::monotonic());
+        let mut state = self.lock();
+        let now = clock::now();
+        state.core.handle_response(transmit.id, result, now);
+        state.drain(now)
+    }
+
+    /// Leaves a request to one of the store's threads.
+    fn hand_over(self: &Arc<Self>, transmit: Transmit, is_own: bool) {
+        let workers = &self.workers[transmit.node.index()];
+        let (worker, lane) =
+            if is_own { (&workers.callers, Lane::Caller) } else { (&workers.background, Lane::Background) };
+        // A thread that held the driver would keep it alive for ever.
+        let driver = Arc::downgrade(self);
+        worker.give(transmit, move |transmit| {
+            if let Some(driver) = driver.upgrade() {
+                let work = driver.perform(&transmit, lane);
+                driver.carry_out(work, Caller::Async, None);
+            }
+        });
+    }
+
+    fn tell(self: &Arc<Self>, work: &mut Work) {
+        for report in work.reports.drain(..) {
+            report.emit();
+        }
+        for waker in work.wakers.drain(..) {
+            waker.wake();
+        }
+        for callback in work.callbacks.drain(..) {
+            self.call_back(callback);
+        }
+        for (node, resource, on) in work.watches.drain(..) {
+            let watcher: Arc<dyn Watcher> = Arc::clone(&self.alarm) as Arc<dyn Watcher>;
+            let transport = &self.transports[node.index()];
+            if on {
+                transport.watch(&resource, &watcher);
+                self.alarm.subscribed(node, resource);
+            } else {
+                transport.unwatch(&resource, &watcher);
+            }
+        }
+        if std::mem::take(&mut work.ring) {
+            self.alarm.ring();
+        }
+    }
+
+    /// The background thread: does what is due, for as long as the client lives.
+    fn keep_time(self: Arc<Self>) {
+        loop {
+            let hints = self.alarm.take_hints();
+            let mut fresh: Entropy = [0; 16];
+            let has_entropy = fill(&mut fresh).is_ok();
+            let done = self.turn(Caller::Async, None, |state, now| {
+                // Nobody needs to wake this thread while it is awake.
+                state.planned = Monotonic::default();
+                for hint in hints {
+                    match hint {
+                        Hint::Released(resource) => state.core.notified(&resource, now),
+                        Hint::Subscribed(node, resource) => state.core.subscribed(node, &resource, now),
+                    }
+                }
+                if has_entropy {
+                    state.core.handle_timeout(&fresh, now);
+                }
+                state.closing && state.core.is_idle()
+            });
+            if done {
+                self.alarm.stop();
+                return;
+            }
+            let mut state = self.lock();
+            state.planned = state.wake_at();
+            let until = state.planned;
+            drop(state);
+            // Without entropy no attempt can start, and what is due stays due.
+            let at_least = if has_entropy { Duration::ZERO } else { Duration::from_millis(100) };
+            self.alarm.sleep_until(until.max(clock::monotonic().plus(at_least)));
+        }
+    }
+}
+
+impl Workers {
+    const fn new() -> Self {
+        Self { callers: Worker::new("leasehold-callers"), background: Worker::new("leasehold-store") }
+    }
+}
+
+impl State {
+    /// Takes all that the core has to say, and brings the slots up to date.
+    fn drain(&mut self, now: Now) -> Work {
+        let mut work = Work::default();
+        loop {
+            match self.core.poll_output(now) {
+                Output::Transmit(transmit) => work.transmits.push_back(transmit),
+                Output::Event(event) => self.apply(event, now, &mut work),
+                Output::Subscribe { node, resource } => work.watches.push((node, resource, true)),
+                Output::Unsubscribe { node, resource } => work.watches.push((node, resource, false)),
+                // Embedded stores have no credentials, and commands are not given by `step`.
+                Output::NeedCredentials { .. } | Output::Rejected { .. } => {}
+                Output::WakeAt(at) => {
+                    self.core_wake = at;
+                    break;
+                }
+            }
+        }
+        self.lose_patience(now.monotonic, &mut work);
+        let wake_at = self.wake_at();
+        if wake_at < self.planned {
+            self.planned = wake_at;
+            work.ring = true;
+        }
+        work
+    }
+
+    fn wake_at(&self) -> Monotonic {
+        self.patience.first().map_or(self.core_wake, |(at, _)| self.core_wake.min(*at))
+    }
+
+    fn apply(&mut self, event: Event, now: Now, work: &mut Work) {
+        let lock = event.lock();
+        let Some(slot) = self.slots.get(&lock).map(Arc::clone) else { return };
+        work.reports.extend(Report::of(&event, &slot, now.monotonic));
+        let ended = matches!(event, Event::Failed { .. } | Event::Lost { .. } | Event::Released { .. });
+        let stands = slot.apply(event, &mut work.wakers, &mut work.callbacks);
+        if ended {
+            self.slots.remove(&lock);
+            self.patience.retain(|(_, waiting)| *waiting != lock);
+        } else if !stands {
+            // Somebody has read the old deadline as passed: the core has to agree.
+            let _ = self.core.declare_lost(lock, now);
+        }
+    }
+
+    fn lose_patience(&mut self, now: Monotonic, work: &mut Work) {
+        while let Some((_, lock)) = self.patience.first().copied().filter(|(at, _)| *at <= now) {
+            self.patience.pop_first();
+            if let Some(slot) = self.slots.get(&lock) {
+                slot.release_takes_long(&mut work.wakers);
+            }
+        }
+    }
+}
+
+fn fill(bytes: &mut [u8]) -> Result<(), Error> {
+    getrandom::fill(bytes).map_err(|error| {
+        Error::new(ErrorKind::StoreUnavailable, format!("the operating system gives no random bytes: {error}"))
+    })
+}
+
+fn rejected(error: CoreError) -> Error {
+    Error::config(error.to_string())
+}
+
+/// Starts one of the client's own threads.
+fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+    let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+    spawned.map(drop).map_err(|error| Error::config(format!("cannot start the thread {name}: {error}")))
+}

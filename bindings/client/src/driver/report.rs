@@ -1,0 +1,112 @@
+//! What operators see: log events with stable names, and metrics.
+//!
+//! Resource names stand in log events and never in metric labels, where each would become a time series of its own.
+
+use std::time::Duration;
+
+use leasehold_core::op::Op;
+use leasehold_core::{Event, Failure, Monotonic, Transmit};
+
+use super::Slot;
+use crate::metrics;
+
+/// An event with what a log line needs, taken under the mutex and told after it.
+pub(super) struct Report {
+    event: Event,
+    resource: String,
+    owner: String,
+    /// Since the acquisition began, or for a lease since its grant.
+    age: Duration,
+}
+
+impl Report {
+    pub(super) fn of(event: &Event, slot: &Slot, now: Monotonic) -> Option<Self> {
+        let wanted = metrics::ENABLED || tracing::enabled!(target: "leasehold", tracing::Level::WARN);
+        wanted.then(|| Self {
+            event: event.clone(),
+            resource: slot.resource().as_str().to_owned(),
+            owner: slot.owner().as_str().to_owned(),
+            age: slot.age(now),
+        })
+    }
+
+    pub(super) fn emit(self) {
+        let Self { event, resource, owner, age } = self;
+        let age_s = age.as_secs_f64();
+        match event {
+            Event::Acquired { token, recovered, .. } => {
+                let token = token.get();
+                if recovered {
+                    tracing::info!(name: "lock.recovered", target: "leasehold", resource, owner, token, "lock.recovered: the reply was lost, the record tells that the lock is ours");
+                }
+                tracing::info!(name: "lock.acquired", target: "leasehold", resource, owner, token, wait_s = age_s, "lock.acquired");
+                metrics::acquire("acquired");
+                metrics::wait(age);
+            }
+            Event::Contended { holding, .. } => {
+                let holder = holding.owner.as_ref().map_or("", |owner| owner.as_str());
+                tracing::debug!(name: "lock.contended", target: "leasehold", resource, owner, holder, "lock.contended");
+            }
+            Event::Failed { failure, .. } => {
+                let outcome = outcome_name(&failure);
+                tracing::debug!(name: "lock.failed", target: "leasehold", resource, owner, outcome, wait_s = age_s, "lock.failed");
+                metrics::acquire(outcome);
+                metrics::wait(age);
+            }
+            Event::Renewed { left, recovered, .. } => {
+                let validity_left_s = left.as_secs_f64();
+                if recovered {
+                    tracing::info!(name: "lock.recovered", target: "leasehold", resource, owner, "lock.recovered: the reply was lost, the record tells that it was renewed");
+                }
+                tracing::trace!(name: "lock.renewed", target: "leasehold", resource, owner, validity_left_s, "lock.renewed");
+                metrics::renew(if recovered { "recovered" } else { "renewed" });
+                metrics::validity_left(left);
+            }
+            Event::RenewDelayed { fault, .. } => {
+                tracing::warn!(name: "lock.renew_late", target: "leasehold", resource, owner, fault = %fault, "lock.renew_late: a renewal failed, another follows");
+                metrics::renew("delayed");
+            }
+            Event::Shortened { .. } => {
+                tracing::warn!(name: "lock.shortened", target: "leasehold", resource, owner, "lock.shortened: a node lost the record");
+            }
+            Event::Expiring { .. } => {
+                tracing::warn!(name: "lock.expiring", target: "leasehold", resource, owner, "lock.expiring: no renewal has succeeded and little validity is left");
+            }
+            Event::Lost { reason, .. } => {
+                let why = reason.name();
+                tracing::error!(name: "lock.lost", target: "leasehold", resource, owner, reason = why, held_s = age_s, "lock.lost: the work must stop");
+                metrics::lost(why);
+                metrics::hold(age);
+            }
+            Event::Released { confirmed: true, .. } => {
+                tracing::info!(name: "lock.released", target: "leasehold", resource, owner, held_s = age_s, "lock.released");
+                metrics::release("confirmed");
+                metrics::hold(age);
+            }
+            Event::Released { confirmed: false, .. } => {
+                tracing::warn!(name: "lock.release_unconfirmed", target: "leasehold", resource, owner, held_s = age_s, "lock.release_unconfirmed: the record has run out by itself");
+                metrics::release("unconfirmed");
+                metrics::hold(age);
+            }
+        }
+    }
+}
+
+/// How long a renewal took.
+pub(super) fn request(transmit: &Transmit, asked: Monotonic, answered: Monotonic) {
+    if matches!(transmit.ops.first().map(|op| &op.op), Some(Op::Renew(_))) {
+        metrics::renew_duration(answered.since(asked));
+    }
+}
+
+fn outcome_name(failure: &Failure) -> &'static str {
+    match failure {
+        Failure::Busy { .. } => "busy",
+        Failure::TimedOut { .. } => "timed_out",
+        Failure::Throttled(_) => "throttled",
+        Failure::Unavailable(_) => "unavailable",
+        Failure::Abstains { .. } => "abstains",
+        Failure::Refused(_) => "refused",
+        Failure::Cancelled => "cancelled",
+    }
+}

@@ -1,0 +1,225 @@
+//! Leader election: a lock that is campaigned for again and again.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crate::client::Client;
+use crate::driver::Caller;
+use crate::error::{Error, ErrorKind};
+use crate::exec;
+use crate::lease::Lease;
+
+type OnStart = Box<dyn FnMut(&Arc<Lease>) + Send>;
+type OnStop = Box<dyn FnMut(Option<&Error>) + Send>;
+
+/// A candidacy that is being set up; [`ElectionRequest::start`] begins it.
+#[must_use = "nobody stands for election until the request is started"]
+pub struct ElectionRequest {
+    client: Client,
+    resource: String,
+    ttl: Option<Duration>,
+    owner: Option<String>,
+    on_start: Option<OnStart>,
+    on_stop: Option<OnStop>,
+}
+
+impl ElectionRequest {
+    pub(crate) fn new(client: Client, resource: String) -> Self {
+        Self { client, resource, ttl: None, owner: None, on_start: None, on_stop: None }
+    }
+
+    /// See [`LockRequest::ttl`](crate::LockRequest::ttl).
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// See [`LockRequest::owner`](crate::LockRequest::owner).
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
+        self
+    }
+
+    /// Called with the lease each time this candidate is elected, on the election's own thread. It should start the
+    /// work and return; a term can only be ended in good time while it does.
+    pub fn on_start(mut self, callback: impl FnMut(&Arc<Lease>) + Send + 'static) -> Self {
+        self.on_start = Some(Box::new(callback));
+        self
+    }
+
+    /// Called each time a term ends, on the election's own thread: with the reason when it was lost, without when this
+    /// candidate resigned. The work must have stopped when it returns.
+    pub fn on_stop(mut self, callback: impl FnMut(Option<&Error>) + Send + 'static) -> Self {
+        self.on_stop = Some(Box::new(callback));
+        self
+    }
+
+    /// Begins to campaign, on a thread of its own, until the election is resigned or dropped.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a name or ttl out of bounds, or where no thread can be started.
+    pub fn start(self) -> Result<Election, Error> {
+        self.client.driver().check_process()?;
+        leasehold_core::Resource::new(&self.resource)?;
+        if let Some(ttl) = self.ttl {
+            leasehold_core::config::Ttl::new(ttl)?;
+        }
+        let desk = Arc::new(Desk::default());
+        let theirs = Arc::clone(&desk);
+        let campaign = move || self.campaign(&theirs);
+        let thread = std::thread::Builder::new()
+            .name("leasehold-election".to_owned())
+            .spawn(campaign)
+            .map_err(|error| Error::config(format!("cannot start a thread: {error}")))?;
+        Ok(Election { desk, thread: Some(thread) })
+    }
+
+    fn campaign(mut self, desk: &Desk) {
+        while !desk.is_resigned() {
+            match self.stand(desk) {
+                Some(Ok(lease)) => self.lead(Arc::new(lease), desk),
+                // Down, busy or refused: the reason may go away, and the lock's own backoff has paced the try.
+                Some(Err(error)) => {
+                    tracing::warn!(target: "leasehold", error = %error, "the election could not be held; it is tried again");
+                    desk.pause(Duration::from_secs(1), error);
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// Waits for the lock; `None` when the candidate resigned.
+    fn stand(&self, desk: &Desk) -> Option<Result<Lease, Error>> {
+        let mut request = self.client.lock(&self.resource);
+        if let Some(ttl) = self.ttl {
+            request = request.ttl(ttl);
+        }
+        if let Some(owner) = &self.owner {
+            request = request.owner(owner);
+        }
+        let mut acquired = Box::pin(request.acquire(Caller::Async));
+        exec::block_on(std::future::poll_fn(|context| {
+            if desk.poll_resigned(context.waker()) {
+                return Poll::Ready(None);
+            }
+            acquired.as_mut().poll(context).map(Some)
+        }))
+    }
+
+    fn lead(&mut self, lease: Arc<Lease>, desk: &Desk) {
+        desk.set_term(Some(lease.token()));
+        if let Some(on_start) = &mut self.on_start {
+            on_start(&lease);
+        }
+        let mut lost = Box::pin(lease.lost());
+        let loss = exec::block_on(std::future::poll_fn(|context| {
+            if desk.poll_resigned(context.waker()) {
+                return Poll::Ready(None);
+            }
+            lost.as_mut().poll(context).map(Some)
+        }));
+        desk.set_term(None);
+        if let Some(on_stop) = &mut self.on_stop {
+            on_stop(loss.as_ref());
+        }
+        if loss.is_none()
+            && let Err(error) = exec::block_on(lease.give_back(Caller::Blocking))
+            && error.kind() != ErrorKind::Lost
+        {
+            tracing::warn!(target: "leasehold", error = %error, "resigned, and the release is not confirmed");
+        }
+    }
+}
+
+/// A candidacy that goes on until it is resigned or dropped.
+pub struct Election {
+    desk: Arc<Desk>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Desk {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    resigned: bool,
+    term: Option<u64>,
+    last_error: Option<Error>,
+    waker: Option<Waker>,
+}
+
+impl Election {
+    /// The fencing token of the current term, `None` while somebody else leads.
+    pub fn term(&self) -> Option<u64> {
+        self.desk.lock().term
+    }
+
+    /// Why the last campaign failed, if it did: the store is down or refuses.
+    pub fn last_error(&self) -> Option<Error> {
+        self.desk.lock().last_error.clone()
+    }
+
+    /// Stops campaigning; a current term ends, `on_stop` is called, and the lock is released. Returns when that is done,
+    /// which takes as long as the callbacks take.
+    pub fn resign(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        self.desk.resign();
+        if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != std::thread::current().id()) {
+            // A panic of a callback has been printed by its thread; there is nothing to add.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Election {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+impl Desk {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_resigned(&self) -> bool {
+        self.lock().resigned
+    }
+
+    fn poll_resigned(&self, waker: &Waker) -> bool {
+        let mut state = self.lock();
+        state.waker = Some(waker.clone());
+        state.resigned
+    }
+
+    fn resign(&self) {
+        let mut state = self.lock();
+        state.resigned = true;
+        let waker = state.waker.take();
+        drop(state);
+        self.changed.notify_all();
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn set_term(&self, term: Option<u64>) {
+        let mut state = self.lock();
+        state.term = term;
+        state.last_error = None;
+    }
+
+    fn pause(&self, time: Duration, error: Error) {
+        let mut state = self.lock();
+        state.last_error = Some(error);
+        let _ = self.changed.wait_timeout_while(state, time, |state| !state.resigned);
+    }
+}

@@ -1,0 +1,195 @@
+//! One error type, told apart by what the caller can do about it.
+
+use std::fmt;
+use std::time::Duration;
+
+use leasehold_core::op::Holding;
+use leasehold_core::{ConfigError, Failure, LostReason};
+
+/// What went wrong, on which resource, and what to do.
+///
+/// Match on [`Error::kind`]; the message is for people and may change.
+#[derive(Clone, Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    resource: Option<String>,
+    message: String,
+    holder: Option<Box<LockInfo>>,
+}
+
+/// What the caller can do about an [`Error`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Somebody else holds the lock, and the caller did not want to wait. [`Error::holder`] says who.
+    Busy,
+    /// Somebody else held the lock for as long as the caller would wait. [`Error::holder`] says who.
+    TimedOut,
+    /// The lease is over, so the work it protected must stop.
+    Lost,
+    /// Nothing is held that could be released.
+    NotOwned,
+    /// The acquisition was given up by the caller.
+    Cancelled,
+    /// The store cannot be reached, does not answer, or asks for patience. It may pass.
+    StoreUnavailable,
+    /// The store refuses, and trying again will not help: permissions, schema, a corrupt record, a full disk.
+    StoreRefused,
+    /// A setting, url or use of the client that cannot work.
+    Config,
+    /// The protected resource has seen a later holder.
+    StaleToken,
+}
+
+impl ErrorKind {
+    /// A stable name for logs, metrics and other languages.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Busy => "busy",
+            Self::TimedOut => "timed_out",
+            Self::Lost => "lost",
+            Self::NotOwned => "not_owned",
+            Self::Cancelled => "cancelled",
+            Self::StoreUnavailable => "store_unavailable",
+            Self::StoreRefused => "store_refused",
+            Self::Config => "config",
+            Self::StaleToken => "stale_token",
+        }
+    }
+
+    /// Whether the same call may succeed later without anybody changing anything.
+    pub const fn is_temporary(self) -> bool {
+        matches!(self, Self::Busy | Self::TimedOut | Self::StoreUnavailable)
+    }
+}
+
+/// Who holds a lock, as far as the store shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LockInfo {
+    /// What is locked.
+    pub resource: String,
+    /// The holder's label; `None` for holders that leave none.
+    pub owner: Option<String>,
+    /// The holder's fencing token.
+    pub token: Option<u64>,
+    /// When the lease was granted, in milliseconds since 1970 by the store's wall clock.
+    pub since_unix_ms: Option<u64>,
+    /// How long the lease lasts without renewal.
+    pub ttl: Option<Duration>,
+    /// Time until the store frees the lock unless it is renewed; `None` where only observation can tell.
+    pub left: Option<Duration>,
+    /// The holder's payload.
+    pub data: Option<Vec<u8>>,
+    /// Written by another lock library.
+    pub foreign: bool,
+}
+
+impl LockInfo {
+    pub(crate) fn of(resource: &str, holding: &Holding) -> Self {
+        Self {
+            resource: resource.to_owned(),
+            owner: holding.owner.as_ref().map(|owner| owner.as_str().to_owned()).filter(|owner| !owner.is_empty()),
+            token: holding.counter.map(leasehold_core::Token::get),
+            since_unix_ms: holding.since_unix_ms,
+            ttl: holding.record_ttl,
+            left: holding.left,
+            data: holding.data.as_ref().map(|data| data.as_bytes().to_vec()),
+            foreign: matches!(holding.holder, leasehold_core::op::Holder::Foreign),
+        }
+    }
+}
+
+impl fmt::Display for LockInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.owner {
+            Some(owner) => write!(f, "held by {owner}")?,
+            None if self.foreign => f.write_str("held by a client of another library")?,
+            None => f.write_str("held by somebody without a label")?,
+        }
+        if let Some(token) = self.token {
+            write!(f, ", token {token}")?;
+        }
+        match self.left {
+            Some(left) => write!(f, ", {:.1} s left unless renewed", left.as_secs_f64()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Error {
+    /// What the caller can do about it.
+    pub const fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The resource that it is about.
+    pub fn resource(&self) -> Option<&str> {
+        self.resource.as_deref()
+    }
+
+    /// Who holds the lock, where that is the reason.
+    pub fn holder(&self) -> Option<&LockInfo> {
+        self.holder.as_deref()
+    }
+
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, resource: None, message: message.into(), holder: None }
+    }
+
+    pub(crate) fn config(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Config, message)
+    }
+
+    pub(crate) fn on(mut self, resource: &str) -> Self {
+        self.resource = Some(resource.to_owned());
+        self
+    }
+
+    pub(crate) fn lost(resource: &str, reason: &LostReason) -> Self {
+        let advice = "the work it protected must stop, since another worker may have the lock";
+        Self::new(ErrorKind::Lost, format!("the lease is lost: {reason}; {advice}")).on(resource)
+    }
+
+    pub(crate) fn failed(resource: &str, failure: Failure) -> Self {
+        let held = |kind, what: &str, holding: Option<Box<Holding>>| {
+            let holder = holding.map(|holding| Box::new(LockInfo::of(resource, &holding)));
+            let who = holder.as_ref().map_or_else(|| "held by somebody else".to_owned(), |holder| holder.to_string());
+            Self { holder, ..Self::new(kind, format!("{what}: {who}")) }
+        };
+        match failure {
+            Failure::Busy { holding } => held(ErrorKind::Busy, "busy", holding),
+            Failure::TimedOut { holding } => held(ErrorKind::TimedOut, "not free within the wait", holding),
+            Failure::Throttled(fault) => {
+                Self::new(ErrorKind::StoreUnavailable, format!("the store asks for patience ({fault})"))
+            }
+            Failure::Unavailable(fault) => {
+                Self::new(ErrorKind::StoreUnavailable, format!("the store cannot be used now ({fault})"))
+            }
+            Failure::Abstains { left } => Self::new(
+                ErrorKind::StoreUnavailable,
+                format!("too many nodes lost their memory and do not vote for another {:.1} s", left.as_secs_f64()),
+            ),
+            Failure::Refused(denial) => Self::new(ErrorKind::StoreRefused, format!("the store refuses: {denial}")),
+            Failure::Cancelled => Self::new(ErrorKind::Cancelled, "the acquisition was given up"),
+        }
+        .on(resource)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.resource {
+            Some(resource) => write!(f, "{resource:?}: {}", self.message),
+            None => f.write_str(&self.message),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<ConfigError> for Error {
+    fn from(error: ConfigError) -> Self {
+        Self::config(error.to_string())
+    }
+}

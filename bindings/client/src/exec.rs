@@ -1,0 +1,67 @@
+//! Futures on threads: waiting for one on the calling thread, and doing blocking work away from it.
+
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use crate::error::Error;
+
+/// Runs a future to its end on the calling thread, which sleeps in between.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    struct Unpark(Thread);
+
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+
+    let mut future = pin!(future);
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    loop {
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(output) => return output,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
+/// Does blocking work on a thread of its own; for rare work such as opening a store.
+pub(crate) async fn offload<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, Error> {
+    struct Desk<R> {
+        result: Option<thread::Result<R>>,
+        waker: Option<Waker>,
+    }
+
+    let desk = Arc::new(Mutex::new(Desk { result: None, waker: None }));
+    let theirs = Arc::clone(&desk);
+    let run = move || {
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+        let mut desk = theirs.lock().unwrap_or_else(PoisonError::into_inner);
+        desk.result = Some(result);
+        let waker = desk.waker.take();
+        drop(desk);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    };
+    thread::Builder::new()
+        .name("leasehold-offload".to_owned())
+        .spawn(run)
+        .map_err(|error| Error::config(format!("cannot start a thread: {error}")))?;
+    let result = poll_fn(|context| {
+        let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
+        match desk.result.take() {
+            Some(result) => Poll::Ready(result),
+            None => {
+                desk.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    })
+    .await;
+    result.map_err(|_| Error::config("a thread of leasehold has panicked; please report this"))
+}

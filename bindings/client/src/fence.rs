@@ -1,0 +1,1 @@
+//! Guards for the protected resource.

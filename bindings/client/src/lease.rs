@@ -1,0 +1,209 @@
+//! What a holder has.
+
+use std::future::{Future, poll_fn};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tracing::Instrument;
+
+use crate::client::Shared;
+use crate::driver::{Caller, Phase, Slot};
+use crate::error::{Error, ErrorKind};
+
+/// A held lock. It is renewed in the background until it is released, dropped or lost.
+///
+/// Dropping a lease ends it here at once and releases it in the background. A lost lease is never released: its record
+/// runs out by itself, since the work may still be going on.
+///
+/// **A lease is no proof.** Between a check and the write that it guards any amount of time can pass. Only the resource
+/// itself, refusing tokens older than it has seen, closes that gap: see [`fence`](crate::fence).
+pub struct Lease {
+    shared: Arc<Shared>,
+    slot: Arc<Slot>,
+    token: u64,
+    released: AtomicBool,
+}
+
+impl Lease {
+    pub(crate) fn new(shared: Arc<Shared>, slot: Arc<Slot>, token: u64) -> Self {
+        Self { shared, slot, token, released: AtomicBool::new(false) }
+    }
+
+    /// The fencing token: grows with every grant of the resource, below 2^53.
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+
+    /// What is locked.
+    pub fn resource(&self) -> &str {
+        self.slot.resource().as_str()
+    }
+
+    /// The label that others see.
+    pub fn owner(&self) -> &str {
+        self.slot.owner().as_str()
+    }
+
+    /// How long the lease can still be believed in if no renewal succeeds; zero once it is lost or released. Costs a
+    /// read of the clock, and never waits.
+    pub fn remaining(&self) -> Duration {
+        self.slot.remaining()
+    }
+
+    /// Fails unless at least `min` of validity is left: to be called before a step that takes that long.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`]; the lease may go on, if it was only too short for `min`. [`ErrorKind::NotOwned`] after a
+    /// release.
+    pub fn check(&self, min: Duration) -> Result<(), Error> {
+        let remaining = self.remaining();
+        if !remaining.is_zero() && remaining >= min {
+            return Ok(());
+        }
+        if self.released.load(Ordering::Relaxed) {
+            return Err(self.not_owned());
+        }
+        if remaining.is_zero() {
+            return Err(self.loss().unwrap_or_else(|| {
+                Error::lost(self.resource(), &leasehold_core::LostReason::Expired)
+            }));
+        }
+        let message = format!(
+            "only {:.3} s of validity are left, and {:.3} s were asked for: renewals are late",
+            remaining.as_secs_f64(),
+            min.as_secs_f64()
+        );
+        Err(Error::new(ErrorKind::Lost, message).on(self.resource()))
+    }
+
+    /// Whether the lease is over without having been released.
+    pub fn is_lost(&self) -> bool {
+        self.remaining().is_zero() && !self.released.load(Ordering::Relaxed)
+    }
+
+    /// Ready when the lease is lost, with the reason; never, once it was released.
+    pub fn lost(&self) -> impl Future<Output = Error> + Send + 'static {
+        let slot = Arc::clone(&self.slot);
+        async move {
+            poll_fn(|context| {
+                slot.poll_phase(context, |phase, _| {
+                    phase.loss().map(|reason| Error::lost(slot.resource().as_str(), reason))
+                })
+            })
+            .await
+        }
+    }
+
+    /// Ready when less than a sixth of the ttl is left and no renewal has succeeded, or the lease is lost: the last
+    /// moment for winding up.
+    pub fn expiring(&self) -> impl Future<Output = ()> + Send + 'static {
+        let slot = Arc::clone(&self.slot);
+        async move {
+            poll_fn(|context| {
+                slot.poll_phase(context, |phase, in_danger| {
+                    let held_in_danger = in_danger && matches!(phase, Phase::Held { .. });
+                    (held_in_danger || phase.loss().is_some()).then_some(())
+                })
+            })
+            .await;
+        }
+    }
+
+    /// Calls `callback` once if the lease is lost, on a thread kept for callbacks; at once if it was lost before.
+    pub fn on_lost(&self, callback: impl FnOnce(Error) + Send + 'static) {
+        if let Some(callback) = self.slot.on_lost(Box::new(callback)) {
+            self.shared.driver().call_back(callback);
+        }
+    }
+
+    /// Calls `callback` once if [`Lease::expiring`] becomes ready, on a thread kept for callbacks.
+    pub fn on_expiring(&self, callback: impl FnOnce() + Send + 'static) {
+        if let Some(callback) = self.slot.on_expiring(Box::new(callback)) {
+            self.shared.driver().call_back(callback);
+        }
+    }
+
+    /// Gives the lock back. It ends here at once; the store's confirmation is awaited for up to 2 s.
+    ///
+    /// Dropping the future does not stop the release.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Lost`] if the lease was lost before, [`ErrorKind::NotOwned`] if it was released before,
+    /// [`ErrorKind::StoreUnavailable`] if the store has not confirmed: the release goes on in the background, and the
+    /// record runs out by itself at the latest.
+    pub async fn release(&self) -> Result<(), Error> {
+        self.give_back(Caller::Async).await
+    }
+
+    pub(crate) async fn give_back(&self, caller: Caller) -> Result<(), Error> {
+        let span = tracing::debug_span!(target: "leasehold", "lock.release", resource = self.resource());
+        self.go(caller).instrument(span).await
+    }
+
+    async fn go(&self, caller: Caller) -> Result<(), Error> {
+        self.shared.driver().check_process()?;
+        if self.released.load(Ordering::Acquire) {
+            return Err(self.not_owned());
+        }
+        if self.remaining().is_zero() {
+            let expired = leasehold_core::LostReason::Expired;
+            return Err(self.loss().unwrap_or_else(|| Error::lost(self.resource(), &expired)));
+        }
+        if self.released.swap(true, Ordering::AcqRel) {
+            return Err(self.not_owned());
+        }
+        self.shared.driver().release(&self.slot, caller, true);
+        poll_fn(|context| {
+            self.slot.poll_phase(context, |phase, _| match phase {
+                Phase::Pending | Phase::Held { .. } | Phase::Releasing => None,
+                Phase::Released { confirmed: true } => Some(Ok(())),
+                Phase::ReleasingStill | Phase::Released { confirmed: false } => Some(Err(Error::new(
+                    ErrorKind::StoreUnavailable,
+                    "the release is not confirmed: it goes on in the background, and the record runs out by itself",
+                )
+                .on(self.resource()))),
+                Phase::Lost(reason) => Some(Err(Error::lost(self.resource(), reason))),
+                Phase::Failed(failure) => Some(Err(Error::failed(self.resource(), failure.clone()))),
+            })
+        })
+        .await
+    }
+
+    fn loss(&self) -> Option<Error> {
+        if self.shared.driver().is_inherited() {
+            let message = "the lease belongs to the parent process, and a forked child does not have it";
+            return Some(Error::new(ErrorKind::Lost, message).on(self.resource()));
+        }
+        match self.slot.phase() {
+            Phase::Lost(reason) => Some(Error::lost(self.resource(), &reason)),
+            Phase::Releasing | Phase::ReleasingStill | Phase::Released { .. } => Some(self.not_owned()),
+            Phase::Pending | Phase::Held { .. } | Phase::Failed(_) => None,
+        }
+    }
+
+    fn not_owned(&self) -> Error {
+        Error::new(ErrorKind::NotOwned, "the lease was released before, so there is nothing to hold or give back")
+            .on(self.resource())
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let driver = self.shared.driver();
+        if !self.released.swap(true, Ordering::AcqRel) && !driver.is_inherited() {
+            driver.release(&self.slot, Caller::Async, false);
+        }
+    }
+}
+
+impl std::fmt::Debug for Lease {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lease")
+            .field("resource", &self.resource())
+            .field("token", &self.token)
+            .field("owner", &self.owner())
+            .field("remaining", &self.remaining())
+            .finish()
+    }
+}

@@ -1,0 +1,182 @@
+//! Asking for one lock.
+
+use std::future::IntoFuture;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_core::config::LockOptionsBuilder;
+use leasehold_core::{LockOptions, Resource, Wait};
+use tracing::Instrument;
+
+use crate::client::Shared;
+use crate::driver::{Caller, Phase, Slot};
+use crate::error::{Error, ErrorKind};
+use crate::lease::Lease;
+
+/// A lock that is asked for. Awaiting it acquires; [`LockRequest::try_acquire`] tries once.
+///
+/// Dropping the future at any await gives the acquisition up and cleans up behind it.
+#[must_use = "nothing is acquired until the request is awaited"]
+#[derive(Clone)]
+pub struct LockRequest {
+    shared: Arc<Shared>,
+    resource: String,
+    options: LockOptionsBuilder,
+    has_owner: bool,
+}
+
+impl LockRequest {
+    pub(crate) fn new(shared: Arc<Shared>, resource: String) -> Self {
+        Self { shared, resource, options: LockOptions::builder(), has_owner: false }
+    }
+
+    /// How long the grant lasts without renewal: 100 ms to 24 h, default 30 s. If this process dies, others wait that
+    /// long; if it stalls for that long, the lease is lost.
+    pub fn ttl(self, ttl: Duration) -> Self {
+        self.map(|options| options.ttl(ttl))
+    }
+
+    /// How long to try. Default: for ever. Zero tries once.
+    pub fn wait(self, wait: Duration) -> Self {
+        let wait = if wait.is_zero() { Wait::Once } else { Wait::For(wait) };
+        self.map(|options| options.wait(wait))
+    }
+
+    /// The label that others see. Default `host:pid:thread`; at most 256 bytes.
+    pub fn owner(mut self, owner: impl AsRef<str>) -> Self {
+        self.has_owner = true;
+        self.map(|options| options.owner(owner.as_ref()))
+    }
+
+    /// Bytes that others can read beside the lock, at most 4 KiB. None by default.
+    pub fn data(self, data: impl AsRef<[u8]>) -> Self {
+        self.map(|options| options.data(data.as_ref()))
+    }
+
+    /// How long the lock stays closed after a lease ran out, for work that outlives its check by a little. Default 0,
+    /// at most 24 h. A release frees the lock at once.
+    pub fn lock_delay(self, lock_delay: Duration) -> Self {
+        self.map(|options| options.lock_delay(lock_delay))
+    }
+
+    /// Ends automatic renewal this long after the grant, so that a wedged worker cannot hold for ever. Off by default;
+    /// at least the ttl.
+    pub fn max_hold(self, max_hold: Duration) -> Self {
+        self.map(|options| options.max_hold(max_hold))
+    }
+
+    /// Time between renewals: at most half the ttl, default a third of it.
+    pub fn renew_every(self, every: Duration) -> Self {
+        self.map(|options| options.renew_every(every))
+    }
+
+    /// No automatic renewal: the lease ends when its ttl, less the margins for clock drift, has passed.
+    pub fn no_renewal(self) -> Self {
+        self.map(LockOptionsBuilder::no_renewal)
+    }
+
+    /// Tries once, whatever [`LockRequest::wait`] says: `None` when somebody else holds the lock.
+    ///
+    /// # Errors
+    /// As for awaiting the request, without [`ErrorKind::Busy`] and [`ErrorKind::TimedOut`].
+    pub async fn try_acquire(self) -> Result<Option<Lease>, Error> {
+        free_or_error(self.once().acquire(Caller::Async).await)
+    }
+
+    pub(crate) fn once(self) -> Self {
+        self.map(|options| options.wait(Wait::Once))
+    }
+
+    pub(crate) async fn acquire(self, caller: Caller) -> Result<Lease, Error> {
+        let span = tracing::debug_span!(target: "leasehold", "lock.acquire", resource = self.resource);
+        self.go(caller).instrument(span).await
+    }
+
+    async fn go(self, caller: Caller) -> Result<Lease, Error> {
+        let Self { shared, resource, options, has_owner } = self;
+        let name = Resource::new(&resource).map_err(|error| Error::config(error.to_string()))?;
+        let options = if has_owner { options } else { options.owner(&shared.owner()) };
+        let options = options.build().map_err(|error| Error::config(error.to_string()).on(&resource))?;
+        let forever = options.wait() == Wait::Forever;
+        let slot = shared.driver().acquire(name, options, caller)?;
+        let pending = Pending { shared, slot: Some(slot) };
+        if forever && caller == Caller::Blocking {
+            pending.refuse_deadlock()?;
+        }
+        pending.decided().await
+    }
+
+    fn map(mut self, change: impl FnOnce(LockOptionsBuilder) -> LockOptionsBuilder) -> Self {
+        self.options = change(self.options);
+        self
+    }
+}
+
+impl IntoFuture for LockRequest {
+    type Output = Result<Lease, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.acquire(Caller::Async))
+    }
+}
+
+/// The answer of trying once: held by somebody else is no error.
+pub(crate) fn free_or_error(result: Result<Lease, Error>) -> Result<Option<Lease>, Error> {
+    match result {
+        Ok(lease) => Ok(Some(lease)),
+        Err(error) if error.kind() == ErrorKind::Busy => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// An acquisition that is not decided. Dropping it gives up.
+struct Pending {
+    shared: Arc<Shared>,
+    slot: Option<Arc<Slot>>,
+}
+
+impl Pending {
+    async fn decided(mut self) -> Result<Lease, Error> {
+        let slot = self.slot.clone();
+        let Some(slot) = slot else { return Err(Error::config("nothing is pending")) };
+        let result = std::future::poll_fn(|context| {
+            slot.poll_phase(context, |phase, _| match phase {
+                Phase::Pending => None,
+                Phase::Failed(failure) => Some(Err(Error::failed(slot.resource().as_str(), failure.clone()))),
+                Phase::Lost(reason) => Some(Err(Error::lost(slot.resource().as_str(), reason))),
+                Phase::Held { token } => Some(Ok(*token)),
+                Phase::Releasing | Phase::ReleasingStill | Phase::Released { .. } => {
+                    Some(Err(Error::config("the client was closed").on(slot.resource().as_str())))
+                }
+            })
+        })
+        .await;
+        self.slot = None;
+        result.map(|token| Lease::new(Arc::clone(&self.shared), slot, token))
+    }
+
+    /// # Errors
+    /// When this thread holds the lock itself, through this client, and would wait for itself for ever.
+    fn refuse_deadlock(&self) -> Result<(), Error> {
+        let Some(slot) = &self.slot else { return Ok(()) };
+        let driver = self.shared.driver();
+        if driver.is_queued(slot) && driver.holds_on_this_thread(slot.resource()) {
+            return Err(Error::config(
+                "this thread holds the lock already and would wait for itself for ever: locks are not reentrant; \
+                 release it first, pass the lease on, or set a wait",
+            )
+            .on(slot.resource().as_str()));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Some(slot) = self.slot.take() {
+            self.shared.driver().release(&slot, Caller::Async, false);
+        }
+    }
+}

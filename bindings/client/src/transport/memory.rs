@@ -1,0 +1,245 @@
+//! A store in this process's memory: for tests, first steps, and threads that lock against each other.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use leasehold_core::config::Poll;
+use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Outcome, TransportFault};
+use leasehold_core::store::{self, BootId, Record, StoreNow};
+use leasehold_core::{Monotonic, NodeConfig, Resource, Transmit};
+
+use super::wakeups::Wakeups;
+use super::{Lane, RETENTION, Transport, Watcher};
+use crate::clock;
+use crate::doctor::Finding;
+use crate::fork::{self, PerProcess};
+
+/// A process's memory knows one boot only.
+const BOOT: BootId = BootId([0; 16]);
+/// How many neighbours of a new name are looked at. Two would do to keep up; four makes the rest small.
+const LOOKED_AT: usize = 4;
+
+type Named = Mutex<BTreeMap<String, Weak<Memory>>>;
+static NAMED: PerProcess<Named> = PerProcess::new(|| Mutex::new(BTreeMap::new()));
+
+/// Opens a store: a new one, or the one that has this name in this process for as long as anybody uses it.
+pub(super) fn open(name: Option<&str>) -> Arc<dyn Transport> {
+    let Some(name) = name else { return Arc::new(Memory::new()) };
+    let mut named = NAMED.get().lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(memory) = named.get(name).and_then(Weak::upgrade) {
+        return memory;
+    }
+    named.retain(|_, memory| memory.strong_count() > 0);
+    let memory = Arc::new(Memory::new());
+    named.insert(name.to_owned(), Arc::downgrade(&memory));
+    memory
+}
+
+struct Memory {
+    records: Mutex<BTreeMap<Resource, Entry>>,
+    wakeups: Wakeups,
+    generation: u64,
+}
+
+struct Entry {
+    record: Record,
+    touched: Monotonic,
+}
+
+impl Memory {
+    fn new() -> Self {
+        Self { records: Mutex::default(), wakeups: Wakeups::default(), generation: fork::generation() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Resource, Entry>> {
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn apply(&self, ops: &[LockOp], now: &StoreNow) -> Vec<Outcome> {
+        let mut records = self.lock();
+        ops.iter()
+            .map(|LockOp { resource, op, .. }| {
+                let known = records.get(resource);
+                let (is_new, decision) = (known.is_none(), store::apply(known.map(|known| &known.record), op, now));
+                if let Some(record) = decision.write {
+                    records.insert(resource.clone(), Entry { record, touched: now.uptime });
+                    if is_new {
+                        forget_neighbours(&mut records, resource, now);
+                    }
+                }
+                decision.outcome
+            })
+            .collect()
+    }
+}
+
+impl Transport for Memory {
+    fn config(&self) -> NodeConfig {
+        NodeConfig { poll: Poll::Acquire, watch: true, ..NodeConfig::default() }
+    }
+
+    fn is_instant(&self) -> bool {
+        true
+    }
+
+    fn perform(&self, request: &Transmit, _lane: Lane) -> Result<Vec<Outcome>, TransportFault> {
+        if self.generation != fork::generation() {
+            let detail = "this store belongs to the process that this one was forked from; connect anew";
+            return Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)));
+        }
+        let outcomes = self.apply(&request.ops, &clock::store_now(BOOT));
+        for (op, outcome) in request.ops.iter().zip(&outcomes) {
+            if matches!(outcome, Outcome::Applied(Applied::Released)) {
+                self.wakeups.released(&op.resource);
+            }
+        }
+        Ok(outcomes)
+    }
+
+    fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        self.wakeups.watch(resource, watcher);
+    }
+
+    fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        self.wakeups.unwatch(resource, watcher);
+    }
+
+    fn diagnose(&self) -> Vec<Finding> {
+        vec![Finding::warning(
+            "memory.scope",
+            "this store lives in one process: nobody outside sees its locks, and its tokens end with it",
+            "to lock against other processes, use a file: sqlite:PATH",
+        )]
+    }
+}
+
+/// Forgets counters that no longer matter, a few for each name that is new, so that ever-new names cannot fill the
+/// memory. Names that count upwards or carry a date have their oldest relatives right after them, in a circle.
+fn forget_neighbours(records: &mut BTreeMap<Resource, Entry>, name: &Resource, now: &StoreNow) {
+    let after = records.range((Bound::Excluded(name), Bound::Unbounded));
+    let forgotten: Vec<Resource> = after
+        .chain(records.iter())
+        .take(LOOKED_AT)
+        .filter(|(_, entry)| {
+            let held = store::seen(Some(&entry.record), now).held().is_some();
+            !held && now.uptime.since(entry.touched) > RETENTION
+        })
+        .map(|(name, _)| name.clone())
+        .collect();
+    for name in forgotten {
+        records.remove(&name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use leasehold_core::op::{Acquire, Op, Refusal, Release};
+    use leasehold_core::{LockId, NodeId, Nonce, Owner, RequestId, Seq, Token};
+
+    use super::super::wakeups::tests::Heard;
+    use super::*;
+
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+
+    fn at(uptime: Duration) -> StoreNow {
+        StoreNow { boot: BOOT, uptime: Monotonic::default().plus(uptime), unix_ms: 1 }
+    }
+
+    fn op(name: &str, op: Op) -> LockOp {
+        LockOp { lock: LockId::new(1), resource: Resource::new(name).unwrap(), op }
+    }
+
+    fn acquire(name: &str, nonce: u8) -> LockOp {
+        op(
+            name,
+            Op::Acquire(Box::new(Acquire {
+                nonce: Nonce::from_bytes([nonce; 16]),
+                seq: Seq::new(1),
+                record_ttl: Duration::from_secs(30),
+                floor: Token::ZERO,
+                expect: None,
+                owner: Owner::new("me").unwrap(),
+                data: None,
+            })),
+        )
+    }
+
+    fn release(name: &str, nonce: u8) -> LockOp {
+        op(name, Op::Release(Release { nonce: Nonce::from_bytes([nonce; 16]) }))
+    }
+
+    fn request(ops: Vec<LockOp>) -> Transmit {
+        Transmit { id: RequestId::new(1), node: NodeId::new(0), deadline: Monotonic::FAR, ops }
+    }
+
+    fn perform(store: &Arc<dyn Transport>, op: LockOp) -> Outcome {
+        store.perform(&request(vec![op]), Lane::Caller).unwrap().remove(0)
+    }
+
+    #[test]
+    fn a_name_is_shared_as_long_as_somebody_uses_it_and_no_name_by_nobody() {
+        let (one, two) = (open(Some("shared")), open(Some("shared")));
+        assert!(matches!(perform(&one, acquire("a", 1)), Outcome::Applied(_)));
+        assert!(matches!(perform(&two, acquire("a", 2)), Outcome::NotApplied(Refusal::Conflict(_))));
+        for other in [open(None), open(None), open(Some("other"))] {
+            assert!(matches!(perform(&other, acquire("a", 3)), Outcome::Applied(_)));
+        }
+        drop((one, two));
+        assert!(matches!(perform(&open(Some("shared")), acquire("a", 4)), Outcome::Applied(_)));
+    }
+
+    #[test]
+    fn those_who_watch_hear_of_releases_only() {
+        let store = open(None);
+        let (heard, watcher) = Heard::new();
+        store.watch(&Resource::new("a").unwrap(), &watcher);
+        perform(&store, acquire("a", 1));
+        perform(&store, release("a", 2));
+        assert_eq!(heard.take(), Vec::<String>::new());
+        perform(&store, release("a", 1));
+        assert_eq!(heard.take(), ["a"]);
+        store.unwatch(&Resource::new("a").unwrap(), &watcher);
+        perform(&store, acquire("a", 3));
+        perform(&store, release("a", 3));
+        assert_eq!(heard.take(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn ever_new_names_do_not_fill_the_memory() {
+        let digest = |n: u64| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_string();
+        let schemes: [fn(u64) -> String; 2] = [|n| format!("job/{n:08}"), |n| n.to_string()];
+        for scheme in schemes
+            .map(|scheme| Box::new(scheme) as Box<dyn Fn(u64) -> String>)
+            .into_iter()
+            .chain([Box::new(digest) as Box<dyn Fn(u64) -> String>])
+        {
+            let store = Memory::new();
+            // A hundred a day: those of seven days must stay.
+            for n in 0..10_000 {
+                let now = at(DAY * u32::try_from(n).unwrap() / 100);
+                store.apply(&[acquire(&scheme(n), 1), release(&scheme(n), 1)], &now);
+            }
+            let left = store.lock().len();
+            assert!((700..1_000).contains(&left), "{left} names are left");
+        }
+    }
+
+    #[test]
+    fn a_held_lock_and_a_young_counter_are_never_forgotten() {
+        let store = Memory::new();
+        let long = LockOp { resource: Resource::new("b").unwrap(), ..acquire("b", 1) };
+        store.apply(&[long, acquire("c", 1), release("c", 1)], &at(DAY));
+        // The lease of "b" is not renewed but its record says that it lasts, as after a very long suspend.
+        store.lock().get_mut(&Resource::new("b").unwrap()).unwrap().record.lease.as_mut().unwrap().expires =
+            Monotonic::default().plus(DAY * 10);
+        let c = Resource::new("c").unwrap();
+        store.apply(&[acquire("a", 1)], &at(DAY + RETENTION));
+        assert!(store.lock().contains_key(&c));
+        store.apply(&[acquire("aa", 1)], &at(DAY * 9 + Duration::from_secs(1)));
+        assert!(!store.lock().contains_key(&c));
+        assert!(store.lock().contains_key(&Resource::new("b").unwrap()));
+    }
+}

@@ -1,0 +1,123 @@
+//! One open connection to the file.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use leasehold_core::Monotonic;
+use rusqlite::config::DbConfig;
+use rusqlite::{MAIN_DB, OpenFlags};
+
+use super::schema;
+use super::trouble::{Kind, Trouble};
+use crate::clock;
+use crate::fork::gate;
+
+/// Which file a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    /// By name only: closing a file that SQLite has open as well would end all locks of this process on it.
+    pub(super) fn of(path: &Path) -> Option<Self> {
+        let metadata = std::fs::metadata(path).ok()?;
+        Some(Self { device: metadata.dev(), inode: metadata.ino() })
+    }
+}
+
+/// A connection, and the file it leads to. Use it, and drop it, inside the gate only.
+pub(super) struct Connection {
+    db: rusqlite::Connection,
+    file: FileId,
+    /// When the current request gives up waiting for other writers.
+    until: Arc<AtomicU64>,
+}
+
+impl Connection {
+    /// Opens the file, makes it ours if it is new, and waits for others who do the same until the deadline.
+    pub(super) fn open(path: &Path, until: Monotonic) -> Result<Self, Trouble> {
+        loop {
+            match Self::try_open(path, until) {
+                // Changing the journal mode does not ask the busy handler in all cases.
+                Err(trouble) if trouble.kind() == Kind::Busy && may_wait(until) => pause(),
+                Err(trouble) => return Err(trouble.at(path)),
+                Ok(connection) => return Ok(connection),
+            }
+        }
+    }
+
+    fn try_open(path: &Path, until: Monotonic) -> Result<Self, Trouble> {
+        let before = FileId::of(path);
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let mut db = rusqlite::Connection::open_with_flags(path, flags)?;
+        let until = Arc::new(AtomicU64::new(until.ns()));
+        db.busy_handler(Some({
+            let until = Arc::clone(&until);
+            move |_| {
+                let go_on = may_wait(Monotonic::from_ns(until.load(Ordering::Relaxed)));
+                if go_on {
+                    pause();
+                }
+                go_on
+            }
+        }))?;
+        let file = match (before, FileId::of(path)) {
+            (Some(before), Some(after)) if before == after => after,
+            // Just created, or replaced meanwhile: which file is open is not known.
+            _ => {
+                let connection = Self { db, file: FileId { device: 0, inode: 0 }, until };
+                connection.abandon();
+                return Err(Trouble::new(Kind::Busy, "the file is being created or replaced"));
+            }
+        };
+        // SQLite falls back to reading only, and would say so at the first write.
+        if db.is_readonly(MAIN_DB)? {
+            return Err(Trouble::new(Kind::Permission, "the file can only be read"));
+        }
+        schema::configure(&db)?;
+        schema::adopt(&db)?;
+        Ok(Self { db, file, until })
+    }
+
+    pub(super) fn db(&self) -> &rusqlite::Connection {
+        &self.db
+    }
+
+    /// Until when statements wait for other writers.
+    pub(super) fn give_up_at(&self, until: Monotonic) {
+        self.until.store(until.ns(), Ordering::Relaxed);
+    }
+
+    /// Whether the path still leads to this file: it may have been deleted, or another put in its place.
+    pub(super) fn is_at(&self, path: &Path) -> bool {
+        FileId::of(path) == Some(self.file)
+    }
+
+    /// Whether it can serve another request.
+    pub(super) fn is_idle(&self) -> bool {
+        self.db.is_autocommit()
+    }
+
+    /// Closes it without tidying up. Tidying is by name, and the name may belong to another file by now; before a fork
+    /// it would only take time.
+    pub(super) fn abandon(self) {
+        let _ = self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+    }
+}
+
+fn may_wait(until: Monotonic) -> bool {
+    !gate::is_closing() && clock::monotonic() < until
+}
+
+/// SQLite's own pauses grow with every try, so that whoever waited longest comes last; short ones of random length
+/// serve all alike.
+pub(super) fn pause() {
+    let random = getrandom::u32().unwrap_or(0);
+    thread::sleep(Duration::from_micros(100 + u64::from(random % 400)));
+}

@@ -1,0 +1,227 @@
+//! Whether this file, on this file system and this machine, can keep locks.
+
+use std::path::Path;
+use std::time::Duration;
+
+use leasehold_core::op::{Op, Outcome};
+use leasehold_core::store;
+
+use super::Sqlite;
+use super::connection::Connection;
+use super::record;
+use super::transaction::Stop;
+use super::trouble::{Trouble, free_bytes};
+use crate::clock;
+use crate::doctor::Finding;
+use crate::transport::Lane;
+
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The write-ahead log grows to about 4 MiB before it is folded back into the file.
+const ENOUGH_BYTES: u64 = 16 << 20;
+/// So many unreadable records are named.
+const NAMED: usize = 5;
+
+pub(super) fn diagnose(store: &Sqlite) -> Vec<Finding> {
+    let mut findings = vec![file_system(&store.path), space(&store.path), time(store)];
+    let until = clock::monotonic().plus(PATIENCE);
+    let inside = store.with_connection(Lane::Caller, until, |connection| {
+        database(store, connection).map_err(|error| Stop::NotApplied(Trouble::from(error).at(&store.path)))
+    });
+    match inside {
+        Ok(more) => findings.extend(more),
+        Err(Stop::NotApplied(trouble) | Stop::Unknown(trouble)) => findings.push(Finding::problem(
+            "sqlite.file",
+            trouble.to_string(),
+            "locks in this file cannot be taken until this is mended",
+        )),
+    }
+    findings
+}
+
+fn database(store: &Sqlite, connection: &Connection) -> rusqlite::Result<Vec<Finding>> {
+    let db = connection.db();
+    let text = |pragma| db.pragma_query_value(None, pragma, |row| row.get::<_, String>(0));
+    let number = |pragma| db.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
+    // A write of what is there already goes all the way to the disk.
+    let format = number("user_version")?;
+    db.pragma_update(None, "user_version", format)?;
+    let mut findings = vec![
+        Finding::good("sqlite.file", format!("{} can be written", store.path.display())),
+        Finding::good("sqlite.schema", format!("format {format}")),
+    ];
+    let journal = text("journal_mode")?;
+    findings.push(if journal == "wal" {
+        Finding::good("sqlite.journal", "write-ahead log")
+    } else {
+        Finding::problem(
+            "sqlite.journal",
+            format!("the journal mode is {journal:?}, not \"wal\""),
+            "let no other program change the mode of this file; connecting again sets it back",
+        )
+    });
+    let synchronous = number("synchronous")?;
+    findings.push(if synchronous >= 2 {
+        Finding::good("sqlite.synchronous", "every commit reaches the disk")
+    } else {
+        Finding::problem(
+            "sqlite.synchronous",
+            format!("synchronous is {synchronous}: a power cut can take tokens back"),
+            "this build of SQLite does not keep the setting; use the one that leasehold brings",
+        )
+    });
+    let integrity: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    findings.push(if integrity == "ok" {
+        Finding::good("sqlite.integrity", "the file is sound")
+    } else {
+        Finding::problem(
+            "sqlite.integrity",
+            format!("the file is damaged: {integrity}"),
+            "when no process uses it, move it away together with its -wal and -shm files; tokens go on growing",
+        )
+    });
+    findings.extend(records(store, db)?);
+    Ok(findings)
+}
+
+fn records(store: &Sqlite, db: &rusqlite::Connection) -> rusqlite::Result<Vec<Finding>> {
+    let now = clock::store_now(store.boot);
+    let (mut all, mut held, mut other_boot, mut bad) = (0_u64, 0_u64, 0_u64, 0_usize);
+    let mut findings = Vec::new();
+    record::read_all(db, |name, record| {
+        all += 1;
+        let honest = record.and_then(|record| match store::apply(Some(&record), &Op::Read, &now).outcome {
+            Outcome::NotApplied(leasehold_core::op::Refusal::Denied(denial)) => Err(denial),
+            Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => Ok(record),
+        });
+        match honest {
+            Ok(record) => {
+                if let Some(holding) = store::seen(Some(&record), &now).held() {
+                    held += 1;
+                    other_boot += u64::from(holding.left.is_none());
+                }
+            }
+            Err(denial) => {
+                bad += 1;
+                if bad <= NAMED {
+                    let what = format!("resource {name:?} cannot be locked: {denial}");
+                    findings.push(Finding::problem(
+                        "sqlite.records",
+                        what,
+                        "find out who writes this file besides leasehold, then remove the record",
+                    ));
+                }
+            }
+        }
+    })?;
+    if bad > NAMED {
+        let what = format!("{} more records cannot be read", bad - NAMED);
+        findings.push(Finding::problem(
+            "sqlite.records",
+            what,
+            "remove the table's bad rows, or start with a new file",
+        ));
+    }
+    findings.push(Finding::good("sqlite.records", format!("{all} resources known, {held} held")));
+    if other_boot > 0 {
+        findings.push(Finding::warning(
+            "sqlite.records",
+            format!("{other_boot} held records come from another boot, or from a container with another clock"),
+            "nothing, if this machine has just started: whoever waits takes them over after their ttl. Otherwise the \
+             file is shared by machines, which SQLite cannot do safely",
+        ));
+    }
+    Ok(findings)
+}
+
+fn time(store: &Sqlite) -> Finding {
+    match clock::boot_id() {
+        Ok(boot) if boot == store.boot => {
+            Finding::good("sqlite.clock", "the boot and its clock can be told from others")
+        }
+        Ok(_) => Finding::problem(
+            "sqlite.clock",
+            "the boot id has changed while this process ran",
+            "start this process anew: it was moved between machines or clock namespaces",
+        ),
+        Err(error) => Finding::problem(
+            "sqlite.clock",
+            format!("the boot id cannot be read: {error}"),
+            "mount /proc, without which the age of leases is unknown",
+        ),
+    }
+}
+
+fn space(path: &Path) -> Finding {
+    match free_bytes(path) {
+        Some(bytes) if bytes < ENOUGH_BYTES => Finding::warning(
+            "sqlite.space",
+            format!("{} KiB are left on the file system of {}", bytes >> 10, path.display()),
+            "free some space: with none left no lock can be taken or renewed",
+        ),
+        Some(bytes) => Finding::good("sqlite.space", format!("{} MiB are left", bytes >> 20)),
+        None => Finding::warning(
+            "sqlite.space",
+            "the file system does not say how much space is left",
+            "see to it yourself",
+        ),
+    }
+}
+
+fn file_system(path: &Path) -> Finding {
+    const CHECK: &str = "sqlite.filesystem";
+    let elsewhere = "name a file on a local disk; to lock across machines, use a store made for it";
+    if let Some(kind) = shared_by_hosts(path) {
+        return Finding::problem(
+            CHECK,
+            format!(
+                "{} lies on {kind}, where SQLite's locks and shared memory do not hold across machines",
+                path.display()
+            ),
+            elsewhere,
+        );
+    }
+    match kind_of(path) {
+        Some("tmpfs") => Finding::warning(
+            CHECK,
+            "the file lies in memory (tmpfs) and is gone after a reboot, token counters included",
+            "fine where the protected data goes with it; otherwise name a file on a disk",
+        ),
+        Some(kind) => Finding::good(CHECK, kind),
+        None => Finding::good(CHECK, "no network file system that is known"),
+    }
+}
+
+/// The network file system that the file lies on, if it is a known one.
+pub(super) fn shared_by_hosts(path: &Path) -> Option<&'static str> {
+    kind_of(path).filter(|kind| !["tmpfs", "overlayfs"].contains(kind))
+}
+
+/// The file systems that matter, by the numbers of statfs(2).
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn kind_of(path: &Path) -> Option<&'static str> {
+    let statfs = rustix::fs::statfs(path.parent()?).ok()?;
+    // The type of the field differs between architectures; the numbers have 32 bits.
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the numbers have 32 bits")]
+    match statfs.f_type as u32 {
+        0x0000_6969 => Some("NFS"),
+        0x0000_517b | 0xfe53_4d42 => Some("SMB"),
+        0xff53_4d42 => Some("CIFS"),
+        0x6573_5546 => Some("FUSE"),
+        0x0102_1997 => Some("9P"),
+        0x00c3_6400 => Some("Ceph"),
+        0x5346_414f => Some("AFS"),
+        0x7375_7245 => Some("Coda"),
+        0x0116_1970 => Some("GFS2"),
+        0x7461_636f => Some("OCFS2"),
+        0x0bd0_0bd0 => Some("Lustre"),
+        0x786f_4256 => Some("a VirtualBox folder"),
+        0x0102_1994 => Some("tmpfs"),
+        0x794c_7630 => Some("overlayfs"),
+        _ => None,
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn kind_of(_path: &Path) -> Option<&'static str> {
+    None
+}

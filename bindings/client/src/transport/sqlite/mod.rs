@@ -1,0 +1,236 @@
+//! A store in a SQLite file, for the processes of one machine.
+//!
+//! Every operation is a transaction around the core's reference store, and reaches the disk before it is answered. A
+//! file is made with the permissions that the umask leaves; SQLite gives the same to the files that it keeps beside it.
+//! Whoever can write the file can break every lock in it, and whoever can read it sees owners and data.
+
+mod connection;
+mod doctor;
+mod pool;
+mod record;
+mod schema;
+mod transaction;
+mod trouble;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use leasehold_core::config::Poll;
+use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Outcome, TransportFault};
+use leasehold_core::store::BootId;
+use leasehold_core::{Monotonic, NodeConfig, Resource, Transmit};
+
+use self::pool::{Pool, Pools};
+use self::transaction::Stop;
+use self::trouble::{Kind, Trouble};
+use super::wakeups::Wakeups;
+use super::{Lane, Transport, Watcher};
+use crate::clock;
+use crate::doctor::Finding;
+use crate::error::{Error, ErrorKind};
+use crate::fork::gate::{self, CloseBeforeFork, Pass, Shut};
+use crate::fork::{self, PerProcess};
+use crate::url::StoreUrl;
+
+/// How long opening waits for other processes that open or write the same file.
+const OPEN_PATIENCE: Duration = Duration::from_secs(5);
+/// Callers that are inside SQLite at once. Writers take turns anyway; a few let readers pass them.
+const CALLERS: usize = 4;
+
+type Shared = Mutex<BTreeMap<PathBuf, Weak<Wakeups>>>;
+static WAKEUPS: PerProcess<Shared> = PerProcess::new(|| Mutex::new(BTreeMap::new()));
+
+/// A SQLite file with leases.
+pub(super) struct Sqlite {
+    path: PathBuf,
+    boot: BootId,
+    pools: Arc<Pools>,
+    wakeups: Arc<Wakeups>,
+    generation: u64,
+}
+
+impl Sqlite {
+    /// Opens the file, and makes it if there is none. The folder must exist, unless it is the one of the default store.
+    pub(super) fn open(path: &Path) -> Result<Self, Error> {
+        let cannot = |what: &str, error: std::io::Error| {
+            Error::new(ErrorKind::StoreUnavailable, format!("{}: {what}: {error}", path.display()))
+        };
+        fork::install().map_err(|error| cannot("cannot be protected from forks", error))?;
+        // The path must go on meaning the same file when the process changes its folder.
+        let path = &std::path::absolute(path).map_err(|error| cannot("no file can have this name", error))?;
+        make_default_folder(path).map_err(|error| cannot("its folder cannot be made", error))?;
+        let boot = clock::boot_id().map_err(|error| {
+            cannot(
+                "the boot id of this machine cannot be read, so the age of leases is unknown (is /proc there?)",
+                error,
+            )
+        })?;
+        let mut store = Self {
+            path: path.clone(),
+            boot,
+            pools: Arc::new(Pools { callers: Pool::new(CALLERS), background: Pool::new(1) }),
+            wakeups: Arc::default(),
+            generation: fork::generation(),
+        };
+        {
+            let pass = gate::enter(Monotonic::FAR).map_err(|shut| Error::from(Trouble::from(shut)))?;
+            gate::register(&pass, store.pools.clone());
+        }
+        let until = clock::monotonic().plus(OPEN_PATIENCE);
+        store.with_connection(Lane::Caller, until, |_| Ok(())).map_err(|stop| match stop {
+            Stop::NotApplied(trouble) | Stop::Unknown(trouble) => Error::from(trouble),
+        })?;
+        if let Some(kind) = doctor::shared_by_hosts(path) {
+            tracing::warn!(file = %path.display(), kind, "lock file is on a network file system, which SQLite cannot use safely");
+        }
+        // By its real name, which a new file has only now.
+        store.wakeups = wakeups_of(path);
+        Ok(store)
+    }
+
+    fn pool(&self, lane: Lane) -> &Pool {
+        match lane {
+            Lane::Caller => &self.pools.callers,
+            Lane::Background => &self.pools.background,
+        }
+    }
+
+    /// Gives `work` a connection. Whatever happens, the connection is kept or closed inside the gate.
+    fn with_connection<R>(
+        &self,
+        lane: Lane,
+        until: Monotonic,
+        mut work: impl FnMut(&connection::Connection) -> Result<R, Stop>,
+    ) -> Result<R, Stop> {
+        loop {
+            let Some(turn) = self.pool(lane).turn(until) else {
+                let busy = Trouble::new(Kind::Busy, "other threads of this process came first");
+                return Err(Stop::NotApplied(busy.at(&self.path)));
+            };
+            let done = {
+                let _inside: Pass = gate::enter(until).map_err(|shut| Stop::NotApplied(shut.into()))?;
+                match turn.connection(&self.path, until) {
+                    Err(trouble) => Err(Stop::NotApplied(trouble)),
+                    Ok(connection) => {
+                        let done = work(&connection);
+                        if connection.is_idle() && (done.is_ok() || is_busy(&done)) {
+                            turn.keep(connection);
+                        } else {
+                            connection.abandon();
+                        }
+                        done
+                    }
+                }
+            };
+            // Also when a fork asked everybody to leave, and was answered "busy" by those who waited for the file.
+            if is_busy(&done) && clock::monotonic() < until {
+                connection::pause();
+                continue;
+            }
+            return done;
+        }
+    }
+
+    fn run(&self, ops: &[LockOp], until: Monotonic, lane: Lane) -> Result<Vec<Outcome>, Stop> {
+        self.with_connection(lane, until, |connection| transaction::run(connection, &self.path, self.boot, ops, until))
+    }
+}
+
+fn is_busy<R>(done: &Result<R, Stop>) -> bool {
+    matches!(done, Err(Stop::NotApplied(trouble)) if trouble.kind() == Kind::Busy)
+}
+
+impl Transport for Sqlite {
+    fn config(&self) -> NodeConfig {
+        NodeConfig { poll: Poll::Read, watch: true, batch: 100 }
+    }
+
+    fn is_instant(&self) -> bool {
+        false
+    }
+
+    fn perform(&self, request: &Transmit, lane: Lane) -> Result<Vec<Outcome>, TransportFault> {
+        if self.generation != fork::generation() {
+            let detail = "this store belongs to the process that this one was forked from; connect anew";
+            return Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)));
+        }
+        let outcomes = match self.run(&request.ops, request.deadline, lane) {
+            Ok(outcomes) => outcomes,
+            Err(Stop::Unknown(trouble)) => return Err(TransportFault::Unknown(trouble.fault())),
+            Err(Stop::NotApplied(trouble)) => {
+                return Ok(vec![Outcome::NotApplied(trouble.refusal()); request.ops.len()]);
+            }
+        };
+        for (op, outcome) in request.ops.iter().zip(&outcomes) {
+            if matches!(outcome, Outcome::Applied(Applied::Released)) {
+                self.wakeups.released(&op.resource);
+            }
+        }
+        Ok(outcomes)
+    }
+
+    fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        self.wakeups.watch(resource, watcher);
+    }
+
+    fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        self.wakeups.unwatch(resource, watcher);
+    }
+
+    fn diagnose(&self) -> Vec<Finding> {
+        doctor::diagnose(self)
+    }
+}
+
+impl Drop for Sqlite {
+    fn drop(&mut self) {
+        // In a forked child the gate's inherited list keeps the pools alive, and nothing of them is touched.
+        if self.generation != fork::generation() {
+            return;
+        }
+        let Ok(pass) = gate::enter(Monotonic::FAR) else { return };
+        let erased: Arc<dyn CloseBeforeFork> = self.pools.clone();
+        gate::unregister(&pass, &erased);
+        self.pools.close();
+    }
+}
+
+impl From<Shut> for Trouble {
+    fn from(shut: Shut) -> Self {
+        match shut {
+            Shut::Forking => Self::new(Kind::Busy, "this process is being forked"),
+            Shut::Unclean => Self::new(
+                Kind::Permission,
+                "this process was forked while another thread of its parent was inside SQLite, so it must not use \
+                 SQLite; exec a new program, or fork when no lock is being taken",
+            ),
+        }
+    }
+}
+
+/// One for each file and process, however many stores have it open.
+fn wakeups_of(path: &Path) -> Arc<Wakeups> {
+    let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut shared = WAKEUPS.get().lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(wakeups) = shared.get(&path).and_then(Weak::upgrade) {
+        return wakeups;
+    }
+    shared.retain(|_, wakeups| wakeups.strong_count() > 0);
+    let wakeups = Arc::default();
+    shared.insert(path, Arc::downgrade(&wakeups));
+    wakeups
+}
+
+/// Only the folder of the default store is made; a folder that somebody names may be a mistyped one, or a volume that
+/// is not mounted.
+fn make_default_folder(path: &Path) -> std::io::Result<()> {
+    match (path.parent(), StoreUrl::default_store()) {
+        (Some(folder), Ok(StoreUrl::Sqlite { path: default })) if default == path => std::fs::create_dir_all(folder),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! A row, read with suspicion: whoever can write the file can write anything into it.
+
+use std::time::Duration;
+
+use leasehold_core::config::Ttl;
+use leasehold_core::op::{Denial, DenialKind};
+use leasehold_core::store::{BootId, LeaseRecord, Record, StoreNow};
+use leasehold_core::{Monotonic, Nonce, Owner, Payload, Resource, Seq, Token};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::super::RETENTION;
+
+const READ: &str = "SELECT counter, nonce, seq, released, ttl_ns, boot, expires_ns, since_ms, owner, data \
+                    FROM leases WHERE resource = ?1";
+const READ_ALL: &str = "SELECT resource, counter, nonce, seq, released, ttl_ns, boot, expires_ns, since_ms, owner, data \
+                        FROM leases ORDER BY resource";
+const WRITE: &str = "INSERT OR REPLACE INTO leases (resource, counter, touched_ms, nonce, seq, released, ttl_ns, boot, \
+                     expires_ns, since_ms, owner, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+
+/// Looks at a few neighbours of a new name, in a circle, and forgets those whose counter no longer matters. Names that
+/// count upwards or carry a date have their oldest relatives right after them, so a few for each new name are enough to
+/// keep ever-new names from filling the disk. A row of another boot that was not released is never certainly free.
+const FORGET: &str = "DELETE FROM leases WHERE resource IN (
+        SELECT resource FROM (SELECT resource FROM leases WHERE resource > ?1 ORDER BY resource LIMIT 4)
+        UNION SELECT resource FROM (SELECT resource FROM leases ORDER BY resource LIMIT 4))
+    AND touched_ms < ?2 AND (released = 1 OR (boot = ?3 AND expires_ns <= ?4))";
+
+/// What stands in a row.
+pub(super) type Found = Result<Option<Record>, Denial>;
+
+/// Reads the row of a resource. An error is SQLite's; what the row says is judged inside.
+pub(super) fn read(db: &Connection, resource: &Resource) -> rusqlite::Result<Found> {
+    let found = db.prepare_cached(READ)?.query_row([resource.as_str()], |row| Ok(decode(row))).optional()?;
+    Ok(found.transpose())
+}
+
+/// Shows every row to `each`, with its name as far as it has one.
+pub(super) fn read_all(db: &Connection, mut each: impl FnMut(&str, Result<Record, Denial>)) -> rusqlite::Result<()> {
+    let mut statement = db.prepare(READ_ALL)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let name = row.get_ref("resource")?;
+        each(name.as_str().unwrap_or("?"), decode(row));
+    }
+    Ok(())
+}
+
+/// Writes the row of a resource.
+pub(super) fn write(db: &Connection, resource: &Resource, record: &Record, now: &StoreNow) -> rusqlite::Result<()> {
+    let Some(lease) = &record.lease else { return Ok(()) };
+    let row = (
+        resource.as_str(),
+        integer(record.counter.get()),
+        integer(now.unix_ms),
+        lease.nonce.as_bytes(),
+        lease.seq.get(),
+        lease.released,
+        integer(u64::try_from(lease.record_ttl.as_nanos()).unwrap_or(u64::MAX)),
+        lease.boot.0,
+        integer(lease.expires.ns()),
+        integer(lease.since_unix_ms),
+        lease.owner.as_str(),
+        lease.data.as_ref().map(Payload::as_bytes),
+    );
+    db.prepare_cached(WRITE)?.execute(row).map(drop)
+}
+
+/// Forgets a few resources near a new one that nobody has locked for a long time.
+pub(super) fn forget_neighbours(db: &Connection, new: &Resource, now: &StoreNow) -> rusqlite::Result<usize> {
+    let oldest = integer(now.unix_ms.saturating_sub(u64::try_from(RETENTION.as_millis()).unwrap_or(u64::MAX)));
+    db.prepare_cached(FORGET)?.execute((new.as_str(), oldest, now.boot.0, integer(now.uptime.ns())))
+}
+
+fn integer(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// A row that could not be read is an error and never "free": somebody may hold the lock.
+fn decode(row: &Row<'_>) -> Result<Record, Denial> {
+    let record_ttl = Duration::from_nanos(number(row, "ttl_ns", u64::MAX)?);
+    if record_ttl < Ttl::MIN {
+        return Err(corrupt("ttl_ns", &format!("{record_ttl:?}, below the shortest lease, {:?}", Ttl::MIN)));
+    }
+    let counter = number(row, "counter", Token::MAX.get())?;
+    let seq = number(row, "seq", u32::MAX.into())?;
+    let owner = column(row, "owner")?.as_str().ok().and_then(|label| Owner::new(label).ok());
+    let data = column(row, "data")?;
+    let data = match data.as_blob_or_null() {
+        Ok(bytes) => bytes.map(Payload::new).transpose().map_err(|error| corrupt("data", &error.to_string()))?,
+        Err(_) => return Err(corrupt("data", &format!("{} instead of bytes", kind(data)))),
+    };
+    Ok(Record {
+        counter: Token::new(counter).ok_or_else(|| corrupt("counter", "too large"))?,
+        lease: Some(LeaseRecord {
+            nonce: Nonce::from_bytes(bytes(row, "nonce")?),
+            seq: Seq::new(u32::try_from(seq).map_err(|_| corrupt("seq", "too large"))?),
+            released: number(row, "released", 1)? == 1,
+            record_ttl,
+            boot: BootId(bytes(row, "boot")?),
+            expires: Monotonic::from_ns(number(row, "expires_ns", u64::MAX)?),
+            since_unix_ms: number(row, "since_ms", u64::MAX)?,
+            owner: owner.ok_or_else(|| corrupt("owner", "no short, printable text"))?,
+            data,
+        }),
+    })
+}
+
+fn column<'a>(row: &'a Row<'_>, name: &str) -> Result<ValueRef<'a>, Denial> {
+    row.get_ref(name).map_err(|error| corrupt(name, &error.to_string()))
+}
+
+fn number(row: &Row<'_>, name: &str, max: u64) -> Result<u64, Denial> {
+    let value = column(row, name)?;
+    let Ok(integer) = value.as_i64() else {
+        return Err(corrupt(name, &format!("{} instead of an integer", kind(value))));
+    };
+    match u64::try_from(integer) {
+        Ok(number) if number <= max => Ok(number),
+        Ok(_) => Err(corrupt(name, &format!("{integer}, above {max}"))),
+        Err(_) => Err(corrupt(name, &format!("{integer}, below 0"))),
+    }
+}
+
+fn bytes(row: &Row<'_>, name: &str) -> Result<[u8; 16], Denial> {
+    let value = column(row, name)?;
+    let Ok(bytes) = value.as_blob() else {
+        return Err(corrupt(name, &format!("{} instead of 16 bytes", kind(value))));
+    };
+    bytes.try_into().map_err(|_| corrupt(name, &format!("{} bytes instead of 16", bytes.len())))
+}
+
+fn kind(value: ValueRef<'_>) -> &'static str {
+    match value {
+        ValueRef::Null => "nothing",
+        ValueRef::Integer(_) => "an integer",
+        ValueRef::Real(_) => "a fraction",
+        ValueRef::Text(_) => "text",
+        ValueRef::Blob(_) => "bytes",
+    }
+}
+
+fn corrupt(column: &str, what: &str) -> Denial {
+    Denial::new(
+        DenialKind::CorruptRecord,
+        &format!(
+            "the record was not written by an honest client: column {column} holds {what}; if nobody holds the lock, \
+             delete its row from the table \"leases\" by hand (tokens go on growing)"
+        ),
+    )
+}

@@ -1,0 +1,291 @@
+//! Files, folders and disks that are not as they should be.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use leasehold_core::op::{DenialKind, FaultKind};
+
+use super::super::transaction::{self, Stop};
+use super::*;
+use crate::doctor::Severity;
+use crate::error::ErrorKind;
+use crate::fork::tests::{alone, in_forked_child};
+
+#[test]
+fn a_file_of_something_else_is_refused_and_left_as_it_is() {
+    let place = Place::new();
+    for content in ["# notes\n", &"word ".repeat(2_000)] {
+        fs::write(place.file(), content).unwrap();
+        assert!(place.refused().contains("not a SQLite database"), "{}", place.refused());
+        assert_eq!(fs::read_to_string(place.file()).unwrap(), content);
+        fs::remove_file(place.file()).unwrap();
+    }
+    for sql in [
+        "CREATE TABLE invoices (id)",
+        "PRAGMA application_id = 7",
+        "PRAGMA user_version = 3",
+        "CREATE TABLE leases (resource)",
+    ] {
+        place.raw().execute_batch(sql).unwrap();
+        let before = fs::read(place.file()).unwrap();
+        assert!(place.refused().contains("another application"), "{sql}: {}", place.refused());
+        assert_eq!(fs::read(place.file()).unwrap(), before, "{sql}");
+        assert_eq!(Sqlite::open(&place.file()).err().unwrap().kind(), ErrorKind::StoreRefused);
+        fs::remove_file(place.file()).unwrap();
+    }
+    fs::write(place.file(), "").unwrap();
+    assert_eq!(token(one(&place.open(), acquire("a", 1))), 1, "an empty file is as good as none");
+}
+
+#[test]
+fn a_file_of_a_newer_version_says_so() {
+    let place = Place::new();
+    drop(place.open());
+    place.raw().pragma_update(None, "user_version", 2).unwrap();
+    let refused = place.refused();
+    assert!(
+        refused.contains("newer version") && refused.contains("format 2") && refused.contains("update"),
+        "{refused}"
+    );
+    place.raw().pragma_update(None, "user_version", 0).unwrap();
+    assert!(place.refused().contains("format 0"));
+}
+
+#[test]
+fn a_damaged_file_is_refused() {
+    let place = Place::new();
+    let store = place.open();
+    for n in 0..200 {
+        one(&store, acquire(&format!("job/{n}"), 1));
+    }
+    drop(store);
+    let mut bytes = fs::read(place.file()).unwrap();
+    assert!(bytes.len() > 3 * 4096);
+    bytes[4096..3 * 4096].fill(0xa5);
+    fs::write(place.file(), bytes).unwrap();
+    let store = place.open();
+    let denial = denial(one(&store, acquire("job/7", 2)));
+    assert_eq!(denial.kind, DenialKind::Schema);
+    assert!(denial.detail.contains("damaged") && denial.detail.contains("-wal"), "{denial}");
+    assert!(store.diagnose().iter().any(|finding| finding.severity == Severity::Problem));
+}
+
+#[test]
+fn a_missing_folder_and_a_folder_in_place_of_the_file_are_named() {
+    let place = Place::new();
+    let missing = Sqlite::open(&place.folder.path().join("no/such/locks.db")).err().unwrap();
+    assert_eq!(missing.kind(), ErrorKind::StoreRefused);
+    assert!(missing.to_string().contains("no/such does not exist; create it"), "{missing}");
+    assert!(!place.folder.path().join("no").exists());
+    let folder = Sqlite::open(place.folder.path()).err().unwrap();
+    assert!(folder.to_string().contains("is a folder"), "{folder}");
+    let file_as_folder = place.folder.path().join("file/locks.db");
+    fs::write(place.folder.path().join("file"), "").unwrap();
+    assert!(Sqlite::open(&file_as_folder).is_err());
+}
+
+#[test]
+fn only_the_folder_of_the_default_store_is_made() {
+    alone("transport::sqlite::tests::faults::only_the_folder_of_the_default_store_is_made", || {
+        let place = Place::new();
+        // SAFETY: this process runs this one test, on one thread.
+        unsafe { std::env::set_var("XDG_STATE_HOME", place.folder.path().join("state")) };
+        let Ok(crate::url::StoreUrl::Sqlite { path }) = crate::url::StoreUrl::default_store() else { unreachable!() };
+        token(one(&Sqlite::open(&path).unwrap(), acquire("a", 1)));
+        assert!(path.starts_with(place.folder.path()) && path.exists());
+    });
+}
+
+/// What `work` has to say as a user who is not the administrator, to whom permissions mean nothing.
+fn as_another_user(place: &Place, work: impl FnOnce() -> String) -> String {
+    let says = place.folder.path().join("says");
+    fs::write(&says, "").unwrap();
+    fs::set_permissions(&says, PermissionsExt::from_mode(0o666)).unwrap();
+    let code = in_forked_child(|| {
+        // SAFETY: a forked child with one thread gives up its rights; both calls take plain numbers.
+        if unsafe { libc::geteuid() == 0 && (libc::setgid(65_534) != 0 || libc::setuid(65_534) != 0) } {
+            return 1;
+        }
+        i32::from(fs::write(&says, work()).is_err())
+    });
+    assert_eq!(code, 0);
+    fs::read_to_string(says).unwrap()
+}
+
+fn open_says(path: &Path) -> String {
+    match Sqlite::open(path) {
+        Ok(store) => match all(&store, vec![acquire("a", 1)]) {
+            Ok(outcomes) => format!("{outcomes:?}"),
+            Err(fault) => format!("{fault:?}"),
+        },
+        Err(error) => format!("{}: {error}", error.kind().name()),
+    }
+}
+
+fn mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+}
+
+#[test]
+fn what_may_not_be_written_is_named_with_the_user_and_the_way_out() {
+    alone("transport::sqlite::tests::faults::what_may_not_be_written_is_named_with_the_user_and_the_way_out", || {
+        let place = Place::new();
+        let (folder, file) = (place.folder.path(), place.file());
+
+        mode(folder, 0o555);
+        let says = as_another_user(&place, || open_says(&file));
+        assert!(says.starts_with("store_refused") && says.contains("the folder"), "new file: {says}");
+        assert!(says.contains("not writable for user") && says.contains("permissions"), "{says}");
+
+        mode(folder, 0o755);
+        drop(place.open());
+        mode(folder, 0o555);
+        mode(&file, 0o666);
+        let says = as_another_user(&place, || open_says(&file));
+        assert!(says.starts_with("store_refused") && says.contains("the folder"), "writable file: {says}");
+
+        mode(folder, 0o777);
+        mode(&file, 0o444);
+        let says = as_another_user(&place, || open_says(&file));
+        assert!(says.starts_with("store_refused") && says.contains("locks.db is not writable"), "{says}");
+
+        mode(&file, 0o666);
+        let says = as_another_user(&place, || open_says(&file));
+        assert!(says.contains("Acquired"), "with both it works: {says}");
+
+        // A log that somebody else keeps for himself.
+        let store = place.open();
+        one(&store, acquire("theirs", 1));
+        mode(&folder.join("locks.db-wal"), 0o600);
+        mode(&folder.join("locks.db-shm"), 0o600);
+        let says = as_another_user(&place, || open_says(&file));
+        assert!(says.starts_with("store_refused") && says.contains("-wal is not writable"), "{says}");
+    });
+}
+
+#[test]
+fn a_full_disk_is_told_and_passes() {
+    let place = Place::new();
+    let store = place.open();
+    one(&store, acquire("mine", 1));
+    let limit = |pages: u32| {
+        store
+            .with_connection(Lane::Caller, soon(), |connection| {
+                connection
+                    .db()
+                    .pragma_update(None, "max_page_count", pages)
+                    .map_err(|error| Stop::NotApplied(error.into()))
+            })
+            .unwrap();
+    };
+    limit(2);
+    let many: Vec<_> = (0..100).map(|n| acquire(&format!("job/{n}"), 1)).collect();
+    let outcomes = all(&store, many.clone()).unwrap();
+    assert_eq!(outcomes.len(), 100);
+    for outcome in outcomes {
+        let denial = denial(outcome);
+        assert_eq!(denial.kind, DenialKind::StorageFull);
+        assert!(denial.detail.contains("free some space"), "{denial}");
+    }
+    assert_eq!(shown(one(&store, read("job/0"))), None, "none of it happened");
+    assert_eq!(one(&store, renew("mine", 1, 2)), Outcome::Applied(Applied::Renewed));
+    limit(1_000_000);
+    assert!(all(&store, many).unwrap().into_iter().all(|outcome| token(outcome) == 1));
+}
+
+#[test]
+fn a_file_deleted_under_a_holder_takes_the_lease_but_not_the_order_of_tokens() {
+    let place = Place::new();
+    let store = place.open();
+    let granted = token(one(&store, acquire_from("a", 1, 1_000)));
+    for lane in [Lane::Caller, Lane::Background] {
+        store.perform(&request(vec![renew("a", 1, 2)], TTL), lane).unwrap();
+    }
+    for suffix in ["", "-wal", "-shm"] {
+        fs::remove_file(format!("{}{suffix}", place.file().display())).unwrap();
+    }
+    for lane in [Lane::Background, Lane::Caller] {
+        let outcome = store.perform(&request(vec![renew("a", 1, 5)], TTL), lane).unwrap().remove(0);
+        assert_eq!(shown(outcome), None);
+    }
+    let next = token(one(&store, acquire_from("a", 2, granted + 1)));
+    assert!(next > granted);
+    // Everybody sees the new file, and what closes the old one leaves it alone.
+    let other = place.open();
+    assert!(shown(one(&other, read("a"))).unwrap().is_of(&nonce(2)));
+    drop(store);
+    assert!(shown(one(&other, acquire("a", 3))).unwrap().is_of(&nonce(2)));
+    drop(other);
+    assert!(shown(one(&place.open(), acquire("a", 3))).unwrap().is_of(&nonce(2)));
+}
+
+#[test]
+fn a_file_put_in_place_of_ours_is_used_from_then_on() {
+    let (place, other) = (Place::new(), Place::new());
+    let store = place.open();
+    one(&store, acquire("a", 1));
+    one(&other.open(), acquire("b", 2));
+    fs::rename(other.file(), place.file()).unwrap();
+    // A log of the old file beside the new one would be taken for its own, by SQLite itself.
+    fs::remove_file(format!("{}-wal", place.file().display())).unwrap();
+    fs::remove_file(format!("{}-shm", place.file().display())).unwrap();
+    assert_eq!(shown(one(&store, read("a"))), None);
+    assert!(shown(one(&store, read("b"))).unwrap().is_of(&nonce(2)));
+
+    fs::remove_file(place.file()).unwrap();
+    fs::write(place.file(), "a shopping list").unwrap();
+    assert!(denial(one(&store, acquire("a", 1))).detail.contains("not a SQLite database"));
+}
+
+#[test]
+fn a_write_into_a_file_that_was_deleted_meanwhile_is_of_unknown_fate() {
+    let place = Place::new();
+    let store = place.open();
+    for op in [acquire("a", 1), renew("a", 1, 2), release("a", 1)] {
+        let done = store.with_connection(Lane::Caller, soon(), |connection| {
+            fs::remove_file(place.file()).unwrap();
+            transaction::run(connection, &place.file(), store.boot, &[acquire("a", 1), op.clone()], soon())
+        });
+        let Err(Stop::Unknown(trouble)) = done else { panic!("{op:?}: {done:?}") };
+        assert!(trouble.to_string().contains("deleted or replaced"), "{trouble}");
+        assert_eq!(trouble.fault().kind, FaultKind::Server);
+        assert_eq!(shown(one(&store, read("a"))), None);
+    }
+}
+
+#[test]
+fn a_turn_that_comes_after_the_deadline_writes_nothing() {
+    let place = Place::new();
+    let store = place.open();
+    let late = Transmit { deadline: clock::monotonic(), ..request(vec![acquire("a", 1)], TTL) };
+    for lane in [Lane::Caller, Lane::Background] {
+        unavailable(store.perform(&late, lane).unwrap().remove(0));
+    }
+    assert_eq!(shown(one(&store, read("a"))), None);
+}
+
+#[test]
+fn a_sound_store_has_no_problems() {
+    let place = Place::new();
+    let store = place.open();
+    all(&store, vec![acquire("a", 1), acquire("b", 1), acquire("c", 1), release("c", 1)]).unwrap();
+    let findings = store.diagnose();
+    assert!(findings.iter().all(|finding| finding.severity != Severity::Problem), "{findings:?}");
+    for check in ["filesystem", "space", "clock", "file", "schema", "journal", "synchronous", "integrity", "records"] {
+        let name = format!("sqlite.{check}");
+        assert!(findings.iter().any(|finding| finding.check == name), "{name} is missing");
+    }
+    assert!(findings.iter().any(|finding| finding.what == "3 resources known, 2 held"), "{findings:?}");
+
+    place.raw().execute("UPDATE leases SET boot = zeroblob(16) WHERE resource = 'a'", []).unwrap();
+    let warned = store.diagnose();
+    assert!(warned.iter().any(|finding| finding.what.contains("1 held records come from another boot")));
+    fs::remove_dir_all(place.folder.path()).unwrap();
+    let broken = store.diagnose();
+    assert!(broken.iter().any(|finding| {
+        finding.severity == Severity::Problem
+            && finding.check == "sqlite.file"
+            && finding.what.contains("does not exist")
+    }));
+}

@@ -1,0 +1,127 @@
+//! Forks of a process that has the file open.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::*;
+use crate::fork::tests::{alone, in_forked_child};
+
+#[test]
+fn parent_and_child_both_go_on_and_the_file_stays_sound() {
+    alone("transport::sqlite::tests::fork::parent_and_child_both_go_on_and_the_file_stays_sound", || {
+        let place = Place::new();
+        let store = place.open();
+        for lane in [Lane::Caller, Lane::Background] {
+            store.perform(&request(vec![acquire("parent", 1)], TTL), lane).unwrap();
+        }
+        for round in 1..=20_u8 {
+            let id = 100 + round;
+            let code = in_forked_child(|| {
+                // What it inherited is not its own, and may even be dropped.
+                let inherited = store.perform(&request(vec![release("parent", 1)], TTL), Lane::Caller);
+                assert!(
+                    matches!(&inherited, Err(TransportFault::NotSent(fault)) if fault.to_string().contains("forked"))
+                );
+                // SAFETY: the original is never touched again, since this process ends through `_exit`.
+                drop(unsafe { std::ptr::read(&raw const store) });
+                let own = place.open();
+                assert!(shown(one(&own, acquire("parent", 2))).unwrap().is_of(&nonce(1)));
+                assert_eq!(token(one(&own, acquire("child", id))), u64::from(round));
+                // Grandchildren are no different.
+                let code = in_forked_child(|| {
+                    assert!(own.perform(&request(vec![read("child")], TTL), Lane::Caller).is_err());
+                    i32::from(shown(one(&place.open(), acquire("child", 4))).is_none())
+                });
+                assert_eq!(one(&own, release("child", id)), Outcome::Applied(Applied::Released));
+                code
+            });
+            assert_eq!(code, 0);
+            assert_eq!(one(&store, renew("parent", 1, u32::from(round) + 1)), Outcome::Applied(Applied::Renewed));
+            let renewed = store.perform(&request(vec![read("child")], TTL), Lane::Background).unwrap().remove(0);
+            assert!(shown(renewed).unwrap().released);
+        }
+        let sound: String = place.raw().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(sound, "ok");
+    });
+}
+
+#[test]
+fn a_fork_among_busy_threads_harms_nobody() {
+    alone("transport::sqlite::tests::fork::a_fork_among_busy_threads_harms_nobody", || {
+        let place = Place::new();
+        let (store, stop) = (place.open(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = (1..=6_u8)
+                .map(|id| {
+                    let (store, stop) = (&store, &stop);
+                    scope.spawn(move || {
+                        let (name, mut last) = (format!("job/{id}"), 0);
+                        while !stop.load(Ordering::Relaxed) {
+                            // Each attempt has its own nonce.
+                            let mut bytes = [id; 16];
+                            bytes[..8].copy_from_slice(&u64::to_be_bytes(last));
+                            let nonce = Nonce::from_bytes(bytes);
+                            let granted = token(one(store, acquire_with(&name, id, |op| op.nonce = nonce)));
+                            assert_eq!(granted, last + 1);
+                            last = granted;
+                            let released = one(store, on(&name, Op::Release(Release { nonce })));
+                            assert_eq!(released, Outcome::Applied(Applied::Released));
+                        }
+                        last
+                    })
+                })
+                .collect();
+            for round in 1..=30 {
+                let code = in_forked_child(|| {
+                    let own = place.open();
+                    let granted = token(one(&own, acquire("child", 3)));
+                    one(&own, release("child", 3));
+                    one(&own, acquire("child", 99));
+                    one(&own, release("child", 99));
+                    i32::from(granted != 2 * round - 1)
+                });
+                assert_eq!(code, 0, "round {round}");
+            }
+            stop.store(true, Ordering::Relaxed);
+            assert!(threads.into_iter().all(|thread| thread.join().unwrap() > 0));
+        });
+        let sound: String = place.raw().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(sound, "ok");
+    });
+}
+
+#[test]
+fn whoever_waits_for_the_file_does_not_keep_a_fork_waiting() {
+    alone("transport::sqlite::tests::fork::whoever_waits_for_the_file_does_not_keep_a_fork_waiting", || {
+        let place = Place::new();
+        let store = place.open();
+        let other = place.raw();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| token(one(&store, acquire("a", 1))));
+            // The child may come in, so the fork was clean although somebody was waiting all the time.
+            let code = in_forked_child(|| i32::from(shown(one(&place.open(), read("a"))).is_some()));
+            assert_eq!(code, 0);
+            assert!(!waiting.is_finished());
+            other.execute_batch("ROLLBACK").unwrap();
+            assert_eq!(waiting.join().unwrap(), 1);
+        });
+    });
+}
+
+#[test]
+fn after_an_unclean_fork_the_child_is_refused_in_plain_words() {
+    alone("transport::sqlite::tests::fork::after_an_unclean_fork_the_child_is_refused_in_plain_words", || {
+        let place = Place::new();
+        let store = place.open();
+        let inside = crate::fork::gate::enter(Monotonic::FAR).unwrap();
+        let code = in_forked_child(|| {
+            // SAFETY: as above, the original is never touched again.
+            drop(unsafe { std::ptr::read(&raw const store) });
+            let refused = place.refused();
+            i32::from(!(refused.contains("forked while another thread") && refused.contains("exec")))
+        });
+        drop(inside);
+        assert_eq!(code, 0);
+        assert_eq!(token(one(&store, acquire("a", 1))), 1);
+    });
+}

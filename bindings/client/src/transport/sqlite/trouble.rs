@@ -1,0 +1,193 @@
+//! What SQLite's errors mean here, and what to do about them.
+
+use std::fmt;
+use std::path::Path;
+
+use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
+use rusqlite::ErrorCode;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+
+use crate::error::{Error, ErrorKind};
+
+/// Why something was not done, and what helps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Trouble {
+    kind: Kind,
+    detail: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Somebody else is writing.
+    Busy,
+    /// A passing failure of the machine.
+    Io,
+    /// As [`Kind::Io`], or a lack of permissions: the file system has to be asked.
+    CannotOpen,
+    Full,
+    Permission,
+    /// The file holds something else than our tables.
+    Schema,
+}
+
+impl Trouble {
+    pub(super) fn new(kind: Kind, detail: impl Into<String>) -> Self {
+        Self { kind, detail: detail.into() }
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Adds what the file system can tell about it.
+    pub(super) fn at(self, path: &Path) -> Self {
+        let Self { kind, detail } = self;
+        let file = path.display();
+        match kind {
+            Kind::Busy => Self { kind, detail: format!("{file} is being written by others ({detail})") },
+            Kind::Schema => Self { kind, detail: format!("{file}: {detail}") },
+            Kind::Full => Self::full(path),
+            // A full disk shows itself as a failed system call in places where SQLite has no better word.
+            Kind::Io if free_bytes(path) == Some(0) => Self::full(path),
+            Kind::Io => Self { kind, detail: format!("{file}: {detail}") },
+            Kind::CannotOpen | Kind::Permission => match obstacle(path) {
+                Some(obstacle) => Self { kind: Kind::Permission, detail: obstacle },
+                // Nothing forbids it, so it may be a limit, such as the one on open files.
+                None if kind == Kind::CannotOpen => {
+                    Self { kind: Kind::Io, detail: format!("{file} cannot be opened now ({detail})") }
+                }
+                None => Self { kind, detail: format!("{file} refuses to be written ({detail})") },
+            },
+        }
+    }
+
+    fn full(path: &Path) -> Self {
+        let detail = format!("no room is left to write {}; free some space on its file system", path.display());
+        Self { kind: Kind::Full, detail }
+    }
+
+    /// What it means for an operation that was certainly not applied.
+    pub(super) fn refusal(&self) -> Refusal {
+        let denied = |kind| Refusal::Denied(Denial::new(kind, &self.detail));
+        match self.kind {
+            Kind::Busy => Refusal::Unavailable(Fault::new(FaultKind::Busy, &self.detail)),
+            Kind::Io | Kind::CannotOpen => Refusal::Unavailable(self.fault()),
+            Kind::Full => denied(DenialKind::StorageFull),
+            Kind::Permission => denied(DenialKind::Permission),
+            Kind::Schema => denied(DenialKind::Schema),
+        }
+    }
+
+    /// What it means for an operation whose fate is unknown.
+    pub(super) fn fault(&self) -> Fault {
+        Fault::new(FaultKind::Server, &self.detail)
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.detail.fmt(f)
+    }
+}
+
+impl From<rusqlite::Error> for Trouble {
+    fn from(error: rusqlite::Error) -> Self {
+        let detail = error.to_string();
+        let Some(code) = error.sqlite_error_code() else { return Self::new(Kind::Schema, detail) };
+        #[expect(clippy::wildcard_enum_match_arm, reason = "the list is not exhaustive, and the rest is one case")]
+        match code {
+            // "Locking protocol" is what SQLite says when others came first too many times in a row.
+            ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
+                Self::new(Kind::Busy, detail)
+            }
+            ErrorCode::DiskFull => Self::new(Kind::Full, detail),
+            ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied => {
+                Self::new(Kind::Permission, detail)
+            }
+            ErrorCode::CannotOpen => Self::new(Kind::CannotOpen, detail),
+            ErrorCode::NotADatabase => Self::new(
+                Kind::Schema,
+                "this is not a SQLite database; name another file, or move this one out of the way",
+            ),
+            ErrorCode::DatabaseCorrupt => Self::new(
+                Kind::Schema,
+                format!(
+                    "the database is damaged ({detail}); when no process uses it, move it away together with its -wal \
+                     and -shm files: a new one is made, and tokens go on growing"
+                ),
+            ),
+            // No such table or column, a violated constraint: somebody changed the schema.
+            ErrorCode::Unknown
+            | ErrorCode::SchemaChanged
+            | ErrorCode::ConstraintViolation
+            | ErrorCode::TypeMismatch => Self::new(
+                Kind::Schema,
+                format!("the tables are not those that leasehold made ({detail}); name another file"),
+            ),
+            _ => Self::new(Kind::Io, detail),
+        }
+    }
+}
+
+impl From<Trouble> for Error {
+    fn from(trouble: Trouble) -> Self {
+        let kind = match trouble.kind {
+            Kind::Busy | Kind::Io | Kind::CannotOpen => ErrorKind::StoreUnavailable,
+            Kind::Full | Kind::Permission | Kind::Schema => ErrorKind::StoreRefused,
+        };
+        Self::new(kind, trouble.detail)
+    }
+}
+
+/// Whether a COMMIT that failed like this has certainly left nothing behind.
+///
+/// Busy and locked mean that it did not begin. When the disk is full, the last frame of the log, which carries the mark
+/// of the commit, was not written as a whole. After any other failure, above all of fsync, the frames may lie in the log
+/// complete, and a recovery would find them.
+pub(super) fn commit_left_nothing(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::DiskFull))
+}
+
+/// Bytes that this process may still write beside the file, where the system tells.
+pub(super) fn free_bytes(path: &Path) -> Option<u64> {
+    let vfs = rustix::fs::statvfs(path.parent()?).ok()?;
+    Some(vfs.f_bavail.saturating_mul(vfs.f_frsize))
+}
+
+/// What in the file system keeps this process from writing the file, and what to do about it.
+fn obstacle(path: &Path) -> Option<String> {
+    let file = path.display();
+    let uid = rustix::process::geteuid().as_raw();
+    let may = |path: &Path, access| accessat(CWD, path, access, AtFlags::EACCESS).is_ok();
+    if let Some(folder) = path.parent() {
+        let shown = folder.display();
+        if !folder.exists() {
+            return Some(format!("the folder {shown} does not exist; create it, or name another file"));
+        }
+        if !may(folder, Access::WRITE_OK | Access::EXEC_OK) {
+            return Some(format!(
+                "the folder {shown} is not writable for user {uid}, and SQLite keeps files beside {file}; change its \
+                 permissions (or those of its mount), or name a file elsewhere"
+            ));
+        }
+    }
+    if path.is_dir() {
+        return Some(format!("{file} is a folder; name a file in it"));
+    }
+    if path.exists() && !may(path, Access::READ_OK | Access::WRITE_OK) {
+        return Some(format!(
+            "{file} is not writable for user {uid}; every process that takes locks in it must be able to write it, so \
+             change its owner, group or mode"
+        ));
+    }
+    // The files beside it have their own permissions, when another user made them.
+    for suffix in ["-wal", "-shm"] {
+        let mut beside = path.as_os_str().to_owned();
+        beside.push(suffix);
+        let beside = Path::new(&beside);
+        if beside.exists() && !may(beside, Access::READ_OK | Access::WRITE_OK) {
+            return Some(format!("{} is not writable for user {uid}; give it the mode of {file}", beside.display()));
+        }
+    }
+    None
+}

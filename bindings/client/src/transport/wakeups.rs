@@ -1,0 +1,134 @@
+//! Who in this process waits for which resource of a store.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use leasehold_core::Resource;
+
+use super::Watcher;
+
+/// The watchers of one store. Whoever is watching but gone is forgotten: the hub keeps nobody alive.
+#[derive(Default)]
+pub(super) struct Wakeups {
+    watchers: Mutex<HashMap<Resource, Vec<Weak<dyn Watcher>>>>,
+}
+
+impl Wakeups {
+    pub(super) fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        let mut watchers = self.lock();
+        let those = watchers.entry(resource.clone()).or_default();
+        those.retain(|other| other.strong_count() > 0);
+        let watcher = Arc::downgrade(watcher);
+        if !those.iter().any(|other| other.ptr_eq(&watcher)) {
+            those.push(watcher);
+        }
+    }
+
+    pub(super) fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        if let Entry::Occupied(mut entry) = self.lock().entry(resource.clone()) {
+            let watcher = Arc::downgrade(watcher);
+            entry.get_mut().retain(|other| !other.ptr_eq(&watcher) && other.strong_count() > 0);
+            if entry.get().is_empty() {
+                entry.remove();
+            }
+        }
+    }
+
+    /// Tells everybody who watches. Call it without holding anything that a watcher could want.
+    pub(super) fn released(&self, resource: &Resource) {
+        let those: Vec<_> =
+            self.lock().get(resource).map(|those| those.iter().filter_map(Weak::upgrade).collect()).unwrap_or_default();
+        for watcher in those {
+            watcher.released(resource);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Resource, Vec<Weak<dyn Watcher>>>> {
+        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Remembers what it was told.
+    #[derive(Default)]
+    pub(crate) struct Heard(Mutex<Vec<String>>);
+
+    impl Watcher for Heard {
+        fn released(&self, resource: &Resource) {
+            self.0.lock().unwrap().push(resource.to_string());
+        }
+    }
+
+    impl Heard {
+        pub(crate) fn take(&self) -> Vec<String> {
+            std::mem::take(&mut self.0.lock().unwrap())
+        }
+
+        pub(crate) fn new() -> (Arc<Self>, Arc<dyn Watcher>) {
+            let heard = Arc::new(Self::default());
+            (heard.clone(), heard)
+        }
+    }
+
+    fn name(name: &str) -> Resource {
+        Resource::new(name).unwrap()
+    }
+
+    #[test]
+    fn every_watcher_of_the_resource_is_told_once_and_nobody_else() {
+        let hub = Wakeups::default();
+        let ((one, watch_one), (two, watch_two)) = (Heard::new(), Heard::new());
+        hub.watch(&name("a"), &watch_one);
+        hub.watch(&name("a"), &watch_one);
+        hub.watch(&name("a"), &watch_two);
+        hub.watch(&name("b"), &watch_two);
+        hub.released(&name("a"));
+        assert_eq!((one.take(), two.take()), (vec!["a".to_owned()], vec!["a".to_owned()]));
+        hub.unwatch(&name("a"), &watch_one);
+        hub.released(&name("a"));
+        hub.released(&name("b"));
+        hub.released(&name("c"));
+        assert_eq!((one.take(), two.take()), (vec![], vec!["a".to_owned(), "b".to_owned()]));
+    }
+
+    #[test]
+    fn nothing_is_kept_for_those_who_left() {
+        let hub = Wakeups::default();
+        let (_one, watch_one) = Heard::new();
+        hub.watch(&name("a"), &watch_one);
+        hub.unwatch(&name("a"), &watch_one);
+        hub.unwatch(&name("never watched"), &watch_one);
+        assert!(hub.lock().is_empty());
+        for _ in 0..100 {
+            let (_gone, watch) = Heard::new();
+            hub.watch(&name("a"), &watch);
+        }
+        assert_eq!(hub.lock()[&name("a")].len(), 1);
+        hub.released(&name("a"));
+    }
+
+    #[test]
+    fn a_watcher_may_come_and_go_while_it_is_told() {
+        struct Leaves {
+            hub: Arc<Wakeups>,
+            me: Mutex<Option<Arc<dyn Watcher>>>,
+        }
+        impl Watcher for Leaves {
+            fn released(&self, resource: &Resource) {
+                let me = self.me.lock().unwrap().take().unwrap();
+                self.hub.unwatch(resource, &me);
+            }
+        }
+        let hub = Arc::new(Wakeups::default());
+        let leaves = Arc::new(Leaves { hub: hub.clone(), me: Mutex::default() });
+        let watcher: Arc<dyn Watcher> = leaves.clone();
+        *leaves.me.lock().unwrap() = Some(watcher.clone());
+        hub.watch(&name("a"), &watcher);
+        hub.released(&name("a"));
+        assert!(hub.lock().is_empty());
+    }
+}

@@ -1,0 +1,135 @@
+//! Store urls: which store, and where.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::error::Error;
+
+/// A store, as named by a url.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum StoreUrl {
+    /// `memory:` for a store of its own, `memory:NAME` for one shared by name within this process.
+    Memory {
+        /// The name, if it is shared.
+        name: Option<String>,
+    },
+    /// `sqlite:PATH`: a file shared by the processes of one machine.
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl StoreUrl {
+    /// The store that is used where none is named: `leasehold/locks.db` in the user's state folder
+    /// (`$XDG_STATE_HOME`, else `~/.local/state`).
+    ///
+    /// # Errors
+    /// Neither `XDG_STATE_HOME` nor `HOME` names an absolute folder.
+    pub fn default_store() -> Result<Self, Error> {
+        let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let state = absolute("XDG_STATE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".local/state")));
+        match state {
+            Some(state) => Ok(Self::Sqlite { path: state.join("leasehold/locks.db") }),
+            None => Err(Error::config(
+                "no store is named, and there is no home folder to keep one in: name a store, such as sqlite:locks.db",
+            )),
+        }
+    }
+}
+
+impl FromStr for StoreUrl {
+    type Err = Error;
+
+    fn from_str(url: &str) -> Result<Self, Error> {
+        let Some((scheme, rest)) = url.split_once(':') else {
+            return Err(Error::config(format!(
+                "store url {url:?} has no scheme; write memory:, memory:NAME or sqlite:PATH, such as sqlite:locks.db"
+            )));
+        };
+        match scheme {
+            "memory" if rest.starts_with('/') => Err(Error::config(format!(
+                "store url {url:?}: a memory store has a name, not a path; write memory: or memory:NAME"
+            ))),
+            "memory" => Ok(Self::Memory { name: (!rest.is_empty()).then(|| rest.to_owned()) }),
+            "sqlite" => {
+                let path = rest.strip_prefix("//").unwrap_or(rest);
+                if path.is_empty() {
+                    return Err(Error::config(format!(
+                        "store url {url:?} has no path; write sqlite:PATH, such as sqlite:locks.db or \
+                         sqlite:/var/lib/app/locks.db"
+                    )));
+                }
+                if path == ":memory:" {
+                    return Err(Error::config(format!(
+                        "store url {url:?}: a SQLite database in memory is seen by nobody else; write memory: instead"
+                    )));
+                }
+                if path.contains(['?', '\0']) {
+                    return Err(Error::config(format!(
+                        "store url {url:?}: sqlite takes a plain path without parameters or NUL"
+                    )));
+                }
+                Ok(Self::Sqlite { path: PathBuf::from(path) })
+            }
+            _ => Err(Error::config(format!(
+                "store url {:?} has the unknown scheme {scheme:?}; this version knows memory: and sqlite:",
+                without_secrets(url)
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for StoreUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory { name } => write!(f, "memory:{}", name.as_deref().unwrap_or_default()),
+            Self::Sqlite { path } => write!(f, "sqlite:{}", path.display()),
+        }
+    }
+}
+
+/// A url as it may be shown: without user, password and parameters.
+fn without_secrets(url: &str) -> String {
+    let plain = url.split(['?', '#']).next().unwrap_or_default();
+    match (plain.find("://"), plain.rfind('@')) {
+        (Some(start), Some(at)) if at > start => format!("{}{}", &plain[..start + 3], &plain[at + 1..]),
+        _ => plain.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(url: &str) -> String {
+        url.parse::<StoreUrl>().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn known_urls_are_read() {
+        assert_eq!("memory:".parse::<StoreUrl>().unwrap(), StoreUrl::Memory { name: None });
+        assert_eq!("memory:jobs".parse::<StoreUrl>().unwrap(), StoreUrl::Memory { name: Some("jobs".into()) });
+        for url in ["sqlite:/a/b.db", "sqlite:///a/b.db"] {
+            assert_eq!(url.parse::<StoreUrl>().unwrap(), StoreUrl::Sqlite { path: "/a/b.db".into() });
+        }
+        assert_eq!("sqlite:b.db".parse::<StoreUrl>().unwrap().to_string(), "sqlite:b.db");
+    }
+
+    #[test]
+    fn bad_urls_say_which_part_is_wrong_and_what_would_be_right() {
+        assert!(refused("locks.db").contains("no scheme") && refused("locks.db").contains("sqlite:locks.db"));
+        assert!(refused("sqlite:").contains("no path"));
+        assert!(refused("sqlite::memory:").contains("memory:"));
+        assert!(refused("sqlite:a?mode=ro").contains("without parameters"));
+        assert!(refused("etcd://host").contains("\"etcd\""));
+    }
+
+    #[test]
+    fn secrets_in_a_url_are_not_repeated() {
+        let message = refused("redis://user:hunter2@host/0?password=hunter2");
+        assert!(!message.contains("hunter2") && message.contains("redis://host/0"), "{message}");
+    }
+}

@@ -1,0 +1,179 @@
+//! Async callers: cancel at every await, many at once, none of them blocks the runtime.
+
+mod common;
+
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use common::{PATIENCE, eventually, ms};
+use leasehold::{Client, ErrorKind};
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
+}
+
+fn threads() -> usize {
+    std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
+}
+
+/// Polls a future at most `times` times, then drops it where it stands.
+async fn abandon_after<F: Future>(future: F, times: usize) -> bool {
+    let mut future = pin!(future);
+    for _ in 0..times {
+        if future.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready() {
+            return true;
+        }
+        tokio::task::yield_now().await;
+    }
+    false
+}
+
+#[test]
+fn an_abandoned_acquisition_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    for store in ["memory:", common::url(&folder.path().join("locks.db")).as_str()] {
+        runtime().block_on(async {
+            let client = Client::connect(store).await.unwrap();
+            for times in 0..6 {
+                abandon_after(client.lock("job").into_future(), times).await;
+                let lease = tokio::time::timeout(PATIENCE, client.lock("job").into_future()).await.unwrap().unwrap();
+                // The same again behind a lease: the waiter leaves the line.
+                abandon_after(client.lock("job").into_future(), times).await;
+                lease.release().await.unwrap();
+            }
+        });
+    }
+}
+
+#[test]
+fn an_abandoned_release_is_carried_out_all_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = common::url(&folder.path().join("locks.db"));
+    runtime().block_on(async {
+        let (client, other) = (Client::connect(&store).await.unwrap(), Client::connect(&store).await.unwrap());
+        let lease = client.lock("job").await.unwrap();
+        abandon_after(lease.release(), 1).await;
+        assert_eq!(lease.remaining(), Duration::ZERO);
+        tokio::time::timeout(PATIENCE, other.lock("job").into_future()).await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_lease_dropped_while_a_renewal_is_due_is_released() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = common::url(&folder.path().join("locks.db"));
+    runtime().block_on(async {
+        let client = Client::connect(&store).await.unwrap();
+        for round in 0..30 {
+            let lease = client.lock("job").ttl(ms(120)).renew_every(ms(10)).await.unwrap();
+            tokio::time::sleep(ms(round % 13)).await;
+            drop(lease);
+            let next = client.lock("job").ttl(ms(5_000)).wait(PATIENCE).await.unwrap();
+            tokio::time::sleep(ms(5)).await;
+            assert!(next.remaining() > ms(4_000), "a renewal of the dropped lease must not touch its successor");
+            next.release().await.unwrap();
+        }
+    });
+}
+
+#[test]
+fn ten_thousand_waiters_share_one_contender_and_no_threads() {
+    runtime().block_on(async {
+        let client = Client::connect("memory:").await.unwrap();
+        let lease = client.lock("job").await.unwrap();
+        let before = threads();
+        let mut waiters: Vec<_> = (0..10_000).map(|_| Box::pin(client.lock("job").into_future())).collect();
+        for waiter in &mut waiters {
+            assert!(matches!(waiter.as_mut().poll(&mut Context::from_waker(Waker::noop())), Poll::Pending));
+        }
+        assert!(threads() <= before + 1, "{} threads before, {} now", before, threads());
+        lease.release().await.unwrap();
+        // Those who wait are served in order; the first holds until it is dropped.
+        let mut last = 0;
+        for waiter in waiters.drain(..100) {
+            let lease = tokio::time::timeout(PATIENCE, waiter).await.unwrap().unwrap();
+            assert!(lease.token() > last);
+            last = lease.token();
+            lease.release().await.unwrap();
+        }
+        drop(waiters);
+        tokio::time::timeout(PATIENCE, client.lock("job").into_future()).await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn loss_is_awaited_and_tells_why() {
+    runtime().block_on(async {
+        let client = Client::connect("memory:").await.unwrap();
+        let lease = client.lock("job").ttl(ms(300)).await.unwrap();
+        let lost = lease.lost();
+        client.break_lock("job").await.unwrap();
+        let error = tokio::time::timeout(PATIENCE, lost).await.unwrap();
+        assert_eq!(error.kind(), ErrorKind::Lost);
+        let expiring = client.lock("other").ttl(ms(200)).no_renewal().await.unwrap();
+        tokio::time::timeout(PATIENCE, expiring.expiring()).await.unwrap();
+    });
+}
+
+#[test]
+fn a_blocked_runtime_loses_no_lease() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = common::url(&folder.path().join("locks.db"));
+    runtime().block_on(async {
+        let client = Client::connect(&store).await.unwrap();
+        let lease = client.lock("job").ttl(ms(300)).await.unwrap();
+        std::thread::sleep(ms(900));
+        lease.check(ms(1)).unwrap();
+        lease.release().await.unwrap();
+    });
+}
+
+#[test]
+fn many_tasks_never_hold_one_lock_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = common::url(&folder.path().join("locks.db"));
+    runtime().block_on(async {
+        let client = Client::connect(&store).await.unwrap();
+        let inside = std::cell::Cell::new(0);
+        let work = |n: usize| {
+            let (client, inside) = (client.clone(), &inside);
+            async move {
+                let lease = client.lock("job").wait(PATIENCE).await.unwrap();
+                assert_eq!(inside.replace(1), 0, "task {n} is not alone");
+                tokio::task::yield_now().await;
+                inside.set(0);
+                let token = lease.token();
+                lease.release().await.unwrap();
+                token
+            }
+        };
+        let mut tasks: Vec<_> = (0..50).map(|n| Box::pin(work(n))).collect();
+        let mut tokens = Vec::new();
+        std::future::poll_fn(|context| {
+            tasks.retain_mut(|task| match task.as_mut().poll(context) {
+                Poll::Ready(token) => {
+                    tokens.push(token);
+                    false
+                }
+                Poll::Pending => true,
+            });
+            if tasks.is_empty() { Poll::Ready(()) } else { Poll::Pending }
+        })
+        .await;
+        assert!(tokens.is_sorted(), "waiters of one client are served in order: {tokens:?}");
+    });
+}
+
+#[test]
+fn a_closed_client_says_so() {
+    runtime().block_on(async {
+        let client = Client::connect("memory:").await.unwrap();
+        let kept = client.clone();
+        let lease = kept.lock("job").await.unwrap();
+        client.close().await.unwrap();
+        assert_eq!(kept.lock("job").await.unwrap_err().kind(), ErrorKind::Config);
+        eventually("the lease is over", || lease.remaining().is_zero());
+    });
+}

@@ -1,0 +1,96 @@
+//! Shared by the behaviour tests: waiting for conditions, and roles played by processes of their own.
+
+#![allow(dead_code, reason = "each test file is a crate of its own and uses another part of this")]
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+/// How long anything may take before a test gives up.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits until something is true.
+pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "still not so after {PATIENCE:?}: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+pub(crate) const fn ms(value: u64) -> Duration {
+    Duration::from_millis(value)
+}
+
+pub(crate) fn url(path: &Path) -> String {
+    format!("sqlite:{}", path.display())
+}
+
+/// An ignored test of the same binary, run as a process of its own. It is killed when the test is over.
+pub(crate) struct Role {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Role {
+    /// Starts the ignored test `name`; its arguments come through `ROLE_ARGS`.
+    pub(crate) fn start(name: &str, args: &str) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--ignored", "--nocapture"])
+            .env("ROLE_ARGS", args)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (sender, lines) = channel();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            for line in output.lines().map_while(Result::ok) {
+                // The test runner's own words share the stream, and its lines may lack an end.
+                if let Some((_, said)) = line.split_once("role: ") {
+                    let _ = sender.send(said.to_owned());
+                }
+            }
+        });
+        Self { child, lines }
+    }
+
+    /// The next thing it says.
+    pub(crate) fn says(&self) -> String {
+        self.lines.recv_timeout(PATIENCE).expect("the role says something")
+    }
+
+    pub(crate) fn signal(&self, signal: i32) {
+        let pid = i32::try_from(self.child.id()).unwrap();
+        // SAFETY: plain system call; the child has not been waited for, so the id is its own.
+        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+    }
+
+    pub(crate) fn wait(&mut self) -> std::process::ExitStatus {
+        self.child.wait().unwrap()
+    }
+}
+
+impl Drop for Role {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The arguments of a role; `None` when somebody runs the ignored tests by hand.
+pub(crate) fn role_args() -> Option<String> {
+    std::env::var("ROLE_ARGS").ok()
+}
+
+/// Speaks to the test that started this role.
+pub(crate) fn say(what: impl std::fmt::Display) {
+    println!("role: {what}");
+}
+
+/// Waits until the test closes its end.
+pub(crate) fn stay() {
+    let _ = std::io::stdin().lines().count();
+}

@@ -1,0 +1,190 @@
+//! An attempt is given up while the fate of its request is unknown: the record it may have left is freed again.
+
+use crate::common::*;
+use leasehold_core::config::{Limits, NodeConfig};
+use leasehold_core::op::{Applied, Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
+use leasehold_core::{Config, Event, Failure, Wait};
+
+/// An acquire that is given up after this, without any answer; the release is on the wire.
+fn given_up() -> World {
+    let mut world = World::new(2);
+    world.acquire(0, 1, "r", with(|o| o.wait(Wait::For(ms(100)))));
+    world
+}
+
+#[test]
+fn a_lost_reply_is_cleaned_up_in_the_background() {
+    let mut world = given_up();
+    let acquire = world.lose_reply(0);
+    world.pass_cut_off(ms(500));
+    let failure = failure(&world.take_events(0));
+    assert!(matches!(&failure, Failure::Unavailable(fault) if fault.kind == FaultKind::Timeout), "{failure:?}");
+    assert_eq!(world.hosts[0].client.stats().locks, 0, "the caller has its answer");
+    assert_eq!(world.hosts[0].client.stats().orphans, 1);
+
+    let release = world.deliver(0);
+    assert_eq!(nonce_of(&release.ops[0].op), nonce_of(&acquire.ops[0].op));
+    assert!(!world.is_held(0, "r"));
+    assert_eq!(world.hosts[0].client.stats().orphans, 0, "confirmed, so not repeated");
+    assert!(world.hosts[0].client.is_idle());
+    assert_eq!(world.take_events(0), [], "nobody is told about the clean-up");
+    world.hold(1, 1, "r", once());
+}
+
+#[test]
+fn a_release_that_finds_nothing_is_repeated_once() {
+    let mut world = given_up();
+    let late = world.take(0);
+    world.pass_cut_off(ms(500));
+    world.deliver(0);
+    assert_eq!(world.hosts[0].client.stats().orphans, 1, "the request may still be on its way");
+    world.perform(&late);
+    assert!(world.is_held(0, "r"));
+    world.pass_until_sent(0);
+    assert_eq!(world.on_the_wire(0), ["release"]);
+    world.deliver(0);
+    assert!(!world.is_held(0, "r"), "the second release finds the late record");
+    assert!(world.hosts[0].client.is_idle());
+}
+
+#[test]
+fn once_and_not_for_ever() {
+    let mut world = given_up();
+    world.take(0);
+    world.pass_cut_off(ms(500));
+    world.deliver(0);
+    world.pass_until_sent(0);
+    world.deliver(0);
+    assert!(world.hosts[0].client.is_idle());
+    assert_eq!(world.hosts[0].wake_at, leasehold_core::Monotonic::FAR);
+}
+
+#[test]
+fn a_release_without_an_answer_is_sent_again_until_the_record_has_run_out() {
+    let mut world = given_up();
+    world.lose_reply(0);
+    world.pass_cut_off(ms(500));
+    let (mut releases, given_up) = (0, world.time);
+    while world.hosts[0].client.stats().orphans == 1 {
+        for transmit in std::mem::take(&mut world.hosts[0].wire) {
+            assert_eq!(kind(&transmit.ops[0].op), "release");
+            releases += 1;
+        }
+        world.pass_cut_off(ms(100));
+    }
+    assert!((10..60).contains(&releases), "{releases} releases");
+    let took = world.time - given_up;
+    assert!(took >= secs(30) && took <= secs(30) + ms(100), "by now the record has run out: {took:?}");
+    world.hosts[0].wire.clear();
+    world.pass_cut_off(secs(60));
+    assert_eq!(world.on_the_wire(0), [""; 0]);
+}
+
+#[test]
+fn a_cancelled_acquire_ends_at_once_and_is_cleaned_up() {
+    let mut world = World::new(2);
+    world.acquire(0, 1, "r", options());
+    let acquire = world.take(0);
+    let outcomes = world.perform(&acquire);
+    world.release(0, 1);
+    assert_eq!(world.take_events(0), [Event::Failed { lock: lock(1), failure: Failure::Cancelled }]);
+    assert_eq!(world.state(0, 1), None);
+    world.answer(0, acquire.id, Ok(outcomes));
+    assert_eq!(world.take_events(0), [], "the late grant is nobody's");
+    assert_eq!(world.on_the_wire(0), ["release"]);
+    world.deliver(0);
+    assert!(!world.is_held(0, "r"));
+}
+
+#[test]
+fn what_was_cancelled_before_it_left_does_not_leave() {
+    let mut world = World::new(1);
+    let (now, fresh) = (world.now(0), world.fresh());
+    let client = &mut world.hosts[0].client;
+    client.acquire(lock(1), resource("r"), options(), &fresh, now).unwrap();
+    client.release(lock(1), now).unwrap();
+    world.drain(0);
+    assert!(!world.on_the_wire(0).contains(&"acquire"), "{:?}", world.on_the_wire(0));
+}
+
+#[test]
+fn what_never_left_the_machine_needs_no_clean_up() {
+    let mut world = given_up();
+    let fault = Fault::new(FaultKind::Unreachable, "connection refused");
+    while world.state(0, 1).is_some() {
+        while !world.hosts[0].wire.is_empty() {
+            let acquire = world.take(0);
+            world.answer(0, acquire.id, Err(TransportFault::NotSent(fault.clone())));
+            assert_eq!(world.hosts[0].client.stats().orphans, 0);
+        }
+        world.pass_cut_off(ms(10));
+    }
+    assert_eq!(failure(&world.take_events(0)), Failure::Unavailable(fault), "the store is down, nobody else holds it");
+}
+
+#[test]
+fn a_definite_refusal_speaks_for_its_own_send_only() {
+    let mut world = World::new(1);
+    world.acquire(0, 1, "r", once());
+    let late = world.take(0);
+    world.pass_cut_off(ms(500));
+    let throttled = Outcome::NotApplied(Refusal::Throttled(Fault::of(FaultKind::Busy)));
+    world.answer_with(0, throttled);
+    assert!(matches!(failure(&world.take_events(0)), Failure::Throttled(_)));
+    world.perform(&late);
+    assert_eq!(world.on_the_wire(0), ["release"], "the first send may have landed all the same");
+    world.deliver(0);
+    assert!(!world.is_held(0, "r"));
+}
+
+#[test]
+fn when_every_send_was_refused_nothing_is_released() {
+    let mut world = World::new(2);
+    world.hold(1, 1, "r", options());
+    world.acquire(0, 1, "r", once());
+    world.deliver_all();
+    assert!(matches!(failure(&world.take_events(0)), Failure::Busy { .. }));
+    assert!(world.hosts[0].client.is_idle());
+    assert!(world.is_held(0, "r"));
+}
+
+#[test]
+fn at_most_three_sends_make_an_attempt() {
+    let mut world = World::new(1);
+    world.acquire(0, 1, "r", once());
+    let mut sends = 0;
+    while world.on_the_wire(0) == ["acquire"] {
+        sends += 1;
+        world.take(0);
+        world.pass_cut_off(ms(500));
+    }
+    assert_eq!(sends, 3);
+    assert_eq!(world.on_the_wire(0), ["release"]);
+    assert!(matches!(failure(&world.take_events(0)), Failure::Unavailable(_)));
+}
+
+#[test]
+fn an_answer_to_another_operation_frees_nothing() {
+    let mut world = given_up();
+    world.lose_reply(0);
+    world.pass_cut_off(ms(500));
+    world.answer_with(0, Outcome::Applied(Applied::Renewed));
+    assert_eq!(world.hosts[0].client.stats().orphans, 1);
+    world.pass_until_sent(0);
+    let release = world.deliver(0);
+    assert!(matches!(release.ops[0].op, Op::Release(_)));
+    assert!(world.hosts[0].client.is_idle());
+}
+
+#[test]
+fn clean_ups_are_bounded() {
+    let config = Config::new(vec![NodeConfig::default()]).unwrap();
+    let config = config.with_limits(Limits { orphans: 3, ..Limits::default() }).unwrap();
+    let mut world = World::with_config(&config, 1);
+    for id in 0..5 {
+        world.acquire(0, id, &format!("r{id}"), options());
+        world.release(0, id);
+    }
+    assert_eq!(world.hosts[0].client.stats().orphans, 3, "two records are left to run out");
+    assert_eq!(world.take_events(0).len(), 5, "all five callers have their answer");
+}
