@@ -237,7 +237,9 @@ impl Client {
                 Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => {
                     unavailable(fault)
                 }
-                Refusal::Abstains { .. } => Error::new(ErrorKind::StoreUnavailable, "the node does not vote").on(resource),
+                Refusal::Abstains { .. } => {
+                    Error::new(ErrorKind::StoreUnavailable, "the node does not vote").on(resource)
+                }
                 Refusal::Denied(denial) => Error::new(ErrorKind::StoreRefused, denial.to_string()).on(resource),
                 Refusal::Conflict(_) => {
                     Error::new(ErrorKind::Busy, "somebody else took the lock in between; look again").on(resource)

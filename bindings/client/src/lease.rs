@@ -65,9 +65,9 @@ impl Lease {
             return Err(self.not_owned());
         }
         if remaining.is_zero() {
-            return Err(self.loss().unwrap_or_else(|| {
-                Error::lost(self.resource(), &leasehold_core::LostReason::Expired)
-            }));
+            return Err(self
+                .loss()
+                .unwrap_or_else(|| Error::lost(self.resource(), &leasehold_core::LostReason::Expired)));
         }
         let message = format!(
             "only {:.3} s of validity are left, and {:.3} s were asked for: renewals are late",

@@ -75,7 +75,7 @@ mod request;
 mod transport;
 mod url;
 
-pub use all::{LockAllRequest, Leases};
+pub use all::{Leases, LockAllRequest};
 pub use client::{Client, ClientBuilder};
 pub use doctor::{Finding, Severity};
 pub use elect::{Election, ElectionRequest};

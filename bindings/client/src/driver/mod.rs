@@ -92,6 +92,7 @@ struct Work {
 
 impl Driver {
     pub(crate) fn start(config: Config, transports: Vec<Arc<dyn Transport>>) -> Result<Arc<Self>, Error> {
+        fork::install().map_err(|error| Error::config(format!("cannot watch for forks: {error}")))?;
         let mut seed = [0; 32];
         fill(&mut seed)?;
         let core = Core::new(config, seed, clock::now());
@@ -182,8 +183,7 @@ impl Driver {
         let resource = op.resource.clone();
         let deadline = clock::monotonic().plus(Config::REQUEST_TIMEOUT);
         let index = u16::try_from(node).unwrap_or(u16::MAX);
-        let transmit =
-            Transmit { id: RequestId::new(u64::MAX), node: NodeId::new(index), deadline, ops: vec![op] };
+        let transmit = Transmit { id: RequestId::new(u64::MAX), node: NodeId::new(index), deadline, ops: vec![op] };
         let transport = &self.transports[node];
         let result = if caller == Caller::Blocking || transport.is_instant() {
             transport.perform(&transmit, Lane::Caller)
@@ -195,9 +195,7 @@ impl Driver {
             Ok(outcomes) => outcomes.into_iter().next(),
             Err(fault) => Some(fault.outcome()),
         };
-        outcome.ok_or_else(|| {
-            Error::new(ErrorKind::StoreUnavailable, "the store gave no answer").on(resource.as_str())
-        })
+        outcome.ok_or_else(|| Error::new(ErrorKind::StoreUnavailable, "the store gave no answer").on(resource.as_str()))
     }
 
     /// Ends everything in the background: leases are released, waiters cancelled.
@@ -391,6 +389,8 @@ impl State {
             self.planned = wake_at;
             work.ring = true;
         }
+        // The end of a closed client is noticed by the background thread.
+        work.ring |= self.closing && self.core.is_idle();
         work
     }
 

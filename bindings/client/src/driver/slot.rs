@@ -216,11 +216,7 @@ impl Slot {
     }
 
     /// Ready once `look` finds what it waits for.
-    pub(crate) fn poll_phase<R>(
-        &self,
-        context: &Context<'_>,
-        look: impl FnOnce(&Phase, bool) -> Option<R>,
-    ) -> Poll<R> {
+    pub(crate) fn poll_phase<R>(&self, context: &Context<'_>, look: impl FnOnce(&Phase, bool) -> Option<R>) -> Poll<R> {
         // Looked at and registered under one lock, so no change falls between.
         let mut state = self.state();
         if let Some(found) = look(&state.phase, state.in_danger) {
