@@ -165,7 +165,7 @@ pub enum Wait {
     /// One attempt, answered as soon as it is decided.
     Once,
     /// New attempts until this much time has passed. An attempt in flight at the end is still awaited, which takes at
-    /// most one request timeout.
+    /// most one request timeout. Zero means [`Wait::Once`].
     For(Duration),
     /// Until granted, cancelled or refused.
     #[default]
@@ -439,7 +439,7 @@ impl LockOptionsBuilder {
         }
         Ok(LockOptions {
             ttl,
-            wait: self.wait,
+            wait: if self.wait == Wait::For(Duration::ZERO) { Wait::Once } else { self.wait },
             lock_delay: Duration::new(self.lock_delay.as_secs(), self.lock_delay.subsec_millis() * 1_000_000),
             max_hold: self.max_hold,
             renew_every,

@@ -84,8 +84,10 @@ impl Env {
             observations: &mut self.observations,
             out,
         };
+        // The timer follows by itself if the wait is over: recursion must not walk along a line of such waits.
+        let is_turn = matches!(input, Input::Turn);
         let (mut machine, _) = machine.handle(input, &mut ctx);
-        while machine.wake_at().is_some_and(|at| at <= ctx.now.monotonic) {
+        while !is_turn && machine.wake_at().is_some_and(|at| at <= ctx.now.monotonic) {
             let (next, row) = machine.handle(Input::Timeout, &mut ctx);
             machine = next;
             debug_assert!(row.is_some(), "a timer that is due must do something");

@@ -2,6 +2,7 @@
 
 mod env;
 mod event;
+mod locks;
 mod run;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -11,6 +12,7 @@ use core::time::Duration;
 use env::Env;
 pub(crate) use env::NodeState;
 pub use event::{Error, Event, Failure, Input, LostReason, NodeInfo, Output, Stats, Transmit};
+use locks::{Lock, Locks, Place};
 
 use crate::config::{Config, LockOptions, Wait};
 use crate::ids::{LockId, NodeId, RequestId, Resource, Seq, Version};
@@ -27,7 +29,7 @@ use crate::timers::{Entry, Timers};
 pub struct Client {
     env: Env,
     closed: bool,
-    locks: BTreeMap<LockId, Lock>,
+    locks: Locks,
     lines: BTreeMap<Resource, Line>,
     orphans: BTreeMap<u64, Orphan>,
     next_orphan: u64,
@@ -35,7 +37,7 @@ pub struct Client {
     next_request: u64,
     timers: Timers<Timer>,
     /// Attempts that may start, which takes fresh entropy.
-    starts: Timers<LockId>,
+    starts: Timers<Place>,
     sends: VecDeque<Queued>,
     outputs: VecDeque<Output>,
     /// Empty between calls; kept for its memory.
@@ -44,20 +46,11 @@ pub struct Client {
     timed_out_requests: u64,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Lock {
-    resource: Resource,
-    options: LockOptions,
-    machine: Machine,
-    timer: Entry,
-    start: Entry,
-}
-
 /// All acquisitions of one resource: the first contends, the others wait in order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Line {
-    head: LockId,
-    queue: VecDeque<LockId>,
+    head: Place,
+    queue: VecDeque<Place>,
     subscribed: bool,
 }
 
@@ -81,13 +74,13 @@ struct Request {
 /// Whom an outcome is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Target {
-    Lock(LockId),
+    Lock { place: Place, life: u64 },
     Orphan(u64),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Timer {
-    Lock(LockId),
+    Lock(Place),
     Orphan(u64),
     Request(RequestId),
 }
@@ -107,7 +100,7 @@ impl Client {
         Self {
             env: Env::new(config, seed, now),
             closed: false,
-            locks: BTreeMap::new(),
+            locks: Locks::default(),
             lines: BTreeMap::new(),
             orphans: BTreeMap::new(),
             next_orphan: 0,
@@ -142,7 +135,7 @@ impl Client {
         if self.closed {
             return Err(Error::Closed);
         }
-        if self.locks.contains_key(&lock) {
+        if self.locks.find(lock).is_some() {
             return Err(Error::DuplicateLock);
         }
         let limit = self.env.config.limits().locks;
@@ -150,35 +143,34 @@ impl Client {
             return Err(Error::TooManyLocks { limit });
         }
         let quest = Quest::new(options.wait(), self.env.now);
-        let behind = match self.lines.get_mut(&resource) {
-            Some(line) => {
-                line.queue.push_back(lock);
-                Some(line.head)
-            }
-            None => {
-                let line = Line { head: lock, queue: VecDeque::new(), subscribed: false };
-                self.lines.insert(resource.clone(), line);
-                None
-            }
-        };
-        let ahead = behind.and_then(|head| self.describe(head));
+        let behind = self.lines.get(&resource).map(|line| (line.head, line.queue.is_empty()));
+        let ahead = behind.and_then(|(head, _)| self.describe(head));
         let once = options.wait() == Wait::Once;
         let machine = Machine::Idle(Idle::new(quest, ahead.clone()));
-        self.locks.insert(lock, Lock { resource, options, machine, timer: None, start: None });
+        let line = resource.clone();
+        let Some(place) = self.locks.insert(lock, resource, options, machine) else {
+            return Err(Error::TooManyLocks { limit });
+        };
+        match self.lines.get_mut(&line) {
+            Some(line) => line.queue.push_back(place),
+            None => {
+                self.lines.insert(line, Line { head: place, queue: VecDeque::new(), subscribed: false });
+            }
+        }
         match behind {
             None => {
-                self.drive(lock, LeaseInput::Turn);
-                self.start(lock, fresh);
+                self.drive(place, LeaseInput::Turn);
+                self.start(place, fresh);
             }
             // Whoever tries once does not queue behind a lease, but does behind the end of one.
-            Some(head) if once && !self.is_ending(head) => {
+            Some((head, is_next)) if once && !(is_next && self.is_ending(head)) => {
                 self.outputs.push_back(Output::Event(Event::Failed {
                     lock,
                     failure: Failure::Busy { holding: ahead.map(Into::into) },
                 }));
-                self.drop_lock(lock);
+                self.drop_lock(place);
             }
-            Some(_) => self.drive(lock, LeaseInput::Timeout),
+            Some(_) => self.drive(place, LeaseInput::Timeout),
         }
         Ok(())
     }
@@ -192,8 +184,8 @@ impl Client {
     /// [`Error::UnknownLock`], also when the lease was lost before.
     pub fn release(&mut self, lock: LockId, now: Now) -> Result<(), Error> {
         self.advance(now, None);
-        self.known(lock)?;
-        self.drive(lock, LeaseInput::Release);
+        let place = self.locks.find(lock).ok_or(Error::UnknownLock)?;
+        self.drive(place, LeaseInput::Release);
         Ok(())
     }
 
@@ -203,8 +195,8 @@ impl Client {
     /// [`Error::UnknownLock`].
     pub fn declare_lost(&mut self, lock: LockId, now: Now) -> Result<(), Error> {
         self.advance(now, None);
-        self.known(lock)?;
-        self.drive(lock, LeaseInput::DeclareLost);
+        let place = self.locks.find(lock).ok_or(Error::UnknownLock)?;
+        self.drive(place, LeaseInput::DeclareLost);
         Ok(())
     }
 
@@ -213,11 +205,10 @@ impl Client {
     pub fn close(&mut self, now: Now) {
         self.advance(now, None);
         self.closed = true;
-        let locks: Vec<LockId> = self.locks.keys().copied().collect();
         // Waiters first: none of them should be promoted only to be cancelled.
-        let (held, waiting): (Vec<_>, Vec<_>) = locks.into_iter().partition(|lock| self.is_leading(*lock));
-        for lock in waiting.into_iter().chain(held) {
-            self.drive(lock, LeaseInput::Release);
+        let (held, waiting): (Vec<_>, Vec<_>) = self.locks.places().partition(|place| self.is_leading(*place));
+        for place in waiting.into_iter().chain(held) {
+            self.drive(place, LeaseInput::Release);
         }
     }
 
@@ -233,7 +224,7 @@ impl Client {
         self.timers.set(Timer::Request(id), &mut request.timer, None);
         match result {
             Ok(outcomes) => {
-                let missing = Outcome::Unknown(Fault::new(FaultKind::Protocol, "the response is incomplete"));
+                let missing = Outcome::Unknown(Fault::of(FaultKind::Protocol));
                 let outcomes = outcomes.into_iter().chain(core::iter::repeat(missing));
                 for ((target, seq), outcome) in request.targets.into_iter().zip(outcomes) {
                     self.settle(target, request.node, seq, outcome);
@@ -282,7 +273,7 @@ impl Client {
         self.advance(now, None);
         let Some(state) = self.env.node_mut(node).filter(|state| state.lacks_credentials) else { return };
         state.lacks_credentials = false;
-        let heads: BTreeSet<LockId> = self.lines.values().map(|line| line.head).collect();
+        let heads: BTreeSet<Place> = self.lines.values().map(|line| line.head).collect();
         for head in heads {
             self.drive(head, LeaseInput::Wake);
         }
@@ -310,9 +301,9 @@ impl Client {
     /// again at the latest.
     pub fn step(&mut self, fresh: &Entropy, now: Now, inputs: &[Input], outputs: &mut Vec<Output>) -> Monotonic {
         for (n, input) in inputs.iter().enumerate() {
-            // Each command that starts an attempt gets bytes of its own.
+            // Each command that starts an attempt gets bytes of its own, other than those for what is due afterwards.
             let mut own = *fresh;
-            for (byte, count) in own.iter_mut().zip(n.to_le_bytes()) {
+            for (byte, count) in own.iter_mut().zip((n + 1).to_le_bytes()) {
                 *byte ^= count;
             }
             self.take(input.clone(), &own, now);
@@ -329,18 +320,18 @@ impl Client {
 
     /// How much validity a lease has left; zero when it is not held.
     pub fn remaining(&self, lock: LockId, now: Now) -> Duration {
-        let deadline = self.locks.get(&lock).and_then(|lock| lock.machine.deadline());
+        let deadline = self.find(lock).and_then(|lock| lock.machine.deadline());
         deadline.map_or(Duration::ZERO, |deadline| deadline.since(now.monotonic.max(self.env.now.monotonic)))
     }
 
     /// Who stands in the way of a pending acquisition, as far as the store shows it.
     pub fn holder(&self, lock: LockId) -> Option<&Holding> {
-        self.locks.get(&lock)?.machine.holder()
+        self.find(lock)?.machine.holder()
     }
 
     /// The name of the state that a lock is in, `None` when it is not alive.
     pub fn state(&self, lock: LockId) -> Option<&'static str> {
-        self.locks.get(&lock).map(|lock| lock.machine.name())
+        self.find(lock).map(|lock| lock.machine.name())
     }
 
     /// Whether nothing is alive, in flight or undrained.
@@ -352,7 +343,7 @@ impl Client {
     pub fn stats(&self) -> Stats {
         Stats {
             locks: self.locks.len(),
-            held: self.locks.values().filter(|lock| lock.machine.deadline().is_some()).count(),
+            held: self.locks.iter().filter(|lock| lock.machine.deadline().is_some()).count(),
             in_flight: self.requests.len(),
             orphans: self.orphans.len(),
             observations: self.env.observations.len(),
@@ -367,8 +358,8 @@ impl Client {
         &self.env.config
     }
 
-    fn known(&self, lock: LockId) -> Result<(), Error> {
-        if self.locks.contains_key(&lock) { Ok(()) } else { Err(Error::UnknownLock) }
+    fn find(&self, lock: LockId) -> Option<&Lock> {
+        self.locks.get(self.locks.find(lock)?)
     }
 
     fn take(&mut self, input: Input, fresh: &Entropy, now: Now) {
@@ -390,8 +381,8 @@ impl Client {
     }
 
     /// A lease of our own, as others would see it.
-    fn describe(&self, lock: LockId) -> Option<Holding> {
-        let ours = self.locks.get(&lock)?;
+    fn describe(&self, place: Place) -> Option<Holding> {
+        let ours = self.locks.get(place)?;
         let Some(deadline) = ours.machine.deadline() else { return ours.machine.holder().cloned() };
         let nonce = ours.machine.nonce()?;
         Some(Holding {
@@ -409,7 +400,7 @@ impl Client {
 
     /// How long any record may still matter after a node forgot it.
     fn longest_memory(&self) -> Duration {
-        let longest = self.locks.values().map(|lock| lock.options.ttl()).max().unwrap_or_default();
+        let longest = self.locks.iter().map(|lock| lock.options.ttl()).max().unwrap_or_default();
         takeover_bound(longest, Duration::ZERO, self.env.config.drift())
     }
 }

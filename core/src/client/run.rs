@@ -2,8 +2,8 @@
 
 use alloc::vec::Vec;
 
-use super::{Client, Event, Orphan, Output, Queued, Request, Target, Timer, Transmit};
-use crate::ids::{LockId, NodeId, RequestId, Resource, Seq};
+use super::{Client, Event, Orphan, Output, Place, Queued, Request, Target, Timer, Transmit};
+use crate::ids::{NodeId, RequestId, Resource, Seq};
 use crate::lease::{Effects, Input as LeaseInput, Machine, node_ids};
 use crate::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal};
 use crate::prf::Entropy;
@@ -24,11 +24,11 @@ impl Client {
         let monotonic = self.env.now.monotonic;
         while let Some(timer) = self.timers.pop_due(monotonic) {
             match timer {
-                Timer::Lock(lock) => {
-                    if let Some(state) = self.locks.get_mut(&lock) {
+                Timer::Lock(place) => {
+                    if let Some(state) = self.locks.get_mut(place) {
                         state.timer = None;
                     }
-                    self.drive(lock, LeaseInput::Timeout);
+                    self.drive(place, LeaseInput::Timeout);
                 }
                 Timer::Orphan(id) => {
                     if let Some(orphan) = self.orphans.get_mut(&id) {
@@ -40,11 +40,11 @@ impl Client {
             }
         }
         let Some(fresh) = fresh else { return };
-        while let Some(lock) = self.starts.pop_due(monotonic) {
-            if let Some(state) = self.locks.get_mut(&lock) {
+        while let Some(place) = self.starts.pop_due(monotonic) {
+            if let Some(state) = self.locks.get_mut(place) {
                 state.start = None;
             }
-            self.start(lock, fresh);
+            self.start(place, fresh);
         }
     }
 
@@ -56,21 +56,28 @@ impl Client {
         }
     }
 
-    pub(super) fn start(&mut self, lock: LockId, fresh: &Entropy) {
-        self.drive(lock, LeaseInput::Start(fresh));
+    pub(super) fn start(&mut self, place: Place, fresh: &Entropy) {
+        self.drive(place, LeaseInput::Start(fresh));
     }
 
     /// Hands one input to one lock's machine, and carries out what it wants.
-    pub(super) fn drive(&mut self, lock: LockId, input: LeaseInput<'_>) {
+    pub(super) fn drive(&mut self, place: Place, input: LeaseInput<'_>) {
+        if self.drive_alone(place, input) {
+            self.renew_along(place);
+        }
+    }
+
+    /// Answers whether a renewal was queued that others may travel with.
+    fn drive_alone(&mut self, place: Place, input: LeaseInput<'_>) -> bool {
         let mut out = core::mem::take(&mut self.scratch);
-        let after = self.run(lock, input, &mut out);
-        let renewed = self.queue(lock, &mut out);
-        if let (Some(releasing), Some(state)) = (out.orphan.take(), self.locks.get(&lock)) {
-            let (resource, options) = (state.resource.clone(), state.options.clone());
+        let after = self.run(place, input, &mut out);
+        let renewed = self.queue(place, &mut out);
+        if let (Some(releasing), Some(state)) = (out.orphan.take(), self.locks.get(place)) {
+            let (lock, resource, options) = (state.id, state.resource.clone(), state.options.clone());
             self.adopt(Orphan { lock, resource, options, releasing, timer: None });
         }
         for event in out.events.drain(..) {
-            if let (Event::Acquired { .. } | Event::Contended { .. }, Some(state)) = (&event, self.locks.get(&lock)) {
+            if let (Event::Acquired { .. } | Event::Contended { .. }, Some(state)) = (&event, self.locks.get(place)) {
                 self.env.note(&state.resource, &event);
             }
             self.outputs.push_back(Output::Event(event));
@@ -78,21 +85,19 @@ impl Client {
         self.scratch = out;
         match after {
             After::Nothing => {}
-            After::Waits => self.watch(lock),
-            After::StepsAside => self.step_aside(lock),
-            After::Ended => self.drop_lock(lock),
+            After::Waits => self.watch(place),
+            After::StepsAside => self.step_aside(place),
+            After::Ended => self.drop_lock(place),
         }
-        if renewed {
-            self.renew_along(lock);
-        }
+        renewed
     }
 
-    fn run(&mut self, lock: LockId, input: LeaseInput<'_>, out: &mut Effects) -> After {
-        let Some(state) = self.locks.get_mut(&lock) else { return After::Nothing };
+    fn run(&mut self, place: Place, input: LeaseInput<'_>, out: &mut Effects) -> After {
+        let Some(state) = self.locks.get_mut(place) else { return After::Nothing };
         let machine = core::mem::replace(&mut state.machine, Machine::Ended);
-        state.machine = self.env.run(machine, input, lock, &state.resource, &state.options, out);
-        self.timers.set(Timer::Lock(lock), &mut state.timer, state.machine.wake_at());
-        self.starts.set(lock, &mut state.start, state.machine.start_at());
+        state.machine = self.env.run(machine, input, state.id, &state.resource, &state.options, out);
+        self.timers.set(Timer::Lock(place), &mut state.timer, state.machine.wake_at());
+        self.starts.set(place, &mut state.start, state.machine.start_at());
         match &state.machine {
             Machine::Ended => After::Ended,
             Machine::Waiting(_) => After::Waits,
@@ -106,12 +111,16 @@ impl Client {
     }
 
     /// Queues what a machine wants sent; answers whether renewals are among it.
-    fn queue(&mut self, lock: LockId, out: &mut Effects) -> bool {
-        let Some(state) = self.locks.get(&lock).filter(|_| !out.sends.is_empty()) else { return false };
+    fn queue(&mut self, place: Place, out: &mut Effects) -> bool {
+        if out.sends.is_empty() {
+            return false;
+        }
+        let Some(state) = self.locks.get(place) else { return false };
+        let (lock, target) = (state.id, Target::Lock { place, life: state.life });
         let mut renewed = false;
         for send in out.sends.drain(..) {
             renewed |= matches!(send.op, Op::Renew(_));
-            self.sends.push_back(Queued { target: Target::Lock(lock), lock, resource: state.resource.clone(), send });
+            self.sends.push_back(Queued { target, lock, resource: state.resource.clone(), send });
         }
         renewed
     }
@@ -141,22 +150,22 @@ impl Client {
     }
 
     /// Renewals that would leave within a twelfth of their ttl travel with this one.
-    fn renew_along(&mut self, lock: LockId) {
-        let Some(state) = self.locks.get(&lock) else { return };
+    fn renew_along(&mut self, place: Place) {
+        let Some(state) = self.locks.get(place) else { return };
         let until = self.env.now.monotonic.plus(batch_window(state.options.ttl()));
         let near = |timer| match timer {
-            Timer::Lock(near) if near != lock => Some(near),
+            Timer::Lock(near) if near != place => Some(near),
             Timer::Lock(_) | Timer::Orphan(_) | Timer::Request(_) => None,
         };
         // One full request at a time: more of them would only queue up here.
         let most = self.env.config.nodes().iter().map(|node| node.batch - 1).min().unwrap_or(0);
-        let near: Vec<LockId> = self.timers.up_to(until).filter_map(near).take(most).collect();
-        let mut out = core::mem::take(&mut self.scratch);
+        let near: Vec<Place> = self.timers.up_to(until).filter_map(near).take(most).collect();
         for near in near {
-            self.run(near, LeaseInput::RenewAlong, &mut out);
-            self.queue(near, &mut out);
+            let timer = self.locks.get(near).and_then(|state| state.timer);
+            // What is due by itself may as well have expired, which comes before any renewal.
+            let is_due = timer.is_some_and(|at| at <= self.env.now.monotonic);
+            self.drive_alone(near, if is_due { LeaseInput::Timeout } else { LeaseInput::RenewAlong });
         }
-        self.scratch = out;
     }
 
     pub(super) fn settle(&mut self, target: Target, node: NodeId, seq: Seq, outcome: Outcome) {
@@ -167,7 +176,11 @@ impl Client {
             self.outputs.push_back(Output::NeedCredentials { node });
         }
         match target {
-            Target::Lock(lock) => self.drive(lock, LeaseInput::Outcome { node, seq, outcome }),
+            Target::Lock { place, life } => {
+                if self.locks.in_life(place, life).is_some() {
+                    self.drive(place, LeaseInput::Outcome { node, seq, outcome });
+                }
+            }
             Target::Orphan(id) => self.drive_orphan(id, LeaseInput::Outcome { node, seq, outcome }),
         }
     }
@@ -201,8 +214,11 @@ impl Client {
     /// Whether nobody waits for the answer any more, so that the send need not leave at all.
     fn is_stale(&self, queued: &Queued) -> bool {
         match queued.target {
-            // An attempt that was given up has its release behind it in this very queue.
-            Target::Lock(lock) => !self.locks.contains_key(&lock),
+            // What was given up has its release behind it in this very queue.
+            Target::Lock { place, life } => match self.locks.in_life(place, life) {
+                Some(state) => matches!(queued.send.op, Op::Renew(_)) && state.machine.deadline().is_none(),
+                None => true,
+            },
             Target::Orphan(id) => !self.orphans.contains_key(&id),
         }
     }
@@ -232,19 +248,19 @@ impl Client {
         transmit
     }
 
-    pub(super) fn drop_lock(&mut self, lock: LockId) {
-        self.step_aside(lock);
-        let Some(mut state) = self.locks.remove(&lock) else { return };
-        self.timers.set(Timer::Lock(lock), &mut state.timer, None);
-        self.starts.set(lock, &mut state.start, None);
+    pub(super) fn drop_lock(&mut self, place: Place) {
+        self.step_aside(place);
+        let Some(mut state) = self.locks.remove(place) else { return };
+        self.timers.set(Timer::Lock(place), &mut state.timer, None);
+        self.starts.set(place, &mut state.start, None);
     }
 
     /// Lets the next one in the local line try.
-    fn step_aside(&mut self, lock: LockId) {
-        let Some(state) = self.locks.get(&lock) else { return };
+    fn step_aside(&mut self, place: Place) {
+        let Some(state) = self.locks.get(place) else { return };
         let Some(line) = self.lines.get_mut(&state.resource) else { return };
-        if line.head != lock {
-            line.queue.retain(|waiting| *waiting != lock);
+        if line.head != place {
+            line.queue.retain(|waiting| *waiting != place);
             return;
         }
         if let Some(next) = line.queue.pop_front() {
@@ -258,8 +274,8 @@ impl Client {
     }
 
     /// Wake-ups are wanted while the head of a line waits.
-    fn watch(&mut self, lock: LockId) {
-        let Some(state) = self.locks.get(&lock) else { return };
+    fn watch(&mut self, place: Place) {
+        let Some(state) = self.locks.get(place) else { return };
         let Some(line) = self.lines.get_mut(&state.resource).filter(|line| !line.subscribed) else { return };
         line.subscribed = true;
         let resource = state.resource.clone();
@@ -277,12 +293,12 @@ impl Client {
         }
     }
 
-    pub(super) fn is_leading(&self, lock: LockId) -> bool {
-        let resource = self.locks.get(&lock).map(|state| &state.resource);
-        resource.and_then(|resource| self.lines.get(resource)).is_some_and(|line| line.head == lock)
+    pub(super) fn is_leading(&self, place: Place) -> bool {
+        let resource = self.locks.get(place).map(|state| &state.resource);
+        resource.and_then(|resource| self.lines.get(resource)).is_some_and(|line| line.head == place)
     }
 
-    pub(super) fn is_ending(&self, lock: LockId) -> bool {
-        matches!(self.locks.get(&lock).map(|lock| &lock.machine), Some(Machine::Releasing(_)))
+    pub(super) fn is_ending(&self, place: Place) -> bool {
+        matches!(self.locks.get(place).map(|lock| &lock.machine), Some(Machine::Releasing(_)))
     }
 }

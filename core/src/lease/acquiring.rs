@@ -7,6 +7,7 @@ use core::time::Duration;
 use crate::client::Event;
 use crate::ids::{NodeId, Nonce, Seq, Token};
 use crate::lease::held::{Grant, Held};
+use crate::lease::releasing::MayLand;
 use crate::lease::sends::Sends;
 use crate::lease::{Ctx, Input, Machine, Obstacle, Quest, Releasing, Row, Step, Waiting, node_ids};
 use crate::op::{Acquire, Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal};
@@ -119,9 +120,14 @@ impl Acquiring {
         };
         let seq = self.quest.next_seq();
         let leg = &mut self.legs[at];
+        leg.retry_at = None;
         let op = match (leg.deadline, raise_to) {
             (Some(_), Some(token)) => Op::Raise(Raise { nonce: self.nonce, token }),
-            (Some(_), None) => return,
+            // Nothing to raise any more, or not yet again.
+            (Some(_), None) => {
+                leg.retry_at = None;
+                return;
+            }
             (None, _) => {
                 leg.sends.push(seq, ctx.now.monotonic);
                 Op::Acquire(Box::new(Acquire {
@@ -136,7 +142,6 @@ impl Acquiring {
             }
         };
         leg.tries += 1;
-        leg.retry_at = None;
         leg.in_flight = Some(seq);
         ctx.send(leg.node, seq, op);
     }
@@ -174,8 +179,12 @@ impl Acquiring {
                 _ => self.refused(at, seq, Refusal::Conflict(seen), ctx),
             },
             Outcome::NotApplied(refusal) if raising => match refusal {
-                // Not ours any more: this node can never acknowledge the token.
-                Refusal::Conflict(_) | Refusal::Denied(_) => self.tally.refuse(self.legs[at].node),
+                // Not ours any more: this node can neither acknowledge the token nor vouch for the lease.
+                Refusal::Conflict(_) => {
+                    self.legs[at].deadline = None;
+                    self.tally.refuse(self.legs[at].node);
+                }
+                Refusal::Denied(_) => self.tally.refuse(self.legs[at].node),
                 Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => {
                     return self.unknown(at, fault, ctx);
                 }
@@ -327,9 +336,9 @@ impl Acquiring {
     }
 
     fn release_what_may_have_landed(&self, ctx: &mut Ctx<'_>) {
-        let nodes: Vec<NodeId> = self.legs.iter().filter(|leg| leg.may_hold()).map(|leg| leg.node).collect();
-        if !nodes.is_empty() {
-            ctx.out.orphan = Some(Releasing::orphan(self.nonce, &nodes, self.quest.upcoming_seq(), ctx));
+        let mut nodes = self.legs.iter().filter(|leg| leg.may_hold()).map(|leg| (leg.node, MayLand::Yes)).peekable();
+        if nodes.peek().is_some() {
+            ctx.out.orphan = Some(Releasing::new(self.nonce, nodes, self.quest.upcoming_seq(), ctx));
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::backoff::Pace;
 use crate::client::{Event, LostReason};
 use crate::ids::{NodeId, Nonce, Seq, Token};
 use crate::lease::acquiring::Leg as AcquiringLeg;
+use crate::lease::releasing::MayLand;
 use crate::lease::sends::Sends;
 use crate::lease::{Ctx, Input, Machine, Releasing, Row, Step};
 use crate::op::{Applied, Fault, FaultKind, Op, Outcome, Refusal, Renew, Seen};
@@ -30,7 +31,7 @@ pub(crate) struct Grant {
     deadline: Monotonic,
     /// When to warn the holder; cleared once that was done, set again by a renewal.
     warn_at: Option<Monotonic>,
-    /// No automatic renewal leaves from here on.
+    /// No automatic renewal is due from here on.
     renew_until: Monotonic,
     next_seq: u32,
     /// Renewals in a row without success.
@@ -181,9 +182,12 @@ impl Grant {
             }
             Input::DeclareLost => (lose(LostReason::Expired, ctx), Some(rows.lost)),
             Input::Release => {
-                let certain = |leg: &&Leg| leg.standing != Standing::Not;
-                let nodes: Vec<NodeId> = self.legs.iter().filter(certain).map(|leg| leg.node).collect();
-                (Machine::Releasing(Releasing::new(self.nonce, &nodes, self.next_seq, ctx)), Some(rows.released))
+                let nodes = self.legs.iter().filter_map(|leg| match leg.standing {
+                    Standing::Ours { .. } => Some((leg.node, MayLand::No)),
+                    Standing::Perhaps => Some((leg.node, MayLand::Yes)),
+                    Standing::Not => None,
+                });
+                (Machine::Releasing(Releasing::new(self.nonce, nodes, self.next_seq, ctx)), Some(rows.released))
             }
             Input::Start(_) | Input::Turn | Input::Wake => (self.into_machine(), None),
         }
@@ -202,7 +206,7 @@ impl Grant {
         let mut any = false;
         for leg in &mut self.legs {
             let Standing::Ours { renew_at, .. } = leg.standing else { continue };
-            if leg.in_flight.is_some() || renew_at > until || ctx.now.monotonic >= self.renew_until {
+            if leg.in_flight.is_some() || renew_at > until || renew_at >= self.renew_until {
                 continue;
             }
             self.next_seq += 1;
@@ -309,10 +313,12 @@ impl Grant {
         leg.in_flight = None;
         let sent = match &outcome {
             Outcome::Applied(Applied::Acquired { .. }) => leg.sends.sent_at(seq),
-            Outcome::NotApplied(Refusal::Conflict(seen)) => seen
-                .held()
-                .filter(|holding| holding.is_of(&self.nonce))
-                .and_then(|holding| leg.sends.sent_at(holding.seq()?)),
+            Outcome::NotApplied(Refusal::Conflict(seen)) => {
+                seen.held().filter(|holding| holding.is_of(&self.nonce)).and_then(|holding| match holding.seq() {
+                    Some(took_effect) => leg.sends.sent_at(took_effect),
+                    None => leg.sends.earliest(),
+                })
+            }
             Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => None,
         };
         if let Some(sent) = sent {

@@ -136,13 +136,16 @@ impl Quest {
         };
         let sleep = pace.sleep(self.tries, ctx.jitter(Domain::Backoff, self.attempt, self.tries));
         let by_backoff = ctx.after(sleep);
-        let by_expiry = runs_out.map(|at| {
+        // What should have run out by now, and has not, says nothing about when it will.
+        let by_expiry = runs_out.filter(|at| *at > ctx.now.monotonic).map(|at| {
             // Waiters that saw the same record must not all return at the same instant.
             let spread = ctx.request_timeout() / 8;
             at.plus(fraction_of(spread, ctx.jitter(Domain::Takeover, self.attempt, self.tries)))
         });
         self.tries = self.tries.saturating_add(1);
-        by_expiry.map_or(by_backoff, |at| at.min(by_backoff))
+        // A record that is for ever about to run out is no reason to spin.
+        let soonest = ctx.after(pace.sleep(0, 0));
+        by_expiry.map_or(by_backoff, |at| at.clamp(soonest, by_backoff))
     }
 
     /// Something moved: begin with short sleeps again.

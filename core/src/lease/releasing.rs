@@ -10,6 +10,13 @@ use crate::op::{Applied, Op, Outcome, Refusal, Release};
 use crate::prf::Domain;
 use crate::time::Monotonic;
 
+/// Whether a send of the attempt may create a record after its release.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MayLand {
+    Yes,
+    No,
+}
+
 /// A release under way, of a lease or of an attempt that was given up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Releasing {
@@ -33,21 +40,18 @@ struct Leg {
 }
 
 impl Releasing {
-    /// Of a lease: its renewals cannot create a record, so one definite answer is enough.
-    pub(crate) fn new(nonce: Nonce, nodes: &[NodeId], next_seq: u32, ctx: &Ctx<'_>) -> Self {
-        Self::start(nonce, nodes, next_seq, false, ctx)
-    }
-
-    /// Of an attempt with sends that may yet land.
-    pub(crate) fn orphan(nonce: Nonce, nodes: &[NodeId], next_seq: u32, ctx: &Ctx<'_>) -> Self {
-        Self::start(nonce, nodes, next_seq, true, ctx)
-    }
-
-    fn start(nonce: Nonce, nodes: &[NodeId], next_seq: u32, again: bool, ctx: &Ctx<'_>) -> Self {
-        let now = ctx.now.monotonic;
-        let leg = |node: &NodeId| Leg { node: *node, in_flight: None, retry_at: Some(now), again };
+    /// On these nodes. Where an acquire may yet land, "not ours" is asked once more; a renewal creates no record, so
+    /// elsewhere one definite answer is enough.
+    pub(crate) fn new(
+        nonce: Nonce,
+        nodes: impl Iterator<Item = (NodeId, MayLand)>,
+        next_seq: u32,
+        ctx: &Ctx<'_>,
+    ) -> Self {
+        let retry_at = Some(ctx.now.monotonic);
+        let leg = |(node, may_land)| Leg { node, in_flight: None, retry_at, again: may_land == MayLand::Yes };
         let until = ctx.after(ctx.options.record_ttl());
-        Self { nonce, until, next_seq, tries: 0, answered: false, legs: nodes.iter().map(leg).collect() }
+        Self { nonce, until, next_seq, tries: 0, answered: false, legs: nodes.map(leg).collect() }
     }
 
     /// From then on others in the local line may try: the definite answer may take as long as the ttl.

@@ -3,12 +3,24 @@
 mod common;
 
 mod acquire_and_release;
+mod bad_responses;
+mod clocks;
+mod close;
+mod config;
+mod fence;
+mod fork;
+mod hostile_records;
+mod limits;
 mod local_line;
 mod loss_by_the_clock;
 mod lost_reply_of_renewal;
+mod properties;
+mod quorum;
 mod recovered_reply;
 mod release_and_cancel;
 mod renewal;
+mod step;
 mod takeover;
+mod tokens;
 mod unknown_acquire_given_up;
 mod waiting;

@@ -9,12 +9,12 @@ impl Chance {
     /// Draws that depend on the seed and on `stream`, which tells apart those who share a seed.
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut chance = Self(seed);
-        let start = chance.next() ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let start = chance.draw() ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self(start)
     }
 
     /// 64 even bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut bits = self.0;
         bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -24,12 +24,12 @@ impl Chance {
 
     /// True once in `n` times.
     pub fn once_in(&mut self, n: u64) -> bool {
-        self.next().is_multiple_of(n)
+        self.draw().is_multiple_of(n)
     }
 
     /// A length of time, evenly from `least` up to `most`.
     pub fn between(&mut self, least: Duration, most: Duration) -> Duration {
-        let share = (self.next() >> 11) as f64 / (1_u64 << 53) as f64;
+        let share = (self.draw() >> 11) as f64 / (1_u64 << 53) as f64;
         least + most.saturating_sub(least).mul_f64(share)
     }
 }
@@ -42,7 +42,7 @@ mod tests {
     fn a_seed_repeats_itself_and_streams_differ() {
         let draws = |seed, stream| {
             let mut chance = Chance::new(seed, stream);
-            [chance.next(), chance.next(), chance.next()]
+            [chance.draw(), chance.draw(), chance.draw()]
         };
         assert_eq!(draws(1, 2), draws(1, 2));
         assert_ne!(draws(1, 2), draws(1, 3));

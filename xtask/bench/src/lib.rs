@@ -1,6 +1,7 @@
 //! What the demo, the torture program and the benchmarks share.
 
 pub mod args;
+pub mod bare;
 pub mod chance;
 pub mod child;
 pub mod database;

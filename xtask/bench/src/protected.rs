@@ -5,15 +5,21 @@
 
 use std::path::Path;
 
-use rusqlite::{Connection, Result, Transaction, TransactionBehavior};
-use rustix::time::{ClockId, clock_gettime};
+use leasehold::ErrorKind;
+use leasehold::fence::SqliteGuard;
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::database;
+
+/// What SQLite or the guard says.
+pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// A handle of one process.
 pub struct Protected {
     db: Connection,
-    guarded: bool,
+    guard: Option<SqliteGuard>,
+    /// The name of the number, which is that of the lock.
+    name: String,
 }
 
 /// What became of a write.
@@ -39,66 +45,70 @@ pub struct Logged {
 }
 
 impl Protected {
-    /// Makes a new one that holds `value`.
+    /// Makes a new one that holds `value`; `name` is that of the lock that protects it.
     ///
     /// # Errors
     /// SQLite's.
-    pub fn create(path: &Path, guarded: bool, value: i64) -> Result<Self> {
-        let db = database::open(path)?;
-        db.execute_batch(
-            "CREATE TABLE item (value INTEGER NOT NULL, fence INTEGER NOT NULL DEFAULT 0);
+    pub fn create(path: &Path, name: &str, guarded: bool, value: i64) -> Result<Self> {
+        let new = Self::open(path, name, guarded)?;
+        if let Some(guard) = &new.guard {
+            guard.create(&new.db)?;
+        }
+        new.db.execute_batch(
+            "CREATE TABLE item (value INTEGER NOT NULL);
              CREATE TABLE log (
                  id INTEGER PRIMARY KEY, token INTEGER, writer TEXT NOT NULL, lease INTEGER NOT NULL, at_ns INTEGER NOT NULL
              );",
         )?;
-        db.execute("INSERT INTO item (value) VALUES (?1)", [value])?;
-        Ok(Self { db, guarded })
+        new.db.execute("INSERT INTO item (value) VALUES (?1)", [value])?;
+        Ok(new)
     }
 
     /// Opens one that exists.
     ///
     /// # Errors
     /// SQLite's.
-    pub fn open(path: &Path, guarded: bool) -> Result<Self> {
-        Ok(Self { db: database::open(path)?, guarded })
+    pub fn open(path: &Path, name: &str, guarded: bool) -> Result<Self> {
+        Ok(Self { db: database::open(path)?, guard: guarded.then(SqliteGuard::new), name: name.to_owned() })
     }
 
     /// Whether tokens are compared.
     pub fn is_guarded(&self) -> bool {
-        self.guarded
+        self.guard.is_some()
     }
 
     /// Reads the number as a holder does, after a claim if there is a guard; `None` when the claim is refused.
     ///
     /// # Errors
-    /// SQLite's.
-    pub fn read(&mut self, token: Option<u64>) -> Result<Option<i64>> {
-        if !self.guarded {
-            return self.value().map(Some);
+    /// SQLite's; the guard's, if it is given no token.
+    pub fn read(&self, token: Option<u64>) -> Result<Option<i64>> {
+        let Some(guard) = &self.guard else { return self.value().map(Some) };
+        let token = token.ok_or("a guard needs a token")?;
+        match guard.claim(&self.db, &self.name, token) {
+            Ok(()) => self.value().map(Some),
+            Err(error) if error.kind() == ErrorKind::StaleToken => Ok(None),
+            Err(error) => Err(error.into()),
         }
-        let change = self.begin()?;
-        if !claim(&change, token)? {
-            return Ok(None);
-        }
-        let value = number(&change)?;
-        change.commit()?;
-        Ok(Some(value))
     }
 
     /// Writes the number, if the guard has nothing against it.
     ///
     /// # Errors
-    /// SQLite's.
-    pub fn write(&mut self, value: i64, token: Option<u64>, writer: &str, lease: i64) -> Result<Write> {
-        let guarded = self.guarded;
-        let change = self.begin()?;
-        if guarded && !claim(&change, token)? {
-            return Ok(Write::Refused);
+    /// As [`Protected::read`].
+    pub fn write(&self, value: i64, token: Option<u64>, writer: &str, lease: i64) -> Result<Write> {
+        let change = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
+        if let Some(guard) = &self.guard {
+            match guard.check(&change, &self.name, token.ok_or("a guard needs a token")?) {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::StaleToken => return Ok(Write::Refused),
+                Err(error) => return Err(error.into()),
+            }
         }
         change.prepare_cached("UPDATE item SET value = ?1")?.execute([value])?;
+        let entry = (token.map(u64::cast_signed), writer, lease, database::now_ns());
         change
             .prepare_cached("INSERT INTO log (token, writer, lease, at_ns) VALUES (?1, ?2, ?3, ?4)")?
-            .execute((token.map(u64::cast_signed), writer, lease, now_ns()))?;
+            .execute(entry)?;
         change.commit()?;
         Ok(Write::Done)
     }
@@ -108,7 +118,7 @@ impl Protected {
     /// # Errors
     /// SQLite's.
     pub fn value(&self) -> Result<i64> {
-        number(&self.db)
+        Ok(self.db.prepare_cached("SELECT value FROM item")?.query_row([], |row| row.get(0))?)
     }
 
     /// All accepted writes, in order.
@@ -119,26 +129,46 @@ impl Protected {
         let mut rows = self.db.prepare("SELECT token, writer, lease, at_ns FROM log ORDER BY id")?;
         let logged = |row: &rusqlite::Row<'_>| {
             let token: Option<i64> = row.get(0)?;
-            Ok(Logged { token: token.map(i64::cast_unsigned), writer: row.get(1)?, lease: row.get(2)?, at_ns: row.get(3)? })
+            Ok(Logged {
+                token: token.map(i64::cast_unsigned),
+                writer: row.get(1)?,
+                lease: row.get(2)?,
+                at_ns: row.get(3)?,
+            })
         };
-        rows.query_map([], logged)?.collect()
-    }
-
-    fn begin(&mut self) -> Result<Transaction<'_>> {
-        self.db.transaction_with_behavior(TransactionBehavior::Immediate)
+        Ok(rows.query_map([], logged)?.collect::<rusqlite::Result<_>>()?)
     }
 }
 
-fn claim(db: &Connection, token: Option<u64>) -> Result<bool> {
-    Ok(db.prepare_cached("UPDATE item SET fence = ?1 WHERE fence <= ?1")?.execute([token.map(u64::cast_signed)])? == 1)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn number(db: &Connection) -> Result<i64> {
-    db.prepare_cached("SELECT value FROM item")?.query_row([], |row| row.get(0))
-}
+    /// The first holder reads, the second one reads and writes, and then the first one writes.
+    fn late_write(guarded: bool) -> (Write, i64, Vec<Option<u64>>) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("protected.db");
+        let first = Protected::create(&path, "account", guarded, 100).unwrap();
+        let second = Protected::open(&path, "account", guarded).unwrap();
+        assert_eq!(first.read(Some(7)).unwrap(), Some(100));
+        assert_eq!(second.read(Some(8)).unwrap(), Some(100));
+        assert_eq!(second.write(150, Some(8), "second", 1).unwrap(), Write::Done);
+        let late = first.write(130, Some(7), "first", 1).unwrap();
+        let log = first.log().unwrap().iter().map(|entry| entry.token).collect();
+        (late, second.value().unwrap(), log)
+    }
 
-/// The machine's monotonic clock, the same for all its processes.
-pub fn now_ns() -> i64 {
-    let at = clock_gettime(ClockId::Monotonic);
-    at.tv_sec.saturating_mul(1_000_000_000).saturating_add(at.tv_nsec)
+    #[test]
+    fn a_late_write_lands_unless_there_is_a_guard() {
+        assert_eq!(late_write(false), (Write::Done, 130, vec![Some(8), Some(7)]));
+        assert_eq!(late_write(true), (Write::Refused, 150, vec![Some(8)]));
+    }
+
+    #[test]
+    fn a_late_claim_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let counter = Protected::create(&dir.path().join("protected.db"), "account", true, 0).unwrap();
+        assert_eq!(counter.read(Some(8)).unwrap(), Some(0));
+        assert_eq!(counter.read(Some(7)).unwrap(), None);
+    }
 }

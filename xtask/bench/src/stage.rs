@@ -37,14 +37,20 @@ impl Stage {
     pub fn open() -> Self {
         let out = io::stdout();
         let terminal = out.is_terminal();
-        let columns = if terminal { rustix::termios::tcgetwinsize(&out).map_or(0, |size| size.ws_col.into()) } else { 0 };
+        let columns =
+            if terminal { rustix::termios::tcgetwinsize(&out).map_or(0, |size| size.ws_col.into()) } else { 0 };
         let width = if columns == 0 { 100 } else { columns };
         let coloured = terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Self::new(width, coloured)
     }
 
     fn new(width: usize, coloured: bool) -> Self {
-        Self { start: Instant::now(), width: width.clamp(*WIDTHS.start(), *WIDTHS.end()), coloured, columns: Vec::new() }
+        Self {
+            start: Instant::now(),
+            width: width.clamp(*WIDTHS.start(), *WIDTHS.end()),
+            coloured,
+            columns: Vec::new(),
+        }
     }
 
     /// The name of what is shown, and what it is about.
@@ -105,6 +111,7 @@ impl Stage {
         for (at, line) in crate::figures::table(rows).lines().enumerate() {
             print(&format!("  {}\n", if at == 0 { self.paint("1", line) } else { line.to_owned() }));
         }
+        print("\n");
     }
 
     fn paragraph(&self, text: &mut String, what: &str) {

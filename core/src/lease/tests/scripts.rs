@@ -265,6 +265,8 @@ pub(super) const SCRIPTS: &[Script] = &[
             (Do::Release, &[HeldReleased, ReleasingSent, ReleasingSent, ReleasingSent]),
             (Say(0, Released), &[ReleasingOpen]),
             (Say(1, Released), &[ReleasingOpen]),
+            (Say(2, Gone), &[ReleasingOpen]),
+            (At(13_000), &[ReleasingSent]),
             (Say(2, Gone), &[ReleasingConfirmed]),
         ],
         ..PLAIN

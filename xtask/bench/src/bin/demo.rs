@@ -24,7 +24,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 const PACE: Duration = Duration::from_millis(300);
 
 const NAMES: [&str; 2] = ["worker A", "worker B"];
-const JOB: &str = "job/monthly-invoices";
+const JOB: &str = "monthly-invoices";
 const ACCOUNT: &str = "account/42";
 const BEFORE: i64 = 100;
 const DEPOSITS: [i64; 2] = [30, 50];
@@ -109,7 +109,7 @@ fn late_write(show: &mut Show, guarded: bool) -> Result<Late> {
             "2. A worker sleeps through its lease; the account is guarded",
             format!(
                 "The account holds {BEFORE}. A adds {}, B adds {}. A lease lasts {} s here. A is stopped just before it \
-                 writes, as by a slow disk, a long pause of a garbage collector, or a laptop that is closed.",
+                 writes, as a garbage collector, swapping or a paused virtual machine can do.",
                 DEPOSITS[0],
                 DEPOSITS[1],
                 TTL.as_secs_f64()
@@ -125,7 +125,7 @@ fn late_write(show: &mut Show, guarded: bool) -> Result<Late> {
     };
     show.stage.act(title, &about, &NAMES);
     let path = show.dir.path().join(file);
-    let mut account = Protected::create(&path, guarded, BEFORE)?;
+    let account = Protected::create(&path, ACCOUNT, guarded, BEFORE)?;
     for (name, deposit) in NAMES.iter().zip(DEPOSITS) {
         show.enter(&["deposit", name, file, &deposit.to_string(), &guarded.to_string()])?;
     }
@@ -166,8 +166,7 @@ fn late_write(show: &mut Show, guarded: bool) -> Result<Late> {
     } else {
         // Not the aim, but the point: if the late write did no harm here, the guard above proved nothing.
         expect("the balance without a guard", &balance, &(BEFORE + DEPOSITS[0]))?;
-        show.stage
-            .outcome(false, &format!("The balance is {balance}, not {sum} = {RIGHT}: the deposit of B is gone."));
+        show.stage.outcome(false, &format!("The balance is {balance}, not {sum} = {RIGHT}: the deposit of B is gone."));
     }
     show.exeunt();
     Ok(late)
@@ -181,17 +180,17 @@ fn close(show: &mut Show, guarded: &Late, unguarded: &Late) {
         row("A's late write", &|late| if late.accepted { "accepted" } else { "refused" }.to_owned()),
         row("the balance should be", &|_| RIGHT.to_string()),
         row("the balance is", &|late| late.balance.to_string()),
-        row("lost", &|late| match RIGHT - late.balance {
+        row("missing", &|late| match RIGHT - late.balance {
             0 => "nothing".to_owned(),
             lost => lost.to_string(),
         }),
     ];
     show.stage.table("What the guard is for", &rows);
-    show.stage.words("");
     show.stage.words(
         "No lock can stop a write that is already on its way. The database can: every lease carries a token that grows, \
          and the guard refuses tokens older than it has seen. In code: leasehold::fence.",
     );
+    show.stage.words("All of the above was checked while it was shown.");
 }
 
 /// The stage, the workers on it, and what they have said.
@@ -281,13 +280,13 @@ impl Show {
 
     fn stop(&mut self, who: usize) {
         self.cast[who].stop();
-        self.stage.line(who, Tone::Bad, "STOPPED (SIGSTOP) before it can write");
+        self.stage.line(who, Tone::Bad, "STOPPED (SIGSTOP) before it writes");
         self.stage.set_stopped(who, true);
     }
 
     fn wake(&mut self, who: usize) {
         self.stage.set_stopped(who, false);
-        self.stage.line(who, Tone::Bad, "GOES ON (SIGCONT), and has noticed nothing");
+        self.stage.line(who, Tone::Bad, "GOES ON (SIGCONT)");
         self.cast[who].go_on();
     }
 
@@ -313,7 +312,7 @@ fn play(part: &[&str]) -> Result {
     match *part {
         ["job", folder, name] => job(Path::new(folder), name),
         ["deposit", folder, name, file, amount, guarded] => {
-            let account = Protected::open(&Path::new(folder).join(file), guarded.parse()?)?;
+            let account = Protected::open(&Path::new(folder).join(file), ACCOUNT, guarded.parse()?)?;
             deposit(&connect(Path::new(folder), name)?, account, name, amount.parse()?)
         }
         _ => Err(format!("there is no part {part:?}").into()),
@@ -331,7 +330,7 @@ fn job(folder: &Path, name: &str) -> Result {
     let db = database::open(&folder.join("jobs.db"))?;
     tell("ready", "", Tone::Plain, "");
     child::listen();
-    tell("asks", "", Tone::Plain, &format!("asks for the lock {JOB:?}"));
+    tell("asks", "", Tone::Plain, "asks for the lock");
     let lease = match client.lock(JOB).ttl(TTL).wait(Duration::ZERO).acquire() {
         Ok(lease) => lease,
         Err(error) if error.kind() == ErrorKind::Busy => {
@@ -354,23 +353,28 @@ fn job(folder: &Path, name: &str) -> Result {
 }
 
 /// Reads the balance, adds to it, and writes it back; from the start again if the guard refuses.
-fn deposit(client: &Client, mut account: Protected, name: &str, amount: i64) -> Result {
+fn deposit(client: &Client, account: Protected, name: &str, amount: i64) -> Result {
     tell("ready", "", Tone::Plain, "");
     let mut sleepy = child::listen() == "sleepy";
     for round in 1.. {
-        if let Some(holder) = client.inspect(ACCOUNT)? {
+        let before = client.inspect(ACCOUNT)?;
+        if let Some(holder) = &before {
             let owner = holder.owner.as_deref().unwrap_or("somebody");
-            tell("waits", owner, Tone::Plain, &format!("waits for the lock, held by {owner}"));
+            tell("waits", owner, Tone::Plain, &format!("waits: {owner} has the lock"));
         }
         let lease = client.lock(ACCOUNT).ttl(TTL).wait(WAIT).acquire()?;
         let token = lease.token();
         tell("locked", &token.to_string(), Tone::Strong, &format!("HAS THE LOCK, token {token}"));
+        if let Some(holder) = before.filter(|holder| holder.token < Some(token)) {
+            let owner = holder.owner.as_deref().unwrap_or("somebody");
+            tell("higher", owner, Tone::Plain, &format!("higher than the token of {owner}"));
+        }
         let balance = account.read(Some(token))?.ok_or("the guard refuses a claim with a fresh token")?;
-        let claims = if account.is_guarded() { "claims the account with its token, and " } else { "" };
+        let claims = if account.is_guarded() { "claims the account, " } else { "" };
         tell("read", "", Tone::Plain, &format!("{claims}reads {balance}"));
         lease.check(Duration::ZERO)?;
         let left = lease.remaining().as_secs_f64();
-        tell("checked", "", Tone::Plain, &format!("asks its lease: {left:.1} s left, so it may write"));
+        tell("checked", "", Tone::Plain, &format!("asks its lease: {left:.1} s left"));
 
         let is_late = std::mem::take(&mut sleepy);
         if is_late {
@@ -379,12 +383,12 @@ fn deposit(client: &Client, mut account: Protected, name: &str, amount: i64) -> 
             let loss = lease.lost();
             ensure(loss.kind() == ErrorKind::Lost, || format!("not told of the loss, but of {loss}"))?;
             ensure(lease.check(Duration::ZERO).is_err(), || "a lost lease passes a check".to_owned())?;
-            tell("lost", "", Tone::Bad, "is told LOST: the lease has run out. But its write is on its way:");
+            tell("lost", "", Tone::Bad, "is told LOST, but it is past its check");
         }
         let sum = format!("{balance} + {amount} = {}", balance + amount);
         match account.write(balance + amount, Some(token), name, round)? {
             Write::Done if is_late => {
-                tell("written", &(balance + amount).to_string(), Tone::Bad, &format!("WRITES {sum}"));
+                tell("written", &(balance + amount).to_string(), Tone::Bad, &format!("writes {sum}: ACCEPTED"));
             }
             Write::Done => {
                 tell("written", &(balance + amount).to_string(), Tone::Strong, &format!("writes {sum}"));
@@ -392,8 +396,9 @@ fn deposit(client: &Client, mut account: Protected, name: &str, amount: i64) -> 
                 tell("done", "", Tone::Plain, "releases the lock");
             }
             Write::Refused => {
-                tell("refused", "", Tone::Bad, &format!("{sum} is REFUSED by the guard: a later token was there"));
-                tell("again", "", Tone::Plain, "starts over, with a new lease");
+                tell("refused", "", Tone::Bad, &format!("writes {sum}: REFUSED"));
+                tell("why", "", Tone::Plain, "the guard has seen a higher token");
+                tell("again", "", Tone::Plain, "starts over with a new lease");
                 continue;
             }
         }

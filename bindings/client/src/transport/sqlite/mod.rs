@@ -6,7 +6,7 @@
 
 mod connection;
 mod doctor;
-mod pool;
+mod queue;
 mod record;
 mod schema;
 mod transaction;
@@ -22,7 +22,7 @@ use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Outcome, TransportFa
 use leasehold_core::store::BootId;
 use leasehold_core::{Monotonic, NodeConfig, Resource, Transmit};
 
-use self::pool::{Pool, Pools};
+use self::queue::{Queue, Queues};
 use self::transaction::Stop;
 use self::trouble::{Kind, Trouble};
 use super::wakeups::Wakeups;
@@ -36,8 +36,6 @@ use crate::url::StoreUrl;
 
 /// How long opening waits for other processes that open or write the same file.
 const OPEN_PATIENCE: Duration = Duration::from_secs(5);
-/// Callers that are inside SQLite at once. Writers take turns anyway; a few let readers pass them.
-const CALLERS: usize = 4;
 
 type Shared = Mutex<BTreeMap<PathBuf, Weak<Wakeups>>>;
 static WAKEUPS: PerProcess<Shared> = PerProcess::new(|| Mutex::new(BTreeMap::new()));
@@ -46,7 +44,7 @@ static WAKEUPS: PerProcess<Shared> = PerProcess::new(|| Mutex::new(BTreeMap::new
 pub(super) struct Sqlite {
     path: PathBuf,
     boot: BootId,
-    pools: Arc<Pools>,
+    queues: Arc<Queues>,
     wakeups: Arc<Wakeups>,
     generation: u64,
 }
@@ -70,13 +68,13 @@ impl Sqlite {
         let mut store = Self {
             path: path.clone(),
             boot,
-            pools: Arc::new(Pools { callers: Pool::new(CALLERS), background: Pool::new(1) }),
+            queues: Arc::new(Queues::new()),
             wakeups: Arc::default(),
             generation: fork::generation(),
         };
         {
             let pass = gate::enter(Monotonic::FAR).map_err(|shut| Error::from(Trouble::from(shut)))?;
-            gate::register(&pass, store.pools.clone());
+            gate::register(&pass, store.queues.clone());
         }
         let until = clock::monotonic().plus(OPEN_PATIENCE);
         store.with_connection(Lane::Caller, until, |_| Ok(())).map_err(|stop| match stop {
@@ -90,10 +88,10 @@ impl Sqlite {
         Ok(store)
     }
 
-    fn pool(&self, lane: Lane) -> &Pool {
+    fn queue(&self, lane: Lane) -> &Queue {
         match lane {
-            Lane::Caller => &self.pools.callers,
-            Lane::Background => &self.pools.background,
+            Lane::Caller => &self.queues.callers,
+            Lane::Background => &self.queues.background,
         }
     }
 
@@ -105,7 +103,7 @@ impl Sqlite {
         mut work: impl FnMut(&connection::Connection) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
         loop {
-            let Some(turn) = self.pool(lane).turn(until) else {
+            let Some(turn) = self.queue(lane).turn(until) else {
                 let busy = Trouble::new(Kind::Busy, "other threads of this process came first");
                 return Err(Stop::NotApplied(busy.at(&self.path)));
             };
@@ -186,14 +184,14 @@ impl Transport for Sqlite {
 
 impl Drop for Sqlite {
     fn drop(&mut self) {
-        // In a forked child the gate's inherited list keeps the pools alive, and nothing of them is touched.
+        // In a forked child the gate's inherited list keeps the queues alive, and nothing of them is touched.
         if self.generation != fork::generation() {
             return;
         }
         let Ok(pass) = gate::enter(Monotonic::FAR) else { return };
-        let erased: Arc<dyn CloseBeforeFork> = self.pools.clone();
+        let erased: Arc<dyn CloseBeforeFork> = self.queues.clone();
         gate::unregister(&pass, &erased);
-        self.pools.close();
+        self.queues.close();
     }
 }
 

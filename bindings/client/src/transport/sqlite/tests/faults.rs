@@ -195,6 +195,38 @@ fn a_full_disk_is_told_and_passes() {
 }
 
 #[test]
+fn a_commit_that_the_disk_fails_is_of_unknown_fate() {
+    alone("transport::sqlite::tests::faults::a_commit_that_the_disk_fails_is_of_unknown_fate", || {
+        let place = Place::new();
+        let store = place.open();
+        one(&store, acquire("a", 1));
+        let limit = |bytes: u64| {
+            let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+            // SAFETY: `limit` is valid for both calls, and ignoring a signal installs no handler.
+            unsafe {
+                libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+                assert_eq!(libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit), 0);
+                limit.rlim_cur = bytes.min(limit.rlim_max);
+                assert_eq!(libc::setrlimit(libc::RLIMIT_FSIZE, &raw const limit), 0);
+            }
+        };
+        // The log cannot hold this, but nothing says that the disk is full.
+        limit(64 << 10);
+        let data = leasehold_core::Payload::new(&[7; leasehold_core::Payload::MAX_BYTES]).unwrap();
+        let large = |n: u8| acquire_with(&format!("job/{n}"), n, |op| op.data = Some(data.clone()));
+        for lane in [Lane::Caller, Lane::Background] {
+            let failed = store.perform(&request((0..100).map(large).collect(), TTL), lane);
+            let Err(TransportFault::Unknown(fault)) = failed else { panic!("{failed:?}") };
+            assert_eq!(fault.kind, FaultKind::Server);
+        }
+        assert!(shown(one(&store, read("a"))).unwrap().is_of(&nonce(1)), "reading goes on");
+        limit(u64::MAX);
+        assert!(all(&store, (0..100).map(large).collect()).unwrap().into_iter().all(|outcome| token(outcome) == 1));
+        assert_eq!(one(&store, renew("a", 1, 2)), Outcome::Applied(Applied::Renewed));
+    });
+}
+
+#[test]
 fn a_file_deleted_under_a_holder_takes_the_lease_but_not_the_order_of_tokens() {
     let place = Place::new();
     let store = place.open();

@@ -1,0 +1,304 @@
+//! Guards for data in SQLite.
+
+use rusqlite::types::{ToSql, Value};
+use rusqlite::{Connection, ErrorCode, OptionalExtension};
+
+use super::{Rejected, Token};
+use crate::error::{Error, ErrorKind};
+
+/// Keeps the marks of guarded items in a table of its own, in the database of the data that they guard.
+///
+/// The mark of an item outlives the item: a stale holder can neither write to a row that a later holder has deleted nor
+/// bring it back. Items are named by text; the natural name is the resource of the lock.
+///
+/// ```
+/// use leasehold::fence::{SqliteGuard, rusqlite};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let (older, token) = (33, 34); // lease.token()
+/// let mut db = rusqlite::Connection::open_in_memory()?;
+/// # db.execute_batch("CREATE TABLE invoices (id PRIMARY KEY, total); INSERT INTO invoices VALUES (42, 100)")?;
+/// let guard = SqliteGuard::new();
+/// guard.create(&db)?;
+///
+/// guard.claim(&db, "invoice/42", token)?; // before the first read
+/// let total: i64 = db.query_row("SELECT total FROM invoices WHERE id = 42", [], |row| row.get(0))?;
+///
+/// let change = db.transaction()?;
+/// guard.check(&change, "invoice/42", token)?; // with every write
+/// change.execute("UPDATE invoices SET total = ?1 WHERE id = 42", [total + 10])?;
+/// change.commit()?;
+///
+/// // Whoever still holds an older token comes too late.
+/// let change = db.transaction()?;
+/// let late = guard.check(&change, "invoice/42", older).unwrap_err();
+/// assert_eq!(late.kind(), leasehold::ErrorKind::StaleToken);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct SqliteGuard {
+    create: String,
+    claim: String,
+    check: String,
+    read: String,
+}
+
+impl SqliteGuard {
+    /// Marks in the table `leasehold_fence`.
+    pub fn new() -> Self {
+        Self::of(&quoted_name("leasehold_fence"))
+    }
+
+    /// Marks in a table of this name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`]: the name is empty or has a NUL.
+    pub fn with_table(name: &str) -> Result<Self, Error> {
+        quoted("table", name).map(|table| Self::of(&table))
+    }
+
+    fn of(table: &str) -> Self {
+        // `<=`: a holder writes more than once. The type is looked at because text compares above all integers.
+        Self {
+            create: format!(
+                "CREATE TABLE IF NOT EXISTS {table} \
+                 (item TEXT NOT NULL PRIMARY KEY, fence INTEGER NOT NULL) STRICT, WITHOUT ROWID"
+            ),
+            claim: format!(
+                "INSERT INTO {table} (item, fence) VALUES (?1, ?2) ON CONFLICT (item) DO UPDATE SET fence = ?2 \
+                 WHERE typeof({table}.fence) = 'integer' AND {table}.fence <= ?2"
+            ),
+            check: format!(
+                "UPDATE {table} SET fence = ?2 \
+                 WHERE {table}.item = ?1 AND typeof({table}.fence) = 'integer' AND {table}.fence <= ?2"
+            ),
+            read: format!("SELECT {table}.fence FROM {table} WHERE {table}.item = ?1"),
+        }
+    }
+
+    /// Makes the table of marks unless it is there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::StoreUnavailable`] when the database is busy, [`ErrorKind::StoreRefused`] for anything else that
+    /// SQLite says.
+    pub fn create(&self, db: &Connection) -> Result<(), Error> {
+        db.execute_batch(&self.create).map_err(|error| failed(&error))
+    }
+
+    /// Makes `token` the only one that is accepted from now on, apart from higher ones. Call it with each new lease,
+    /// **before** reading the item. It may run inside a transaction or outside; if the transaction is rolled back, so is
+    /// the claim.
+    ///
+    /// # Errors
+    /// [`ErrorKind::StaleToken`] when a later holder has claimed the item; the message has both tokens.
+    /// [`ErrorKind::Config`] for a token above 2^53 - 1. [`ErrorKind::StoreUnavailable`] when the database is busy,
+    /// [`ErrorKind::StoreRefused`] for anything else that SQLite says.
+    pub fn claim(&self, db: &Connection, item: &str, token: u64) -> Result<(), Error> {
+        let token = number(token)?;
+        match execute(db, &self.claim, &item, token)? {
+            0 => Err(explain(db, &self.read, &item, token, Rejected::Unclaimed.into()).on(item)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a write with `token` may happen. Call it in the transaction of the write, before the write; when it
+    /// fails, roll back.
+    ///
+    /// # Errors
+    /// As [`SqliteGuard::claim`]; [`ErrorKind::Config`] also for an item that was never claimed, and outside of a
+    /// transaction, where the answer would be worth nothing.
+    pub fn check(&self, db: &Connection, item: &str, token: u64) -> Result<(), Error> {
+        let token = number(token)?;
+        within_transaction(db)?;
+        match execute(db, &self.check, &item, token)? {
+            0 => Err(explain(db, &self.read, &item, token, Rejected::Unclaimed.into()).on(item)),
+            _ => Ok(()),
+        }
+    }
+
+    /// The highest token that has claimed the item; `None` where none has.
+    ///
+    /// # Errors
+    /// [`ErrorKind::StoreUnavailable`] when the database is busy, [`ErrorKind::StoreRefused`] for anything else that
+    /// SQLite says, and for a mark that is no token.
+    pub fn high_water(&self, db: &Connection, item: &str) -> Result<Option<u64>, Error> {
+        let Some(mark) = read(db, &self.read, &item)? else { return Ok(None) };
+        let token = as_token(&mark).ok_or_else(|| no_token(&mark).on(item))?;
+        Ok(Some(token.get()))
+    }
+}
+
+impl Default for SqliteGuard {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Uses a column of your own table as the mark of each row.
+///
+/// The column has to be an INTEGER that nothing else writes; NULL means that the row was never claimed. The key has to
+/// name one row. Never delete a guarded row, mark it as deleted instead: the mark goes with the row, and a stale holder
+/// could insert it again. Where rows come and go, use [`SqliteGuard`].
+///
+/// ```
+/// use leasehold::fence::{SqliteRowGuard, rusqlite};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let token = 34; // lease.token()
+/// let mut db = rusqlite::Connection::open_in_memory()?;
+/// db.execute_batch("CREATE TABLE jobs (id INTEGER PRIMARY KEY, state TEXT, fence INTEGER)")?;
+/// db.execute_batch("INSERT INTO jobs (id, state) VALUES (7, 'new')")?;
+/// let guard = SqliteRowGuard::new("jobs", "id", "fence")?;
+///
+/// guard.claim(&db, &7, token)?; // before the first read
+/// let change = db.transaction()?;
+/// guard.check(&change, &7, token)?; // with every write
+/// change.execute("UPDATE jobs SET state = 'done' WHERE id = 7", [])?;
+/// change.commit()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct SqliteRowGuard {
+    claim: String,
+    check: String,
+    read: String,
+}
+
+impl SqliteRowGuard {
+    /// Guards rows of `table`, found by `key_column` and marked in `fence_column`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`]: a name is empty or has a NUL.
+    pub fn new(table: &str, key_column: &str, fence_column: &str) -> Result<Self, Error> {
+        let (table, key, fence) =
+            (quoted("table", table)?, quoted("column", key_column)?, quoted("column", fence_column)?);
+        // With the table's name before it, a mistyped column is an error; alone, SQLite would take it for a string.
+        let raise = format!("UPDATE {table} SET {fence} = ?2 WHERE {table}.{key} = ?1");
+        let not_later = format!("typeof({table}.{fence}) = 'integer' AND {table}.{fence} <= ?2");
+        Ok(Self {
+            claim: format!("{raise} AND ({table}.{fence} IS NULL OR ({not_later}))"),
+            check: format!("{raise} AND {not_later}"),
+            read: format!("SELECT {table}.{fence} FROM {table} WHERE {table}.{key} = ?1"),
+        })
+    }
+
+    /// Makes `token` the only one that is accepted for the row from now on, apart from higher ones. Call it with each
+    /// new lease, **before** reading the row. It may run inside a transaction or outside; if the transaction is rolled
+    /// back, so is the claim.
+    ///
+    /// # Errors
+    /// [`ErrorKind::StaleToken`] when a later holder has claimed the row; the message has both tokens.
+    /// [`ErrorKind::Config`] for a token above 2^53 - 1, for a row that does not exist, and for a key that names several
+    /// rows. [`ErrorKind::StoreUnavailable`] when the database is busy, [`ErrorKind::StoreRefused`] for anything else
+    /// that SQLite says, and for a mark that is no token.
+    pub fn claim(&self, db: &Connection, key: &dyn ToSql, token: u64) -> Result<(), Error> {
+        let missing = || Error::config("there is no such row to claim: insert it first, without a fence");
+        self.raise(db, &self.claim, key, token, missing)
+    }
+
+    /// Whether a write with `token` to the row may happen. Call it in the transaction of the write, before the write;
+    /// when it fails, roll back.
+    ///
+    /// # Errors
+    /// As [`SqliteRowGuard::claim`]; [`ErrorKind::StaleToken`] also for a row that does not exist, since a later holder
+    /// may have deleted it; [`ErrorKind::Config`] also for a row that was never claimed, and outside of a transaction.
+    pub fn check(&self, db: &Connection, key: &dyn ToSql, token: u64) -> Result<(), Error> {
+        within_transaction(db)?;
+        let missing = || Error::new(ErrorKind::StaleToken, "the row is gone; a later holder may have deleted it");
+        self.raise(db, &self.check, key, token, missing)
+    }
+
+    fn raise(
+        &self,
+        db: &Connection,
+        sql: &str,
+        key: &dyn ToSql,
+        token: u64,
+        missing: impl FnOnce() -> Error,
+    ) -> Result<(), Error> {
+        let token = number(token)?;
+        match execute(db, sql, key, token)? {
+            0 => Err(explain(db, &self.read, key, token, missing())),
+            1 => Ok(()),
+            rows => Err(Error::config(format!("the key names {rows} rows: guard a column that is unique"))),
+        }
+    }
+}
+
+fn execute(db: &Connection, sql: &str, key: &dyn ToSql, token: Token) -> Result<usize, Error> {
+    let token = i64::try_from(token.get()).unwrap_or(i64::MAX);
+    db.prepare_cached(sql).and_then(|mut raise| raise.execute((key, token))).map_err(|error| failed(&error))
+}
+
+fn read(db: &Connection, sql: &str, key: &dyn ToSql) -> Result<Option<Value>, Error> {
+    db.prepare_cached(sql)
+        .and_then(|mut read| read.query_row([key], |row| row.get(0)).optional())
+        .map_err(|error| failed(&error))
+}
+
+/// Why a mark was not raised.
+fn explain(db: &Connection, sql: &str, key: &dyn ToSql, token: Token, missing: Error) -> Error {
+    match read(db, sql, key) {
+        Err(error) => error,
+        Ok(None) => missing,
+        Ok(Some(Value::Null)) => Rejected::Unclaimed.into(),
+        Ok(Some(mark)) => match as_token(&mark) {
+            Some(high_water) if high_water > token => Rejected::Stale { token, high_water }.into(),
+            // Outside of a transaction the row may have come only now.
+            Some(_) => Error::new(ErrorKind::StoreUnavailable, "the mark has just changed; try again"),
+            None => no_token(&mark),
+        },
+    }
+}
+
+fn as_token(mark: &Value) -> Option<Token> {
+    match mark {
+        Value::Integer(mark) => u64::try_from(*mark).ok().and_then(Token::new),
+        Value::Null | Value::Real(_) | Value::Text(_) | Value::Blob(_) => None,
+    }
+}
+
+fn no_token(mark: &Value) -> Error {
+    Error::new(
+        ErrorKind::StoreRefused,
+        format!(
+            "the mark is no token but {mark:?}; let nothing but the guard write it, into a column declared as INTEGER"
+        ),
+    )
+}
+
+fn number(token: u64) -> Result<Token, Error> {
+    Token::new(token)
+        .ok_or_else(|| Error::config(format!("{token} is no fencing token: the largest is {}", Token::MAX)))
+}
+
+/// Outside of one, another holder could claim between the check and the write.
+fn within_transaction(db: &Connection) -> Result<(), Error> {
+    if db.is_autocommit() {
+        return Err(Error::config("check belongs into the transaction of the write: begin one first"));
+    }
+    Ok(())
+}
+
+fn failed(error: &rusqlite::Error) -> Error {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::new(
+            ErrorKind::StoreUnavailable,
+            format!("the database is busy ({error}); roll back and try the transaction again"),
+        ),
+        Some(_) | None => Error::new(ErrorKind::StoreRefused, format!("the guard's table cannot be used: {error}")),
+    }
+}
+
+fn quoted(what: &str, name: &str) -> Result<String, Error> {
+    if name.is_empty() || name.contains('\0') {
+        return Err(Error::config(format!("{what} {name:?}: a name must not be empty or contain NUL")));
+    }
+    Ok(quoted_name(name))
+}
+
+fn quoted_name(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}

@@ -1,0 +1,183 @@
+//! A connection, and the threads that queue for it.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use leasehold_core::Monotonic;
+
+use super::connection::Connection;
+use super::trouble::Trouble;
+use crate::clock;
+use crate::fork::gate::CloseBeforeFork;
+
+/// One connection for many threads. SQLite lets one write at a time anyway; a queue hands over faster than the file
+/// lock, for which everybody sleeps and tries again, and it starves nobody.
+pub(super) struct Queue {
+    /// Touched inside the gate only.
+    connection: Mutex<Option<Connection>>,
+    turns: Mutex<Turns>,
+}
+
+/// Whoever came first is next. If the turn were up for grabs, the thread that just ended one would have it again most of
+/// the time, and others never.
+#[derive(Default)]
+struct Turns {
+    taken: bool,
+    waiting: VecDeque<Arc<Condvar>>,
+}
+
+/// The right to use the connection. Taken before entering the gate, so that a fork does not wait for those who wait.
+pub(super) struct Turn<'a>(&'a Queue);
+
+impl Queue {
+    fn new() -> Self {
+        Self { connection: Mutex::default(), turns: Mutex::default() }
+    }
+
+    /// `None` when the deadline comes first.
+    pub(super) fn turn(&self, until: Monotonic) -> Option<Turn<'_>> {
+        let mut turns = self.turns();
+        if turns.taken || !turns.waiting.is_empty() {
+            let me = Arc::new(Condvar::new());
+            turns.waiting.push_back(Arc::clone(&me));
+            while turns.taken || !turns.waiting.front().is_some_and(|first| Arc::ptr_eq(first, &me)) {
+                let left = until.since(clock::monotonic());
+                if left.is_zero() {
+                    turns.waiting.retain(|other| !Arc::ptr_eq(other, &me));
+                    turns.call_next();
+                    return None;
+                }
+                // The condition variable's own clock stands still in suspend: it is not trusted with more than a second.
+                let wait = left.min(Duration::from_secs(1));
+                (turns, _) = me.wait_timeout(turns, wait).unwrap_or_else(PoisonError::into_inner);
+            }
+            turns.waiting.pop_front();
+        }
+        turns.taken = true;
+        Some(Turn(self))
+    }
+
+    fn turns(&self) -> MutexGuard<'_, Turns> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Option<Connection>> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turns {
+    fn call_next(&self) {
+        if let Some(first) = self.waiting.front().filter(|_| !self.taken) {
+            first.notify_one();
+        }
+    }
+}
+
+impl Turn<'_> {
+    /// A connection to the file that the path leads to now.
+    pub(super) fn connection(&self, path: &Path, until: Monotonic) -> Result<Connection, Trouble> {
+        let Some(connection) = self.0.connection().take() else { return Connection::open(path, until) };
+        if connection.is_at(path) {
+            connection.give_up_at(until);
+            return Ok(connection);
+        }
+        connection.abandon();
+        Connection::open(path, until)
+    }
+
+    /// Keeps the connection for the next one.
+    pub(super) fn keep(&self, connection: Connection) {
+        *self.0.connection() = Some(connection);
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut turns = self.0.turns();
+        turns.taken = false;
+        turns.call_next();
+    }
+}
+
+/// The connections of one store, a queue for each lane.
+pub(super) struct Queues {
+    pub(super) callers: Queue,
+    pub(super) background: Queue,
+}
+
+impl Queues {
+    pub(super) fn new() -> Self {
+        Self { callers: Queue::new(), background: Queue::new() }
+    }
+
+    /// Closes everything in good order, the write-ahead log included. Call it inside the gate.
+    pub(super) fn close(&self) {
+        for queue in [&self.callers, &self.background] {
+            drop(queue.connection().take());
+        }
+    }
+}
+
+impl CloseBeforeFork for Queues {
+    fn close(&self) {
+        for queue in [&self.callers, &self.background] {
+            if let Some(connection) = queue.connection().take() {
+                connection.abandon();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns once so many threads wait for a turn.
+    fn until_waiting(queue: &Queue, count: usize) {
+        let give_up = clock::monotonic().plus(Duration::from_secs(20));
+        while queue.turns().waiting.len() != count {
+            assert!(clock::monotonic() < give_up);
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn those_who_wait_come_in_their_order_and_before_whoever_comes_later() {
+        let (queue, came) = (Queue::new(), Mutex::new(Vec::new()));
+        std::thread::scope(|scope| {
+            let first = queue.turn(Monotonic::FAR).unwrap();
+            for id in 0..5 {
+                let (queue, came) = (&queue, &came);
+                scope.spawn(move || {
+                    let _turn = queue.turn(Monotonic::FAR).unwrap();
+                    came.lock().unwrap().push(id);
+                });
+                until_waiting(queue, id + 1);
+            }
+            drop(first);
+            let _last = queue.turn(Monotonic::FAR).unwrap();
+            came.lock().unwrap().push(5);
+        });
+        assert_eq!(came.into_inner().unwrap(), [0, 1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn whoever_gives_up_passes_the_turn_on() {
+        let queue = Queue::new();
+        let first = queue.turn(Monotonic::FAR).unwrap();
+        assert!(queue.turn(clock::monotonic()).is_none());
+        let soon = clock::monotonic().plus(Duration::from_millis(50));
+        std::thread::scope(|scope| {
+            let impatient = scope.spawn(|| queue.turn(soon).is_none());
+            let patient = scope.spawn(|| queue.turn(Monotonic::FAR).is_some());
+            assert!(impatient.join().unwrap());
+            until_waiting(&queue, 1);
+            drop(first);
+            assert!(patient.join().unwrap());
+        });
+        assert!(queue.turn(clock::monotonic()).is_some());
+    }
+}

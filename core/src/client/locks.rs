@@ -1,0 +1,102 @@
+//! All acquisitions of a client: found by their id when the host names one, and by their place ever after.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use crate::config::LockOptions;
+use crate::ids::{LockId, Resource};
+use crate::lease::Machine;
+use crate::timers::Entry;
+
+/// One acquisition.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Lock {
+    pub(super) id: LockId,
+    /// Tells this acquisition from earlier ones in the same place, whose replies may still be on their way.
+    pub(super) life: u64,
+    pub(super) resource: Resource,
+    pub(super) options: LockOptions,
+    pub(super) machine: Machine,
+    pub(super) timer: Entry,
+    pub(super) start: Entry,
+}
+
+/// Where an acquisition lives; taken again once it has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Place(u32);
+
+/// The acquisitions.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub(super) struct Locks {
+    by_id: BTreeMap<LockId, Place>,
+    places: Vec<Option<Lock>>,
+    free: Vec<Place>,
+    lives: u64,
+}
+
+impl Locks {
+    pub(super) fn find(&self, id: LockId) -> Option<Place> {
+        self.by_id.get(&id).copied()
+    }
+
+    pub(super) fn get(&self, place: Place) -> Option<&Lock> {
+        self.places.get(place.0 as usize)?.as_ref()
+    }
+
+    pub(super) fn get_mut(&mut self, place: Place) -> Option<&mut Lock> {
+        self.places.get_mut(place.0 as usize)?.as_mut()
+    }
+
+    /// The acquisition, unless another one has taken its place since.
+    pub(super) fn in_life(&self, place: Place, life: u64) -> Option<&Lock> {
+        self.get(place).filter(|lock| lock.life == life)
+    }
+
+    /// The caller has made sure that the id is not in use, and that there is room.
+    pub(super) fn insert(
+        &mut self,
+        id: LockId,
+        resource: Resource,
+        options: LockOptions,
+        machine: Machine,
+    ) -> Option<Place> {
+        let place = match self.free.pop() {
+            Some(place) => place,
+            None => {
+                let place = Place(u32::try_from(self.places.len()).ok()?);
+                self.places.push(None);
+                place
+            }
+        };
+        let life = self.lives;
+        self.lives += 1;
+        self.by_id.insert(id, place);
+        *self.places.get_mut(place.0 as usize)? =
+            Some(Lock { id, life, resource, options, machine, timer: None, start: None });
+        Some(place)
+    }
+
+    pub(super) fn remove(&mut self, place: Place) -> Option<Lock> {
+        let lock = self.places.get_mut(place.0 as usize)?.take()?;
+        self.by_id.remove(&lock.id);
+        self.free.push(place);
+        Some(lock)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_id.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_id.is_empty()
+    }
+
+    /// In the order of their ids.
+    pub(super) fn places(&self) -> impl Iterator<Item = Place> + '_ {
+        self.by_id.values().copied()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Lock> {
+        self.places.iter().flatten()
+    }
+}

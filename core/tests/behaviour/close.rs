@@ -1,0 +1,91 @@
+//! Closing cancels what is pending, releases what is held, and accepts nothing new.
+
+use crate::common::*;
+use leasehold_core::{Error, Event, Failure};
+
+fn close(world: &mut World) {
+    let now = world.now(0);
+    world.hosts[0].client.close(now);
+    world.drain(0);
+}
+
+#[test]
+fn everything_ends_and_is_cleaned_up() {
+    let mut world = World::new(2);
+    world.hold(1, 1, "theirs", options());
+    world.hold(0, 1, "held", options());
+    world.acquire(0, 2, "held", options());
+    world.acquire(0, 3, "held", options());
+    world.acquire(0, 4, "theirs", options());
+    world.deliver_all();
+    world.acquire(0, 5, "asked", options());
+    world.take_events(0);
+
+    close(&mut world);
+    let events = world.take_events(0);
+    let cancelled: Vec<u64> = events
+        .iter()
+        .filter(|event| matches!(event, Event::Failed { failure: Failure::Cancelled, .. }))
+        .map(|event| event.lock().get())
+        .collect();
+    assert_eq!(
+        {
+            let mut ids = cancelled.clone();
+            ids.sort_unstable();
+            ids
+        },
+        [2, 3, 4, 5]
+    );
+    assert_eq!(events.len(), 4);
+    assert!(!world.hosts[0].client.is_idle(), "the releases are still to be driven");
+    assert!(
+        !world.on_the_wire(0).iter().skip(1).any(|kind| *kind == "acquire"),
+        "no waiter is promoted to be cancelled"
+    );
+
+    world.pass(secs(2));
+    assert_eq!(world.take_events(0), [Event::Released { lock: lock(1), confirmed: true }]);
+    assert!(world.hosts[0].client.is_idle());
+    assert!(!world.is_held(0, "held") && !world.is_held(0, "asked") && world.is_held(0, "theirs"));
+}
+
+#[test]
+fn nothing_new_is_accepted() {
+    let mut world = World::new(1);
+    close(&mut world);
+    let (now, fresh) = (world.now(0), world.fresh());
+    let refused = world.hosts[0].client.acquire(lock(1), resource("r"), options(), &fresh, now);
+    assert_eq!(refused, Err(Error::Closed));
+    assert!(world.hosts[0].client.is_idle());
+}
+
+#[test]
+fn closing_twice_is_closing_once() {
+    let mut world = World::new(1);
+    world.hold(0, 1, "r", options());
+    close(&mut world);
+    let before = world.hosts[0].client.clone();
+    close(&mut world);
+    assert_eq!(world.hosts[0].client, before);
+    assert_eq!(world.on_the_wire(0), ["release"]);
+}
+
+#[test]
+fn a_store_that_is_down_does_not_hold_the_closing_up_for_ever() {
+    let mut world = World::new(1);
+    world.hold(0, 1, "r", options());
+    close(&mut world);
+    world.pass_cut_off(secs(30));
+    assert_eq!(world.take_events(0), [Event::Released { lock: lock(1), confirmed: false }]);
+    assert!(world.hosts[0].client.is_idle());
+}
+
+#[test]
+fn a_lease_that_expired_before_the_closing_is_lost_and_not_released() {
+    let mut world = World::new(1);
+    world.hold(0, 1, "r", options());
+    world.jump(secs(60));
+    close(&mut world);
+    loss(&world.take_events(0));
+    assert_eq!(world.on_the_wire(0), [""; 0]);
+}

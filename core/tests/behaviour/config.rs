@@ -1,0 +1,117 @@
+//! Settings that do not fit cannot be built, and the message says what was given and what would fit.
+
+use std::time::Duration;
+
+use crate::common::*;
+use leasehold_core::config::{ConfigError, Drift, Limits, NodeConfig, Ttl};
+use leasehold_core::{Config, LockOptions, Owner, Payload, Resource, Wait};
+
+fn refused(
+    set: impl FnOnce(leasehold_core::config::LockOptionsBuilder) -> leasehold_core::config::LockOptionsBuilder,
+) -> String {
+    set(LockOptions::builder()).build().unwrap_err().to_string()
+}
+
+fn says(message: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(message.contains(part), "{message:?} should say {part:?}");
+    }
+}
+
+#[test]
+fn names_of_resources() {
+    assert_eq!(Resource::new(""), Err(ConfigError::EmptyResource));
+    says(&Resource::new("").unwrap_err().to_string(), &["no name", "1 to 1024"]);
+    assert!(Resource::new(&"a".repeat(1_024)).is_ok());
+    says(&Resource::new(&"a".repeat(1_025)).unwrap_err().to_string(), &["1025 bytes", "1024"]);
+    says(&Resource::new(&"ü".repeat(513)).unwrap_err().to_string(), &["1026 bytes"]);
+    says(&Resource::new("a\0b").unwrap_err().to_string(), &["U+0000", "byte 1"]);
+    for (name, code) in [("a\nb", "U+000A"), ("ü\x1f", "U+001F"), ("\x7f", "U+007F"), ("a\u{85}", "U+0085")] {
+        says(&Resource::new(name).unwrap_err().to_string(), &[code, "control character"]);
+    }
+    assert_eq!(Resource::new("invoice/42 ä漢 🔒").unwrap().as_str(), "invoice/42 ä漢 🔒");
+    assert_ne!(Resource::new("e\u{301}"), Resource::new("\u{e9}"), "nothing is normalised");
+    assert_ne!(Resource::new("a "), Resource::new("a"), "nothing is trimmed");
+}
+
+#[test]
+fn ttls() {
+    says(&refused(|o| o.ttl(Duration::ZERO)), &["ttl 0ns", "100ms"]);
+    says(&refused(|o| o.ttl(ms(50))), &["ttl 50ms", "100ms"]);
+    says(&refused(|o| o.ttl(ms(99))), &["ttl 99ms", "100ms"]);
+    says(&refused(|o| o.ttl(secs(10 * 365 * 86_400))), &["ttl 315360000s", "86400s"]);
+    says(&refused(|o| o.ttl(Duration::MAX)), &["ttl", "86400s"]);
+    assert_eq!(with(|o| o.ttl(ms(100))).ttl().get(), ms(100));
+    assert_eq!(with(|o| o.ttl(secs(86_400))).ttl().get(), Ttl::MAX);
+    assert_eq!(
+        with(|o| o.ttl(Duration::from_micros(100_999))).ttl().get(),
+        ms(100),
+        "whole milliseconds, rounded down"
+    );
+    assert_eq!(options().ttl().get(), secs(30));
+}
+
+#[test]
+fn renewal_intervals() {
+    says(&refused(|o| o.ttl(secs(10)).renew_every(ms(5_001))), &["renewal interval", "5.001s", "5s"]);
+    says(&refused(|o| o.ttl(secs(10)).renew_every(secs(10))), &["10s", "5s"]);
+    says(&refused(|o| o.renew_every(Duration::ZERO)), &["renewal interval 0ns", "10ms"]);
+    says(&refused(|o| o.renew_every(Duration::MAX)), &["renewal interval", "15s"]);
+    with(|o| o.ttl(secs(10)).renew_every(secs(5)));
+}
+
+#[test]
+fn delays_and_holds() {
+    says(&refused(|o| o.lock_delay(secs(86_401))), &["lock_delay 86401s", "86400s"]);
+    with(|o| o.ttl(Ttl::MAX).lock_delay(secs(86_400)));
+    says(&refused(|o| o.max_hold(secs(29))), &["max_hold 29s", "30s"]);
+    says(&refused(|o| o.max_hold(Duration::ZERO)), &["max_hold 0ns", "30s"]);
+    with(|o| o.max_hold(Duration::MAX));
+}
+
+#[test]
+fn waits_have_no_bound() {
+    assert_eq!(with(|o| o.wait(Wait::For(Duration::MAX))).wait(), Wait::For(Duration::MAX));
+    assert_eq!(with(|o| o.wait(Wait::For(Duration::ZERO))).wait(), Wait::Once, "0 means once");
+    assert_eq!(options().wait(), Wait::Forever);
+}
+
+#[test]
+fn labels_and_payloads() {
+    with(|o| o.owner(&"x".repeat(Owner::MAX_BYTES)));
+    says(&refused(|o| o.owner(&"x".repeat(Owner::MAX_BYTES + 1))), &["owner has 257 bytes", "256"]);
+    says(&refused(|o| o.owner("a\tb")), &["owner", "U+0009", "byte 1"]);
+    assert_eq!(with(|o| o.owner("")).owner().as_str(), "");
+    with(|o| o.data(&[0; Payload::MAX_BYTES]));
+    says(&refused(|o| o.data(&[0; Payload::MAX_BYTES + 1])), &["data has 4097 bytes", "4096"]);
+}
+
+#[test]
+fn nodes() {
+    let nodes = |count| vec![NodeConfig::default(); count];
+    says(&Config::new(nodes(0)).unwrap_err().to_string(), &["0 nodes", "1 to 31"]);
+    says(&Config::new(nodes(32)).unwrap_err().to_string(), &["32 nodes", "1 to 31"]);
+    assert_eq!(Config::new(nodes(31)).unwrap().nodes().len(), 31);
+    let batch = NodeConfig { batch: 0, ..NodeConfig::default() };
+    says(&Config::new(vec![batch]).unwrap_err().to_string(), &["batch is 0", "1"]);
+}
+
+#[test]
+fn drift_timeouts_and_limits() {
+    let config = || Config::new(vec![NodeConfig::default()]).unwrap();
+    for ppm in [0, 99, 100_001, u32::MAX] {
+        says(&Drift::from_ppm(ppm).unwrap_err().to_string(), &[&ppm.to_string(), "100 to 100000"]);
+    }
+    assert_eq!(config().with_drift(Drift::from_ppm(100).unwrap()).drift().ppm(), 100);
+    assert_eq!(config().drift().ppm(), 10_000, "1%");
+
+    says(&config().with_request_timeout(ms(9)).unwrap_err().to_string(), &["request timeout 9ms", "10ms"]);
+    says(&config().with_request_timeout(secs(61)).unwrap_err().to_string(), &["request timeout 61s", "60s"]);
+    assert_eq!(config().with_request_timeout(secs(1)).unwrap().request_timeout(), secs(1));
+    assert_eq!(config().request_timeout(), ms(500));
+
+    let zero = |limits| config().with_limits(limits).unwrap_err().to_string();
+    says(&zero(Limits { locks: 0, ..Limits::default() }), &["locks is 0"]);
+    says(&zero(Limits { orphans: 0, ..Limits::default() }), &["orphans is 0"]);
+    says(&zero(Limits { observations: 0, ..Limits::default() }), &["observations is 0"]);
+}

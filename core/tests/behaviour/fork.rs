@@ -1,0 +1,137 @@
+//! A client that was copied, by a fork or with its whole machine: the two never speak under one name.
+
+use std::collections::BTreeSet;
+
+use crate::common::*;
+use leasehold_core::{Client, Entropy, Nonce, Output};
+
+/// The attempts that a client started, in the order in which their requests leave.
+fn attempts(client: &mut Client, world: &World) -> Vec<Nonce> {
+    let mut nonces = Vec::new();
+    loop {
+        match client.poll_output(world.now(0)) {
+            Output::Transmit(transmit) => nonces.extend(transmit.ops.iter().filter_map(|op| nonce_of(&op.op))),
+            Output::WakeAt(_) => return nonces,
+            Output::Event(_)
+            | Output::Subscribe { .. }
+            | Output::Unsubscribe { .. }
+            | Output::NeedCredentials { .. }
+            | Output::Rejected { .. } => {}
+        }
+    }
+}
+
+const OURS: Entropy = [1; 16];
+const THEIRS: Entropy = [2; 16];
+
+#[test]
+fn copies_that_acquire_alike_have_different_nonces() {
+    let world = World::new(1);
+    let mut parent = world.hosts[0].client.clone();
+    let mut child = parent.clone();
+    let now = world.now(0);
+    parent.acquire(lock(1), resource("r"), options(), &OURS, now).unwrap();
+    child.acquire(lock(1), resource("r"), options(), &THEIRS, now).unwrap();
+    let (ours, theirs) = (attempts(&mut parent, &world), attempts(&mut child, &world));
+    assert_eq!((ours.len(), theirs.len()), (1, 1));
+    assert_ne!(ours, theirs, "the same seed, the same lock, the same attempt");
+}
+
+#[test]
+fn copies_that_wake_up_alike_have_different_nonces() {
+    let mut world = World::new(2);
+    world.hold(1, 1, "r", options());
+    world.acquire(0, 1, "r", options());
+    world.deliver_all();
+    world.jump(secs(2));
+    let mut parent = world.hosts[0].client.clone();
+    let mut child = parent.clone();
+    let now = world.now(0);
+    parent.handle_timeout(&OURS, now);
+    child.handle_timeout(&THEIRS, now);
+    let (ours, theirs) = (attempts(&mut parent, &world), attempts(&mut child, &world));
+    assert_eq!((ours.len(), theirs.len()), (1, 1));
+    assert_ne!(ours, theirs);
+}
+
+#[test]
+fn nothing_but_a_call_with_fresh_bytes_starts_an_attempt() {
+    let mut world = World::new(2);
+    world.hold(1, 1, "r", options());
+    world.acquire(0, 1, "r", options());
+    world.deliver_all();
+    world.jump(secs(2));
+    let now = world.now(0);
+    world.hosts[0].client.notified(&resource("r"), now);
+    world.drain(0);
+    assert_eq!(world.on_the_wire(0), [""; 0], "polling alone starts nothing");
+    assert!(world.hosts[0].wake_at <= now.monotonic, "it asks for a call that brings fresh bytes");
+    world.tick(0);
+    assert_eq!(world.on_the_wire(0), ["acquire"]);
+}
+
+#[test]
+fn every_attempt_has_its_own_nonce() {
+    let mut world = World::new(2);
+    world.hold(1, 1, "r", options());
+    let mut seen = BTreeSet::new();
+    // The host is lazy and always brings the same bytes: locks and attempts must still differ.
+    for id in 0..50 {
+        let now = world.now(0);
+        world.hosts[0].client.acquire(lock(id), resource(&format!("r{id}")), options(), &OURS, now).unwrap();
+        let mut client = world.hosts[0].client.clone();
+        seen.extend(attempts(&mut client, &world));
+        world.drain(0);
+    }
+    assert_eq!(seen.len(), 50);
+}
+
+#[test]
+fn attempts_of_one_step_have_their_own_nonces() {
+    use leasehold_core::Input;
+    let mut world = World::new(1);
+    let now = world.now(0);
+    let acquire = |id, name: &str| Input::Acquire { lock: lock(id), resource: resource(name), options: options() };
+    // The same id twice, and once more behind another: three lives, all in one call with one draw of bytes.
+    let inputs = [
+        acquire(1, "a"),
+        Input::Release { lock: lock(1) },
+        acquire(2, "b"),
+        acquire(1, "b"),
+        Input::Release { lock: lock(2) },
+    ];
+    let mut outputs = Vec::new();
+    world.hosts[0].client.step(&OURS, now, &inputs, &mut outputs);
+    let mut nonces = Vec::new();
+    for output in &outputs {
+        if let Output::Transmit(transmit) = output {
+            nonces.push((transmit.ops[0].resource.clone(), nonce_of(&transmit.ops[0].op).unwrap()));
+        }
+    }
+    let distinct: BTreeSet<_> = nonces.iter().map(|(_, nonce)| *nonce).collect();
+    assert_eq!(distinct.len(), 3, "{nonces:?}");
+}
+
+#[test]
+fn a_seed_alone_makes_no_nonce_and_a_new_seed_changes_the_jitter() {
+    let mut world = World::new(1);
+    let mut other = world.hosts[0].client.clone();
+    other.reseed([9; 32]);
+    let now = world.now(0);
+    world.hosts[0].client.acquire(lock(1), resource("r"), options(), &OURS, now).unwrap();
+    other.acquire(lock(1), resource("r"), options(), &OURS, now).unwrap();
+    let mut first = world.hosts[0].client.clone();
+    assert_ne!(attempts(&mut first, &world), attempts(&mut other, &world));
+}
+
+#[test]
+fn equal_inputs_make_equal_clients() {
+    let run = || {
+        let mut world = World::new(2);
+        world.hold(0, 1, "r", options());
+        world.acquire(1, 1, "r", options());
+        world.pass(secs(100));
+        (world.hosts[0].client.clone(), world.hosts[1].client.clone(), world.hosts[1].events.clone())
+    };
+    assert_eq!(run(), run());
+}

@@ -1,0 +1,395 @@
+//! Several nodes: a majority decides, each vouches for its own time, and the token is what a majority answered exactly.
+
+use crate::common::*;
+use leasehold_core::op::{Applied, Holding, Op, Outcome, Refusal};
+use leasehold_core::{Event, Failure, LostReason, NodeId, NodeInfo, Token};
+
+fn nodes_of(world: &World, host: usize, wanted: &str) -> Vec<u16> {
+    let of_kind = world.hosts[host].wire.iter().filter(|transmit| kind(&transmit.ops[0].op) == wanted);
+    of_kind.map(|transmit| transmit.node.get()).collect()
+}
+
+fn answer_from(world: &mut World, node: u16, outcome: Outcome) {
+    let transmit = world.take_for(0, node);
+    world.answer(0, transmit.id, Ok(vec![outcome]));
+}
+
+fn raised(counter: u64) -> Outcome {
+    Outcome::Applied(Applied::Raised { counter: Token::new(counter).unwrap() })
+}
+
+fn theirs() -> Outcome {
+    conflict(Some(holding(stranger(), Some(1))))
+}
+
+#[test]
+fn all_nodes_are_asked_at_once_with_one_floor() {
+    let mut world = World::quorum(5, 1);
+    world.acquire(0, 1, "r", options());
+    assert_eq!(nodes_of(&world, 0, "acquire"), [0, 1, 2, 3, 4]);
+    let ops: Vec<_> = world.hosts[0].wire.iter().map(|transmit| transmit.ops[0].op.clone()).collect();
+    let acquires: Vec<_> = ops.iter().filter_map(|op| if let Op::Acquire(op) = op { Some(op) } else { None }).collect();
+    assert!(acquires.iter().all(|op| op.floor == acquires[0].floor && op.nonce == acquires[0].nonce));
+    let seqs: std::collections::BTreeSet<_> = acquires.iter().map(|op| op.seq).collect();
+    assert_eq!(seqs.len(), 5, "every send has its own number");
+}
+
+#[test]
+fn a_majority_grants_and_one_node_less_does_not() {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    world.deliver_to(0, 2);
+    assert_eq!(world.state(0, 1), Some("Acquiring"));
+    world.deliver_to(0, 0);
+    assert_eq!(world.state(0, 1), Some("Held"));
+    assert_eq!(token(&world.take_events(0)).get(), EPOCH_UNIX_MS);
+}
+
+#[test]
+fn the_majority_is_of_the_configured_nodes() {
+    for (nodes, majority) in [(1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (7, 4)] {
+        let mut world = World::quorum(nodes, 1);
+        world.acquire(0, 1, "r", options());
+        for granted in 1..=majority {
+            assert_ne!(world.state(0, 1), Some("Held"), "{granted} of {nodes}");
+            world.deliver(0);
+        }
+        assert_eq!(world.state(0, 1), Some("Held"), "{majority} of {nodes}");
+    }
+}
+
+#[test]
+fn a_minority_may_be_down() {
+    let mut world = World::quorum(5, 1);
+    world.acquire(0, 1, "r", options());
+    for _ in 0..600 {
+        let (up, _): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut world.hosts[0].wire).into_iter().partition(|transmit| transmit.node.get() < 3);
+        for transmit in up {
+            world.carry(0, &transmit);
+        }
+        world.pass_cut_off(ms(100));
+        assert!(world.remaining(0, 1) > secs(15));
+    }
+    world.release(0, 1);
+    for node in 0..3 {
+        world.deliver_to(0, node);
+    }
+    assert!((0..3).all(|node| !world.is_held(node, "r")));
+}
+
+#[test]
+fn a_majority_down_is_a_store_that_is_down() {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", once());
+    world.deliver_to(0, 0);
+    for node in [1, 2] {
+        let transmit = world.take_for(0, node);
+        world.answer(
+            0,
+            transmit.id,
+            Ok(vec![Outcome::NotApplied(Refusal::Unavailable(leasehold_core::op::Fault::of(
+                leasehold_core::op::FaultKind::Unreachable,
+            )))]),
+        );
+    }
+    assert!(matches!(failure(&world.take_events(0)), Failure::Unavailable(_)));
+    assert_eq!(nodes_of(&world, 0, "release"), [0], "the one that granted is released, those that refused are not");
+    world.deliver_all();
+    assert!(!world.is_held(0, "r"));
+}
+
+#[test]
+fn a_lost_tally_releases_on_every_node_not_known_to_have_refused() {
+    let mut world = World::quorum(5, 1);
+    world.acquire(0, 1, "r", once());
+    world.deliver_to(0, 0);
+    for node in [1, 2, 3] {
+        answer_from(&mut world, node, theirs());
+    }
+    // Node 4 has not answered at all.
+    assert!(matches!(failure(&world.take_events(0)), Failure::Busy { .. }));
+    assert_eq!(nodes_of(&world, 0, "release"), [0, 4]);
+}
+
+#[test]
+fn a_lower_counter_is_raised_before_the_grant() {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    answer_from(&mut world, 0, acquired(5));
+    answer_from(&mut world, 1, acquired(9));
+    assert_eq!(world.take_events(0), [], "two grants, and no majority for one number");
+    assert_eq!(nodes_of(&world, 0, "raise"), [0]);
+    let raise = world.hosts[0].wire.iter().find(|transmit| transmit.node == NodeId::new(0)).unwrap();
+    assert!(matches!(raise.ops[0].op, Op::Raise(op) if op.token.get() == 9));
+    answer_from(&mut world, 0, raised(9));
+    assert_eq!(token(&world.take_events(0)).get(), 9);
+}
+
+#[test]
+fn an_answer_above_restarts_the_count() {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    answer_from(&mut world, 0, acquired(5));
+    answer_from(&mut world, 1, acquired(9));
+    // The node had been raised further by somebody else: its counter is above what was asked.
+    answer_from(&mut world, 0, raised(12));
+    assert_eq!(world.take_events(0), [], "9 and 12 are not the same number");
+    assert_eq!(nodes_of(&world, 0, "raise"), [1]);
+    answer_from(&mut world, 1, raised(12));
+    assert_eq!(token(&world.take_events(0)).get(), 12);
+}
+
+#[test]
+fn a_third_node_can_settle_the_number_instead() {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    answer_from(&mut world, 0, acquired(5));
+    answer_from(&mut world, 1, acquired(9));
+    answer_from(&mut world, 2, acquired(9));
+    assert_eq!(token(&world.take_events(0)).get(), 9);
+}
+
+#[test]
+fn real_stores_with_unequal_counters_agree_after_a_raise() {
+    let mut world = World::quorum(3, 2);
+    // Node 1 alone was used by somebody with a clock far ahead.
+    world.hosts[1].unix_ms = Some(EPOCH_UNIX_MS + 1_000_000);
+    world.acquire(1, 1, "r", once());
+    world.deliver_to(1, 1);
+    world.release(1, 1);
+    world.deliver_all();
+    world.take_events(1);
+    let token = world.hold(0, 1, "r", options());
+    assert_eq!(token.get(), EPOCH_UNIX_MS + 1_000_001);
+    let counters: Vec<_> = (0..3).map(|node| world.record(node, "r").counter).collect();
+    assert!(counters.iter().filter(|counter| **counter == token).count() >= 2, "{counters:?}");
+}
+
+#[test]
+fn a_node_that_lost_our_record_before_the_raise_does_not_vouch_for_the_lease() {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    let sent = world.now(0).monotonic;
+    let lost = world.take_for(0, 1);
+    let reset_third = world.take_for(0, 2);
+    // Node 2 is asked again 100 ms later, so that its deadline is the latest of all.
+    world.answer(0, reset_third.id, Err(reset()));
+    world.jump(ms(150));
+    world.tick(0);
+    answer_from(&mut world, 2, acquired(5));
+    world.answer(0, lost.id, Ok(vec![acquired(9)]));
+    assert_eq!(nodes_of(&world, 0, "raise"), [2]);
+    answer_from(&mut world, 2, conflict(None));
+    answer_from(&mut world, 0, acquired(9));
+    let [Event::Acquired { deadline, .. }] = world.take_events(0)[..] else { panic!("granted by nodes 0 and 1") };
+    assert_eq!(deadline, sent.plus(validity(secs(30))));
+    world.jump(ms(10));
+    // Only the two that hold our record are renewed.
+    world.pass_until_sent(0);
+    world.pass_cut_off(ms(300));
+    assert_eq!(nodes_of(&world, 0, "renew"), [0, 1]);
+}
+
+#[test]
+fn the_deadline_is_that_of_the_qth_node() {
+    let mut world = World::quorum(5, 1);
+    world.acquire(0, 1, "r", options());
+    let sent = world.now(0).monotonic;
+    let first: Vec<_> = world.hosts[0].wire.drain(..).collect();
+    for transmit in &first {
+        // Nodes 0 to 2 never got it; 3 and 4 did.
+        if transmit.node.get() >= 3 {
+            world.carry(0, transmit);
+        }
+    }
+    world.pass_cut_off(ms(500));
+    let resent = world.now(0).monotonic;
+    world.deliver_to(0, 0);
+    let [Event::Acquired { deadline, .. }] = world.take_events(0)[..] else { panic!("granted by three") };
+    // Two deadlines count from the first sends and one from the second: the third largest is an early one.
+    assert_eq!(deadline, sent.plus(validity(secs(30))));
+
+    world.deliver_to(0, 1);
+    assert_eq!(world.take_events(0), [], "two late ones, two early ones: the third largest is still early");
+    world.deliver_to(0, 2);
+    let [Event::Renewed { deadline, recovered: false, .. }] = world.take_events(0)[..] else { panic!("moved") };
+    assert_eq!(deadline, resent.plus(validity(secs(30))), "three late ones: now the third largest is late");
+}
+
+/// Three nodes that hold a lease, with its renewals on the wire.
+fn renewing() -> World {
+    let mut world = World::quorum(3, 1);
+    world.hold(0, 1, "r", options());
+    world.pass_until_sent(0);
+    assert_eq!(nodes_of(&world, 0, "renew"), [0, 1, 2]);
+    world
+}
+
+#[test]
+fn a_majority_of_renewals_moves_the_deadline() {
+    let mut world = renewing();
+    let sent = world.now(0).monotonic;
+    world.deliver_to(0, 2);
+    assert_eq!(world.take_events(0), [], "one node alone vouches for nothing");
+    world.deliver_to(0, 1);
+    let [Event::Renewed { deadline, .. }] = world.take_events(0)[..] else { panic!("renewed") };
+    assert_eq!(deadline, sent.plus(validity(secs(30))));
+}
+
+#[test]
+fn an_unanswered_renewal_keeps_what_the_node_vouched_for() {
+    let mut world = renewing();
+    let before = world.remaining(0, 1);
+    for node in [0, 1] {
+        let transmit = world.take_for(0, node);
+        world.answer(0, transmit.id, Err(timeout()));
+    }
+    assert_eq!(world.remaining(0, 1), before);
+    assert!(!has(&world.take_events(0), |event| matches!(event, Event::Shortened { .. } | Event::Lost { .. })));
+}
+
+#[test]
+fn a_node_without_our_record_shortens_the_lease_and_a_second_one_ends_it() {
+    let mut world = renewing();
+    world.deliver_to(0, 0);
+    world.deliver_to(0, 1);
+    let late = world.take_events(0);
+    assert!(has(&late, |event| matches!(event, Event::Renewed { .. })));
+    let extended = world.remaining(0, 1);
+    answer_from(&mut world, 2, theirs());
+    assert_eq!(world.take_events(0), [], "the other two still vouch for as long");
+    assert_eq!(world.remaining(0, 1), extended);
+
+    world.pass_until_sent(0);
+    assert_eq!(nodes_of(&world, 0, "renew"), [0, 1], "what is not ours is not renewed");
+    answer_from(&mut world, 0, theirs());
+    let reason = loss(&world.take_events(0));
+    assert!(matches!(reason, LostReason::TakenOver { by: Some(_) }), "{reason:?}");
+}
+
+#[test]
+fn losing_one_of_the_latest_nodes_moves_the_deadline_back() {
+    let mut world = renewing();
+    let before = world.now(0).monotonic.plus(world.remaining(0, 1));
+    world.deliver_to(0, 0);
+    world.deliver_to(0, 1);
+    world.take_events(0);
+    // Node 2 stays at its first deadline; node 1 restarts without data and says so only now.
+    world.take_for(0, 2);
+    world.pass_until_sent(0);
+    while world.hosts[0].wire.iter().all(|transmit| transmit.node.get() != 1) {
+        world.hosts[0].wire.clear();
+        world.pass_until_sent(0);
+    }
+    answer_from(&mut world, 1, conflict(None));
+    let events = world.take_events(0);
+    assert!(has(&events, |event| *event == Event::Shortened { lock: lock(1), deadline: before }), "{events:?}");
+    assert_eq!(world.now(0).monotonic.plus(world.remaining(0, 1)), before);
+}
+
+#[test]
+fn a_node_that_is_known_to_have_restarted_keeps_its_word() {
+    let info = |run: &str| NodeInfo { uptime: secs(1), run_id: run.into(), durable: false };
+    for (runs, lost) in [(["a", "b"], false), (["a", "a"], true)] {
+        let mut world = renewing();
+        for run in runs {
+            for node in [0, 1] {
+                let now = world.now(0);
+                world.hosts[0].client.node_info(NodeId::new(node), info(run), now);
+            }
+        }
+        for node in [0, 1] {
+            answer_from(&mut world, node, conflict(None));
+        }
+        assert_eq!(world.state(0, 1).is_none(), lost, "rivals abstain there, so nobody else can have it");
+    }
+}
+
+#[test]
+fn a_release_goes_to_every_node_that_may_have_our_record() {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    world.deliver_to(0, 0);
+    world.deliver_to(0, 1);
+    // Node 2 has not answered yet.
+    world.release(0, 1);
+    assert_eq!(nodes_of(&world, 0, "release"), [0, 1, 2]);
+    world.deliver_to(0, 0);
+    world.deliver_to(0, 1);
+    assert!(!has(&world.take_events(0), |event| matches!(event, Event::Released { .. })));
+    world.deliver_all();
+    assert!(has(&world.take_events(0), |event| matches!(event, Event::Released { confirmed: true, .. })));
+}
+
+#[test]
+fn a_late_acquire_does_not_outlive_the_release() {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    world.deliver_to(0, 0);
+    world.deliver_to(0, 1);
+    let late = world.take_for(0, 2);
+    world.release(0, 1);
+    while !world.hosts[0].wire.is_empty() {
+        world.deliver(0);
+    }
+    // It was slower than the release.
+    world.perform(&late);
+    world.pass(secs(5));
+    assert!(!world.is_held(2, "r"), "an orphan is left on node 2");
+}
+
+#[test]
+fn a_record_that_keeps_no_send_number_joins_as_of_the_earliest() {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    world.deliver_to(0, 0);
+    world.deliver_to(0, 1);
+    world.take_events(0);
+    let nonce = nonce_of(&world.hosts[0].wire[0].ops[0].op).unwrap();
+    answer_from(&mut world, 2, conflict(Some(Holding { counter: None, ..holding(nonce, None) })));
+    world.release(0, 1);
+    assert_eq!(nodes_of(&world, 0, "release"), [0, 1, 2], "our record stands there as well");
+}
+
+#[test]
+fn two_clients_at_once_never_both_win() {
+    for order in 0..64_u32 {
+        let mut world = World::quorum(3, 2);
+        world.acquire(0, 1, "r", once());
+        world.acquire(1, 1, "r", once());
+        for bit in 0..6 {
+            let host = usize::from(order & (1 << bit) != 0);
+            let host = if world.hosts[host].wire.is_empty() { 1 - host } else { host };
+            if !world.hosts[host].wire.is_empty() {
+                world.deliver(host);
+            }
+        }
+        world.deliver_all();
+        let held = (0..2).filter(|host| world.remaining(*host, 1) > secs(0)).count();
+        assert!(held <= 1, "order {order:06b}");
+    }
+}
+
+#[test]
+fn a_raise_that_waits_for_its_turn_does_not_keep_the_client_busy() {
+    let mut world = World::quorum(5, 1);
+    world.acquire(0, 1, "r", options());
+    answer_from(&mut world, 0, acquired(5));
+    answer_from(&mut world, 1, acquired(7));
+    answer_from(&mut world, 2, acquired(7));
+    // Node 0 is to be raised, and the connection to it breaks: it is tried again a little later.
+    let raise = world.take_for(0, 0);
+    world.answer(0, raise.id, Err(reset()));
+    // Meanwhile the others' counters move, and two of them lose our record.
+    answer_from(&mut world, 3, acquired(9));
+    for node in [1, 2] {
+        answer_from(&mut world, node, conflict(None));
+    }
+    assert_eq!(world.state(0, 1), Some("Acquiring"), "nodes 0, 3 and 4 may still agree");
+    world.pass_cut_off(ms(200));
+    answer_from(&mut world, 4, acquired(9));
+    assert_eq!(nodes_of(&world, 0, "raise"), [0], "now it is raised");
+    answer_from(&mut world, 0, raised(9));
+    assert_eq!(token(&world.take_events(0)).get(), 9);
+}
