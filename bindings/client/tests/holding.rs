@@ -175,27 +175,22 @@ fn an_administrator_can_break_a_lock_and_the_token_survives() {
 
 #[test]
 fn closing_releases_everything_and_ends_the_client() {
-    stores(|store| {
+    let folder = tempfile::tempdir().unwrap();
+    for store in ["memory:closing", common::url(&folder.path().join("locks.db")).as_str()] {
         let (client, other) = (Client::connect(store).unwrap(), Client::connect(store).unwrap());
         let lease = client.lock("job").acquire().unwrap();
-        let waiter = {
-            let client = client.clone();
-            let held = other.lock("other").acquire().unwrap();
-            let waiter = std::thread::spawn(move || client.lock("other").acquire().map(drop));
-            std::mem::forget(held);
-            waiter
-        };
-        let kept = client.clone();
-        eventually("the waiter waits", || waiter.thread().id() != std::thread::current().id());
+        let held = other.lock("other").acquire().unwrap();
+        let (kept, waiting) = (client.clone(), client.clone());
+        // Whether it waits already when the client is closed or comes too late: it must not get the lock, nor hang.
+        let waiter = std::thread::spawn(move || waiting.lock("other").acquire().map(drop));
         client.close().unwrap();
         assert_eq!(lease.check(Duration::ZERO).unwrap_err().kind(), ErrorKind::NotOwned);
+        assert!(other.inspect("job").unwrap().is_none());
+        assert!(waiter.join().unwrap().is_err());
         let error = kept.lock("third").acquire().unwrap_err();
         assert!(error.to_string().contains("closed"), "{error}");
-        assert!(waiter.join().unwrap().is_err());
-        if store != "memory:" {
-            assert!(other.inspect("job").unwrap().is_none());
-        }
-    });
+        held.release().unwrap();
+    }
 }
 
 #[test]
