@@ -1,1 +1,59 @@
-//! cli
+//! The `leasehold` command as a function: arguments in, exit status out.
+//!
+//! [`run`] neither ends the process nor changes it for good. Only `leasehold exec` catches signals, while it runs, and
+//! puts back what it found; it also stops the process if the command is stopped from the terminal. So the command line
+//! can be offered by a program in another language as well.
+//!
+//! Exit statuses are listed in [`status`] and in the help texts.
+
+mod args;
+mod break_lock;
+mod doctor;
+mod duration;
+mod exec;
+mod inspect;
+mod output;
+pub mod status;
+mod store;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use args::{Cli, Command};
+use output::{Failure, answer};
+
+/// Runs the command line. The first argument is the program's name.
+///
+/// Reads the environment variable `LEASEHOLD_STORE`, writes answers to stdout and everything else to stderr. Returns
+/// one of the statuses in [`status`], or for `exec` that of its command.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Where not even the complaint can be written, the status still tells.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { status::USAGE } else { status::DONE });
+        }
+    };
+    let named = [&cli.store.urls, cli.command.stores()].concat();
+    let result = store::url(&named).and_then(|store| match &cli.command {
+        Command::Exec(args) => exec::run(args, store),
+        Command::Inspect(args) => inspect::run(args, store),
+        Command::Break(args) => break_lock::run(args, store),
+        Command::Doctor(args) => doctor::run(args, store),
+        Command::Completions(args) => completions(args.shell),
+    });
+    ExitCode::from(result.unwrap_or_else(|failure| {
+        failure.tell(cli.command.json());
+        failure.status
+    }))
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "leasehold", &mut script);
+    answer(&String::from_utf8_lossy(&script))?;
+    Ok(status::DONE)
+}

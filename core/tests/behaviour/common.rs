@@ -301,7 +301,10 @@ impl World {
                     host.wake_at = at;
                     return;
                 }
-                other => host.others.push(other),
+                other @ (Output::Subscribe { .. }
+                | Output::Unsubscribe { .. }
+                | Output::NeedCredentials { .. }
+                | Output::Rejected { .. }) => host.others.push(other),
             }
         }
     }

@@ -1,6 +1,7 @@
 //! A client that was copied, by a fork or with its whole machine: the two never speak under one name.
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::common::*;
 use leasehold_core::{Client, Entropy, Nonce, Output};
@@ -133,5 +134,34 @@ fn equal_inputs_make_equal_clients() {
         world.pass(secs(100));
         (world.hosts[0].client.clone(), world.hosts[1].client.clone(), world.hosts[1].events.clone())
     };
-    assert_eq!(run(), run());
+    let hash = |client: &Client| {
+        let mut hasher = DefaultHasher::new();
+        client.hash(&mut hasher);
+        hasher.finish()
+    };
+    let (one, other) = (run(), run());
+    assert_eq!(one, other);
+    assert_eq!(hash(&one.0), hash(&other.0));
+    assert_ne!(hash(&one.0), hash(&one.1));
+}
+
+#[test]
+fn what_one_lock_draws_changes_nothing_for_another() {
+    let pauses = |crowd: u64| {
+        let mut world = World::new(2);
+        world.hold(1, 1, "r", options());
+        for id in 100..100 + crowd {
+            world.acquire(0, id, "r", with(|o| o.wait(leasehold_core::Wait::Once)));
+            world.deliver_all();
+        }
+        world.acquire(0, 1, "r", options());
+        let mut tries = Vec::new();
+        for _ in 0..10 {
+            world.deliver(0);
+            world.pass_until_sent(0);
+            tries.push(world.time);
+        }
+        tries
+    };
+    assert_eq!(pauses(0), pauses(7));
 }

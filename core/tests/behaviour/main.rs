@@ -1,5 +1,8 @@
 //! The behaviour of the core, one file for each, stepped by hand with time as a number.
 
+// Helpers are tests too.
+#![allow(clippy::unwrap_used)]
+
 mod common;
 
 mod acquire_and_release;

@@ -393,3 +393,19 @@ fn a_raise_that_waits_for_its_turn_does_not_keep_the_client_busy() {
     answer_from(&mut world, 0, raised(9));
     assert_eq!(token(&world.take_events(0)).get(), 9);
 }
+
+#[test]
+fn a_raise_without_an_answer_is_sent_again_and_in_the_end_given_up() {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", once());
+    answer_from(&mut world, 2, theirs());
+    answer_from(&mut world, 0, acquired(5));
+    answer_from(&mut world, 1, acquired(9));
+    for send in 1..=3 {
+        assert_eq!(nodes_of(&world, 0, "raise"), [0], "send {send}");
+        let raise = world.take_for(0, 0);
+        world.answer(0, raise.id, Err(timeout()));
+    }
+    assert!(matches!(failure(&world.take_events(0)), Failure::Busy { .. }));
+    assert_eq!(nodes_of(&world, 0, "release"), [0, 1], "granted or raised, both are released");
+}

@@ -127,6 +127,6 @@ proptest! {
         let whole = Duration::from_nanos(ns);
         let part = fraction_of(whole, fraction);
         prop_assert!(part < whole || ns == 0);
-        prop_assert_eq!(part.as_nanos(), u128::from(ns) * u128::from(fraction) >> 32);
+        prop_assert_eq!(part.as_nanos(), (u128::from(ns) * u128::from(fraction)) >> 32);
     }
 }

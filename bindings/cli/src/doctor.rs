@@ -1,0 +1,86 @@
+//! `leasehold doctor`: what is wrong with a store, and what to do about it.
+
+use leasehold::blocking::Client;
+use leasehold::{Error, ErrorKind, Finding, Severity, StoreUrl};
+use serde_json::json;
+
+use crate::args::DoctorArgs;
+use crate::output::{Failure, answer, answer_json};
+use crate::status;
+
+/// A finding of the client, or of this command when there is no client to ask.
+struct Line {
+    severity: Severity,
+    check: &'static str,
+    what: String,
+    advice: String,
+}
+
+pub(crate) fn run(args: &DoctorArgs, store: &str) -> Result<u8, Failure> {
+    let (store, lines) = examine(store);
+    let worst = lines.iter().map(|line| line.severity).max().unwrap_or(Severity::Good);
+    if args.json {
+        let findings: Vec<_> = lines
+            .iter()
+            .map(|line| {
+                json!({
+                    "severity": line.severity.name(),
+                    "check": line.check,
+                    "what": line.what,
+                    "advice": line.advice,
+                })
+            })
+            .collect();
+        answer_json(&json!({ "store": store, "worst": worst.name(), "findings": findings }))?;
+    } else {
+        answer(&text(store.as_deref(), &lines))?;
+    }
+    Ok(match worst {
+        Severity::Good => status::DONE,
+        Severity::Warning => status::NOTHING,
+        Severity::Problem => status::NOT_DONE,
+    })
+}
+
+/// The store's url, as far as it can be read, and what is to be said about it.
+fn examine(url: &str) -> (Option<String>, Vec<Line>) {
+    match Client::connect(url).and_then(|client| Ok((client.store().to_string(), client.doctor()?))) {
+        Ok((store, findings)) => (Some(store), findings.into_iter().map(Line::from).collect()),
+        Err(error) => (url.parse::<StoreUrl>().ok().map(|store| store.to_string()), vec![Line::from(&error)]),
+    }
+}
+
+fn text(store: Option<&str>, lines: &[Line]) -> String {
+    let mut text = store.map_or_else(String::new, |store| format!("store {store}\n"));
+    for line in lines {
+        text.push_str(&format!("{:<8} {}: {}\n", line.severity.name(), line.check, line.what));
+        if !line.advice.is_empty() {
+            text.push_str(&format!("         -> {}\n", line.advice));
+        }
+    }
+    text
+}
+
+impl From<Finding> for Line {
+    fn from(finding: Finding) -> Self {
+        Self { severity: finding.severity, check: finding.check, what: finding.what, advice: finding.advice }
+    }
+}
+
+impl From<&Error> for Line {
+    fn from(error: &Error) -> Self {
+        let advice = match error.kind() {
+            ErrorKind::Config => "correct --store or LEASEHOLD_STORE",
+            ErrorKind::StoreRefused => "give this user the right to read and write the store",
+            ErrorKind::StoreUnavailable => "see that the store is there and answers, then ask again",
+            ErrorKind::Busy
+            | ErrorKind::TimedOut
+            | ErrorKind::Lost
+            | ErrorKind::NotOwned
+            | ErrorKind::Cancelled
+            | ErrorKind::StaleToken
+            | _ => "",
+        };
+        Self { severity: Severity::Problem, check: "store.open", what: error.to_string(), advice: advice.to_owned() }
+    }
+}

@@ -1,0 +1,176 @@
+//! The command as a process group: started, signalled, watched and reaped as a whole.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::Sender;
+use std::thread;
+
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, WaitOptions, getpid, getppid, kill_process_group, test_kill_process_group,
+    waitid, waitpgid,
+};
+
+use super::inbox::{Event, tell};
+use super::terminal::{self, Terminal};
+use crate::status;
+
+/// Kills the group when its input ends before a line came: then leasehold died, and with it all that looked after the
+/// group. The system can be asked to kill a child whose parent dies, but not that child's children.
+const GUARD: &str = r#"trap '' HUP INT QUIT TERM; read -r line || kill -s KILL -- "-$0""#;
+
+/// A command that runs, or was not reaped yet. Dropping it kills what is left.
+pub(super) struct Running {
+    child: Child,
+    group: Pid,
+    guard: Option<Child>,
+    reaped: bool,
+}
+
+impl Running {
+    /// Starts the command in a group of its own. To be called on a thread that outlives it, since the system takes the
+    /// end of that thread for the death of the parent.
+    ///
+    /// # Errors
+    /// The command cannot be started.
+    pub(super) fn start(
+        command: &[OsString],
+        environment: [(&str, OsString); 3],
+        terminal: &Terminal,
+        events: Sender<Event>,
+    ) -> io::Result<Self> {
+        let [program, arguments @ ..] = command else { return Err(io::ErrorKind::NotFound.into()) };
+        let tty = terminal.for_command().map(std::fs::File::try_clone).transpose()?;
+        let parent = getpid();
+        let prepare = move || {
+            die_with(parent)?;
+            if let Some(tty) = &tty {
+                terminal::take_for_self(tty);
+            }
+            Ok(())
+        };
+        let mut command = Command::new(program);
+        command.args(arguments).envs(environment).process_group(0);
+        // SAFETY: between fork and exec only system calls are made: no memory is allocated, no lock taken.
+        unsafe { command.pre_exec(prepare) };
+        let child = command.spawn()?;
+        let group = Pid::from_child(&child);
+        let guard = start_guard(group).ok();
+        let running = Self { child, group, guard, reaped: false };
+        thread::Builder::new().name("leasehold-command".to_owned()).spawn(move || watch(group, &events))?;
+        Ok(running)
+    }
+
+    pub(super) fn group(&self) -> Pid {
+        self.group
+    }
+
+    /// Sends a signal to all processes of the group; that there may be none any more is no error.
+    pub(super) fn signal(&self, signal: Signal) {
+        let _ = kill_process_group(self.group, signal);
+    }
+
+    /// Whether processes of the group are left, after the command itself was reaped.
+    pub(super) fn has_remains(&self) -> bool {
+        // Orphans come to us where we are the first process of a container, and nobody else would reap them.
+        while let Ok(Some(_)) = waitpgid(self.group, WaitOptions::NOHANG) {}
+        // EPERM: they belong to somebody else, and are there.
+        test_kill_process_group(self.group) != Err(Errno::SRCH)
+    }
+
+    /// After [`Event::Ended`]: the command's status, as a shell would show it.
+    ///
+    /// # Errors
+    /// Somebody else has reaped it.
+    pub(super) fn reap(&mut self) -> io::Result<u8> {
+        let ended = self.child.wait();
+        self.reaped = true;
+        ended.map(status_of)
+    }
+
+    /// The command is over, or nothing is left of it: what remains is nobody's business.
+    pub(super) fn dismiss(&mut self) {
+        if let Some(mut guard) = self.guard.take() {
+            if let Some(mut input) = guard.stdin.take() {
+                let _ = input.write_all(b"\n");
+            }
+            let _ = guard.wait();
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.reaped {
+            self.signal(Signal::KILL);
+            let _ = self.child.wait();
+        }
+        self.dismiss();
+    }
+}
+
+/// The status for a command that cannot be started, with what to say.
+pub(super) fn not_started(command: &[OsString], error: &io::Error) -> (u8, String) {
+    let name = command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let kind = error.kind();
+    if kind == io::ErrorKind::NotFound {
+        (status::NOT_FOUND, format!("{name}: command not found; the lock was released"))
+    } else if kind == io::ErrorKind::OutOfMemory || kind == io::ErrorKind::WouldBlock {
+        (status::SYSTEM, format!("{name} cannot be started: {error}; the lock was released"))
+    } else {
+        (status::NOT_EXECUTABLE, format!("{name} cannot be executed: {error}; the lock was released"))
+    }
+}
+
+fn status_of(ended: ExitStatus) -> u8 {
+    let code = ended.code().or_else(|| ended.signal().map(|signal| i32::from(status::SIGNAL) + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+/// Reports stops, and the end, without reaping: until it is reaped the group's number stays its own.
+fn watch(command: Pid, events: &Sender<Event>) {
+    let both = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
+    loop {
+        let stop = match waitid(WaitId::Pid(command), both) {
+            Ok(Some(status)) => status.stopping_signal().and_then(Signal::from_named_raw),
+            Err(Errno::INTR) => continue,
+            Ok(None) | Err(_) => None,
+        };
+        let Some(stop) = stop else {
+            tell(events, Event::Ended);
+            return;
+        };
+        // The report of a stop is taken, or it would come again at once.
+        let _ = waitid(WaitId::Pid(command), WaitIdOptions::STOPPED | WaitIdOptions::NOHANG);
+        tell(events, Event::Stopped(stop));
+    }
+}
+
+/// Best effort: where there is no shell, the command itself still dies with leasehold on Linux.
+fn start_guard(group: Pid) -> io::Result<Child> {
+    Command::new("/bin/sh")
+        .args(["-c", GUARD])
+        .arg(group.as_raw_pid().to_string())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .env_clear()
+        .current_dir("/")
+        .process_group(0)
+        .spawn()
+}
+
+/// Has the system kill this process when its parent dies.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn die_with(parent: Pid) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
+    // It may have died before the system was told.
+    if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn die_with(_parent: Pid) -> io::Result<()> {
+    Ok(())
+}

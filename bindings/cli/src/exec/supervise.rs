@@ -1,0 +1,240 @@
+//! Watching a command and its lease at once: whichever ends first decides.
+
+use std::fmt::Display;
+use std::io;
+use std::time::Duration;
+
+use leasehold::Lease;
+use rustix::process::Signal;
+
+use super::Exec;
+use super::command::Running;
+use super::inbox::Event;
+use super::terminal::Terminal;
+use crate::args::OnLost;
+use crate::output::seconds;
+
+/// Waiting does not count the time that a machine is suspended, so no wait is longer than this.
+const LONGEST_NAP: Duration = Duration::from_secs(1);
+/// How often to look whether the rest of the group is gone; nothing reports that.
+const GLANCE: Duration = Duration::from_millis(10);
+/// How long killed processes are awaited. Only one that hangs in the kernel takes longer.
+const GLANCES_AFTER_KILL: u32 = 100;
+
+/// How it came to an end.
+pub(super) enum Ending {
+    /// The command ended by itself, with this status.
+    Command(io::Result<u8>),
+    /// The lease was lost or in danger before.
+    Endangered,
+}
+
+/// How far the command was pushed to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Push {
+    None,
+    /// It was told to wind up.
+    Term,
+    Kill,
+}
+
+/// How a stopped command can go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    /// leasehold was stopped too; a CONT to it continues both.
+    Both,
+    /// The command alone.
+    Alone,
+}
+
+pub(super) struct Supervisor<'a> {
+    exec: &'a Exec<'a>,
+    lease: &'a Lease,
+    /// The command is killed when no more than this is left of the lease.
+    margin: Duration,
+    command: Running,
+    terminal: Terminal,
+    push: Push,
+    lost: bool,
+    stop: Option<Stop>,
+}
+
+impl<'a> Supervisor<'a> {
+    pub(super) fn new(exec: &'a Exec<'a>, lease: &'a Lease, command: Running, terminal: Terminal) -> Self {
+        let margin = margin(exec.args.ttl);
+        Self { exec, lease, margin, command, terminal, push: Push::None, lost: false, stop: None }
+    }
+
+    /// Returns when the command is over and, if the lease came first, nothing is left of its group.
+    pub(super) fn run(mut self) -> Ending {
+        loop {
+            let nap = self.watch_lease();
+            match self.exec.inbox.next(nap) {
+                Some(Event::Ended) => break,
+                Some(event) => self.handle(event),
+                None => self.stop_was_refused(),
+            }
+        }
+        // Before anything else: the command may have outlived the lease while leasehold was not looking.
+        self.watch_lease();
+        let group = self.command.group();
+        let ended = self.command.reap();
+        if self.push > Push::None {
+            self.sweep();
+        }
+        self.command.dismiss();
+        self.terminal.take_back(group);
+        if self.lost || self.push > Push::None { Ending::Endangered } else { Ending::Command(ended) }
+    }
+
+    /// Does what the lease demands now, and answers when to look again at the latest.
+    fn watch_lease(&mut self) -> Duration {
+        let left = self.lease.remaining();
+        if left.is_zero() && !self.lost {
+            self.lost = true;
+            self.tell_loss();
+        }
+        if self.exec.args.on_lost == OnLost::Ignore || self.push == Push::Kill {
+            return LONGEST_NAP;
+        }
+        if left > self.margin {
+            return (left - self.margin).min(LONGEST_NAP);
+        }
+        self.push = Push::Kill;
+        self.command.signal(Signal::KILL);
+        if !self.lost {
+            self.say(format_args!("the lease has {} left; the command was killed", seconds(left)));
+        }
+        LONGEST_NAP
+    }
+
+    fn tell_loss(&self) {
+        let follows = match self.exec.args.on_lost {
+            OnLost::Ignore => "the command goes on",
+            OnLost::Term if self.push == Push::Kill => return,
+            OnLost::Term => "the command was killed",
+        };
+        match self.lease.check(Duration::ZERO) {
+            Err(error) => self.exec.messages.say(format_args!("{error} ({follows})")),
+            Ok(()) => self.say(format_args!("the lease is lost ({follows})")),
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Signal(Signal::CONT) => self.resume(),
+            Event::Signal(signal) => self.pass_on(signal),
+            Event::Stopped(signal) => self.stopped(signal),
+            Event::Expiring => self.expiring(),
+            // Looked at before each event, and after the last.
+            Event::Lost | Event::Ended | Event::Wake => {}
+        }
+    }
+
+    fn pass_on(&self, signal: Signal) {
+        self.command.signal(signal);
+        // A stopped command could not hear that it should end.
+        if self.stop.is_some() && signal != Signal::TSTP {
+            self.command.signal(Signal::CONT);
+        }
+    }
+
+    fn expiring(&mut self) {
+        let left = self.lease.remaining();
+        if left.is_zero() || self.push > Push::None {
+            return;
+        }
+        let left = seconds(left);
+        if self.exec.args.on_lost == OnLost::Ignore {
+            self.say(format_args!("the lease ends in {left} unless a renewal succeeds"));
+            return;
+        }
+        self.say(format_args!("the lease ends in {left}; the command was told to end"));
+        self.push = Push::Term;
+        self.pass_on(Signal::TERM);
+    }
+
+    fn stopped(&mut self, signal: Signal) {
+        let group = self.command.group();
+        let wants_terminal = signal == Signal::TTIN || signal == Signal::TTOU;
+        if wants_terminal && self.terminal.lend(group) {
+            self.command.signal(Signal::CONT);
+            return;
+        }
+        let had_terminal = self.terminal.is_with(group);
+        if signal == Signal::STOP && !had_terminal {
+            self.stop = Some(Stop::Alone);
+            self.say("the command was stopped; the lock stays held and is renewed");
+            return;
+        }
+        // A shell waits for leasehold, not for the command: without this, Ctrl-Z would leave nobody to type to.
+        self.terminal.take_back(group);
+        let left = seconds(self.lease.remaining());
+        self.exec.messages.say_first(
+            self.about(format_args!("stopped with its command; nothing renews the lease, which ends in {left}")),
+        );
+        self.stop = Some(Stop::Both);
+        if let Err(error) = self.exec.signals.stop_process() {
+            self.say(format_args!("cannot stop with the command: {error}"));
+        }
+    }
+
+    /// Continues the command, unless its lease is gone by now.
+    fn resume(&mut self) {
+        self.watch_lease();
+        if self.push == Push::Kill {
+            return;
+        }
+        self.stop = None;
+        self.terminal.lend_again(self.command.group());
+        self.command.signal(Signal::CONT);
+    }
+
+    /// No CONT came after leasehold was to stop. So it never did, since nobody is there to continue it, and the command
+    /// must not stay stopped either.
+    fn stop_was_refused(&mut self) {
+        if self.stop == Some(Stop::Both) {
+            self.resume();
+        }
+    }
+
+    fn say(&self, what: impl Display) {
+        self.exec.messages.say(self.about(what));
+    }
+
+    fn about(&self, what: impl Display) -> String {
+        format!("{:?}: {what}", self.exec.args.resource)
+    }
+
+    /// The command is gone, but others of its group may still work: they have until the margin.
+    fn sweep(&mut self) {
+        let mut glances = 0;
+        while self.command.has_remains() && glances < GLANCES_AFTER_KILL {
+            let nap = self.watch_lease().min(GLANCE);
+            if let Some(event) = self.exec.inbox.next(nap) {
+                self.handle(event);
+            } else if self.push == Push::Kill {
+                glances += 1;
+            }
+        }
+    }
+}
+
+/// Between the order to end and this margin lies the time for winding up. The rest is for a busy machine to get around
+/// to killing.
+fn margin(ttl: Duration) -> Duration {
+    (ttl / 24).clamp(Duration::from_millis(10), Duration::from_secs(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_margin_lies_within_the_danger_zone() {
+        for ms in [100, 600, 1_000, 30_000, 86_400_000] {
+            let ttl = Duration::from_millis(ms);
+            assert!(margin(ttl) >= Duration::from_millis(10) && margin(ttl) < ttl / 6, "{ttl:?}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What the program says: answers to stdout, for people or for machines, and everything else to stderr.
+
+use std::fmt::Display;
+use std::io::{ErrorKind as IoKind, Write};
+use std::time::Duration;
+
+use leasehold::{Error, LockInfo};
+use serde_json::{Value, json};
+
+use crate::status;
+
+/// Why a command did not do what was asked.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub status: u8,
+    kind: &'static str,
+    message: String,
+}
+
+impl Failure {
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { status: status::USAGE, kind: "config", message: message.into() }
+    }
+
+    /// The operating system refuses `what`.
+    pub(crate) fn system(what: &str, error: &std::io::Error) -> Self {
+        Self { status: status::SYSTEM, kind: "system", message: format!("{what}: {error}") }
+    }
+
+    pub(crate) fn with_status(self, status: u8) -> Self {
+        Self { status, ..self }
+    }
+
+    /// Tells people on stderr, and machines on stdout as well.
+    pub(crate) fn tell(&self, json: bool) {
+        say(&self.message);
+        if json {
+            // The status is that of the failure, whether or not this can be written.
+            let _ = answer_json(&json!({ "error": { "kind": self.kind, "message": self.message } }));
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self { status: status::of(error.kind()), kind: error.kind().name(), message: error.to_string() }
+    }
+}
+
+/// A line on stderr. That nobody reads it must not stop anything.
+pub(crate) fn say(message: impl Display) {
+    let _ = writeln!(std::io::stderr().lock(), "leasehold: {message}");
+}
+
+/// A question on stderr, which the answer follows on the same line.
+pub(crate) fn ask(question: impl Display) {
+    let _ = write!(std::io::stderr().lock(), "leasehold: {question} ");
+}
+
+/// A text on stdout. A reader that went away is no failure.
+pub(crate) fn answer(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != IoKind::BrokenPipe => Err(Failure {
+            status: status::OUTPUT,
+            kind: "output",
+            message: format!("cannot write the answer: {error}"),
+        }),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+pub(crate) fn answer_json(value: &Value) -> Result<(), Failure> {
+    answer(&format!("{value:#}\n"))
+}
+
+/// A held lock for machines. What the store does not show is `null`.
+pub(crate) fn lock_json(info: &LockInfo) -> Value {
+    json!({
+        "resource": info.resource,
+        "held": true,
+        "owner": info.owner,
+        "token": info.token,
+        "since": info.since_unix_ms.and_then(utc),
+        "since_unix_ms": info.since_unix_ms,
+        "ttl_ms": info.ttl.map(ms),
+        "left_ms": info.left.map(ms),
+        "data_bytes": info.data.as_ref().map_or(0, Vec::len),
+        "foreign": info.foreign,
+    })
+}
+
+/// A held lock for people, one line for each thing that is known.
+pub(crate) fn lock_text(info: &LockInfo) -> String {
+    let unknown = || "unknown".to_owned();
+    let owner = match &info.owner {
+        Some(owner) => owner.clone(),
+        None if info.foreign => "a client of another library".to_owned(),
+        None => "somebody without a label".to_owned(),
+    };
+    let since = info.since_unix_ms.map_or_else(unknown, |ms| utc(ms).unwrap_or_else(|| format!("{ms} ms after 1970")));
+    let left = info.left.map_or_else(unknown, |left| format!("{} unless renewed", seconds(left)));
+    format!(
+        "{} is held\n  owner      {owner}\n  token      {}\n  since      {since}\n  ttl        {}\n  time left  {left}\n  \
+         data       {} bytes\n",
+        info.resource,
+        info.token.map_or_else(unknown, |token| token.to_string()),
+        info.ttl.map_or_else(unknown, seconds),
+        info.data.as_ref().map_or(0, Vec::len),
+    )
+}
+
+/// Seconds for people: `0.25 s`, `29.6 s`, `86400 s`.
+pub(crate) fn seconds(duration: Duration) -> String {
+    let exact = duration.as_secs_f64();
+    if exact < 1.0 {
+        format!("{exact:.2} s")
+    } else if exact < 100.0 && duration.subsec_millis() >= 50 {
+        format!("{exact:.1} s")
+    } else {
+        format!("{exact:.0} s")
+    }
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// An instant as RFC 3339 writes it; `None` beyond the year 9999, which no honest clock shows.
+fn utc(unix_ms: u64) -> Option<String> {
+    let (days, ms) = (unix_ms / 86_400_000, unix_ms % 86_400_000);
+    // Years that begin in March end with the leap day, so that no month's place depends on the year:
+    // https://howardhinnant.github.io/date_algorithms.html#civil_from_days
+    let days = days + 719_468;
+    let (era, day_of_era) = (days / 146_097, days % 146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let months = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * months + 2) / 5 + 1;
+    let month = if months < 10 { months + 3 } else { months - 9 };
+    let year = era * 400 + year_of_era + u64::from(month <= 2);
+    let (s, ms) = (ms / 1_000, ms % 1_000);
+    let (hour, minute, second) = (s / 3_600, s / 60 % 60, s % 60);
+    (year <= 9_999).then(|| format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}Z"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn instants_are_written_as_dates() {
+        for (unix_ms, date) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_399_999, "2000-02-28T23:59:59.999Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (951_868_800_000, "2000-03-01T00:00:00.000Z"),
+            (1_709_210_096_007, "2024-02-29T12:34:56.007Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00.000Z"),
+            (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
+        ] {
+            assert_eq!(utc(unix_ms).as_deref(), Some(date));
+        }
+    }
+
+    #[test]
+    fn absurd_instants_do_no_harm() {
+        assert_eq!(utc(253_402_300_800_000), None);
+        assert_eq!(utc(u64::MAX), None);
+    }
+
+    #[test]
+    fn seconds_are_as_exact_as_people_need() {
+        for (ms, text) in [(0, "0.00 s"), (250, "0.25 s"), (1_000, "1 s"), (29_640, "29.6 s"), (86_400_000, "86400 s")]
+        {
+            assert_eq!(seconds(Duration::from_millis(ms)), text);
+        }
+    }
+}

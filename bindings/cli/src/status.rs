@@ -1,0 +1,50 @@
+//! Every exit status of the program, in one place. The numbers above 63 are those of `sysexits.h` where it has one.
+
+use leasehold::ErrorKind;
+
+/// Done; for `inspect`, the lock is held; for `doctor`, all is good.
+pub const DONE: u8 = 0;
+/// `inspect` and `break`: nobody holds the lock. `doctor`: nothing worse than warnings.
+pub const NOTHING: u8 = 1;
+/// `break`: not confirmed, or not broken since the lock changed hands. `doctor`: a problem.
+pub const NOT_DONE: u8 = 2;
+/// The arguments, the store's url or the resource's name are wrong.
+pub const USAGE: u8 = 64;
+/// The store cannot be reached, or does not answer.
+pub const UNAVAILABLE: u8 = 69;
+/// Something that cannot be; a defect of leasehold.
+pub const INTERNAL: u8 = 70;
+/// The operating system refuses a thread, a pipe or a process.
+pub const SYSTEM: u8 = 71;
+/// The answer cannot be written.
+pub const OUTPUT: u8 = 74;
+/// `exec`: the lock was not had, unless `--busy-status` says otherwise.
+pub const BUSY: u8 = 75;
+/// `exec`: the lease was lost or in danger, unless `--lost-status` says otherwise.
+pub const LOST: u8 = 76;
+/// The store refuses: permissions, a full disk, a record that cannot be read.
+pub const REFUSED: u8 = 77;
+/// `exec`: the command was found and cannot be run.
+pub const NOT_EXECUTABLE: u8 = 126;
+/// `exec`: the command was not found.
+pub const NOT_FOUND: u8 = 127;
+/// `exec`: added to the number of the signal that ended the command, or the wait for the lock.
+pub const SIGNAL: u8 = 128;
+
+/// The status for an error of the client.
+pub const fn of(kind: ErrorKind) -> u8 {
+    match kind {
+        ErrorKind::Busy | ErrorKind::TimedOut => BUSY,
+        ErrorKind::Lost => LOST,
+        ErrorKind::StoreUnavailable => UNAVAILABLE,
+        ErrorKind::StoreRefused => REFUSED,
+        ErrorKind::Config => USAGE,
+        ErrorKind::NotOwned | ErrorKind::Cancelled | ErrorKind::StaleToken | _ => INTERNAL,
+    }
+}
+
+/// The status after the end by a signal, as shells show it.
+pub const fn of_signal(signal: i32) -> u8 {
+    // Signals are numbered from 1 to 64.
+    SIGNAL | (signal as u8 & 0x7f)
+}

@@ -1,0 +1,149 @@
+//! `inspect`, `break` and `doctor`: for people and for machines.
+
+mod common;
+
+use std::fs;
+
+use common::{Place, Started};
+
+fn hold(place: &Place) -> Started {
+    let job =
+        place.start_job(&["--owner", "night shift", "--ttl", "1h"], "echo $LEASEHOLD_TOKEN > token; exec sleep 1000");
+    place.wait_for_file("token");
+    job
+}
+
+#[test]
+fn inspect_shows_who_holds_a_lock() {
+    let place = Place::new();
+    let _holder = hold(&place);
+    let token = place.read("token");
+    let shown = place.run(&["inspect", "job"]).expect(0).stdout;
+    for part in ["job is held", "night shift", token.trim(), "ttl        3600 s", "unless renewed", "0 bytes"] {
+        assert!(shown.contains(part), "no {part:?} in {shown}");
+    }
+    let since = shown.lines().find_map(|line| line.trim().strip_prefix("since")).unwrap().trim();
+    assert!(since.len() == 24 && since.starts_with("20") && since.ends_with('Z'), "{since:?}");
+}
+
+#[test]
+fn inspect_tells_machines_the_same() {
+    let place = Place::new();
+    let _holder = hold(&place);
+    let json = place.run(&["inspect", "job", "--json"]).expect(0).json();
+    assert_eq!((json["resource"].as_str(), json["held"].as_bool()), (Some("job"), Some(true)));
+    assert_eq!((json["owner"].as_str(), json["ttl_ms"].as_u64()), (Some("night shift"), Some(3_600_000)));
+    assert_eq!(json["token"].as_u64().unwrap().to_string(), place.read("token").trim());
+    assert_eq!((json["data_bytes"].as_u64(), json["foreign"].as_bool()), (Some(0), Some(false)));
+    let left = json["left_ms"].as_u64().unwrap();
+    assert!(0 < left && left <= 3_600_000, "{left}");
+    assert!(json["since_unix_ms"].as_u64().unwrap() > 1_700_000_000_000);
+    assert!(json["since"].as_str().unwrap().ends_with('Z'));
+}
+
+#[test]
+fn a_free_lock_is_told_apart_by_status() {
+    let place = Place::new();
+    assert_eq!(place.run(&["inspect", "job"]).expect(1).stdout, "job is free\n");
+    let json = place.run(&["inspect", "job", "--json"]).expect(1).json();
+    assert_eq!(json, serde_json::json!({ "resource": "job", "held": false }));
+}
+
+#[test]
+fn break_frees_a_lock_and_keeps_its_token() {
+    let place = Place::new();
+    let _holder = hold(&place);
+    let before: u64 = place.read("token").trim().parse().unwrap();
+    place.run(&["break", "job"]).expect(64).says("no terminal").says("--yes").says("night shift");
+    assert!(place.is_held());
+    let told = place.run(&["break", "job", "--yes"]).expect(0).stdout;
+    assert!(told.contains("job is free now") && told.contains("night shift") && told.contains(&before.to_string()));
+    let next = place.run(&["exec", "--no-wait", "job", "--", "printenv", "LEASEHOLD_TOKEN"]).expect(0).stdout;
+    assert!(next.trim().parse::<u64>().unwrap() > before);
+    assert_eq!(place.run(&["break", "job", "--yes"]).expect(1).stdout, "job is free already\n");
+}
+
+#[test]
+fn break_tells_machines_whose_lock_it_was() {
+    let place = Place::new();
+    let _holder = hold(&place);
+    let json = place.run(&["break", "job", "--yes", "--json"]).expect(0).json();
+    assert_eq!((json["broken"].as_bool(), json["holder"]["owner"].as_str()), (Some(true), Some("night shift")));
+    let json = place.run(&["break", "job", "--yes", "--json"]).expect(1).json();
+    assert_eq!(json, serde_json::json!({ "resource": "job", "broken": false, "holder": null }));
+}
+
+#[test]
+fn doctor_finds_a_good_store_good() {
+    let place = Place::new();
+    let ran = place.run(&["doctor", "--json"]);
+    let json = ran.json();
+    let findings = json["findings"].as_array().unwrap();
+    let worst = findings.iter().map(|finding| finding["severity"].as_str().unwrap()).collect::<Vec<_>>();
+    // The machine may have a risk that this test does not know of, but the store works.
+    let expected = if worst.contains(&"warning") { (1, "warning") } else { (0, "good") };
+    assert!(!findings.is_empty() && !worst.contains(&"problem"), "{json:#}");
+    assert_eq!((ran.status, json["worst"].as_str()), (expected.0, Some(expected.1)));
+    assert_eq!(json["store"].as_str(), Some(place.store().as_str()));
+    let text = place.run(&["doctor"]).expect(expected.0).stdout;
+    for finding in findings {
+        let (check, what) = (finding["check"].as_str().unwrap(), finding["what"].as_str().unwrap());
+        assert!(text.contains(&format!("{check}: ")), "no {check} ({what}) in {text}");
+    }
+}
+
+#[test]
+fn doctor_reports_a_store_that_cannot_be_opened_with_advice() {
+    let place = Place::new();
+    fs::write(
+        place.path("letter.txt"),
+        "Dear reader, this is no database, and it is long enough to tell.\n".repeat(99),
+    )
+    .unwrap();
+    for url in ["sqlite:letter.txt", "sqlite:/proc/nothing/locks.db", "etcd://host", "locks.db"] {
+        let ran = place.run(&["doctor", "--store", url, "--json"]).expect(2);
+        let json = ran.json();
+        assert_eq!((json["worst"].as_str(), &json["findings"][0]["severity"]), (Some("problem"), &"problem".into()));
+        assert_eq!(json["findings"][0]["check"], "store.open");
+        assert!(!json["findings"][0]["advice"].as_str().unwrap().is_empty());
+        assert_eq!(json["store"].as_str(), url.starts_with("sqlite").then_some(url));
+        let text = place.run(&["doctor", "--store", url]).expect(2).stdout;
+        assert!(text.contains("problem  store.open: ") && text.contains("-> "), "{text}");
+    }
+    assert!(place.read("letter.txt").starts_with("Dear reader"));
+}
+
+#[test]
+fn failures_are_told_to_machines_too() {
+    let place = Place::new();
+    for command in ["inspect", "break"] {
+        let ran = place.run(&[command, "", "--json"]).expect(64).says("no name");
+        assert_eq!(ran.json()["error"]["kind"], "config");
+        let ran = place.run(&[command, "job", "--store", "sqlite:/proc/nothing/locks.db", "--json"]);
+        let kind = ran.json()["error"]["kind"].as_str().unwrap().to_owned();
+        assert!(matches!((kind.as_str(), ran.status), ("store_refused", 77) | ("store_unavailable", 69)), "{ran:?}");
+        assert!(ran.stderr.contains(ran.json()["error"]["message"].as_str().unwrap()));
+    }
+}
+
+#[test]
+fn answers_to_nobody_are_no_failure() {
+    let place = Place::new();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = place.leasehold(&["doctor"]);
+    let status = command.stdout(writer).status().unwrap();
+    assert!(matches!(status.code(), Some(0 | 1)), "{status}");
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let ran = common::Ran::from(
+        place
+            .leasehold(&["inspect", "job"])
+            .stdout(full)
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap()
+            .wait_with_output()
+            .unwrap(),
+    );
+    ran.expect(74).says("cannot write the answer");
+}

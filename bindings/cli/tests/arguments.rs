@@ -1,0 +1,161 @@
+//! Wrong arguments say what would be right, and help says the rest.
+
+mod common;
+
+use common::Place;
+
+#[test]
+fn bad_durations_say_what_would_be_right() {
+    let place = Place::new();
+    for option in ["--ttl", "--wait", "--max-hold"] {
+        for (value, wrong) in [
+            ("30", "the unit is missing"),
+            ("-5s", "cannot be negative"),
+            ("NaN", "no duration"),
+            ("", "no duration"),
+            ("5parsecs", "\"parsecs\" is no unit"),
+            ("99999999999999999999s", "too long; the longest is 87600h"),
+        ] {
+            let ran =
+                place.run(&["exec", option, value, "job", "--", "touch", "ran"]).expect(64).says(wrong).says(option);
+            assert!(ran.stderr.contains("30s") || wrong.contains("87600h"), "{}", ran.stderr);
+        }
+    }
+    assert!(!place.path("ran").exists());
+}
+
+#[test]
+fn settings_out_of_bounds_name_the_bound() {
+    let place = Place::new();
+    for (options, bound) in [
+        (["--ttl", "50ms"], "100ms"),
+        (["--ttl", "0s"], "100ms"),
+        (["--ttl", "87600h"], "86400s"),
+        (["--max-hold", "10s"], "30s"),
+    ] {
+        place.run(&[&["exec"], &options[..], &["job", "--", "touch", "ran"]].concat()).expect(64).says(bound);
+    }
+    let long = "x".repeat(257);
+    place.run(&["exec", "--owner", &long, "job", "--", "touch", "ran"]).expect(64).says("256");
+    assert!(!place.path("ran").exists());
+}
+
+#[test]
+fn bad_names_are_refused_by_every_command() {
+    let place = Place::new();
+    let long = "x".repeat(1_025);
+    for (name, wrong) in
+        [("", "no name"), (long.as_str(), "1024"), ("a\nb", "control character"), ("\u{7f}", "control")]
+    {
+        place.run(&["exec", name, "--", "touch", "ran"]).expect(64).says(wrong);
+        place.run(&["inspect", name]).expect(64).says(wrong);
+        place.run(&["break", name, "--yes"]).expect(64).says(wrong);
+    }
+    assert!(!place.path("ran").exists());
+}
+
+#[test]
+fn bad_urls_say_which_part_is_wrong() {
+    let place = Place::new();
+    for (url, wrong) in [
+        ("locks.db", "no scheme"),
+        ("sqlite:", "no path"),
+        ("etcd://host", "unknown scheme \"etcd\""),
+        ("", "--store is empty"),
+        (" ", "--store is empty"),
+    ] {
+        place.run(&["exec", "--store", url, "job", "--", "touch", "ran"]).expect(64).says(wrong);
+        place.run(&["--store", url, "inspect", "job"]).expect(64).says(wrong);
+    }
+    let ran =
+        common::Ran::from(place.leasehold(&["inspect", "job"]).env("LEASEHOLD_STORE", "etcd://host").output().unwrap());
+    ran.expect(64).says("unknown scheme");
+    assert!(!place.path("ran").exists());
+}
+
+#[test]
+fn several_stores_are_refused_wherever_they_stand() {
+    let place = Place::new();
+    let (a, b) = ("sqlite:a.db", "sqlite:b.db");
+    for arguments in [
+        ["--store", a, "--store", b, "inspect", "job"],
+        ["--store", a, "inspect", "--store", b, "job"],
+        ["inspect", "--store", a, "--store", b, "job"],
+        ["inspect", "--store", a, "job", "--store", a],
+    ] {
+        place.run(&arguments).expect(64).says("quorum").says("name one store");
+    }
+    place.run(&["doctor", "--store", a, "--store", b]).expect(64).says("quorum");
+    assert!(!place.path("a.db").exists() && !place.path("b.db").exists());
+}
+
+#[test]
+fn the_store_is_taken_from_the_option_then_the_environment_then_the_state_folder() {
+    let place = Place::new();
+    let exists = |name: &str| place.path(name).exists();
+    let run = |arguments: &[&str], environment: Option<&str>| {
+        let mut command = place.leasehold(arguments);
+        command.env_remove("LEASEHOLD_STORE").envs(environment.map(|url| ("LEASEHOLD_STORE", url)));
+        common::Ran::from(command.output().unwrap()).expect(0);
+    };
+    run(&["exec", "job", "--store", "sqlite:given.db", "--", "true"], Some("sqlite:environment.db"));
+    assert!(exists("given.db") && !exists("environment.db"));
+    run(&["exec", "job", "--", "true"], Some("sqlite:environment.db"));
+    assert!(exists("environment.db") && !exists("leasehold/locks.db"));
+    run(&["exec", "job", "--", "true"], None);
+    assert!(exists("leasehold/locks.db"));
+}
+
+#[test]
+fn a_command_needs_its_dashes() {
+    let place = Place::new();
+    place.run(&["exec", "job", "touch", "ran"]).expect(64).says("-- <COMMAND>");
+    place.run(&["exec", "job"]).expect(64).says("<COMMAND>");
+    place.run(&["exec", "--no-wait", "--wait", "5s", "job", "--", "touch", "ran"]).expect(64).says("--no-wait");
+    place.run(&["exec", "--busy-status", "256", "job", "--", "touch", "ran"]).expect(64).says("256");
+    place
+        .run(&["exec", "--on-lost", "cry", "job", "--", "touch", "ran"])
+        .expect(64)
+        .says("[possible values: term, ignore]");
+    place.run(&[]).expect(64);
+    assert!(!place.path("ran").exists());
+    place.run(&["exec", "job", "--", "sh", "-c", "test \"$1\" = --store", "sh", "--store"]).expect(0);
+}
+
+#[test]
+fn help_teaches() {
+    let place = Place::new();
+    let help = |command: &str| place.run(&[command, "--help"]).expect(0).stdout;
+    let main = place.run(&["--help"]).expect(0).stdout;
+    for part in
+        ["fencing token", "LEASEHOLD_STORE", "500ms, 30s", "Examples:", "Exit status", "69", "77", "completions"]
+    {
+        assert!(main.contains(part), "no {part:?} in {main}");
+    }
+    for (command, parts) in [
+        (
+            "exec",
+            &["Examples:", "75", "76", "126", "127", "128 + N", "Not guaranteed:", "LEASEHOLD_TOKEN", "Ctrl-Z"][..],
+        ),
+        ("inspect", &["0  the lock is held", "1  the lock is free", "left_ms"]),
+        ("break", &["last resort", "0  ", "1  ", "2  ", "--yes"]),
+        ("doctor", &["0  all is good", "1  warnings", "2  a problem"]),
+        ("completions", &["bash-completion"]),
+    ] {
+        let shown = help(command);
+        for part in parts {
+            assert!(shown.contains(part), "no {part:?} in {shown}");
+        }
+    }
+    assert!(place.run(&["--version"]).expect(0).stdout.starts_with("leasehold "));
+}
+
+#[test]
+fn completions_are_scripts_for_each_shell() {
+    let place = Place::new();
+    for (shell, part) in [("bash", "complete -F"), ("zsh", "#compdef leasehold"), ("fish", "complete -c leasehold")] {
+        let script = place.run(&["completions", shell]).expect(0).stdout;
+        assert!(script.contains(part) && script.contains("on-lost"), "{shell}");
+    }
+    place.run(&["completions", "abacus"]).expect(64).says("possible values");
+}

@@ -1,0 +1,149 @@
+//! The command does not outlive its lease.
+
+mod common;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::process::Stdio;
+
+use common::{Place, Started, is_alive, wait_for, wait_for_death};
+use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::process::Signal;
+
+/// Ignores every polite request to end, and so does its child.
+const STUBBORN: &str = "trap '' HUP INT QUIT TERM USR1 USR2
+    sh -c 'echo $$ > child; while :; do sleep 0.01; done' &
+    echo $$ > pid
+    while :; do sleep 0.01; done";
+
+#[test]
+fn a_holder_that_was_stopped_past_its_ttl_kills_its_command_when_it_wakes() {
+    let place = Place::new();
+    let job = place.start_job(&["--ttl", "600ms"], STUBBORN);
+    let (pid, child) = (place.wait_for_pid("pid"), place.wait_for_pid("child"));
+    job.signal(Signal::STOP);
+    place.run(&["exec", "--wait", "20s", "job", "--", "true"]).expect(0);
+    // Nobody could have told the command.
+    assert!(is_alive(pid) && is_alive(child));
+    job.signal(Signal::CONT);
+    job.wait().expect(76).says("the lease is lost").says("the command was killed");
+    wait_for_death(pid);
+    wait_for_death(child);
+}
+
+#[test]
+fn a_broken_lock_ends_the_command_with_the_next_renewal() {
+    let place = Place::new();
+    let job = place.start_job(&["--ttl", "1s"], STUBBORN);
+    let (pid, child) = (place.wait_for_pid("pid"), place.wait_for_pid("child"));
+    place.run(&["break", "job", "--yes"]).expect(0);
+    job.wait().expect(76).says("the lease is lost");
+    wait_for_death(pid);
+    wait_for_death(child);
+}
+
+#[test]
+fn a_command_that_ignores_term_is_killed_before_the_next_holder_starts() {
+    let place = Place::new();
+    let job = place.start_job(&["--ttl", "1s", "--max-hold", "1s"], STUBBORN);
+    let (pid, child) = (place.wait_for_pid("pid"), place.wait_for_pid("child"));
+    // Ended and not reaped yet is ended.
+    let look = "for name in pid child; do ! grep -qs '^State:.[^ZX]' /proc/$(cat $name)/status || exit 1; done";
+    place.run(&["exec", "--wait", "20s", "job", "--", "sh", "-c", look]).expect(0);
+    job.wait().expect(76).says("the command was told to end").says("the command was killed");
+    assert!(!is_alive(pid) && !is_alive(child));
+}
+
+#[test]
+fn a_command_in_danger_can_wind_up_and_gives_the_lock_back() {
+    let place = Place::new();
+    let script = "trap 'echo bye > bye; exit 0' TERM; echo $$ > pid; while :; do sleep 0.01; done";
+    let job = place.start_job(&["--ttl", "3s", "--max-hold", "3s", "--lost-status", "9"], script);
+    place.wait_for_pid("pid");
+    let ran = job.wait().expect(9).says("the command was told to end");
+    assert!(!ran.stderr.contains("killed"), "{}", ran.stderr);
+    assert_eq!(place.read("bye"), "bye\n");
+    assert!(!place.is_held(), "half a second of the lease is left, but it was released");
+}
+
+#[test]
+fn children_have_until_the_end_of_the_lease_when_the_command_itself_ends_on_term() {
+    let place = Place::new();
+    let script = "sh -c 'trap \"echo bye > bye; exit\" TERM; echo $$ > polite; while :; do sleep 0.01; done' &
+        sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 0.01; done' &
+        echo $$ > pid; wait";
+    let job = place.start_job(&["--ttl", "3s", "--max-hold", "3s"], script);
+    place.wait_for_pid("pid");
+    let (polite, stubborn) = (place.wait_for_pid("polite"), place.wait_for_pid("stubborn"));
+    job.wait().expect(76).says("the command was killed");
+    assert_eq!(place.read("bye"), "bye\n");
+    assert!(!is_alive(polite));
+    wait_for_death(stubborn);
+}
+
+#[test]
+fn a_stderr_that_nobody_reads_delays_nothing() {
+    let place = Place::new();
+    let (mut reader, mut writer) = std::io::pipe().unwrap();
+    fcntl_setfl(&writer, OFlags::NONBLOCK).unwrap();
+    while writer.write(&[b'x'; 4096]).is_ok() {}
+    while writer.write(b"x").is_ok() {}
+    fcntl_setfl(&writer, OFlags::empty()).unwrap();
+    let script = format!("exec 2> /dev/null; {STUBBORN}");
+    let mut command = place.leasehold(&["exec", "--ttl", "1s", "--max-hold", "1s", "job", "--", "sh", "-c", &script]);
+    let job = Started::unseen(command.stderr(writer).stdout(Stdio::null()));
+    drop(command);
+    let (pid, child) = (place.wait_for_pid("pid"), place.wait_for_pid("child"));
+    wait_for_death(pid);
+    wait_for_death(child);
+    place.run(&["exec", "--wait", "20s", "job", "--", "true"]).expect(0);
+    let reading = std::thread::spawn(move || {
+        let mut text = String::new();
+        reader.read_to_string(&mut text).map(|_| text)
+    });
+    job.wait().expect(76);
+    assert!(reading.join().unwrap().unwrap().contains("the command was killed"));
+}
+
+#[test]
+fn with_on_lost_ignore_the_command_goes_on_and_the_loss_is_told() {
+    let place = Place::new();
+    let script = "trap 'echo > termed' TERM; echo $$ > pid; while [ ! -e done ]; do sleep 0.01; done; exit 3";
+    let job = place.start_job(&["--ttl", "600ms", "--on-lost", "ignore"], script);
+    let pid = place.wait_for_pid("pid");
+    place.run(&["break", "job", "--yes"]).expect(0);
+    place.run(&["exec", "--wait", "20s", "job", "--", "true"]).expect(0);
+    // The holder learns of it with its next renewal, and its own deadline is over after the ttl.
+    place
+        .run(&[
+            "exec",
+            "--ttl",
+            "700ms",
+            "--max-hold",
+            "700ms",
+            "job",
+            "--",
+            "sh",
+            "-c",
+            "while :; do sleep 0.01; done",
+        ])
+        .expect(76);
+    assert!(is_alive(pid));
+    fs::write(place.path("done"), "").unwrap();
+    job.wait().expect(76).says("the lease is lost").says("the command goes on");
+    assert!(!place.path("termed").exists());
+}
+
+#[test]
+fn a_lost_lease_outweighs_the_command_s_own_status() {
+    let place = Place::new();
+    let job = place.start_job(&["--ttl", "600ms"], "echo $$ > pid; while [ ! -e done ]; do sleep 0.01; done; exit 0");
+    let pid = place.wait_for_pid("pid");
+    job.signal(Signal::STOP);
+    place.run(&["exec", "--wait", "20s", "job", "--", "true"]).expect(0);
+    // It ends well, but nobody can say any more that it was alone.
+    fs::write(place.path("done"), "").unwrap();
+    wait_for("the end of the command", || !is_alive(pid));
+    job.signal(Signal::CONT);
+    job.wait().expect(76).says("the lease is lost");
+}
