@@ -115,12 +115,12 @@ fn a_command_that_cannot_be_started_gives_the_lock_back_at_once() {
 #[test]
 fn the_lease_is_renewed_for_as_long_as_the_command_runs() {
     let place = Place::new();
-    let holder = place.start_job(&["--ttl", "300ms"], "echo > held; while [ ! -e done ]; do sleep 0.01; done");
+    let holder = place.start_job(&["--ttl", "1500ms"], "echo > held; while [ ! -e done ]; do sleep 0.01; done");
     place.wait_for_file_exists("held");
     let since = |place: &Place| place.run(&["inspect", "job", "--json"]).expect(0).json()["since_unix_ms"].clone();
     let granted = since(&place);
-    // Two ttls and more pass while others try in vain.
-    place.run(&["exec", "--wait", "800ms", "job", "--", "true"]).expect(75);
+    // More than a ttl passes while others try in vain.
+    place.run(&["exec", "--wait", "2500ms", "job", "--", "true"]).expect(75);
     assert_eq!(since(&place), granted);
     fs::write(place.path("done"), "").unwrap();
     holder.wait().expect(0);

@@ -19,7 +19,7 @@ const STUBBORN: &str = "trap '' HUP INT QUIT TERM USR1 USR2
 #[test]
 fn a_holder_that_was_stopped_past_its_ttl_kills_its_command_when_it_wakes() {
     let place = Place::new();
-    let job = place.start_job(&["--ttl", "600ms"], STUBBORN);
+    let job = place.start_job(&["--ttl", "1500ms"], STUBBORN);
     let (pid, child) = (place.wait_for_pid("pid"), place.wait_for_pid("child"));
     job.signal(Signal::STOP);
     place.run(&["exec", "--wait", "20s", "job", "--", "true"]).expect(0);
@@ -45,7 +45,7 @@ fn a_broken_lock_ends_the_command_with_the_next_renewal() {
 #[test]
 fn a_command_that_ignores_term_is_killed_before_the_next_holder_starts() {
     let place = Place::new();
-    let job = place.start_job(&["--ttl", "1s", "--max-hold", "1s"], STUBBORN);
+    let job = place.start_job(&["--ttl", "2s", "--max-hold", "2s"], STUBBORN);
     let (pid, child) = (place.wait_for_pid("pid"), place.wait_for_pid("child"));
     // Ended and not reaped yet is ended.
     let look = "for name in pid child; do ! grep -qs '^State:.[^ZX]' /proc/$(cat $name)/status || exit 1; done";
@@ -109,7 +109,7 @@ fn a_stderr_that_nobody_reads_delays_nothing() {
 fn with_on_lost_ignore_the_command_goes_on_and_the_loss_is_told() {
     let place = Place::new();
     let script = "trap 'echo > termed' TERM; echo $$ > pid; while [ ! -e done ]; do sleep 0.01; done; exit 3";
-    let job = place.start_job(&["--ttl", "600ms", "--on-lost", "ignore"], script);
+    let job = place.start_job(&["--ttl", "1500ms", "--on-lost", "ignore"], script);
     let pid = place.wait_for_pid("pid");
     place.run(&["break", "job", "--yes"]).expect(0);
     place.run(&["exec", "--wait", "20s", "job", "--", "true"]).expect(0);
@@ -137,7 +137,7 @@ fn with_on_lost_ignore_the_command_goes_on_and_the_loss_is_told() {
 #[test]
 fn a_lost_lease_outweighs_the_command_s_own_status() {
     let place = Place::new();
-    let job = place.start_job(&["--ttl", "600ms"], "echo $$ > pid; while [ ! -e done ]; do sleep 0.01; done; exit 0");
+    let job = place.start_job(&["--ttl", "1500ms"], "echo $$ > pid; while [ ! -e done ]; do sleep 0.01; done; exit 0");
     let pid = place.wait_for_pid("pid");
     job.signal(Signal::STOP);
     place.run(&["exec", "--wait", "20s", "job", "--", "true"]).expect(0);

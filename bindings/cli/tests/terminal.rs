@@ -5,7 +5,8 @@ mod common;
 use std::process::Command;
 
 use common::pty::Pty;
-use common::{Place, Started, is_alive, is_stopped, wait_for, wait_for_death};
+use common::{Place, Started, children_of, is_alive, is_stopped, wait_for, wait_for_death};
+use rustix::process::Pid;
 
 const CTRL_C: &str = "\x03";
 const CTRL_Z: &str = "\x1a";
@@ -26,10 +27,11 @@ fn shell(place: &Place) -> Pty {
 fn a_command_alone_on_the_terminal_reads_it_and_gets_ctrl_c() {
     let place = Place::new();
     let mut pty = shell(&place);
-    pty.type_in("$L exec job -- sh -c 'echo $$ > pid; read -r x; echo got-$x; exec sleep 1000'\n");
+    // Before it asks for anything it looks, and finds itself in the foreground: field 8 is the foreground group.
+    let look = "echo $$ > pid; cut -d\\  -f8 /proc/$$/stat > seen";
+    pty.type_in(&format!("$L exec job -- sh -c '{look}; read -r x; echo got-$x; exec sleep 1000'\n"));
     let command = place.wait_for_pid("pid");
-    // Before it asked for anything: it can look, and finds itself in the foreground.
-    assert_eq!(pty.foreground(), Some(command));
+    assert_eq!(place.wait_for_pid("seen"), command);
     pty.type_in("words\n");
     pty.wait_for("got-words");
     pty.type_in(CTRL_C);
@@ -67,7 +69,7 @@ fn ctrl_z_stops_the_job_and_fg_continues_it() {
 fn a_job_that_was_stopped_past_its_ttl_is_killed_instead_of_continued() {
     let place = Place::new();
     let mut pty = shell(&place);
-    pty.type_in("$L exec --ttl 600ms job -- sh -c 'trap \"echo alive >> late\" CONT; echo $$ > pid; while :; do read -r x; done'\n");
+    pty.type_in("$L exec --ttl 1500ms job -- sh -c 'trap \"echo alive >> late\" CONT; echo $$ > pid; while :; do read -r x; done'\n");
     let command = place.wait_for_pid("pid");
     pty.type_in(CTRL_Z);
     pty.wait_for("$ ");
@@ -121,6 +123,10 @@ fn ctrl_z_reaches_a_command_that_never_had_the_terminal() {
     let mut pty = shell(&place);
     pty.type_in("$L exec job -- sh -c 'echo $$ > pid; while [ ! -e done ]; do sleep 0.01; done; echo over' | cat\n");
     let command = place.wait_for_pid("pid");
+    // The shell starts one after the other, and only then gives them the terminal.
+    let started = |pid: Pid| std::fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_pid())).unwrap_or_default();
+    wait_for("the pipeline", || children_of(pty.pid()).into_iter().any(|pid| started(pid) == "cat\n"));
+    wait_for("the terminal", || pty.foreground() != Some(pty.pid()));
     pty.type_in(CTRL_Z);
     pty.wait_for("$ ");
     wait_for("the stop", || is_stopped(command));

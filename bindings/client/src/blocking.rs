@@ -224,12 +224,8 @@ impl Leases {
     /// # Errors
     /// As there.
     pub fn release(self) -> Result<(), Error> {
-        let mut first = Ok(());
-        for lease in self.0.iter().rev() {
-            let result = lease.release();
-            first = first.and(result);
-        }
-        first
+        let leases = all::Leases(self.0.into_iter().map(|lease| lease.0).collect());
+        block_on(leases.give_back(Caller::Blocking))
     }
 }
 

@@ -409,3 +409,23 @@ fn a_raise_without_an_answer_is_sent_again_and_in_the_end_given_up() {
     assert!(matches!(failure(&world.take_events(0)), Failure::Busy { .. }));
     assert_eq!(nodes_of(&world, 0, "release"), [0, 1], "granted or raised, both are released");
 }
+
+#[test]
+fn an_answer_to_an_earlier_attempt_is_none_to_this_one() {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    answer_from(&mut world, 0, theirs());
+    answer_from(&mut world, 1, theirs());
+    // The attempt is lost already; node 2 has not answered it when the next one begins.
+    let slow = world.take_for(0, 2);
+    while nodes_of(&world, 0, "acquire").is_empty() {
+        world.hosts[0].wire.clear();
+        world.pass_until_sent(0);
+    }
+    assert_eq!(nodes_of(&world, 0, "acquire"), [0, 1, 2]);
+    world.answer(0, slow.id, Ok(vec![acquired(5)]));
+    answer_from(&mut world, 0, acquired(5));
+    assert_eq!(world.state(0, 1), Some("Acquiring"), "node 2 spoke of another attempt");
+    answer_from(&mut world, 1, acquired(5));
+    assert_eq!(world.state(0, 1), Some("Held"));
+}

@@ -307,6 +307,23 @@ fn a_look_that_fails_is_no_news() {
 }
 
 #[test]
+fn a_look_that_a_wake_up_overtook_is_no_answer_to_the_try() {
+    let mut world = World::reading(1);
+    world.acquire(0, 1, "r", options());
+    world.answer_with(0, busy(Some(secs(3600))));
+    world.pass_until_sent(0);
+    let read = world.take(0);
+    world.notify(0, "r");
+    assert_eq!(world.on_the_wire(0), ["acquire"]);
+    let outcomes = world.perform(&read);
+    world.answer(0, read.id, Ok(outcomes));
+    world.pass_cut_off(ms(200));
+    assert_eq!((world.state(0, 1), world.on_the_wire(0)), (Some("Acquiring"), vec!["acquire"]), "not sent again");
+    world.deliver(0);
+    assert_eq!(world.state(0, 1), Some("Held"));
+}
+
+#[test]
 fn fresh_credentials_are_asked_for_once_and_end_the_sleep() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", options());

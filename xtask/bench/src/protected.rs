@@ -57,7 +57,11 @@ impl Protected {
         new.db.execute_batch(
             "CREATE TABLE item (value INTEGER NOT NULL);
              CREATE TABLE log (
-                 id INTEGER PRIMARY KEY, token INTEGER, writer TEXT NOT NULL, lease INTEGER NOT NULL, at_ns INTEGER NOT NULL
+                 id INTEGER PRIMARY KEY,
+                 token INTEGER,
+                 writer TEXT NOT NULL,
+                 lease INTEGER NOT NULL,
+                 at_ns INTEGER NOT NULL
              );",
         )?;
         new.db.execute("INSERT INTO item (value) VALUES (?1)", [value])?;

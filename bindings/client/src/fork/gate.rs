@@ -141,12 +141,17 @@ fn close(give_up: Monotonic) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::sync::atomic::AtomicUsize;
 
     use super::*;
     use crate::fork::install;
     use crate::fork::tests::{alone, in_forked_child};
+
+    /// How many are inside.
+    pub(crate) fn inside() -> u32 {
+        STATE.load(Ordering::SeqCst) & !CLOSED
+    }
 
     #[derive(Default)]
     struct Probe {

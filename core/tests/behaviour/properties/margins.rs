@@ -66,17 +66,22 @@ proptest! {
     }
 
     #[test]
-    fn margins_are_rounded_to_the_safe_side(drift in 100_u32..=100_000, ttl in ttls(), at in instants()) {
+    fn margins_are_rounded_to_the_safe_side(
+        drift in 100_u32..=100_000, ttl in ttls(), shown_ns in 0_u64..172_800_000_000_000, at in instants(),
+    ) {
         let rho = u128::from(drift);
         let drift = Drift::from_ppm(drift).unwrap();
-        let ns = ttl.get().as_nanos();
         // In millionths of a nanosecond, so that nothing is rounded here.
-        let exact_margin = 2 * rho * ns + 2_000_000 * PPM;
+        let exact_margin = 2 * rho * ttl.get().as_nanos() + 2_000_000 * PPM;
         let margin = (ttl.get() - deadline_of(at, ttl, drift).since(at)).as_nanos() * PPM;
         prop_assert!(margin >= exact_margin && margin < exact_margin + 2 * PPM);
-        let observed = observed_until(at, ttl.get(), drift, Format::Leasehold).since(at).as_nanos() * PPM;
-        let exact = ns * (PPM + rho);
-        prop_assert!(observed >= exact && observed < exact + PPM);
+        // A record may show any length.
+        let (shown, shown_ns) = (Duration::from_nanos(shown_ns), u128::from(shown_ns));
+        let observed = |format| observed_until(at, shown, drift, format).since(at).as_nanos();
+        let (ours, exact) = (observed(Format::Leasehold) * PPM, shown_ns * (PPM + rho));
+        prop_assert!(ours >= exact && ours < exact + PPM);
+        let (foreign, exact) = ((observed(Format::Foreign) - 2_000_000) * (PPM - rho), shown_ns * (PPM + rho));
+        prop_assert!(foreign >= exact && foreign < exact + (PPM - rho));
     }
 
     #[test]

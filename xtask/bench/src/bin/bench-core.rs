@@ -138,7 +138,10 @@ fn hold(leases: u64) {
     }
     let bytes = BYTES.load(Relaxed) - before;
     assert_eq!(client.stats().held, leases as usize);
-    println!("{leases} leases held: {:.0} bytes each, without the name and options they share", bytes as f64 / leases as f64);
+    println!(
+        "{leases} leases held: {:.0} bytes each, without the name and options they share",
+        bytes as f64 / leases as f64
+    );
 
     // The host sleeps until the core wants to be woken, for one whole ttl; only the core's own time is counted.
     let (mut busy, mut requests, mut renewals, mut ms) = (Duration::ZERO, 0, 0, 0);

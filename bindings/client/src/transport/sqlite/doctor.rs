@@ -201,7 +201,7 @@ pub(super) fn shared_by_hosts(path: &Path) -> Option<&'static str> {
 fn kind_of(path: &Path) -> Option<&'static str> {
     let statfs = rustix::fs::statfs(path.parent()?).ok()?;
     // The type of the field differs between architectures; the numbers have 32 bits.
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the numbers have 32 bits")]
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "needed on some architectures only")]
     match statfs.f_type as u32 {
         0x0000_6969 => Some("NFS"),
         0x0000_517b | 0xfe53_4d42 => Some("SMB"),

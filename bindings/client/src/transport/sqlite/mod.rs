@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use leasehold_core::config::Poll;
-use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Outcome, TransportFault};
+use leasehold_core::op::{Applied, LockOp, Outcome, TransportFault};
 use leasehold_core::store::BootId;
 use leasehold_core::{Monotonic, NodeConfig, Resource, Transmit};
 
@@ -102,6 +102,10 @@ impl Sqlite {
         until: Monotonic,
         mut work: impl FnMut(&connection::Connection) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
+        if self.generation != fork::generation() {
+            let detail = "this store belongs to the process that this one was forked from; connect anew";
+            return Err(Stop::NotApplied(Trouble::new(Kind::Io, detail)));
+        }
         loop {
             let Some(turn) = self.queue(lane).turn(until) else {
                 let busy = Trouble::new(Kind::Busy, "other threads of this process came first");
@@ -150,10 +154,6 @@ impl Transport for Sqlite {
     }
 
     fn perform(&self, request: &Transmit, lane: Lane) -> Result<Vec<Outcome>, TransportFault> {
-        if self.generation != fork::generation() {
-            let detail = "this store belongs to the process that this one was forked from; connect anew";
-            return Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)));
-        }
         let outcomes = match self.run(&request.ops, request.deadline, lane) {
             Ok(outcomes) => outcomes,
             Err(Stop::Unknown(trouble)) => return Err(TransportFault::Unknown(trouble.fault())),
@@ -184,10 +184,7 @@ impl Transport for Sqlite {
 
 impl Drop for Sqlite {
     fn drop(&mut self) {
-        // In a forked child the gate's inherited list keeps the queues alive, and nothing of them is touched.
-        if self.generation != fork::generation() {
-            return;
-        }
+        // Nothing is left to close in a forked child: the fork did it, or it was unclean, and the gate stays shut.
         let Ok(pass) = gate::enter(Monotonic::FAR) else { return };
         let erased: Arc<dyn CloseBeforeFork> = self.queues.clone();
         gate::unregister(&pass, &erased);

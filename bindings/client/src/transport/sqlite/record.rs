@@ -48,6 +48,7 @@ pub(super) fn read_all(db: &Connection, mut each: impl FnMut(&str, Result<Record
 
 /// Writes the row of a resource.
 pub(super) fn write(db: &Connection, resource: &Resource, record: &Record, now: &StoreNow) -> rusqlite::Result<()> {
+    // The core keeps the last lease for as long as the counter, so there is none without.
     let Some(lease) = &record.lease else { return Ok(()) };
     let row = (
         resource.as_str(),
