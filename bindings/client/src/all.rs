@@ -71,13 +71,13 @@ impl LockAllRequest {
                 Ok(lease) => leases.0.push(lease),
                 Err(error) => {
                     // What was taken before goes back; the caller hears of the lock that was not to be had.
-                    let _ = leases.give_back(caller).await;
+                    let _ = leases.give_back().await;
                     return Err(error);
                 }
             }
         }
         if let Err(error) = leases.check(Duration::ZERO) {
-            let _ = leases.give_back(caller).await;
+            let _ = leases.give_back().await;
             return Err(error);
         }
         Ok(leases)
@@ -94,6 +94,7 @@ impl IntoFuture for LockAllRequest {
 }
 
 /// Several leases that were taken together, in the order of their names.
+#[must_use = "dropping the leases releases the locks at once"]
 #[derive(Debug)]
 pub struct Leases(pub(crate) Vec<Lease>);
 
@@ -111,13 +112,18 @@ impl Leases {
     /// # Errors
     /// As [`Lease::release`], the first one met; the others are released all the same.
     pub async fn release(self) -> Result<(), Error> {
-        self.give_back(Caller::Async).await
+        self.give_back().await
     }
 
-    pub(crate) async fn give_back(&self, caller: Caller) -> Result<(), Error> {
+    /// All releases are begun before the first one is awaited, so that they share one patience.
+    pub(crate) async fn give_back(&self) -> Result<(), Error> {
+        let begun: Vec<_> = self.0.iter().rev().map(|lease| (lease, lease.begin_to_give_back())).collect();
         let mut first = Ok(());
-        for lease in self.0.iter().rev() {
-            let result = lease.give_back(caller).await;
+        for (lease, begun) in begun {
+            let result = match begun {
+                Ok(()) => lease.given_back().await,
+                Err(error) => Err(error),
+            };
             first = first.and(result);
         }
         first

@@ -1,10 +1,11 @@
-//! The same client for code without async: the same names, the same behaviour.
+//! The same client for code without async, under the same names. Settings go through [`Client::connect_with`].
 //!
 //! A call performs its requests on the calling thread, so that no hop to another thread lies between the caller and the
 //! store. Everything else, renewals above all, happens on the client's own threads.
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::all;
@@ -97,6 +98,7 @@ impl Client {
         let driver = Arc::clone(self.0.driver());
         driver.check_process()?;
         driver.close();
+        self.0.shared.closed.store(true, Ordering::Relaxed);
         confirm_closed(driver.wait_closed())
     }
 
@@ -207,6 +209,7 @@ impl LockAllRequest {
 }
 
 /// Several leases that were taken together: see [`leasehold::Leases`](crate::Leases).
+#[must_use = "dropping the leases releases the locks at once"]
 #[derive(Debug)]
 pub struct Leases(Vec<Lease>);
 
@@ -225,7 +228,7 @@ impl Leases {
     /// As there.
     pub fn release(self) -> Result<(), Error> {
         let leases = all::Leases(self.0.into_iter().map(|lease| lease.0).collect());
-        block_on(leases.give_back(Caller::Blocking))
+        block_on(leases.give_back())
     }
 }
 
@@ -238,6 +241,7 @@ impl Deref for Leases {
 }
 
 /// A held lock: see [`leasehold::Lease`](crate::Lease).
+#[must_use = "dropping a lease releases the lock at once"]
 #[derive(Debug)]
 pub struct Lease(lease::Lease);
 
@@ -275,9 +279,10 @@ impl Lease {
         self.0.is_lost()
     }
 
-    /// Waits until the lease is lost, and says why. Waits for ever once it was released.
+    /// Waits until the lease is over, and says why; [`ErrorKind::NotOwned`](crate::ErrorKind::NotOwned) when it was
+    /// released.
     pub fn lost(&self) -> Error {
-        block_on(self.0.lost())
+        block_on(self.0.ended()).unwrap_or_else(|| self.0.not_owned())
     }
 
     /// See [`leasehold::Lease::on_lost`](crate::Lease::on_lost).

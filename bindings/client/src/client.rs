@@ -1,7 +1,9 @@
 //! The client: connects to a store, takes locks, looks at them.
 
+use std::env::VarError;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leasehold_core::config::Drift;
@@ -41,7 +43,9 @@ pub struct Client {
 /// What clients and leases hold together; dropping the last one closes the driver.
 pub(crate) struct Shared {
     driver: ManuallyDrop<Arc<Driver>>,
-    pub(crate) owner: Option<String>,
+    /// Closing has been waited for, and dropping need not wait again.
+    pub(crate) closed: AtomicBool,
+    owner: Option<String>,
     urls: Vec<StoreUrl>,
 }
 
@@ -99,15 +103,33 @@ impl ClientBuilder {
             leasehold_core::Owner::new(owner)?;
         }
         let driver = Driver::start(config, vec![transport])?;
-        let shared = Shared { driver: ManuallyDrop::new(driver), owner: self.owner, urls: vec![url] };
+        let shared = Shared {
+            driver: ManuallyDrop::new(driver),
+            closed: AtomicBool::new(false),
+            owner: self.owner,
+            urls: vec![url],
+        };
         Ok(Client { shared: Arc::new(shared) })
     }
 }
 
 /// The store that `text` names, or where it is empty the environment, or else the default.
 pub(crate) fn parse(text: &str) -> Result<StoreUrl, Error> {
-    let from_environment = std::env::var("LEASEHOLD_STORE").unwrap_or_default();
-    let text = if text.trim().is_empty() { &from_environment } else { text };
+    let from_environment = match std::env::var("LEASEHOLD_STORE") {
+        Ok(text) => text,
+        Err(VarError::NotPresent) => String::new(),
+        Err(VarError::NotUnicode(_)) => {
+            return Err(Error::config(
+                "LEASEHOLD_STORE is not valid UTF-8; write a url such as sqlite:/var/lib/app/locks.db",
+            ));
+        }
+    };
+    let text = if text.is_empty() { &from_environment } else { text };
+    if !text.is_empty() && text.trim().is_empty() {
+        return Err(Error::config(
+            "the store url is blank; write one such as sqlite:locks.db, or nothing for the default",
+        ));
+    }
     let urls: Vec<&str> = text.split_whitespace().collect();
     match urls.as_slice() {
         [] => StoreUrl::default_store(),
@@ -191,6 +213,7 @@ impl Client {
         let driver = Arc::clone(self.driver());
         driver.check_process()?;
         driver.close();
+        self.shared.closed.store(true, Ordering::Relaxed);
         exec::offload(move || confirm_closed(driver.wait_closed())).await?
     }
 
@@ -288,7 +311,7 @@ impl Drop for Shared {
             return;
         }
         self.driver.close();
-        if !self.driver.is_own_thread() {
+        if !self.driver.is_own_thread() && !self.closed.load(Ordering::Relaxed) {
             self.driver.wait_closed();
         }
         // SAFETY: the field is not used again; `drop` runs once.

@@ -9,7 +9,12 @@ use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::exec;
+use crate::fork;
 use crate::lease::Lease;
+
+/// How long one try for the lock lasts, before the candidate looks whether the store answers at all.
+const CAMPAIGN: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_secs(1);
 
 type OnStart = Box<dyn FnMut(&Arc<Lease>) + Send>;
 type OnStop = Box<dyn FnMut(Option<&Error>) + Send>;
@@ -61,29 +66,40 @@ impl ElectionRequest {
     /// # Errors
     /// [`ErrorKind::Config`] for a name or ttl out of bounds, or where no thread can be started.
     pub fn start(self) -> Result<Election, Error> {
-        self.client.driver().check_process()?;
+        let driver = self.client.driver();
+        driver.check_process()?;
         leasehold_core::Resource::new(&self.resource)?;
         if let Some(ttl) = self.ttl {
             leasehold_core::config::Ttl::new(ttl)?;
         }
+        if let Some(owner) = &self.owner {
+            leasehold_core::Owner::new(owner)?;
+        }
         let desk = Arc::new(Desk::default());
-        let theirs = Arc::clone(&desk);
+        let (theirs, generation) = (Arc::clone(&desk), fork::generation());
         let campaign = move || self.campaign(&theirs);
         let thread = std::thread::Builder::new()
             .name("leasehold-election".to_owned())
             .spawn(campaign)
             .map_err(|error| Error::config(format!("cannot start a thread: {error}")))?;
-        Ok(Election { desk, thread: Some(thread) })
+        Ok(Election { desk, thread: Some(thread), generation })
     }
 
     fn campaign(mut self, desk: &Desk) {
-        while !desk.is_resigned() {
+        while !desk.is_resigned() && !self.client.driver().is_closing() {
             match self.stand(desk) {
-                Some(Ok(lease)) => self.lead(Arc::new(lease), desk),
-                // Down, busy or refused: the reason may go away, and the lock's own backoff has paced the try.
+                Some(Ok(lease)) => {
+                    if let Err(panic) = self.lead(Arc::new(lease), desk) {
+                        desk.end_term(Some(panic));
+                        return;
+                    }
+                }
+                // Somebody else leads, as it should be.
+                Some(Err(error)) if error.kind() == ErrorKind::TimedOut => desk.end_term(None),
                 Some(Err(error)) => {
                     tracing::warn!(target: "leasehold", error = %error, "the election could not be held; it is tried again");
-                    desk.pause(Duration::from_secs(1), error);
+                    desk.end_term(Some(error));
+                    desk.pause();
                 }
                 None => return,
             }
@@ -92,7 +108,8 @@ impl ElectionRequest {
 
     /// Waits for the lock; `None` when the candidate resigned.
     fn stand(&self, desk: &Desk) -> Option<Result<Lease, Error>> {
-        let mut request = self.client.lock(&self.resource);
+        // A bounded wait, so that a store that is down is noticed and told.
+        let mut request = self.client.lock(&self.resource).wait(CAMPAIGN);
         if let Some(ttl) = self.ttl {
             request = request.ttl(ttl);
         }
@@ -108,35 +125,52 @@ impl ElectionRequest {
         }))
     }
 
-    fn lead(&mut self, lease: Arc<Lease>, desk: &Desk) {
-        desk.set_term(Some(lease.token()));
-        if let Some(on_start) = &mut self.on_start {
-            on_start(&lease);
-        }
-        let mut lost = Box::pin(lease.lost());
-        let loss = exec::block_on(std::future::poll_fn(|context| {
-            if desk.poll_resigned(context.waker()) {
-                return Poll::Ready(None);
-            }
-            lost.as_mut().poll(context).map(Some)
-        }));
-        desk.set_term(None);
-        if let Some(on_stop) = &mut self.on_stop {
-            on_stop(loss.as_ref());
-        }
+    /// One term, from the grant to its end of whatever kind.
+    ///
+    /// # Errors
+    /// A callback has panicked; the lock was given back.
+    fn lead(&mut self, lease: Arc<Lease>, desk: &Desk) -> Result<(), Error> {
+        desk.begin_term(lease.token());
+        let started = catch("on_start", || self.on_start.iter_mut().for_each(|on_start| on_start(&lease)));
+        let mut ended = Box::pin(lease.ended());
+        let end = started.is_ok().then(|| {
+            exec::block_on(std::future::poll_fn(|context| {
+                if desk.poll_resigned(context.waker()) {
+                    return Poll::Ready(None);
+                }
+                ended.as_mut().poll(context)
+            }))
+        });
+        desk.end_term(None);
+        let loss = end.flatten();
+        let stopped = catch("on_stop", || self.on_stop.iter_mut().for_each(|on_stop| on_stop(loss.as_ref())));
         if loss.is_none()
             && let Err(error) = exec::block_on(lease.give_back(Caller::Blocking))
-            && error.kind() != ErrorKind::Lost
+            && error.kind() != ErrorKind::NotOwned
         {
-            tracing::warn!(target: "leasehold", error = %error, "resigned, and the release is not confirmed");
+            tracing::warn!(target: "leasehold", error = %error, "the term has ended, and its release is not confirmed");
         }
+        started.and(stopped)?;
+        // Whoever steps down should not be the first to stand again.
+        if loss.is_none() {
+            desk.pause();
+        }
+        Ok(())
     }
 }
 
-/// A candidacy that goes on until it is resigned or dropped.
+fn catch(name: &str, callback: impl FnOnce()) -> Result<(), Error> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(callback)).map_err(|_| {
+        Error::config(format!("the election's {name} has panicked: the term is over, and the candidate stands no more"))
+    })
+}
+
+/// A candidacy that goes on until it is resigned or dropped, the client is closed, or a callback panics.
+#[must_use = "dropping the election resigns"]
 pub struct Election {
     desk: Arc<Desk>,
     thread: Option<JoinHandle<()>>,
+    generation: u64,
 }
 
 #[derive(Default)]
@@ -171,6 +205,11 @@ impl Election {
     }
 
     fn end(&mut self) {
+        // In a forked child there is no such thread, and the desk may be locked for ever.
+        if self.generation != fork::generation() {
+            std::mem::forget(self.thread.take());
+            return;
+        }
         self.desk.resign();
         if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != std::thread::current().id()) {
             // A panic of a callback has been printed by its thread; there is nothing to add.
@@ -211,15 +250,19 @@ impl Desk {
         }
     }
 
-    fn set_term(&self, term: Option<u64>) {
+    fn begin_term(&self, token: u64) {
         let mut state = self.lock();
-        state.term = term;
+        state.term = Some(token);
         state.last_error = None;
     }
 
-    fn pause(&self, time: Duration, error: Error) {
+    fn end_term(&self, error: Option<Error>) {
         let mut state = self.lock();
-        state.last_error = Some(error);
-        let _ = self.changed.wait_timeout_while(state, time, |state| !state.resigned);
+        state.term = None;
+        state.last_error = error;
+    }
+
+    fn pause(&self) {
+        let _ = self.changed.wait_timeout_while(self.lock(), PAUSE, |state| !state.resigned);
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use leasehold_core::op::Holding;
+use leasehold_core::op::{Fault, Holding};
 use leasehold_core::{ConfigError, Failure, LostReason};
 
 /// What went wrong, on which resource, and what to do.
@@ -146,9 +146,10 @@ impl Error {
         self
     }
 
-    pub(crate) fn lost(resource: &str, reason: &LostReason) -> Self {
+    pub(crate) fn lost(resource: &str, reason: &LostReason, trouble: Option<&Fault>) -> Self {
+        let trouble = trouble.map(|fault| format!(" ({fault})")).unwrap_or_default();
         let advice = "the work it protected must stop, since another worker may have the lock";
-        Self::new(ErrorKind::Lost, format!("the lease is lost: {reason}; {advice}")).on(resource)
+        Self::new(ErrorKind::Lost, format!("the lease is lost: {reason}{trouble}; {advice}")).on(resource)
     }
 
     pub(crate) fn failed(resource: &str, failure: Failure) -> Self {

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use leasehold_core::LostReason;
 use tracing::Instrument;
 
 use crate::client::Shared;
-use crate::driver::{Caller, Phase, Slot};
+use crate::driver::{Caller, Phase, Slot, Wait};
 use crate::error::{Error, ErrorKind};
 
 /// A held lock. It is renewed in the background until it is released, dropped or lost.
@@ -18,6 +19,7 @@ use crate::error::{Error, ErrorKind};
 ///
 /// **A lease is no proof.** Between a check and the write that it guards any amount of time can pass. Only the resource
 /// itself, refusing tokens older than it has seen, closes that gap: see [`fence`](crate::fence).
+#[must_use = "dropping a lease releases the lock at once"]
 pub struct Lease {
     shared: Arc<Shared>,
     slot: Arc<Slot>,
@@ -65,14 +67,13 @@ impl Lease {
             return Err(self.not_owned());
         }
         if remaining.is_zero() {
-            return Err(self
-                .loss()
-                .unwrap_or_else(|| Error::lost(self.resource(), &leasehold_core::LostReason::Expired)));
+            return Err(self.loss());
         }
         let message = format!(
-            "only {:.3} s of validity are left, and {:.3} s were asked for: renewals are late",
+            "only {:.3} s of validity are left, and {:.3} s were asked for: renewals are late{}",
             remaining.as_secs_f64(),
-            min.as_secs_f64()
+            min.as_secs_f64(),
+            self.slot.trouble().map(|fault| format!(" ({fault})")).unwrap_or_default()
         );
         Err(Error::new(ErrorKind::Lost, message).on(self.resource()))
     }
@@ -86,31 +87,47 @@ impl Lease {
     pub fn lost(&self) -> impl Future<Output = Error> + Send + 'static {
         let slot = Arc::clone(&self.slot);
         async move {
-            poll_fn(|context| {
-                slot.poll_phase(context, |phase, _| {
-                    phase.loss().map(|reason| Error::lost(slot.resource().as_str(), reason))
-                })
-            })
-            .await
+            match ended(&slot).await {
+                Some(loss) => loss,
+                None => std::future::pending().await,
+            }
         }
     }
 
     /// Ready when less than a sixth of the ttl is left and no renewal has succeeded, or the lease is lost: the last
-    /// moment for winding up.
+    /// moment for winding up. Never, once it was released.
     pub fn expiring(&self) -> impl Future<Output = ()> + Send + 'static {
         let slot = Arc::clone(&self.slot);
         async move {
+            if slot.is_inherited() {
+                return;
+            }
+            let mut wait = Wait::on(&slot);
             poll_fn(|context| {
-                slot.poll_phase(context, |phase, in_danger| {
-                    let held_in_danger = in_danger && matches!(phase, Phase::Held { .. });
-                    (held_in_danger || phase.loss().is_some()).then_some(())
+                wait.poll(context, |phase, in_danger| match phase {
+                    Phase::Held { .. } if in_danger => Some(()),
+                    Phase::Lost(_) | Phase::Closed => Some(()),
+                    Phase::Pending
+                    | Phase::Held { .. }
+                    | Phase::Releasing
+                    | Phase::ReleasingStill
+                    | Phase::Released { .. }
+                    | Phase::Failed(_) => None,
                 })
             })
             .await;
         }
     }
 
+    /// Ready when the lease is over, with the reason unless its holder released it.
+    pub(crate) fn ended(&self) -> impl Future<Output = Option<Error>> + Send + 'static {
+        let slot = Arc::clone(&self.slot);
+        async move { ended(&slot).await }
+    }
+
     /// Calls `callback` once if the lease is lost, on a thread kept for callbacks; at once if it was lost before.
+    ///
+    /// A callback that owns the lease keeps it from ever being dropped: give it what it needs, and not the lease.
     pub fn on_lost(&self, callback: impl FnOnce(Error) + Send + 'static) {
         if let Some(callback) = self.slot.on_lost(Box::new(callback)) {
             self.shared.driver().call_back(callback);
@@ -147,45 +164,88 @@ impl Lease {
             return Err(self.not_owned());
         }
         if self.remaining().is_zero() {
-            let expired = leasehold_core::LostReason::Expired;
-            return Err(self.loss().unwrap_or_else(|| Error::lost(self.resource(), &expired)));
+            return Err(self.loss());
         }
         if self.released.swap(true, Ordering::AcqRel) {
             return Err(self.not_owned());
         }
         self.shared.driver().release(&self.slot, caller, true);
-        poll_fn(|context| {
-            self.slot.poll_phase(context, |phase, _| match phase {
+        self.given_back().await
+    }
+
+    /// Begins to give the lease back, for callers that have several; [`Lease::given_back`] waits for it.
+    pub(crate) fn begin_to_give_back(&self) -> Result<(), Error> {
+        self.check(Duration::ZERO)?;
+        if self.released.swap(true, Ordering::AcqRel) {
+            return Err(self.not_owned());
+        }
+        self.shared.driver().release(&self.slot, Caller::Async, true);
+        Ok(())
+    }
+
+    pub(crate) async fn given_back(&self) -> Result<(), Error> {
+        let mut wait = Wait::on(&self.slot);
+        let end = poll_fn(|context| {
+            wait.poll(context, |phase, _| match phase {
                 Phase::Pending | Phase::Held { .. } | Phase::Releasing => None,
-                Phase::Released { confirmed: true } => Some(Ok(())),
-                Phase::ReleasingStill | Phase::Released { confirmed: false } => Some(Err(Error::new(
-                    ErrorKind::StoreUnavailable,
-                    "the release is not confirmed: it goes on in the background, and the record runs out by itself",
-                )
-                .on(self.resource()))),
-                Phase::Lost(reason) => Some(Err(Error::lost(self.resource(), reason))),
-                Phase::Failed(failure) => Some(Err(Error::failed(self.resource(), failure.clone()))),
+                Phase::Released { .. } | Phase::ReleasingStill | Phase::Lost(_) | Phase::Closed | Phase::Failed(_) => {
+                    Some(phase.clone())
+                }
             })
         })
-        .await
+        .await;
+        match end {
+            Phase::Released { confirmed: true } => Ok(()),
+            Phase::Lost(_) | Phase::Closed => Err(self.loss()),
+            Phase::Failed(failure) => Err(Error::failed(self.resource(), failure)),
+            Phase::Released { confirmed: false }
+            | Phase::ReleasingStill
+            | Phase::Releasing
+            | Phase::Pending
+            | Phase::Held { .. } => {
+                let message =
+                    "the release is not confirmed: it goes on in the background, and the record runs out by itself";
+                Err(Error::new(ErrorKind::StoreUnavailable, message).on(self.resource()))
+            }
+        }
     }
 
-    fn loss(&self) -> Option<Error> {
-        if self.shared.driver().is_inherited() {
-            let message = "the lease belongs to the parent process, and a forked child does not have it";
-            return Some(Error::new(ErrorKind::Lost, message).on(self.resource()));
-        }
-        match self.slot.phase() {
-            Phase::Lost(reason) => Some(Error::lost(self.resource(), &reason)),
-            Phase::Releasing | Phase::ReleasingStill | Phase::Released { .. } => Some(self.not_owned()),
-            Phase::Pending | Phase::Held { .. } | Phase::Failed(_) => None,
-        }
+    /// Why nothing is held any more.
+    fn loss(&self) -> Error {
+        self.slot.loss().unwrap_or_else(|| {
+            if self.released.load(Ordering::Relaxed) {
+                return self.not_owned();
+            }
+            // The clock was faster than the event that tells of it.
+            Error::lost(self.resource(), &LostReason::Expired, self.slot.trouble().as_ref())
+        })
     }
 
-    fn not_owned(&self) -> Error {
+    pub(crate) fn not_owned(&self) -> Error {
         Error::new(ErrorKind::NotOwned, "the lease was released before, so there is nothing to hold or give back")
             .on(self.resource())
     }
+}
+
+/// Ready when the lease of a slot is over.
+async fn ended(slot: &Arc<Slot>) -> Option<Error> {
+    if slot.is_inherited() {
+        return slot.loss();
+    }
+    let mut wait = Wait::on(slot);
+    poll_fn(|context| {
+        wait.poll(context, |phase, _| match phase {
+            Phase::Pending | Phase::Held { .. } => None,
+            Phase::Releasing
+            | Phase::ReleasingStill
+            | Phase::Released { .. }
+            | Phase::Failed(_)
+            | Phase::Lost(_)
+            | Phase::Closed => Some(()),
+        })
+    })
+    .await;
+    slot.loss()
 }
 
 impl Drop for Lease {

@@ -6,8 +6,6 @@
 
 use std::time::Duration;
 
-pub(crate) const ENABLED: bool = cfg!(feature = "metrics");
-
 /// An acquisition ended, with this outcome.
 pub(crate) fn acquire(outcome: &'static str) {
     #[cfg(feature = "metrics")]

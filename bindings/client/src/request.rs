@@ -10,7 +10,7 @@ use leasehold_core::{LockOptions, Resource, Wait};
 use tracing::Instrument;
 
 use crate::client::Shared;
-use crate::driver::{Caller, Phase, Slot};
+use crate::driver::{Caller, Phase, Slot, Wait as SlotWait};
 use crate::error::{Error, ErrorKind};
 use crate::lease::Lease;
 
@@ -141,18 +141,19 @@ impl Pending {
     async fn decided(mut self) -> Result<Lease, Error> {
         let slot = self.slot.clone();
         let Some(slot) = slot else { return Err(Error::config("nothing is pending")) };
-        let result = std::future::poll_fn(|context| {
-            slot.poll_phase(context, |phase, _| match phase {
-                Phase::Pending => None,
-                Phase::Failed(failure) => Some(Err(Error::failed(slot.resource().as_str(), failure.clone()))),
-                Phase::Lost(reason) => Some(Err(Error::lost(slot.resource().as_str(), reason))),
-                Phase::Held { token } => Some(Ok(*token)),
-                Phase::Releasing | Phase::ReleasingStill | Phase::Released { .. } => {
-                    Some(Err(Error::config("the client was closed").on(slot.resource().as_str())))
-                }
-            })
+        let mut wait = SlotWait::on(&slot);
+        let phase = std::future::poll_fn(|context| {
+            wait.poll(context, |phase, _| (!matches!(phase, Phase::Pending)).then(|| phase.clone()))
         })
         .await;
+        let result = match phase {
+            Phase::Held { token } => Ok(token),
+            Phase::Failed(failure) => Err(Error::failed(slot.resource().as_str(), failure)),
+            Phase::Lost(reason) => Err(Error::lost(slot.resource().as_str(), &reason, None)),
+            Phase::Pending | Phase::Releasing | Phase::ReleasingStill | Phase::Released { .. } | Phase::Closed => {
+                Err(Error::config("the client was closed").on(slot.resource().as_str()))
+            }
+        };
         self.slot = None;
         result.map(|token| Lease::new(Arc::clone(&self.shared), slot, token))
     }
@@ -164,8 +165,8 @@ impl Pending {
         let driver = self.shared.driver();
         if driver.is_queued(slot) && driver.holds_on_this_thread(slot.resource()) {
             return Err(Error::config(
-                "this thread holds the lock already and would wait for itself for ever: locks are not reentrant; \
-                 release it first, pass the lease on, or set a wait",
+                "this thread took the lock and holds it still, so it would wait for itself for ever: locks are not \
+                 reentrant. Release it first; if another thread is going to, set a wait",
             )
             .on(slot.resource().as_str()));
         }

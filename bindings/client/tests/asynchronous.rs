@@ -52,7 +52,7 @@ fn an_abandoned_release_is_carried_out_all_the_same() {
         let lease = client.lock("job").await.unwrap();
         abandon_after(lease.release(), 1).await;
         assert_eq!(lease.remaining(), Duration::ZERO);
-        tokio::time::timeout(PATIENCE, other.lock("job").into_future()).await.unwrap().unwrap();
+        drop(tokio::time::timeout(PATIENCE, other.lock("job").into_future()).await.unwrap().unwrap());
     });
 }
 

@@ -34,6 +34,6 @@ fn ten_thousand_waiters_share_one_contender_and_no_threads() {
             lease.release().await.unwrap();
         }
         drop(waiters);
-        tokio::time::timeout(PATIENCE, client.lock("job").into_future()).await.unwrap().unwrap();
+        drop(tokio::time::timeout(PATIENCE, client.lock("job").into_future()).await.unwrap().unwrap());
     });
 }

@@ -224,7 +224,7 @@ impl fmt::Display for LostReason {
             Self::Expired => "no renewal was confirmed in time",
             Self::MaxHold => "max_hold has passed",
             Self::TakenOver { .. } => "somebody else holds the lock now",
-            Self::Released => "somebody else released it",
+            Self::Released => "somebody broke the lock, or replaced the store",
             Self::RecordGone => "the store no longer has the record",
         })
     }

@@ -50,7 +50,9 @@ pub struct Client {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Line {
     head: Place,
-    queue: VecDeque<Place>,
+    /// Those behind it, with their lives. Up to half of them have gone away since.
+    queue: VecDeque<(Place, u64)>,
+    gone: usize,
     subscribed: bool,
 }
 
@@ -152,9 +154,9 @@ impl Client {
             return Err(Error::TooManyLocks { limit });
         };
         match self.lines.get_mut(&line) {
-            Some(line) => line.queue.push_back(place),
+            Some(line) => line.queue.extend(self.locks.get(place).map(|lock| (place, lock.life))),
             None => {
-                self.lines.insert(line, Line { head: place, queue: VecDeque::new(), subscribed: false });
+                self.lines.insert(line, Line { head: place, queue: VecDeque::new(), gone: 0, subscribed: false });
             }
         }
         match behind {

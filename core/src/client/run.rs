@@ -260,10 +260,20 @@ impl Client {
         let Some(state) = self.locks.get(place) else { return };
         let Some(line) = self.lines.get_mut(&state.resource) else { return };
         if line.head != place {
-            line.queue.retain(|waiting| *waiting != place);
+            // Taking each one out at once would cost a walk along the line; now and then all of them go together.
+            line.gone += 1;
+            if line.gone > line.queue.len() / 2 {
+                let locks = &self.locks;
+                line.queue.retain(|(waiting, life)| *waiting != place && locks.in_life(*waiting, *life).is_some());
+                line.gone = 0;
+            }
             return;
         }
-        if let Some(next) = line.queue.pop_front() {
+        while let Some((next, life)) = line.queue.pop_front() {
+            if self.locks.in_life(next, life).is_none() {
+                line.gone = line.gone.saturating_sub(1);
+                continue;
+            }
             line.head = next;
             return self.drive(next, LeaseInput::Turn);
         }

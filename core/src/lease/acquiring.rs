@@ -25,6 +25,8 @@ pub(crate) struct Acquiring {
     legs: Vec<Leg>,
     tally: Tally,
     recovered: bool,
+    /// Somebody released the lock while this attempt was under way, perhaps after the store had refused it.
+    woken: bool,
 }
 
 /// One node's part in an attempt.
@@ -36,6 +38,8 @@ pub(crate) struct Leg {
     pub(crate) sends: Sends,
     /// Until when this node vouches for the lease.
     pub(crate) deadline: Option<Monotonic>,
+    /// When the send left that this node confirmed.
+    pub(crate) confirmed: Option<Monotonic>,
     /// It granted, but the grant came too late to be of use.
     landed: bool,
     /// Sends of the operation that is being asked now.
@@ -54,6 +58,7 @@ impl Leg {
             in_flight: None,
             sends: Sends::default(),
             deadline: None,
+            confirmed: None,
             landed: false,
             tries: 0,
             retry_at: None,
@@ -78,6 +83,7 @@ impl Acquiring {
             legs: node_ids(nodes).map(Leg::new).collect(),
             tally: Tally::new(nodes),
             recovered: false,
+            woken: false,
         };
         for at in 0..nodes {
             attempt.ask(at, ctx);
@@ -106,9 +112,8 @@ impl Acquiring {
                 self.release_what_may_have_landed(ctx);
                 (Quest::cancel(ctx), Some(Row::AcquiringCancelled))
             }
-            Input::Start(_) | Input::Turn | Input::RenewAlong | Input::Wake | Input::DeclareLost => {
-                (Machine::Acquiring(self), None)
-            }
+            Input::Wake => (Machine::Acquiring(Self { woken: true, ..self }), None),
+            Input::Start(_) | Input::Turn | Input::RenewAlong | Input::DeclareLost => (Machine::Acquiring(self), None),
         }
     }
 
@@ -124,10 +129,7 @@ impl Acquiring {
         let op = match (leg.deadline, raise_to) {
             (Some(_), Some(token)) => Op::Raise(Raise { nonce: self.nonce, token }),
             // Nothing to raise any more, or not yet again.
-            (Some(_), None) => {
-                leg.retry_at = None;
-                return;
-            }
+            (Some(_), None) => return,
             (None, _) => {
                 leg.sends.push(seq, ctx.now.monotonic);
                 Op::Acquire(Box::new(Acquire {
@@ -208,6 +210,7 @@ impl Acquiring {
         match deadline.filter(|deadline| *deadline > ctx.now.monotonic) {
             Some(deadline) => {
                 leg.deadline = Some(deadline);
+                leg.confirmed = sent;
                 self.tally.answer(leg.node, counter);
             }
             None => {
@@ -314,7 +317,11 @@ impl Acquiring {
         if self.quest.is_over(ctx.now.monotonic) {
             return (self.quest.fail(ctx), Some(Row::AcquiringFailed));
         }
-        (Machine::Waiting(Waiting::new(self.quest, blocked, ctx)), Some(Row::AcquiringBlocked))
+        let mut waiting = Waiting::new(self.quest, blocked, ctx);
+        if self.woken {
+            waiting.wake(ctx.now.monotonic);
+        }
+        (Machine::Waiting(waiting), Some(Row::AcquiringBlocked))
     }
 
     /// For each node, when the record in the way runs out as far as is known; `None` where nothing stands in the way.

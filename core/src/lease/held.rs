@@ -121,7 +121,10 @@ impl Grant {
         };
         for leg in legs {
             let standing = match leg.deadline {
-                Some(deadline) => Standing::Ours { deadline, renew_at: grant.next_renewal(ctx.now.monotonic, ctx) },
+                Some(deadline) => Standing::Ours {
+                    deadline,
+                    renew_at: grant.next_renewal(leg.confirmed.unwrap_or(ctx.now.monotonic), ctx),
+                },
                 None if leg.may_hold() => Standing::Perhaps,
                 None => Standing::Not,
             };

@@ -77,11 +77,7 @@ impl Waiting {
                 }
             }
             Input::Wake => {
-                for leg in &mut self.legs {
-                    leg.blocked_until = None;
-                    leg.looking = None;
-                }
-                self.next_try = now;
+                self.wake(now);
                 (Machine::Waiting(self), Some(Row::WaitingWoken))
             }
             Input::Release => (Quest::cancel(ctx), Some(Row::WaitingCancelled)),
@@ -95,6 +91,15 @@ impl Waiting {
     fn must_look(&self, at: Monotonic) -> bool {
         let blocked = self.legs.iter().filter(|leg| leg.reads && leg.blocked_until.is_some_and(|until| until > at));
         self.legs.len() - blocked.count() < majority(self.legs.len())
+    }
+
+    /// Tries at once, whatever was seen before.
+    pub(crate) fn wake(&mut self, now: Monotonic) {
+        for leg in &mut self.legs {
+            leg.blocked_until = None;
+            leg.looking = None;
+        }
+        self.next_try = now;
     }
 
     fn look(&mut self, ctx: &mut Ctx<'_>) {

@@ -117,22 +117,19 @@ fn any_call_tells_the_loss_not_only_the_timer() {
 fn a_lease_that_expired_is_not_renewed_along_with_one_that_did_not() {
     let mut world = World::new(1);
     world.hold(0, 1, "long", ttl(secs(60)));
-    world.jump(ms(19_900));
-    // The long one is due by now, and the short one will be too, and over, when the host runs again.
+    let due = world.hosts[0].true_time_of(world.hosts[0].wake_at);
+    world.jump(due - ms(10) - world.time);
     world.acquire(0, 2, "short", ttl(secs(1)));
     world.acquire(0, 3, "short", options());
-    let wire = std::mem::take(&mut world.hosts[0].wire);
-    for transmit in wire.iter().filter(|transmit| transmit.ops[0].lock != lock(1)) {
-        let outcomes = world.perform(transmit);
-        let now = world.now(0);
-        world.hosts[0].client.handle_response(transmit.id, Ok(outcomes), now);
-    }
+    world.deliver_all();
     assert_eq!(world.state(0, 2), Some("Held"));
+    // The host sleeps until the long lease is to be renewed and the short one is over.
     world.jump(secs(2));
     world.tick(0);
     let events = world.take_events(0);
     assert!(has(&events, |event| matches!(event, Event::Lost { lock: lost, .. } if *lost == lock(2))), "{events:?}");
     assert_eq!(world.state(0, 2), None, "an ended lock leaves");
+    assert!(world.on_the_wire(0).contains(&"renew"));
     for transmit in &world.hosts[0].wire {
         assert!(transmit.ops.iter().all(|op| op.lock != lock(2)), "renewed after its end: {transmit:?}");
     }

@@ -180,3 +180,23 @@ fn when_the_first_in_line_is_refused_the_second_is_asked() {
     world.pass(secs(3));
     assert_eq!(order_of_grants(&world.take_events(0)), [2]);
 }
+
+#[test]
+fn a_crowd_that_gives_up_one_by_one_leaves_the_others_in_order() {
+    let mut world = World::new(1);
+    world.hold(0, 0, "r", options());
+    for id in 1..=1_000 {
+        world.acquire(0, id, "r", options());
+    }
+    for id in (1..=1_000).filter(|id| id % 100 != 0) {
+        world.release(0, id);
+    }
+    world.take_events(0);
+    for id in (0..1_000).step_by(100) {
+        world.release(0, id);
+        world.deliver_all();
+        world.tick(0);
+        world.deliver_all();
+        assert_eq!(world.state(0, id + 100), Some("Held"), "{id} is followed by the next who stayed");
+    }
+}

@@ -139,3 +139,18 @@ fn a_grant_whose_validity_is_over_is_a_failure_and_is_released() {
     world.deliver(0);
     assert!(!world.is_held(0, "r"));
 }
+
+#[test]
+fn renewals_of_a_recovered_lease_count_from_the_send_that_took_effect() {
+    let mut world = World::new(1);
+    world.acquire(0, 1, "r", with(|options| options.ttl(secs(3))));
+    world.lose_reply(0);
+    world.pass_until_sent(0);
+    world.deliver(0);
+    assert_eq!(world.state(0, 1), Some("Held"));
+    let left = world.remaining(0, 1);
+    world.pass_until_sent(0);
+    let gone = left - world.remaining(0, 1);
+    // The first send left 500 ms ago; a third of the ttl after it the renewal is due, not a third after the recovery.
+    assert!(gone <= ms(500), "{gone:?}");
+}

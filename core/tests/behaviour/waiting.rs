@@ -349,3 +349,19 @@ fn a_drained_client_sleeps_until_its_next_timer() {
     world.acquire(0, 1, "r", options());
     assert_eq!(world.hosts[0].wake_at, world.now(0).monotonic.plus(ms(500)), "the deadline of its one request");
 }
+
+#[test]
+fn a_wake_up_during_an_attempt_leads_to_another_one_at_once() {
+    let mut world = World::new(1);
+    world.acquire(0, 1, "r", options());
+    // The store has refused, the holder has released and said so, and only then does the refusal arrive.
+    world.notify(0, "r");
+    world.answer_with(0, busy(Some(secs(20))));
+    let before = world.time;
+    world.pass_until_sent(0);
+    assert_eq!(world.time, before, "no sleep in between");
+    // The hint has been used up.
+    world.answer_with(0, busy(Some(secs(20))));
+    world.pass_until_sent(0);
+    assert!(world.time > before);
+}

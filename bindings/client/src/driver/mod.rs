@@ -12,7 +12,6 @@ mod worker;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
 use std::time::Duration;
 
 use leasehold_core::op::{LockOp, Outcome};
@@ -27,7 +26,8 @@ use crate::fork;
 use crate::transport::{Lane, Transport, Watcher};
 use alarm::{Alarm, Hint};
 use report::Report;
-pub(crate) use slot::{Phase, Slot};
+use slot::Aftermath;
+pub(crate) use slot::{Phase, Slot, Wait};
 use worker::Worker;
 
 /// How long a release is awaited before the caller is told that it goes on in the background.
@@ -57,6 +57,8 @@ struct Workers {
 
 struct State {
     core: Core,
+    transports: Vec<Arc<dyn Transport>>,
+    alarm: Arc<Alarm>,
     slots: HashMap<LockId, Arc<Slot>>,
     next_lock: u64,
     /// When the core wants to be called again.
@@ -83,9 +85,8 @@ pub(crate) enum Caller {
 #[derive(Default)]
 struct Work {
     transmits: VecDeque<Transmit>,
-    watches: Vec<(NodeId, Resource, bool)>,
-    wakers: Vec<Waker>,
-    callbacks: Vec<Callback>,
+    aftermath: Aftermath,
+    /// They hold the slots as well, so that none is dropped while the mutex is held.
     reports: Vec<Report>,
     ring: bool,
 }
@@ -96,8 +97,11 @@ impl Driver {
         let mut seed = [0; 32];
         fill(&mut seed)?;
         let core = Core::new(config, seed, clock::now());
+        let alarm = Arc::new(Alarm::default());
         let state = State {
             core,
+            transports: transports.clone(),
+            alarm: Arc::clone(&alarm),
             slots: HashMap::new(),
             next_lock: 0,
             core_wake: Monotonic::FAR,
@@ -107,7 +111,7 @@ impl Driver {
         };
         let driver = Arc::new(Self {
             state: Mutex::new(state),
-            alarm: Arc::new(Alarm::default()),
+            alarm,
             workers: transports.iter().map(|_| Workers::new()).collect(),
             callbacks: Worker::new("leasehold-callbacks"),
             transports,
@@ -127,6 +131,10 @@ impl Driver {
             ));
         }
         Ok(())
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.lock().closing
     }
 
     pub(crate) fn is_inherited(&self) -> bool {
@@ -170,10 +178,12 @@ impl Driver {
         let lock = slot.lock();
         self.turn(caller, Some(lock), |state, now| {
             // Under the mutex, or a grant that arrives just now would bring the handle back to life.
-            slot.end_locally();
+            let mut aftermath = Aftermath::default();
+            slot.end_locally(&mut aftermath);
             if state.core.release(lock, now).is_ok() && patient {
                 state.patience.insert((now.monotonic.plus(RELEASE_PATIENCE), lock));
             }
+            aftermath
         });
     }
 
@@ -200,13 +210,16 @@ impl Driver {
 
     /// Ends everything in the background: leases are released, waiters cancelled.
     pub(crate) fn close(self: &Arc<Self>) {
-        self.turn(Caller::Async, None, |state, now| {
+        let aftermath = self.turn(Caller::Async, None, |state, now| {
             state.closing = true;
+            let mut aftermath = Aftermath::default();
             for slot in state.slots.values() {
-                slot.end_locally();
+                slot.end_by_closing(&mut aftermath);
             }
             state.core.close(now);
+            aftermath
         });
+        self.tell(&mut Work { aftermath, ..Work::default() });
         self.alarm.ring();
     }
 
@@ -257,31 +270,23 @@ impl Driver {
         result
     }
 
+    /// Requests for other threads leave first; logging, wakers and callbacks are other people's code and may take long.
     fn carry_out(self: &Arc<Self>, mut work: Work, caller: Caller, own: Option<LockId>) {
+        let mut inline = VecDeque::new();
         loop {
-            self.tell(&mut work);
-            let Some(transmit) = work.transmits.pop_front() else { return };
-            let node = transmit.node.index();
-            let is_own = own.is_some_and(|own| transmit.ops.iter().all(|op| op.lock == own));
-            if self.transports[node].is_instant() || (is_own && caller == Caller::Blocking) {
-                let more = self.perform(&transmit, Lane::Caller);
-                work.transmits.extend(more.transmits);
-                work = Work { transmits: work.transmits, ..more };
-            } else {
-                self.hand_over(transmit, is_own);
+            for transmit in std::mem::take(&mut work.transmits) {
+                let is_own = own.is_some_and(|own| transmit.ops.iter().all(|op| op.lock == own));
+                let is_instant = self.transports[transmit.node.index()].is_instant();
+                if is_instant || (is_own && caller == Caller::Blocking) {
+                    inline.push_back(transmit);
+                } else {
+                    self.hand_over(transmit, is_own);
+                }
             }
+            self.tell(&mut work);
+            let Some(transmit) = inline.pop_front() else { return };
+            work = self.perform(&transmit, Lane::Caller);
         }
-    }
-
-    /// Asks the store, and tells the core what came of it.
-    fn perform(&self, transmit: &Transmit, lane: Lane) -> Work {
-        let asked = clock::monotonic();
-        let result = self.transports[transmit.node.index()].perform(transmit, lane);
-        report::request(transmit, asked, clock::monotonic());
-        let mut state = self.lock();
-        let now = clock::now();
-        state.core.handle_response(transmit.id, result, now);
-        state.drain(now)
     }
 
     /// Leaves a request to one of the store's threads.
@@ -299,53 +304,47 @@ impl Driver {
         });
     }
 
-    fn tell(self: &Arc<Self>, work: &mut Work) {
-        for report in work.reports.drain(..) {
-            report.emit();
-        }
-        for waker in work.wakers.drain(..) {
-            waker.wake();
-        }
-        for callback in work.callbacks.drain(..) {
-            self.call_back(callback);
-        }
-        for (node, resource, on) in work.watches.drain(..) {
-            let watcher: Arc<dyn Watcher> = Arc::clone(&self.alarm) as Arc<dyn Watcher>;
-            let transport = &self.transports[node.index()];
-            if on {
-                transport.watch(&resource, &watcher);
-                self.alarm.subscribed(node, resource);
-            } else {
-                transport.unwatch(&resource, &watcher);
-            }
-        }
+    /// Asks the store, and tells the core what came of it.
+    fn perform(&self, transmit: &Transmit, lane: Lane) -> Work {
+        let asked = clock::monotonic();
+        let result = self.transports[transmit.node.index()].perform(transmit, lane);
+        report::request(transmit, asked, clock::monotonic());
+        let mut state = self.lock();
+        let now = clock::now();
+        state.core.handle_response(transmit.id, result, now);
+        state.drain(now)
+    }
+
+    fn tell(&self, work: &mut Work) {
         if std::mem::take(&mut work.ring) {
             self.alarm.ring();
         }
+        let Aftermath { wakers, callbacks, unused_on_expiring, unused_on_lost } = std::mem::take(&mut work.aftermath);
+        for waker in wakers {
+            waker.wake();
+        }
+        for callback in callbacks {
+            self.call_back(callback);
+        }
+        for report in work.reports.drain(..) {
+            report.emit();
+        }
+        drop((unused_on_expiring, unused_on_lost));
     }
 
     /// The background thread: does what is due, for as long as the client lives.
     fn keep_time(self: Arc<Self>) {
         loop {
-            let hints = self.alarm.take_hints();
             let mut fresh: Entropy = [0; 16];
             let has_entropy = fill(&mut fresh).is_ok();
-            let done = self.turn(Caller::Async, None, |state, now| {
-                // Nobody needs to wake this thread while it is awake.
-                state.planned = Monotonic::default();
-                for hint in hints {
-                    match hint {
-                        Hint::Released(resource) => state.core.notified(&resource, now),
-                        Hint::Subscribed(node, resource) => state.core.subscribed(node, &resource, now),
-                    }
-                }
-                if has_entropy {
-                    state.core.handle_timeout(&fresh, now);
-                }
-                state.closing && state.core.is_idle()
-            });
+            // Wakers and log subscribers run here, too; a panic of theirs must not end all leases.
+            let look = || self.look_at_the_clock(has_entropy.then_some(&fresh));
+            let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(look)).unwrap_or(false);
             if done {
-                self.alarm.stop();
+                // Whoever waits for the end may be about to leave the process: stores are closed before.
+                let alarm = Arc::clone(&self.alarm);
+                drop(self);
+                alarm.stop();
                 return;
             }
             let mut state = self.lock();
@@ -356,6 +355,25 @@ impl Driver {
             let at_least = if has_entropy { Duration::ZERO } else { Duration::from_millis(100) };
             self.alarm.sleep_until(until.max(clock::monotonic().plus(at_least)));
         }
+    }
+
+    /// Answers whether the client is closed and nothing is left to do.
+    fn look_at_the_clock(self: &Arc<Self>, fresh: Option<&Entropy>) -> bool {
+        let hints = self.alarm.take_hints();
+        self.turn(Caller::Async, None, |state, now| {
+            // Nobody needs to wake this thread while it is awake.
+            state.planned = Monotonic::default();
+            for hint in hints {
+                match hint {
+                    Hint::Released(resource) => state.core.notified(&resource, now),
+                    Hint::Subscribed(node, resource) => state.core.subscribed(node, &resource, now),
+                }
+            }
+            if let Some(fresh) = fresh {
+                state.core.handle_timeout(fresh, now);
+            }
+            state.closing && state.core.is_idle()
+        })
     }
 }
 
@@ -373,8 +391,8 @@ impl State {
             match self.core.poll_output(now) {
                 Output::Transmit(transmit) => work.transmits.push_back(transmit),
                 Output::Event(event) => self.apply(event, now, &mut work),
-                Output::Subscribe { node, resource } => work.watches.push((node, resource, true)),
-                Output::Unsubscribe { node, resource } => work.watches.push((node, resource, false)),
+                Output::Subscribe { node, resource } => self.watch(node, resource, true),
+                Output::Unsubscribe { node, resource } => self.watch(node, resource, false),
                 // Embedded stores have no credentials, and commands are not given by `step`.
                 Output::NeedCredentials { .. } | Output::Rejected { .. } => {}
                 Output::WakeAt(at) => {
@@ -398,15 +416,27 @@ impl State {
         self.patience.first().map_or(self.core_wake, |(at, _)| self.core_wake.min(*at))
     }
 
+    /// In the order in which the core asks for it, which is why it happens under the mutex. Embedded stores only write
+    /// it down.
+    fn watch(&self, node: NodeId, resource: Resource, on: bool) {
+        let watcher: Arc<dyn Watcher> = Arc::clone(&self.alarm) as Arc<dyn Watcher>;
+        let transport = &self.transports[node.index()];
+        if on {
+            transport.watch(&resource, &watcher);
+            self.alarm.subscribed(node, resource);
+        } else {
+            transport.unwatch(&resource, &watcher);
+        }
+    }
+
     fn apply(&mut self, event: Event, now: Now, work: &mut Work) {
         let lock = event.lock();
         let Some(slot) = self.slots.get(&lock).map(Arc::clone) else { return };
-        work.reports.extend(Report::of(&event, &slot, now.monotonic));
+        work.reports.push(Report::of(event.clone(), &slot, now.monotonic));
         let ended = matches!(event, Event::Failed { .. } | Event::Lost { .. } | Event::Released { .. });
-        let stands = slot.apply(event, &mut work.wakers, &mut work.callbacks);
+        let stands = slot.apply(event, &mut work.aftermath);
         if ended {
             self.slots.remove(&lock);
-            self.patience.retain(|(_, waiting)| *waiting != lock);
         } else if !stands {
             // Somebody has read the old deadline as passed: the core has to agree.
             let _ = self.core.declare_lost(lock, now);
@@ -417,7 +447,7 @@ impl State {
         while let Some((_, lock)) = self.patience.first().copied().filter(|(at, _)| *at <= now) {
             self.patience.pop_first();
             if let Some(slot) = self.slots.get(&lock) {
-                slot.release_takes_long(&mut work.wakers);
+                slot.release_takes_long(&mut work.aftermath);
             }
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! Resource names stand in log events and never in metric labels, where each would become a time series of its own.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::op::Op;
@@ -13,25 +14,19 @@ use crate::metrics;
 /// An event with what a log line needs, taken under the mutex and told after it.
 pub(super) struct Report {
     event: Event,
-    resource: String,
-    owner: String,
+    slot: Arc<Slot>,
     /// Since the acquisition began, or for a lease since its grant.
     age: Duration,
 }
 
 impl Report {
-    pub(super) fn of(event: &Event, slot: &Slot, now: Monotonic) -> Option<Self> {
-        let wanted = metrics::ENABLED || tracing::enabled!(target: "leasehold", tracing::Level::WARN);
-        wanted.then(|| Self {
-            event: event.clone(),
-            resource: slot.resource().as_str().to_owned(),
-            owner: slot.owner().as_str().to_owned(),
-            age: slot.age(now),
-        })
+    pub(super) fn of(event: Event, slot: &Arc<Slot>, now: Monotonic) -> Self {
+        Self { event, slot: Arc::clone(slot), age: slot.age(now) }
     }
 
     pub(super) fn emit(self) {
-        let Self { event, resource, owner, age } = self;
+        let Self { event, slot, age } = self;
+        let (resource, owner) = (slot.resource().as_str(), slot.owner().as_str());
         let age_s = age.as_secs_f64();
         match event {
             Event::Acquired { token, recovered, .. } => {

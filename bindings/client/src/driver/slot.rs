@@ -1,16 +1,18 @@
 //! One acquisition as its caller sees it: where it stands, and until when its lease can be believed in.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread::ThreadId;
 use std::time::Duration;
 
+use leasehold_core::op::Fault;
 use leasehold_core::{Event, Failure, LockId, LockOptions, LostReason, Monotonic, Owner, Resource};
 
 use super::Callback;
 use crate::clock;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::fork;
 
 /// Shared by a lease and the driver. The deadline is one atomic, so that reading it never waits for anybody.
@@ -34,9 +36,23 @@ const PENDING: u64 = u64::MAX;
 struct State {
     phase: Phase,
     in_danger: bool,
-    wakers: Vec<Waker>,
+    /// Why the last renewal failed, if it did.
+    trouble: Option<Fault>,
+    wakers: HashMap<u64, Waker>,
+    next_waker: u64,
     on_expiring: Vec<Callback>,
-    on_lost: Vec<Box<dyn FnOnce(Error) + Send>>,
+    on_lost: Vec<OnLost>,
+}
+
+pub(crate) type OnLost = Box<dyn FnOnce(Error) + Send>;
+
+/// What is to be woken, called and dropped once no lock is held: each of it is somebody else's code.
+#[derive(Default)]
+pub(super) struct Aftermath {
+    pub(super) wakers: Vec<Waker>,
+    pub(super) callbacks: Vec<Callback>,
+    pub(super) unused_on_expiring: Vec<Callback>,
+    pub(super) unused_on_lost: Vec<OnLost>,
 }
 
 /// Where an acquisition stands.
@@ -56,21 +72,8 @@ pub(crate) enum Phase {
     Failed(Failure),
     /// Over without having been released.
     Lost(LostReason),
-}
-
-impl Phase {
-    /// Why the lease is over, if it was lost.
-    pub(crate) fn loss(&self) -> Option<&LostReason> {
-        match self {
-            Self::Lost(reason) => Some(reason),
-            Self::Pending
-            | Self::Held { .. }
-            | Self::Releasing
-            | Self::ReleasingStill
-            | Self::Released { .. }
-            | Self::Failed(_) => None,
-        }
-    }
+    /// Given back because the client was closed, which its holder did not ask for.
+    Closed,
 }
 
 impl Slot {
@@ -84,7 +87,9 @@ impl Slot {
         let state = State {
             phase: Phase::Pending,
             in_danger: false,
-            wakers: Vec::new(),
+            trouble: None,
+            wakers: HashMap::new(),
+            next_waker: 0,
             on_expiring: Vec::new(),
             on_lost: Vec::new(),
         };
@@ -121,14 +126,10 @@ impl Slot {
         deadline != PENDING && deadline != LOST
     }
 
-    pub(crate) fn phase(&self) -> Phase {
-        self.state().phase.clone()
-    }
-
     /// Validity left on this process's clock, zero once it is over. A check that sees the deadline pass ends the lease
     /// for good, so that no later renewal turns an answer of "lost" back.
     pub(crate) fn remaining(&self) -> Duration {
-        if self.generation != fork::generation() {
+        if self.is_inherited() {
             return Duration::ZERO;
         }
         let mut deadline = self.deadline.load(Ordering::Acquire);
@@ -148,18 +149,27 @@ impl Slot {
     }
 
     /// Ends the lease here, whatever the store says later.
-    pub(super) fn end_locally(&self) {
+    pub(super) fn end_locally(&self, aftermath: &mut Aftermath) {
         self.deadline.store(LOST, Ordering::Release);
         let mut state = self.state();
         if matches!(state.phase, Phase::Held { .. }) {
             state.phase = Phase::Releasing;
-            state.on_expiring.clear();
-            state.on_lost.clear();
+            state.discard_callbacks(aftermath);
+        }
+    }
+
+    /// As [`Slot::end_locally`], for a holder who has to be told.
+    pub(super) fn end_by_closing(&self, aftermath: &mut Aftermath) {
+        self.deadline.store(LOST, Ordering::Release);
+        let mut state = self.state();
+        if matches!(state.phase, Phase::Held { .. }) {
+            state.phase = Phase::Closed;
+            state.tell_loss(|| self.closed(), aftermath);
         }
     }
 
     /// An event of the core. Answers `false` when it came too late: the deadline that it moves was read as passed.
-    pub(super) fn apply(&self, event: Event, wakers: &mut Vec<Waker>, callbacks: &mut Vec<Callback>) -> bool {
+    pub(super) fn apply(&self, event: Event, aftermath: &mut Aftermath) -> bool {
         let mut state = self.state();
         match event {
             Event::Acquired { token, deadline, .. } => {
@@ -169,23 +179,21 @@ impl Slot {
             }
             Event::Renewed { deadline, .. } => {
                 state.in_danger = false;
-                return self.move_deadline(deadline) || matches!(state.phase, Phase::Releasing);
+                state.trouble = None;
+                return self.move_deadline(deadline) || !matches!(state.phase, Phase::Held { .. });
             }
             Event::Shortened { deadline, .. } => {
-                return self.move_deadline(deadline) || matches!(state.phase, Phase::Releasing);
+                return self.move_deadline(deadline) || !matches!(state.phase, Phase::Held { .. });
             }
             Event::Expiring { .. } => {
                 state.in_danger = true;
-                callbacks.append(&mut state.on_expiring);
+                aftermath.callbacks.append(&mut state.on_expiring);
             }
             Event::Lost { reason, .. } => {
                 self.deadline.store(LOST, Ordering::Release);
-                for callback in std::mem::take(&mut state.on_lost) {
-                    let error = Error::lost(self.resource.as_str(), &reason);
-                    callbacks.push(Box::new(move || callback(error)));
-                }
-                state.on_expiring.clear();
-                state.phase = Phase::Lost(reason);
+                let trouble = state.trouble.clone();
+                state.phase = Phase::Lost(reason.clone());
+                state.tell_loss(|| Error::lost(self.resource.as_str(), &reason, trouble.as_ref()), aftermath);
             }
             Event::Failed { failure, .. } => {
                 self.deadline.store(LOST, Ordering::Release);
@@ -193,20 +201,26 @@ impl Slot {
             }
             Event::Released { confirmed, .. } => {
                 self.deadline.store(LOST, Ordering::Release);
-                state.on_lost.clear();
-                state.phase = Phase::Released { confirmed };
+                if !matches!(state.phase, Phase::Closed) {
+                    state.phase = Phase::Released { confirmed };
+                }
+                state.discard_callbacks(aftermath);
             }
-            Event::Contended { .. } | Event::RenewDelayed { .. } => return true,
+            Event::RenewDelayed { fault, .. } => {
+                state.trouble = Some(fault);
+                return true;
+            }
+            Event::Contended { .. } => return true,
         }
-        wakers.append(&mut state.wakers);
+        state.wake_all(aftermath);
         true
     }
 
-    pub(super) fn release_takes_long(&self, wakers: &mut Vec<Waker>) {
+    pub(super) fn release_takes_long(&self, aftermath: &mut Aftermath) {
         let mut state = self.state();
         if matches!(state.phase, Phase::Releasing) {
             state.phase = Phase::ReleasingStill;
-            wakers.append(&mut state.wakers);
+            state.wake_all(aftermath);
         }
     }
 
@@ -215,46 +229,74 @@ impl Slot {
         now.since(Monotonic::from_ns(self.since.load(Ordering::Relaxed)))
     }
 
-    /// Ready once `look` finds what it waits for.
-    pub(crate) fn poll_phase<R>(&self, context: &Context<'_>, look: impl FnOnce(&Phase, bool) -> Option<R>) -> Poll<R> {
-        // Looked at and registered under one lock, so no change falls between.
-        let mut state = self.state();
-        if let Some(found) = look(&state.phase, state.in_danger) {
-            return Poll::Ready(found);
+    /// Why the lease is over without its holder having released it.
+    pub(crate) fn loss(&self) -> Option<Error> {
+        if self.is_inherited() {
+            let message = "the lease belongs to the parent process, and a forked child does not have it";
+            return Some(Error::new(ErrorKind::Lost, message).on(self.resource.as_str()));
         }
-        if !state.wakers.iter().any(|waker| waker.will_wake(context.waker())) {
-            state.wakers.push(context.waker().clone());
-        }
-        Poll::Pending
+        let state = self.state();
+        self.loss_in(&state)
     }
 
-    /// Keeps a callback for the loss, or gives it back with the reason when that has happened.
-    pub(crate) fn on_lost(&self, callback: Box<dyn FnOnce(Error) + Send>) -> Option<Callback> {
+    /// Why the last renewal failed, if it did.
+    pub(crate) fn trouble(&self) -> Option<Fault> {
+        if self.is_inherited() { None } else { self.state().trouble.clone() }
+    }
+
+    /// Keeps a callback for the loss, or gives it back to be called when that has happened.
+    pub(crate) fn on_lost(&self, callback: OnLost) -> Option<Callback> {
+        if self.is_inherited() {
+            return None;
+        }
         let mut state = self.state();
-        match &state.phase {
-            Phase::Pending | Phase::Held { .. } => {
+        match self.loss_in(&state) {
+            Some(error) => Some(Box::new(move || callback(error))),
+            None if matches!(state.phase, Phase::Pending | Phase::Held { .. }) => {
                 state.on_lost.push(callback);
                 None
             }
-            Phase::Lost(reason) => {
-                let error = Error::lost(self.resource.as_str(), reason);
-                Some(Box::new(move || callback(error)))
-            }
-            Phase::Releasing | Phase::ReleasingStill | Phase::Released { .. } | Phase::Failed(_) => None,
+            None => None,
         }
     }
 
-    /// Keeps a callback for the danger zone, or gives it back when the lease is in it, or lost.
+    /// Keeps a callback for the danger zone, or gives it back to be called when the lease is in it, or lost.
     pub(crate) fn on_expiring(&self, callback: Callback) -> Option<Callback> {
+        if self.is_inherited() {
+            return None;
+        }
         let mut state = self.state();
         match &state.phase {
             Phase::Pending | Phase::Held { .. } if !state.in_danger => {
                 state.on_expiring.push(callback);
                 None
             }
-            Phase::Pending | Phase::Held { .. } | Phase::Lost(_) => Some(callback),
+            Phase::Pending | Phase::Held { .. } | Phase::Lost(_) | Phase::Closed => Some(callback),
             Phase::Releasing | Phase::ReleasingStill | Phase::Released { .. } | Phase::Failed(_) => None,
         }
+    }
+
+    /// In a forked child nothing of a slot may be touched but what says so.
+    pub(crate) fn is_inherited(&self) -> bool {
+        self.generation != fork::generation()
+    }
+
+    fn loss_in(&self, state: &State) -> Option<Error> {
+        match &state.phase {
+            Phase::Lost(reason) => Some(Error::lost(self.resource.as_str(), reason, state.trouble.as_ref())),
+            Phase::Closed => Some(self.closed()),
+            Phase::Pending
+            | Phase::Held { .. }
+            | Phase::Releasing
+            | Phase::ReleasingStill
+            | Phase::Released { .. }
+            | Phase::Failed(_) => None,
+        }
+    }
+
+    fn closed(&self) -> Error {
+        let message = "the client was closed, and the lease released with it; the work it protected must stop";
+        Error::new(ErrorKind::NotOwned, message).on(self.resource.as_str())
     }
 
     /// Publishes a new deadline, unless the old one has passed or was read as passed.
@@ -274,5 +316,64 @@ impl Slot {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn wake_all(&mut self, aftermath: &mut Aftermath) {
+        aftermath.wakers.extend(self.wakers.drain().map(|(_, waker)| waker));
+    }
+
+    fn discard_callbacks(&mut self, aftermath: &mut Aftermath) {
+        aftermath.unused_on_expiring.append(&mut self.on_expiring);
+        aftermath.unused_on_lost.append(&mut self.on_lost);
+    }
+
+    fn tell_loss(&mut self, error: impl Fn() -> Error, aftermath: &mut Aftermath) {
+        for callback in std::mem::take(&mut self.on_lost) {
+            let error = error();
+            aftermath.callbacks.push(Box::new(move || callback(error)));
+        }
+        self.discard_callbacks(aftermath);
+        self.wake_all(aftermath);
+    }
+}
+
+/// Somebody who waits for a slot to change. Dropping it takes its waker away.
+pub(crate) struct Wait {
+    slot: Arc<Slot>,
+    id: Option<u64>,
+}
+
+impl Wait {
+    pub(crate) fn on(slot: &Arc<Slot>) -> Self {
+        Self { slot: Arc::clone(slot), id: None }
+    }
+
+    /// Ready once `look` finds what it waits for; it is given the phase and whether the lease is in danger.
+    pub(crate) fn poll<R>(&mut self, context: &Context<'_>, look: impl FnOnce(&Phase, bool) -> Option<R>) -> Poll<R> {
+        let waker = context.waker().clone();
+        // Looked at and registered under one lock, so no change falls between. What is replaced is dropped after it.
+        let mut state = self.slot.state();
+        if let Some(found) = look(&state.phase, state.in_danger) {
+            return Poll::Ready(found);
+        }
+        let id = *self.id.get_or_insert_with(|| {
+            state.next_waker += 1;
+            state.next_waker
+        });
+        let replaced = state.wakers.insert(id, waker);
+        drop(state);
+        drop(replaced);
+        Poll::Pending
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        if let Some(id) = self.id.filter(|_| !self.slot.is_inherited()) {
+            let removed = self.slot.state().wakers.remove(&id);
+            drop(removed);
+        }
     }
 }

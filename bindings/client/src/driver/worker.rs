@@ -21,22 +21,31 @@ impl<T: Send + 'static> Worker<T> {
 
     /// Queues a job. Where no thread can be started, the caller does it.
     pub(super) fn give(&self, what: T, run: impl FnOnce(T) + Send + 'static) {
+        let mut job = Job { what, run: Box::new(run) };
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
-        if jobs.is_none() {
-            let (sender, receiver) = channel::<Job<T>>();
-            let work = move || receiver.into_iter().for_each(|job| (job.run)(job.what));
-            if super::spawn(self.name, work).is_ok() {
-                *jobs = Some(sender);
+        for _ in 0..2 {
+            let Some(sender) = jobs.take().or_else(|| self.start()) else { break };
+            match sender.send(job) {
+                Ok(()) => {
+                    *jobs = Some(sender);
+                    return;
+                }
+                Err(unsent) => job = unsent.0,
             }
         }
-        let job = Job { what, run: Box::new(run) };
-        let left = match jobs.as_ref() {
-            Some(sender) => sender.send(job).err().map(|unsent| unsent.0),
-            None => Some(job),
-        };
         drop(jobs);
-        if let Some(job) = left {
-            (job.run)(job.what);
-        }
+        job.done();
+    }
+
+    fn start(&self) -> Option<Sender<Job<T>>> {
+        let (sender, receiver) = channel::<Job<T>>();
+        super::spawn(self.name, move || receiver.into_iter().for_each(Job::done)).ok().map(|()| sender)
+    }
+}
+
+impl<T> Job<T> {
+    /// A job may be somebody else's code. Its panic has been printed, and must not take the jobs behind it along.
+    fn done(self) {
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (self.run)(self.what)));
     }
 }

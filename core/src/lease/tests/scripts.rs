@@ -310,8 +310,8 @@ pub(super) const SCRIPTS: &[Script] = &[
             (Say(2, Reset), &[AcquiringUnknown]),
             (At(200), &[AcquiringResent, AcquiringResent]),
             (Say(0, Granted(7)), &[AcquiringCounted]),
-            (Say(1, Granted(7)), &[AcquiringGranted]),
-            (At(210), &[HeldRenewed]),
+            (Say(1, Granted(7)), &[AcquiringGranted, HeldRenewed]),
+            (At(210), &[RenewingAnother]),
             (Say(2, Granted(7)), &[RenewingJoined, RenewingAnother]),
         ],
         ..PLAIN

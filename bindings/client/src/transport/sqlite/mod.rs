@@ -135,7 +135,10 @@ impl Sqlite {
         }
     }
 
-    fn run(&self, ops: &[LockOp], until: Monotonic, lane: Lane) -> Result<Vec<Outcome>, Stop> {
+    fn run(&self, ops: &[LockOp], deadline: Monotonic, lane: Lane) -> Result<Vec<Outcome>, Stop> {
+        // Waiting for the file ends before the core stops listening, which would leave a plain "busy" in doubt.
+        let now = clock::monotonic();
+        let until = now.plus(deadline.since(now) * 7 / 8);
         self.with_connection(lane, until, |connection| transaction::run(connection, &self.path, self.boot, ops, until))
     }
 }
