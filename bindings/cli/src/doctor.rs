@@ -69,10 +69,11 @@ impl From<Finding> for Line {
 
 impl From<&Error> for Line {
     fn from(error: &Error) -> Self {
+        // The store's own words, which stand before this, are the exact ones.
         let advice = match error.kind() {
-            ErrorKind::Config => "correct --store or LEASEHOLD_STORE",
-            ErrorKind::StoreRefused => "give this user the right to read and write the store",
+            ErrorKind::Config => "correct the store's url, in --store or LEASEHOLD_STORE",
             ErrorKind::StoreUnavailable => "see that the store is there and answers, then ask again",
+            ErrorKind::StoreRefused => "correct what is named above, then ask again; waiting does not help",
             ErrorKind::Busy
             | ErrorKind::TimedOut
             | ErrorKind::Lost

@@ -49,7 +49,25 @@ impl From<Error> for Failure {
 
 /// A line on stderr. That nobody reads it must not stop anything.
 pub(crate) fn say(message: impl Display) {
-    let _ = writeln!(std::io::stderr().lock(), "leasehold: {message}");
+    // One write, so that lines of several processes on one terminal stay whole.
+    let line = format!("leasehold: {}\n", printable(&message.to_string()));
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
+}
+
+/// Without what could steer a terminal, or reorder what it shows: names and labels come from anybody.
+pub(crate) fn printable(text: &str) -> String {
+    let steers = |c: char| {
+        let reorders = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}');
+        (c.is_control() && c != '\n') || reorders
+    };
+    text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
+        if steers(c) {
+            shown.extend(c.escape_unicode())
+        } else {
+            shown.push(c)
+        }
+        shown
+    })
 }
 
 /// A question on stderr, which the answer follows on the same line.

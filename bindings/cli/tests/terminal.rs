@@ -121,7 +121,8 @@ fn beside_others_the_command_gets_the_terminal_when_it_asks() {
 fn ctrl_z_reaches_a_command_that_never_had_the_terminal() {
     let place = Place::new();
     let mut pty = shell(&place);
-    pty.type_in("$L exec job -- sh -c 'echo $$ > pid; while [ ! -e done ]; do sleep 0.01; done; echo over' | cat\n");
+    // It waits without starting processes: one that is stopped while it starts holds up its parent in `vfork`.
+    pty.type_in("$L exec job -- sh -c 'mkfifo gate; echo $$ > pid; read -r x < gate; echo over' | cat\n");
     let command = place.wait_for_pid("pid");
     // The shell starts one after the other, and only then gives them the terminal.
     let started = |pid: Pid| std::fs::read_to_string(format!("/proc/{}/comm", pid.as_raw_pid())).unwrap_or_default();
@@ -132,7 +133,7 @@ fn ctrl_z_reaches_a_command_that_never_had_the_terminal() {
     wait_for("the stop", || is_stopped(command));
     pty.type_in("fg\n");
     wait_for("the command to go on", || !is_stopped(command));
-    std::fs::write(place.path("done"), "").unwrap();
+    std::fs::write(place.path("gate"), "go\n").unwrap();
     pty.wait_for("over");
 }
 

@@ -1,9 +1,10 @@
 //! The command as a process group: started, signalled, watched and reaped as a whole.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::Sender;
 use std::thread;
 
@@ -13,19 +14,16 @@ use rustix::process::{
     waitid, waitpgid,
 };
 
+use super::guard::{self, Guard};
 use super::inbox::{Event, tell};
 use super::terminal::{self, Terminal};
 use crate::status;
-
-/// Kills the group when its input ends before a line came: then leasehold died, and with it all that looked after the
-/// group. The system can be asked to kill a child whose parent dies, but not that child's children.
-const GUARD: &str = r#"trap '' HUP INT QUIT TERM; read -r line || kill -s KILL -- "-$0""#;
 
 /// A command that runs, or was not reaped yet. Dropping it kills what is left.
 pub(super) struct Running {
     child: Child,
     group: Pid,
-    guard: Option<Child>,
+    guard: Option<Guard>,
     reaped: bool,
 }
 
@@ -43,9 +41,15 @@ impl Running {
     ) -> io::Result<Self> {
         let [program, arguments @ ..] = command else { return Err(io::ErrorKind::NotFound.into()) };
         let tty = terminal.for_command().map(std::fs::File::try_clone).transpose()?;
+        // Best effort: where there is no shell, the command itself still dies with leasehold on Linux.
+        let guard = Guard::start().ok();
+        let desk = guard.as_ref().map(Guard::desk).transpose()?;
         let parent = getpid();
         let prepare = move || {
             die_with(parent)?;
+            if let Some(desk) = &desk {
+                guard::report_to(desk.as_fd())?;
+            }
             if let Some(tty) = &tty {
                 terminal::take_for_self(tty);
             }
@@ -57,7 +61,6 @@ impl Running {
         unsafe { command.pre_exec(prepare) };
         let child = command.spawn()?;
         let group = Pid::from_child(&child);
-        let guard = start_guard(group).ok();
         let running = Self { child, group, guard, reaped: false };
         thread::Builder::new().name("leasehold-command".to_owned()).spawn(move || watch(group, &events))?;
         Ok(running)
@@ -70,6 +73,12 @@ impl Running {
     /// Sends a signal to all processes of the group; that there may be none any more is no error.
     pub(super) fn signal(&self, signal: Signal) {
         let _ = kill_process_group(self.group, signal);
+    }
+
+    /// Whether the command was continued since it was last stopped.
+    pub(super) fn went_on(&self) -> bool {
+        let continued = waitid(WaitId::Pid(self.group), WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG);
+        matches!(continued, Ok(Some(_)))
     }
 
     /// Whether processes of the group are left, after the command itself was reaped.
@@ -92,12 +101,7 @@ impl Running {
 
     /// The command is over, or nothing is left of it: what remains is nobody's business.
     pub(super) fn dismiss(&mut self) {
-        if let Some(mut guard) = self.guard.take() {
-            if let Some(mut input) = guard.stdin.take() {
-                let _ = input.write_all(b"\n");
-            }
-            let _ = guard.wait();
-        }
+        self.guard = None;
     }
 }
 
@@ -146,20 +150,6 @@ fn watch(command: Pid, events: &Sender<Event>) {
         let _ = waitid(WaitId::Pid(command), WaitIdOptions::STOPPED | WaitIdOptions::NOHANG);
         tell(events, Event::Stopped(stop));
     }
-}
-
-/// Best effort: where there is no shell, the command itself still dies with leasehold on Linux.
-fn start_guard(group: Pid) -> io::Result<Child> {
-    Command::new("/bin/sh")
-        .args(["-c", GUARD])
-        .arg(group.as_raw_pid().to_string())
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .env_clear()
-        .current_dir("/")
-        .process_group(0)
-        .spawn()
 }
 
 /// Has the system kill this process when its parent dies.

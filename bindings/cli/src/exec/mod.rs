@@ -1,6 +1,7 @@
 //! `leasehold exec`: runs a command while holding a lock, and not a moment longer.
 
 mod command;
+mod guard;
 mod inbox;
 mod messages;
 mod signals;

@@ -38,15 +38,6 @@ enum Push {
     Kill,
 }
 
-/// How a stopped command can go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Stop {
-    /// leasehold was stopped too; a CONT to it continues both.
-    Both,
-    /// The command alone.
-    Alone,
-}
-
 pub(super) struct Supervisor<'a> {
     exec: &'a Exec<'a>,
     lease: &'a Lease,
@@ -56,13 +47,14 @@ pub(super) struct Supervisor<'a> {
     terminal: Terminal,
     push: Push,
     lost: bool,
-    stop: Option<Stop>,
+    /// leasehold was to stop with the command; a CONT continues both.
+    stopping: bool,
 }
 
 impl<'a> Supervisor<'a> {
     pub(super) fn new(exec: &'a Exec<'a>, lease: &'a Lease, command: Running, terminal: Terminal) -> Self {
         let margin = margin(exec.args.ttl);
-        Self { exec, lease, margin, command, terminal, push: Push::None, lost: false, stop: None }
+        Self { exec, lease, margin, command, terminal, push: Push::None, lost: false, stopping: false }
     }
 
     /// Returns when the command is over and, if the lease came first, nothing is left of its group.
@@ -133,8 +125,8 @@ impl<'a> Supervisor<'a> {
 
     fn pass_on(&self, signal: Signal) {
         self.command.signal(signal);
-        // A stopped command could not hear that it should end.
-        if self.stop.is_some() && signal != Signal::TSTP {
+        // A stopped command could not hear that it should end, and its stop may not have been reported yet.
+        if [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM].contains(&signal) {
             self.command.signal(Signal::CONT);
         }
     }
@@ -155,6 +147,9 @@ impl<'a> Supervisor<'a> {
     }
 
     fn stopped(&mut self, signal: Signal) {
+        if self.command.went_on() {
+            return;
+        }
         let group = self.command.group();
         let wants_terminal = signal == Signal::TTIN || signal == Signal::TTOU;
         if wants_terminal && self.terminal.lend(group) {
@@ -163,7 +158,6 @@ impl<'a> Supervisor<'a> {
         }
         let had_terminal = self.terminal.is_with(group);
         if signal == Signal::STOP && !had_terminal {
-            self.stop = Some(Stop::Alone);
             self.say("the command was stopped; the lock stays held and is renewed");
             return;
         }
@@ -173,7 +167,7 @@ impl<'a> Supervisor<'a> {
         self.exec.messages.say_first(
             self.about(format_args!("stopped with its command; nothing renews the lease, which ends in {left}")),
         );
-        self.stop = Some(Stop::Both);
+        self.stopping = true;
         if let Err(error) = self.exec.signals.stop_process() {
             self.say(format_args!("cannot stop with the command: {error}"));
         }
@@ -185,7 +179,7 @@ impl<'a> Supervisor<'a> {
         if self.push == Push::Kill {
             return;
         }
-        self.stop = None;
+        self.stopping = false;
         self.terminal.lend_again(self.command.group());
         self.command.signal(Signal::CONT);
     }
@@ -193,7 +187,7 @@ impl<'a> Supervisor<'a> {
     /// No CONT came after leasehold was to stop. So it never did, since nobody is there to continue it, and the command
     /// must not stay stopped either.
     fn stop_was_refused(&mut self) {
-        if self.stop == Some(Stop::Both) {
+        if self.stopping {
             self.resume();
         }
     }
