@@ -100,22 +100,21 @@ fn doctor_reports_a_store_that_cannot_be_opened_with_advice() {
         "Dear reader, this is no database, and it is long enough to tell.\n".repeat(99),
     )
     .unwrap();
-    for (url, what, advice) in [
-        ("sqlite:letter.txt", "not a SQLite database; name another file", ""),
-        ("sqlite:/proc/nothing/locks.db", "does not exist; create it", ""),
-        ("etcd://host", "unknown scheme", "correct the store's url"),
-        ("locks.db", "no scheme", "correct the store's url"),
+    for (url, what) in [
+        ("sqlite:letter.txt", "not a SQLite database; name another file"),
+        ("sqlite:/proc/nothing/locks.db", "does not exist; create it"),
+        ("etcd://host", "unknown scheme"),
+        ("locks.db", "no scheme"),
     ] {
         let ran = place.run(&["doctor", "--store", url, "--json"]).expect(2);
         let json = ran.json();
         assert_eq!((json["worst"].as_str(), &json["findings"][0]["severity"]), (Some("problem"), &"problem".into()));
         assert_eq!(json["findings"][0]["check"], "store.open");
         assert!(json["findings"][0]["what"].as_str().unwrap().contains(what), "{json:#}");
-        assert!(json["findings"][0]["advice"].as_str().unwrap().starts_with(advice), "{json:#}");
+        assert!(!json["findings"][0]["advice"].as_str().unwrap().is_empty(), "{json:#}");
         assert_eq!(json["store"].as_str(), url.starts_with("sqlite").then_some(url));
         let text = place.run(&["doctor", "--store", url]).expect(2).stdout;
-        assert!(text.contains("problem  store.open: ") && text.contains(what), "{text}");
-        assert_eq!(text.contains("-> "), !advice.is_empty(), "{text}");
+        assert!(text.contains("problem  store.open: ") && text.contains(what) && text.contains("-> "), "{text}");
     }
     assert!(place.read("letter.txt").starts_with("Dear reader"));
 }
