@@ -177,7 +177,9 @@ pub(crate) mod tests {
             let pass = enter(Monotonic::FAR).unwrap();
             register(&pass, erased.clone());
             let inside = thread::spawn(move || {
+                let give_up = clock::monotonic().plus(PATIENCE);
                 while !is_closing() {
+                    assert!(clock::monotonic() < give_up);
                     thread::yield_now();
                 }
                 drop(pass);

@@ -43,12 +43,22 @@ fn parent_and_child_both_go_on_and_the_file_stays_sound() {
     });
 }
 
+/// Ends the threads of a test that failed.
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 #[test]
 fn a_fork_among_busy_threads_harms_nobody() {
     alone("transport::sqlite::tests::fork::a_fork_among_busy_threads_harms_nobody", || {
         let place = Place::new();
         let (store, stop) = (place.open(), AtomicBool::new(false));
         std::thread::scope(|scope| {
+            let stop_in_any_case = Stop(&stop);
             let threads: Vec<_> = (1..=6_u8)
                 .map(|id| {
                     let (store, stop) = (&store, &stop);
@@ -80,7 +90,7 @@ fn a_fork_among_busy_threads_harms_nobody() {
                 });
                 assert_eq!(code, 0, "round {round}");
             }
-            stop.store(true, Ordering::Relaxed);
+            drop(stop_in_any_case);
             assert!(threads.into_iter().all(|thread| thread.join().unwrap() > 0));
         });
         let sound: String = place.raw().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
