@@ -50,8 +50,10 @@ fn it_answers_as_the_store_in_memory_does() {
             4 => on(name, Op::Raise(Raise { nonce: nonce(id), token: Token::new(draw(4_000)).unwrap() })),
             _ => read(name),
         };
-        let answers =
-            [one(&file, op.clone()), memory.perform(&request(vec![op.clone()], TTL), Lane::Caller).unwrap().remove(0)];
+        let answers = [
+            one(&file, op.clone()),
+            memory.perform(&request(vec![op.clone()], PATIENCE), Lane::Caller).unwrap().remove(0),
+        ];
         let [file, memory] = answers.map(without_time);
         assert_eq!(file, memory, "step {step}: {op:?}");
         *kinds.entry(format!("{file:?}").split(['{', '[', ')']).next().unwrap().to_owned()).or_insert(0) += 1;
@@ -157,7 +159,7 @@ fn a_relative_path_goes_on_meaning_the_same_file() {
             let store = Sqlite::open("locks.db".as_ref()).unwrap();
             std::env::set_current_dir(elsewhere.folder.path()).unwrap();
             token(one(&store, acquire("a", 1)));
-            let background = store.perform(&request(vec![read("a")], TTL), Lane::Background).unwrap().remove(0);
+            let background = store.perform(&request(vec![read("a")], PATIENCE), Lane::Background).unwrap().remove(0);
             assert!(shown(background).is_some());
             assert!(place.file().exists() && !elsewhere.file().exists());
         },
@@ -251,7 +253,7 @@ fn a_crowd_of_callers_does_not_keep_renewals_waiting() {
     let turn = store.queues.callers.turn(Monotonic::FAR);
     let soon = || request(vec![renew("a", 1, 2)], Duration::from_millis(30));
     unavailable(store.perform(&soon(), Lane::Caller).unwrap().remove(0));
-    let patient = request(vec![renew("a", 1, 2)], TTL);
+    let patient = request(vec![renew("a", 1, 2)], PATIENCE);
     assert_eq!(store.perform(&patient, Lane::Background), Ok(vec![Outcome::Applied(Applied::Renewed)]));
     drop(turn);
     assert_eq!(one(&store, renew("a", 1, 3)), Outcome::Applied(Applied::Renewed));

@@ -215,7 +215,7 @@ fn a_commit_that_the_disk_fails_is_of_unknown_fate() {
         let data = leasehold_core::Payload::new(&[7; leasehold_core::Payload::MAX_BYTES]).unwrap();
         let large = |n: u8| acquire_with(&format!("job/{n}"), n, |op| op.data = Some(data.clone()));
         for lane in [Lane::Caller, Lane::Background] {
-            let failed = store.perform(&request((0..100).map(large).collect(), TTL), lane);
+            let failed = store.perform(&request((0..100).map(large).collect(), PATIENCE), lane);
             let Err(TransportFault::Unknown(fault)) = failed else { panic!("{failed:?}") };
             assert_eq!(fault.kind, FaultKind::Server);
         }
@@ -232,13 +232,13 @@ fn a_file_deleted_under_a_holder_takes_the_lease_but_not_the_order_of_tokens() {
     let store = place.open();
     let granted = token(one(&store, acquire_from("a", 1, 1_000)));
     for lane in [Lane::Caller, Lane::Background] {
-        store.perform(&request(vec![renew("a", 1, 2)], TTL), lane).unwrap();
+        store.perform(&request(vec![renew("a", 1, 2)], PATIENCE), lane).unwrap();
     }
     for suffix in ["", "-wal", "-shm"] {
         fs::remove_file(format!("{}{suffix}", place.file().display())).unwrap();
     }
     for lane in [Lane::Background, Lane::Caller] {
-        let outcome = store.perform(&request(vec![renew("a", 1, 5)], TTL), lane).unwrap().remove(0);
+        let outcome = store.perform(&request(vec![renew("a", 1, 5)], PATIENCE), lane).unwrap().remove(0);
         assert_eq!(shown(outcome), None);
     }
     let next = token(one(&store, acquire_from("a", 2, granted + 1)));
@@ -290,7 +290,7 @@ fn a_write_into_a_file_that_was_deleted_meanwhile_is_of_unknown_fate() {
 fn a_turn_that_comes_after_the_deadline_writes_nothing() {
     let place = Place::new();
     let store = place.open();
-    let late = Transmit { deadline: clock::monotonic(), ..request(vec![acquire("a", 1)], TTL) };
+    let late = Transmit { deadline: clock::monotonic(), ..request(vec![acquire("a", 1)], PATIENCE) };
     for lane in [Lane::Caller, Lane::Background] {
         unavailable(store.perform(&late, lane).unwrap().remove(0));
     }

@@ -18,6 +18,8 @@ use crate::clock;
 use crate::transport::{Lane, Transport};
 
 const TTL: Duration = Duration::from_secs(3600);
+/// So that a store that waits for ever fails its test.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A folder of its own for one test.
 struct Place {
@@ -94,7 +96,7 @@ fn request(ops: Vec<LockOp>, patience: Duration) -> Transmit {
 }
 
 fn all(store: &Sqlite, ops: Vec<LockOp>) -> Result<Vec<Outcome>, TransportFault> {
-    store.perform(&request(ops, Duration::from_secs(20)), Lane::Caller)
+    store.perform(&request(ops, PATIENCE), Lane::Caller)
 }
 
 fn one(store: &Sqlite, op: LockOp) -> Outcome {
@@ -129,5 +131,5 @@ fn unavailable(outcome: Outcome) -> Fault {
 }
 
 fn soon() -> Monotonic {
-    clock::monotonic().plus(Duration::from_secs(20))
+    clock::monotonic().plus(PATIENCE)
 }
