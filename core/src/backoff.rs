@@ -20,12 +20,20 @@ impl Pace {
     /// For a store that asks for patience: 200 ms doubling to 20 s.
     pub const THROTTLED: Self = Self { base: Duration::from_millis(200), cap: Duration::from_secs(20) };
 
+    /// For a release that nobody waits for: as [`Pace::NORMAL`], but up to a sixth of the time that the record stands.
+    ///
+    /// While a store is away every try of a waiter may leave such a release behind. The longer records stand, the more
+    /// of them gather, so the slower each of them must be for all together to stay the same load.
+    pub fn of_release(record_ttl: Duration) -> Self {
+        Self { cap: Self::NORMAL.cap.max(record_ttl / 6), ..Self::NORMAL }
+    }
+
     /// The sleep before try number `tries` (0 for the first retry); `jitter` is a fraction of 2^32.
     ///
     /// Uniform from a tenth of the base, so that nobody spins, to `base * 2^tries`, at most the cap.
     pub fn sleep(self, tries: u32, jitter: u32) -> Duration {
         let least = self.base / 10;
-        let most = self.base.saturating_mul(1 << tries.min(16)).min(self.cap);
+        let most = self.base.saturating_mul(1 << tries.min(20)).min(self.cap);
         least + fraction_of(most - least, jitter)
     }
 }

@@ -176,7 +176,8 @@ fn renew(record: Option<&Record>, op: &Renew, now: &StoreNow) -> Decision {
             let expires = now.uptime.plus(op.record_ttl);
             let lease = LeaseRecord {
                 seq: op.seq,
-                record_ttl: op.record_ttl,
+                // Observers wait this long, so it must cover what an earlier send has promised.
+                record_ttl: lease.record_ttl.max(op.record_ttl),
                 boot: now.boot,
                 expires: if lease.boot == now.boot { lease.expires.max(expires) } else { expires },
                 ..lease.clone()

@@ -1,6 +1,19 @@
 //! A deterministic simulator around the real core: hosts, networks and stores that fail in every way the protocol
 //! claims to stand, and checkers outside the core that know the true time.
 
+pub mod chance;
 pub mod clock;
+pub mod counts;
+pub mod fates;
+pub mod ledger;
+pub mod page;
+pub mod promise;
+pub mod register;
+pub mod script;
 pub mod store;
 pub mod story;
+pub mod swarm;
+mod teller;
+pub mod text;
+pub mod trial;
+pub mod world;

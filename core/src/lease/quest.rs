@@ -19,6 +19,8 @@ pub(crate) enum Obstacle {
     Vacant,
     Throttled(Fault),
     Unavailable(Fault),
+    /// Away until fresh credentials come.
+    Credentials(Fault),
     Abstains(core::time::Duration),
     Denied(Denial),
 }
@@ -31,7 +33,8 @@ impl From<Refusal> for Obstacle {
                 Some(_) | None => Self::Vacant,
             },
             Refusal::Throttled(fault) => Self::Throttled(fault),
-            Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => Self::Unavailable(fault),
+            Refusal::Unavailable(fault) => Self::Unavailable(fault),
+            Refusal::NeedsCredentials(fault) => Self::Credentials(fault),
             Refusal::Abstains { left } => Self::Abstains(left),
             Refusal::Denied(denial) => Self::Denied(denial),
         }
@@ -42,9 +45,10 @@ impl Obstacle {
     /// Which obstacle to tell the caller of when nodes disagree: the one that a person has to look at first.
     pub(crate) fn weight(&self) -> u8 {
         match self {
-            Self::Denied(_) => 5,
-            Self::Busy(_) => 4,
-            Self::Throttled(_) => 3,
+            Self::Denied(_) => 6,
+            Self::Busy(_) => 5,
+            Self::Throttled(_) => 4,
+            Self::Credentials(_) => 3,
             Self::Unavailable(_) => 2,
             Self::Abstains(_) => 1,
             Self::Vacant => 0,
@@ -64,6 +68,8 @@ pub(crate) struct Quest {
     next_seq: u32,
     obstacle: Option<Obstacle>,
     contended: bool,
+    /// Fresh credentials have already led to a try, and were refused as well if they still stand in the way.
+    tried_fresh: bool,
 }
 
 impl Quest {
@@ -72,7 +78,16 @@ impl Quest {
             Wait::For(duration) => now.monotonic.plus(duration),
             Wait::Once | Wait::Forever => Monotonic::FAR,
         };
-        Self { wait, wait_until, attempt: 0, tries: 0, next_seq: 0, obstacle: None, contended: false }
+        Self {
+            wait,
+            wait_until,
+            attempt: 0,
+            tries: 0,
+            next_seq: 0,
+            obstacle: None,
+            contended: false,
+            tried_fresh: false,
+        }
     }
 
     pub(crate) fn next_seq(&mut self) -> Seq {
@@ -105,6 +120,7 @@ impl Quest {
                 Obstacle::Vacant
                 | Obstacle::Throttled(_)
                 | Obstacle::Unavailable(_)
+                | Obstacle::Credentials(_)
                 | Obstacle::Abstains(_)
                 | Obstacle::Denied(_),
             )
@@ -118,6 +134,7 @@ impl Quest {
             self.contended = true;
             ctx.event(Event::Contended { lock: ctx.lock, holding: holding.clone() });
         }
+        self.tried_fresh &= matches!(obstacle, Obstacle::Credentials(_));
         self.obstacle = Some(obstacle);
     }
 
@@ -129,6 +146,7 @@ impl Quest {
                 Obstacle::Busy(_)
                 | Obstacle::Vacant
                 | Obstacle::Unavailable(_)
+                | Obstacle::Credentials(_)
                 | Obstacle::Abstains(_)
                 | Obstacle::Denied(_),
             )
@@ -148,6 +166,20 @@ impl Quest {
         by_expiry.map_or(by_backoff, |at| at.clamp(soonest, by_backoff))
     }
 
+    /// Whether a hint that trying again may help is worth a request now.
+    ///
+    /// A store that carries out attempts but fails to say so would wake us with the release of each of them, and one
+    /// that refuses fresh credentials would have them renewed without end: heeding that would keep both busy for ever.
+    pub(crate) fn heeds_hint(&mut self) -> bool {
+        match &self.obstacle {
+            None | Some(Obstacle::Busy(_) | Obstacle::Vacant) => true,
+            Some(Obstacle::Credentials(_)) => !core::mem::replace(&mut self.tried_fresh, true),
+            Some(Obstacle::Throttled(_) | Obstacle::Unavailable(_) | Obstacle::Abstains(_) | Obstacle::Denied(_)) => {
+                false
+            }
+        }
+    }
+
     /// Something moved: begin with short sleeps again.
     pub(crate) fn made_progress(&mut self) {
         self.tries = 0;
@@ -162,7 +194,7 @@ impl Quest {
             Some(Obstacle::Vacant) | None if once => Failure::Busy { holding: None },
             Some(Obstacle::Vacant) | None => Failure::TimedOut { holding: None },
             Some(Obstacle::Throttled(fault)) => Failure::Throttled(fault),
-            Some(Obstacle::Unavailable(fault)) => Failure::Unavailable(fault),
+            Some(Obstacle::Unavailable(fault) | Obstacle::Credentials(fault)) => Failure::Unavailable(fault),
             Some(Obstacle::Abstains(left)) => Failure::Abstains { left },
             Some(Obstacle::Denied(denial)) => Failure::Refused(denial),
         };

@@ -117,7 +117,8 @@ impl Releasing {
             }
             Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => {
                 let jitter = ctx.jitter(Domain::Retry, self.next_seq, self.tries);
-                leg.retry_at = Some(ctx.after(Pace::NORMAL.sleep(self.tries, jitter)));
+                let pace = Pace::of_release(ctx.options.record_ttl());
+                leg.retry_at = Some(ctx.after(pace.sleep(self.tries, jitter)));
                 self.tries = self.tries.saturating_add(1);
             }
         }

@@ -77,8 +77,8 @@ impl Waiting {
                 }
             }
             Input::Wake => {
-                self.wake(now);
-                (Machine::Waiting(self), Some(Row::WaitingWoken))
+                let row = self.wake(now).then_some(Row::WaitingWoken);
+                (Machine::Waiting(self), row)
             }
             Input::Release => (Quest::cancel(ctx), Some(Row::WaitingCancelled)),
             Input::Timeout | Input::Start(_) | Input::Turn | Input::RenewAlong | Input::DeclareLost => {
@@ -93,13 +93,17 @@ impl Waiting {
         self.legs.len() - blocked.count() < majority(self.legs.len())
     }
 
-    /// Tries at once, whatever was seen before.
-    pub(crate) fn wake(&mut self, now: Monotonic) {
+    /// Tries at once, whatever was seen before; answers whether it does.
+    pub(crate) fn wake(&mut self, now: Monotonic) -> bool {
+        if !self.quest.heeds_hint() {
+            return false;
+        }
         for leg in &mut self.legs {
             leg.blocked_until = None;
             leg.looking = None;
         }
         self.next_try = now;
+        true
     }
 
     fn look(&mut self, ctx: &mut Ctx<'_>) {

@@ -1,11 +1,33 @@
 //! Model stores: what SQLite, Redis and DynamoDB would do with an operation, in memory and under a clock of our choice.
+//!
+//! Each keeps exactly what the real store would keep, and forgets what it would forget: a model that remembers more
+//! than its original would forgive mistakes that the original does not.
 
-use leasehold_core::op::{Op, Outcome};
+mod dynamodb;
+mod foreign;
+mod redis;
+mod sqlite;
+#[cfg(test)]
+mod tests;
+
+use std::time::Duration;
+
+use leasehold_core::op::{Applied, Denial, DenialKind, Op, Outcome, Refusal, Seen};
 use leasehold_core::store::StoreNow;
-use leasehold_core::{Nonce, Resource};
+use leasehold_core::{Nonce, Resource, Token};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{Clock, TrueTime};
+
+use dynamodb::Dynamodb;
+pub use foreign::{ForeignAct, ForeignAnswer, ForeignRow, Mark};
+use redis::Redis;
+use sqlite::Sqlite;
+
+/// What a wall clock without offset shows when the world begins: milliseconds since 1970.
+pub const BEGAN_UNIX_MS: u64 = 1_767_225_600_000;
+
+const NS_PER_MS: u64 = 1_000_000;
 
 /// Which store a node is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -35,6 +57,8 @@ pub struct Ask<'a> {
 }
 
 /// DynamoDB knows no `max()`: an acquire is first tried as one write, then as the other.
+///
+/// At most two requests make one send: a refused [`Form::Step`] is never answered by [`Answer::Again`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// The token becomes the floor, if the counter is below it.
@@ -48,7 +72,8 @@ pub enum Form {
 pub enum Answer {
     /// The outcome.
     Done(Outcome),
-    /// The caller's session asks again, in the other form: a second request of its own.
+    /// The caller's session asks again in this form, with the same operation: a second request of its own, which may
+    /// come late or get lost like any other.
     Again(Form),
 }
 
@@ -57,7 +82,8 @@ pub enum Answer {
 pub struct Standing {
     /// Whose record it is.
     pub by: By,
-    /// When the store frees it by itself; `None` where it does not.
+    /// When the store frees it by itself, unless its clock is changed before. `None` where it does not (DynamoDB), and
+    /// where that hangs on the clock of whoever asks next (SQLite).
     pub until: Option<TrueTime>,
 }
 
@@ -70,5 +96,177 @@ pub enum By {
     Foreign(u32),
 }
 
-/// Placeholder for the clock of a server.
-pub type ServerClock = Clock;
+/// How one node is set up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Spec {
+    /// Which store it is.
+    pub kind: Kind,
+    /// How much faster than true time the server's clock runs, in parts per million.
+    #[serde(default)]
+    pub rate_ppm: i32,
+    /// How far the server's wall clock is ahead.
+    #[serde(default)]
+    pub unix_offset_ms: i64,
+    /// How long Redis keeps a counter after its last use; `Duration::MAX`, and absent in JSON, for good. The other
+    /// kinds keep counters for good in any case.
+    #[serde(rename = "retention_ns", with = "retention", default = "for_good", skip_serializing_if = "is_for_good")]
+    pub retention: Duration,
+}
+
+impl Spec {
+    /// A node whose clock is right and which keeps counters for good.
+    pub const fn of(kind: Kind) -> Self {
+        Self { kind, rate_ppm: 0, unix_offset_ms: 0, retention: Duration::MAX }
+    }
+
+    /// Whether no counter is ever forgotten.
+    pub fn keeps_counters(&self) -> bool {
+        self.kind != Kind::Redis || is_for_good(&self.retention)
+    }
+}
+
+/// One node: its records and its clock.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Store {
+    /// Shows nanoseconds since 1970. Only Redis looks at it.
+    wall: Clock,
+    shelf: Shelf,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Shelf {
+    Sqlite(Sqlite),
+    Redis(Redis),
+    Dynamodb(Dynamodb),
+}
+
+impl Store {
+    /// An empty node.
+    pub fn new(spec: &Spec) -> Self {
+        let shows_ms = BEGAN_UNIX_MS.saturating_add_signed(spec.unix_offset_ms);
+        let shelf = match spec.kind {
+            Kind::Sqlite => Shelf::Sqlite(Sqlite::default()),
+            Kind::Redis => Shelf::Redis(Redis::new(spec.retention)),
+            Kind::Dynamodb => Shelf::Dynamodb(Dynamodb::default()),
+        };
+        Self { wall: Clock::new(shows_ms.saturating_mul(NS_PER_MS), spec.rate_ppm), shelf }
+    }
+
+    /// Which store it is.
+    pub const fn kind(&self) -> Kind {
+        match self.shelf {
+            Shelf::Sqlite(_) => Kind::Sqlite,
+            Shelf::Redis(_) => Kind::Redis,
+            Shelf::Dynamodb(_) => Kind::Dynamodb,
+        }
+    }
+
+    /// One operation, atomically. The instants of successive calls must not fall.
+    pub fn ask(&mut self, ask: &Ask<'_>) -> Answer {
+        let unix_ms = self.unix_ms(ask.at);
+        match &mut self.shelf {
+            Shelf::Sqlite(shelf) => shelf.ask(ask),
+            Shelf::Redis(shelf) => shelf.ask(ask, unix_ms),
+            Shelf::Dynamodb(shelf) => shelf.ask(ask),
+        }
+    }
+
+    /// A step of a client of another library. SQLite refuses them all: nobody else opens that file.
+    pub fn foreign(&mut self, resource: &Resource, act: &ForeignAct, at: TrueTime) -> ForeignAnswer {
+        let unix_ms = self.unix_ms(at);
+        match &mut self.shelf {
+            Shelf::Sqlite(_) => ForeignAnswer::Refused,
+            Shelf::Redis(shelf) => shelf.foreign(resource, act, unix_ms),
+            Shelf::Dynamodb(shelf) => shelf.foreign(resource, act),
+        }
+    }
+
+    /// Whose record stands there; nobody's once it is released or the store has freed it. `caller` matters to SQLite
+    /// only, where a record has run out by the uptime of whoever asks.
+    pub fn standing(&self, resource: &Resource, at: TrueTime, caller: &StoreNow) -> Option<Standing> {
+        match &self.shelf {
+            Shelf::Sqlite(shelf) => shelf.standing(resource, caller),
+            Shelf::Redis(shelf) => shelf.standing(resource, self.unix_ms(at), &self.wall),
+            Shelf::Dynamodb(shelf) => shelf.standing(resource),
+        }
+    }
+
+    /// The token counter, unless there is none or it is forgotten by now.
+    pub fn counter(&self, resource: &Resource, at: TrueTime) -> Option<Token> {
+        match &self.shelf {
+            Shelf::Sqlite(shelf) => shelf.counter(resource),
+            Shelf::Redis(shelf) => shelf.counter(resource, self.unix_ms(at)),
+            Shelf::Dynamodb(shelf) => shelf.counter(resource),
+        }
+    }
+
+    /// The server's wall clock, in nanoseconds since 1970, to be set or driven wrong.
+    pub const fn clock_mut(&mut self) -> &mut Clock {
+        &mut self.wall
+    }
+
+    /// Everything is gone, counters too: somebody emptied the store, or the node came back without its data.
+    pub fn wipe(&mut self) {
+        match &mut self.shelf {
+            Shelf::Sqlite(shelf) => *shelf = Sqlite::default(),
+            Shelf::Redis(shelf) => shelf.wipe(),
+            Shelf::Dynamodb(shelf) => *shelf = Dynamodb::default(),
+        }
+    }
+
+    /// One lock is freed behind its holder's back, its counter stays: evicted by Redis, deleted by hand in SQLite,
+    /// marked as released by hand in DynamoDB, where lock and counter are one row.
+    pub fn evict(&mut self, resource: &Resource) {
+        match &mut self.shelf {
+            Shelf::Sqlite(shelf) => shelf.evict(resource),
+            Shelf::Redis(shelf) => shelf.evict(resource),
+            Shelf::Dynamodb(shelf) => shelf.evict(resource),
+        }
+    }
+
+    fn unix_ms(&self, at: TrueTime) -> u64 {
+        self.wall.shows(at) / NS_PER_MS
+    }
+}
+
+fn applied(applied: Applied) -> Answer {
+    Answer::Done(Outcome::Applied(applied))
+}
+
+fn conflict(seen: Seen) -> Answer {
+    Answer::Done(Outcome::NotApplied(Refusal::Conflict(seen)))
+}
+
+fn exhausted() -> Answer {
+    let denial = Denial::new(DenialKind::TokensExhausted, "the token counter stands at 2^53 - 1");
+    Answer::Done(Outcome::NotApplied(Refusal::Denied(denial)))
+}
+
+/// Whole milliseconds, as stores keep them: rounded up, so that no record is shorter than its holder believes.
+fn whole_ms(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos().div_ceil(u128::from(NS_PER_MS))).unwrap_or(u64::MAX)
+}
+
+const fn for_good() -> Duration {
+    Duration::MAX
+}
+
+fn is_for_good(retention: &Duration) -> bool {
+    *retention == Duration::MAX
+}
+
+/// A length of time as a number of nanoseconds.
+mod retention {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(length: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(length.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_nanos)
+    }
+}

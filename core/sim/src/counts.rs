@@ -1,0 +1,201 @@
+//! What happened how often: faults that struck, and the interesting things that must happen sometimes.
+
+macro_rules! counted {
+    ($(#[$doc:meta])* $name:ident { $($(#[$case_doc:meta])* $case:ident => $words:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name {
+            $($(#[$case_doc])* $case,)*
+        }
+
+        impl $name {
+            /// All of them, in order.
+            pub const ALL: &[Self] = &[$(Self::$case,)*];
+
+            /// Its name, for people.
+            pub const fn words(self) -> &'static str {
+                match self {
+                    $(Self::$case => $words,)*
+                }
+            }
+        }
+    };
+}
+
+counted! {
+    /// Faults, counted when they strike.
+    Struck {
+        /// A request that never arrived.
+        RequestLost => "request lost",
+        /// An answer that never arrived.
+        ReplyLost => "reply lost",
+        /// A request that was held up.
+        RequestDelayed => "request delayed",
+        /// An answer that was held up.
+        ReplyDelayed => "reply delayed",
+        /// A request that arrived twice.
+        RequestCopied => "request doubled",
+        /// An answer that arrived twice.
+        ReplyCopied => "reply doubled",
+        /// A connection that broke after the request had left.
+        Reset => "reset after sending",
+        /// A request that arrived after its sender had given up.
+        Zombie => "zombie delivered",
+        /// A wake-up that never came.
+        WakeupLost => "wake-up lost",
+        /// Held up before the clock was read.
+        StalledBefore => "held up before the clock",
+        /// Held up before the requests left.
+        StalledProcess => "held up before sending",
+        /// The driver's thread held up, workers going on.
+        StalledDriver => "driver held up",
+        /// A process was stopped.
+        Stopped => "process stopped",
+        /// A machine was suspended.
+        Suspended => "machine suspended",
+        /// A process died.
+        Crashed => "process crashed",
+        /// A machine restarted.
+        Rebooted => "machine rebooted",
+        /// A process was copied.
+        Forked => "process forked",
+        /// A wall clock was set.
+        WallJumped => "wall clock set",
+        /// A clock's rate changed.
+        RateChanged => "clock rate changed",
+        /// Nothing got through between a host and the store.
+        Partitioned => "host cut off",
+        /// The store refused connections.
+        StoreDown => "store down",
+        /// The store swallowed requests.
+        StoreSilent => "store silent",
+        /// The store said that it failed.
+        StoreErrors => "store failing",
+        /// The store asked for patience.
+        Throttling => "store throttling",
+        /// The store wanted credentials.
+        NoCredentials => "credentials expired",
+        /// The server's clock was set.
+        StoreJumped => "server clock set",
+        /// The store lost everything.
+        StoreWiped => "store wiped",
+        /// The store dropped a record.
+        Evicted => "record evicted",
+        /// A client of another library came.
+        Strangers => "foreign client",
+    }
+}
+
+counted! {
+    /// What must happen sometimes, or the runs prove nothing.
+    Sometimes {
+        /// A grant.
+        Granted => "granted",
+        /// A grant after somebody else's record ran out.
+        Takeover => "takeover",
+        /// A grant of which the reply was lost.
+        RecoveredAcquire => "recovered acquire",
+        /// A renewal.
+        Renewed => "renewed",
+        /// A renewal of which the reply was lost.
+        RecoveredRenewal => "recovered renewal",
+        /// A renewal that did not succeed.
+        RenewDelayed => "renewal delayed",
+        /// A warning before the deadline.
+        Expiring => "expiring",
+        /// Lost because the deadline passed.
+        LostByClock => "LOST by the clock",
+        /// Lost because the record was somebody else's, or gone.
+        LostToOther => "LOST to the store's record",
+        /// Lost because a caller's check found the deadline passed first.
+        DeclaredLost => "LOST by a caller's check",
+        /// Released, and the store confirmed it.
+        Released => "released",
+        /// Released, and never confirmed.
+        ReleasedUnconfirmed => "released, unconfirmed",
+        /// An acquisition that timed out.
+        TimedOut => "timed out",
+        /// An acquisition that tried once and found the lock held.
+        Busy => "busy",
+        /// An acquisition that was cancelled.
+        Cancelled => "cancelled",
+        /// An acquisition that ended because the store was away.
+        Unavailable => "store unavailable",
+        /// A wait that was throttled.
+        ThrottledWait => "throttled wait",
+        /// A wake-up that led to a grant.
+        WokenUp => "woken up and granted",
+        /// An attempt that was given up with sends unaccounted for.
+        GivenUp => "attempt given up and released",
+        /// A record of an attempt that nobody waits for.
+        Orphan => "orphaned record",
+        /// A response that came too late or twice.
+        Ignored => "response ignored",
+        /// A guarded write that was accepted.
+        Written => "guarded write",
+        /// A guarded write with an old token, refused.
+        RefusedStale => "refused stale write",
+        /// A takeover of a record that only observation could tell to be dead.
+        Observed => "takeover by observation",
+        /// Two conditional writes for one acquire.
+        SecondForm => "second form of a write",
+        /// A lease kept for several renewals in a row.
+        LongLease => "lease renewed 3 times",
+    }
+}
+
+/// How often each of them happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counts {
+    /// Indexed by [`Struck`].
+    struck: [u64; Struck::ALL.len()],
+    /// Indexed by [`Sometimes`].
+    sometimes: [u64; Sometimes::ALL.len()],
+    /// Steps of the world.
+    pub steps: u64,
+    /// Requests to stores.
+    pub requests: u64,
+    /// True time that passed, in milliseconds.
+    pub time_ms: u64,
+}
+
+impl Default for Counts {
+    fn default() -> Self {
+        Self { struck: [0; Struck::ALL.len()], sometimes: [0; Sometimes::ALL.len()], steps: 0, requests: 0, time_ms: 0 }
+    }
+}
+
+impl Counts {
+    /// A fault struck.
+    pub const fn strike(&mut self, fault: Struck) {
+        self.struck[fault as usize] += 1;
+    }
+
+    /// Something interesting happened.
+    pub const fn see(&mut self, what: Sometimes) {
+        self.sometimes[what as usize] += 1;
+    }
+
+    /// How often a fault struck.
+    pub const fn struck(&self, fault: Struck) -> u64 {
+        self.struck[fault as usize]
+    }
+
+    /// How often something happened.
+    pub const fn seen(&self, what: Sometimes) -> u64 {
+        self.sometimes[what as usize]
+    }
+
+    /// Adds another run's.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.struck.iter_mut().zip(other.struck) {
+            *mine += theirs;
+        }
+        for (mine, theirs) in self.sometimes.iter_mut().zip(other.sometimes) {
+            *mine += theirs;
+        }
+        self.steps += other.steps;
+        self.requests += other.requests;
+        self.time_ms += other.time_ms;
+    }
+}

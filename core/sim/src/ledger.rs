@@ -1,0 +1,342 @@
+//! The books of a run, kept outside the core: who believes what, which attempt sent what, which tokens were granted.
+//!
+//! It knows the true time. What it finds wrong it writes down; whether that breaks a promise depends on which
+//! assumptions the faults of the run leave standing.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+use leasehold_core::config::{Drift, Ttl};
+use leasehold_core::op::{Applied, LockOp, Op, Outcome, Refusal};
+use leasehold_core::time::takeover_bound;
+use leasehold_core::{LockId, Monotonic, Nonce, RequestId, Token, Transmit};
+
+use crate::clock::TrueTime;
+use crate::promise::{Promise, Violation};
+
+/// One life of one process: ids of its locks and requests mean something within it only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Life {
+    /// Index of the host.
+    pub host: usize,
+    /// How often it has started.
+    pub n: u32,
+}
+
+/// A lease, as its holder was told of it.
+#[derive(Clone, Debug)]
+pub struct Belief {
+    /// Whose.
+    pub life: Life,
+    /// Under which id.
+    pub lock: LockId,
+    /// Of what.
+    pub resource: usize,
+    /// With which token.
+    pub token: Token,
+    /// By which attempt.
+    pub nonce: Nonce,
+    /// Until when, by the holder's clock.
+    pub deadline: Monotonic,
+    /// Renewals so far.
+    pub renewals: u32,
+}
+
+/// One try to get a lock, as the network saw it.
+#[derive(Clone, Debug)]
+struct Attempt {
+    life: Life,
+    lock: LockId,
+    resource: usize,
+    record_ttl: Duration,
+    first_sent: TrueTime,
+    /// Sends that were not refused for certain.
+    unaccounted: u32,
+    granted: bool,
+    release_sent: bool,
+    /// When a send of it was last carried out by the store.
+    landed: Option<TrueTime>,
+    over: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    lock: LockId,
+    /// The attempt, if it was an acquire.
+    attempt: Option<Nonce>,
+    /// From then on the client does not listen any more.
+    deadline: Monotonic,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Grant {
+    answered: TrueTime,
+    token: Token,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    attempts: HashMap<Nonce, Attempt>,
+    /// The attempt under way for each pending acquisition.
+    current: BTreeMap<(Life, LockId), Nonce>,
+    /// Requests until they are answered.
+    asked: HashMap<(Life, RequestId), Asked>,
+    /// Pending acquisitions that were last told that somebody else holds the lock.
+    blocked: BTreeSet<(Life, LockId)>,
+    beliefs: BTreeMap<(Life, LockId), Belief>,
+    grants: BTreeMap<usize, Vec<Grant>>,
+    violations: Vec<Violation>,
+}
+
+impl Ledger {
+    /// What was found wrong so far.
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    /// Something is wrong.
+    pub fn accuse(
+        &mut self,
+        promise: Promise,
+        at: TrueTime,
+        host: Option<usize>,
+        resource: Option<usize>,
+        text: String,
+    ) {
+        // The first few tell the story; a thousand more of the same would only hide it.
+        if self.violations.len() < 20 {
+            self.violations.push(Violation { promise, at_ns: at, host, resource, text });
+        }
+    }
+
+    /// Leases that their holders were told they have, in a fixed order.
+    pub fn beliefs(&self) -> impl Iterator<Item = &Belief> {
+        self.beliefs.values()
+    }
+
+    /// The lease of one lock.
+    pub fn belief(&self, life: Life, lock: LockId) -> Option<&Belief> {
+        self.beliefs.get(&(life, lock))
+    }
+
+    /// The locks that a process holds.
+    pub fn held_by(&self, life: Life) -> Vec<LockId> {
+        self.beliefs.keys().filter(|(of, _)| *of == life).map(|(_, lock)| *lock).collect()
+    }
+
+    /// The attempt that a lock last started.
+    pub fn nonce(&self, life: Life, lock: LockId) -> Option<Nonce> {
+        self.current.get(&(life, lock)).copied()
+    }
+
+    /// Longest time for which any record of a resource may stand without being renewed.
+    pub fn longest_ttl(&self, resource: usize) -> Duration {
+        let of = self.attempts.values().filter(|attempt| attempt.resource == resource);
+        of.map(|attempt| attempt.record_ttl).max().unwrap_or_default()
+    }
+
+    /// A request leaves.
+    pub fn sent(&mut self, at: TrueTime, life: Life, request: &Transmit, resource: usize, op: &LockOp) {
+        let (id, lock, deadline) = (request.id, op.lock, request.deadline);
+        // Unless the answer says so again, nobody knows whether the lock is still held.
+        self.blocked.remove(&(life, op.lock));
+        match &op.op {
+            Op::Acquire(acquire) => {
+                let attempt = self.attempts.entry(acquire.nonce).or_insert_with(|| Attempt {
+                    life,
+                    lock: op.lock,
+                    resource,
+                    record_ttl: acquire.record_ttl,
+                    first_sent: at,
+                    unaccounted: 0,
+                    granted: false,
+                    release_sent: false,
+                    landed: None,
+                    over: false,
+                });
+                let stranger = attempt.life != life || attempt.lock != op.lock;
+                attempt.unaccounted += 1;
+                self.asked.insert((life, id), Asked { lock, attempt: Some(acquire.nonce), deadline });
+                self.current.insert((life, op.lock), acquire.nonce);
+                if stranger {
+                    let text = "two attempts bear the same nonce".to_owned();
+                    self.accuse(Promise::OneHolder, at, Some(life.host), Some(resource), text);
+                }
+            }
+            Op::Renew(renew) => {
+                let held = self.beliefs.get(&(life, op.lock)).is_some_and(|belief| belief.nonce == renew.nonce);
+                if !held {
+                    let text = format!("lock {} is renewed, though it is not held any more", op.lock);
+                    self.accuse(Promise::Orphans, at, Some(life.host), Some(resource), text);
+                }
+            }
+            Op::Release(release) => {
+                if let Some(attempt) = self.attempts.get_mut(&release.nonce) {
+                    attempt.release_sent = true;
+                }
+            }
+            Op::Read => {
+                self.asked.insert((life, id), Asked { lock, attempt: None, deadline });
+            }
+            Op::Raise(_) => {}
+        }
+    }
+
+    /// The store carried out a write of an attempt.
+    pub fn landed(&mut self, at: TrueTime, nonce: &Nonce) {
+        if let Some(attempt) = self.attempts.get_mut(nonce) {
+            attempt.landed = Some(at);
+        }
+    }
+
+    /// A record of an attempt stands in somebody's way in a store that expires records by itself. Answers whether
+    /// nobody waits for it any more.
+    pub fn blocks(&mut self, at: TrueTime, nonce: &Nonce, drift: Drift) -> bool {
+        let Some(attempt) = self.attempts.get(nonce) else { return false };
+        let Some(landed) = attempt.landed else { return false };
+        let bound = longest_stand(attempt.record_ttl, drift);
+        let over = attempt.over;
+        if at > landed.plus(bound) {
+            let text = format!("a record blocks {:?} after it was last written, {bound:?} at most", at.since(landed));
+            let (host, resource) = (attempt.life.host, attempt.resource);
+            self.accuse(Promise::Orphans, at, Some(host), Some(resource), text);
+        }
+        over
+    }
+
+    /// The answer to a request reaches a client.
+    pub fn answered(&mut self, life: Life, id: RequestId, outcome: Option<&Outcome>, now: Monotonic) {
+        let Some(Asked { lock, attempt, deadline }) = self.asked.remove(&(life, id)) else { return };
+        if now >= deadline {
+            return;
+        }
+        let is_held = match outcome {
+            Some(Outcome::NotApplied(Refusal::Conflict(seen)) | Outcome::Applied(Applied::Read(seen))) => {
+                seen.held().is_some()
+            }
+            Some(Outcome::NotApplied(_) | Outcome::Applied(_) | Outcome::Unknown(_)) | None => false,
+        };
+        if is_held {
+            self.blocked.insert((life, lock));
+        } else {
+            self.blocked.remove(&(life, lock));
+        }
+        let Some(nonce) = attempt else { return };
+        let Some(attempt) = self.attempts.get_mut(&nonce) else { return };
+        let refused = match outcome {
+            Some(Outcome::NotApplied(Refusal::Conflict(seen))) => {
+                !seen.holding.as_ref().is_some_and(|holding| holding.is_of(&nonce))
+            }
+            Some(Outcome::NotApplied(_)) => true,
+            Some(Outcome::Applied(_) | Outcome::Unknown(_)) | None => false,
+        };
+        if refused {
+            attempt.unaccounted -= 1;
+        }
+    }
+
+    /// Whether the last that an acquisition heard is that somebody else holds the lock.
+    pub fn is_blocked(&self, life: Life, lock: LockId) -> bool {
+        self.blocked.contains(&(life, lock))
+    }
+
+    /// A lock was granted.
+    pub fn granted(
+        &mut self,
+        at: TrueTime,
+        life: Life,
+        lock: LockId,
+        resource: usize,
+        token: Token,
+        deadline: Monotonic,
+    ) {
+        let Some(nonce) = self.nonce(life, lock) else { return };
+        let Some(attempt) = self.attempts.get_mut(&nonce) else { return };
+        attempt.granted = true;
+        let first_sent = attempt.first_sent;
+        let grants = self.grants.entry(resource).or_default();
+        let twice = grants.iter().any(|grant| grant.token == token);
+        let higher = grants.iter().find(|grant| grant.answered <= first_sent && grant.token >= token).copied();
+        grants.push(Grant { answered: at, token });
+        let belief = Belief { life, lock, resource, token, nonce, deadline, renewals: 0 };
+        self.beliefs.insert((life, lock), belief);
+        if twice {
+            let text = format!("token {token} was granted twice");
+            self.accuse(Promise::Tokens, at, Some(life.host), Some(resource), text);
+        } else if let Some(Grant { answered, token: before }) = higher {
+            let text = format!(
+                "token {token} was granted to a request made {:?} after token {before} was answered",
+                first_sent.since(answered)
+            );
+            self.accuse(Promise::Tokens, at, Some(life.host), Some(resource), text);
+        }
+    }
+
+    /// The deadline of a lease moved.
+    pub fn moved(&mut self, at: TrueTime, life: Life, lock: LockId, deadline: Monotonic, out: bool) {
+        let Some(belief) = self.beliefs.get_mut(&(life, lock)) else {
+            let text = format!("lock {lock} is renewed, though it is over");
+            return self.accuse(Promise::Loss, at, Some(life.host), None, text);
+        };
+        let before = std::mem::replace(&mut belief.deadline, deadline);
+        belief.renewals += u32::from(out);
+        let resource = belief.resource;
+        if (deadline > before) != out {
+            let text = format!("the deadline of lock {lock} moved the wrong way");
+            self.accuse(Promise::Loss, at, Some(life.host), Some(resource), text);
+        }
+    }
+
+    /// A lease is over, for whatever reason.
+    pub fn ended(&mut self, life: Life, lock: LockId) -> Option<Belief> {
+        self.beliefs.remove(&(life, lock))
+    }
+
+    /// The attempts of a process that are not decided, each with its lock.
+    pub fn undecided(&self, life: Life) -> impl Iterator<Item = (LockId, Nonce)> + '_ {
+        let first = LockId::new(0);
+        self.current
+            .range((life, first)..)
+            .take_while(move |((of, _), _)| *of == life)
+            .map(|((_, lock), nonce)| (*lock, *nonce))
+    }
+
+    /// An attempt is no longer under way. Answers whether a release had to follow it.
+    pub fn decided(&mut self, at: TrueTime, life: Life, lock: LockId) -> bool {
+        let Some(nonce) = self.current.remove(&(life, lock)) else { return false };
+        let Some(attempt) = self.attempts.get_mut(&nonce) else { return false };
+        attempt.over = true;
+        if attempt.granted || attempt.unaccounted == 0 {
+            return false;
+        }
+        if !attempt.release_sent {
+            let (resource, sends) = (attempt.resource, attempt.unaccounted);
+            let text =
+                format!("an attempt of lock {lock} was given up with {sends} sends unaccounted for, and not released");
+            self.accuse(Promise::Orphans, at, Some(life.host), Some(resource), text);
+        }
+        true
+    }
+
+    /// A process is gone, and all that it believed.
+    pub fn died(&mut self, life: Life) -> Vec<Belief> {
+        let mine = |(of, _): &(Life, LockId)| *of == life;
+        for (_, nonce) in self.current.iter().filter(|(key, _)| mine(key)) {
+            if let Some(attempt) = self.attempts.get_mut(nonce) {
+                attempt.over = true;
+            }
+        }
+        self.current.retain(|key, _| !mine(key));
+        self.asked.retain(|(of, _), _| *of != life);
+        self.blocked.retain(|(of, _)| *of != life);
+        let gone = self.beliefs.keys().filter(|key| mine(key)).copied().collect::<Vec<_>>();
+        gone.iter().filter_map(|key| self.beliefs.remove(key)).collect()
+    }
+}
+
+/// For how long a record may stand after it was last written, in true time.
+pub fn longest_stand(record_ttl: Duration, drift: Drift) -> Duration {
+    let ttl = Ttl::new(record_ttl.clamp(Ttl::MIN, Ttl::MAX)).unwrap_or_default();
+    takeover_bound(ttl, record_ttl.saturating_sub(ttl.get()), drift) + Duration::from_millis(2)
+}

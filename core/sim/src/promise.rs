@@ -1,0 +1,160 @@
+//! The promises, what each of them rests on, and what it looks like when one is broken.
+
+use serde::{Deserialize, Serialize};
+
+use crate::clock::TrueTime;
+use crate::script::{Host, Script, What};
+use crate::store::Kind;
+
+/// What the protocol promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Promise {
+    /// At most one holder believes in its lease at any true instant, and its record stands while it does.
+    OneHolder,
+    /// Tokens are unique, and a grant requested after another was answered has the larger one.
+    Tokens,
+    /// A guarded item loses no update between holders, and none of a holder's own writes comes out of order.
+    Fencing,
+    /// After a holder's death a waiter follows in bounded time.
+    Succession,
+    /// No waiter sleeps past its poll timer, and each wake-up is followed by a try.
+    Waiting,
+    /// What was given up is released, and blocks others for a bounded time.
+    Orphans,
+    /// From its deadline on a lease is lost, is told so once, and never comes back; and no loss is made up.
+    Loss,
+    /// Requests, queues and memory are bounded.
+    Bounds,
+}
+
+impl Promise {
+    /// All of them, in order.
+    pub const ALL: [Self; 8] = [
+        Self::OneHolder,
+        Self::Tokens,
+        Self::Fencing,
+        Self::Succession,
+        Self::Waiting,
+        Self::Orphans,
+        Self::Loss,
+        Self::Bounds,
+    ];
+
+    /// Its short name, I1 to I8.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Self::OneHolder => "I1",
+            Self::Tokens => "I2",
+            Self::Fencing => "I3",
+            Self::Succession => "I4",
+            Self::Waiting => "I5",
+            Self::Orphans => "I6",
+            Self::Loss => "I7",
+            Self::Bounds => "I8",
+        }
+    }
+
+    /// What it says, in a few words.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::OneHolder => "one holder at a time",
+            Self::Tokens => "tokens are unique and grow",
+            Self::Fencing => "no lost update behind the guard",
+            Self::Succession => "a waiter follows a dead holder in time",
+            Self::Waiting => "no waiter oversleeps",
+            Self::Orphans => "what was given up does not block for long",
+            Self::Loss => "lost means lost, at once and for good",
+            Self::Bounds => "requests and memory are bounded",
+        }
+    }
+}
+
+/// A promise that was broken.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Violation {
+    /// Which.
+    pub promise: Promise,
+    /// When it was noticed.
+    pub at_ns: TrueTime,
+    /// By which host, if by one.
+    pub host: Option<usize>,
+    /// On which resource, if on one.
+    pub resource: Option<usize>,
+    /// What was seen.
+    pub text: String,
+}
+
+/// The assumptions that the faults of a run leave standing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Assumptions {
+    /// Every clock's rate is off by at most the drift, and the server's clock is not set.
+    pub rates: bool,
+    /// The store keeps what it acknowledged.
+    pub records: bool,
+    /// Monotonic clocks count suspended time.
+    pub suspend: bool,
+    /// Hosts read the clock after the last input.
+    pub manners: bool,
+    /// No token counter is ever forgotten.
+    pub counters: bool,
+    /// No wall clock is ahead.
+    pub walls: bool,
+}
+
+impl Assumptions {
+    /// Those that this script keeps.
+    pub fn of(script: &Script) -> Self {
+        let drift = script.world.drift_ppm;
+        let within = |ppm: i32| ppm.unsigned_abs() <= drift;
+        let all = |keeps: fn(&Host) -> bool| script.hosts.iter().all(keeps);
+        let store = &script.world.store;
+        let rates = script.hosts.iter().all(|host| within(host.rate_ppm)) && within(store.rate_ppm);
+        let foreign_puts = store.kind == Kind::Dynamodb && !script.strangers.is_empty();
+        let mut kept = Self {
+            rates,
+            records: true,
+            suspend: all(|host| !host.forgets_suspend),
+            manners: all(|host| !host.stale_now),
+            counters: store.keeps_counters() && !foreign_puts,
+            walls: all(|host| host.unix_offset_ms == 0) && store.unix_offset_ms == 0,
+        };
+        for fault in &script.faults {
+            match fault.what {
+                What::Rate { rate_ppm, .. } | What::StoreRate { rate_ppm } => kept.rates &= within(rate_ppm),
+                What::StoreJump { .. } => {
+                    kept.rates = false;
+                    kept.walls = false;
+                }
+                What::WallJump { .. } => kept.walls = false,
+                What::StoreWiped => {
+                    kept.records = false;
+                    kept.counters = false;
+                }
+                What::Evicted { .. } => kept.records = false,
+                What::Crash { .. }
+                | What::Reboot { .. }
+                | What::Fork { .. }
+                | What::Stop { .. }
+                | What::Suspend { .. }
+                | What::Partition { .. }
+                | What::StoreDown { .. }
+                | What::StoreSilent { .. }
+                | What::StoreErrors { .. }
+                | What::Throttle { .. }
+                | What::Credentials { .. } => {}
+            }
+        }
+        kept
+    }
+
+    /// Whether they are enough for a promise.
+    pub const fn allow(&self, promise: Promise) -> bool {
+        match promise {
+            Promise::OneHolder => self.rates && self.records && self.suspend && self.manners,
+            Promise::Tokens | Promise::Fencing => self.counters || self.walls,
+            Promise::Succession | Promise::Orphans => self.rates,
+            Promise::Waiting | Promise::Loss | Promise::Bounds => true,
+        }
+    }
+}

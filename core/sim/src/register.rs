@@ -1,0 +1,112 @@
+//! What the lock protects: registers that compare tokens, and notice when an update was lost all the same.
+
+use std::collections::BTreeMap;
+
+use leasehold_core::Token;
+use leasehold_core::fence::{Guard, Rejected};
+
+/// One guarded register.
+#[derive(Clone, Debug, Default)]
+pub struct Register {
+    guard: Guard,
+    /// Counts accepted writes, and so names what a reader has seen.
+    version: u64,
+    writer: Option<Token>,
+    /// The last write of each lease that was accepted.
+    accepted: BTreeMap<Token, u64>,
+}
+
+/// What a worker asks of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Ask {
+    /// Makes the token the only one accepted, and reads.
+    Claim,
+    /// Write number `n` of a lease, by somebody who has read `version`.
+    Write {
+        /// From 1 on.
+        n: u64,
+        /// What the claim has read.
+        version: u64,
+    },
+}
+
+/// What the register answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Reply {
+    /// The claim stands; this is what is there.
+    Read(u64),
+    /// The write was done.
+    Written,
+    /// It was refused.
+    Refused,
+}
+
+impl Register {
+    /// One request, atomically. The second part says what is wrong if an update was lost.
+    pub fn ask(&mut self, token: Token, ask: Ask) -> (Reply, Option<String>) {
+        match ask {
+            Ask::Claim => match self.guard.claim(token) {
+                Ok(()) => (Reply::Read(self.version), None),
+                Err(Rejected::Stale { .. } | Rejected::OutOfOrder { .. } | Rejected::Unclaimed) => {
+                    (Reply::Refused, None)
+                }
+            },
+            Ask::Write { n, version } => match self.guard.check_in_order(token, n) {
+                Ok(()) => (Reply::Written, self.write(token, n, version)),
+                Err(Rejected::Stale { .. } | Rejected::OutOfOrder { .. } | Rejected::Unclaimed) => {
+                    (Reply::Refused, None)
+                }
+            },
+        }
+    }
+
+    fn write(&mut self, token: Token, n: u64, version: u64) -> Option<String> {
+        let last = self.accepted.insert(token, n);
+        let lost = self.writer != Some(token) && version != self.version;
+        let writer = self.writer.replace(token);
+        let current = self.version;
+        self.version += 1;
+        if lost {
+            let writer = writer.map_or("nobody".into(), |token| format!("token {token}"));
+            return Some(format!(
+                "a write with token {token}, which had read version {version}, replaced version {current} of {writer}"
+            ));
+        }
+        let last = last.filter(|last| *last >= n)?;
+        Some(format!("write {n} of token {token} was accepted after write {last} of the same lease"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(n: u64) -> Token {
+        Token::new(n).unwrap()
+    }
+
+    #[test]
+    fn a_write_based_on_an_old_reading_is_noticed() {
+        let mut register = Register::default();
+        assert_eq!(register.write(token(1), 1, 0), None);
+        assert_eq!(register.write(token(1), 2, 0), None, "a lease may build on its own writes");
+        assert!(register.write(token(2), 1, 1).unwrap().contains("had read version 1"));
+    }
+
+    #[test]
+    fn an_older_write_of_the_same_lease_is_noticed() {
+        let mut register = Register::default();
+        assert_eq!(register.write(token(1), 2, 0), None);
+        assert!(register.write(token(1), 1, 0).unwrap().contains("after write 2"));
+    }
+
+    #[test]
+    fn the_guard_refuses_whoever_is_stale() {
+        let mut register = Register::default();
+        assert_eq!(register.ask(token(1), Ask::Claim), (Reply::Read(0), None));
+        assert_eq!(register.ask(token(2), Ask::Claim), (Reply::Read(0), None));
+        assert_eq!(register.ask(token(1), Ask::Write { n: 1, version: 0 }), (Reply::Refused, None));
+        assert_eq!(register.ask(token(2), Ask::Write { n: 1, version: 0 }), (Reply::Written, None));
+        assert_eq!(register.ask(token(2), Ask::Write { n: 1, version: 0 }), (Reply::Refused, None));
+    }
+}

@@ -1,0 +1,189 @@
+//! Clients of other libraries that share our locks: what they ask of a store, and what they hear.
+
+use std::time::Duration;
+
+use leasehold_core::{Resource, Version};
+
+use crate::store::dynamodb::{Dynamodb, Row, Rvn};
+use crate::store::redis::{Redis, Value};
+use crate::store::whole_ms;
+
+/// What a foreign client writes into a record to recognise it as its own.
+///
+/// Whoever scripts a client never uses a mark twice: real ones are random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Mark {
+    /// Whose.
+    pub by: u32,
+    /// Which of its acquisitions and heartbeats.
+    pub count: u32,
+}
+
+impl Mark {
+    /// What observers see of it: 16 bytes, as of a UUID.
+    pub fn version(self) -> Option<Version> {
+        Version::new(&((u128::from(self.by) << 64) | u128::from(self.count)).to_be_bytes())
+    }
+
+    const fn next(self) -> Self {
+        Self { by: self.by, count: self.count + 1 }
+    }
+}
+
+/// A step of a foreign client: on Redis of the many that do `SET NX PX` and compare before they delete, on DynamoDB of
+/// the AWS lock client for Java.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ForeignAct {
+    /// Shows the record.
+    Read,
+    /// `SET NX PX`; PutItem where no row is.
+    AcquireNew {
+        /// What to write.
+        mark: Mark,
+        /// For how long.
+        ttl: Duration,
+    },
+    /// PutItem over a row that is marked as released. DynamoDB only.
+    AcquireReleased {
+        /// What to write.
+        mark: Mark,
+        /// For how long.
+        ttl: Duration,
+    },
+    /// PutItem over a row whose version has not changed since it was seen. DynamoDB only.
+    AcquireExpired {
+        /// What to write.
+        mark: Mark,
+        /// For how long.
+        ttl: Duration,
+        /// The version that was seen.
+        seen: Version,
+    },
+    /// Lengthens its own record: PEXPIRE, which may as well shorten it, or a new version in DynamoDB.
+    Heartbeat {
+        /// What it wrote last.
+        mark: Mark,
+        /// For how long from now.
+        ttl: Duration,
+    },
+    /// Compare and delete: the record is gone, and on DynamoDB the token counter with it.
+    ReleaseDelete {
+        /// What it wrote last.
+        mark: Mark,
+    },
+    /// Marks its own row as released. DynamoDB only.
+    ReleaseKeep {
+        /// What it wrote last.
+        mark: Mark,
+    },
+}
+
+/// What a foreign client hears.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ForeignAnswer {
+    /// It holds the lock, under this mark from now on.
+    Held(Mark),
+    /// It gave the lock back.
+    Released,
+    /// The condition did not hold, or this store knows no such step.
+    Refused,
+    /// What is there.
+    Read(Option<ForeignRow>),
+}
+
+/// As much of a record as foreign clients look at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ForeignRow {
+    /// Changes with every write of a holder.
+    pub version: Version,
+    /// How long to watch it stand still: on DynamoDB what is written in the row, on Redis the time left.
+    pub ttl: Duration,
+    /// Marked as released.
+    pub released: bool,
+}
+
+impl Redis {
+    pub(super) fn foreign(&mut self, resource: &Resource, act: &ForeignAct, now_ms: u64) -> ForeignAnswer {
+        self.expire(resource, now_ms);
+        match act {
+            ForeignAct::Read => {
+                let row = self.locks.get(resource).and_then(|lock| {
+                    let ttl = Duration::from_millis(lock.expires_ms - now_ms);
+                    Some(ForeignRow { version: lock.value.version()?, ttl, released: false })
+                });
+                ForeignAnswer::Read(row)
+            }
+            ForeignAct::AcquireNew { mark, ttl } if !self.locks.contains_key(resource) => {
+                self.set(resource, Value::Foreign(*mark), now_ms, *ttl);
+                ForeignAnswer::Held(*mark)
+            }
+            ForeignAct::Heartbeat { mark, ttl } if self.is_marked(resource, *mark) => {
+                self.set(resource, Value::Foreign(*mark), now_ms, *ttl);
+                ForeignAnswer::Held(*mark)
+            }
+            ForeignAct::ReleaseDelete { mark } if self.is_marked(resource, *mark) => {
+                self.locks.remove(resource);
+                ForeignAnswer::Released
+            }
+            ForeignAct::AcquireNew { .. }
+            | ForeignAct::AcquireReleased { .. }
+            | ForeignAct::AcquireExpired { .. }
+            | ForeignAct::Heartbeat { .. }
+            | ForeignAct::ReleaseDelete { .. }
+            | ForeignAct::ReleaseKeep { .. } => ForeignAnswer::Refused,
+        }
+    }
+
+    fn is_marked(&self, resource: &Resource, mark: Mark) -> bool {
+        self.locks.get(resource).is_some_and(|lock| lock.value == Value::Foreign(mark))
+    }
+}
+
+impl Dynamodb {
+    pub(super) fn foreign(&mut self, resource: &Resource, act: &ForeignAct) -> ForeignAnswer {
+        let row = self.rows.get_mut(resource);
+        match (act, row) {
+            (ForeignAct::Read, row) => ForeignAnswer::Read(row.and_then(|row| {
+                Some(ForeignRow { version: row.rvn.version()?, ttl: row.lease_duration, released: row.released })
+            })),
+            (ForeignAct::AcquireNew { mark, ttl }, None) => self.put(resource, *mark, *ttl),
+            (ForeignAct::AcquireReleased { mark, ttl }, Some(row)) if row.released => self.put(resource, *mark, *ttl),
+            // The owner is not compared: whoever wrote the version is taken for dead.
+            (ForeignAct::AcquireExpired { mark, ttl, seen }, Some(row)) if row.rvn.version().as_ref() == Some(seen) => {
+                self.put(resource, *mark, *ttl)
+            }
+            // Whether the row is marked as released is not looked at.
+            (ForeignAct::Heartbeat { mark, ttl }, Some(row)) if row.rvn == Rvn::Foreign(*mark) => {
+                row.rvn = Rvn::Foreign(mark.next());
+                row.lease_duration = Duration::from_millis(whole_ms(*ttl));
+                ForeignAnswer::Held(mark.next())
+            }
+            (ForeignAct::ReleaseDelete { mark }, Some(row)) if row.rvn == Rvn::Foreign(*mark) => {
+                self.rows.remove(resource);
+                ForeignAnswer::Released
+            }
+            (ForeignAct::ReleaseKeep { mark }, Some(row)) if row.rvn == Rvn::Foreign(*mark) => {
+                row.released = true;
+                ForeignAnswer::Released
+            }
+            (
+                ForeignAct::AcquireNew { .. }
+                | ForeignAct::AcquireReleased { .. }
+                | ForeignAct::AcquireExpired { .. }
+                | ForeignAct::Heartbeat { .. }
+                | ForeignAct::ReleaseDelete { .. }
+                | ForeignAct::ReleaseKeep { .. },
+                _,
+            ) => ForeignAnswer::Refused,
+        }
+    }
+
+    /// Replaces the whole row, so our token counter goes.
+    fn put(&mut self, resource: &Resource, mark: Mark, ttl: Duration) -> ForeignAnswer {
+        let lease_duration = Duration::from_millis(whole_ms(ttl));
+        let rvn = Rvn::Foreign(mark);
+        let row = Row { rvn, owner: None, lease_duration, released: false, fencing_token: None, data: None };
+        self.rows.insert(resource.clone(), row);
+        ForeignAnswer::Held(mark)
+    }
+}

@@ -1,0 +1,319 @@
+//! One Redis: two keys for each resource, both with an expiry by the server's wall clock, and scripts that run alone.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use leasehold_core::op::{Acquire, Applied, Holder, Holding, Op, Seen};
+use leasehold_core::{Nonce, Owner, Resource, Token, Version};
+
+use crate::clock::Clock;
+use crate::store::{Answer, Ask, By, Mark, NS_PER_MS, Standing, applied, conflict, exhausted, whole_ms};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Redis {
+    pub(super) locks: BTreeMap<Resource, Lock>,
+    fences: BTreeMap<Resource, Fence>,
+    retention_ms: Option<u64>,
+}
+
+/// The lock key: the value is all there is, so no send number and no length of lease.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Lock {
+    pub(super) value: Value,
+    pub(super) expires_ms: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Value {
+    Ours { nonce: Nonce, owner: Owner },
+    Foreign(Mark),
+}
+
+/// The fence key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Fence {
+    counter: Token,
+    /// `None` keeps it for good.
+    expires_ms: Option<u64>,
+}
+
+impl Value {
+    pub(super) fn version(&self) -> Option<Version> {
+        match self {
+            Self::Ours { nonce, .. } => Version::new(nonce.as_bytes()),
+            Self::Foreign(mark) => mark.version(),
+        }
+    }
+}
+
+/// The real server waits for the millisecond after; the earlier is the harder for holders.
+const fn is_over(expires_ms: u64, now_ms: u64) -> bool {
+    now_ms >= expires_ms
+}
+
+impl Redis {
+    pub(super) fn new(retention: Duration) -> Self {
+        let retention_ms = (retention < Duration::MAX).then(|| whole_ms(retention));
+        Self { locks: BTreeMap::new(), fences: BTreeMap::new(), retention_ms }
+    }
+
+    pub(super) fn ask(&mut self, ask: &Ask<'_>, now_ms: u64) -> Answer {
+        let resource = ask.resource;
+        self.expire(resource, now_ms);
+        match ask.op {
+            Op::Acquire(op) => self.acquire(resource, op, now_ms),
+            Op::Renew(op) if self.is_of(resource, &op.nonce) => {
+                self.lengthen(resource, now_ms, op.record_ttl);
+                self.refresh(resource, now_ms);
+                applied(Applied::Renewed)
+            }
+            Op::Release(op) if self.is_of(resource, &op.nonce) => {
+                // Nothing tells afterwards that this attempt was here: a delayed acquire of it finds a free lock.
+                self.locks.remove(resource);
+                self.refresh(resource, now_ms);
+                applied(Applied::Released)
+            }
+            Op::Raise(op) if self.is_of(resource, &op.nonce) => {
+                let counter = self.counter(resource, now_ms).map_or(op.token, |counter| counter.max(op.token));
+                self.count(resource, counter, now_ms);
+                applied(Applied::Raised { counter })
+            }
+            Op::Renew(_) | Op::Release(_) | Op::Raise(_) => conflict(self.seen(resource, now_ms)),
+            Op::Read => applied(Applied::Read(self.seen(resource, now_ms))),
+        }
+    }
+
+    fn acquire(&mut self, resource: &Resource, op: &Acquire, now_ms: u64) -> Answer {
+        let ours = self.is_of(resource, &op.nonce);
+        if !ours && self.locks.contains_key(resource) {
+            return conflict(self.seen(resource, now_ms));
+        }
+        // A resend must not mint: the answer to the send before it may still arrive, with another token.
+        let counter = match self.counter(resource, now_ms) {
+            Some(counter) if ours => counter,
+            counter => {
+                let Some(next) = counter.unwrap_or(Token::ZERO).next() else { return exhausted() };
+                // The server's own clock too, so that a counter that was forgotten is passed whatever the client says.
+                next.max(op.floor).max(Token::new(now_ms).unwrap_or(Token::MAX))
+            }
+        };
+        if ours {
+            self.lengthen(resource, now_ms, op.record_ttl);
+        } else {
+            let value = Value::Ours { nonce: op.nonce, owner: op.owner.clone() };
+            self.set(resource, value, now_ms, op.record_ttl);
+        }
+        self.count(resource, counter, now_ms);
+        applied(Applied::Acquired { counter })
+    }
+
+    pub(super) fn standing(&self, resource: &Resource, now_ms: u64, wall: &Clock) -> Option<Standing> {
+        let lock = self.locks.get(resource).filter(|lock| !is_over(lock.expires_ms, now_ms))?;
+        let by = match &lock.value {
+            Value::Ours { nonce, .. } => By::Attempt(*nonce),
+            Value::Foreign(mark) => By::Foreign(mark.by),
+        };
+        Some(Standing { by, until: Some(wall.when(lock.expires_ms.saturating_mul(NS_PER_MS))) })
+    }
+
+    pub(super) fn counter(&self, resource: &Resource, now_ms: u64) -> Option<Token> {
+        let fence = self.fences.get(resource)?;
+        fence.expires_ms.is_none_or(|expires_ms| !is_over(expires_ms, now_ms)).then_some(fence.counter)
+    }
+
+    pub(super) fn wipe(&mut self) {
+        self.locks.clear();
+        self.fences.clear();
+    }
+
+    pub(super) fn evict(&mut self, resource: &Resource) {
+        self.locks.remove(resource);
+    }
+
+    /// Drops what has run out, so that what is there may be taken for live.
+    pub(super) fn expire(&mut self, resource: &Resource, now_ms: u64) {
+        if self.locks.get(resource).is_some_and(|lock| is_over(lock.expires_ms, now_ms)) {
+            self.locks.remove(resource);
+        }
+        if self.counter(resource, now_ms).is_none() {
+            self.fences.remove(resource);
+        }
+    }
+
+    pub(super) fn set(&mut self, resource: &Resource, value: Value, now_ms: u64, ttl: Duration) {
+        let expires_ms = now_ms.saturating_add(whole_ms(ttl));
+        self.locks.insert(resource.clone(), Lock { value, expires_ms });
+    }
+
+    /// An older send that arrives late must not undo what a newer one wrote.
+    fn lengthen(&mut self, resource: &Resource, now_ms: u64, ttl: Duration) {
+        if let Some(lock) = self.locks.get_mut(resource) {
+            lock.expires_ms = lock.expires_ms.max(now_ms.saturating_add(whole_ms(ttl)));
+        }
+    }
+
+    fn count(&mut self, resource: &Resource, counter: Token, now_ms: u64) {
+        let expires_ms = self.retention_ms.map(|retention_ms| now_ms.saturating_add(retention_ms));
+        self.fences.insert(resource.clone(), Fence { counter, expires_ms });
+    }
+
+    fn refresh(&mut self, resource: &Resource, now_ms: u64) {
+        if let Some(counter) = self.counter(resource, now_ms) {
+            self.count(resource, counter, now_ms);
+        }
+    }
+
+    fn is_of(&self, resource: &Resource, theirs: &Nonce) -> bool {
+        let value = self.locks.get(resource).map(|lock| &lock.value);
+        matches!(value, Some(Value::Ours { nonce, .. }) if nonce == theirs)
+    }
+
+    fn seen(&self, resource: &Resource, now_ms: u64) -> Seen {
+        let holding = self.locks.get(resource).and_then(|lock| {
+            let (holder, owner) = match &lock.value {
+                Value::Ours { nonce, owner } => (Holder::Lease { nonce: *nonce, seq: None }, Some(owner.clone())),
+                Value::Foreign(_) => (Holder::Foreign, None),
+            };
+            Some(Box::new(Holding {
+                holder,
+                version: lock.value.version()?,
+                released: false,
+                counter: self.counter(resource, now_ms),
+                owner,
+                record_ttl: None,
+                left: Some(Duration::from_millis(lock.expires_ms - now_ms)),
+                since_unix_ms: None,
+                data: None,
+            }))
+        });
+        Seen { holding }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::TrueTime;
+    use crate::store::tests::*;
+    use crate::store::{BEGAN_UNIX_MS, ForeignAct, ForeignAnswer, Kind, Spec};
+
+    fn bench() -> Bench {
+        Bench::new(Kind::Redis)
+    }
+
+    #[test]
+    fn a_resend_lengthens_the_expiry_and_mints_nothing() {
+        let mut bench = bench();
+        let first = bench.grant(1, 1);
+        bench.pass(400);
+        assert_eq!(bench.grant(1, 2), first);
+        assert_eq!(bench.until(), Some(1_400));
+        assert_eq!(bench.ask(&acquire_for(1, 3, 100)), granted(first));
+        assert_eq!(bench.until(), Some(1_400), "a shorter resend shortens nothing");
+        assert_eq!(bench.counter(), Some(first));
+    }
+
+    #[test]
+    fn a_renewal_never_shortens_and_never_creates() {
+        let mut bench = bench();
+        bench.grant(1, 1);
+        assert_eq!(bench.ask(&renew_for(1, 2, 300)), renewed());
+        assert_eq!(bench.until(), Some(1_000));
+        assert_eq!(bench.ask(&renew_for(1, 3, 5_000)), renewed());
+        assert_eq!(bench.ask(&renew(1, 2)), renewed(), "an older send that comes late");
+        assert_eq!(bench.until(), Some(5_000));
+        bench.pass(5_000);
+        assert_eq!(shown(&bench.ask(&renew(1, 4))), None);
+        assert_eq!(bench.holder(), None);
+    }
+
+    #[test]
+    fn a_record_runs_out_by_the_servers_wall_clock() {
+        let spec = Spec { rate_ppm: 100_000, ..Spec::of(Kind::Redis) };
+        let mut bench = Bench::with(&spec);
+        bench.grant(1, 1);
+        let until = bench.standing().and_then(|standing| standing.until);
+        assert_eq!(until, Some(TrueTime(909_090_910)), "a clock that is a tenth too fast");
+        bench.store.clock_mut().jump(TrueTime(0), 600_000_000);
+        assert_eq!(bench.left(2), Some(Duration::from_millis(400)));
+        bench.store.clock_mut().jump(TrueTime(0), 400_000_000);
+        assert_eq!(bench.holder(), None);
+        assert!(is_grant(&bench.ask(&acquire(2, 1))));
+    }
+
+    #[test]
+    fn a_token_is_no_less_than_the_floor_or_the_servers_time() {
+        let behind = Spec { unix_offset_ms: -5_000, ..Spec::of(Kind::Redis) };
+        assert_eq!(Bench::with(&behind).grant(1, 1).get(), BEGAN_UNIX_MS - 5_000);
+        let mut bench = bench();
+        assert_eq!(bench.grant(1, 1).get(), BEGAN_UNIX_MS, "a client whose floor is low");
+        bench.ask(&release(1));
+        let floor = token(BEGAN_UNIX_MS + 77);
+        assert_eq!(bench.ask(&acquire_above(2, 1, floor)), granted(floor));
+        bench.ask(&release(2));
+        assert_eq!(bench.grant(3, 1).get(), floor.get() + 1);
+    }
+
+    #[test]
+    fn an_unused_counter_is_forgotten_and_the_servers_time_has_passed_it_by_then() {
+        let spec = Spec { retention: Duration::from_secs(60), ..Spec::of(Kind::Redis) };
+        for (use_of_it, outcome) in
+            [(acquire(1, 2), granted(token(BEGAN_UNIX_MS))), (renew(1, 2), renewed()), (release(1), released())]
+        {
+            let mut bench = Bench::with(&spec);
+            let first = bench.grant(1, 1);
+            bench.pass(900);
+            assert_eq!(bench.ask(&use_of_it), outcome);
+            bench.pass(59_999);
+            assert_eq!(bench.counter(), Some(first), "{use_of_it:?} is a use");
+            bench.pass(1);
+            assert_eq!(bench.counter(), None);
+            assert_eq!(bench.grant(2, 1).get(), BEGAN_UNIX_MS + 60_900);
+        }
+    }
+
+    #[test]
+    fn tokens_fall_when_all_data_is_lost_after_a_clock_was_ahead() {
+        let mut bench = bench();
+        let high = token(BEGAN_UNIX_MS * 2);
+        bench.ask(&acquire_above(1, 1, high));
+        bench.store.wipe();
+        assert!(bench.grant(2, 1) < high, "nothing is left that knows");
+    }
+
+    #[test]
+    fn an_acquire_that_lands_after_the_release_is_an_orphan_that_runs_out() {
+        let mut bench = bench();
+        let first = bench.grant(1, 2);
+        assert_eq!(bench.ask(&release(1)), released());
+        let orphan = bench.grant(1, 1);
+        assert!(orphan > first, "a grant of its own");
+        assert_eq!(shown(&bench.ask(&acquire(2, 1))), Some((1, None, false)));
+        bench.pass(1_000);
+        assert!(bench.grant(2, 2) > orphan);
+    }
+
+    #[test]
+    fn others_libraries_and_we_exclude_one_another() {
+        let mut bench = bench();
+        let mark = Mark { by: 7, count: 1 };
+        let take = ForeignAct::AcquireNew { mark, ttl: Duration::from_millis(500) };
+        assert_eq!(bench.foreign(&take), ForeignAnswer::Held(mark));
+        let seen = holding(&bench.ask(&acquire(1, 1)));
+        assert_eq!((seen.holder, seen.left), (Holder::Foreign, Some(Duration::from_millis(500))));
+        assert_eq!(bench.standing().map(|standing| standing.by), Some(By::Foreign(7)));
+        assert!(bench.ask(&release(1)) != released() && bench.ask(&renew(1, 2)) != renewed());
+        bench.pass(500);
+        bench.grant(1, 3);
+        assert_eq!(bench.foreign(&take), ForeignAnswer::Refused);
+        let keep = ForeignAct::Heartbeat { mark, ttl: TTL };
+        assert_eq!(bench.foreign(&keep), ForeignAnswer::Refused, "it has run out");
+        assert_eq!(bench.foreign(&ForeignAct::ReleaseDelete { mark }), ForeignAnswer::Refused);
+        assert_eq!(bench.holder(), Some(1));
+        bench.ask(&release(1));
+        bench.foreign(&take);
+        assert_eq!(bench.foreign(&keep), ForeignAnswer::Held(mark));
+        assert_eq!(bench.foreign(&ForeignAct::ReleaseDelete { mark }), ForeignAnswer::Released);
+        assert!(bench.counter().is_some(), "our counter is a key of its own");
+    }
+}

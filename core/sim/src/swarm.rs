@@ -1,0 +1,313 @@
+//! From a seed to a run: a world, what its workers want, and a random subset of all faults.
+//!
+//! Swarm testing (Groce and others, 2012): a run in which only a few kinds of faults are possible reaches places that a
+//! run with all of them at once never does. So each seed switches each kind on or off, and chooses how bad it is.
+
+use crate::chance::{Draws, Stream};
+use crate::clock::TrueTime;
+use crate::fates::Odds;
+use crate::script::{Ending, FORMAT, Fault, Host, Job, Script, Stranger, What, World};
+use crate::store::{self, Kind};
+
+const MS: u64 = 1_000_000;
+const SECOND: u64 = 1_000 * MS;
+
+/// An assumption that a run breaks on purpose, to see that the promise which rests on it falls, and no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// Clock rates are off by more than the drift.
+    Rates,
+    /// The server's wall clock is set.
+    ServerClock,
+    /// The store loses everything.
+    Wiped,
+    /// The store drops single records.
+    Evicted,
+    /// Clocks stand still while the machine is suspended.
+    Suspend,
+    /// Hosts read their clock before they read what arrived.
+    StaleNow,
+}
+
+impl Broken {
+    /// All of them, in order.
+    pub const ALL: [Self; 6] =
+        [Self::Rates, Self::ServerClock, Self::Wiped, Self::Evicted, Self::Suspend, Self::StaleNow];
+
+    /// What is broken, for people.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Rates => "clock rates beyond the drift",
+            Self::ServerClock => "server clock set",
+            Self::Wiped => "store wiped",
+            Self::Evicted => "records evicted",
+            Self::Suspend => "clock that stops in suspend",
+            Self::StaleNow => "clock read before the replies",
+        }
+    }
+}
+
+/// The run of a seed, with all assumptions kept. The odds tell the fate of each message.
+pub fn draw(seed: u64) -> (Script, Odds) {
+    Swarm::new(seed, None).draw()
+}
+
+/// The run of a seed with one assumption broken.
+pub fn draw_broken(seed: u64, broken: Broken) -> (Script, Odds) {
+    Swarm::new(seed, Some(broken)).draw()
+}
+
+struct Swarm {
+    seed: u64,
+    broken: Option<Broken>,
+    kind: Kind,
+    drift_ppm: u32,
+    kernels_apart: bool,
+    hosts: usize,
+    resources: usize,
+    /// The ttl that most of the run is about.
+    ttl_ns: u64,
+    heals_ns: u64,
+}
+
+impl Swarm {
+    fn new(seed: u64, broken: Option<Broken>) -> Self {
+        let mut draws = Stream::new(seed, "world").draws();
+        let kind = match broken {
+            Some(Broken::ServerClock) => Kind::Redis,
+            // Only there does a reader decide that a record has run out.
+            Some(Broken::StaleNow) => Kind::Dynamodb,
+            Some(Broken::Rates | Broken::Wiped | Broken::Evicted | Broken::Suspend) | None => {
+                *draws.pick(&[Kind::Redis, Kind::Dynamodb, Kind::Sqlite])
+            }
+        };
+        let ttl_ns = *draws.pick(&[300, 500, 1_000, 1_000, 2_000, 5_000]) * MS;
+        Self {
+            seed,
+            broken,
+            kind,
+            drift_ppm: *draws.pick(&[10_000, 10_000, 1_000, 50_000]),
+            kernels_apart: kind != Kind::Sqlite || draws.one_in(2),
+            hosts: usize::try_from(draws.between(2, 4)).unwrap_or(2),
+            resources: usize::try_from(draws.between(1, 2)).unwrap_or(1),
+            ttl_ns,
+            heals_ns: ttl_ns * draws.between(8, 16) + SECOND,
+        }
+    }
+
+    fn stream(&self, purpose: &str) -> Stream {
+        Stream::new(self.seed, purpose)
+    }
+
+    /// Whether this seed has this kind of fault at all.
+    fn has(&self, kind: &str) -> bool {
+        self.stream("swarm").of(self.stream(kind).at(0)).draws().one_in(3)
+    }
+
+    fn draw(&self) -> (Script, Odds) {
+        let mut draws = self.stream("settings").draws();
+        let mut hosts: Vec<Host> = (0..self.hosts).map(|n| self.host(n)).collect();
+        let faults = self.faults(&mut hosts);
+        let strangers = self.strangers();
+        let request_timeout_ns = *draws.pick(&[50, 100, 500]) * MS;
+        let world = World {
+            drift_ppm: self.drift_ppm,
+            request_timeout_ns,
+            latency_ns: *draws.pick(&[1, 1, 2, 5]) * MS,
+            store: self.store(),
+            reads: self.kind == Kind::Dynamodb || (self.kind == Kind::Sqlite && draws.one_in(2)),
+            watch: self.kind == Kind::Redis && draws.one_in(2),
+            kernels_apart: self.kernels_apart,
+            resources: self.resources,
+            heals_ns: TrueTime(self.heals_ns),
+            ending: *draws.pick(&[Ending::Crash, Ending::Close, Ending::Inherit]),
+        };
+        let script = Script {
+            format: FORMAT,
+            name: format!("seed {}", self.seed),
+            why: String::new(),
+            seed: Some(self.seed),
+            world,
+            hosts,
+            faults,
+            messages: Vec::new(),
+            stalls: Vec::new(),
+            strangers,
+        };
+        (script, self.odds())
+    }
+
+    fn store(&self) -> store::Spec {
+        let mut draws = self.stream("store").draws();
+        let mut spec = store::Spec::of(self.kind);
+        if self.kind == Kind::Redis {
+            spec.rate_ppm = self.rate(&mut draws);
+            if self.has("retention") {
+                // Far above any ttl, as in life, and yet short enough to strike.
+                spec.retention = std::time::Duration::from_nanos(self.ttl_ns * 4);
+            }
+        }
+        spec
+    }
+
+    /// At the edge of what is allowed, which is where margins are needed; or far beyond, if that is what is broken.
+    fn rate(&self, draws: &mut Draws) -> i32 {
+        let most = i32::try_from(self.drift_ppm).unwrap_or(0);
+        let most = if self.broken == Some(Broken::Rates) { most * 8 } else { most };
+        *draws.pick(&[-most, most, -most, most, 0])
+    }
+
+    fn host(&self, n: usize) -> Host {
+        let mut draws = self.stream("host").of(n as u64).draws();
+        // One machine has one clock.
+        let rate_ppm =
+            if self.kernels_apart { self.rate(&mut draws) } else { self.rate(&mut self.stream("clock").draws()) };
+        let skewed = self.has("walls") && !self.forgets_counters();
+        let workers = draws.between(1, 2);
+        Host {
+            rate_ppm,
+            unix_offset_ms: if skewed { i64::try_from(draws.below(10_000)).unwrap_or(0) - 5_000 } else { 0 },
+            forgets_suspend: self.broken == Some(Broken::Suspend),
+            stale_now: self.broken == Some(Broken::StaleNow),
+            unborn: false,
+            workers: (0..workers).map(|worker| self.jobs(n, worker)).collect(),
+        }
+    }
+
+    /// Counters that may be gone leave it to honest wall clocks that tokens grow.
+    fn forgets_counters(&self) -> bool {
+        self.broken == Some(Broken::Wiped)
+            || (self.kind == Kind::Redis && self.has("retention"))
+            || (self.kind == Kind::Dynamodb && self.has("strangers"))
+    }
+
+    fn jobs(&self, host: usize, worker: u64) -> Vec<Job> {
+        let mut draws = self.stream("jobs").of(host as u64 * 16 + worker).draws();
+        let (no_renewal, max_hold) = (self.has("no renewal"), self.has("max hold"));
+        let (lock_delay, mixed_ttls) = (self.has("lock delay"), self.has("mixed ttls"));
+        let (cancels, careless) = (self.has("cancel"), self.has("careless"));
+        let count = draws.between(2, 5);
+        (0..count)
+            .map(|_| {
+                let ttl_ns = if mixed_ttls { self.ttl_ns * draws.between(1, 3) } else { self.ttl_ns };
+                let wait_ns = match draws.below(4) {
+                    0 => Some(draws.below(ttl_ns * 3)),
+                    1 if draws.one_in(2) => Some(0),
+                    _ => None,
+                };
+                Job {
+                    after_ns: draws.below(ttl_ns),
+                    resource: usize::try_from(draws.below(self.resources as u64)).unwrap_or(0),
+                    ttl_ns,
+                    wait_ns,
+                    lock_delay_ns: if lock_delay && draws.one_in(2) { draws.below(ttl_ns) } else { 0 },
+                    max_hold_ns: (max_hold && draws.one_in(3)).then(|| ttl_ns + draws.below(ttl_ns * 2)),
+                    no_renewal: no_renewal && draws.one_in(2),
+                    cancel_ns: (cancels && draws.one_in(3)).then(|| draws.below(ttl_ns)),
+                    hold_ns: if draws.one_in(3) { draws.below(20 * MS) } else { draws.below(ttl_ns * 3) },
+                    writes: u32::try_from(draws.below(5)).unwrap_or(0),
+                    careless: careless && draws.one_in(2),
+                }
+            })
+            .collect()
+    }
+
+    fn faults(&self, hosts: &mut Vec<Host>) -> Vec<Fault> {
+        let mut faults = Vec::new();
+        let one_kernel = self.kind == Kind::Sqlite && !self.kernels_apart;
+        let host = |draws: &mut Draws| usize::try_from(draws.below(self.hosts as u64)).unwrap_or(0);
+        // Around the length of a ttl is where it gets interesting.
+        let long = |draws: &mut Draws| draws.below(self.ttl_ns / 2) << draws.below(4);
+        let mut add = |kind: &str, enabled: bool, most: u64, what: &dyn Fn(&mut Draws) -> What| {
+            let mut draws = self.stream(kind).of(1).draws();
+            for _ in 0..if enabled { draws.between(1, most) } else { 0 } {
+                let at_ns = TrueTime(draws.below(self.heals_ns));
+                faults.push(Fault { at_ns, what: what(&mut draws) });
+            }
+        };
+        add("crash", self.has("crash"), 3, &|draws| What::Crash { host: host(draws), for_ns: long(draws) });
+        add("reboot", self.has("reboot"), 2, &|draws| What::Reboot { host: host(draws), for_ns: long(draws) });
+        add("stop", self.has("stop"), 5, &|draws| What::Stop { host: host(draws), for_ns: long(draws) });
+        let suspends = self.has("suspend") || self.broken == Some(Broken::Suspend);
+        add("suspend", suspends, 3, &|draws| What::Suspend { host: host(draws), for_ns: long(draws) });
+        let wall = self.has("walls") && !self.forgets_counters();
+        add("wall", wall, 3, &|draws| {
+            let by_ms = i64::try_from(draws.below(20_000)).unwrap_or(0) - 10_000;
+            What::WallJump { host: host(draws), by_ms }
+        });
+        add("rate", self.has("rate") && !one_kernel, 4, &|draws| What::Rate {
+            host: host(draws),
+            rate_ppm: self.rate(draws),
+        });
+        add("partition", self.has("partition") && self.kind != Kind::Sqlite, 4, &|draws| What::Partition {
+            host: host(draws),
+            for_ns: long(draws),
+        });
+        add("down", self.has("down"), 3, &|draws| What::StoreDown { for_ns: long(draws) });
+        add("silent", self.has("silent"), 3, &|draws| What::StoreSilent { for_ns: long(draws) });
+        add("errors", self.has("errors"), 3, &|draws| What::StoreErrors { for_ns: long(draws) });
+        add("throttle", self.has("throttle"), 3, &|draws| What::Throttle { for_ns: long(draws) });
+        add("credentials", self.has("credentials"), 2, &|draws| What::Credentials { for_ns: long(draws) });
+        add("store rate", self.has("store rate") && self.kind == Kind::Redis, 3, &|draws| What::StoreRate {
+            rate_ppm: self.rate(draws),
+        });
+        add("store jump", self.broken == Some(Broken::ServerClock), 3, &|draws| What::StoreJump {
+            by_ms: i64::try_from(long(draws) / MS).unwrap_or(0),
+        });
+        add("wiped", self.broken == Some(Broken::Wiped), 2, &|_| What::StoreWiped);
+        add("evicted", self.broken == Some(Broken::Evicted), 4, &|draws| What::Evicted {
+            resource: usize::try_from(draws.below(self.resources as u64)).unwrap_or(0),
+        });
+        if self.has("fork") {
+            let mut draws = self.stream("fork").of(1).draws();
+            let parent = host(&mut draws);
+            let workers = (0..hosts[parent].workers.len() as u64).map(|worker| self.jobs(self.hosts, worker)).collect();
+            hosts.push(Host { workers, unborn: true, ..hosts[parent].clone() });
+            let at_ns = TrueTime(draws.below(self.heals_ns / 2));
+            faults.push(Fault { at_ns, what: What::Fork { host: parent, child: hosts.len() - 1 } });
+        }
+        faults.sort_by_key(|fault| fault.at_ns);
+        faults
+    }
+
+    fn strangers(&self) -> Vec<Stranger> {
+        if self.kind == Kind::Sqlite || !self.has("strangers") {
+            return Vec::new();
+        }
+        let mut draws = self.stream("strangers").of(1).draws();
+        let count = draws.between(1, 3);
+        (0..count)
+            .map(|_| {
+                let mut rates = self.stream("stranger clock").draws();
+                let rate_ppm = if self.broken == Some(Broken::Rates) { 0 } else { self.rate(&mut rates) };
+                Stranger {
+                    at_ns: TrueTime(draws.below(self.heals_ns)),
+                    resource: usize::try_from(draws.below(self.resources as u64)).unwrap_or(0),
+                    ttl_ns: self.ttl_ns,
+                    rate_ppm,
+                    hold_ns: draws.below(self.ttl_ns * 3),
+                    releases: draws.one_in(2),
+                }
+            })
+            .collect()
+    }
+
+    fn odds(&self) -> Odds {
+        let mut draws = self.stream("odds").draws();
+        let mut odds = |kind: &str, often: &[u64]| {
+            let once_in = *draws.pick(often);
+            if self.has(kind) { once_in } else { 0 }
+        };
+        Odds {
+            seed: self.seed,
+            lost: odds("lost", &[4, 10, 30]),
+            jitter: odds("jitter", &[1, 2]),
+            delayed: odds("delayed", &[10, 30, 100]),
+            copied: odds("copied", &[10, 30]),
+            reset: odds("reset", &[8, 30]),
+            stalled: odds("stalled", &[20, 60, 200]),
+            jitter_ns: 20 * MS,
+            delay_ns: self.ttl_ns * 2,
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! Writes down the story of a run while it happens.
+
+use std::collections::BTreeMap;
+
+use leasehold_core::op::{Op, Outcome, Refusal, TransportFault};
+use leasehold_core::{LockId, Nonce, Token, Transmit};
+
+use crate::clock::TrueTime;
+use crate::ledger::Life;
+use crate::promise::Violation;
+use crate::register::{Ask, Reply};
+use crate::script::{Host, Script, Way};
+use crate::store::{By, Kind, Standing};
+use crate::story::{Arrow, ArrowFate, ArrowKind, Lane, LaneKind, Mark, MarkKind, Span, SpanKind, Story};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Teller {
+    story: Story,
+    hosts: Vec<usize>,
+    store: usize,
+    registers: Vec<usize>,
+    dead_since: BTreeMap<usize, TrueTime>,
+    waits: BTreeMap<(Life, LockId), (usize, TrueTime)>,
+    beliefs: BTreeMap<(Life, LockId), (usize, Token, TrueTime)>,
+    records: BTreeMap<usize, (By, TrueTime, Option<TrueTime>)>,
+    nonces: BTreeMap<Nonce, (usize, Option<u64>)>,
+}
+
+impl Teller {
+    pub(crate) fn new(script: &Script) -> Self {
+        let mut story = Story { title: script.name.clone(), ..Story::default() };
+        let mut hosts = Vec::new();
+        let mut lane = |name: String, kind, detail: String| {
+            story.lanes.push(Lane { name, kind, detail });
+            story.lanes.len() - 1
+        };
+        for (n, host) in script.hosts.iter().enumerate() {
+            hosts.push(lane(format!("host {n}"), LaneKind::Host, clock_detail(host)));
+        }
+        let store = &script.world.store;
+        let kind = match store.kind {
+            Kind::Sqlite if script.world.kernels_apart => "SQLite-like, kernels apart",
+            Kind::Sqlite => "SQLite-like",
+            Kind::Redis => "Redis-like",
+            Kind::Dynamodb => "DynamoDB-like",
+        };
+        let store = lane("store".into(), LaneKind::Store, kind.into());
+        let registers = (0..script.world.resources)
+            .map(|n| lane(format!("register {n}"), LaneKind::Register, format!("guarded, behind lock r{n}")));
+        let registers = registers.collect();
+        let dead_since = hosts.iter().map(|lane| (*lane, TrueTime(0))).collect();
+        Self {
+            story,
+            hosts,
+            store,
+            registers,
+            dead_since,
+            waits: BTreeMap::new(),
+            beliefs: BTreeMap::new(),
+            records: BTreeMap::new(),
+            nonces: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn newcomer(&mut self, n: usize) {
+        let lane = Lane { name: "newcomer".into(), kind: LaneKind::Host, detail: "wants every lock".into() };
+        self.story.lanes.push(lane);
+        let lane = self.story.lanes.len() - 1;
+        self.hosts.resize(n + 1, lane);
+    }
+
+    pub(crate) fn lives(&mut self, n: usize, now: TrueTime) {
+        if let Some(from) = self.dead_since.remove(&self.hosts[n])
+            && from < now
+        {
+            self.span(self.hosts[n], SpanKind::Dead, None, None, None, (from, now), "not running");
+        }
+    }
+
+    pub(crate) fn dies(&mut self, n: usize, now: TrueTime) {
+        self.dead_since.insert(self.hosts[n], now);
+        let ended: Vec<_> = self.waits.keys().filter(|(life, _)| life.host == n).copied().collect();
+        for (life, lock) in ended {
+            self.waits_no_more(life, lock, now);
+        }
+    }
+
+    pub(crate) fn pauses(&mut self, n: usize, from: TrueTime, to: TrueTime, why: &str) {
+        self.span(self.hosts[n], SpanKind::Paused, None, None, None, (from, to), why);
+    }
+
+    pub(crate) fn waits(&mut self, life: Life, lock: LockId, resource: usize, now: TrueTime) {
+        self.waits.insert((life, lock), (resource, now));
+    }
+
+    pub(crate) fn waits_no_more(&mut self, life: Life, lock: LockId, now: TrueTime) {
+        if let Some((resource, from)) = self.waits.remove(&(life, lock)) {
+            let lane = self.hosts[life.host];
+            self.span(lane, SpanKind::Waiting, Some(resource), Some(lane), None, (from, now), "waits");
+        }
+    }
+
+    pub(crate) fn believes(&mut self, life: Life, lock: LockId, resource: usize, token: Token, now: TrueTime) {
+        self.beliefs.insert((life, lock), (resource, token, now));
+        self.mark(
+            Some(self.hosts[life.host]),
+            Some(resource),
+            now,
+            MarkKind::Event,
+            format!("acquired, token {token}"),
+        );
+    }
+
+    pub(crate) fn belief_ends(&mut self, life: Life, lock: LockId, now: TrueTime, why: &str) {
+        if let Some((resource, token, from)) = self.beliefs.remove(&(life, lock)) {
+            let lane = self.hosts[life.host];
+            self.span(lane, SpanKind::Belief, Some(resource), Some(lane), Some(token.get()), (from, now), why);
+            self.mark(Some(lane), Some(resource), now, MarkKind::Event, format!("{why}, token {token}"));
+        }
+    }
+
+    pub(crate) fn sends(
+        &mut self,
+        host: usize,
+        transmit: &Transmit,
+        sent: TrueTime,
+        arrives: Option<TrueTime>,
+        copy: Option<TrueTime>,
+        way: &Way,
+    ) {
+        let Some(first) = transmit.ops.first() else { return };
+        let lane = self.hosts[host];
+        let (kind, what) = match &first.op {
+            Op::Acquire(op) => {
+                self.nonces.entry(op.nonce).or_insert((lane, None));
+                (ArrowKind::Acquire, format!("acquire {:?} send {}", op.nonce, op.seq))
+            }
+            Op::Renew(op) => (ArrowKind::Renew, format!("renew {:?} send {}", op.nonce, op.seq)),
+            Op::Release(op) => (ArrowKind::Release, format!("release {:?}", op.nonce)),
+            Op::Raise(op) => (ArrowKind::Raise, format!("raise to {}", op.token)),
+            Op::Read => (ArrowKind::Read, "look".into()),
+        };
+        let more = if transmit.ops.len() > 1 { format!(" and {} more", transmit.ops.len() - 1) } else { String::new() };
+        let label = format!("{what} of {}{more}", first.resource);
+        self.arrows(lane, self.store, kind, (sent, arrives, copy), way, label);
+    }
+
+    pub(crate) fn answers(
+        &mut self,
+        host: usize,
+        result: &Result<Vec<Outcome>, TransportFault>,
+        sent: TrueTime,
+        arrives: Option<TrueTime>,
+        copy: Option<TrueTime>,
+        way: &Way,
+    ) {
+        let (kind, label) = match result {
+            Ok(outcomes) => match outcomes.first() {
+                Some(Outcome::Applied(applied)) => (ArrowKind::Applied, applied_words(applied)),
+                Some(Outcome::NotApplied(refusal)) => (ArrowKind::NotApplied, refusal_words(refusal)),
+                Some(Outcome::Unknown(fault)) => (ArrowKind::Unknown, fault.to_string()),
+                None => (ArrowKind::Unknown, "nothing".into()),
+            },
+            Err(TransportFault::NotSent(fault) | TransportFault::Unknown(fault)) => {
+                (ArrowKind::Unknown, fault.to_string())
+            }
+        };
+        self.arrows(self.store, self.hosts[host], kind, (sent, arrives, copy), way, label);
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one message, told once")]
+    pub(crate) fn asks_register(
+        &mut self,
+        host: usize,
+        sent: TrueTime,
+        arrives: Option<TrueTime>,
+        copy: Option<TrueTime>,
+        resource: usize,
+        token: Token,
+        ask: Ask,
+        way: &Way,
+    ) {
+        let label = ask_words(ask, token);
+        self.arrows(self.hosts[host], self.registers[resource], ArrowKind::Write, (sent, arrives, copy), way, label);
+    }
+
+    pub(crate) fn register_says(
+        &mut self,
+        _host: usize,
+        resource: usize,
+        token: Token,
+        ask: Ask,
+        reply: Reply,
+        now: TrueTime,
+    ) {
+        let kind = if reply == Reply::Refused { MarkKind::Refused } else { MarkKind::Accepted };
+        self.mark(Some(self.registers[resource]), Some(resource), now, kind, ask_words(ask, token));
+    }
+
+    pub(crate) fn fault(&mut self, host: Option<usize>, what: &str, now: TrueTime) {
+        let lane = host.map(|n| self.hosts[n]);
+        self.mark(lane, None, now, MarkKind::Fault, what.to_owned());
+    }
+
+    pub(crate) fn fault_lasts(&mut self, host: Option<usize>, what: &str, from: TrueTime, for_ns: u64) {
+        let lane = host.map_or(self.store, |n| self.hosts[n]);
+        let to = from.plus(std::time::Duration::from_nanos(for_ns));
+        self.span(lane, SpanKind::Fault, None, None, None, (from, to), what);
+    }
+
+    /// What stands in the store now, with the counter.
+    pub(crate) fn record(
+        &mut self,
+        resource: usize,
+        standing: Option<Standing>,
+        counter: Option<Token>,
+        now: TrueTime,
+    ) {
+        let same = |(by, ..): &(By, TrueTime, Option<TrueTime>)| standing.is_some_and(|standing| standing.by == *by);
+        if let Some(open) = self.records.get_mut(&resource).filter(|open| same(open)) {
+            open.2 = standing.and_then(|standing| standing.until);
+            return;
+        }
+        self.close_record(resource, now);
+        if let Some(standing) = standing {
+            if let By::Attempt(nonce) = standing.by
+                && let Some((_, token)) = self.nonces.get_mut(&nonce)
+            {
+                *token = counter.map(Token::get);
+            }
+            self.records.insert(resource, (standing.by, now, standing.until));
+        }
+    }
+
+    fn close_record(&mut self, resource: usize, now: TrueTime) {
+        let Some((by, from, until)) = self.records.remove(&resource) else { return };
+        let to = until.map_or(now, |until| until.min(now));
+        let (owner, token, label) = match by {
+            By::Attempt(nonce) => {
+                let (owner, token) = self.nonces.get(&nonce).copied().unzip();
+                (owner, token.flatten(), format!("record of {nonce:?}"))
+            }
+            By::Foreign(n) => (None, None, format!("record of foreign client {n}")),
+        };
+        self.span(self.store, SpanKind::Record, Some(resource), owner, token, (from, to), &label);
+    }
+
+    pub(crate) fn finish(mut self, now: TrueTime, violations: &[Violation], hosts: &[Host]) -> Story {
+        for (life, lock) in self.waits.keys().copied().collect::<Vec<_>>() {
+            self.waits_no_more(life, lock, now);
+        }
+        for (life, lock) in self.beliefs.keys().copied().collect::<Vec<_>>() {
+            self.belief_ends(life, lock, now, "still held");
+        }
+        for resource in self.records.keys().copied().collect::<Vec<_>>() {
+            self.close_record(resource, now);
+        }
+        for (lane, from) in std::mem::take(&mut self.dead_since) {
+            self.span(lane, SpanKind::Dead, None, None, None, (from, now), "not running");
+        }
+        for violation in violations {
+            let lane = violation.host.map(|n| self.hosts[n]);
+            let label = format!("{} ({}): {}", violation.promise.code(), violation.promise.words(), violation.text);
+            self.mark(lane, violation.resource, violation.at_ns, MarkKind::Violation, label);
+        }
+        let fact = |name: &str, value: String| (name.to_owned(), value);
+        self.story.facts.push(fact("hosts", hosts.len().to_string()));
+        self.story.facts.push(fact("true time", format!("{:.1} s", now.0 as f64 / 1e9)));
+        self.story.end_ns = now;
+        self.story
+    }
+
+    fn arrows(
+        &mut self,
+        from: usize,
+        to: usize,
+        kind: ArrowKind,
+        (sent_ns, arrived_ns, copy): (TrueTime, Option<TrueTime>, Option<TrueTime>),
+        way: &Way,
+        label: String,
+    ) {
+        let fate = match arrived_ns {
+            None => ArrowFate::Lost,
+            Some(_) if way.delay_ns > 0 => ArrowFate::Delayed,
+            Some(_) => ArrowFate::Normal,
+        };
+        if let Some(at) = copy {
+            let fate = ArrowFate::Duplicate;
+            self.story.arrows.push(Arrow { from, to, sent_ns, arrived_ns: Some(at), kind, fate, label: label.clone() });
+        }
+        self.story.arrows.push(Arrow { from, to, sent_ns, arrived_ns, kind, fate, label });
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one span, told once")]
+    fn span(
+        &mut self,
+        lane: usize,
+        kind: SpanKind,
+        resource: Option<usize>,
+        owner: Option<usize>,
+        token: Option<u64>,
+        (from_ns, to_ns): (TrueTime, TrueTime),
+        label: &str,
+    ) {
+        let label = label.to_owned();
+        self.story.spans.push(Span { lane, kind, resource, owner, token, from_ns, to_ns, label });
+    }
+
+    fn mark(&mut self, lane: Option<usize>, resource: Option<usize>, at_ns: TrueTime, kind: MarkKind, label: String) {
+        self.story.marks.push(Mark { lane, resource, at_ns, kind, label });
+    }
+}
+
+fn clock_detail(host: &Host) -> String {
+    let mut detail = match host.rate_ppm {
+        0 => "clock exact".to_owned(),
+        rate @ 1.. => format!("clock {}% fast", f64::from(rate) / 10_000.0),
+        rate => format!("clock {}% slow", f64::from(-rate) / 10_000.0),
+    };
+    for (is_so, words) in [
+        (host.forgets_suspend, ", stops in suspend"),
+        (host.stale_now, ", read too early"),
+        (host.unborn, ", forked"),
+        (host.unix_offset_ms != 0, ", wall clock off"),
+    ] {
+        if is_so {
+            detail.push_str(words);
+        }
+    }
+    detail
+}
+
+fn ask_words(ask: Ask, token: Token) -> String {
+    match ask {
+        Ask::Claim => format!("claim with token {token}"),
+        Ask::Write { n, .. } => format!("write {n} with token {token}"),
+    }
+}
+
+fn applied_words(applied: &leasehold_core::op::Applied) -> String {
+    use leasehold_core::op::Applied;
+    match applied {
+        Applied::Acquired { counter } => format!("granted, token {counter}"),
+        Applied::Renewed => "renewed".into(),
+        Applied::Released => "released".into(),
+        Applied::Raised { counter } => format!("raised to {counter}"),
+        Applied::Read(seen) if seen.held().is_some() => "held".into(),
+        Applied::Read(_) => "free".into(),
+    }
+}
+
+fn refusal_words(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Conflict(seen) if seen.held().is_some() => "held by another".into(),
+        Refusal::Conflict(_) => "not ours".into(),
+        Refusal::Throttled(_) => "throttled".into(),
+        Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => fault.to_string(),
+        Refusal::Abstains { .. } => "abstains".into(),
+        Refusal::Denied(denial) => denial.to_string(),
+    }
+}

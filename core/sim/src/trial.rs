@@ -1,0 +1,64 @@
+//! One seed on trial: its run is repeated, and held against the promises that its faults leave standing.
+
+use crate::counts::Counts;
+use crate::fates::Fates;
+use crate::promise::{Assumptions, Promise, Violation};
+use crate::script::Script;
+use crate::swarm::{self, Broken};
+use crate::world::{self, Report};
+
+/// What came of one run.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// The whole run, ready to be repeated.
+    pub script: Script,
+    /// How often what happened.
+    pub counts: Counts,
+    /// Promises that were due, and broken.
+    pub broken: Vec<Violation>,
+    /// Promises that were broken after the faults had taken their ground away.
+    pub expected: Vec<Violation>,
+    /// The second run did something else.
+    pub differed: bool,
+}
+
+impl Trial {
+    /// Nothing is wrong.
+    pub fn passed(&self) -> bool {
+        self.broken.is_empty() && !self.differed
+    }
+}
+
+/// Runs a seed, with one assumption broken or none.
+pub fn seed(seed: u64, broken: Option<Broken>) -> Trial {
+    let (mut script, odds) = match broken {
+        Some(broken) => swarm::draw_broken(seed, broken),
+        None => swarm::draw(seed),
+    };
+    let first = world::run(&script, Fates::drawn(odds), false);
+    script.messages.clone_from(&first.messages);
+    script.stalls.clone_from(&first.stalls);
+    // What was drawn has become a script; whether that says it all is part of what the second run shows.
+    let second = world::run(&script, Fates::written(&script), false);
+    verdict(script, first, &second)
+}
+
+/// Runs a script.
+pub fn script(script: &Script) -> Trial {
+    let first = world::run(script, Fates::written(script), false);
+    let second = world::run(script, Fates::written(script), false);
+    verdict(script.clone(), first, &second)
+}
+
+fn verdict(script: Script, first: Report, second: &Report) -> Trial {
+    let kept = Assumptions::of(&script);
+    let differed = first.digest != second.digest || first.violations != second.violations;
+    let (broken, expected) = first.violations.into_iter().partition(|violation| kept.allow(violation.promise));
+    Trial { script, counts: first.counts, broken, expected, differed }
+}
+
+/// Whether a script breaks a promise that is due, or was expected to fall.
+pub fn breaks(script: &Script, promise: Promise) -> bool {
+    let report = world::run(script, Fates::written(script), false);
+    report.violations.iter().any(|violation| violation.promise == promise)
+}

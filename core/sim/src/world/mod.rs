@@ -1,0 +1,314 @@
+//! The simulated world: a heap of things to come, ordered by true time, and everything they happen to.
+
+mod host;
+mod network;
+mod stranger;
+mod trouble;
+mod worker;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::time::Duration;
+
+use leasehold_core::config::{Drift, Poll};
+use leasehold_core::op::{Outcome, TransportFault};
+use leasehold_core::{Config, Entropy, Event, LockId, NodeConfig, RequestId, Resource, Token};
+
+use crate::clock::TrueTime;
+use crate::counts::{Counts, Sometimes};
+use crate::fates::Fates;
+use crate::ledger::{Ledger, Life};
+use crate::promise::{Promise, Violation};
+use crate::register::{self, Register};
+use crate::script::{Message, Script, Stall};
+use crate::store::{Kind, Store};
+use crate::story::Story;
+use crate::teller::Teller;
+use host::Host;
+use network::{Parcel, Windows};
+use stranger::Stranger;
+
+/// What one run has shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// How often what happened.
+    pub counts: Counts,
+    /// What was found wrong, whether or not a promise was due.
+    pub violations: Vec<Violation>,
+    /// Of everything that any client put out. Two runs of one script agree on it.
+    pub digest: u64,
+    /// What befell the messages, beyond the usual.
+    pub messages: Vec<Message>,
+    /// Where processes were held up.
+    pub stalls: Vec<Stall>,
+    /// What to draw, if it was asked for.
+    pub story: Option<Story>,
+}
+
+/// Lets a script run its course.
+pub fn run(script: &Script, fates: Fates, with_story: bool) -> Report {
+    let mut world = World::new(script, fates, with_story);
+    world.run();
+    world.report()
+}
+
+/// The steps after which a run counts as one that never ends.
+const MOST_STEPS: u64 = 400_000;
+
+struct World<'a> {
+    script: &'a Script,
+    config: Config,
+    drift: Drift,
+    resources: Vec<Resource>,
+    fates: Fates,
+    now: TrueTime,
+    heap: BinaryHeap<Reverse<Entry>>,
+    pushed: u64,
+    store: Store,
+    windows: Windows,
+    registers: Vec<Register>,
+    hosts: Vec<Host>,
+    strangers: Vec<Stranger>,
+    watchers: BTreeSet<(usize, Life)>,
+    ledger: Ledger,
+    /// Who held each resource last, and whether it was given back.
+    last_held: BTreeMap<usize, Tenure>,
+    counts: Counts,
+    digest: DefaultHasher,
+    drawn: u64,
+    /// When the last message that is under way arrives.
+    last_arrival: TrueTime,
+    healed: bool,
+    closing: bool,
+    /// Resources that somebody must get, and by when.
+    wanted: BTreeMap<usize, TrueTime>,
+    /// Releases of attempts that one worker may leave behind: they last as long as a record, and its tries are paced.
+    most_orphans: usize,
+    teller: Option<Teller>,
+}
+
+#[derive(Clone, Copy)]
+struct Tenure {
+    life: Life,
+    lock: LockId,
+    given_back: bool,
+}
+
+/// What is to come.
+enum Due {
+    Wake { life: Life, ticket: u64 },
+    Reply { life: Life, id: RequestId, result: Result<Vec<Outcome>, TransportFault> },
+    Notified { life: Life, resource: usize },
+    Subscribed { life: Life, resource: usize },
+    Credentials { life: Life },
+    Worker { life: Life, worker: usize, step: u64 },
+    Publish { life: Life, events: Vec<Event> },
+    Arrive(Box<Parcel>),
+    Watch { life: Life, resource: usize, on: bool },
+    AtRegister { life: Life, worker: usize, lock: LockId, token: Token, ask: register::Ask, back: Message },
+    FromRegister { life: Life, worker: usize, lock: LockId, ask: register::Ask, reply: register::Reply },
+    Stranger(usize),
+    Fault(usize),
+    FaultOver(usize),
+    Start { host: usize },
+    Probe { resource: usize },
+    Heal,
+    Judge,
+}
+
+struct Entry {
+    at: TrueTime,
+    order: u64,
+    due: Due,
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.order) == (other.at, other.order)
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.order).cmp(&(other.at, other.order))
+    }
+}
+
+impl<'a> World<'a> {
+    fn new(script: &'a Script, fates: Fates, with_story: bool) -> Self {
+        let settings = &script.world;
+        let drift = Drift::from_ppm(settings.drift_ppm).unwrap_or_default();
+        let node = NodeConfig {
+            poll: if settings.reads { Poll::Read } else { Poll::Acquire },
+            watch: settings.watch,
+            ..NodeConfig::default()
+        };
+        let config = Config::new(vec![node])
+            .and_then(|config| config.with_request_timeout(Duration::from_nanos(settings.request_timeout_ns)))
+            .expect("the script was checked")
+            .with_drift(drift);
+        let resources = (0..settings.resources).map(|n| Resource::new(&format!("r{n}")).expect("a plain name"));
+        let mut world = Self {
+            script,
+            config,
+            drift,
+            resources: resources.collect(),
+            fates,
+            now: TrueTime(0),
+            heap: BinaryHeap::new(),
+            pushed: 0,
+            store: Store::new(&settings.store),
+            windows: Windows::default(),
+            registers: vec![Register::default(); settings.resources],
+            hosts: Vec::new(),
+            strangers: script.strangers.iter().map(Stranger::new).collect(),
+            watchers: BTreeSet::new(),
+            ledger: Ledger::default(),
+            last_held: BTreeMap::new(),
+            counts: Counts::default(),
+            digest: DefaultHasher::new(),
+            drawn: 0,
+            last_arrival: TrueTime(0),
+            healed: false,
+            closing: false,
+            wanted: BTreeMap::new(),
+            most_orphans: 16 + 3 * usize::try_from(script.longest_record_ns() / 1_000_000_000).unwrap_or(0),
+            teller: with_story.then(|| Teller::new(script)),
+        };
+        for (n, spec) in script.hosts.iter().enumerate() {
+            world.hosts.push(Host::new(n, spec, script));
+            if !spec.unborn {
+                world.push(TrueTime(0), Due::Start { host: n });
+            }
+        }
+        for (n, fault) in script.faults.iter().enumerate() {
+            world.push(fault.at_ns, Due::Fault(n));
+        }
+        for (n, stranger) in script.strangers.iter().enumerate() {
+            world.push(stranger.at_ns, Due::Stranger(n));
+        }
+        world.push(settings.heals_ns, Due::Heal);
+        world
+    }
+
+    fn push(&mut self, at: TrueTime, due: Due) {
+        self.pushed += 1;
+        self.heap.push(Reverse(Entry { at: at.max(self.now), order: self.pushed, due }));
+    }
+
+    fn after(&self, ns: u64) -> TrueTime {
+        self.now.plus(Duration::from_nanos(ns))
+    }
+
+    fn run(&mut self) {
+        while let Some(Reverse(Entry { at, due, .. })) = self.heap.pop() {
+            self.now = at;
+            self.counts.steps += 1;
+            if self.counts.steps > MOST_STEPS {
+                self.accuse(Promise::Bounds, None, None, format!("{MOST_STEPS} steps, and no end"));
+                return;
+            }
+            self.happen(due);
+            if self.healed && !self.closing && self.wanted.is_empty() {
+                return;
+            }
+        }
+    }
+
+    fn happen(&mut self, due: Due) {
+        match due {
+            Due::Wake { .. }
+            | Due::Reply { .. }
+            | Due::Notified { .. }
+            | Due::Subscribed { .. }
+            | Due::Credentials { .. } => self.step(due),
+            Due::Worker { life, worker, step } => self.worker_step(life, worker, step),
+            Due::Publish { life, events } => self.publish(life, events),
+            Due::Arrive(parcel) => self.arrive(*parcel),
+            Due::Watch { life, resource, on } => self.watch(life, resource, on),
+            Due::AtRegister { life, worker, lock, token, ask, back } => {
+                self.at_register(life, worker, lock, token, ask, &back);
+            }
+            Due::FromRegister { life, worker, lock, ask, reply } => {
+                self.from_register(life, worker, lock, ask, reply);
+            }
+            Due::Stranger(n) => self.stranger(n),
+            Due::Fault(n) => self.fault(n),
+            Due::FaultOver(n) => self.fault_over(n),
+            Due::Start { host } => self.start(host),
+            Due::Probe { resource } => self.audit(resource),
+            Due::Heal => self.heal(),
+            Due::Judge => self.judge(),
+        }
+    }
+
+    fn accuse(&mut self, promise: Promise, host: Option<usize>, resource: Option<usize>, text: String) {
+        self.ledger.accuse(promise, self.now, host, resource, text);
+    }
+
+    /// 16 bytes that never repeat, whoever asks.
+    fn fresh(&mut self) -> Entropy {
+        self.drawn += 1;
+        let mut bytes = [0x5a; 16];
+        bytes[..8].copy_from_slice(&self.drawn.to_le_bytes());
+        bytes
+    }
+
+    fn is_alive(&self, life: Life) -> bool {
+        self.hosts.get(life.host).is_some_and(|host| host.life == life && host.client.is_some())
+    }
+
+    /// Hosts that run on the same kernel, and so share a clock and the fate of the machine.
+    fn machine(&self, host: usize) -> Vec<usize> {
+        if self.script.world.store.kind == Kind::Sqlite && !self.script.world.kernels_apart {
+            (0..self.hosts.len()).collect()
+        } else {
+            vec![host]
+        }
+    }
+
+    fn report(mut self) -> Report {
+        self.counts.time_ms = self.now.0 / 1_000_000;
+        for host in &self.hosts {
+            let ignored = host.ignored + host.client.as_ref().map_or(0, |client| client.stats().ignored_responses);
+            for _ in 0..ignored {
+                self.counts.see(Sometimes::Ignored);
+            }
+        }
+        self.counts.time_ms.hash(&mut self.digest);
+        self.counts.steps.hash(&mut self.digest);
+        let violations = self.ledger.violations().to_vec();
+        let story = self.teller.map(|teller| teller.finish(self.now, &violations, &self.script.hosts));
+        let (messages, stalls) = self.fates.recorded();
+        Report { counts: self.counts, violations, digest: self.digest.finish(), messages, stalls, story }
+    }
+}
+
+impl World<'_> {
+    /// Something for the story, if one is told.
+    fn tell(&mut self, what: impl FnOnce(&mut Teller, TrueTime)) {
+        let now = self.now;
+        if let Some(teller) = &mut self.teller {
+            what(teller, now);
+        }
+    }
+
+    fn tell_record(&mut self, resource: usize) {
+        if self.teller.is_none() {
+            return;
+        }
+        let caller = self.store_now(0);
+        let standing = self.store.standing(&self.resources[resource], self.now, &caller);
+        let counter = self.store.counter(&self.resources[resource], self.now);
+        self.tell(|teller, now| teller.record(resource, standing, counter, now));
+    }
+}

@@ -1,0 +1,259 @@
+//! Messages on their way: lost, late, doubled, or delivered long after their sender gave up.
+
+use std::time::Duration;
+
+use leasehold_core::op::{Applied, Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
+use leasehold_core::{Nonce, RequestId, Resource, Transmit};
+
+use super::{Due, World};
+use crate::clock::TrueTime;
+use crate::counts::{Sometimes, Struck};
+use crate::ledger::Life;
+use crate::script::{Message, Peer, Way};
+use crate::store::{Answer, Ask, By, Form};
+
+/// A request under way.
+#[derive(Clone)]
+pub(super) struct Parcel {
+    pub(super) life: Life,
+    pub(super) transmit: Transmit,
+    pub(super) form: Form,
+    /// How often the form was changed.
+    pub(super) changes: u32,
+    pub(super) fate: Message,
+}
+
+/// Until when the store is in which kind of trouble.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Windows {
+    pub(super) down: TrueTime,
+    pub(super) silent: TrueTime,
+    pub(super) errors: TrueTime,
+    pub(super) throttle: TrueTime,
+    pub(super) credentials: TrueTime,
+}
+
+/// Changes of form before a session gives up: the row keeps changing under its feet.
+const MOST_CHANGES: u32 = 4;
+
+impl World<'_> {
+    pub(super) fn send(&mut self, life: Life, transmit: Transmit, leaves: TrueTime) {
+        self.counts.requests += 1;
+        self.post(life, transmit, Form::Floor, 0, leaves);
+    }
+
+    fn post(&mut self, life: Life, transmit: Transmit, form: Form, changes: u32, leaves: TrueTime) {
+        let number = self.hosts[life.host].number(Peer::Store);
+        let fate = self.fates.message(life.host, Peer::Store, number);
+        let arrives = self.travel(leaves, &fate.request);
+        let lost = fate.request.lost || leaves < self.hosts[life.host].cut_until;
+        let copy = fate.request.copy_ns.map(|ns| arrives.plus(Duration::from_nanos(ns)));
+        if fate.request.delay_ns > 0 {
+            self.counts.strike(Struck::RequestDelayed);
+        }
+        if let Some(ns) = fate.reset_ns {
+            self.counts.strike(Struck::Reset);
+            let result = Err(TransportFault::Unknown(Fault::of(FaultKind::Reset)));
+            self.push(leaves.plus(Duration::from_nanos(ns)), Due::Reply { life, id: transmit.id, result });
+        }
+        self.tell(|teller, _| {
+            teller.sends(
+                life.host,
+                &transmit,
+                leaves,
+                (!lost).then_some(arrives),
+                copy.filter(|_| !lost),
+                &fate.request,
+            );
+        });
+        if lost {
+            return self.counts.strike(Struck::RequestLost);
+        }
+        let parcel = Parcel { life, transmit, form, changes, fate };
+        self.last_arrival = self.last_arrival.max(copy.unwrap_or(arrives));
+        if let Some(at) = copy {
+            self.counts.strike(Struck::RequestCopied);
+            // The answer to a copy takes a way of its own.
+            let fate = Message { reply: Way::default(), ..fate };
+            self.push(at, Due::Arrive(Box::new(Parcel { fate, ..parcel.clone() })));
+        }
+        self.push(arrives, Due::Arrive(Box::new(parcel)));
+    }
+
+    fn travel(&self, leaves: TrueTime, way: &Way) -> TrueTime {
+        leaves.plus(Duration::from_nanos(self.script.world.latency_ns + way.delay_ns))
+    }
+
+    pub(super) fn arrive(&mut self, parcel: Parcel) {
+        let host = &self.hosts[parcel.life.host];
+        if self.now < host.cut_until {
+            return self.counts.strike(Struck::RequestLost);
+        }
+        if self.now < self.windows.silent {
+            return;
+        }
+        let given_up = host.clock.shows(self.now) >= parcel.transmit.deadline.ns();
+        if given_up || host.life != parcel.life {
+            self.counts.strike(Struck::Zombie);
+        }
+        if self.now < self.windows.down {
+            let result = Err(TransportFault::NotSent(Fault::of(FaultKind::Unreachable)));
+            return self.reply(&parcel, result);
+        }
+        let refusal = if self.now < self.windows.throttle {
+            Some(Refusal::Throttled(Fault::of(FaultKind::Busy)))
+        } else if self.now < self.windows.credentials {
+            Some(Refusal::NeedsCredentials(Fault::of(FaultKind::Server)))
+        } else {
+            None
+        };
+        let mut outcomes = Vec::with_capacity(parcel.transmit.ops.len());
+        for op in &parcel.transmit.ops {
+            let outcome = match &refusal {
+                Some(refusal) => Outcome::NotApplied(refusal.clone()),
+                None => match self.perform(parcel.life, &op.resource, &op.op, parcel.form) {
+                    Answer::Done(outcome) => outcome,
+                    Answer::Again(form) => return self.change_form(parcel, form),
+                },
+            };
+            outcomes.push(outcome);
+        }
+        if self.now < self.windows.errors {
+            let unknown = |_| Outcome::Unknown(Fault::of(FaultKind::Server));
+            outcomes = outcomes.into_iter().map(unknown).collect();
+        }
+        self.reply(&parcel, Ok(outcomes));
+    }
+
+    fn perform(&mut self, life: Life, resource: &Resource, op: &Op, form: Form) -> Answer {
+        let caller = self.store_now(life.host);
+        let answer = self.store.ask(&Ask { resource, op, form, at: self.now, caller });
+        let number = self.number_of(resource).unwrap_or(0);
+        if let Answer::Done(outcome) = &answer {
+            match (outcome, nonce_of(op)) {
+                (Outcome::Applied(Applied::Acquired { .. } | Applied::Renewed), Some(nonce)) => {
+                    self.ledger.landed(self.now, &nonce);
+                }
+                (Outcome::NotApplied(Refusal::Conflict(_)), Some(nonce)) => self.see_obstacle(number, &nonce, life),
+                (Outcome::Applied(Applied::Released), _) => self.wake_up(number),
+                (_, _) => {}
+            }
+        }
+        self.audit(number);
+        self.tell_record(number);
+        answer
+    }
+
+    fn see_obstacle(&mut self, resource: usize, asking: &Nonce, life: Life) {
+        let caller = self.store_now(life.host);
+        let Some(standing) = self.store.standing(&self.resources[resource], self.now, &caller) else { return };
+        let By::Attempt(nonce) = standing.by else { return };
+        // Where observers have to wait, each of them begins when it first looks.
+        if nonce != *asking && standing.until.is_some() && self.ledger.blocks(self.now, &nonce, self.drift) {
+            self.counts.see(Sometimes::Orphan);
+        }
+    }
+
+    /// The session sends the other conditional write: a request of its own, after the answer to the first.
+    fn change_form(&mut self, parcel: Parcel, form: Form) {
+        self.counts.see(Sometimes::SecondForm);
+        let Parcel { life, transmit, changes, fate, .. } = parcel;
+        if fate.reply.lost || !self.is_alive(life) {
+            return self.counts.strike(Struck::ReplyLost);
+        }
+        let back = self.travel(self.now, &fate.reply);
+        let late = self.hosts[life.host].clock.shows(back) >= transmit.deadline.ns();
+        if changes >= MOST_CHANGES {
+            let fault = Fault::new(FaultKind::Busy, "the row keeps changing");
+            let result = Ok(vec![Outcome::NotApplied(Refusal::Unavailable(fault))]);
+            return self.push(back, Due::Reply { life, id: transmit.id, result });
+        }
+        if !late {
+            self.post(life, transmit, form, changes + 1, back);
+        }
+    }
+
+    fn reply(&mut self, parcel: &Parcel, result: Result<Vec<Outcome>, TransportFault>) {
+        let (life, id, way) = (parcel.life, parcel.transmit.id, &parcel.fate.reply);
+        let arrives = self.travel(self.now, way);
+        let lost = way.lost || self.now < self.hosts[life.host].cut_until;
+        let copy = way.copy_ns.map(|ns| arrives.plus(Duration::from_nanos(ns)));
+        self.tell(|teller, now| {
+            teller.answers(life.host, &result, now, (!lost).then_some(arrives), copy.filter(|_| !lost), way);
+        });
+        if lost {
+            return self.counts.strike(Struck::ReplyLost);
+        }
+        if way.delay_ns > 0 {
+            self.counts.strike(Struck::ReplyDelayed);
+        }
+        if let Some(at) = copy {
+            self.counts.strike(Struck::ReplyCopied);
+            self.push(at, Due::Reply { life, id, result: result.clone() });
+        }
+        self.push(arrives, Due::Reply { life, id, result });
+    }
+
+    /// The books, when a response is handed to a client that still waits for it.
+    pub(super) fn note_reply(&mut self, life: Life, id: RequestId, result: &Result<Vec<Outcome>, TransportFault>) {
+        let refused = TransportFault::outcome;
+        let outcome = match result {
+            Ok(outcomes) => outcomes.first().cloned(),
+            Err(fault) => Some(refused(fault)),
+        };
+        let now = self.hosts[life.host].now(self.now).monotonic;
+        self.ledger.answered(life, id, outcome.as_ref(), now);
+        if let Some(Outcome::NotApplied(Refusal::Throttled(_))) = outcome {
+            let host = &mut self.hosts[life.host];
+            for lock in host.active.keys().copied().collect::<Vec<_>>() {
+                host.throttled.insert(lock);
+            }
+            self.counts.see(Sometimes::ThrottledWait);
+        }
+    }
+
+    pub(super) fn subscribe(&mut self, life: Life, resource: &Resource, on: bool, leaves: TrueTime) {
+        let Some(resource) = self.number_of(resource) else { return };
+        let at = self.travel(leaves, &Way::default());
+        self.push(at, Due::Watch { life, resource, on });
+    }
+
+    pub(super) fn watch(&mut self, life: Life, resource: usize, on: bool) {
+        if on {
+            self.watchers.insert((resource, life));
+            let at = self.after(self.script.world.latency_ns);
+            self.push(at, Due::Subscribed { life, resource });
+        } else {
+            self.watchers.remove(&(resource, life));
+        }
+    }
+
+    /// Tells everybody who watches a resource; each message takes its own way.
+    fn wake_up(&mut self, resource: usize) {
+        if !self.script.world.watch {
+            return;
+        }
+        let watchers: Vec<Life> =
+            self.watchers.iter().filter(|(of, _)| *of == resource).map(|(_, life)| *life).collect();
+        for life in watchers {
+            let number = self.hosts[life.host].number(Peer::Wakeups);
+            let fate = self.fates.message(life.host, Peer::Wakeups, number);
+            if fate.request.lost || self.now < self.hosts[life.host].cut_until {
+                self.counts.strike(Struck::WakeupLost);
+                continue;
+            }
+            let at = self.travel(self.now, &fate.request);
+            self.push(at, Due::Notified { life, resource });
+        }
+    }
+}
+
+fn nonce_of(op: &Op) -> Option<Nonce> {
+    match op {
+        Op::Acquire(op) => Some(op.nonce),
+        Op::Renew(op) => Some(op.nonce),
+        Op::Release(op) => Some(op.nonce),
+        Op::Raise(op) => Some(op.nonce),
+        Op::Read => None,
+    }
+}

@@ -1,0 +1,311 @@
+//! Faults as they strike, the day on which the world gets well, and what must have happened some time after it.
+
+use std::time::Duration;
+
+use super::host::Host;
+use super::{Due, World};
+use crate::clock::{Clock, TrueTime};
+use crate::counts::Struck;
+use crate::ledger::longest_stand;
+use crate::promise::Promise;
+use crate::script::{self, Ending, Job, What};
+
+impl World<'_> {
+    pub(super) fn fault(&mut self, n: usize) {
+        let fault = &self.script.faults[n];
+        if self.healed {
+            return;
+        }
+        let now = self.now;
+        let until = |ns: u64| now.plus(Duration::from_nanos(ns));
+        match fault.what {
+            What::Crash { host, for_ns } => {
+                self.kill(host);
+                self.strike(Struck::Crashed, Some(host));
+                self.push(until(for_ns), Due::Start { host });
+            }
+            What::Reboot { host, for_ns } => {
+                let again = until(for_ns);
+                // The clocks begin again before anybody reads them.
+                self.push(again, Due::FaultOver(n));
+                for host in self.machine(host) {
+                    self.kill(host);
+                    let down_until = &mut self.hosts[host].down_until;
+                    *down_until = again.max(*down_until);
+                    self.push(again, Due::Start { host });
+                }
+                self.strike(Struck::Rebooted, Some(host));
+            }
+            What::Fork { host, child } => self.fork(host, child),
+            What::Stop { host, for_ns } => {
+                self.strike(Struck::Stopped, Some(host));
+                self.pause(host, for_ns, "stopped");
+            }
+            What::Suspend { host, for_ns } => {
+                self.strike(Struck::Suspended, Some(host));
+                let over = until(for_ns);
+                for host in self.machine(host) {
+                    self.pause(host, for_ns, "suspended");
+                    if self.script.hosts.get(host).is_some_and(|spec| spec.forgets_suspend) {
+                        let now = self.now;
+                        self.hosts[host].clock.stop(now);
+                    }
+                }
+                self.push(over, Due::FaultOver(n));
+            }
+            What::WallJump { host, by_ms } => {
+                self.strike(Struck::WallJumped, Some(host));
+                self.hosts[host].unix_offset_ms += by_ms;
+            }
+            What::Rate { host, rate_ppm } => {
+                self.strike(Struck::RateChanged, Some(host));
+                for host in self.machine(host) {
+                    self.hosts[host].clock.set_rate(self.now, rate_ppm);
+                    self.wake_again(host);
+                }
+            }
+            What::Partition { host, for_ns } => {
+                self.hosts[host].cut_until = until(for_ns);
+                self.strike(Struck::Partitioned, Some(host));
+                self.tell(|teller, now| teller.fault_lasts(Some(host), "cut off", now, for_ns));
+            }
+            What::StoreDown { for_ns } => {
+                self.windows.down = until(for_ns);
+                self.store_trouble(Struck::StoreDown, for_ns);
+            }
+            What::StoreSilent { for_ns } => {
+                self.windows.silent = until(for_ns);
+                self.store_trouble(Struck::StoreSilent, for_ns);
+            }
+            What::StoreErrors { for_ns } => {
+                self.windows.errors = until(for_ns);
+                self.store_trouble(Struck::StoreErrors, for_ns);
+            }
+            What::Throttle { for_ns } => {
+                self.windows.throttle = until(for_ns);
+                self.store_trouble(Struck::Throttling, for_ns);
+            }
+            What::Credentials { for_ns } => {
+                self.windows.credentials = until(for_ns);
+                self.store_trouble(Struck::NoCredentials, for_ns);
+            }
+            What::StoreRate { rate_ppm } => {
+                self.store.clock_mut().set_rate(self.now, rate_ppm);
+                self.strike(Struck::RateChanged, None);
+            }
+            What::StoreJump { by_ms } => {
+                self.store.clock_mut().jump(self.now, by_ms * 1_000_000);
+                self.strike(Struck::StoreJumped, None);
+            }
+            What::StoreWiped => {
+                self.store.wipe();
+                self.strike(Struck::StoreWiped, None);
+            }
+            What::Evicted { resource } => {
+                self.store.evict(&self.resources[resource]);
+                self.strike(Struck::Evicted, None);
+            }
+        }
+        for resource in 0..self.resources.len() {
+            self.tell_record(resource);
+            self.audit(resource);
+        }
+    }
+
+    fn strike(&mut self, fault: Struck, host: Option<usize>) {
+        self.counts.strike(fault);
+        self.tell(|teller, now| teller.fault(host, fault.words(), now));
+    }
+
+    fn store_trouble(&mut self, fault: Struck, for_ns: u64) {
+        self.counts.strike(fault);
+        self.tell(|teller, now| teller.fault_lasts(None, fault.words(), now, for_ns));
+    }
+
+    pub(super) fn fault_over(&mut self, n: usize) {
+        if self.healed {
+            return;
+        }
+        match self.script.faults[n].what {
+            What::Suspend { host, .. } => {
+                for host in self.machine(host) {
+                    let now = self.now;
+                    self.hosts[host].clock.go_on(now);
+                    self.wake_again(host);
+                }
+            }
+            What::Reboot { host, .. } => {
+                // Another boot, and an uptime that begins again; unless a second one has followed meanwhile.
+                let down = |world: &Self, host: usize| world.hosts[host].down_until > world.now;
+                for host in self.machine(host).into_iter().filter(|host| !down(self, *host)).collect::<Vec<_>>() {
+                    let rate_ppm = self.script.hosts.get(host).map_or(0, |spec| spec.rate_ppm);
+                    let host = &mut self.hosts[host];
+                    host.boot = host.boot.wrapping_add(100);
+                    host.clock = Clock::new(0, rate_ppm);
+                    host.clock.set_rate(TrueTime(0), rate_ppm);
+                    let shows = host.clock.shows(self.now);
+                    host.clock.jump(self.now, -i64::try_from(shows).unwrap_or(i64::MAX));
+                }
+            }
+            What::Crash { .. }
+            | What::Fork { .. }
+            | What::Stop { .. }
+            | What::WallJump { .. }
+            | What::Rate { .. }
+            | What::Partition { .. }
+            | What::StoreDown { .. }
+            | What::StoreSilent { .. }
+            | What::StoreErrors { .. }
+            | What::Throttle { .. }
+            | What::Credentials { .. }
+            | What::StoreRate { .. }
+            | What::StoreJump { .. }
+            | What::StoreWiped
+            | What::Evicted { .. } => {}
+        }
+    }
+
+    fn wake_again(&mut self, host: usize) {
+        let life = self.hosts[host].life;
+        if self.is_alive(life) {
+            self.set_alarm(life);
+        }
+    }
+
+    /// A copy of a process: its leases are dead in the child, which starts a client of its own with the same seed, and
+    /// goes on counting locks where its parent stood.
+    fn fork(&mut self, parent: usize, child: usize) {
+        if self.hosts[parent].client.is_none() || self.hosts[child].client.is_some() {
+            return;
+        }
+        self.strike(Struck::Forked, Some(parent));
+        let (seed, next_lock, clock, boot) = {
+            let parent = &self.hosts[parent];
+            (parent.seed, parent.next_lock, parent.clock, parent.boot)
+        };
+        let copy = &mut self.hosts[child];
+        copy.seed = seed;
+        // The start adds one, as every new process does.
+        copy.seed[31] = copy.seed[31].wrapping_sub(1);
+        copy.next_lock = next_lock;
+        copy.clock = clock;
+        copy.boot = boot;
+        self.start(child);
+    }
+
+    /// From now on nothing goes wrong any more.
+    pub(super) fn heal(&mut self) {
+        self.healed = true;
+        self.fates.heal();
+        self.windows = super::Windows::default();
+        for n in 0..self.hosts.len() {
+            let now = self.now;
+            let host = &mut self.hosts[n];
+            host.busy_until = now;
+            host.cut_until = now;
+            host.clock.go_on(now);
+            self.wake_again(n);
+        }
+        for stranger in &mut self.strangers {
+            stranger.dies();
+        }
+        self.tell(|teller, now| teller.fault(None, "everything is well again", now));
+        match self.script.world.ending {
+            Ending::Crash => {
+                for n in 0..self.hosts.len() {
+                    self.kill(n);
+                }
+                self.newcomer();
+            }
+            Ending::Close => {
+                self.closing = true;
+                for n in 0..self.hosts.len() {
+                    self.dismiss(n);
+                    let life = self.hosts[n].life;
+                    for lock in self.ledger.held_by(life) {
+                        self.no_longer_believes(life, lock, "closed");
+                    }
+                    self.drive(life, None, |client, now| client.close(now));
+                }
+                let at = self.after(self.script.longest_record_ns() + 5_000_000_000);
+                self.push(at, Due::Judge);
+            }
+            Ending::Inherit => {
+                let holders: Vec<usize> = self.ledger.beliefs().map(|belief| belief.life.host).collect();
+                for n in holders {
+                    self.kill(n);
+                }
+                // Those who were throttled may be in the middle of their longest sleep.
+                let throttled = self.hosts.iter().any(|host| !host.throttled.is_empty());
+                let poll = Duration::from_secs(if throttled { 20 } else { 2 });
+                let waited_for = self.resources_waited_for();
+                self.want(&waited_for, poll);
+            }
+        }
+    }
+
+    /// Somebody must get each of these, within the time that is promised.
+    fn want(&mut self, resources: &[usize], poll: Duration) {
+        let latency = Duration::from_nanos(self.script.world.latency_ns);
+        for resource in resources.iter().copied() {
+            let strangers = self.script.strangers.iter().filter(|stranger| stranger.resource == resource);
+            let foreign = strangers.map(|stranger| Duration::from_nanos(stranger.ttl_ns)).max().unwrap_or_default();
+            let stands = longest_stand(self.ledger.longest_ttl(resource).max(foreign), self.drift);
+            let request = self.config.request_timeout();
+            // A poll is measured by the waiter's clock, and one request may just have been sent in vain.
+            let by = self.last_arrival.max(self.now).plus(stands + poll * 21 / 20 + latency * 4 + request * 2);
+            self.wanted.insert(resource, by);
+            self.push(by, Due::Judge);
+        }
+    }
+
+    /// A process that was never seen before wants every lock.
+    fn newcomer(&mut self) {
+        let n = self.hosts.len();
+        let job = |resource| Job {
+            after_ns: 0,
+            resource,
+            ttl_ns: 1_000_000_000,
+            wait_ns: None,
+            lock_delay_ns: 0,
+            max_hold_ns: None,
+            no_renewal: false,
+            cancel_ns: None,
+            hold_ns: 1_000_000,
+            writes: 0,
+            careless: false,
+        };
+        let resources: Vec<usize> = (0..self.resources.len()).collect();
+        let workers = resources.iter().map(|resource| vec![job(*resource)]).collect();
+        let spec = script::Host { workers, ..script::Host::default() };
+        let mut host = Host::new(n, &spec, self.script);
+        if self.machine(0).len() > 1 {
+            (host.clock, host.boot) = (self.hosts[0].clock, self.hosts[0].boot);
+        }
+        self.hosts.push(host);
+        self.tell(|teller, _| teller.newcomer(n));
+        self.want(&resources, Duration::from_secs(2));
+        self.start(n);
+    }
+
+    /// Time is up for whatever was due by now.
+    pub(super) fn judge(&mut self) {
+        if self.closing {
+            self.closing = false;
+            for n in 0..self.hosts.len() {
+                if let Some(client) = self.hosts[n].client.as_ref().filter(|client| !client.is_idle()) {
+                    let text = format!("closed, and never idle: {:?}", client.stats());
+                    self.accuse(Promise::Bounds, Some(n), None, text);
+                }
+                self.kill(n);
+            }
+            return self.newcomer();
+        }
+        let late: Vec<usize> = self.wanted.iter().filter(|(_, by)| **by <= self.now).map(|(of, _)| *of).collect();
+        for resource in late {
+            self.wanted.remove(&resource);
+            let text = "nobody got the lock in the time that is promised after its holder's death".into();
+            self.accuse(Promise::Succession, None, Some(resource), text);
+        }
+    }
+}

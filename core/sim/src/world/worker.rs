@@ -1,0 +1,355 @@
+//! What a worker does: wants a lock, claims what it protects, writes to it, and gives the lock back.
+
+use std::time::Duration;
+
+use leasehold_core::{Event, LockId, LockOptions, Token, Wait};
+
+use super::{Due, World};
+use crate::clock::TrueTime;
+use crate::counts::{Sometimes, Struck};
+use crate::ledger::Life;
+use crate::promise::Promise;
+use crate::register::{Ask, Reply};
+use crate::script::{Job, Message, Peer};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Worker {
+    next_job: usize,
+    phase: Phase,
+    /// Timers of earlier steps mean nothing any more.
+    step: u64,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Phase {
+    #[default]
+    Pausing,
+    Trying {
+        lock: LockId,
+    },
+    Claiming {
+        lock: LockId,
+        token: Token,
+        tries: u32,
+        until: TrueTime,
+    },
+    Working {
+        lock: LockId,
+        token: Token,
+        /// What the claim has read; `None` when it was never answered.
+        version: Option<u64>,
+        written: u64,
+        until: TrueTime,
+    },
+    GivingBack {
+        lock: LockId,
+    },
+    Done,
+}
+
+/// Claims that a worker sends before it goes on without writing.
+const MOST_CLAIMS: u32 = 3;
+
+impl World<'_> {
+    /// The workers of a process that has just come to life go on with their next jobs.
+    pub(super) fn employ(&mut self, n: usize) {
+        let life = self.hosts[n].life;
+        let jobs = self.hosts[n].jobs.len();
+        self.hosts[n].workers.resize(jobs, Worker::default());
+        for worker in 0..jobs {
+            self.next_job(life, worker);
+        }
+    }
+
+    /// The workers want nothing more, whatever they were at.
+    pub(super) fn dismiss(&mut self, n: usize) {
+        for worker in &mut self.hosts[n].workers {
+            worker.phase = Phase::Done;
+            worker.step += 1;
+        }
+    }
+
+    /// Resources that somebody tries to get, without a limit to the wait.
+    pub(super) fn resources_waited_for(&self) -> Vec<usize> {
+        let mut waited: Vec<usize> = Vec::new();
+        for host in self.hosts.iter().filter(|host| host.client.is_some()) {
+            for (worker, jobs) in host.workers.iter().zip(&host.jobs) {
+                let job = jobs.get(worker.next_job.wrapping_sub(1));
+                if let (Phase::Trying { .. }, Some(job)) = (&worker.phase, job)
+                    && job.wait_ns.is_none()
+                    && job.cancel_ns.is_none()
+                {
+                    waited.push(job.resource);
+                }
+            }
+        }
+        waited.sort_unstable();
+        waited.dedup();
+        waited
+    }
+
+    fn next_job(&mut self, life: Life, n: usize) {
+        let host = &mut self.hosts[life.host];
+        let worker = &mut host.workers[n];
+        match host.jobs[n].get(worker.next_job) {
+            Some(job) if !self.closing => {
+                worker.phase = Phase::Pausing;
+                let after = job.after_ns;
+                self.again_after(life, n, after);
+            }
+            Some(_) | None => worker.phase = Phase::Done,
+        }
+    }
+
+    fn again_after(&mut self, life: Life, n: usize, ns: u64) {
+        let at = self.after(ns);
+        let worker = &mut self.hosts[life.host].workers[n];
+        worker.step += 1;
+        let step = worker.step;
+        self.push(at, Due::Worker { life, worker: n, step });
+    }
+
+    fn job(&self, life: Life, n: usize) -> Option<Job> {
+        let host = &self.hosts[life.host];
+        host.jobs[n].get(host.workers[n].next_job.wrapping_sub(1)).cloned()
+    }
+
+    pub(super) fn resource_of(&self, life: Life, lock: LockId) -> Option<usize> {
+        self.hosts[life.host].wanted.get(&lock).copied()
+    }
+
+    pub(super) fn worker_step(&mut self, life: Life, n: usize, step: u64) {
+        if !self.is_alive(life) || self.hosts[life.host].workers[n].step != step {
+            return;
+        }
+        let busy_until = self.hosts[life.host].busy_until;
+        if busy_until > self.now {
+            return self.push(busy_until, Due::Worker { life, worker: n, step });
+        }
+        match self.hosts[life.host].workers[n].phase {
+            Phase::Pausing => self.begin(life, n),
+            Phase::Trying { lock } => self.give_back(life, n, lock),
+            Phase::Claiming { lock, token, tries, until } if tries < MOST_CLAIMS => {
+                self.hosts[life.host].workers[n].phase = Phase::Claiming { lock, token, tries: tries + 1, until };
+                self.claim(life, n, lock, token);
+            }
+            Phase::Claiming { lock, token, until, .. } => {
+                self.work(life, n, Phase::Working { lock, token, version: None, written: 0, until });
+            }
+            working @ Phase::Working { .. } => self.work(life, n, working),
+            Phase::GivingBack { .. } | Phase::Done => {}
+        }
+    }
+
+    fn begin(&mut self, life: Life, n: usize) {
+        let host = &mut self.hosts[life.host];
+        host.workers[n].next_job += 1;
+        host.next_lock += 1;
+        let lock = LockId::new(host.next_lock);
+        let Some(job) = self.job(life, n) else { return };
+        let options = match options_of(&job, life.host) {
+            Ok(options) => options,
+            Err(error) => {
+                self.accuse(Promise::Bounds, Some(life.host), None, format!("a job that cannot be: {error}"));
+                return;
+            }
+        };
+        let host = &mut self.hosts[life.host];
+        host.wanted.insert(lock, job.resource);
+        host.workers[n].phase = Phase::Trying { lock };
+        if let Some(cancel) = job.cancel_ns {
+            self.again_after(life, n, cancel);
+        }
+        self.tell(|teller, now| teller.waits(life, lock, job.resource, now));
+        let (name, fresh) = (self.resources[job.resource].clone(), self.fresh());
+        self.drive(life, None, |client, now| client.acquire(lock, name, options, &fresh, now));
+    }
+
+    /// The worker does not want the lock any more, held or not.
+    fn give_back(&mut self, life: Life, n: usize, lock: LockId) {
+        self.hosts[life.host].workers[n].phase = Phase::GivingBack { lock };
+        self.no_longer_believes(life, lock, "released");
+        let told = self.drive(life, None, |client, now| client.release(lock, now));
+        if told == Some(Err(leasehold_core::Error::UnknownLock)) {
+            self.next_job_after(life, n, lock);
+        }
+    }
+
+    /// The holder gives its lease up itself; one whose deadline has passed is about to be told lost instead.
+    pub(super) fn no_longer_believes(&mut self, life: Life, lock: LockId, why: &'static str) {
+        let now = self.hosts[life.host].now(self.now).monotonic;
+        if self.ledger.belief(life, lock).is_some_and(|belief| now < belief.deadline) {
+            self.ledger.ended(life, lock);
+            self.tell(|teller, now| teller.belief_ends(life, lock, now, why));
+            for tenure in self.last_held.values_mut().filter(|last| (last.life, last.lock) == (life, lock)) {
+                tenure.given_back = true;
+            }
+        }
+    }
+
+    /// Goes on unless it has done so already.
+    fn next_job_after(&mut self, life: Life, n: usize, lock: LockId) {
+        if self.hosts[life.host].workers[n].phase.lock() == Some(lock) {
+            self.next_job(life, n);
+        }
+    }
+
+    /// A worker learns what became of its lock.
+    pub(super) fn worker_hears(&mut self, life: Life, event: &Event) {
+        let lock = event.lock();
+        let workers = &self.hosts[life.host].workers;
+        let Some(n) = workers.iter().position(|worker| worker.phase.lock() == Some(lock)) else { return };
+        let Some(job) = self.job(life, n) else { return };
+        match (event, workers[n].phase) {
+            (Event::Acquired { token, .. }, Phase::Trying { .. }) => {
+                let until = self.after(job.hold_ns);
+                self.tell(|teller, now| teller.waits_no_more(life, lock, now));
+                if job.writes == 0 {
+                    self.work(life, n, Phase::Working { lock, token: *token, version: None, written: 0, until });
+                } else {
+                    let phase = Phase::Claiming { lock, token: *token, tries: 1, until };
+                    self.hosts[life.host].workers[n].phase = phase;
+                    self.claim(life, n, lock, *token);
+                }
+            }
+            (Event::Lost { .. }, Phase::Working { .. }) if job.careless => {}
+            (Event::Failed { .. } | Event::Lost { .. } | Event::Released { .. }, _) => {
+                self.tell(|teller, now| teller.waits_no_more(life, lock, now));
+                self.next_job(life, n);
+            }
+            (_, _) => {}
+        }
+    }
+
+    fn claim(&mut self, life: Life, n: usize, lock: LockId, token: Token) {
+        self.send_to_register(life, n, lock, token, Ask::Claim);
+        let patience = self.script.world.latency_ns * 6;
+        self.again_after(life, n, patience);
+    }
+
+    fn work(&mut self, life: Life, n: usize, phase: Phase) {
+        let Phase::Working { lock, token, version, written, until } = phase else { return };
+        let Some(job) = self.job(life, n) else { return };
+        self.hosts[life.host].workers[n].phase = phase;
+        if self.now >= until {
+            return self.give_back(life, n, lock);
+        }
+        let stands = self.check(life, lock);
+        // A check that found the lease lost may have moved the worker on.
+        if self.hosts[life.host].workers[n].phase.lock() != Some(lock) {
+            return;
+        }
+        if !stands && !job.careless {
+            return self.next_job(life, n);
+        }
+        let mut written = written;
+        if let Some(version) = version.filter(|_| written < u64::from(job.writes)) {
+            written += 1;
+            self.send_to_register(life, n, lock, token, Ask::Write { n: written, version });
+        }
+        self.hosts[life.host].workers[n].phase = Phase::Working { lock, token, version, written, until };
+        let gap = job.hold_ns / u64::from(job.writes + 1);
+        let next = self.after(gap.max(1)).min(until);
+        let pause = u64::try_from(next.since(self.now).as_nanos()).unwrap_or(u64::MAX);
+        self.again_after(life, n, pause);
+    }
+
+    fn send_to_register(&mut self, life: Life, worker: usize, lock: LockId, token: Token, ask: Ask) {
+        let number = self.hosts[life.host].number(Peer::Register);
+        let fate = self.fates.message(life.host, Peer::Register, number);
+        let usual = self.after(self.script.world.latency_ns);
+        let at = usual.plus(Duration::from_nanos(fate.request.delay_ns));
+        let copy = fate.request.copy_ns.map(|ns| at.plus(Duration::from_nanos(ns)));
+        let resource = self.resource_of(life, lock).unwrap_or(0);
+        let arrives = (!fate.request.lost).then_some(at);
+        self.tell(|teller, now| {
+            teller.asks_register(life.host, now, arrives, copy, resource, token, ask, &fate.request)
+        });
+        if fate.request.lost {
+            self.counts.strike(Struck::RequestLost);
+        } else {
+            self.push(at, Due::AtRegister { life, worker, lock, token, ask, back: fate });
+        }
+        if let Some(at) = copy {
+            self.counts.strike(Struck::RequestCopied);
+            self.push(at, Due::AtRegister { life, worker, lock, token, ask, back: fate });
+        }
+    }
+
+    pub(super) fn at_register(
+        &mut self,
+        life: Life,
+        worker: usize,
+        lock: LockId,
+        token: Token,
+        ask: Ask,
+        fate: &Message,
+    ) {
+        let Some(resource) = self.resource_of(life, lock) else { return };
+        let (reply, wrong) = self.registers[resource].ask(token, ask);
+        match (ask, reply) {
+            (Ask::Write { .. }, Reply::Written) => self.counts.see(Sometimes::Written),
+            (Ask::Write { .. }, Reply::Refused) => self.counts.see(Sometimes::RefusedStale),
+            (_, _) => {}
+        }
+        self.tell(|teller, now| teller.register_says(life.host, resource, token, ask, reply, now));
+        if let Some(wrong) = wrong {
+            self.accuse(Promise::Fencing, Some(life.host), Some(resource), wrong);
+        }
+        if fate.reply.lost {
+            return self.counts.strike(Struck::ReplyLost);
+        }
+        let at = self.after(self.script.world.latency_ns + fate.reply.delay_ns);
+        self.push(at, Due::FromRegister { life, worker, lock, ask, reply });
+    }
+
+    pub(super) fn from_register(&mut self, life: Life, n: usize, lock: LockId, ask: Ask, reply: Reply) {
+        if !self.is_alive(life) {
+            return;
+        }
+        let busy_until = self.hosts[life.host].busy_until;
+        if busy_until > self.now {
+            return self.push(busy_until, Due::FromRegister { life, worker: n, lock, ask, reply });
+        }
+        let phase = self.hosts[life.host].workers[n].phase;
+        if phase.lock() != Some(lock) {
+            return;
+        }
+        match (phase, ask, reply) {
+            (Phase::Claiming { token, until, .. }, Ask::Claim, Reply::Read(version)) => {
+                self.work(life, n, Phase::Working { lock, token, version: Some(version), written: 0, until });
+            }
+            // A later holder has been here: whatever this lease says, the work is not ours any more.
+            (Phase::Claiming { .. }, Ask::Claim, Reply::Refused) => self.give_back(life, n, lock),
+            (_, _, _) => {}
+        }
+    }
+}
+
+impl Phase {
+    const fn lock(&self) -> Option<LockId> {
+        match self {
+            Self::Trying { lock }
+            | Self::Claiming { lock, .. }
+            | Self::Working { lock, .. }
+            | Self::GivingBack { lock } => Some(*lock),
+            Self::Pausing | Self::Done => None,
+        }
+    }
+}
+
+fn options_of(job: &Job, host: usize) -> Result<LockOptions, leasehold_core::ConfigError> {
+    let ns = Duration::from_nanos;
+    let mut options = LockOptions::builder().ttl(ns(job.ttl_ns)).lock_delay(ns(job.lock_delay_ns));
+    options = options.owner(&format!("host {host}")).wait(match job.wait_ns {
+        None => Wait::Forever,
+        Some(wait) => Wait::For(ns(wait)),
+    });
+    if let Some(max_hold) = job.max_hold_ns {
+        options = options.max_hold(ns(max_hold));
+    }
+    if job.no_renewal {
+        options = options.no_renewal();
+    }
+    options.build()
+}
