@@ -1,7 +1,9 @@
 //! A deterministic simulator around the real core: hosts, networks and stores that fail in every way the protocol
 //! claims to stand, and checkers outside the core that know the true time.
 
+pub mod campaign;
 pub mod chance;
+pub mod cli;
 pub mod clock;
 pub mod counts;
 pub mod fates;
@@ -10,6 +12,7 @@ pub mod page;
 pub mod promise;
 pub mod register;
 pub mod script;
+pub mod shrink;
 pub mod store;
 pub mod story;
 pub mod swarm;

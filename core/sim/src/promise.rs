@@ -10,8 +10,10 @@ use crate::store::Kind;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Promise {
-    /// At most one holder believes in its lease at any true instant, and its record stands while it does.
+    /// At most one holder believes in its lease at any true instant.
     OneHolder,
+    /// While a holder believes, its record stands in the store: what keeps the others away.
+    Backed,
     /// Tokens are unique, and a grant requested after another was answered has the larger one.
     Tokens,
     /// A guarded item loses no update between holders, and none of a holder's own writes comes out of order.
@@ -30,8 +32,9 @@ pub enum Promise {
 
 impl Promise {
     /// All of them, in order.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::OneHolder,
+        Self::Backed,
         Self::Tokens,
         Self::Fencing,
         Self::Succession,
@@ -41,10 +44,11 @@ impl Promise {
         Self::Bounds,
     ];
 
-    /// Its short name, I1 to I8.
+    /// Its short name, I1 to I8, and I1b for what I1 stands on.
     pub const fn code(self) -> &'static str {
         match self {
             Self::OneHolder => "I1",
+            Self::Backed => "I1b",
             Self::Tokens => "I2",
             Self::Fencing => "I3",
             Self::Succession => "I4",
@@ -59,6 +63,7 @@ impl Promise {
     pub const fn words(self) -> &'static str {
         match self {
             Self::OneHolder => "one holder at a time",
+            Self::Backed => "a lease that is believed in stands in the store",
             Self::Tokens => "tokens are unique and grow",
             Self::Fencing => "no lost update behind the guard",
             Self::Succession => "a waiter follows a dead holder in time",
@@ -151,10 +156,10 @@ impl Assumptions {
     /// Whether they are enough for a promise.
     pub const fn allow(&self, promise: Promise) -> bool {
         match promise {
-            Promise::OneHolder => self.rates && self.records && self.suspend && self.manners,
+            Promise::OneHolder | Promise::Backed => self.rates && self.records && self.suspend && self.manners,
             Promise::Tokens | Promise::Fencing => self.counters || self.walls,
-            Promise::Succession | Promise::Orphans => self.rates,
-            Promise::Waiting | Promise::Loss | Promise::Bounds => true,
+            Promise::Succession | Promise::Orphans => self.rates && self.manners,
+            Promise::Waiting | Promise::Loss | Promise::Bounds => self.manners,
         }
     }
 }

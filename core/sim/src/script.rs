@@ -72,6 +72,13 @@ pub struct World {
     pub ending: Ending,
 }
 
+impl World {
+    /// Whether all hosts are processes of one machine.
+    pub fn one_kernel(&self) -> bool {
+        self.store.kind == store::Kind::Sqlite && !self.kernels_apart
+    }
+}
+
 /// What becomes of the clients when the world gets well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -315,7 +322,8 @@ impl Script {
         text
     }
 
-    fn check(&self) -> Result<(), String> {
+    /// Whether everything that is named by number exists.
+    pub(crate) fn check(&self) -> Result<(), String> {
         let host = |n: usize| if n < self.hosts.len() { Ok(()) } else { Err(format!("there is no host {n}")) };
         let resource = |n: usize| {
             if n < self.world.resources { Ok(()) } else { Err(format!("there is no resource {n}")) }

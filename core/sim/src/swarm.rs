@@ -34,6 +34,18 @@ impl Broken {
     pub const ALL: [Self; 6] =
         [Self::Rates, Self::ServerClock, Self::Wiped, Self::Evicted, Self::Suspend, Self::StaleNow];
 
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Rates => "rates",
+            Self::ServerClock => "server-clock",
+            Self::Wiped => "wiped",
+            Self::Evicted => "evicted",
+            Self::Suspend => "suspend",
+            Self::StaleNow => "stale-now",
+        }
+    }
+
     /// What is broken, for people.
     pub const fn words(self) -> &'static str {
         match self {
@@ -86,7 +98,12 @@ impl Swarm {
             seed,
             broken,
             kind,
-            drift_ppm: *draws.pick(&[10_000, 10_000, 1_000, 50_000]),
+            // Wide margins would forgive a clock that was read a little early.
+            drift_ppm: if broken == Some(Broken::StaleNow) {
+                1_000
+            } else {
+                *draws.pick(&[10_000, 10_000, 1_000, 50_000])
+            },
             kernels_apart: kind != Kind::Sqlite || draws.one_in(2),
             hosts: usize::try_from(draws.between(2, 4)).unwrap_or(2),
             resources: usize::try_from(draws.between(1, 2)).unwrap_or(1),
@@ -101,7 +118,9 @@ impl Swarm {
 
     /// Whether this seed has this kind of fault at all.
     fn has(&self, kind: &str) -> bool {
-        self.stream("swarm").of(self.stream(kind).at(0)).draws().one_in(3)
+        // What it takes for a clock that was read early to matter.
+        let needed = self.broken == Some(Broken::StaleNow) && ["delayed", "partition", "silent"].contains(&kind);
+        needed || self.stream("swarm").of(self.stream(kind).at(0)).draws().one_in(3)
     }
 
     fn draw(&self) -> (Script, Odds) {
@@ -302,12 +321,13 @@ impl Swarm {
             seed: self.seed,
             lost: odds("lost", &[4, 10, 30]),
             jitter: odds("jitter", &[1, 2]),
-            delayed: odds("delayed", &[10, 30, 100]),
+            delayed: odds("delayed", if self.broken == Some(Broken::StaleNow) { &[2] } else { &[10, 30, 100] }),
             copied: odds("copied", &[10, 30]),
             reset: odds("reset", &[8, 30]),
             stalled: odds("stalled", &[20, 60, 200]),
             jitter_ns: 20 * MS,
-            delay_ns: self.ttl_ns * 2,
+            // Later than a reply is awaited it would not be heard at all.
+            delay_ns: if self.broken == Some(Broken::StaleNow) { self.ttl_ns / 6 } else { self.ttl_ns * 2 },
         }
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct Host {
     pub(super) client: Option<Client>,
     pub(super) workers: Vec<Worker>,
     pub(super) jobs: Vec<Vec<crate::script::Job>>,
+    /// Hosts with the same number are processes of one machine.
+    pub(super) machine: usize,
     pub(super) clock: Clock,
     pub(super) boot: u8,
     pub(super) unix_offset_ms: i64,
@@ -74,8 +76,9 @@ impl Host {
             client: None,
             workers: Vec::new(),
             jobs: spec.workers.clone(),
+            machine: if script.world.one_kernel() { 0 } else { n },
             clock: Clock::new(1_000_000_000_000 + offset, spec.rate_ppm),
-            boot: u8::try_from(n + 1).unwrap_or(u8::MAX),
+            boot: if script.world.one_kernel() { 1 } else { u8::try_from(n + 1).unwrap_or(u8::MAX) },
             unix_offset_ms: spec.unix_offset_ms,
             busy_until: TrueTime(0),
             down_until: TrueTime(0),
@@ -125,11 +128,9 @@ impl Host {
 impl World<'_> {
     /// The clocks of a host as a store inside it would read them.
     pub(super) fn store_now(&self, host: usize) -> StoreNow {
-        let one_kernel = self.machine(host).len() > 1;
         let host = &self.hosts[host];
         let now = host.now(self.now);
-        let boot = if one_kernel { self.hosts[0].boot } else { host.boot };
-        StoreNow { boot: BootId([boot; 16]), uptime: now.monotonic, unix_ms: now.unix_ms }
+        StoreNow { boot: BootId([host.boot; 16]), uptime: now.monotonic, unix_ms: now.unix_ms }
     }
 
     /// A process comes to life.

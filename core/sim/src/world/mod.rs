@@ -22,7 +22,7 @@ use crate::ledger::{Ledger, Life};
 use crate::promise::{Promise, Violation};
 use crate::register::{self, Register};
 use crate::script::{Message, Script, Stall};
-use crate::store::{Kind, Store};
+use crate::store::Store;
 use crate::story::Story;
 use crate::teller::Teller;
 use host::Host;
@@ -267,13 +267,10 @@ impl<'a> World<'a> {
         self.hosts.get(life.host).is_some_and(|host| host.life == life && host.client.is_some())
     }
 
-    /// Hosts that run on the same kernel, and so share a clock and the fate of the machine.
+    /// Hosts that run on the same machine, and so share its clock and its fate.
     fn machine(&self, host: usize) -> Vec<usize> {
-        if self.script.world.store.kind == Kind::Sqlite && !self.script.world.kernels_apart {
-            (0..self.hosts.len()).collect()
-        } else {
-            vec![host]
-        }
+        let machine = self.hosts[host].machine;
+        (0..self.hosts.len()).filter(|n| self.hosts[*n].machine == machine).collect()
     }
 
     fn report(mut self) -> Report {

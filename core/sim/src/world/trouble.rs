@@ -179,15 +179,16 @@ impl World<'_> {
             return;
         }
         self.strike(Struck::Forked, Some(parent));
-        let (seed, next_lock, clock, boot) = {
+        let (seed, next_lock, machine, clock, boot) = {
             let parent = &self.hosts[parent];
-            (parent.seed, parent.next_lock, parent.clock, parent.boot)
+            (parent.seed, parent.next_lock, parent.machine, parent.clock, parent.boot)
         };
         let copy = &mut self.hosts[child];
         copy.seed = seed;
         // The start adds one, as every new process does.
         copy.seed[31] = copy.seed[31].wrapping_sub(1);
         copy.next_lock = next_lock;
+        copy.machine = machine;
         copy.clock = clock;
         copy.boot = boot;
         self.start(child);
@@ -279,7 +280,7 @@ impl World<'_> {
         let workers = resources.iter().map(|resource| vec![job(*resource)]).collect();
         let spec = script::Host { workers, ..script::Host::default() };
         let mut host = Host::new(n, &spec, self.script);
-        if self.machine(0).len() > 1 {
+        if self.script.world.one_kernel() {
             (host.clock, host.boot) = (self.hosts[0].clock, self.hosts[0].boot);
         }
         self.hosts.push(host);

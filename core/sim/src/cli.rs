@@ -1,0 +1,315 @@
+//! The simulator as a command: seeds in, a verdict out.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::campaign::{self, Extent, Outcome};
+use crate::clock::TrueTime;
+use crate::counts::{Counts, Sometimes, Struck};
+use crate::fates::Fates;
+use crate::promise::Promise;
+use crate::script::Script;
+use crate::shrink;
+use crate::story::Story;
+use crate::swarm::Broken;
+use crate::trial::{self, Trial};
+use crate::{page, text, world};
+
+/// How to use it.
+pub const HELP: &str = "\
+Runs the real core in a simulated world of faults, and checks every promise.
+
+  --seeds A..B     these seeds (0..10000)
+  --seed N         one seed
+  --minutes M      seeds from 0 on, for so long
+  --script FILE    a script instead of a seed
+  --broken NAME    break an assumption on purpose: rates, server-clock, wiped, evicted, suspend, stale-now, or all
+  --html FILE      draw the run (of one seed, of a script, or of the first failure, made small)
+  --text           write the run down as lines
+  --out FOLDER     where scripts and pages of failures go (target/sim)
+
+Every seed runs twice and must agree. The status is 1 when a promise was broken, 2 when the arguments make no sense.
+";
+
+/// What was asked for.
+#[derive(Debug)]
+pub struct Args {
+    what: What,
+    broken: Option<Vec<Broken>>,
+    html: Option<PathBuf>,
+    text: bool,
+    out: PathBuf,
+}
+
+#[derive(Debug)]
+enum What {
+    Many(Extent),
+    Seed(u64),
+    Script(PathBuf),
+    Help,
+}
+
+impl Args {
+    /// Reads the arguments.
+    ///
+    /// # Errors
+    /// Which one makes no sense, and what would.
+    pub fn parse(args: impl IntoIterator<Item = String>) -> Result<Self, String> {
+        let mut args = args.into_iter();
+        let mut parsed = Self {
+            what: What::Many(Extent::Seeds(0, 10_000)),
+            broken: None,
+            html: None,
+            text: false,
+            out: "target/sim".into(),
+        };
+        while let Some(arg) = args.next() {
+            let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
+            match &*arg {
+                "--seed" => parsed.what = What::Seed(number(&arg, &value()?)?),
+                "--seeds" => {
+                    let range = value()?;
+                    let (first, end) =
+                        range.split_once("..").ok_or_else(|| not(&arg, &range, "a range such as 0..500"))?;
+                    let (first, end) = (number(&arg, first)?, number(&arg, end)?);
+                    if first >= end {
+                        return Err(not(&arg, &range, "a range that holds a seed; its end is not part of it"));
+                    }
+                    parsed.what = What::Many(Extent::Seeds(first, end));
+                }
+                "--minutes" => {
+                    let minutes = value()?;
+                    let time = minutes.parse().ok().filter(|minutes: &f64| *minutes > 0.0 && *minutes < 10_000.0);
+                    let time = time.ok_or_else(|| not(&arg, &minutes, "a number of minutes above 0"))?;
+                    parsed.what = What::Many(Extent::Time(Duration::from_secs_f64(time * 60.0)));
+                }
+                "--script" => parsed.what = What::Script(value()?.into()),
+                "--broken" => {
+                    let name = value()?;
+                    let all: Vec<Broken> =
+                        Broken::ALL.into_iter().filter(|b| name == "all" || b.name() == name).collect();
+                    if all.is_empty() {
+                        let names: Vec<_> = Broken::ALL.into_iter().map(Broken::name).collect();
+                        return Err(not(&arg, &name, &format!("one of {}, all", names.join(", "))));
+                    }
+                    parsed.broken = Some(all);
+                }
+                "--html" => parsed.html = Some(value()?.into()),
+                "--text" => parsed.text = true,
+                "--out" => parsed.out = value()?.into(),
+                "--help" | "-h" => parsed.what = What::Help,
+                _ => return Err(format!("there is no option `{arg}`")),
+            }
+        }
+        Ok(parsed)
+    }
+}
+
+fn number(option: &str, text: &str) -> Result<u64, String> {
+    text.trim().parse().map_err(|_| not(option, text, "a whole number"))
+}
+
+fn not(option: &str, given: &str, wanted: &str) -> String {
+    format!("{option}: `{given}` is not {wanted}")
+}
+
+/// Runs what was asked for, and writes the verdict to `say`. Answers whether every promise was kept.
+///
+/// # Errors
+/// A file that cannot be read or written.
+pub fn run(args: &Args, commit: &str, say: &mut dyn FnMut(&str)) -> Result<bool, String> {
+    match &args.what {
+        What::Help => {
+            say(HELP);
+            Ok(true)
+        }
+        What::Seed(seed) => {
+            let broken = args.broken.as_deref().and_then(<[Broken]>::first).copied();
+            one(args, &trial::seed(*seed, broken), commit, say)
+        }
+        What::Script(path) => {
+            let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+            let script = Script::from_json(&text).map_err(|error| format!("{}: {error}", path.display()))?;
+            one(args, &trial::script(&script), commit, say)
+        }
+        What::Many(extent) => match &args.broken {
+            None => many(args, *extent, commit, say),
+            Some(broken) => hunt(args, *extent, broken, commit, say),
+        },
+    }
+}
+
+fn one(args: &Args, trial: &Trial, commit: &str, say: &mut dyn FnMut(&str)) -> Result<bool, String> {
+    say(&format!("{} at commit {commit}\n\n{}", trial.script.name, table(&trial.counts)));
+    if args.text {
+        let story = story_of(&trial.script, commit);
+        say(&format!("\n{}", text::render(&story, TrueTime(0), TrueTime::FAR)));
+    }
+    for violation in &trial.expected {
+        say(&format!("expected, since an assumption was broken: {}\n", words(violation)));
+    }
+    for violation in &trial.broken {
+        say(&format!("BROKEN {}\n", words(violation)));
+    }
+    if trial.differed {
+        say("BROKEN the second run differed from the first\n");
+    }
+    if let Some(path) = &args.html {
+        write(path, &page::render(&story_of(&trial.script, commit)))?;
+        say(&format!("the picture is in {}\n", path.display()));
+    }
+    Ok(trial.passed())
+}
+
+fn many(args: &Args, extent: Extent, commit: &str, say: &mut dyn FnMut(&str)) -> Result<bool, String> {
+    let outcome = campaign::run(extent, None);
+    say(&format!("{} seeds, each run twice, at commit {commit}\n\n{}\n", outcome.seeds, table(&outcome.counts)));
+    if !outcome.failures.is_empty() {
+        return told(args, &outcome, commit, say).map(|()| false);
+    }
+    say("No promise was broken.\n");
+    let missing: Vec<_> = Sometimes::ALL.iter().filter(|what| outcome.counts.seen(**what) == 0).collect();
+    if outcome.seeds >= 5_000 && !missing.is_empty() {
+        let missing: Vec<_> = missing.into_iter().map(|what| what.words()).collect();
+        say(&format!("BROKEN these runs prove too little; never seen: {}\n", missing.join(", ")));
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+/// Seeds after which a counterexample that exists should have been found.
+const HUNT: u64 = 3_000;
+
+fn hunt(args: &Args, extent: Extent, all: &[Broken], commit: &str, say: &mut dyn FnMut(&str)) -> Result<bool, String> {
+    let extent = match extent {
+        Extent::Seeds(first, end) => Extent::Seeds(first, end.min(first + HUNT)),
+        time @ Extent::Time(_) => time,
+    };
+    let mut passed = true;
+    for broken in all {
+        let outcome = campaign::run(extent, Some(*broken));
+        if !outcome.failures.is_empty() {
+            told(args, &outcome, commit, say)?;
+            passed = false;
+        }
+        match outcome.expected.iter().find(|(promise, _)| *promise == Promise::OneHolder) {
+            Some((_, seed)) => say(&format!(
+                "{:32} {} seeds: I1 falls, as it must, in seed {seed}; every promise that does not rest on it holds\n",
+                broken.words(),
+                outcome.seeds
+            )),
+            None => {
+                say(&format!("BROKEN {}: {} seeds, and no counterexample\n", broken.words(), outcome.seeds));
+                passed = false;
+            }
+        }
+    }
+    Ok(passed)
+}
+
+/// Tells of failures; the first is made small, and left as a script and a page.
+fn told(args: &Args, outcome: &Outcome, commit: &str, say: &mut dyn FnMut(&str)) -> Result<(), String> {
+    for trial in &outcome.failures {
+        match trial.broken.first() {
+            Some(violation) => say(&format!("BROKEN in {}: {}\n", trial.script.name, words(violation))),
+            None => say(&format!("BROKEN in {}: the second run differed\n", trial.script.name)),
+        }
+    }
+    let Some((trial, violation)) = outcome.failures.iter().find_map(|trial| Some((trial, trial.broken.first()?)))
+    else {
+        return Ok(());
+    };
+    let mut small = shrink::shrink(&trial.script, violation.promise);
+    small.name = format!("{}, made small", trial.script.name);
+    let name = trial.script.name.replace(' ', "-");
+    let script = args.out.join(format!("{name}.json"));
+    write(&script, &small.to_json())?;
+    let html = args.html.clone().unwrap_or_else(|| args.out.join(format!("{name}.html")));
+    let story = story_of(&small, commit);
+    write(&html, &page::render(&story))?;
+    let mut lines = String::new();
+    let _ =
+        writeln!(lines, "\n{} made small:\n{}", trial.script.name, text::render(&story, TrueTime(0), TrueTime::FAR));
+    let _ = writeln!(lines, "look at it:  {}\nrun it again: --script {}", html.display(), script.display());
+    say(&lines);
+    Ok(())
+}
+
+/// A run, written down.
+pub fn story_of(script: &Script, commit: &str) -> Story {
+    let report = world::run(script, Fates::written(script), true);
+    let mut story = report.story.unwrap_or_default();
+    commit.clone_into(&mut story.commit);
+    story.facts.push(("requests".into(), report.counts.requests.to_string()));
+    story
+}
+
+fn words(violation: &crate::promise::Violation) -> String {
+    let promise = violation.promise;
+    let at = text::seconds(violation.at_ns);
+    format!("{} ({}) at {at} s: {}", promise.code(), promise.words(), violation.text)
+}
+
+fn table(counts: &Counts) -> String {
+    let mut text = String::new();
+    let faults = Struck::ALL.iter().map(|what| (what.words(), counts.struck(*what))).filter(|(_, n)| *n > 0);
+    let seen = Sometimes::ALL.iter().map(|what| (what.words(), counts.seen(*what)));
+    let (faults, seen): (Vec<_>, Vec<_>) = (faults.collect(), seen.collect());
+    let _ = writeln!(text, "  {:30} {:>10}    {:30} {:>10}", "faults", "struck", "sometimes", "seen");
+    for n in 0..faults.len().max(seen.len()) {
+        let cell = |cells: &[(&str, u64)]| match cells.get(n) {
+            Some((words, count)) => format!("{words:30} {count:>10}"),
+            None => " ".repeat(41),
+        };
+        let _ = writeln!(text, "  {}    {}", cell(&faults), cell(&seen));
+    }
+    let _ = writeln!(
+        text,
+        "  {} steps, {} requests, {} s of true time",
+        counts.steps,
+        counts.requests,
+        counts.time_ms / 1000
+    );
+    text
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Args, String> {
+        Args::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn bad_arguments_are_told_with_what_would_be_right() {
+        for (line, part) in [
+            ("--seed", "needs a value"),
+            ("--seed x", "`x` is not a whole number"),
+            ("--seeds 5", "a range such as"),
+            ("--seeds 5..5", "holds a seed"),
+            ("--minutes 0", "above 0"),
+            ("--broken nothing", "rates, server-clock"),
+            ("--loud", "no option `--loud`"),
+        ] {
+            let error = parse(line).expect_err(line);
+            assert!(error.contains(part), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_seed_that_keeps_its_promises_passes_and_one_script_says_the_same_as_its_seed() {
+        let mut said = String::new();
+        let kept = run(&parse("--seed 3").unwrap(), "abc", &mut |text| said.push_str(text));
+        assert_eq!(kept, Ok(true));
+        assert!(said.contains("seed 3 at commit abc") && said.contains("granted"), "{said}");
+    }
+}
