@@ -144,6 +144,13 @@ counted! {
     }
 }
 
+impl Sometimes {
+    /// Whether it happens only after an assumption was broken.
+    pub const fn needs_a_broken_assumption(self) -> bool {
+        matches!(self, Self::LostToOther)
+    }
+}
+
 /// How often each of them happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts {

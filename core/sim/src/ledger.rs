@@ -52,6 +52,8 @@ struct Attempt {
     first_sent: TrueTime,
     /// Sends that were not refused for certain.
     unaccounted: u32,
+    /// It was to overwrite what had stood still for long enough.
+    by_observation: bool,
     granted: bool,
     release_sent: bool,
     /// When a send of it was last carried out by the store.
@@ -150,6 +152,7 @@ impl Ledger {
                     record_ttl: acquire.record_ttl,
                     first_sent: at,
                     unaccounted: 0,
+                    by_observation: false,
                     granted: false,
                     release_sent: false,
                     landed: None,
@@ -157,6 +160,7 @@ impl Ledger {
                 });
                 let stranger = attempt.life != life || attempt.lock != op.lock;
                 attempt.unaccounted += 1;
+                attempt.by_observation |= acquire.expect.is_some();
                 self.asked.insert((life, id), Asked { lock, attempt: Some(acquire.nonce), deadline });
                 self.current.insert((life, op.lock), acquire.nonce);
                 if stranger {
@@ -241,7 +245,7 @@ impl Ledger {
         self.blocked.contains(&(life, lock))
     }
 
-    /// A lock was granted.
+    /// A lock was granted. Answers whether observation alone had told that its last holder was dead.
     pub fn granted(
         &mut self,
         at: TrueTime,
@@ -250,11 +254,15 @@ impl Ledger {
         resource: usize,
         token: Token,
         deadline: Monotonic,
-    ) {
-        let Some(nonce) = self.nonce(life, lock) else { return };
-        let Some(attempt) = self.attempts.get_mut(&nonce) else { return };
+    ) -> bool {
+        let attempt = self.nonce(life, lock).and_then(|nonce| Some((nonce, self.attempts.get_mut(&nonce)?)));
+        let Some((nonce, attempt)) = attempt else {
+            let text = format!("lock {lock} was granted, though nothing was asked for it");
+            self.accuse(Promise::Backed, at, Some(life.host), Some(resource), text);
+            return false;
+        };
         attempt.granted = true;
-        let first_sent = attempt.first_sent;
+        let (first_sent, by_observation) = (attempt.first_sent, attempt.by_observation);
         let grants = self.grants.entry(resource).or_default();
         let twice = grants.iter().any(|grant| grant.token == token);
         let higher = grants.iter().find(|grant| grant.answered <= first_sent && grant.token >= token).copied();
@@ -271,6 +279,7 @@ impl Ledger {
             );
             self.accuse(Promise::Tokens, at, Some(life.host), Some(resource), text);
         }
+        by_observation
     }
 
     /// The deadline of a lease moved.

@@ -94,6 +94,8 @@ pub struct Arrow {
     pub from: usize,
     /// Index of the lane that receives.
     pub to: usize,
+    /// Which resource it is about, by number.
+    pub resource: Option<usize>,
     /// When it left.
     pub sent_ns: TrueTime,
     /// When it arrived; `None` when it was lost.

@@ -9,7 +9,7 @@ use crate::clock::TrueTime;
 use crate::ledger::Life;
 use crate::promise::Violation;
 use crate::register::{Ask, Reply};
-use crate::script::{Host, Script, Way};
+use crate::script::{Host, Script};
 use crate::store::{By, Kind, Standing};
 use crate::story::{Arrow, ArrowFate, ArrowKind, Lane, LaneKind, Mark, MarkKind, Span, SpanKind, Story};
 
@@ -25,6 +25,20 @@ pub(crate) struct Teller {
     beliefs: BTreeMap<(Life, LockId), (usize, Token, TrueTime)>,
     records: BTreeMap<usize, (By, TrueTime, Option<TrueTime>)>,
     nonces: BTreeMap<Nonce, (usize, Option<u64>)>,
+}
+
+/// How a message travels.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Journey {
+    /// What it is about, by number.
+    pub(crate) resource: Option<usize>,
+    pub(crate) sent: TrueTime,
+    /// `None` if it gets lost.
+    pub(crate) arrives: Option<TrueTime>,
+    /// When a copy of it arrives.
+    pub(crate) copy: Option<TrueTime>,
+    /// It takes longer than usual.
+    pub(crate) delayed: bool,
 }
 
 impl Teller {
@@ -120,15 +134,7 @@ impl Teller {
         }
     }
 
-    pub(crate) fn sends(
-        &mut self,
-        host: usize,
-        transmit: &Transmit,
-        sent: TrueTime,
-        arrives: Option<TrueTime>,
-        copy: Option<TrueTime>,
-        way: &Way,
-    ) {
+    pub(crate) fn sends(&mut self, host: usize, transmit: &Transmit, journey: Journey) {
         let Some(first) = transmit.ops.first() else { return };
         let lane = self.hosts[host];
         let (kind, what) = match &first.op {
@@ -143,18 +149,10 @@ impl Teller {
         };
         let more = if transmit.ops.len() > 1 { format!(" and {} more", transmit.ops.len() - 1) } else { String::new() };
         let label = format!("{what} of {}{more}", first.resource);
-        self.arrows(lane, self.store, kind, (sent, arrives, copy), way, label);
+        self.arrows(lane, self.store, kind, journey, label);
     }
 
-    pub(crate) fn answers(
-        &mut self,
-        host: usize,
-        result: &Result<Vec<Outcome>, TransportFault>,
-        sent: TrueTime,
-        arrives: Option<TrueTime>,
-        copy: Option<TrueTime>,
-        way: &Way,
-    ) {
+    pub(crate) fn answers(&mut self, host: usize, result: &Result<Vec<Outcome>, TransportFault>, journey: Journey) {
         let (kind, label) = match result {
             Ok(outcomes) => match outcomes.first() {
                 Some(Outcome::Applied(applied)) => (ArrowKind::Applied, applied_words(applied)),
@@ -166,34 +164,15 @@ impl Teller {
                 (ArrowKind::Unknown, fault.to_string())
             }
         };
-        self.arrows(self.store, self.hosts[host], kind, (sent, arrives, copy), way, label);
+        self.arrows(self.store, self.hosts[host], kind, journey, label);
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one message, told once")]
-    pub(crate) fn asks_register(
-        &mut self,
-        host: usize,
-        sent: TrueTime,
-        arrives: Option<TrueTime>,
-        copy: Option<TrueTime>,
-        resource: usize,
-        token: Token,
-        ask: Ask,
-        way: &Way,
-    ) {
+    pub(crate) fn asks_register(&mut self, host: usize, resource: usize, token: Token, ask: Ask, journey: Journey) {
         let label = ask_words(ask, token);
-        self.arrows(self.hosts[host], self.registers[resource], ArrowKind::Write, (sent, arrives, copy), way, label);
+        self.arrows(self.hosts[host], self.registers[resource], ArrowKind::Write, journey, label);
     }
 
-    pub(crate) fn register_says(
-        &mut self,
-        _host: usize,
-        resource: usize,
-        token: Token,
-        ask: Ask,
-        reply: Reply,
-        now: TrueTime,
-    ) {
+    pub(crate) fn register_says(&mut self, resource: usize, token: Token, ask: Ask, reply: Reply, now: TrueTime) {
         let kind = if reply == Reply::Refused { MarkKind::Refused } else { MarkKind::Accepted };
         self.mark(Some(self.registers[resource]), Some(resource), now, kind, ask_words(ask, token));
     }
@@ -271,25 +250,19 @@ impl Teller {
         self.story
     }
 
-    fn arrows(
-        &mut self,
-        from: usize,
-        to: usize,
-        kind: ArrowKind,
-        (sent_ns, arrived_ns, copy): (TrueTime, Option<TrueTime>, Option<TrueTime>),
-        way: &Way,
-        label: String,
-    ) {
+    fn arrows(&mut self, from: usize, to: usize, kind: ArrowKind, journey: Journey, label: String) {
+        let Journey { resource, sent: sent_ns, arrives: arrived_ns, copy, delayed } = journey;
         let fate = match arrived_ns {
             None => ArrowFate::Lost,
-            Some(_) if way.delay_ns > 0 => ArrowFate::Delayed,
+            Some(_) if delayed => ArrowFate::Delayed,
             Some(_) => ArrowFate::Normal,
         };
-        if let Some(at) = copy {
+        let arrow = Arrow { from, to, resource, sent_ns, arrived_ns, kind, fate, label };
+        if copy.is_some() {
             let fate = ArrowFate::Duplicate;
-            self.story.arrows.push(Arrow { from, to, sent_ns, arrived_ns: Some(at), kind, fate, label: label.clone() });
+            self.story.arrows.push(Arrow { arrived_ns: copy, fate, ..arrow.clone() });
         }
-        self.story.arrows.push(Arrow { from, to, sent_ns, arrived_ns, kind, fate, label });
+        self.story.arrows.push(arrow);
     }
 
     #[expect(clippy::too_many_arguments, reason = "one span, told once")]

@@ -127,6 +127,7 @@ impl Scene {
         self.story.arrows.push(Arrow {
             from,
             to,
+            resource: None,
             sent_ns: TrueTime(sent),
             arrived_ns: (fate != ArrowFate::Lost).then_some(TrueTime(sent + took)),
             kind,

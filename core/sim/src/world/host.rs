@@ -56,6 +56,8 @@ pub(super) struct Host {
     pub(super) throttled: BTreeSet<LockId>,
     pub(super) woken: BTreeMap<LockId, TrueTime>,
     tries: BTreeMap<LockId, Tries>,
+    /// When acquisitions that do not wait for ever must have ended.
+    pub(super) patience: BTreeMap<LockId, Monotonic>,
 }
 
 /// What an acquisition has cost so far.
@@ -100,6 +102,7 @@ impl Host {
             throttled: BTreeSet::new(),
             woken: BTreeMap::new(),
             tries: BTreeMap::new(),
+            patience: BTreeMap::new(),
         }
     }
 
@@ -122,6 +125,7 @@ impl Host {
         self.throttled.remove(&lock);
         self.woken.remove(&lock);
         self.tries.remove(&lock);
+        self.patience.remove(&lock);
     }
 }
 
@@ -173,6 +177,7 @@ impl World<'_> {
         host.throttled.clear();
         host.woken.clear();
         host.tries.clear();
+        host.patience.clear();
         for belief in self.ledger.died(life) {
             self.tell(|teller, now| teller.belief_ends(life, belief.lock, now, "crashed"));
         }
@@ -293,6 +298,8 @@ impl World<'_> {
         host.last_now = Some(fresh_now);
         if std::mem::take(&mut host.late) {
             host.active.values_mut().for_each(|since| *since = now.monotonic);
+            let grace = now.monotonic.plus(self.config.request_timeout() * 4);
+            host.patience.values_mut().for_each(|until| *until = grace.max(*until));
         }
         let result = hand_in(&mut client, now);
         let mut outputs = Vec::new();
@@ -397,7 +404,9 @@ impl World<'_> {
         match event {
             Event::Acquired { token, deadline, recovered, .. } => {
                 let Some(resource) = self.resource_of(life, lock) else { return };
-                self.ledger.granted(self.now, life, lock, resource, *token, *deadline);
+                if self.ledger.granted(self.now, life, lock, resource, *token, *deadline) {
+                    self.counts.see(Sometimes::Observed);
+                }
                 self.see_grant(life, lock, resource, *recovered);
                 self.tell(|teller, now| teller.believes(life, lock, resource, *token, now));
                 self.probe_before(life, *deadline, resource);
@@ -416,16 +425,18 @@ impl World<'_> {
             }
             Event::Shortened { deadline, .. } => self.ledger.moved(self.now, life, lock, *deadline, false),
             Event::Lost { reason, .. } => {
-                let seen = match reason {
-                    LostReason::Expired | LostReason::MaxHold => Sometimes::LostByClock,
-                    LostReason::TakenOver { .. } | LostReason::Released | LostReason::RecordGone => {
-                        Sometimes::LostToOther
+                let by_clock = matches!(reason, LostReason::Expired | LostReason::MaxHold);
+                self.counts.see(if by_clock { Sometimes::LostByClock } else { Sometimes::LostToOther });
+                match self.ledger.ended(life, lock) {
+                    None => {
+                        let text = format!("lock {lock} is told lost, though it was over");
+                        self.accuse(Promise::Loss, Some(life.host), None, text);
                     }
-                };
-                self.counts.see(seen);
-                if self.ledger.ended(life, lock).is_none() {
-                    let text = format!("lock {lock} is told lost, though it was over");
-                    self.accuse(Promise::Loss, Some(life.host), None, text);
+                    Some(belief) if !by_clock => {
+                        let text = format!("lock {lock} is lost before its deadline: {reason}");
+                        self.accuse(Promise::Backed, Some(life.host), Some(belief.resource), text);
+                    }
+                    Some(_) => {}
                 }
                 self.tell(|teller, now| teller.belief_ends(life, lock, now, reason.name()));
             }
@@ -526,6 +537,15 @@ impl World<'_> {
             let idle = now.monotonic.since(*since);
             if idle > most + 2 * self.config.request_timeout() {
                 found.push((Promise::Waiting, format!("lock {lock} has not tried for {idle:?}, {most:?} at most")));
+            }
+        }
+        for (lock, until) in host.patience.iter().filter(|(_, until)| now.monotonic > **until) {
+            if matches!(client.state(*lock), Some("Idle" | "Acquiring" | "Waiting")) {
+                let late = now.monotonic.since(*until);
+                found.push((
+                    Promise::Waiting,
+                    format!("lock {lock} still waits, {late:?} after its wait should have ended"),
+                ));
             }
         }
         for (lock, tries) in &host.tries {

@@ -11,6 +11,7 @@ use crate::counts::{Sometimes, Struck};
 use crate::ledger::Life;
 use crate::script::{Message, Peer, Way};
 use crate::store::{Answer, Ask, By, Form};
+use crate::teller::Journey;
 
 /// A request under way.
 #[derive(Clone)]
@@ -56,16 +57,10 @@ impl World<'_> {
             let result = Err(TransportFault::Unknown(Fault::of(FaultKind::Reset)));
             self.push(leaves.plus(Duration::from_nanos(ns)), Due::Reply { life, id: transmit.id, result });
         }
-        self.tell(|teller, _| {
-            teller.sends(
-                life.host,
-                &transmit,
-                leaves,
-                (!lost).then_some(arrives),
-                copy.filter(|_| !lost),
-                &fate.request,
-            );
-        });
+        let resource = transmit.ops.first().and_then(|op| self.number_of(&op.resource));
+        let (delayed, copy_told) = (fate.request.delay_ns > 0, copy.filter(|_| !lost));
+        let journey = Journey { resource, sent: leaves, arrives: (!lost).then_some(arrives), copy: copy_told, delayed };
+        self.tell(|teller, _| teller.sends(life.host, &transmit, journey));
         if lost {
             return self.counts.strike(Struck::RequestLost);
         }
@@ -178,9 +173,10 @@ impl World<'_> {
         let arrives = self.travel(self.now, way);
         let lost = way.lost || self.now < self.hosts[life.host].cut_until;
         let copy = way.copy_ns.map(|ns| arrives.plus(Duration::from_nanos(ns)));
-        self.tell(|teller, now| {
-            teller.answers(life.host, &result, now, (!lost).then_some(arrives), copy.filter(|_| !lost), way);
-        });
+        let resource = parcel.transmit.ops.first().and_then(|op| self.number_of(&op.resource));
+        let (sent, delayed, copy_told) = (self.now, way.delay_ns > 0, copy.filter(|_| !lost));
+        let journey = Journey { resource, sent, arrives: (!lost).then_some(arrives), copy: copy_told, delayed };
+        self.tell(|teller, _| teller.answers(life.host, &result, journey));
         if lost {
             return self.counts.strike(Struck::ReplyLost);
         }

@@ -11,6 +11,7 @@ use crate::ledger::Life;
 use crate::promise::Promise;
 use crate::register::{Ask, Reply};
 use crate::script::{Job, Message, Peer};
+use crate::teller::Journey;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Worker {
@@ -157,6 +158,12 @@ impl World<'_> {
         let host = &mut self.hosts[life.host];
         host.wanted.insert(lock, job.resource);
         host.workers[n].phase = Phase::Trying { lock };
+        if let Some(wait) = job.wait_ns {
+            // Whoever tries once makes up to three sends; else what is in flight at the end of the wait is awaited.
+            let grace = self.config.request_timeout() * if wait == 0 { 4 } else { 1 };
+            let until = host.now(self.now).monotonic.plus(Duration::from_nanos(wait)).plus(grace);
+            host.patience.insert(lock, until);
+        }
         if let Some(cancel) = job.cancel_ns {
             self.again_after(life, n, cancel);
         }
@@ -262,9 +269,9 @@ impl World<'_> {
         let copy = fate.request.copy_ns.map(|ns| at.plus(Duration::from_nanos(ns)));
         let resource = self.resource_of(life, lock).unwrap_or(0);
         let arrives = (!fate.request.lost).then_some(at);
-        self.tell(|teller, now| {
-            teller.asks_register(life.host, now, arrives, copy, resource, token, ask, &fate.request)
-        });
+        let (sent, delayed) = (self.now, fate.request.delay_ns > 0);
+        let journey = Journey { resource: Some(resource), sent, arrives, copy, delayed };
+        self.tell(|teller, _| teller.asks_register(life.host, resource, token, ask, journey));
         if fate.request.lost {
             self.counts.strike(Struck::RequestLost);
         } else {
@@ -292,7 +299,7 @@ impl World<'_> {
             (Ask::Write { .. }, Reply::Refused) => self.counts.see(Sometimes::RefusedStale),
             (_, _) => {}
         }
-        self.tell(|teller, now| teller.register_says(life.host, resource, token, ask, reply, now));
+        self.tell(|teller, now| teller.register_says(resource, token, ask, reply, now));
         if let Some(wrong) = wrong {
             self.accuse(Promise::Fencing, Some(life.host), Some(resource), wrong);
         }
