@@ -327,9 +327,29 @@ impl LockOptions {
         self.wait
     }
 
+    /// How long the lock stays closed after a holder let its lease run out.
+    pub const fn lock_delay(&self) -> Duration {
+        self.lock_delay
+    }
+
+    /// When automatic renewal stops, counted from the grant; `None` for never.
+    pub const fn max_hold(&self) -> Option<Duration> {
+        self.max_hold
+    }
+
+    /// Time between renewals; `None` for no automatic renewal.
+    pub const fn renew_every(&self) -> Option<Duration> {
+        self.renew_every
+    }
+
     /// The label shown to others.
     pub const fn owner(&self) -> &Owner {
         &self.owner
+    }
+
+    /// Bytes that others can read while the lease stands.
+    pub const fn data(&self) -> Option<&Payload> {
+        self.data.as_ref()
     }
 
     /// How long the store keeps the record: `ttl + lock_delay`.

@@ -16,6 +16,8 @@ pub mod quorum;
 pub mod store;
 pub mod time;
 mod timers;
+#[cfg(feature = "trace")]
+pub mod trace;
 
 pub use client::{Client, Error, Event, Failure, Input, LostReason, NodeInfo, Output, Stats, Transmit};
 pub use config::{Config, ConfigError, LockOptions, NodeConfig, Wait};

@@ -7,8 +7,10 @@ mod demo;
 mod prove;
 mod run;
 mod setup;
+mod sim;
 mod test;
 mod tidy;
+mod vectors;
 
 use std::process::ExitCode;
 
@@ -20,9 +22,12 @@ Usage: cargo xtask <command> [arguments]
   demo                     build, then show two workers, one lock, a stalled holder and its refused write
   test                     everything that must pass before a change is merged
   tidy                     the house rules: who imports whom, where clocks are read, how long files get
+  vectors [--bless]        whether core/vectors says what the core does; or write it anew
   bench [core|sqlite]      measure; all benchmarks without a name
+  sim [--seed N | --seeds A..B | --minutes M] [--html FILE]
+                           the simulator: the real core under every fault, checked against every promise
   chaos [--seconds N]      processes under random SIGSTOP and SIGKILL against one guarded counter (60 s)
-  prove                    before a release: test, chaos and long property tests
+  prove                    before a release: test, chaos, long simulations and property tests
   help                     this text
 
 Arguments after the command go to the program it runs.
@@ -36,8 +41,10 @@ fn main() -> ExitCode {
         Some("demo") => demo::demo(&rest),
         Some("test") => none(&rest).and_then(|()| test::test()),
         Some("tidy") => none(&rest).and_then(|()| tidy::tidy()),
+        Some("vectors") => vectors::vectors(&rest),
         Some("bench") => bench::bench(&rest),
         Some("chaos") => bench::chaos(&rest),
+        Some("sim") => sim::sim(&rest),
         Some("prove") => none(&rest).and_then(|()| prove::prove()),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");

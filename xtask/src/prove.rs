@@ -1,7 +1,7 @@
 //! `cargo xtask prove`: what takes too long for every change, run before a release.
 
 use crate::run::{self, Result, Steps};
-use crate::{bench, test};
+use crate::{bench, sim, test};
 
 const PROPTEST_CASES: &str = "20000";
 
@@ -11,6 +11,8 @@ pub fn prove() -> Result {
 
     let chaos = bench::build_chaos(&mut steps, &[])?;
     steps.run("chaos", chaos)?;
+
+    sim::run_long(&mut steps)?;
 
     let mut properties = test::suite();
     properties.args(["-p", "leasehold-core"]).env("PROPTEST_CASES", PROPTEST_CASES);

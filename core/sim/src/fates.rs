@@ -106,8 +106,8 @@ impl Odds {
         let link = (usual.host as u64) * 4 + usual.to as u64;
         let stream = |purpose, leg: u64| Stream::new(self.seed, purpose).of(link * 2 + leg).of(usual.n).draws();
         let way = |leg| {
-            let mut way = Way::default();
-            way.lost = happens(&mut stream("lost", leg), self.lost);
+            let lost = happens(&mut stream("lost", leg), self.lost);
+            let mut way = Way { lost, ..Way::default() };
             let mut draws = stream("jitter", leg);
             if happens(&mut draws, self.jitter) {
                 way.delay_ns = draws.below(self.jitter_ns);

@@ -159,7 +159,8 @@ pub struct Fault {
     pub what: What,
 }
 
-/// Kinds of faults.
+/// Kinds of faults. `host` and `child` are numbers of hosts; `for_ns` says how long it lasts.
+#[expect(missing_docs, reason = "the fields are named alike, and described above")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum What {

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::{Event, NodeInfo};
 use crate::config::{Config, LockOptions};
 use crate::ids::{LockId, NodeId, Resource, Token};
-use crate::lease::{Ctx, Effects, Input, Machine};
+use crate::lease::{Ctx, Effects, Input, Machine, Row};
 use crate::observe::Observations;
 use crate::prf::Seed;
 use crate::time::{Monotonic, Now};
@@ -86,10 +86,12 @@ impl Env {
         };
         // The timer follows by itself if the wait is over: recursion must not walk along a line of such waits.
         let is_turn = matches!(input, Input::Turn);
-        let (mut machine, _) = machine.handle(input, &mut ctx);
+        let (mut machine, row) = machine.handle(input, &mut ctx);
+        note_row(row);
         while !is_turn && machine.wake_at().is_some_and(|at| at <= ctx.now.monotonic) {
             let (next, row) = machine.handle(Input::Timeout, &mut ctx);
             machine = next;
+            note_row(row);
             debug_assert!(row.is_some(), "a timer that is due must do something");
             if row.is_none() {
                 break;
@@ -129,4 +131,15 @@ impl Env {
         let seen = self.tokens_ahead.get(resource).copied();
         seen.and_then(Token::next).map_or(wall, |next| next.max(wall))
     }
+}
+
+/// Tells [`trace`](crate::trace), where tests have asked for it.
+#[inline]
+fn note_row(row: Option<Row>) {
+    #[cfg(feature = "trace")]
+    if let Some(row) = row {
+        crate::trace::note(row);
+    }
+    #[cfg(not(feature = "trace"))]
+    let _ = row;
 }

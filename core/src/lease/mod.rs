@@ -70,47 +70,63 @@ use crate::op::{Holding, Op, Outcome};
 use crate::prf::{Domain, Entropy, Seed, fraction};
 use crate::time::{Monotonic, Now, request_timeout};
 
-/// A row of the table above.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Row {
-    IdleStarted,
-    IdleWaitOver,
-    IdleCancelled,
-    AcquiringGranted,
-    AcquiringRecovered,
-    AcquiringCounted,
-    AcquiringUnknown,
-    AcquiringResent,
-    AcquiringBlocked,
-    AcquiringFailed,
-    AcquiringDenied,
-    AcquiringCancelled,
-    WaitingStarted,
-    WaitingLooked,
-    WaitingSaw,
-    WaitingDenied,
-    WaitingWoken,
-    WaitingOver,
-    WaitingCancelled,
-    HeldRenewed,
-    HeldJoined,
-    HeldExpiring,
-    HeldLost,
-    HeldReleased,
-    RenewingConfirmed,
-    RenewingRecovered,
-    RenewingDelayed,
-    RenewingShrunk,
-    RenewingTaken,
-    RenewingAnother,
-    RenewingJoined,
-    RenewingExpiring,
-    RenewingLost,
-    RenewingReleased,
-    ReleasingConfirmed,
-    ReleasingOpen,
-    ReleasingSent,
-    ReleasingRanOut,
+/// Declares the rows once, and their names beside them for whoever counts.
+macro_rules! rows {
+    ($(#[$about:meta])* $vis:vis enum $rows:ident { $($name:ident,)* }) => {
+        $(#[$about])*
+        $vis enum $rows { $($name,)* }
+
+        #[cfg(feature = "trace")]
+        impl $rows {
+            /// In the order of the table.
+            $vis const NAMES: &'static [&'static str] = &[$(stringify!($name),)*];
+        }
+    };
+}
+
+rows! {
+    /// A row of the table above.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+    pub(crate) enum Row {
+        IdleStarted,
+        IdleWaitOver,
+        IdleCancelled,
+        AcquiringGranted,
+        AcquiringRecovered,
+        AcquiringCounted,
+        AcquiringUnknown,
+        AcquiringResent,
+        AcquiringBlocked,
+        AcquiringFailed,
+        AcquiringDenied,
+        AcquiringCancelled,
+        WaitingStarted,
+        WaitingLooked,
+        WaitingSaw,
+        WaitingDenied,
+        WaitingWoken,
+        WaitingOver,
+        WaitingCancelled,
+        HeldRenewed,
+        HeldJoined,
+        HeldExpiring,
+        HeldLost,
+        HeldReleased,
+        RenewingConfirmed,
+        RenewingRecovered,
+        RenewingDelayed,
+        RenewingShrunk,
+        RenewingTaken,
+        RenewingAnother,
+        RenewingJoined,
+        RenewingExpiring,
+        RenewingLost,
+        RenewingReleased,
+        ReleasingConfirmed,
+        ReleasingOpen,
+        ReleasingSent,
+        ReleasingRanOut,
+    }
 }
 
 /// Where one lock stands.

@@ -4,6 +4,7 @@ mod host;
 mod network;
 mod stranger;
 mod trouble;
+mod watch;
 mod worker;
 
 use std::cmp::Reverse;
@@ -239,7 +240,7 @@ impl<'a> World<'a> {
                 self.at_register(life, worker, lock, token, ask, &back);
             }
             Due::FromRegister { life, worker, lock, ask, reply } => {
-                self.from_register(life, worker, lock, ask, reply);
+                self.hears_register(life, worker, lock, ask, reply);
             }
             Due::Stranger(n) => self.stranger(n),
             Due::Fault(n) => self.fault(n),

@@ -310,7 +310,7 @@ impl World<'_> {
         self.push(at, Due::FromRegister { life, worker, lock, ask, reply });
     }
 
-    pub(super) fn from_register(&mut self, life: Life, n: usize, lock: LockId, ask: Ask, reply: Reply) {
+    pub(super) fn hears_register(&mut self, life: Life, n: usize, lock: LockId, ask: Ask, reply: Reply) {
         if !self.is_alive(life) {
             return;
         }

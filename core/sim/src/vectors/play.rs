@@ -1,0 +1,152 @@
+//! Plays a vector against the core, and says where they part.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use leasehold_core::{Client, Entropy, Input, Monotonic, Now, Output};
+use serde_json::Value;
+
+use super::rows::{Counted, Rows, untaken};
+use crate::format::{self, At, Step, Vector, difference};
+
+/// How a host may drive a client; the same must come of both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// One method call for each step, then `poll_output` until it is drained.
+    Calls,
+    /// One call of `Client::step` for each step.
+    Steps,
+}
+
+/// Plays all steps, and answers which rows of the lease machine's table they took.
+///
+/// # Errors
+/// The first difference, with the step that it is in.
+pub fn play(vector: &Vector, way: Way) -> Result<Rows, String> {
+    let mut counted = Counted::new();
+    let config = vector.config.to_core().map_err(|error| format!("config: {error}"))?;
+    let seed = vector.seed().map_err(|error| error.to_string())?;
+    let mut now = vector.start.now();
+    let mut client = Client::new(config, seed, now);
+    let mut steps = vector.steps.iter().enumerate().peekable();
+    while let Some((n, step)) = steps.next() {
+        now = clocks(step, now);
+        let place = format!("step {n} ({} at {} ns)", step.input.name(), step.at_ns);
+        let told = |error: format::Error| format!("{place}: {error}");
+        let input = step.input.to_core().map_err(told)?;
+        let entropy = step.entropy().map_err(told)?;
+        let mut expected = Expected::of(step);
+        let mut fresh = entropy;
+        if way == Way::Steps {
+            // A step does what is due by itself, so it takes the next call with it where that is already due.
+            let is_due = step.wake_at_ns.instant() <= now.monotonic;
+            let due = steps.next_if(|(_, next)| {
+                is_due && next.at_ns == step.at_ns && matches!(next.input, format::Input::Timeout {})
+            });
+            if let Some((_, due)) = due {
+                fresh = due.entropy().map_err(told)?;
+                expected.join(due);
+            } else if matches!(input, Some(Input::Acquire { .. })) {
+                fresh = unmixed(entropy);
+            }
+        }
+        let run = || match way {
+            Way::Calls => call(&mut client, input, &fresh, now),
+            Way::Steps => {
+                let (inputs, mut outputs) = (Vec::from_iter(input), Vec::new());
+                let wake_at = client.step(&fresh, now, &inputs, &mut outputs);
+                (outputs, wake_at)
+            }
+        };
+        // A panic of the core should not hide where it happened; nothing looks at the client afterwards.
+        let found = catch_unwind(AssertUnwindSafe(run)).map_err(|_| format!("{place}: the core panicked"))?;
+        if let Some(difference) = expected.differs_from(&found.0, found.1) {
+            return Err(format!("{place}: {difference}"));
+        }
+    }
+    let mut rows = untaken();
+    for row in counted.take() {
+        *rows.entry(row).or_default() += 1;
+    }
+    Ok(rows)
+}
+
+/// What the clocks show in a step, given what they showed in the one before.
+pub(super) fn clocks(step: &Step, before: Now) -> Now {
+    Now { monotonic: Monotonic::from_ns(step.at_ns), unix_ms: step.unix_ms.unwrap_or(before.unix_ms) }
+}
+
+/// A step gives its first command other bytes than its timers: those that differ in the first byte.
+fn unmixed(mut entropy: Entropy) -> Entropy {
+    entropy[0] ^= 1;
+    entropy
+}
+
+/// One method call, and everything that comes of it.
+pub(super) fn call(client: &mut Client, input: Option<Input>, entropy: &Entropy, now: Now) -> (Vec<Output>, Monotonic) {
+    let mut outputs = Vec::new();
+    let mut command = |lock, result: Result<(), leasehold_core::Error>| {
+        outputs.extend(result.err().map(|error| Output::Rejected { lock, error }));
+    };
+    match input {
+        None => client.handle_timeout(entropy, now),
+        Some(Input::Acquire { lock, resource, options }) => {
+            command(lock, client.acquire(lock, resource, options, entropy, now));
+        }
+        Some(Input::Release { lock }) => command(lock, client.release(lock, now)),
+        Some(Input::DeclareLost { lock }) => command(lock, client.declare_lost(lock, now)),
+        Some(Input::Response { id, result }) => client.handle_response(id, result, now),
+        Some(Input::Notified { resource }) => client.notified(&resource, now),
+        Some(Input::Subscribed { node, resource }) => client.subscribed(node, &resource, now),
+        Some(Input::NodeInfo { node, info }) => client.node_info(node, info, now),
+        Some(Input::CredentialsRenewed { node }) => client.credentials_renewed(node, now),
+        Some(Input::Reseed { seed }) => client.reseed(seed),
+        Some(Input::Close) => client.close(now),
+    }
+    loop {
+        let output = client.poll_output(now);
+        if let Output::WakeAt(at) = output {
+            return (outputs, at);
+        }
+        outputs.push(output);
+    }
+}
+
+/// What must come of one call, or of two that are one step.
+struct Expected {
+    outputs: Vec<format::Output>,
+    wake_at_ns: At,
+    /// Of two calls: requests leave after the events of both.
+    in_two: bool,
+}
+
+impl Expected {
+    fn of(step: &Step) -> Self {
+        Self { outputs: step.outputs.clone(), wake_at_ns: step.wake_at_ns, in_two: false }
+    }
+
+    /// The next call is part of the same step.
+    fn join(&mut self, next: &Step) {
+        self.outputs.extend(next.outputs.iter().cloned());
+        self.wake_at_ns = next.wake_at_ns;
+        self.in_two = true;
+    }
+
+    fn differs_from(&self, outputs: &[Output], wake_at: Monotonic) -> Option<String> {
+        let mut found: Vec<format::Output> = outputs.iter().map(format::Output::from).collect();
+        let mut expected = self.outputs.clone();
+        if self.in_two {
+            let leaves = |output: &format::Output| matches!(output, format::Output::Transmit(_));
+            expected.sort_by_key(leaves);
+            found.sort_by_key(leaves);
+        }
+        if expected == found && self.wake_at_ns.instant() == wake_at {
+            return None;
+        }
+        let json = |outputs: &[format::Output], wake_at: At| {
+            let outputs = serde_json::to_value(outputs).unwrap_or(Value::Null);
+            serde_json::json!({ "outputs": outputs, "wake_at_ns": wake_at })
+        };
+        let told = difference(&json(&expected, self.wake_at_ns), &json(&found, wake_at.into()));
+        Some(told.unwrap_or_else(|| "the outputs differ in what is not written down".to_owned()))
+    }
+}

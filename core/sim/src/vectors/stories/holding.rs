@@ -1,0 +1,121 @@
+//! A lease that is held: renewed, delayed, shortened, lost, given back.
+
+use leasehold_core::NodeConfig;
+use leasehold_core::op::{DenialKind, Fault, FaultKind, TransportFault};
+use std::time::Duration;
+
+use crate::format::Vector;
+use crate::vectors::story::Answer::*;
+use crate::vectors::story::{Story, stranger};
+
+pub(super) fn renewal_delayed() -> Vector {
+    let mut s = Story::new(
+        "renewal_delayed",
+        "A renewal that did not succeed leaves the deadline where it is, is told, and is tried again after a random \
+         pause, a longer one where the store asks for patience. Nothing but a confirmed renewal moves the deadline, \
+         not even an answer that fits another operation.",
+    );
+    s.hold(1, "r", 7);
+    for answer in [
+        Unknown(FaultKind::Timeout),
+        Throttled,
+        Unavailable,
+        NeedsCredentials,
+        Abstains(1_000),
+        Denied(DenialKind::Permission),
+        Granted(9),
+        OursAsOf(99),
+    ] {
+        s.wake_until_sent().say(0, answer);
+    }
+    s.wake_until_sent().fail(0, TransportFault::NotSent(Fault::new(FaultKind::Unreachable, "connection refused")));
+    s.wake_until_sent().fail(0, TransportFault::Unknown(Fault::of(FaultKind::Cancelled)));
+    s.wake_until_sent().say(0, Renewed);
+    s.about(&["HeldRenewed", "RenewingDelayed", "RenewingConfirmed"])
+}
+
+pub(super) fn renewal_reply_lost() -> Vector {
+    let mut s = Story::new(
+        "renewal_reply_lost",
+        "The reply to a renewal is lost. The next one finds our own record with a number we did not expect: that is \
+         success as of the send that the record names, not a takeover, and the deadline counts from that send. \
+         A send that the record does not name, or a number that we never used, moves nothing.",
+    );
+    s.hold(1, "r", 7).wake_until_sent().wake_until_sent().say(0, Ours(1));
+    s.wake_until_sent().say(0, Unknown(FaultKind::Reset)).wake_until_sent().say(0, Ours(0));
+    s.wake_until_sent().say(0, OursUncounted).wake_until_sent().say(0, Renewed);
+    s.wake_until_sent().declare_lost(1).say(0, Renewed);
+    s.about(&["RenewingRecovered", "RenewingDelayed", "RenewingConfirmed", "RenewingLost"])
+}
+
+pub(super) fn lost_by_the_clock() -> Vector {
+    let mut s = Story::new(
+        "lost_by_the_clock",
+        "Nothing is needed to lose a lease but the clock: danger is told five seconds before the deadline, the loss at \
+         the deadline, not a millisecond before, and once. A reply that comes afterwards revives nothing, and the \
+         record is not released, for the work may still be running. A host that slept past it all is told the loss \
+         first.",
+    );
+    s.acquire(1, "no-renewal", |o| o.no_renewal()).say(0, Granted(7));
+    s.at(24_397).at(24_398).at(29_397).at(29_398).release(1);
+    s.clock(30_000).hold(2, "no-answer", 8);
+    s.at(54_300).at(54_398).at(59_000).at(59_390).clock(59_398).say_for(2, 0, Renewed);
+    s.clock(60_000).acquire(3, "max-hold", |o| o.max_hold(Duration::from_secs(30))).say(0, Granted(9));
+    s.wake_until_sent().say(0, Renewed).wake_until_sent().say(0, Renewed).wake_until_sent().say(0, Renewed);
+    s.wake().wake().wake();
+    s.acquire(4, "asleep", |o| o).say(0, Granted(10));
+    s.clock(600_000).say_to_nobody(4_000);
+    s.about(&["HeldExpiring", "HeldLost", "RenewingExpiring", "RenewingLost"])
+}
+
+pub(super) fn lost_to_others() -> Vector {
+    let mut s = Story::new(
+        "lost_to_others",
+        "A renewal finds that the record is somebody else's, was released by somebody else, or is gone: the lease is \
+         lost at once, and the reason says which.",
+    );
+    for (lock, answer) in [(1, Held(stranger())), (2, OursFreed), (3, Gone)] {
+        s.hold(lock, "r", 7).wake_until_sent().say(0, answer);
+    }
+    s.about(&["RenewingTaken"])
+}
+
+pub(super) fn renewals_travel_together() -> Vector {
+    let mut s = Story::of(
+        "renewals_travel_together",
+        "Renewals of one node that are due within a twelfth of the ttl of each other share a request, up to the most \
+         that the node takes. Each lease has its own outcome; one without an outcome is unknown, one too many is \
+         ignored. What is far from due stays.",
+        vec![NodeConfig { batch: 3, ..NodeConfig::default() }],
+    );
+    for lock in 1..=4 {
+        s.hold(lock, &format!("r{lock}"), 10 * lock);
+    }
+    s.clock(6_000).hold(9, "later", 99);
+    s.wake_until_sent();
+    s.say_all(0, &[Renewed, Held(stranger())]);
+    s.wake_until_sent().say_all(0, &[Renewed, Renewed, Renewed, Gone, Gone]);
+    s.wake_until_sent().fail(0, TransportFault::Unknown(Fault::of(FaultKind::Timeout)));
+    s.wake_until_sent();
+    s.about(&["HeldRenewed", "RenewingConfirmed", "RenewingDelayed", "RenewingTaken"])
+}
+
+pub(super) fn release_unanswered() -> Vector {
+    let mut s = Story::new(
+        "release_unanswered",
+        "A lease that is being released is over at once, even with a renewal in flight. The release is repeated until \
+         the store has answered for certain, or until the record has run out by itself, which is then told as \
+         unconfirmed. 'Not ours' is an answer for certain.",
+    );
+    s.acquire(1, "r", |o| o.ttl(Duration::from_secs(3))).say(0, Granted(7));
+    s.wake_until_sent().release(1).say_to(1, Renewed).say(0, Unknown(FaultKind::Reset));
+    for answer in [Throttled, Unavailable, NeedsCredentials, Denied(DenialKind::Other), Abstains(5)] {
+        s.wake_until_sent().say(0, answer);
+    }
+    while s.state(1).is_some() {
+        s.wake();
+    }
+    s.hold(2, "r", 8).release(2).say(0, Gone);
+    s.hold(3, "r", 9).release(3).say(0, Held(stranger()));
+    s.about(&["RenewingReleased", "ReleasingSent", "ReleasingOpen", "ReleasingRanOut", "ReleasingConfirmed"])
+}

@@ -1,0 +1,244 @@
+//! The golden vectors: the core does what the files say, the files say what the core does, and no row of the lease
+//! machine's table is left out.
+
+use std::collections::BTreeMap;
+
+use leasehold_sim::format::{At, Config, Event, Input, Output, Vector};
+use leasehold_sim::vectors::{Files, Way, changes, folder, play, recorded, stored, untaken};
+
+fn files() -> Files {
+    stored(&folder()).expect("core/vectors can be read")
+}
+
+fn vectors() -> BTreeMap<String, Vector> {
+    let parse = |(name, text): (String, String)| match Vector::parse(&text) {
+        Ok(vector) => (name, vector),
+        Err(error) => panic!("core/vectors/{name}: {error}"),
+    };
+    let vectors: BTreeMap<String, Vector> = files().into_iter().map(parse).collect();
+    assert!(vectors.len() > 20, "the vectors are there");
+    vectors
+}
+
+const PLAIN: &str = "granted_renewed_released";
+
+fn one(name: &str) -> Vector {
+    vectors().remove(&format!("{name}.json")).expect("a vector of this name")
+}
+
+fn play_all(way: Way) {
+    let failed: Vec<String> = vectors()
+        .iter()
+        .filter_map(|(name, vector)| play(vector, way).err().map(|error| format!("core/vectors/{name}: {error}")))
+        .collect();
+    assert!(failed.is_empty(), "driven by {way:?}:\n{}", failed.join("\n"));
+}
+
+#[test]
+fn the_core_does_what_the_files_say_call_by_call() {
+    play_all(Way::Calls);
+}
+
+#[test]
+fn the_core_does_what_the_files_say_step_by_step() {
+    play_all(Way::Steps);
+}
+
+#[test]
+fn the_files_say_what_the_core_does() {
+    let changes = changes(&files(), &recorded());
+    assert!(
+        changes.is_empty(),
+        "{changes:?}\nif the core was changed on purpose: cargo xtask vectors --bless, and read the difference"
+    );
+}
+
+#[test]
+fn every_row_of_the_table_is_taken_by_a_vector() {
+    for way in [Way::Calls, Way::Steps] {
+        let mut rows = untaken();
+        for (name, vector) in vectors() {
+            for (row, count) in play(&vector, way).unwrap_or_else(|error| panic!("core/vectors/{name}: {error}")) {
+                *rows.entry(row).or_default() += count;
+            }
+        }
+        let missed: Vec<_> = rows.iter().filter(|(_, count)| **count == 0).map(|(row, _)| *row).collect();
+        assert!(rows.len() >= 38 && missed.is_empty(), "rows that no vector takes, by {way:?}: {missed:?}");
+    }
+}
+
+#[test]
+fn every_kind_of_input_and_output_is_in_a_vector() {
+    let text: String = files().into_values().collect();
+    let inputs = "timeout acquire release declare_lost response notified subscribed node_info credentials_renewed \
+                  reseed close answered not_sent unknown";
+    let outputs = "transmit event subscribe unsubscribe need_credentials rejected acquired contended failed renewed \
+                   renew_delayed shortened expiring lost released busy timed_out throttled unavailable abstains \
+                   refused cancelled expired max_hold taken_over record_gone duplicate_lock unknown_lock \
+                   too_many_locks closed";
+    let ops = "renew raise read applied not_applied raised conflict needs_credentials denied lease foreign once for \
+               forever off every";
+    let words = [inputs, outputs, ops].into_iter().flat_map(str::split_whitespace);
+    let missed: Vec<&str> = words.filter(|name| !text.contains(&format!("\"{name}\": {{"))).collect();
+    assert!(missed.is_empty(), "in no vector: {missed:?}");
+}
+
+#[test]
+fn every_value_of_the_files_survives_the_core_and_back() {
+    for (name, vector) in vectors() {
+        let text = vector.to_text().unwrap();
+        assert_eq!(Vector::parse(&text).as_ref(), Ok(&vector), "{name}");
+        assert_eq!(Config::from(&vector.config.to_core().unwrap()), vector.config, "{name}");
+        for step in &vector.steps {
+            if let Some(input) = step.input.to_core().unwrap() {
+                assert_eq!(Input::from(&input), step.input, "{name}");
+            }
+            for output in &step.outputs {
+                assert_eq!(&Output::from(&output.to_core().unwrap()), output, "{name}");
+            }
+        }
+    }
+}
+
+/// Interfaces that count in milliseconds must be able to run every file.
+#[test]
+fn settings_and_what_stores_report_are_whole_milliseconds() {
+    fn check(path: &str, value: &serde_json::Value) {
+        match value {
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields {
+                    let is_whole = value.as_u64().is_none_or(|ns| ns % 1_000_000 == 0);
+                    assert!(!name.ends_with("_ns") || is_whole, "{path}.{name}: {value}");
+                    check(&format!("{path}.{name}"), value);
+                }
+            }
+            serde_json::Value::Array(items) => items.iter().for_each(|item| check(path, item)),
+            _ => {}
+        }
+    }
+    for (name, vector) in vectors() {
+        check(&name, &serde_json::to_value(&vector.config).unwrap());
+        for (n, step) in vector.steps.iter().enumerate() {
+            check(&format!("{name}, step {n}"), &serde_json::to_value(&step.input).unwrap());
+        }
+    }
+}
+
+#[test]
+fn files_are_named_as_their_vectors_and_say_why() {
+    for (name, vector) in vectors() {
+        assert_eq!(name, format!("{}.json", vector.name));
+        assert!(vector.why.len() > 40, "{name} says why it is there");
+    }
+}
+
+/// What `play` says, in both ways, of a vector that was changed.
+fn told(name: &str, change: impl Fn(&mut Vector)) -> [String; 2] {
+    let mut vector = one(name);
+    change(&mut vector);
+    [Way::Calls, Way::Steps].map(|way| play(&vector, way).expect_err("the change is noticed"))
+}
+
+#[test]
+fn a_changed_output_is_noticed_and_named() {
+    for told in told(PLAIN, |vector| {
+        let Output::Event(Event::Acquired { token, .. }) = &mut vector.steps[1].outputs[0] else { panic!("a grant") };
+        *token += 1;
+    }) {
+        assert_eq!(
+            told,
+            "step 1 (response at 100020000000 ns): outputs[0].event.acquired.token: expected 1700000000001, found \
+             1700000000000"
+        );
+    }
+}
+
+#[test]
+fn an_output_too_few_or_too_many_is_noticed() {
+    for told in told(PLAIN, |vector| vector.steps[0].outputs.clear()) {
+        let expected = "step 0 (acquire at 100000000000 ns): outputs[0]: expected nothing, found {";
+        assert!(told.starts_with(expected), "{told}");
+    }
+    for told in told(PLAIN, |vector| {
+        let again = vector.steps[1].outputs[0].clone();
+        vector.steps[1].outputs.push(again);
+    }) {
+        assert!(told.starts_with("step 1 ") && told.ends_with("found nothing"), "{told}");
+    }
+}
+
+#[test]
+fn outputs_in_another_order_are_noticed() {
+    for told in told("quorum_grant", |vector| vector.steps[0].outputs.swap(0, 1)) {
+        assert!(told.starts_with("step 0 ") && told.contains("outputs[0].transmit"), "{told}");
+    }
+}
+
+#[test]
+fn another_instant_to_wake_is_noticed() {
+    for told in told(PLAIN, |vector| vector.steps[1].wake_at_ns = At::from(leasehold_core::Monotonic::FAR)) {
+        assert!(told.starts_with("step 1 ") && told.contains("wake_at_ns: expected null, found 10"), "{told}");
+    }
+}
+
+#[test]
+fn other_inputs_bring_other_outputs() {
+    let differs = |at: &str, change: fn(&mut Vector)| {
+        for told in told(PLAIN, change) {
+            assert!(told.contains(at), "{told}");
+        }
+    };
+    differs("nonce", |vector| vector.seed = "ff".repeat(32));
+    differs("nonce", |vector| vector.steps[0].entropy = Some("ff".repeat(16)));
+    differs("floor", |vector| vector.start.unix_ms += 1);
+    differs("deadline_ns", |vector| vector.steps[0].at_ns += 1);
+    differs("deadline_ns", |vector| vector.config.drift_ppm = 20_000);
+    differs("outputs[0]", |vector| vector.steps[1].input = Input::Release { lock: 1 });
+}
+
+/// What is said of the text of a good file with this changed.
+fn refused(from: &str, to: &str) -> String {
+    let text = files().remove(&format!("{PLAIN}.json")).expect("a vector");
+    assert!(text.contains(from), "{from:?} is in the file");
+    Vector::parse(&text.replacen(from, to, 1)).expect_err("the change is noticed").to_string()
+}
+
+#[test]
+fn a_file_that_cannot_be_meant_is_refused_by_name() {
+    let begins = |from: &str, to: &str, expected: &str| {
+        let told = refused(from, to);
+        assert!(told.starts_with(expected), "{told}");
+    };
+    begins("\"format\": 1", "\"format\": 2", "format: this is version 2, and 1 is understood here");
+    begins("\"seed\": \"00", "\"seed\": \"", "seed: 31 bytes where there must be 32");
+    begins("\"seed\": \"00", "\"seed\": \"0G", "seed: \"0G01");
+    begins("\"ttl_ns\": 12000000000", "\"ttl_ns\": 1000", "steps[0].do.acquire.options: ttl 1µs is below the smallest");
+    begins("\"drift_ppm\": 10000", "\"drift_ppm\": 1", "config.drift_ppm: drift of 1 ppm is outside");
+    begins("\"at_ns\": 100000000000", "\"at_ns\": 9007199254740992", "steps[0].at_ns: 9007199254740992 is above");
+    let answer =
+        "steps[1].do.response.result.answered.outcomes[0].applied.acquired.counter: a token of 9007199254740992";
+    begins("\"counter\": 1700000000000", "\"counter\": 9007199254740992", answer);
+    begins("\"entropy\"", "\"entropi\"", "unknown field `entropi`");
+    begins("\"name\"", "\"nome\"", "unknown field `nome`");
+    begins("\"recovered\": false", "\"recovered\": 0", "invalid type: integer `0`, expected a boolean at line ");
+    begins("{ \"release\": { \"lock\": 1 } }", "{ \"relaese\": { \"lock\": 1 } }", "unknown variant `relaese`");
+}
+
+#[test]
+fn a_step_without_an_instant_to_wake_is_refused() {
+    let mut text = files().remove(&format!("{PLAIN}.json")).expect("a vector");
+    let (from, to) = (text.find("\"wake_at_ns\"").unwrap(), text.find("\"rows\"").unwrap());
+    text.replace_range(from..to, "");
+    let told = Vector::parse(&text).expect_err("the field is missing").to_string();
+    assert!(told.starts_with("missing field `wake_at_ns`"), "{told}");
+}
+
+#[test]
+fn fresh_bytes_are_given_where_they_are_taken() {
+    let mut vector = one(PLAIN);
+    vector.steps[0].entropy = None;
+    assert_eq!(vector.to_text().unwrap_err().to_string(), "steps[0].entropy: acquire takes fresh bytes");
+    let mut vector = one(PLAIN);
+    vector.steps[1].entropy = Some("00".repeat(16));
+    assert_eq!(vector.to_text().unwrap_err().to_string(), "steps[1].entropy: response takes no fresh bytes");
+}

@@ -1,0 +1,60 @@
+//! `cargo xtask sim`: the simulator, told which commit it runs.
+
+use crate::demo::become_program;
+use crate::run::{self, Result, Steps};
+use std::process::Command;
+
+/// What every change has to pass.
+const SEEDS: [&str; 2] = ["--seeds", "0..20000"];
+/// Before a release.
+const MINUTES: [&str; 2] = ["--minutes", "10"];
+
+pub fn sim(args: &[String]) -> Result {
+    let mut sim = build(&mut Steps::default())?;
+    sim.args(args);
+    become_program(sim)
+}
+
+/// Seeds, and hunts for the counterexamples that must exist once an assumption is broken.
+pub fn run_short(steps: &mut Steps) -> Result {
+    let mut sim = build(steps)?;
+    sim.args(SEEDS);
+    steps.run("simulator", sim)?;
+    let mut hunts = command()?;
+    hunts.args(["--broken", "all"]);
+    steps.run("simulator, assumptions broken", hunts)
+}
+
+/// Many more seeds.
+pub fn run_long(steps: &mut Steps) -> Result {
+    let mut sim = build(steps)?;
+    sim.args(MINUTES);
+    steps.run("simulator, long", sim)
+}
+
+/// Built by itself: it wants the core with its counters, which nothing else should be compiled with.
+fn build(steps: &mut Steps) -> Result<Command> {
+    let mut build = run::cargo_ci("build");
+    build.args(["-p", "leasehold-sim", "--bin", "leasehold-sim"]);
+    steps.run("build leasehold-sim", build)?;
+    command()
+}
+
+fn command() -> Result<Command> {
+    let mut sim = Command::new(run::built()?.join("leasehold-sim"));
+    sim.current_dir(run::root()).env("LEASEHOLD_COMMIT", commit());
+    Ok(sim)
+}
+
+/// The commit, marked if files differ from it: a seed means something only together with the code that ran.
+fn commit() -> String {
+    let git = |args: &[&str]| {
+        let output = Command::new("git").args(args).current_dir(run::root()).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".to_owned() };
+    match git(&["status", "--porcelain", "--untracked-files=no"]) {
+        Some(changes) if changes.is_empty() => commit,
+        Some(_) | None => format!("{commit} with changes"),
+    }
+}
