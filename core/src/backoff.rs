@@ -49,4 +49,11 @@ mod tests {
         assert_eq!(Pace::NORMAL.sleep(60, 0), Duration::from_millis(5));
         assert_eq!(Pace::THROTTLED.sleep(u32::MAX, u32::MAX).as_secs(), 19);
     }
+
+    #[test]
+    fn releases_slow_down_with_the_length_of_records() {
+        let longest = |ttl| Pace::of_release(Duration::from_secs(ttl)).sleep(u32::MAX, u32::MAX).as_secs();
+        assert_eq!([1, 12, 60, 86_400].map(longest), [1, 1, 9, 14_399]);
+        assert_eq!(Pace::of_release(Duration::from_secs(60)).sleep(0, u32::MAX).as_millis(), 49, "at first at once");
+    }
 }

@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use leasehold_core::trace;
+
 use crate::campaign::{self, Extent, Outcome};
 use crate::clock::TrueTime;
 use crate::counts::{Counts, Sometimes, Struck};
@@ -168,6 +170,10 @@ fn many(args: &Args, extent: Extent, commit: &str, say: &mut dyn FnMut(&str)) ->
     if !outcome.failures.is_empty() {
         return told(args, &outcome, commit, say).map(|()| false);
     }
+    let (taken, open): (Vec<_>, Vec<_>) = trace::rows().into_iter().partition(|(_, times)| *times > 0);
+    let open: Vec<_> = open.into_iter().map(|(row, _)| row).collect();
+    let all = taken.len() + open.len();
+    say(&format!("{} of the lease machine's {all} rows were taken; not {}\n", taken.len(), open.join(", ")));
     say("No promise was broken.\n");
     let due = |what: &&Sometimes| !what.needs_a_broken_assumption() && outcome.counts.seen(**what) == 0;
     let missing: Vec<_> = Sometimes::ALL.iter().filter(due).collect();

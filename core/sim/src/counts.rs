@@ -75,6 +75,8 @@ counted! {
         Throttling => "store throttling",
         /// The store wanted credentials.
         NoCredentials => "credentials expired",
+        /// The store refused for good.
+        Denied => "store refusing",
         /// The server's clock was set.
         StoreJumped => "server clock set",
         /// The store lost everything.
@@ -121,6 +123,8 @@ counted! {
         Cancelled => "cancelled",
         /// An acquisition that ended because the store was away.
         Unavailable => "store unavailable",
+        /// An acquisition that the store refused for good.
+        Refused => "refused",
         /// A wait that was throttled.
         ThrottledWait => "throttled wait",
         /// A wake-up that led to a grant.

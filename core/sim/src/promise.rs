@@ -147,7 +147,8 @@ impl Assumptions {
                 | What::StoreSilent { .. }
                 | What::StoreErrors { .. }
                 | What::Throttle { .. }
-                | What::Credentials { .. } => {}
+                | What::Credentials { .. }
+                | What::Denied { .. } => {}
             }
         }
         kept

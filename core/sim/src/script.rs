@@ -190,6 +190,8 @@ pub enum What {
     Throttle { for_ns: u64 },
     /// The store wants fresh credentials.
     Credentials { for_ns: u64 },
+    /// The store refuses for good, as when a right was taken away.
+    Denied { for_ns: u64 },
     /// The store's clock runs at another rate from now on.
     StoreRate { rate_ppm: i32 },
     /// The store's wall clock is set.
@@ -354,6 +356,7 @@ impl Script {
                 | What::StoreErrors { .. }
                 | What::Throttle { .. }
                 | What::Credentials { .. }
+                | What::Denied { .. }
                 | What::StoreRate { .. }
                 | What::StoreJump { .. }
                 | What::StoreWiped => {}

@@ -267,6 +267,7 @@ impl Swarm {
         add("errors", self.has("errors"), 3, &|draws| What::StoreErrors { for_ns: long(draws) });
         add("throttle", self.has("throttle"), 3, &|draws| What::Throttle { for_ns: long(draws) });
         add("credentials", self.has("credentials"), 2, &|draws| What::Credentials { for_ns: long(draws) });
+        add("denied", self.has("denied"), 2, &|draws| What::Denied { for_ns: long(draws) / 4 });
         add("store rate", self.has("store rate") && self.kind == Kind::Redis, 3, &|draws| What::StoreRate {
             rate_ppm: self.rate(draws),
         });

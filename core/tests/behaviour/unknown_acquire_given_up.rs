@@ -1,5 +1,7 @@
 //! An attempt is given up while the fate of its request is unknown: the record it may have left is freed again.
 
+use std::time::Duration;
+
 use crate::common::*;
 use leasehold_core::config::{Limits, NodeConfig};
 use leasehold_core::op::{Applied, Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
@@ -78,6 +80,27 @@ fn a_release_without_an_answer_is_sent_again_until_the_record_has_run_out() {
     world.hosts[0].wire.clear();
     world.pass_cut_off(secs(60));
     assert_eq!(world.on_the_wire(0), [""; 0]);
+}
+
+/// A waiter leaves one such release behind with each try while the store is silent, and records may stand for a day.
+#[test]
+fn the_longer_records_stand_the_slower_their_releases_are_sent_again() {
+    let sent_in_an_hour = |length: Duration| {
+        let mut world = World::new(1);
+        world.acquire(0, 1, "r", with(|o| o.ttl(length)));
+        let mut releases = 0;
+        for _ in 0..36_000 {
+            for transmit in std::mem::take(&mut world.hosts[0].wire) {
+                releases += usize::from(kind(&transmit.ops[0].op) == "release");
+            }
+            world.pass_cut_off(ms(100));
+        }
+        (releases, world.hosts[0].client.stats().orphans)
+    };
+    let (short, few) = sent_in_an_hour(secs(60));
+    let (long, many) = sent_in_an_hour(secs(24 * 3600));
+    assert!(many > 10 * few, "{many} and {few} releases are under way");
+    assert!(long < 3 * short, "{long} and {short} were sent");
 }
 
 #[test]

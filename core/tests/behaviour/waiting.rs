@@ -365,3 +365,50 @@ fn a_wake_up_during_an_attempt_leads_to_another_one_at_once() {
     world.pass_until_sent(0);
     assert!(world.time > before);
 }
+
+/// A store that carries out attempts but fails to say so tells of the release of each of them, and would keep its
+/// waiters running for ever.
+#[test]
+fn a_wake_up_from_a_store_that_fails_is_not_heeded() {
+    let fault = || Fault::of(FaultKind::Server);
+    let refusals = [
+        Outcome::NotApplied(Refusal::Throttled(fault())),
+        Outcome::NotApplied(Refusal::Unavailable(fault())),
+        Outcome::NotApplied(Refusal::Abstains { left: secs(60) }),
+    ];
+    for refusal in refusals {
+        let mut world = World::new(1);
+        world.acquire(0, 1, "r", options());
+        world.notify(0, "r");
+        world.answer_with(0, refusal.clone());
+        world.tick(0);
+        assert_eq!(world.on_the_wire(0), [""; 0], "one that came during the attempt, after {refusal:?}");
+        world.notify(0, "r");
+        assert_eq!(world.on_the_wire(0), [""; 0], "one that came during the sleep, after {refusal:?}");
+        world.pass_until_sent(0);
+        world.answer_with(0, busy(Some(secs(20))));
+        world.notify(0, "r");
+        assert_eq!(world.on_the_wire(0), ["acquire"], "somebody else holds it now");
+    }
+}
+
+#[test]
+fn fresh_credentials_that_are_refused_as_well_are_no_reason_to_hurry() {
+    let mut world = World::new(1);
+    world.acquire(0, 1, "r", options());
+    let node = NodeId::new(0);
+    let renew = |world: &mut World| {
+        world.answer_with(0, Outcome::NotApplied(Refusal::NeedsCredentials(Fault::of(FaultKind::Server))));
+        let now = world.now(0);
+        world.hosts[0].client.credentials_renewed(node, now);
+        world.tick(0);
+        world.on_the_wire(0)
+    };
+    assert_eq!(renew(&mut world), ["acquire"]);
+    assert_eq!(renew(&mut world), [""; 0]);
+    assert_eq!(world.hosts[0].others.len(), 2, "they are asked for each time");
+    world.pass_until_sent(0);
+    world.answer_with(0, busy(Some(secs(20))));
+    world.pass_until_sent(0);
+    assert_eq!(renew(&mut world), ["acquire"], "others had been good in between");
+}

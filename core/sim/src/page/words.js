@@ -2,6 +2,7 @@
 
 const PROMISES = {
   I1: ["Only one holder at a time", "Two holders must never both believe, at the same instant, that the lock is theirs."],
+  I1b: ["A lease stands in the store", "While a holder believes in its lease, the store must hold its record: that is what keeps the others away."],
   I2: ["Tokens only grow", "Every grant must carry a token of its own, larger than those of all grants before it."],
   I3: ["No update is lost", "What one holder wrote must never be overwritten by another who had not seen it."],
   I4: ["A dead holder is replaced in time", "When a holder dies, a waiter must get the lock within a bound."],
@@ -68,12 +69,12 @@ const ownerName = (span) => laneName(span.owner ?? (span.kind === "belief" || sp
 const resourceName = (resource) => (resource === null || resource === undefined ? null : `resource ${resource}`);
 const shortToken = (token) => (token.length > 6 ? `\u2026${token.slice(-4)}` : token);
 
-const codeOf = (mark) => /\bI[1-8]\b/.exec(mark.label)?.[0] ?? null;
+const codeOf = (mark) => /\bI[1-8]b?\b/.exec(mark.label)?.[0] ?? null;
 const promiseOf = (mark) => PROMISES[codeOf(mark)] ?? null;
 
 /** The overlaps of beliefs that a violation may be about; none when it says that it is about another promise. */
 function overlapsAt(mark) {
-  if (![null, "I1"].includes(codeOf(mark))) return [];
+  if (![null, "I1", "I1b"].includes(codeOf(mark))) return [];
   const about = (overlap) => mark.resource === null || overlap.resource === mark.resource;
   return story.overlaps.filter((overlap) => overlap.from <= mark.at_ns && mark.at_ns <= overlap.to && about(overlap));
 }

@@ -455,7 +455,8 @@ impl World<'_> {
                 Failure::TimedOut { .. } => self.counts.see(Sometimes::TimedOut),
                 Failure::Cancelled => self.counts.see(Sometimes::Cancelled),
                 Failure::Unavailable(_) | Failure::Throttled(_) => self.counts.see(Sometimes::Unavailable),
-                Failure::Abstains { .. } | Failure::Refused(_) => {}
+                Failure::Refused(_) => self.counts.see(Sometimes::Refused),
+                Failure::Abstains { .. } => {}
             },
             Event::Contended { .. } => {}
         }

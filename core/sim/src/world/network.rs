@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::op::{Applied, Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
+use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
 use leasehold_core::{Nonce, RequestId, Resource, Transmit};
 
 use super::{Due, World};
@@ -32,6 +32,7 @@ pub(super) struct Windows {
     pub(super) errors: TrueTime,
     pub(super) throttle: TrueTime,
     pub(super) credentials: TrueTime,
+    pub(super) denied: TrueTime,
 }
 
 /// Changes of form before a session gives up: the row keeps changing under its feet.
@@ -99,6 +100,8 @@ impl World<'_> {
             Some(Refusal::Throttled(Fault::of(FaultKind::Busy)))
         } else if self.now < self.windows.credentials {
             Some(Refusal::NeedsCredentials(Fault::of(FaultKind::Server)))
+        } else if self.now < self.windows.denied {
+            Some(Refusal::Denied(Denial::new(DenialKind::Permission, "not allowed")))
         } else {
             None
         };

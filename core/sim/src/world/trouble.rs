@@ -89,6 +89,10 @@ impl World<'_> {
                 self.windows.credentials = until(for_ns);
                 self.store_trouble(Struck::NoCredentials, for_ns);
             }
+            What::Denied { for_ns } => {
+                self.windows.denied = until(for_ns);
+                self.store_trouble(Struck::Denied, for_ns);
+            }
             What::StoreRate { rate_ppm } => {
                 self.store.clock_mut().set_rate(self.now, rate_ppm);
                 self.strike(Struck::RateChanged, None);
@@ -158,6 +162,7 @@ impl World<'_> {
             | What::StoreErrors { .. }
             | What::Throttle { .. }
             | What::Credentials { .. }
+            | What::Denied { .. }
             | What::StoreRate { .. }
             | What::StoreJump { .. }
             | What::StoreWiped

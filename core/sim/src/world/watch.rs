@@ -139,7 +139,7 @@ impl World<'_> {
                 };
                 let text =
                     format!("lock {} (token {}) is believed in, but the record is {whose}", belief.lock, belief.token);
-                self.accuse(Promise::OneHolder, Some(belief.life.host), Some(resource), text);
+                self.accuse(Promise::Backed, Some(belief.life.host), Some(resource), text);
             }
         }
         if let [first, second, ..] = &believers[..] {
