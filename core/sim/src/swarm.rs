@@ -105,8 +105,8 @@ impl Swarm {
                 *draws.pick(&[10_000, 10_000, 1_000, 50_000])
             },
             kernels_apart: kind != Kind::Sqlite || draws.one_in(2),
-            hosts: usize::try_from(draws.between(2, 4)).unwrap_or(2),
-            resources: usize::try_from(draws.between(1, 2)).unwrap_or(1),
+            hosts: usize::try_from(draws.between(2, 5)).unwrap_or(2),
+            resources: usize::try_from(draws.between(1, 3)).unwrap_or(1),
             ttl_ns,
             heals_ns: ttl_ns * draws.between(8, 16) + SECOND,
         }
@@ -182,7 +182,7 @@ impl Swarm {
         let rate_ppm =
             if self.kernels_apart { self.rate(&mut draws) } else { self.rate(&mut self.stream("clock").draws()) };
         let skewed = self.has("walls") && !self.forgets_counters();
-        let workers = draws.between(1, 2);
+        let workers = draws.between(1, 3);
         Host {
             rate_ppm,
             unix_offset_ms: if skewed { i64::try_from(draws.below(10_000)).unwrap_or(0) - 5_000 } else { 0 },
