@@ -95,6 +95,8 @@ counted! {
         Granted => "granted",
         /// A grant after somebody else's record ran out.
         Takeover => "takeover",
+        /// A lock that somebody got in time after everybody before had crashed or closed.
+        Succeeded => "followed in time",
         /// A grant of which the reply was lost.
         RecoveredAcquire => "recovered acquire",
         /// A renewal.

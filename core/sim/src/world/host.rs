@@ -415,7 +415,9 @@ impl World<'_> {
                 self.see_grant(life, lock, resource, *recovered);
                 self.tell(|teller, now| teller.believes(life, lock, resource, *token, now));
                 self.probe_before(life, *deadline, resource);
-                self.wanted.remove(&resource);
+                if self.wanted.remove(&resource).is_some() {
+                    self.counts.see(Sometimes::Succeeded);
+                }
             }
             Event::Renewed { deadline, recovered, .. } => {
                 self.counts.see(if *recovered { Sometimes::RecoveredRenewal } else { Sometimes::Renewed });
