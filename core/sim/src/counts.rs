@@ -97,6 +97,8 @@ counted! {
         Takeover => "takeover",
         /// A lock that somebody got in time after everybody before had crashed or closed.
         Succeeded => "followed in time",
+        /// A grant by a store that had forgotten the token counter.
+        Forgotten => "granted without a counter",
         /// A grant of which the reply was lost.
         RecoveredAcquire => "recovered acquire",
         /// A renewal.

@@ -127,6 +127,11 @@ impl Ledger {
         self.beliefs.keys().filter(|(of, _)| *of == life).map(|(_, lock)| *lock).collect()
     }
 
+    /// Whether a resource was ever granted to anybody.
+    pub fn was_granted(&self, resource: usize) -> bool {
+        self.grants.contains_key(&resource)
+    }
+
     /// The attempt that a lock last started.
     pub fn nonce(&self, life: Life, lock: LockId) -> Option<Nonce> {
         self.current.get(&(life, lock)).copied()

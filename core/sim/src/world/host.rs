@@ -18,6 +18,9 @@ use crate::promise::Promise;
 use crate::script::{Host as Spec, Peer, Place, Script, Stall};
 use crate::store::BEGAN_UNIX_MS;
 
+/// The boot in which all processes of a single machine begin.
+pub(super) const FIRST_BOOT: u8 = 1;
+
 pub(super) struct Host {
     pub(super) life: Life,
     pub(super) client: Option<Client>,
@@ -80,7 +83,7 @@ impl Host {
             jobs: spec.workers.clone(),
             machine: if script.world.one_kernel() { 0 } else { n },
             clock: Clock::new(1_000_000_000_000 + offset, spec.rate_ppm),
-            boot: if script.world.one_kernel() { 1 } else { u8::try_from(n + 1).unwrap_or(u8::MAX) },
+            boot: if script.world.one_kernel() { FIRST_BOOT } else { u8::try_from(n + 1).unwrap_or(u8::MAX) },
             unix_offset_ms: spec.unix_offset_ms,
             busy_until: TrueTime(0),
             down_until: TrueTime(0),

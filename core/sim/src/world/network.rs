@@ -5,6 +5,7 @@ use std::time::Duration;
 use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
 use leasehold_core::{Nonce, RequestId, Resource, Transmit};
 
+use super::host::FIRST_BOOT;
 use super::{Due, World};
 use crate::clock::TrueTime;
 use crate::counts::{Sometimes, Struck};
@@ -125,12 +126,16 @@ impl World<'_> {
 
     fn perform(&mut self, life: Life, resource: &Resource, op: &Op, form: Form) -> Answer {
         let caller = self.store_now(life.host);
+        let forgotten = self.store.counter(resource, self.now).is_none();
         let answer = self.store.ask(&Ask { resource, op, form, at: self.now, caller });
         let number = self.number_of(resource).unwrap_or(0);
         if let Answer::Done(outcome) = &answer {
             match (outcome, nonce_of(op)) {
-                (Outcome::Applied(Applied::Acquired { .. } | Applied::Renewed), Some(nonce)) => {
+                (Outcome::Applied(applied @ (Applied::Acquired { .. } | Applied::Renewed)), Some(nonce)) => {
                     self.ledger.landed(self.now, &nonce);
+                    if forgotten && *applied != Applied::Renewed && self.ledger.was_granted(number) {
+                        self.counts.see(Sometimes::Forgotten);
+                    }
                 }
                 (Outcome::NotApplied(Refusal::Conflict(_)), Some(nonce)) => self.see_obstacle(number, &nonce, life),
                 (Outcome::Applied(Applied::Released), _) => self.wake_up(number),
@@ -146,8 +151,10 @@ impl World<'_> {
         let caller = self.store_now(life.host);
         let Some(standing) = self.store.standing(&self.resources[resource], self.now, &caller) else { return };
         let By::Attempt(nonce) = standing.by else { return };
-        // Where observers have to wait, each of them begins when it first looks.
-        if nonce != *asking && standing.until.is_some() && self.ledger.blocks(self.now, &nonce, self.drift) {
+        // Where observers have to wait, each of them begins when it first looks; so they do after a reboot.
+        let in_first_boot = self.script.world.one_kernel() && self.hosts[life.host].boot == FIRST_BOOT;
+        let runs_out = standing.until.is_some() || in_first_boot;
+        if nonce != *asking && runs_out && self.ledger.blocks(self.now, &nonce, self.drift) {
             self.counts.see(Sometimes::Orphan);
         }
     }
