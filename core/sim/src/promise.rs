@@ -159,7 +159,8 @@ impl Assumptions {
         match promise {
             Promise::OneHolder | Promise::Backed => self.rates && self.records && self.suspend && self.manners,
             Promise::Tokens | Promise::Fencing => self.counters || self.walls,
-            Promise::Succession | Promise::Orphans => self.rates && self.manners,
+            // A clock that stands still keeps records standing, too, where the store goes by it.
+            Promise::Succession | Promise::Orphans => self.rates && self.suspend && self.manners,
             Promise::Waiting | Promise::Loss | Promise::Bounds => self.manners,
         }
     }
