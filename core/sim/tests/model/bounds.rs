@@ -1,0 +1,176 @@
+//! Searches that must find nothing wrong, and must get to see everything that matters.
+
+use std::time::Duration;
+
+use leasehold_core::LockOptions;
+
+use crate::search::{Found, search};
+use crate::stores::Kind;
+use crate::world::{ALL_REACHED, Budget, Reached, Setting, TTL};
+
+/// How far a search goes.
+struct Bounds {
+    name: &'static str,
+    budget: Budget,
+    horizon_ms: u64,
+    clocks: Clocks,
+    renews: bool,
+    /// Instants at which time stops anyway.
+    grid_ms: Option<u64>,
+    /// A search of fewer states than this has lost its way.
+    least: usize,
+}
+
+#[derive(Clone, Copy)]
+enum Clocks {
+    Exact,
+    /// One as slow, the other as fast as the drift allows, either way round.
+    Drifting,
+}
+
+/// Both clients want the lock once, and nothing goes wrong.
+pub(crate) const CALM: Budget =
+    Budget { losses: 0, copies: 0, delays: 0, pauses: 0, crashes: 0, cuts: 0, acquires: [1, 1], releases: 0 };
+
+const fn bounds(name: &'static str, budget: Budget, horizon_ms: u64, clocks: Clocks, least: usize) -> Bounds {
+    Bounds { name, budget, horizon_ms, clocks, renews: true, grid_ms: None, least }
+}
+
+const A_RELEASE: Budget = Budget { releases: 1, ..CALM };
+
+const SHORT: [Bounds; 11] = [
+    bounds("two losses", Budget { losses: 2, ..CALM }, 200, Clocks::Drifting, 30_000),
+    bounds("a loss and a release", Budget { losses: 1, ..A_RELEASE }, 150, Clocks::Exact, 25_000),
+    bounds("a delay and a release", Budget { delays: 1, ..A_RELEASE }, 80, Clocks::Exact, 25_000),
+    bounds("a copy and a release", Budget { copies: 1, ..A_RELEASE }, 80, Clocks::Exact, 20_000),
+    bounds("two stops", Budget { pauses: 2, ..CALM }, 170, Clocks::Drifting, 25_000),
+    bounds("a stop and a release", Budget { pauses: 1, ..A_RELEASE }, 150, Clocks::Drifting, 30_000),
+    bounds("a crash and a delay", Budget { crashes: 1, delays: 1, ..CALM }, 110, Clocks::Drifting, 30_000),
+    bounds("a change of mind", Budget { acquires: [2, 1], ..A_RELEASE }, 150, Clocks::Exact, 5_000),
+    Bounds {
+        grid_ms: Some(10),
+        ..bounds(
+            "alone, cut off, and a delay",
+            Budget { cuts: 1, delays: 1, acquires: [1, 0], ..CALM },
+            140,
+            Clocks::Exact,
+            20_000,
+        )
+    },
+    bounds("cut off once", Budget { cuts: 1, ..CALM }, 230, Clocks::Drifting, 60_000),
+    Bounds {
+        renews: false,
+        ..bounds("a delay, not renewed", Budget { delays: 1, acquires: [2, 1], ..CALM }, 210, Clocks::Drifting, 30_000)
+    },
+];
+
+const LONG: [Bounds; 12] = [
+    bounds("two delays", Budget { delays: 2, ..CALM }, 200, Clocks::Drifting, 1_000_000),
+    bounds("a delay and a release", Budget { delays: 1, ..A_RELEASE }, 200, Clocks::Drifting, 500_000),
+    bounds("a delay and a loss", Budget { delays: 1, losses: 1, ..CALM }, 200, Clocks::Drifting, 400_000),
+    bounds("a delay and a stop", Budget { delays: 1, pauses: 1, ..CALM }, 170, Clocks::Drifting, 800_000),
+    bounds("a copy and a release", Budget { copies: 1, ..A_RELEASE }, 200, Clocks::Drifting, 300_000),
+    bounds("a copy and a stop", Budget { copies: 1, pauses: 1, ..CALM }, 170, Clocks::Drifting, 400_000),
+    bounds(
+        "a crash, a stop and a release",
+        Budget { crashes: 1, pauses: 1, ..A_RELEASE },
+        200,
+        Clocks::Drifting,
+        400_000,
+    ),
+    bounds("a crash and a delay", Budget { crashes: 1, delays: 1, ..CALM }, 200, Clocks::Drifting, 200_000),
+    bounds("cut off once, and a release", Budget { cuts: 1, ..A_RELEASE }, 200, Clocks::Drifting, 1_000_000),
+    bounds(
+        "a loss and a stop, twice",
+        Budget { losses: 1, pauses: 1, acquires: [2, 2], ..CALM },
+        150,
+        Clocks::Drifting,
+        100_000,
+    ),
+    Bounds {
+        renews: false,
+        ..bounds(
+            "a delay and a copy, not renewed",
+            Budget { delays: 1, copies: 1, acquires: [2, 1], ..CALM },
+            230,
+            Clocks::Drifting,
+            1_000_000,
+        )
+    },
+    Bounds {
+        grid_ms: Some(20),
+        ..bounds("a delay, and more instants", Budget { delays: 1, ..CALM }, 200, Clocks::Drifting, 30_000)
+    },
+];
+
+fn setting(bounds: &Bounds, store: Kind) -> Setting {
+    let mut setting = Setting::new(store, bounds.budget, bounds.horizon_ms);
+    if let Clocks::Drifting = bounds.clocks {
+        setting = setting.drifting();
+    }
+    if !bounds.renews {
+        setting.options = LockOptions::builder().ttl(TTL).no_renewal().build().expect("good options");
+    }
+    setting.grid = bounds.grid_ms.map(Duration::from_millis);
+    setting
+}
+
+fn all(bounds: &[Bounds], store: Kind) {
+    let mut total = [0; ALL_REACHED.len()];
+    let mut unique = 0;
+    for bounds in bounds {
+        let found = search(&format!("{store:?}, {}", bounds.name), setting(bounds, store));
+        assert!(found.broken.is_none(), "{store:?}, {}: see above", bounds.name);
+        assert!(found.unique >= bounds.least, "{}: only {} states", bounds.name, found.unique);
+        total.iter_mut().zip(found.counts).for_each(|(total, count)| *total += count);
+        unique += found.unique;
+    }
+    println!("{store:?}: {unique} unique states");
+    for what in ALL_REACHED {
+        // A store that keeps no send numbers answers a resend as if it were the first.
+        let by_record = matches!(what, Reached::Recovered | Reached::RenewalRecovered);
+        if !(by_record && store == Kind::Redis) {
+            assert!(total[what as usize] >= 10, "{store:?}: {what:?} only {} times", total[what as usize]);
+        }
+    }
+}
+
+#[test]
+fn every_promise_holds_on_the_reference_store() {
+    all(&SHORT, Kind::Reference);
+}
+
+#[test]
+fn every_promise_holds_on_a_store_without_send_numbers() {
+    all(&SHORT, Kind::Redis);
+}
+
+#[test]
+fn every_promise_holds_on_a_store_that_expires_nothing() {
+    all(&SHORT, Kind::Observed);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn every_promise_holds_on_the_reference_store_for_long() {
+    all(&LONG, Kind::Reference);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn every_promise_holds_on_a_store_without_send_numbers_for_long() {
+    all(&LONG, Kind::Redis);
+}
+
+#[test]
+#[ignore = "takes minutes"]
+fn every_promise_holds_on_a_store_that_expires_nothing_for_long() {
+    all(&LONG, Kind::Observed);
+}
+
+#[test]
+fn a_search_repeats_itself() {
+    let run = || search("twice", setting(&SHORT[1], Kind::Reference));
+    let key = |found: &Found| (found.states, found.unique, found.depth, found.counts);
+    assert_eq!(key(&run()), key(&run()));
+}

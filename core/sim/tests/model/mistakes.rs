@@ -1,0 +1,102 @@
+//! Searches that must find something: a check that finds no mistake on purpose finds none by chance.
+
+use crate::bounds::CALM;
+use crate::search::search;
+use crate::stores::{Bug, Kind};
+use crate::world::{Broken, Budget, Setting};
+
+const A_DELAY: Budget = Budget { delays: 1, releases: 1, ..CALM };
+const A_STOP: Budget = Budget { pauses: 1, ..CALM };
+
+fn finds(broken: Broken, name: &str, mut setting: Setting) {
+    setting.only = Some(broken);
+    let found = search(name, setting);
+    assert_eq!(found.broken.map(|(broken, _)| broken), Some(broken), "{name}");
+}
+
+fn with_bug(bug: Bug, store: Kind, budget: Budget) -> Setting {
+    Setting { bug: Some(bug), ..Setting::new(store, budget, 200) }
+}
+
+#[test]
+fn a_store_that_grants_what_is_held() {
+    for store in [Kind::Reference, Kind::Redis, Kind::Observed] {
+        finds(Broken::TwoHolders, "grants what is held", with_bug(Bug::GrantsWhatIsHeld, store, CALM));
+    }
+}
+
+#[test]
+fn a_store_that_grants_an_attempt_after_its_release() {
+    for store in [Kind::Reference, Kind::Observed] {
+        finds(Broken::StandsAgain, "grants twice", with_bug(Bug::GrantsTwice, store, A_DELAY));
+    }
+}
+
+/// The delayed first send puts an old version back, and whoever had seen that one takes over a living lease.
+#[test]
+fn a_store_that_lets_an_acquire_overwrite_a_heartbeat() {
+    let budget = Budget { copies: 1, pauses: 1, ..CALM };
+    finds(Broken::TwoHolders, "grants twice", with_bug(Bug::GrantsTwice, Kind::Observed, budget));
+}
+
+#[test]
+fn a_store_that_lets_a_renewal_overwrite_a_newer_one() {
+    let budget = Budget { copies: 1, pauses: 1, ..CALM };
+    finds(Broken::TwoHolders, "renews out of order", with_bug(Bug::RenewsOutOfOrder, Kind::Observed, budget));
+}
+
+#[test]
+fn a_store_that_is_taken_over_without_a_comparison() {
+    finds(Broken::TwoHolders, "takes over uncompared", with_bug(Bug::TakesOverUncompared, Kind::Observed, CALM));
+}
+
+#[test]
+fn a_store_that_expires_records_early() {
+    for store in [Kind::Reference, Kind::Redis] {
+        finds(Broken::TwoHolders, "expires early", with_bug(Bug::ExpiresEarly, store, A_STOP));
+    }
+}
+
+#[test]
+fn a_store_that_releases_for_anyone() {
+    for store in [Kind::Reference, Kind::Redis, Kind::Observed] {
+        let budget = Budget { releases: 1, acquires: [1, 2], ..CALM };
+        finds(Broken::TwoHolders, "releases for anyone", with_bug(Bug::ReleasesForAnyone, store, budget));
+    }
+}
+
+/// The record of the next holder then shows a send number of the last one, which the next one may take for its own.
+#[test]
+fn a_store_that_renews_for_anyone() {
+    finds(Broken::WithoutRecord, "renews for anyone", with_bug(Bug::RenewsForAnyone, Kind::Reference, A_DELAY));
+}
+
+#[test]
+fn a_store_that_renews_what_is_gone() {
+    finds(Broken::StandsAgain, "renews what is gone", with_bug(Bug::RenewsWhatIsGone, Kind::Reference, A_DELAY));
+}
+
+#[test]
+fn a_store_that_forgets_its_tokens() {
+    for store in [Kind::Reference, Kind::Redis, Kind::Observed] {
+        let budget = Budget { releases: 1, ..CALM };
+        finds(Broken::Token, "forgets tokens", with_bug(Bug::ForgetsTokens, store, budget));
+    }
+}
+
+/// The promise of one holder rests on the rates of clocks, so without that it must fall.
+#[test]
+fn clocks_that_are_worse_than_the_drift() {
+    for store in [Kind::Reference, Kind::Redis, Kind::Observed] {
+        let rates_ppm = vec![[-60_000, 60_000, 0], [60_000, -60_000, 0]];
+        let setting = Setting { rates_ppm, ..Setting::new(store, A_STOP, 200) };
+        finds(Broken::TwoHolders, "clocks beyond the drift", setting);
+    }
+}
+
+#[test]
+fn a_host_that_looks_at_its_clock_before_it_reads_the_reply() {
+    let budget = Budget { delays: 1, pauses: 1, ..CALM };
+    let setting = Setting { samples_early: true, ..Setting::new(Kind::Observed, budget, 170) };
+    finds(Broken::TwoHolders, "clock sampled early", setting);
+}
