@@ -105,6 +105,10 @@ pub struct Assumptions {
     pub counters: bool,
     /// No wall clock is ahead.
     pub walls: bool,
+    /// No two processes draw the same random bytes.
+    pub nonces: bool,
+    /// Guarded items are never deleted.
+    pub marks: bool,
 }
 
 impl Assumptions {
@@ -123,6 +127,8 @@ impl Assumptions {
             manners: all(|host| !host.stale_now),
             counters: store.keeps_counters() && !foreign_puts,
             walls: all(|host| host.unix_offset_ms == 0) && store.unix_offset_ms == 0,
+            nonces: all(|host| !host.own_entropy),
+            marks: all(|host| host.workers.iter().flatten().all(|job| !job.deletes)),
         };
         for fault in &script.faults {
             match fault.what {
@@ -157,8 +163,11 @@ impl Assumptions {
     /// Whether they are enough for a promise.
     pub const fn allow(&self, promise: Promise) -> bool {
         match promise {
-            Promise::OneHolder | Promise::Backed => self.rates && self.records && self.suspend && self.manners,
-            Promise::Tokens | Promise::Fencing => self.counters || self.walls,
+            Promise::OneHolder | Promise::Backed => {
+                self.rates && self.records && self.suspend && self.manners && self.nonces
+            }
+            Promise::Tokens => (self.counters || self.walls) && self.nonces,
+            Promise::Fencing => (self.counters || self.walls) && self.nonces && self.marks,
             // A clock that stands still keeps records standing, too, where the store goes by it.
             Promise::Succession | Promise::Orphans => self.rates && self.suspend && self.manners,
             Promise::Waiting | Promise::Loss | Promise::Bounds => self.manners,

@@ -28,6 +28,13 @@ pub enum Ask {
         /// What the claim has read.
         version: u64,
     },
+    /// As a write, but the item is gone afterwards, and what the guard knew with it.
+    Delete {
+        /// From 1 on.
+        n: u64,
+        /// What the claim has read.
+        version: u64,
+    },
 }
 
 /// What the register answers.
@@ -51,8 +58,13 @@ impl Register {
                     (Reply::Refused, None)
                 }
             },
-            Ask::Write { n, version } => match self.guard.check_in_order(token, n) {
-                Ok(()) => (Reply::Written, self.write(token, n, version)),
+            Ask::Write { n, version } | Ask::Delete { n, version } => match self.guard.check_in_order(token, n) {
+                Ok(()) => {
+                    if matches!(ask, Ask::Delete { .. }) {
+                        self.guard = Guard::default();
+                    }
+                    (Reply::Written, self.write(token, n, version))
+                }
                 Err(Rejected::Stale { .. } | Rejected::OutOfOrder { .. } | Rejected::Unclaimed) => {
                     (Reply::Refused, None)
                 }

@@ -3,6 +3,10 @@
 //! A run is a function of its script alone. Whatever is not in the script goes well: a message takes the usual time, a
 //! process runs at once. So a script can be made smaller by leaving things out, which is how a failure is understood.
 
+use std::time::Duration;
+
+use leasehold_core::config::{Drift, Poll};
+use leasehold_core::{Config, ConfigError, LockOptions, NodeConfig, Wait};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::TrueTime;
@@ -73,6 +77,20 @@ pub struct World {
 }
 
 impl World {
+    /// The settings of every client.
+    ///
+    /// # Errors
+    /// A drift or a request timeout outside its bounds.
+    pub fn config(&self) -> Result<Config, ConfigError> {
+        let node = NodeConfig {
+            poll: if self.reads { Poll::Read } else { Poll::Acquire },
+            watch: self.watch,
+            ..NodeConfig::default()
+        };
+        let config = Config::new(vec![node])?.with_drift(Drift::from_ppm(self.drift_ppm)?);
+        config.with_request_timeout(Duration::from_nanos(self.request_timeout_ns))
+    }
+
     /// Whether all hosts are processes of one machine.
     pub fn one_kernel(&self) -> bool {
         self.store.kind == store::Kind::Sqlite && !self.kernels_apart
@@ -107,6 +125,9 @@ pub struct Host {
     /// Whether it reads its clock before it reads what arrived, which it must not.
     #[serde(default)]
     pub stale_now: bool,
+    /// Whether its fresh bytes come from a generator of its own, which a fork copies, instead of from the system.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub own_entropy: bool,
     /// Comes to life only as somebody's child.
     #[serde(default)]
     pub unborn: bool,
@@ -147,6 +168,31 @@ pub struct Job {
     /// Writes without asking whether the lease still stands: only the guard can save the data then.
     #[serde(default, skip_serializing_if = "is_false")]
     pub careless: bool,
+    /// Its last write deletes the item, and the mark of the guard with it, which it must not.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub deletes: bool,
+}
+
+impl Job {
+    /// What it asks of the core.
+    ///
+    /// # Errors
+    /// A setting outside its bounds.
+    pub fn options(&self, host: usize) -> Result<LockOptions, ConfigError> {
+        let ns = Duration::from_nanos;
+        let mut options = LockOptions::builder().ttl(ns(self.ttl_ns)).lock_delay(ns(self.lock_delay_ns));
+        options = options.owner(&format!("host {host}")).wait(match self.wait_ns {
+            None => Wait::Forever,
+            Some(wait) => Wait::For(ns(wait)),
+        });
+        if let Some(max_hold) = self.max_hold_ns {
+            options = options.max_hold(ns(max_hold));
+        }
+        if self.no_renewal {
+            options = options.no_renewal();
+        }
+        options.build()
+    }
 }
 
 /// A fault, and when it strikes.
@@ -331,8 +377,19 @@ impl Script {
         let resource = |n: usize| {
             if n < self.world.resources { Ok(()) } else { Err(format!("there is no resource {n}")) }
         };
-        for job in self.hosts.iter().flat_map(|host| host.workers.iter().flatten()) {
-            resource(job.resource)?;
+        if self.hosts.is_empty() || self.world.resources == 0 {
+            return Err("a world needs a host and a resource".to_owned());
+        }
+        self.world.config().map_err(|error| format!("world: {error}"))?;
+        for (n, spec) in self.hosts.iter().enumerate() {
+            for job in spec.workers.iter().flatten() {
+                resource(job.resource)?;
+                job.options(n).map_err(|error| format!("a job of host {n}: {error}"))?;
+            }
+        }
+        for named in self.messages.iter().map(|message| message.host).chain(self.stalls.iter().map(|stall| stall.host))
+        {
+            host(named)?;
         }
         for stranger in &self.strangers {
             resource(stranger.resource)?;

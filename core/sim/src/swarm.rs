@@ -188,6 +188,7 @@ impl Swarm {
             unix_offset_ms: if skewed { i64::try_from(draws.below(10_000)).unwrap_or(0) - 5_000 } else { 0 },
             forgets_suspend: self.broken == Some(Broken::Suspend),
             stale_now: self.broken == Some(Broken::StaleNow),
+            own_entropy: false,
             unborn: false,
             workers: (0..workers).map(|worker| self.jobs(n, worker)).collect(),
         }
@@ -226,6 +227,7 @@ impl Swarm {
                     hold_ns: if draws.one_in(3) { draws.below(20 * MS) } else { draws.below(ttl_ns * 3) },
                     writes: u32::try_from(draws.below(5)).unwrap_or(0),
                     careless: careless && draws.one_in(2),
+                    deletes: false,
                 }
             })
             .collect()

@@ -294,6 +294,7 @@ fn clock_detail(host: &Host) -> String {
     for (is_so, words) in [
         (host.forgets_suspend, ", stops in suspend"),
         (host.stale_now, ", read too early"),
+        (host.own_entropy, ", random bytes of its own"),
         (host.unborn, ", forked"),
         (host.unix_offset_ms != 0, ", wall clock off"),
     ] {
@@ -308,6 +309,7 @@ fn ask_words(ask: Ask, token: Token) -> String {
     match ask {
         Ask::Claim => format!("claim with token {token}"),
         Ask::Write { n, .. } => format!("write {n} with token {token}"),
+        Ask::Delete { n, .. } => format!("delete as write {n} with token {token}"),
     }
 }
 

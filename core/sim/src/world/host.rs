@@ -42,6 +42,8 @@ pub(super) struct Host {
     /// Responses that clients of earlier lives ignored.
     pub(super) ignored: u64,
     pub(super) seed: [u8; 32],
+    /// Draws from a generator of its own.
+    pub(super) drawn: u64,
     stale_now: bool,
     last_now: Option<Now>,
     /// It did not run for a while, so what it was to do in time is late.
@@ -54,6 +56,8 @@ pub(super) struct Host {
     sent: BTreeMap<Peer, u64>,
     /// The deadline that a caller's check reads; `None` once a check or the core has found it passed.
     published: BTreeMap<LockId, Option<Monotonic>>,
+    /// Locks of which a check has said that they are lost.
+    said_lost: BTreeSet<LockId>,
     /// When something last moved for an acquisition, by this clock.
     pub(super) active: BTreeMap<LockId, Monotonic>,
     pub(super) throttled: BTreeSet<LockId>,
@@ -92,6 +96,7 @@ impl Host {
             wanted: BTreeMap::new(),
             ignored: 0,
             seed: std::array::from_fn(|at| stream.at(at as u64).to_le_bytes()[0]),
+            drawn: 0,
             stale_now: spec.stale_now,
             last_now: None,
             late: false,
@@ -101,6 +106,7 @@ impl Host {
             wake_at: Monotonic::FAR,
             sent: BTreeMap::new(),
             published: BTreeMap::new(),
+            said_lost: BTreeSet::new(),
             active: BTreeMap::new(),
             throttled: BTreeSet::new(),
             woken: BTreeMap::new(),
@@ -227,7 +233,7 @@ impl World<'_> {
         }
         match due {
             Due::Wake { .. } => {
-                let fresh = self.fresh();
+                let fresh = self.fresh(life.host);
                 self.drive(life, stall, |client, now| client.handle_timeout(&fresh, now));
             }
             Due::Reply { id, result, .. } => {
@@ -311,7 +317,7 @@ impl World<'_> {
             match client.poll_output(now) {
                 Output::WakeAt(at) if at <= now.monotonic && spins < 50 => {
                     spins += 1;
-                    let fresh = self.fresh();
+                    let fresh = self.fresh(life.host);
                     client.handle_timeout(&fresh, now);
                 }
                 Output::WakeAt(at) => break at,
@@ -494,9 +500,16 @@ impl World<'_> {
         let host = &mut self.hosts[life.host];
         let now = host.now(self.now).monotonic;
         match host.published.get_mut(&lock) {
-            Some(published) if published.is_some_and(|deadline| now < deadline) => true,
+            Some(published) if published.is_some_and(|deadline| now < deadline) => {
+                if host.said_lost.contains(&lock) {
+                    let text = format!("lock {lock} is valid again, after a check has said that it is lost");
+                    self.accuse(Promise::Loss, Some(life.host), None, text);
+                }
+                true
+            }
             Some(published) => {
                 *published = None;
+                host.said_lost.insert(lock);
                 self.declare_lost(life, lock);
                 false
             }

@@ -12,9 +12,9 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
-use leasehold_core::config::{Drift, Poll};
+use leasehold_core::config::Drift;
 use leasehold_core::op::{Outcome, TransportFault};
-use leasehold_core::{Config, Entropy, Event, LockId, NodeConfig, RequestId, Resource, Token};
+use leasehold_core::{Config, Entropy, Event, LockId, RequestId, Resource, Token};
 
 use crate::clock::TrueTime;
 use crate::counts::{Counts, Sometimes};
@@ -147,16 +147,9 @@ impl Ord for Entry {
 impl<'a> World<'a> {
     fn new(script: &'a Script, fates: Fates, with_story: bool) -> Self {
         let settings = &script.world;
-        let drift = Drift::from_ppm(settings.drift_ppm).unwrap_or_default();
-        let node = NodeConfig {
-            poll: if settings.reads { Poll::Read } else { Poll::Acquire },
-            watch: settings.watch,
-            ..NodeConfig::default()
-        };
-        let config = Config::new(vec![node])
-            .and_then(|config| config.with_request_timeout(Duration::from_nanos(settings.request_timeout_ns)))
-            .expect("the script was checked")
-            .with_drift(drift);
+        let config =
+            settings.config().expect("invariant: scripts are checked when they are read, and drawn within bounds");
+        let drift = config.drift();
         let resources = (0..settings.resources).map(|n| Resource::new(&format!("r{n}")).expect("a plain name"));
         let mut world = Self {
             script,
@@ -256,11 +249,13 @@ impl<'a> World<'a> {
         self.ledger.accuse(promise, self.now, host, resource, text);
     }
 
-    /// 16 bytes that never repeat, whoever asks.
-    fn fresh(&mut self) -> Entropy {
-        self.drawn += 1;
-        let mut bytes = [0x5a; 16];
-        bytes[..8].copy_from_slice(&self.drawn.to_le_bytes());
+    /// 16 bytes that never repeat, whoever asks; unless the process has a generator of its own, which can be copied.
+    fn fresh(&mut self, host: usize) -> Entropy {
+        let own = self.script.hosts.get(host).is_some_and(|spec| spec.own_entropy);
+        let (mut bytes, drawn) =
+            if own { ([0xa5; 16], &mut self.hosts[host].drawn) } else { ([0x5a; 16], &mut self.drawn) };
+        *drawn += 1;
+        bytes[..8].copy_from_slice(&drawn.to_le_bytes());
         bytes
     }
 

@@ -184,12 +184,13 @@ impl World<'_> {
             return;
         }
         self.strike(Struck::Forked, Some(parent));
-        let (seed, next_lock, machine, clock, boot) = {
+        let (seed, drawn, next_lock, machine, clock, boot) = {
             let parent = &self.hosts[parent];
-            (parent.seed, parent.next_lock, parent.machine, parent.clock, parent.boot)
+            (parent.seed, parent.drawn, parent.next_lock, parent.machine, parent.clock, parent.boot)
         };
         let copy = &mut self.hosts[child];
         copy.seed = seed;
+        copy.drawn = drawn;
         // The start adds one, as every new process does.
         copy.seed[31] = copy.seed[31].wrapping_sub(1);
         copy.next_lock = next_lock;
@@ -280,6 +281,7 @@ impl World<'_> {
             hold_ns: 1_000_000,
             writes: 0,
             careless: false,
+            deletes: false,
         };
         let resources: Vec<usize> = (0..self.resources.len()).collect();
         let workers = resources.iter().map(|resource| vec![job(*resource)]).collect();

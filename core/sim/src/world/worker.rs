@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Event, LockId, LockOptions, Token, Wait};
+use leasehold_core::{Event, LockId, Token};
 
 use super::{Due, World};
 use crate::clock::TrueTime;
@@ -148,7 +148,7 @@ impl World<'_> {
         host.next_lock += 1;
         let lock = LockId::new(host.next_lock);
         let Some(job) = self.job(life, n) else { return };
-        let options = match options_of(&job, life.host) {
+        let options = match job.options(life.host) {
             Ok(options) => options,
             Err(error) => {
                 self.accuse(Promise::Bounds, Some(life.host), None, format!("a job that cannot be: {error}"));
@@ -168,7 +168,7 @@ impl World<'_> {
             self.again_after(life, n, cancel);
         }
         self.tell(|teller, now| teller.waits(life, lock, job.resource, now));
-        let (name, fresh) = (self.resources[job.resource].clone(), self.fresh());
+        let (name, fresh) = (self.resources[job.resource].clone(), self.fresh(life.host));
         self.drive(life, None, |client, now| client.acquire(lock, name, options, &fresh, now));
     }
 
@@ -252,7 +252,9 @@ impl World<'_> {
         let mut written = written;
         if let Some(version) = version.filter(|_| written < u64::from(job.writes)) {
             written += 1;
-            self.send_to_register(life, n, lock, token, Ask::Write { n: written, version });
+            let deletes = job.deletes && written == u64::from(job.writes);
+            let ask = if deletes { Ask::Delete { n: written, version } } else { Ask::Write { n: written, version } };
+            self.send_to_register(life, n, lock, token, ask);
         }
         self.hosts[life.host].workers[n].phase = Phase::Working { lock, token, version, written, until };
         let gap = job.hold_ns / u64::from(job.writes + 1);
@@ -295,8 +297,8 @@ impl World<'_> {
         let Some(resource) = self.resource_of(life, lock) else { return };
         let (reply, wrong) = self.registers[resource].ask(token, ask);
         match (ask, reply) {
-            (Ask::Write { .. }, Reply::Written) => self.counts.see(Sometimes::Written),
-            (Ask::Write { .. }, Reply::Refused) => self.counts.see(Sometimes::RefusedStale),
+            (Ask::Write { .. } | Ask::Delete { .. }, Reply::Written) => self.counts.see(Sometimes::Written),
+            (Ask::Write { .. } | Ask::Delete { .. }, Reply::Refused) => self.counts.see(Sometimes::RefusedStale),
             (_, _) => {}
         }
         self.tell(|teller, now| teller.register_says(resource, token, ask, reply, now));
@@ -343,20 +345,4 @@ impl Phase {
             Self::Pausing | Self::Done => None,
         }
     }
-}
-
-fn options_of(job: &Job, host: usize) -> Result<LockOptions, leasehold_core::ConfigError> {
-    let ns = Duration::from_nanos;
-    let mut options = LockOptions::builder().ttl(ns(job.ttl_ns)).lock_delay(ns(job.lock_delay_ns));
-    options = options.owner(&format!("host {host}")).wait(match job.wait_ns {
-        None => Wait::Forever,
-        Some(wait) => Wait::For(ns(wait)),
-    });
-    if let Some(max_hold) = job.max_hold_ns {
-        options = options.max_hold(ns(max_hold));
-    }
-    if job.no_renewal {
-        options = options.no_renewal();
-    }
-    options.build()
 }
