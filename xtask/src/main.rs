@@ -4,6 +4,7 @@
 
 mod bench;
 mod demo;
+mod mutants;
 mod prove;
 mod run;
 mod setup;
@@ -27,7 +28,8 @@ Usage: cargo xtask <command> [arguments]
   sim [--seed N | --seeds A..B | --minutes M] [--html FILE]
                            the simulator: the real core under every fault, checked against every promise
   chaos [--seconds N]      processes under random SIGSTOP and SIGKILL against one guarded counter (60 s)
-  prove                    before a release: test, chaos, long simulations and property tests
+  mutants [NAME...]        break one line at a time, in a copy, and see each bug caught; --list names them
+  prove                    before a release: test, chaos, deliberate bugs, long simulations and searches
   help                     this text
 
 Arguments after the command go to the program it runs.
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Some("bench") => bench::bench(&rest),
         Some("chaos") => bench::chaos(&rest),
         Some("sim") => sim::sim(&rest),
+        Some("mutants") => mutants::mutants(&rest),
         Some("prove") => none(&rest).and_then(|()| prove::prove()),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");

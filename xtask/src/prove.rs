@@ -1,7 +1,7 @@
 //! `cargo xtask prove`: what takes too long for every change, run before a release.
 
 use crate::run::{self, Result, Steps};
-use crate::{bench, sim, test};
+use crate::{bench, mutants, sim, test};
 
 const PROPTEST_CASES: &str = "20000";
 
@@ -13,6 +13,10 @@ pub fn prove() -> Result {
     steps.run("chaos", chaos)?;
 
     sim::run_long(&mut steps)?;
+    let mut search = run::cargo_ci("test");
+    search.args(["-p", "leasehold-sim", "--test", "model", "--", "--ignored", "--nocapture", "--test-threads", "1"]);
+    steps.run("exhaustive search, long", search)?;
+    steps.timed("deliberate bugs", || mutants::mutants(&[]))?;
 
     let mut properties = test::suite();
     properties.args(["-p", "leasehold-core"]).env("PROPTEST_CASES", PROPTEST_CASES);

@@ -1,5 +1,6 @@
 //! Many seeds, on all cores, and what they add up to.
 
+use std::panic::catch_unwind;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -65,16 +66,62 @@ pub fn run(extent: Extent, broken: Option<Broken>) -> Outcome {
             outcome.merge(mine);
         }
     };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(work);
-        }
-    });
+    on_all_cores(work);
     let mut outcome = outcome.into_inner().unwrap_or_default();
     outcome.failures.sort_by_key(|trial| trial.script.seed);
     outcome.expected.sort_unstable();
     outcome
+}
+
+/// The first failure among many seeds.
+#[derive(Debug)]
+pub struct First {
+    /// The seed, the lowest that fails, however many threads looked for it.
+    pub seed: u64,
+    /// What came of it; `None` if the run ended in a panic.
+    pub trial: Option<Box<Trial>>,
+}
+
+/// Runs seeds from `first` to before `end` until one fails; what happened in them, if none does.
+///
+/// # Errors
+/// The lowest seed that fails.
+pub fn first(first: u64, end: u64) -> Result<Counts, First> {
+    // Seeds are handed out in order, so once every thread is past the lowest that failed, none below it is left.
+    let (next, lowest, found) = (AtomicU64::new(first), AtomicU64::new(end), Mutex::new((Counts::default(), None)));
+    let work = || {
+        let mut counts = Counts::default();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= lowest.load(Ordering::Relaxed) {
+                break;
+            }
+            let trial = catch_unwind(|| Box::new(trial::seed(seed, None))).ok();
+            if let Some(trial) = trial.as_ref().filter(|trial| trial.passed()) {
+                counts.add(&trial.counts);
+            } else if lowest.fetch_min(seed, Ordering::Relaxed) > seed
+                && let Ok(mut found) = found.lock()
+                && found.1.as_ref().is_none_or(|known: &First| known.seed > seed)
+            {
+                found.1 = Some(First { seed, trial });
+            }
+        }
+        if let Ok(mut found) = found.lock() {
+            found.0.add(&counts);
+        }
+    };
+    on_all_cores(work);
+    let (counts, failure) = found.into_inner().unwrap_or_default();
+    failure.map_or(Ok(counts), Err)
+}
+
+fn on_all_cores(work: impl Fn() + Sync) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(&work);
+        }
+    });
 }
 
 impl Outcome {

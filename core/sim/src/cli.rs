@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leasehold_core::trace;
 
-use crate::campaign::{self, Extent, Outcome};
+use crate::campaign::{self, Extent, First, Outcome};
 use crate::clock::TrueTime;
 use crate::counts::{Counts, Sometimes, Struck};
 use crate::fates::Fates;
@@ -27,6 +27,7 @@ Runs the real core in a simulated world of faults, and checks every promise.
   --minutes M      seeds from 0 on, for so long
   --script FILE    a script instead of a seed
   --broken NAME    break an assumption on purpose: rates, server-clock, wiped, evicted, suspend, stale-now, or all
+  --first          stop at the first seed that fails, and say no more than what it broke
   --html FILE      draw the run (of one seed, of a script, or of the first failure, made small)
   --text           write the run down as lines
   --out FOLDER     where scripts and pages of failures go (target/sim)
@@ -39,6 +40,7 @@ Every seed runs twice and must agree. The status is 1 when a promise was broken,
 pub struct Args {
     what: What,
     broken: Option<Vec<Broken>>,
+    first: bool,
     html: Option<PathBuf>,
     text: bool,
     out: PathBuf,
@@ -62,6 +64,7 @@ impl Args {
         let mut parsed = Self {
             what: What::Many(Extent::Seeds(0, 10_000)),
             broken: None,
+            first: false,
             html: None,
             text: false,
             out: "target/sim".into(),
@@ -97,12 +100,16 @@ impl Args {
                     }
                     parsed.broken = Some(all);
                 }
+                "--first" => parsed.first = true,
                 "--html" => parsed.html = Some(value()?.into()),
                 "--text" => parsed.text = true,
                 "--out" => parsed.out = value()?.into(),
                 "--help" | "-h" => parsed.what = What::Help,
                 _ => return Err(format!("there is no option `{arg}`")),
             }
+        }
+        if parsed.first && (parsed.broken.is_some() || !matches!(parsed.what, What::Many(Extent::Seeds(..)))) {
+            return Err("--first goes with --seeds, and with nothing broken on purpose".into());
         }
         Ok(parsed)
     }
@@ -135,6 +142,7 @@ pub fn run(args: &Args, commit: &str, say: &mut dyn FnMut(&str)) -> Result<bool,
             let script = Script::from_json(&text).map_err(|error| format!("{}: {error}", path.display()))?;
             one(args, &trial::script(&script), commit, say)
         }
+        What::Many(Extent::Seeds(begin, end)) if args.first => Ok(first(*begin, *end, say)),
         What::Many(extent) => match &args.broken {
             None => many(args, *extent, commit, say),
             Some(broken) => hunt(args, *extent, broken, commit, say),
@@ -175,14 +183,42 @@ fn many(args: &Args, extent: Extent, commit: &str, say: &mut dyn FnMut(&str)) ->
     let all = taken.len() + open.len();
     say(&format!("{} of the lease machine's {all} rows were taken; not {}\n", taken.len(), open.join(", ")));
     say("No promise was broken.\n");
-    let due = |what: &&Sometimes| !what.needs_a_broken_assumption() && outcome.counts.seen(**what) == 0;
-    let missing: Vec<_> = Sometimes::ALL.iter().filter(due).collect();
-    if outcome.seeds >= 5_000 && !missing.is_empty() {
-        let missing: Vec<_> = missing.into_iter().map(|what| what.words()).collect();
-        say(&format!("BROKEN these runs prove too little; never seen: {}\n", missing.join(", ")));
+    if let Some(missing) = never_seen(outcome.seeds, &outcome.counts) {
+        say(&format!("BROKEN these runs prove too little; never seen: {missing}\n"));
         return Ok(false);
     }
     Ok(true)
+}
+
+/// What so many runs should have reached, and have not.
+fn never_seen(seeds: u64, counts: &Counts) -> Option<String> {
+    let due = |what: &&Sometimes| !what.needs_a_broken_assumption() && counts.seen(**what) == 0;
+    let missing: Vec<_> = Sometimes::ALL.iter().filter(due).map(|what| what.words()).collect();
+    (seeds >= 5_000 && !missing.is_empty()).then(|| missing.join(", "))
+}
+
+/// One line, for whoever breaks the core on purpose. Answers whether every promise was kept.
+fn first(begin: u64, end: u64, say: &mut dyn FnMut(&str)) -> bool {
+    let seeds = end - begin;
+    let (what, after) = match campaign::first(begin, end) {
+        Ok(counts) => match never_seen(seeds, &counts) {
+            Some(missing) => (format!("never seen: {missing}"), seeds),
+            None => {
+                say(&format!("kept: {seeds} seeds\n"));
+                return true;
+            }
+        },
+        Err(First { seed, trial }) => {
+            let what = match trial.as_ref().map(|trial| trial.broken.first()) {
+                Some(Some(violation)) => format!("{} {}", violation.promise.code(), violation.promise.words()),
+                Some(None) => "the second run differed".into(),
+                None => "a panic".into(),
+            };
+            (format!("{what}, seed {seed}"), seed - begin + 1)
+        }
+    };
+    say(&format!("caught: {what}, after {after} seeds\n"));
+    false
 }
 
 /// Seeds after which a counterexample that exists should have been found.
@@ -306,10 +342,19 @@ mod tests {
             ("--minutes 0", "above 0"),
             ("--broken nothing", "rates, server-clock"),
             ("--loud", "no option `--loud`"),
+            ("--first --minutes 1", "goes with --seeds"),
+            ("--first --broken wiped", "nothing broken on purpose"),
         ] {
             let error = parse(line).expect_err(line);
             assert!(error.contains(part), "{line}: {error}");
         }
+    }
+
+    #[test]
+    fn one_line_tells_that_no_seed_failed() {
+        let mut said = String::new();
+        let kept = run(&parse("--seeds 5..9 --first").unwrap(), "abc", &mut |text| said.push_str(text));
+        assert_eq!((kept, said.as_str()), (Ok(true), "kept: 4 seeds\n"));
     }
 
     #[test]

@@ -14,6 +14,10 @@ pub struct Register {
     writer: Option<Token>,
     /// The last write of each lease that was accepted.
     accepted: BTreeMap<Token, u64>,
+    /// The highest token that ever claimed.
+    newest: Option<Token>,
+    /// Deleted with all that the guard knew, which real users must not do.
+    deleted: bool,
 }
 
 /// What a worker asks of a register.
@@ -49,24 +53,28 @@ pub enum Reply {
 }
 
 impl Register {
-    /// One request, atomically. The second part says what is wrong if an update was lost.
+    /// One request, atomically. The second part says what is wrong if an update was lost, or refused without need.
     pub fn ask(&mut self, token: Token, ask: Ask) -> (Reply, Option<String>) {
+        let is_newest = self.newest.is_none_or(|newest| token >= newest);
         match ask {
-            Ask::Claim => match self.guard.claim(token) {
-                Ok(()) => (Reply::Read(self.version), None),
-                Err(Rejected::Stale { .. } | Rejected::OutOfOrder { .. } | Rejected::Unclaimed) => {
-                    (Reply::Refused, None)
+            Ask::Claim => {
+                self.newest = self.newest.max(Some(token));
+                match self.guard.claim(token) {
+                    Ok(()) => (Reply::Read(self.version), None),
+                    Err(why) => (Reply::Refused, needless(why, is_newest, token)),
                 }
-            },
+            }
             Ask::Write { n, version } | Ask::Delete { n, version } => match self.guard.check_in_order(token, n) {
                 Ok(()) => {
                     if matches!(ask, Ask::Delete { .. }) {
                         self.guard = Guard::default();
+                        self.deleted = true;
                     }
                     (Reply::Written, self.write(token, n, version))
                 }
-                Err(Rejected::Stale { .. } | Rejected::OutOfOrder { .. } | Rejected::Unclaimed) => {
-                    (Reply::Refused, None)
+                Err(why) => {
+                    let is_next = self.accepted.get(&token).is_none_or(|last| *last < n);
+                    (Reply::Refused, needless(why, is_newest && is_next && !self.deleted, token))
                 }
             },
         }
@@ -87,6 +95,11 @@ impl Register {
         let last = last.filter(|last| *last >= n)?;
         Some(format!("write {n} of token {token} was accepted after write {last} of the same lease"))
     }
+}
+
+/// A guard that refuses everybody loses no update, and is of no use.
+fn needless(why: Rejected, was_due: bool, token: Token) -> Option<String> {
+    was_due.then(|| format!("token {token}, the newest there is, was refused: {why}"))
 }
 
 #[cfg(test)]
@@ -110,6 +123,14 @@ mod tests {
         let mut register = Register::default();
         assert_eq!(register.write(token(1), 2, 0), None);
         assert!(register.write(token(1), 1, 0).unwrap().contains("after write 2"));
+    }
+
+    #[test]
+    fn a_refusal_without_need_is_noticed() {
+        // The token of somebody who never claimed: neither a claim nor anybody newer stands against it.
+        let (reply, wrong) = Register::default().ask(token(1), Ask::Write { n: 1, version: 0 });
+        assert_eq!(reply, Reply::Refused);
+        assert!(wrong.unwrap().contains("never claimed"));
     }
 
     #[test]

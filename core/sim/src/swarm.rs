@@ -132,7 +132,8 @@ impl Swarm {
         let world = World {
             drift_ppm: self.drift_ppm,
             request_timeout_ns,
-            latency_ns: *draws.pick(&[1, 1, 2, 5]) * MS,
+            // Below a millisecond the network does not hide what clocks of whole milliseconds round away.
+            latency_ns: *draws.pick(&[MS / 10, MS, 2 * MS, 5 * MS]),
             store: self.store(),
             reads: self.kind == Kind::Dynamodb || (self.kind == Kind::Sqlite && draws.one_in(2)),
             watch: self.kind == Kind::Redis && draws.one_in(2),

@@ -278,6 +278,7 @@ impl World<'_> {
             | Due::FaultOver(_)
             | Due::Start { .. }
             | Due::Probe { .. }
+            | Due::Check { .. }
             | Due::Heal
             | Due::Judge => {}
         }
@@ -357,7 +358,8 @@ impl World<'_> {
                 Output::Subscribe { resource, .. } => self.subscribe(life, &resource, true, leaves),
                 Output::Unsubscribe { resource, .. } => self.subscribe(life, &resource, false, leaves),
                 Output::NeedCredentials { .. } => {
-                    let at = leaves.plus(Duration::from_millis(20));
+                    // As fast as can be, so that nothing but the core's own pace keeps it from asking for ever.
+                    let at = leaves.plus(Duration::from_nanos(self.script.world.latency_ns));
                     self.push(at, Due::Credentials { life });
                 }
                 Output::Rejected { .. } | Output::WakeAt(_) => {}
@@ -366,6 +368,7 @@ impl World<'_> {
         self.look_after(life, now);
         if !events.is_empty() {
             if leaves > self.now {
+                self.check_before_publishing(life, &events);
                 self.push(leaves, Due::Publish { life, events });
             } else {
                 self.publish(life, events);
@@ -514,6 +517,23 @@ impl World<'_> {
                 false
             }
             None => false,
+        }
+    }
+
+    /// While a renewal is not published, a caller that asks at the old deadline is told that the lease is lost.
+    fn check_before_publishing(&mut self, life: Life, events: &[Event]) {
+        for event in events.iter().filter(|event| matches!(event, Event::Renewed { .. })) {
+            let host = &self.hosts[life.host];
+            if let Some(Some(deadline)) = host.published.get(&event.lock()) {
+                let at = host.clock.when(deadline.ns());
+                self.push(at, Due::Check { life, lock: event.lock() });
+            }
+        }
+    }
+
+    pub(super) fn check_just_then(&mut self, life: Life, lock: LockId) {
+        if self.is_alive(life) && self.hosts[life.host].busy_until <= self.now {
+            self.check(life, lock);
         }
     }
 

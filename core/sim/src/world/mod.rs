@@ -114,6 +114,7 @@ enum Due {
     FaultOver(usize),
     Start { host: usize },
     Probe { resource: usize },
+    Check { life: Life, lock: LockId },
     Heal,
     Judge,
 }
@@ -240,6 +241,7 @@ impl<'a> World<'a> {
             Due::FaultOver(n) => self.fault_over(n),
             Due::Start { host } => self.start(host),
             Due::Probe { resource } => self.audit(resource),
+            Due::Check { life, lock } => self.check_just_then(life, lock),
             Due::Heal => self.heal(),
             Due::Judge => self.judge(),
         }

@@ -1,0 +1,149 @@
+//! Who catches bugs: the simulator, and test suites that are asked after it.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::tree::{Ended, Tree};
+use crate::run::{Failure, Result};
+use crate::test;
+
+/// Somebody who may catch a bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Suite {
+    /// Seeds of the simulator, all promises checked.
+    Simulator,
+    /// The core's own tests.
+    Core,
+    /// The simulator's own tests, those of its model stores among them.
+    Sim,
+    /// The exhaustive search.
+    Model,
+    /// The golden vectors.
+    Vectors,
+    /// The kept traces.
+    Traces,
+}
+
+/// A bug was seen.
+pub struct Catch {
+    /// By what of the suite.
+    pub by: String,
+    /// After how many seeds, where there are any.
+    pub seeds: Option<u64>,
+}
+
+/// Seeds after which the simulator has no more to say. Each of the bugs that it catches at all needs far fewer.
+const SEEDS: u64 = 5_000;
+
+impl Suite {
+    const ALL: [Self; 6] = [Self::Simulator, Self::Core, Self::Sim, Self::Model, Self::Vectors, Self::Traces];
+    /// For a bug that names nobody.
+    pub const USUAL: [Self; 2] = [Self::Simulator, Self::Core];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Simulator => "simulator",
+            Self::Core => "core",
+            Self::Sim => "sim",
+            Self::Model => "model",
+            Self::Vectors => "vectors",
+            Self::Traces => "traces",
+        }
+    }
+
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|suite| suite.name() == name)
+    }
+
+    pub fn names() -> String {
+        Self::ALL.map(Self::name).join(", ")
+    }
+
+    /// Asks it about the tree as it is.
+    pub fn catches(self, tree: &Tree) -> Result<Option<Catch>> {
+        let (package, targets): (_, &[&str]) = match self {
+            Self::Simulator => return simulate(tree),
+            Self::Core => ("leasehold-core", &["--lib", "--test", "behaviour"]),
+            Self::Sim => ("leasehold-sim", &["--lib"]),
+            Self::Model | Self::Vectors | Self::Traces => ("leasehold-sim", &["--test", self.name()]),
+        };
+        tree.compiles(package, targets)?;
+        let mut tests = test::suite();
+        tests.args(["-p", package]).args(targets);
+        // What fails by chance must not be tried first against the next bug.
+        tests.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1");
+        let (ended, said) = tree.run(tests)?;
+        match ended {
+            Ended::Well => Ok(None),
+            Ended::Badly(_) => Ok(Some(Catch { by: first_failure(&said).unwrap_or("a test").to_owned(), seeds: None })),
+            Ended::Never => Ok(Some(Catch { by: "a test that never ends".into(), seeds: None })),
+        }
+    }
+}
+
+fn simulate(tree: &Tree) -> Result<Option<Catch>> {
+    tree.compiles("leasehold-sim", &["--bin", "leasehold-sim"])?;
+    let mut command = Command::new(tree.built().join("leasehold-sim"));
+    command.args(["--first", "--seeds", &format!("0..{SEEDS}")]);
+    let (ended, said) = tree.run(command)?;
+    match ended {
+        Ended::Well => Ok(None),
+        Ended::Never => Ok(Some(Catch { by: "a run that never ends".into(), seeds: None })),
+        Ended::Badly(status) => match said.lines().find_map(verdict) {
+            Some(catch) => Ok(Some(catch)),
+            None => Err(Failure::new(format!("the simulator ended with {status}, and told no verdict\n{said}"))),
+        },
+    }
+}
+
+/// Reads `caught: I1 one holder at a time, seed 12, after 13 seeds`.
+fn verdict(line: &str) -> Option<Catch> {
+    let (by, after) = line.strip_prefix("caught: ")?.rsplit_once(", after ")?;
+    let seeds = after.strip_suffix(" seeds")?.parse().ok()?;
+    // The seed is one less than how many there were.
+    let by = by.rsplit_once(", seed ").map_or(by, |(by, _)| by);
+    Some(Catch { by: by.to_owned(), seeds: Some(seeds) })
+}
+
+/// The name of the first test that failed, as either test runner tells it.
+fn first_failure(said: &str) -> Option<&str> {
+    said.lines().map(str::trim).find_map(|line| {
+        let by_nextest = ["FAIL [", "TIMEOUT [", "SIGABRT [", "SIGSEGV ["].iter().any(|word| line.starts_with(word));
+        let by_cargo = line.strip_prefix("test ").and_then(|line| line.strip_suffix(" ... FAILED"));
+        by_cargo.or_else(|| line.split_whitespace().next_back().filter(|_| by_nextest))
+    })
+}
+
+/// Whether a suite that lives in a file of its own is there.
+pub fn exists(suite: Suite, root: &Path) -> bool {
+    match suite {
+        Suite::Simulator | Suite::Core | Suite::Sim => true,
+        Suite::Model | Suite::Vectors | Suite::Traces => {
+            root.join("core/sim/tests").join(suite.name()).with_extension("rs").exists()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_of_the_simulator_is_understood() {
+        let catch = verdict("caught: I1 one holder at a time, seed 12, after 13 seeds").expect("a verdict");
+        assert_eq!((catch.by.as_str(), catch.seeds), ("I1 one holder at a time", Some(13)));
+        let catch = verdict("caught: never seen: expiring, after 5000 seeds").expect("a verdict");
+        assert_eq!((catch.by.as_str(), catch.seeds), ("never seen: expiring", Some(5000)));
+        assert!(verdict("kept: 5000 seeds").is_none());
+    }
+
+    #[test]
+    fn the_first_failed_test_is_named() {
+        let nextest = "  PASS [   0.004s] leasehold-core a\n  FAIL [   0.010s] leasehold-core::behaviour renewal::b\n";
+        assert_eq!(first_failure(nextest), Some("renewal::b"));
+        let nextest = "  TIMEOUT [ 180.004s] (3/9) leasehold-core lease::c\n";
+        assert_eq!(first_failure(nextest), Some("lease::c"));
+        assert_eq!(first_failure("test fence::d ... ok\ntest fence::e ... FAILED\n"), Some("fence::e"));
+        assert_eq!(first_failure("  PASS [   0.004s] leasehold-core FAIL\n"), None);
+    }
+}

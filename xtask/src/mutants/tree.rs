@@ -1,0 +1,177 @@
+//! A copy of what is to be broken, with a target folder of its own, so that the working tree is never touched.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use super::patch::Patch;
+use crate::run::{self, Failure, Result};
+
+/// What the packages below need of the workspace.
+const COPIED: [&str; 5] = ["Cargo.toml", "Cargo.lock", ".config", "wit", "core"];
+const MEMBERS: &str = "members = [\"core\", \"core/sim\"]";
+
+/// Changes to the profile, so that one line is compiled in seconds.
+const QUICKLY: [(&str, &str); 3] =
+    [("CARGO_PROFILE_CI_INCREMENTAL", "true"), ("CARGO_PROFILE_CI_OPT_LEVEL", "1"), ("CARGO_PROFILE_CI_DEBUG", "0")];
+
+/// Time after which a run counts as one that never ends.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+pub struct Tree {
+    root: PathBuf,
+    target: PathBuf,
+    log: PathBuf,
+}
+
+/// How a program ended.
+pub enum Ended {
+    Well,
+    Badly(ExitStatus),
+    /// It was stopped after a long while.
+    Never,
+}
+
+impl Tree {
+    /// A fresh copy. Files that are as they were keep their times, so that cargo compiles only what has changed.
+    pub fn copy(folder: &Path) -> Result<Self> {
+        let tree = Self { root: folder.join("tree"), target: folder.join("target"), log: folder.join("log.txt") };
+        let mut kept = BTreeSet::new();
+        for name in COPIED {
+            tree.copy_entry(&run::root().join(name), &tree.root.join(name), &mut kept)?;
+        }
+        tree.drop_others(&tree.root, &kept)?;
+        let mut prune = run::plain_cargo("update");
+        prune.args(["--workspace", "--offline"]);
+        match tree.run(prune)? {
+            (Ended::Well, _) => Ok(tree),
+            (Ended::Badly(_) | Ended::Never, said) => {
+                Err(Failure::new(format!("the copy in {} makes no workspace\n{said}", tree.root.display())))
+            }
+        }
+    }
+
+    fn copy_entry(&self, from: &Path, to: &Path, kept: &mut BTreeSet<PathBuf>) -> Result {
+        if from.is_dir() {
+            for entry in fs::read_dir(from).map_err(|error| cannot("read", from, &error))? {
+                let name = entry.map_err(|error| cannot("read", from, &error))?.file_name();
+                self.copy_entry(&from.join(&name), &to.join(&name), kept)?;
+            }
+            return Ok(());
+        }
+        let mut bytes = fs::read(from).map_err(|error| cannot("read", from, &error))?;
+        if to == self.root.join("Cargo.toml") {
+            bytes = fewer_members(&String::from_utf8_lossy(&bytes))?.into_bytes();
+        }
+        kept.insert(to.to_owned());
+        if fs::read(to).is_ok_and(|before| before == bytes) { Ok(()) } else { write(to, &bytes) }
+    }
+
+    fn drop_others(&self, folder: &Path, kept: &BTreeSet<PathBuf>) -> Result {
+        for entry in fs::read_dir(folder).map_err(|error| cannot("read", folder, &error))? {
+            let path = entry.map_err(|error| cannot("read", folder, &error))?.path();
+            if path.is_dir() {
+                self.drop_others(&path, kept)?;
+            } else if !kept.contains(&path) {
+                fs::remove_file(&path).map_err(|error| cannot("remove", &path, &error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Does something while the bug is there.
+    pub fn with<T>(&self, patch: &Patch, act: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
+        let path = self.root.join(&patch.file);
+        let text = fs::read_to_string(&path).map_err(|error| cannot("read", &path, &error))?;
+        write(&path, patch.apply(&text)?.as_bytes())?;
+        let result = act(self);
+        write(&path, text.as_bytes())?;
+        result
+    }
+
+    /// Where programs are.
+    pub fn built(&self) -> PathBuf {
+        self.target.join("ci")
+    }
+
+    /// Compiles a package. That a bug does not compile is no catch.
+    pub fn compiles(&self, package: &str, targets: &[&str]) -> Result {
+        let mut build = run::cargo_ci("build");
+        build.args(["-p", package]).args(targets);
+        match self.run(build)? {
+            (Ended::Well, _) => Ok(()),
+            (Ended::Badly(_) | Ended::Never, said) => {
+                let from = said.find("error").unwrap_or(0);
+                let lines: Vec<_> = said[from..].lines().take(20).collect();
+                Err(Failure::new(format!("{package} does not compile with it\n{}", lines.join("\n"))))
+            }
+        }
+    }
+
+    /// Runs a command in the copy, and returns all that it said.
+    pub fn run(&self, mut command: Command) -> Result<(Ended, String)> {
+        let log = fs::File::create(&self.log).map_err(|error| cannot("write", &self.log, &error))?;
+        let errors = log.try_clone().map_err(|error| cannot("write", &self.log, &error))?;
+        command.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target).env("CARGO_TERM_COLOR", "never");
+        // A bug runs for seconds, and its compiler is to take no longer.
+        command.envs(QUICKLY);
+        // Cargo takes it for the folder of the workspace.
+        command.env_remove("CARGO_MANIFEST_DIR");
+        command.stdin(Stdio::null()).stdout(log).stderr(errors);
+        let program = command.get_program().to_owned();
+        let cannot_run =
+            |error: std::io::Error| Failure::new(format!("cannot run {}: {error}", program.to_string_lossy()));
+        let mut child = command.spawn().map_err(cannot_run)?;
+        let until = Instant::now() + PATIENCE;
+        let ended = loop {
+            match child.try_wait().map_err(cannot_run)? {
+                Some(status) if status.success() => break Ended::Well,
+                Some(status) => break Ended::Badly(status),
+                None if Instant::now() >= until => {
+                    child.kill().and_then(|()| child.wait()).map_err(cannot_run)?;
+                    break Ended::Never;
+                }
+                None => std::thread::sleep(Duration::from_millis(20)),
+            }
+        };
+        let said = fs::read(&self.log).map_err(|error| cannot("read", &self.log, &error))?;
+        Ok((ended, String::from_utf8_lossy(&said).into_owned()))
+    }
+}
+
+/// The workspace's manifest, with only those members that are copied.
+fn fewer_members(manifest: &str) -> Result<String> {
+    let mut found = false;
+    let lines = manifest.lines().filter(|line| !line.starts_with("default-members = ")).map(|line| {
+        let is_it = line.starts_with("members = ");
+        found |= is_it;
+        if is_it { MEMBERS } else { line }
+    });
+    let text = lines.collect::<Vec<_>>().join("\n") + "\n";
+    if found { Ok(text) } else { Err(Failure::new("Cargo.toml has no line `members = ` to shorten")) }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result {
+    let folder = path.parent().unwrap_or(path);
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(path, bytes));
+    written.map_err(|error| cannot("write", path, &error))
+}
+
+fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot {what} {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_copy_has_fewer_members() {
+        let manifest = "[workspace]\nmembers = [\"core\", \"xtask\"]\ndefault-members = [\"core\"]\n\n[profile.ci]\n";
+        let fewer = fewer_members(manifest).expect("it has a list of members");
+        assert_eq!(fewer, format!("[workspace]\n{MEMBERS}\n\n[profile.ci]\n"));
+        assert!(fewer_members("[workspace]\n").is_err());
+    }
+}
