@@ -20,7 +20,7 @@ impl Pace {
     /// For a store that asks for patience: 200 ms doubling to 20 s.
     pub const THROTTLED: Self = Self { base: Duration::from_millis(200), cap: Duration::from_secs(20) };
 
-    /// For a release that nobody waits for: as [`Pace::NORMAL`], but up to a sixth of the time that the record stands.
+    /// For a release without a definite answer: as [`Pace::NORMAL`], but up to a sixth of the time that the record stands.
     ///
     /// While a store is away every try of a waiter may leave such a release behind. The longer records stand, the more
     /// of them gather, so the slower each of them must be for all together to stay the same load.

@@ -33,7 +33,7 @@ pub struct Outcome {
 }
 
 /// Failures that are kept, and after which no new seed is begun.
-const ENOUGH: usize = 5;
+const ENOUGH: u64 = 5;
 
 /// Runs them all, unless enough of them fail.
 pub fn run(extent: Extent, broken: Option<Broken>) -> Outcome {
@@ -41,14 +41,12 @@ pub fn run(extent: Extent, broken: Option<Broken>) -> Outcome {
         Extent::Seeds(first, end) => (first, end, None),
         Extent::Time(time) => (0, u64::MAX, Some(Instant::now() + time)),
     };
-    let (next, stop, outcome) = (AtomicU64::new(first), AtomicBool::new(false), Mutex::new(Outcome::default()));
+    let (next, failed) = (AtomicU64::new(first), AtomicU64::new(0));
+    let (stop, outcome) = (AtomicBool::new(false), Mutex::new(Outcome::default()));
     let work = || {
         let mut mine = Outcome::default();
         while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| Instant::now() < until) {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= end {
-                break;
-            }
+            let Some(seed) = take(&next, end) else { break };
             let trial = trial::seed(seed, broken);
             mine.seeds += 1;
             mine.counts.add(&trial.counts);
@@ -59,7 +57,9 @@ pub fn run(extent: Extent, broken: Option<Broken>) -> Outcome {
             }
             if !trial.passed() {
                 mine.failures.push(trial);
-                stop.store(mine.failures.len() >= ENOUGH, Ordering::Relaxed);
+                if failed.fetch_add(1, Ordering::Relaxed) + 1 >= ENOUGH {
+                    stop.store(true, Ordering::Relaxed);
+                }
             }
         }
         if let Ok(mut outcome) = outcome.lock() {
@@ -92,10 +92,7 @@ pub fn first(first: u64, end: u64) -> Result<Counts, First> {
     let work = || {
         let mut counts = Counts::default();
         loop {
-            let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= lowest.load(Ordering::Relaxed) {
-                break;
-            }
+            let Some(seed) = take(&next, lowest.load(Ordering::Relaxed)) else { break };
             let trial = catch_unwind(|| Box::new(trial::seed(seed, None))).ok();
             if let Some(trial) = trial.as_ref().filter(|trial| trial.passed()) {
                 counts.add(&trial.counts);
@@ -113,6 +110,11 @@ pub fn first(first: u64, end: u64) -> Result<Counts, First> {
     on_all_cores(work);
     let (counts, failure) = found.into_inner().unwrap_or_default();
     failure.map_or(Ok(counts), Err)
+}
+
+/// The next seed below the end.
+fn take(next: &AtomicU64, end: u64) -> Option<u64> {
+    next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |seed| (seed < end).then(|| seed + 1)).ok()
 }
 
 fn on_all_cores(work: impl Fn() + Sync) {

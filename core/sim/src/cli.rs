@@ -134,8 +134,13 @@ pub fn run(args: &Args, commit: &str, say: &mut dyn FnMut(&str)) -> Result<bool,
             Ok(true)
         }
         What::Seed(seed) => {
-            let broken = args.broken.as_deref().and_then(<[Broken]>::first).copied();
-            one(args, &trial::seed(*seed, broken), commit, say)
+            let kinds: Vec<_> = args.broken.iter().flatten().copied().map(Some).collect();
+            let kinds = if kinds.is_empty() { vec![None] } else { kinds };
+            let mut kept = true;
+            for broken in kinds {
+                kept &= one(args, &trial::seed(*seed, broken), commit, say)?;
+            }
+            Ok(kept)
         }
         What::Script(path) => {
             let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -193,7 +198,9 @@ fn many(args: &Args, extent: Extent, commit: &str, say: &mut dyn FnMut(&str)) ->
 /// What so many runs should have reached, and have not.
 fn never_seen(seeds: u64, counts: &Counts) -> Option<String> {
     let due = |what: &&Sometimes| !what.needs_a_broken_assumption() && counts.seen(**what) == 0;
-    let missing: Vec<_> = Sometimes::ALL.iter().filter(due).map(|what| what.words()).collect();
+    let struck = |fault: &&Struck| !fault.breaks_an_assumption() && counts.struck(**fault) == 0;
+    let missing = Sometimes::ALL.iter().filter(due).map(|what| what.words());
+    let missing: Vec<_> = missing.chain(Struck::ALL.iter().filter(struck).map(|fault| fault.words())).collect();
     (seeds >= 5_000 && !missing.is_empty()).then(|| missing.join(", "))
 }
 
@@ -226,7 +233,7 @@ const HUNT: u64 = 3_000;
 
 fn hunt(args: &Args, extent: Extent, all: &[Broken], commit: &str, say: &mut dyn FnMut(&str)) -> Result<bool, String> {
     let extent = match extent {
-        Extent::Seeds(first, end) => Extent::Seeds(first, end.min(first + HUNT)),
+        Extent::Seeds(first, end) => Extent::Seeds(first, end.min(first.saturating_add(HUNT))),
         time @ Extent::Time(_) => time,
     };
     let mut passed = true;

@@ -152,6 +152,13 @@ counted! {
     }
 }
 
+impl Struck {
+    /// Whether it strikes only where an assumption is broken on purpose.
+    pub const fn breaks_an_assumption(self) -> bool {
+        matches!(self, Self::StoreJumped | Self::StoreWiped | Self::Evicted)
+    }
+}
+
 impl Sometimes {
     /// Whether it happens only after an assumption was broken.
     pub const fn needs_a_broken_assumption(self) -> bool {

@@ -40,6 +40,8 @@ pub struct Belief {
     pub deadline: Monotonic,
     /// Renewals so far.
     pub renewals: u32,
+    /// Since when, by the holder's clock.
+    pub granted: Monotonic,
 }
 
 /// One try to get a lock, as the network saw it.
@@ -56,6 +58,8 @@ struct Attempt {
     by_observation: bool,
     granted: bool,
     release_sent: bool,
+    released_since: TrueTime,
+    releases: u64,
     /// When a send of it was last carried out by the store.
     landed: Option<TrueTime>,
     over: bool,
@@ -84,7 +88,7 @@ pub struct Ledger {
     current: BTreeMap<(Life, LockId), Nonce>,
     /// Requests until they are answered.
     asked: HashMap<(Life, RequestId), Asked>,
-    /// Pending acquisitions that were last told that somebody else holds the lock.
+    /// Pending acquisitions that were last told of a record, held or released.
     blocked: BTreeSet<(Life, LockId)>,
     beliefs: BTreeMap<(Life, LockId), Belief>,
     grants: BTreeMap<usize, Vec<Grant>>,
@@ -106,8 +110,8 @@ impl Ledger {
         resource: Option<usize>,
         text: String,
     ) {
-        // The first few tell the story; a thousand more of the same would only hide it.
-        if self.violations.len() < 20 {
+        // The first few tell the story; a thousand more of the same would only hide what else is wrong.
+        if self.violations.iter().filter(|violation| violation.promise == promise).count() < 3 {
             self.violations.push(Violation { promise, at_ns: at, host, resource, text });
         }
     }
@@ -160,6 +164,8 @@ impl Ledger {
                     by_observation: false,
                     granted: false,
                     release_sent: false,
+                    released_since: at,
+                    releases: 0,
                     landed: None,
                     over: false,
                 });
@@ -182,7 +188,15 @@ impl Ledger {
             }
             Op::Release(release) => {
                 if let Some(attempt) = self.attempts.get_mut(&release.nonce) {
+                    attempt.released_since = if attempt.release_sent { attempt.released_since } else { at };
                     attempt.release_sent = true;
+                    attempt.releases += 1;
+                    let passed = at.since(attempt.released_since);
+                    let releases = attempt.releases;
+                    if releases > 15 + u64::try_from(passed.as_millis() / 50).unwrap_or(u64::MAX) {
+                        let text = format!("an attempt of lock {lock} was released {releases} times in {passed:?}");
+                        self.accuse(Promise::Bounds, at, Some(life.host), Some(resource), text);
+                    }
                 }
             }
             Op::Read => {
@@ -214,25 +228,20 @@ impl Ledger {
         over
     }
 
-    /// The answer to a request reaches a client.
-    pub fn answered(&mut self, life: Life, id: RequestId, outcome: Option<&Outcome>, now: Monotonic) {
-        let Some(Asked { lock, attempt, deadline }) = self.asked.remove(&(life, id)) else { return };
+    /// The answer to a request reaches a client. Answers for which acquisition it was, if it came in time.
+    pub fn answered(&mut self, life: Life, id: RequestId, outcome: Option<&Outcome>, now: Monotonic) -> Option<LockId> {
+        let Some(Asked { lock, attempt, deadline }) = self.asked.remove(&(life, id)) else { return None };
         if now >= deadline {
-            return;
+            return None;
         }
-        let is_held = match outcome {
-            Some(Outcome::NotApplied(Refusal::Conflict(seen)) | Outcome::Applied(Applied::Read(seen))) => {
-                seen.held().is_some()
-            }
-            Some(Outcome::NotApplied(_) | Outcome::Applied(_) | Outcome::Unknown(_)) | None => false,
-        };
-        if is_held {
+        let told =
+            matches!(outcome, Some(Outcome::NotApplied(Refusal::Conflict(_)) | Outcome::Applied(Applied::Read(_))));
+        if told {
             self.blocked.insert((life, lock));
         } else {
             self.blocked.remove(&(life, lock));
         }
-        let Some(nonce) = attempt else { return };
-        let Some(attempt) = self.attempts.get_mut(&nonce) else { return };
+        let Some(nonce) = attempt else { return Some(lock) };
         let refused = match outcome {
             Some(Outcome::NotApplied(Refusal::Conflict(seen))) => {
                 !seen.holding.as_ref().is_some_and(|holding| holding.is_of(&nonce))
@@ -240,17 +249,19 @@ impl Ledger {
             Some(Outcome::NotApplied(_)) => true,
             Some(Outcome::Applied(_) | Outcome::Unknown(_)) | None => false,
         };
-        if refused {
+        if let Some(attempt) = self.attempts.get_mut(&nonce).filter(|_| refused) {
             attempt.unaccounted -= 1;
         }
+        Some(lock)
     }
 
-    /// Whether the last that an acquisition heard is that somebody else holds the lock.
+    /// Whether the last that an acquisition heard is who holds the lock, or that nobody does.
     pub fn is_blocked(&self, life: Life, lock: LockId) -> bool {
         self.blocked.contains(&(life, lock))
     }
 
     /// A lock was granted. Answers whether observation alone had told that its last holder was dead.
+    #[expect(clippy::too_many_arguments, reason = "one grant, told once")]
     pub fn granted(
         &mut self,
         at: TrueTime,
@@ -259,6 +270,7 @@ impl Ledger {
         resource: usize,
         token: Token,
         deadline: Monotonic,
+        granted: Monotonic,
     ) -> bool {
         let attempt = self.nonce(life, lock).and_then(|nonce| Some((nonce, self.attempts.get_mut(&nonce)?)));
         let Some((nonce, attempt)) = attempt else {
@@ -272,7 +284,7 @@ impl Ledger {
         let twice = grants.iter().any(|grant| grant.token == token);
         let higher = grants.iter().find(|grant| grant.answered <= first_sent && grant.token >= token).copied();
         grants.push(Grant { answered: at, token });
-        let belief = Belief { life, lock, resource, token, nonce, deadline, renewals: 0 };
+        let belief = Belief { life, lock, resource, token, nonce, deadline, renewals: 0, granted };
         self.beliefs.insert((life, lock), belief);
         if twice {
             let text = format!("token {token} was granted twice");

@@ -118,7 +118,9 @@ impl Assumptions {
         let within = |ppm: i32| ppm.unsigned_abs() <= drift;
         let all = |keeps: fn(&Host) -> bool| script.hosts.iter().all(keeps);
         let store = &script.world.store;
-        let rates = script.hosts.iter().all(|host| within(host.rate_ppm)) && within(store.rate_ppm);
+        let rates = script.hosts.iter().all(|host| within(host.rate_ppm))
+            && script.strangers.iter().all(|stranger| within(stranger.rate_ppm))
+            && within(store.rate_ppm);
         let foreign_puts = store.kind == Kind::Dynamodb && !script.strangers.is_empty();
         let mut kept = Self {
             rates,

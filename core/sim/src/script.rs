@@ -380,6 +380,7 @@ impl Script {
         if self.hosts.is_empty() || self.world.resources == 0 {
             return Err("a world needs a host and a resource".to_owned());
         }
+        self.within_bounds()?;
         self.world.config().map_err(|error| format!("world: {error}"))?;
         for (n, spec) in self.hosts.iter().enumerate() {
             for job in spec.workers.iter().flatten() {
@@ -417,6 +418,50 @@ impl Script {
                 | What::StoreRate { .. }
                 | What::StoreJump { .. }
                 | What::StoreWiped => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Numbers that no run means, and that would only overflow.
+    fn within_bounds(&self) -> Result<(), String> {
+        const HOUR_NS: u64 = 3_600_000_000_000;
+        let at_most = |what: &str, value: u64, most: u64| {
+            if value <= most { Ok(()) } else { Err(format!("{what} {value} is above the largest, {most}")) }
+        };
+        let rate = |what: &str, ppm: i32| at_most(what, ppm.unsigned_abs().into(), 500_000);
+        at_most("hosts", self.hosts.len() as u64, 1_000)?;
+        at_most("resources", self.world.resources as u64, 1_000)?;
+        at_most("heals_ns", self.world.heals_ns.0, 24 * HOUR_NS)?;
+        at_most("latency_ns", self.world.latency_ns, HOUR_NS)?;
+        rate("rate_ppm of the store", self.world.store.rate_ppm)?;
+        at_most("unix_offset_ms of the store", self.world.store.unix_offset_ms.unsigned_abs(), HOUR_NS)?;
+        for host in &self.hosts {
+            rate("rate_ppm of a host", host.rate_ppm)?;
+            at_most("unix_offset_ms of a host", host.unix_offset_ms.unsigned_abs(), HOUR_NS)?;
+            for job in host.workers.iter().flatten() {
+                at_most("writes", job.writes.into(), 10_000)?;
+                for ns in [job.after_ns, job.hold_ns, job.wait_ns.unwrap_or(0), job.cancel_ns.unwrap_or(0)] {
+                    at_most("a time of a job", ns, 1_000 * HOUR_NS)?;
+                }
+            }
+        }
+        for stranger in &self.strangers {
+            rate("rate_ppm of a stranger", stranger.rate_ppm)?;
+            at_most("hold_ns of a stranger", stranger.hold_ns, HOUR_NS)?;
+            if !(1_000_000..=HOUR_NS).contains(&stranger.ttl_ns) {
+                return Err(format!("ttl_ns {} of a stranger is not between 1 ms and 1 h", stranger.ttl_ns));
+            }
+        }
+        for message in &self.messages {
+            for way in [message.request, message.reply] {
+                at_most("delay_ns", way.delay_ns, 24 * HOUR_NS)?;
+                at_most("copy_ns", way.copy_ns.unwrap_or(0), 24 * HOUR_NS)?;
+            }
+        }
+        for fault in &self.faults {
+            if let What::StoreJump { by_ms } | What::WallJump { by_ms, .. } = fault.what {
+                at_most("by_ms", by_ms.unsigned_abs(), HOUR_NS / 1_000_000)?;
             }
         }
         Ok(())

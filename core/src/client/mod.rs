@@ -245,7 +245,8 @@ impl Client {
         self.advance(now, Some(fresh));
     }
 
-    /// A hint that a resource was released; it may be wrong.
+    /// A hint that a resource was released; it may be wrong. Whoever waits tries at once if the hint can be believed: a
+    /// record was seen, and enough nodes answer.
     pub fn notified(&mut self, resource: &Resource, now: Now) {
         self.advance(now, None);
         if let Some(head) = self.lines.get(resource).map(|line| line.head) {
@@ -253,8 +254,8 @@ impl Client {
         }
     }
 
-    /// The node confirms that wake-ups on a resource will come. The waiter tries again, since it may just have missed
-    /// one.
+    /// The node confirms that wake-ups on a resource will come. The waiter may just have missed one, so this counts as a
+    /// hint itself.
     pub fn subscribed(&mut self, _node: NodeId, resource: &Resource, now: Now) {
         self.notified(resource, now);
     }
@@ -270,14 +271,14 @@ impl Client {
         state.info = Some(info);
     }
 
-    /// The node's session has fresh credentials: whoever waits may try again.
+    /// The node's session has fresh credentials: whoever waits for them tries again, once.
     pub fn credentials_renewed(&mut self, node: NodeId, now: Now) {
         self.advance(now, None);
         let Some(state) = self.env.node_mut(node).filter(|state| state.lacks_credentials) else { return };
         state.lacks_credentials = false;
         let heads: BTreeSet<Place> = self.lines.values().map(|line| line.head).collect();
         for head in heads {
-            self.drive(head, LeaseInput::Wake);
+            self.drive(head, LeaseInput::FreshCredentials(node));
         }
     }
 

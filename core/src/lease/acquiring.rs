@@ -9,7 +9,7 @@ use crate::ids::{NodeId, Nonce, Seq, Token};
 use crate::lease::held::{Grant, Held};
 use crate::lease::releasing::MayLand;
 use crate::lease::sends::Sends;
-use crate::lease::{Ctx, Input, Machine, Obstacle, Quest, Releasing, Row, Step, Waiting, node_ids};
+use crate::lease::{Ctx, Heard, Input, Machine, Obstacle, Quest, Releasing, Row, Step, Waiting, node_ids};
 use crate::op::{Acquire, Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal};
 use crate::prf::{Domain, Entropy, nonce};
 use crate::quorum::{Tally, Verdict, majority, shared_deadline};
@@ -27,6 +27,8 @@ pub(crate) struct Acquiring {
     recovered: bool,
     /// Somebody released the lock while this attempt was under way, perhaps after the store had refused it.
     woken: bool,
+    /// Nodes that were given fresh credentials meanwhile, perhaps after they had refused.
+    renewed: Vec<NodeId>,
 }
 
 /// One node's part in an attempt.
@@ -84,6 +86,7 @@ impl Acquiring {
             tally: Tally::new(nodes),
             recovered: false,
             woken: false,
+            renewed: Vec::new(),
         };
         for at in 0..nodes {
             attempt.ask(at, ctx);
@@ -113,6 +116,11 @@ impl Acquiring {
                 (Quest::cancel(ctx), Some(Row::AcquiringCancelled))
             }
             Input::Wake => (Machine::Acquiring(Self { woken: true, ..self }), None),
+            Input::FreshCredentials(node) => {
+                let mut attempt = self;
+                attempt.renewed.push(node);
+                (Machine::Acquiring(attempt), None)
+            }
             Input::Start(_) | Input::Turn | Input::RenewAlong | Input::DeclareLost => (Machine::Acquiring(self), None),
         }
     }
@@ -308,6 +316,11 @@ impl Acquiring {
         let nodes = self.legs.len();
         let (q, blocked) = (majority(nodes), self.blocked(ctx));
         let denied = self.legs.iter().filter(|leg| matches!(leg.obstacle, Some(Obstacle::Denied(_)))).count();
+        let heard: Vec<Heard> = self.legs.iter().map(|leg| Heard::from(leg.obstacle.as_ref())).collect();
+        // What may be ours is released, which brings a hint of its own: heeding that would never end.
+        let may_echo =
+            |(leg, heard): (&Leg, &Heard)| leg.may_hold() && leg.in_flight.is_none() && *heard != Heard::Record;
+        let echoes = self.legs.iter().zip(&heard).any(may_echo);
         let obstacles = self.legs.iter_mut().filter_map(|leg| leg.obstacle.take());
         let obstacle = obstacles.max_by_key(Obstacle::weight).unwrap_or_else(|| Obstacle::Unavailable(too_late()));
         self.quest.blocked_by(obstacle, ctx);
@@ -317,9 +330,15 @@ impl Acquiring {
         if self.quest.is_over(ctx.now.monotonic) {
             return (self.quest.fail(ctx), Some(Row::AcquiringFailed));
         }
-        let mut waiting = Waiting::new(self.quest, blocked, ctx);
+        for (leg, heard) in self.legs.iter().zip(&heard) {
+            self.quest.heard(leg.node, *heard);
+        }
+        let mut waiting = Waiting::new(self.quest, blocked.into_iter().zip(heard), echoes, ctx);
         if self.woken {
             waiting.wake(ctx.now.monotonic);
+        }
+        for node in self.renewed {
+            waiting.take_credentials(node, ctx.now.monotonic);
         }
         (Machine::Waiting(waiting), Some(Row::AcquiringBlocked))
     }

@@ -21,7 +21,7 @@
 //! | Waiting | time to look | Waiting | Read | `WaitingLooked` |
 //! | Waiting | what a look showed | Waiting | | `WaitingSaw` |
 //! | Waiting | a look was denied for good | Ended | Failed: refused | `WaitingDenied` |
-//! | Waiting | wake-up, subscription confirmed, fresh credentials | Waiting | | `WaitingWoken` |
+//! | Waiting | wake-up or fresh credentials that may help | Waiting | | `WaitingWoken` |
 //! | Waiting | wait over | Ended | Failed | `WaitingOver` |
 //! | Waiting | release | Ended | Failed: cancelled | `WaitingCancelled` |
 //! | Held | renewal due | Renewing | Renew | `HeldRenewed` |
@@ -58,7 +58,7 @@ use core::time::Duration;
 
 pub(crate) use acquiring::Acquiring;
 pub(crate) use held::{Held, Renewing};
-pub(crate) use quest::{Idle, Obstacle, Quest};
+pub(crate) use quest::{Heard, Idle, Obstacle, Quest};
 pub(crate) use releasing::Releasing;
 pub(crate) use waiting::Waiting;
 
@@ -154,8 +154,10 @@ pub(crate) enum Input<'a> {
     RenewAlong,
     /// The answer to one send.
     Outcome { node: NodeId, seq: Seq, outcome: Outcome },
-    /// Trying again may help now.
+    /// The lock may have been released.
     Wake,
+    /// A node has been given fresh credentials.
+    FreshCredentials(NodeId),
     /// The caller does not want the lock any more.
     Release,
     /// The host has told somebody that the lease is lost.

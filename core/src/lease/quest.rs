@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use crate::backoff::Pace;
 use crate::client::{Event, Failure};
 use crate::config::Wait;
-use crate::ids::Seq;
+use crate::ids::{NodeId, Seq};
 use crate::lease::{Acquiring, Ctx, Input, Machine, Row, Step};
 use crate::op::{Denial, Fault, Holding, Refusal};
 use crate::prf::Domain;
@@ -56,6 +56,36 @@ impl Obstacle {
     }
 }
 
+/// What a node said last, as far as it tells whether a hint from it can be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Heard {
+    /// Somebody holds the lock, or held it a moment ago.
+    Record,
+    /// Fresh credentials are wanted.
+    Credentials,
+    /// It is of no use now: away, throttling, abstaining, refusing.
+    Trouble,
+    /// No refusal, so far.
+    Nothing,
+}
+
+impl From<Option<&Obstacle>> for Heard {
+    fn from(obstacle: Option<&Obstacle>) -> Self {
+        match obstacle {
+            Some(Obstacle::Busy(_) | Obstacle::Vacant) => Self::Record,
+            Some(Obstacle::Credentials(_)) => Self::Credentials,
+            Some(Obstacle::Throttled(_) | Obstacle::Unavailable(_) | Obstacle::Abstains(_) | Obstacle::Denied(_)) => {
+                Self::Trouble
+            }
+            None => Self::Nothing,
+        }
+    }
+}
+
+fn bit(node: NodeId) -> u32 {
+    1_u32.checked_shl(node.get().into()).unwrap_or(0)
+}
+
 /// One caller's wish for a lock, from the first try to the last.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Quest {
@@ -68,8 +98,9 @@ pub(crate) struct Quest {
     next_seq: u32,
     obstacle: Option<Obstacle>,
     contended: bool,
-    /// Fresh credentials have already led to a try, and were refused as well if they still stand in the way.
-    tried_fresh: bool,
+    /// Nodes whose fresh credentials have already led to a try, a bit for each: if they refuse again, a further try has
+    /// to wait.
+    tried_fresh: u32,
 }
 
 impl Quest {
@@ -78,16 +109,7 @@ impl Quest {
             Wait::For(duration) => now.monotonic.plus(duration),
             Wait::Once | Wait::Forever => Monotonic::FAR,
         };
-        Self {
-            wait,
-            wait_until,
-            attempt: 0,
-            tries: 0,
-            next_seq: 0,
-            obstacle: None,
-            contended: false,
-            tried_fresh: false,
-        }
+        Self { wait, wait_until, attempt: 0, tries: 0, next_seq: 0, obstacle: None, contended: false, tried_fresh: 0 }
     }
 
     pub(crate) fn next_seq(&mut self) -> Seq {
@@ -134,7 +156,6 @@ impl Quest {
             self.contended = true;
             ctx.event(Event::Contended { lock: ctx.lock, holding: holding.clone() });
         }
-        self.tried_fresh &= matches!(obstacle, Obstacle::Credentials(_));
         self.obstacle = Some(obstacle);
     }
 
@@ -166,18 +187,19 @@ impl Quest {
         by_expiry.map_or(by_backoff, |at| at.clamp(soonest, by_backoff))
     }
 
-    /// Whether a hint that trying again may help is worth a request now.
-    ///
-    /// A store that carries out attempts but fails to say so would wake us with the release of each of them, and one
-    /// that refuses fresh credentials would have them renewed without end: heeding that would keep both busy for ever.
-    pub(crate) fn heeds_hint(&mut self) -> bool {
-        match &self.obstacle {
-            None | Some(Obstacle::Busy(_) | Obstacle::Vacant) => true,
-            Some(Obstacle::Credentials(_)) => !core::mem::replace(&mut self.tried_fresh, true),
-            Some(Obstacle::Throttled(_) | Obstacle::Unavailable(_) | Obstacle::Abstains(_) | Obstacle::Denied(_)) => {
-                false
-            }
+    /// What a node said last; one that asks for anything but credentials has been content with those it had.
+    pub(crate) fn heard(&mut self, node: NodeId, heard: Heard) {
+        if heard != Heard::Credentials {
+            self.tried_fresh &= !bit(node);
         }
+    }
+
+    /// Whether fresh credentials of a node are worth a request: once, or a store that refuses them as well would have
+    /// them fetched without end.
+    pub(crate) fn tries_fresh(&mut self, node: NodeId) -> bool {
+        let is_first = self.tried_fresh & bit(node) == 0;
+        self.tried_fresh |= bit(node);
+        is_first
     }
 
     /// Something moved: begin with short sleeps again.
@@ -244,6 +266,7 @@ impl Idle {
             | Input::RenewAlong
             | Input::Outcome { .. }
             | Input::Wake
+            | Input::FreshCredentials(_)
             | Input::DeclareLost => (Machine::Idle(self), None),
         }
     }

@@ -85,9 +85,13 @@ impl Releasing {
                     None => (Machine::Releasing(self), None),
                 }
             }
-            Input::Start(_) | Input::Turn | Input::RenewAlong | Input::Wake | Input::Release | Input::DeclareLost => {
-                (Machine::Releasing(self), None)
-            }
+            Input::Start(_)
+            | Input::Turn
+            | Input::RenewAlong
+            | Input::Wake
+            | Input::FreshCredentials(_)
+            | Input::Release
+            | Input::DeclareLost => (Machine::Releasing(self), None),
         }
     }
 

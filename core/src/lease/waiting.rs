@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use crate::config::Poll;
 use crate::ids::{NodeId, Seq};
-use crate::lease::{Acquiring, Ctx, Input, Machine, Obstacle, Quest, Row, Step, node_ids};
+use crate::lease::{Acquiring, Ctx, Heard, Input, Machine, Obstacle, Quest, Row, Step, node_ids};
 use crate::op::{Applied, Fault, FaultKind, Op, Outcome, Refusal};
 use crate::quorum::majority;
 use crate::time::Monotonic;
@@ -15,6 +15,8 @@ pub(crate) struct Waiting {
     quest: Quest,
     /// When to look or try again; `FAR` while looks are in flight.
     next_try: Monotonic,
+    /// The last attempt is being released, which will bring a hint that says nothing.
+    echoes: bool,
     legs: Vec<Leg>,
 }
 
@@ -23,25 +25,32 @@ struct Leg {
     node: NodeId,
     /// Held by somebody when last seen, until this instant as far as is known.
     blocked_until: Option<Monotonic>,
+    heard: Heard,
     looking: Option<Seq>,
     /// Whether this node is looked at before it is asked.
     reads: bool,
 }
 
 impl Waiting {
-    /// `blocked` says for each node until when a record stands in the way.
-    pub(crate) fn new(quest: Quest, blocked: Vec<Option<Monotonic>>, ctx: &Ctx<'_>) -> Self {
-        let legs = node_ids(blocked.len())
+    /// `answers` say for each node until when a record stands in the way, and what it said last.
+    pub(crate) fn new(
+        quest: Quest,
+        answers: impl Iterator<Item = (Option<Monotonic>, Heard)>,
+        echoes: bool,
+        ctx: &Ctx<'_>,
+    ) -> Self {
+        let legs = node_ids(ctx.config.nodes().len())
             .zip(ctx.config.nodes())
-            .zip(blocked)
-            .map(|((node, config), blocked_until)| Leg {
+            .zip(answers)
+            .map(|((node, config), (blocked_until, heard))| Leg {
                 node,
                 blocked_until,
+                heard,
                 looking: None,
                 reads: config.poll == Poll::Read,
             })
             .collect();
-        let mut waiting = Self { quest, next_try: Monotonic::FAR, legs };
+        let mut waiting = Self { quest, next_try: Monotonic::FAR, echoes, legs };
         waiting.sleep(ctx);
         waiting
     }
@@ -80,6 +89,10 @@ impl Waiting {
                 let row = self.wake(now).then_some(Row::WaitingWoken);
                 (Machine::Waiting(self), row)
             }
+            Input::FreshCredentials(node) => {
+                let row = self.take_credentials(node, now).then_some(Row::WaitingWoken);
+                (Machine::Waiting(self), row)
+            }
             Input::Release => (Quest::cancel(ctx), Some(Row::WaitingCancelled)),
             Input::Timeout | Input::Start(_) | Input::Turn | Input::RenewAlong | Input::DeclareLost => {
                 (Machine::Waiting(self), None)
@@ -93,21 +106,42 @@ impl Waiting {
         self.legs.len() - blocked.count() < majority(self.legs.len())
     }
 
-    /// Tries at once, whatever was seen before; answers whether it does.
+    /// A hint that the lock was released: heeded if a record was seen, enough nodes are of use, and it is not our own
+    /// release that is hinted at. Otherwise a store that fails, but carries out what it is asked, would wake us with the
+    /// release of each attempt, and keep us and itself busy for ever. Answers whether it is heeded.
     pub(crate) fn wake(&mut self, now: Monotonic) -> bool {
-        if !self.quest.heeds_hint() {
-            return false;
+        let count = |wanted: &[Heard]| self.legs.iter().filter(|leg| wanted.contains(&leg.heard)).count();
+        let useless = count(&[Heard::Trouble, Heard::Credentials]);
+        let spare = self.legs.len() - majority(self.legs.len());
+        let heeded = count(&[Heard::Record]) > 0 && useless <= spare && !self.echoes;
+        if heeded {
+            self.try_at(now);
         }
+        heeded
+    }
+
+    /// A node has fresh credentials. Answers whether that leads to a try.
+    pub(crate) fn take_credentials(&mut self, node: NodeId, now: Monotonic) -> bool {
+        let wanted = self.legs.iter().any(|leg| leg.node == node && leg.heard == Heard::Credentials);
+        let taken = wanted && self.quest.tries_fresh(node);
+        if taken {
+            self.try_at(now);
+        }
+        taken
+    }
+
+    /// Tries at once, whatever was seen before.
+    fn try_at(&mut self, now: Monotonic) {
         for leg in &mut self.legs {
             leg.blocked_until = None;
             leg.looking = None;
         }
         self.next_try = now;
-        true
     }
 
     fn look(&mut self, ctx: &mut Ctx<'_>) {
         self.next_try = Monotonic::FAR;
+        self.echoes = false;
         for leg in self.legs.iter_mut().filter(|leg| leg.reads && leg.blocked_until.is_some()) {
             let seq = self.quest.next_seq();
             leg.looking = Some(seq);
@@ -119,7 +153,7 @@ impl Waiting {
         let leg = &mut self.legs[at];
         leg.looking = None;
         let (now, drift) = (ctx.now.monotonic, ctx.config.drift());
-        match outcome {
+        let obstacle = match outcome {
             Outcome::Applied(Applied::Read(seen)) => {
                 leg.blocked_until = match seen.held() {
                     None => {
@@ -131,19 +165,20 @@ impl Waiting {
                         Some(holding.left.map(|left| ctx.after(left)).or(observed).unwrap_or(Monotonic::FAR))
                     }
                 };
-                let obstacle = Obstacle::from(Refusal::Conflict(seen));
-                self.quest.blocked_by(obstacle, ctx);
+                Obstacle::from(Refusal::Conflict(seen))
             }
-            Outcome::NotApplied(Refusal::Denied(denial)) if self.legs.len() == 1 => {
-                self.quest.blocked_by(Obstacle::Denied(denial), ctx);
-                return (self.quest.fail(ctx), Some(Row::WaitingDenied));
-            }
-            Outcome::NotApplied(refusal) => self.quest.blocked_by(refusal.into(), ctx),
-            Outcome::Unknown(fault) => self.quest.blocked_by(Obstacle::Unavailable(fault), ctx),
+            Outcome::NotApplied(refusal) => refusal.into(),
+            Outcome::Unknown(fault) => Obstacle::Unavailable(fault),
             Outcome::Applied(_) => {
-                let fault = Fault::new(FaultKind::Protocol, "the answer fits another operation");
-                self.quest.blocked_by(Obstacle::Unavailable(fault), ctx);
+                Obstacle::Unavailable(Fault::new(FaultKind::Protocol, "the answer fits another operation"))
             }
+        };
+        leg.heard = Heard::from(Some(&obstacle));
+        self.quest.heard(leg.node, leg.heard);
+        let denied = matches!(obstacle, Obstacle::Denied(_));
+        self.quest.blocked_by(obstacle, ctx);
+        if denied && self.legs.len() == 1 {
+            return (self.quest.fail(ctx), Some(Row::WaitingDenied));
         }
         if !self.must_look(now) {
             self.quest.made_progress();

@@ -1,7 +1,7 @@
 //! Several nodes: a majority decides, each vouches for its own time, and the token is what a majority answered exactly.
 
 use crate::common::*;
-use leasehold_core::op::{Applied, Holding, Op, Outcome, Refusal};
+use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holding, Op, Outcome, Refusal};
 use leasehold_core::{Event, Failure, LostReason, NodeId, NodeInfo, Token};
 
 fn nodes_of(world: &World, host: usize, wanted: &str) -> Vec<u16> {
@@ -428,4 +428,55 @@ fn an_answer_to_an_earlier_attempt_is_none_to_this_one() {
     assert_eq!(world.state(0, 1), Some("Acquiring"), "node 2 spoke of another attempt");
     answer_from(&mut world, 1, acquired(5));
     assert_eq!(world.state(0, 1), Some("Held"));
+}
+
+fn waiting(third: Outcome) -> World {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    answer_from(&mut world, 0, theirs());
+    answer_from(&mut world, 2, third);
+    answer_from(&mut world, 1, theirs());
+    assert_eq!(world.state(0, 1), Some("Waiting"));
+    world
+}
+
+#[test]
+fn a_wake_up_is_heeded_as_long_as_enough_nodes_are_of_use() {
+    let denied = Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Permission, "not allowed")));
+    let down = Outcome::NotApplied(Refusal::Unavailable(Fault::of(FaultKind::Unreachable)));
+    for third in [denied, down, theirs()] {
+        let mut world = waiting(third.clone());
+        world.notify(0, "r");
+        assert_eq!(nodes_of(&world, 0, "acquire"), [0, 1, 2], "{third:?}");
+    }
+}
+
+/// The one node that grants is released again, which wakes everybody who waits, us among them.
+#[test]
+fn the_echo_of_its_own_release_wakes_nobody() {
+    let mut world = waiting(acquired(7));
+    assert_eq!(nodes_of(&world, 0, "release"), [2]);
+    world.hosts[0].wire.clear();
+    world.notify(0, "r");
+    assert_eq!(world.on_the_wire(0), [""; 0]);
+}
+
+#[test]
+fn fresh_credentials_of_one_node_lead_to_one_try() {
+    let refused = || Outcome::NotApplied(Refusal::NeedsCredentials(Fault::of(FaultKind::Server)));
+    let mut world = waiting(refused());
+    let renewed = |world: &mut World, node: u16| {
+        let now = world.now(0);
+        world.hosts[0].client.credentials_renewed(NodeId::new(node), now);
+        world.tick(0);
+        nodes_of(world, 0, "acquire")
+    };
+    assert_eq!(renewed(&mut world, 1), [0_u16; 0], "another node's");
+    assert_eq!(renewed(&mut world, 2), [0, 1, 2]);
+    answer_from(&mut world, 2, refused());
+    answer_from(&mut world, 0, theirs());
+    world.hosts[0].wire.clear();
+    assert_eq!(renewed(&mut world, 2), [0_u16; 0], "they are refused as well");
+    world.notify(0, "r");
+    assert_eq!(nodes_of(&world, 0, "acquire"), [0, 1, 2], "which does not make it deaf");
 }

@@ -412,3 +412,17 @@ fn fresh_credentials_that_are_refused_as_well_are_no_reason_to_hurry() {
     world.pass_until_sent(0);
     assert_eq!(renew(&mut world), ["acquire"], "others had been good in between");
 }
+
+#[test]
+fn a_wake_up_does_not_use_up_the_try_for_fresh_credentials() {
+    let mut world = World::new(1);
+    world.acquire(0, 1, "r", options());
+    world.notify(0, "r");
+    world.answer_with(0, Outcome::NotApplied(Refusal::NeedsCredentials(Fault::of(FaultKind::Server))));
+    world.notify(0, "r");
+    assert_eq!(world.on_the_wire(0), [""; 0], "the old ones would be refused again");
+    let now = world.now(0);
+    world.hosts[0].client.credentials_renewed(NodeId::new(0), now);
+    world.tick(0);
+    assert_eq!(world.on_the_wire(0), ["acquire"]);
+}

@@ -98,9 +98,19 @@ impl Tree {
 
     /// Compiles a package. That a bug does not compile is no catch.
     pub fn compiles(&self, package: &str, targets: &[&str]) -> Result {
-        let mut build = run::cargo_ci("build");
-        build.args(["-p", package]).args(targets);
-        match self.run(build)? {
+        let build = || {
+            let mut build = run::cargo_ci("build");
+            build.args(["-p", package]).args(targets);
+            self.run(build)
+        };
+        if matches!(build()?, (Ended::Well, _)) {
+            return Ok(());
+        }
+        // A run that was killed may have left half of what the next one builds upon.
+        let mut clean = run::cargo_ci("clean");
+        clean.args(["-p", "leasehold-core", "-p", "leasehold-sim"]);
+        self.run(clean)?;
+        match build()? {
             (Ended::Well, _) => Ok(()),
             (Ended::Badly(_) | Ended::Never, said) => {
                 let from = said.find("error").unwrap_or(0);

@@ -19,7 +19,7 @@ use crate::script::{Host as Spec, Peer, Place, Script, Stall};
 use crate::store::BEGAN_UNIX_MS;
 
 /// The boot in which all processes of a single machine begin.
-pub(super) const FIRST_BOOT: u8 = 1;
+pub(super) const FIRST_BOOT: u32 = 1;
 
 pub(super) struct Host {
     pub(super) life: Life,
@@ -29,7 +29,7 @@ pub(super) struct Host {
     /// Hosts with the same number are processes of one machine.
     pub(super) machine: usize,
     pub(super) clock: Clock,
-    pub(super) boot: u8,
+    pub(super) boot: u32,
     pub(super) unix_offset_ms: i64,
     pub(super) busy_until: TrueTime,
     /// The machine is down until then.
@@ -37,8 +37,8 @@ pub(super) struct Host {
     /// Nothing gets through to the store until then.
     pub(super) cut_until: TrueTime,
     pub(super) next_lock: u64,
-    /// Which resource each lock is about.
-    pub(super) wanted: BTreeMap<LockId, usize>,
+    /// What each lock is wanted for.
+    pub(super) wanted: BTreeMap<LockId, crate::script::Job>,
     /// Responses that clients of earlier lives ignored.
     pub(super) ignored: u64,
     pub(super) seed: [u8; 32],
@@ -73,6 +73,8 @@ pub(super) struct Tries {
     pub(super) since: Monotonic,
     pub(super) sends: u64,
     pub(super) wakeups: u64,
+    pub(super) renewed_since: Monotonic,
+    pub(super) renewals: u64,
 }
 
 impl Host {
@@ -87,7 +89,7 @@ impl Host {
             jobs: spec.workers.clone(),
             machine: if script.world.one_kernel() { 0 } else { n },
             clock: Clock::new(1_000_000_000_000 + offset, spec.rate_ppm),
-            boot: if script.world.one_kernel() { FIRST_BOOT } else { u8::try_from(n + 1).unwrap_or(u8::MAX) },
+            boot: if script.world.one_kernel() { FIRST_BOOT } else { u32::try_from(n + 1).unwrap_or(u32::MAX) },
             unix_offset_ms: spec.unix_offset_ms,
             busy_until: TrueTime(0),
             down_until: TrueTime(0),
@@ -143,7 +145,9 @@ impl World<'_> {
     pub(super) fn store_now(&self, host: usize) -> StoreNow {
         let host = &self.hosts[host];
         let now = host.now(self.now);
-        StoreNow { boot: BootId([host.boot; 16]), uptime: now.monotonic, unix_ms: now.unix_ms }
+        let mut boot = [0; 16];
+        boot[..4].copy_from_slice(&host.boot.to_le_bytes());
+        StoreNow { boot: BootId(boot), uptime: now.monotonic, unix_ms: now.unix_ms }
     }
 
     /// A process comes to life.
@@ -384,6 +388,8 @@ impl World<'_> {
             self.ledger.sent(leaves, life, &transmit, resource, op);
             let host = &mut self.hosts[life.host];
             host.active.insert(op.lock, now.monotonic);
+            self.check_request(life, op, resource, now);
+            let host = &mut self.hosts[life.host];
             if matches!(op.op, Op::Acquire(_) | Op::Read) {
                 let tries = host.tries.entry(op.lock).or_default();
                 tries.since = if tries.sends == 0 { now.monotonic } else { tries.since };
@@ -421,7 +427,8 @@ impl World<'_> {
         match event {
             Event::Acquired { token, deadline, recovered, .. } => {
                 let Some(resource) = self.resource_of(life, lock) else { return };
-                if self.ledger.granted(self.now, life, lock, resource, *token, *deadline) {
+                let granted = self.hosts[life.host].now(self.now).monotonic;
+                if self.ledger.granted(self.now, life, lock, resource, *token, *deadline, granted) {
                     self.counts.see(Sometimes::Observed);
                 }
                 self.see_grant(life, lock, resource, *recovered);
@@ -569,8 +576,14 @@ impl World<'_> {
                 Event::Lost { .. } | Event::Released { .. } | Event::Failed { .. } => host.forget_lock(lock),
                 Event::Contended { .. } | Event::RenewDelayed { .. } | Event::Expiring { .. } => {}
             }
-            if self.hosts[life.host].published.get(&lock) == Some(&None) {
-                self.declare_lost(life, lock);
+            let host = &self.hosts[life.host];
+            match host.published.get(&lock) {
+                Some(None) => self.declare_lost(life, lock),
+                Some(Some(_)) if host.said_lost.contains(&lock) => {
+                    let text = format!("lock {lock} is published as held, after a check has said that it is lost");
+                    self.accuse(Promise::Loss, Some(life.host), None, text);
+                }
+                Some(Some(_)) | None => {}
             }
             self.worker_hears(life, &event);
         }

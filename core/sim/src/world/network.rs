@@ -208,13 +208,12 @@ impl World<'_> {
             Err(fault) => Some(refused(fault)),
         };
         let now = self.hosts[life.host].now(self.now).monotonic;
-        self.ledger.answered(life, id, outcome.as_ref(), now);
+        let lock = self.ledger.answered(life, id, outcome.as_ref(), now);
         if let Some(Outcome::NotApplied(Refusal::Throttled(_))) = outcome {
-            let host = &mut self.hosts[life.host];
-            for lock in host.active.keys().copied().collect::<Vec<_>>() {
-                host.throttled.insert(lock);
-            }
+            self.hosts[life.host].throttled.extend(lock);
             self.counts.see(Sometimes::ThrottledWait);
+        } else if let Some(lock) = lock {
+            self.hosts[life.host].throttled.remove(&lock);
         }
     }
 

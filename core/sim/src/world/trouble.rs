@@ -144,7 +144,7 @@ impl World<'_> {
                 for host in self.machine(host).into_iter().filter(|host| !down(self, *host)).collect::<Vec<_>>() {
                     let rate_ppm = self.script.hosts.get(host).map_or(0, |spec| spec.rate_ppm);
                     let host = &mut self.hosts[host];
-                    host.boot = host.boot.wrapping_add(100);
+                    host.boot = host.boot.wrapping_add(1_000);
                     host.clock = Clock::new(0, rate_ppm);
                     host.clock.set_rate(TrueTime(0), rate_ppm);
                     let shows = host.clock.shows(self.now);

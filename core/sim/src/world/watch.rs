@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use leasehold_core::op::{LockOp, Op};
 use leasehold_core::{Client, LockId, Monotonic, Now};
 
 use super::{Due, World};
@@ -28,7 +29,7 @@ impl World<'_> {
                 self.counts.see(Sometimes::GivenUp);
             }
         }
-        let mut overdue = Vec::new();
+        let (mut overdue, mut held_for_long) = (Vec::new(), Vec::new());
         let mut audited = BTreeSet::new();
         for belief in self.ledger.beliefs().filter(|belief| belief.life == life) {
             let left = client.remaining(belief.lock, now);
@@ -37,9 +38,24 @@ impl World<'_> {
                 overdue.push((belief.resource, belief.lock, left, told));
             }
             audited.insert(belief.resource);
+            let job = self.hosts[life.host].wanted.get(&belief.lock);
+            if let Some((max_hold, ttl)) = job.and_then(|job| Some((job.max_hold_ns?, job.ttl_ns))) {
+                let (held, most) = (now.monotonic.since(belief.granted), Duration::from_nanos(max_hold + ttl));
+                if held > most {
+                    held_for_long.push((belief.resource, belief.lock, held, most));
+                }
+            }
         }
         for (resource, lock, left, told) in overdue {
-            let text = format!("lock {lock} says {left:?} left, its holder was told {told:?}");
+            let text = if told.is_zero() {
+                format!("the deadline of lock {lock} has passed, and its holder was not told")
+            } else {
+                format!("lock {lock} says {left:?} left, its holder was told {told:?}")
+            };
+            self.accuse(Promise::Loss, Some(life.host), Some(resource), text);
+        }
+        for (resource, lock, held, most) in held_for_long {
+            let text = format!("lock {lock} has been held for {held:?}, which its max_hold limits to {most:?}");
             self.accuse(Promise::Loss, Some(life.host), Some(resource), text);
         }
         self.check_waiters(life, &client, now);
@@ -57,6 +73,39 @@ impl World<'_> {
         self.hosts[life.host].client = Some(client);
         for resource in audited {
             self.audit(resource);
+        }
+    }
+
+    /// Requests say what the job says, and renewals keep their pace.
+    pub(super) fn check_request(&mut self, life: Life, op: &LockOp, resource: usize, now: Now) {
+        let asks = match &op.op {
+            Op::Acquire(op) => op.record_ttl,
+            Op::Renew(op) => op.record_ttl,
+            Op::Release(_) | Op::Raise(_) | Op::Read => return,
+        };
+        let host = &mut self.hosts[life.host];
+        let Some(job) = host.wanted.get(&op.lock) else { return };
+        let whole = |ns: u64| Duration::from_millis(ns / 1_000_000);
+        let (ttl, wanted) = (whole(job.ttl_ns), whole(job.ttl_ns) + whole(job.lock_delay_ns));
+        let mut found = Vec::new();
+        if asks != wanted {
+            found
+                .push((Promise::Orphans, format!("lock {} asks for a record of {asks:?}, not of {wanted:?}", op.lock)));
+        }
+        if matches!(op.op, Op::Renew(_)) {
+            let tries = host.tries.entry(op.lock).or_default();
+            tries.renewed_since = if tries.renewals == 0 { now.monotonic } else { tries.renewed_since };
+            tries.renewals += 1;
+            let passed = now.monotonic.since(tries.renewed_since);
+            // A failed renewal is tried again after at most a twelfth of the ttl, and half of that as a rule.
+            let most = 12 + u64::try_from(40 * passed.as_nanos() / ttl.as_nanos().max(1)).unwrap_or(u64::MAX);
+            if tries.renewals > most {
+                let text = format!("lock {} was renewed {} times in {passed:?}", op.lock, tries.renewals);
+                found.push((Promise::Bounds, text));
+            }
+        }
+        for (promise, text) in found {
+            self.accuse(promise, Some(life.host), Some(resource), text);
         }
     }
 

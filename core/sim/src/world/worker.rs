@@ -116,7 +116,7 @@ impl World<'_> {
     }
 
     pub(super) fn resource_of(&self, life: Life, lock: LockId) -> Option<usize> {
-        self.hosts[life.host].wanted.get(&lock).copied()
+        self.hosts[life.host].wanted.get(&lock).map(|job| job.resource)
     }
 
     pub(super) fn worker_step(&mut self, life: Life, n: usize, step: u64) {
@@ -156,7 +156,7 @@ impl World<'_> {
             }
         };
         let host = &mut self.hosts[life.host];
-        host.wanted.insert(lock, job.resource);
+        host.wanted.insert(lock, job.clone());
         host.workers[n].phase = Phase::Trying { lock };
         if let Some(wait) = job.wait_ns {
             // Whoever tries once makes up to three sends; else what is in flight at the end of the wait is awaited.
@@ -257,7 +257,7 @@ impl World<'_> {
             self.send_to_register(life, n, lock, token, ask);
         }
         self.hosts[life.host].workers[n].phase = Phase::Working { lock, token, version, written, until };
-        let gap = job.hold_ns / u64::from(job.writes + 1);
+        let gap = job.hold_ns / (u64::from(job.writes) + 1);
         let next = self.after(gap.max(1)).min(until);
         let pause = u64::try_from(next.since(self.now).as_nanos()).unwrap_or(u64::MAX);
         self.again_after(life, n, pause);
