@@ -91,8 +91,7 @@ pub fn first(first: u64, end: u64) -> Result<Counts, First> {
     let (next, lowest, found) = (AtomicU64::new(first), AtomicU64::new(end), Mutex::new((Counts::default(), None)));
     let work = || {
         let mut counts = Counts::default();
-        loop {
-            let Some(seed) = take(&next, lowest.load(Ordering::Relaxed)) else { break };
+        while let Some(seed) = take(&next, lowest.load(Ordering::Relaxed)) {
             let trial = catch_unwind(|| Box::new(trial::seed(seed, None))).ok();
             if let Some(trial) = trial.as_ref().filter(|trial| trial.passed()) {
                 counts.add(&trial.counts);

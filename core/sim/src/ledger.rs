@@ -230,7 +230,7 @@ impl Ledger {
 
     /// The answer to a request reaches a client. Answers for which acquisition it was, if it came in time.
     pub fn answered(&mut self, life: Life, id: RequestId, outcome: Option<&Outcome>, now: Monotonic) -> Option<LockId> {
-        let Some(Asked { lock, attempt, deadline }) = self.asked.remove(&(life, id)) else { return None };
+        let Asked { lock, attempt, deadline } = self.asked.remove(&(life, id))?;
         if now >= deadline {
             return None;
         }

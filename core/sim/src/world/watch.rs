@@ -40,7 +40,9 @@ impl World<'_> {
             audited.insert(belief.resource);
             let job = self.hosts[life.host].wanted.get(&belief.lock);
             if let Some((max_hold, ttl)) = job.and_then(|job| Some((job.max_hold_ns?, job.ttl_ns))) {
-                let (held, most) = (now.monotonic.since(belief.granted), Duration::from_nanos(max_hold + ttl));
+                // A host that was held up may send a renewal late that was due before, as long as its lease stands.
+                let most = Duration::from_nanos(max_hold + 2 * ttl);
+                let held = now.monotonic.since(belief.granted);
                 if held > most {
                     held_for_long.push((belief.resource, belief.lock, held, most));
                 }
