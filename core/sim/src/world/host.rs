@@ -471,14 +471,20 @@ impl World<'_> {
             }
             Event::Expiring { .. } => self.counts.see(Sometimes::Expiring),
             Event::RenewDelayed { .. } => self.counts.see(Sometimes::RenewDelayed),
-            Event::Failed { failure, .. } => match failure {
-                Failure::Busy { .. } => self.counts.see(Sometimes::Busy),
-                Failure::TimedOut { .. } => self.counts.see(Sometimes::TimedOut),
-                Failure::Cancelled => self.counts.see(Sometimes::Cancelled),
-                Failure::Unavailable(_) | Failure::Throttled(_) => self.counts.see(Sometimes::Unavailable),
-                Failure::Refused(_) => self.counts.see(Sometimes::Refused),
-                Failure::Abstains { .. } => {}
-            },
+            Event::Failed { failure, .. } => {
+                // Refused for good while the store still did: nobody waits there any more.
+                if let (Failure::Refused(_), Some(resource)) = (failure, self.resource_of(life, lock)) {
+                    self.wanted.remove(&resource);
+                }
+                match failure {
+                    Failure::Busy { .. } => self.counts.see(Sometimes::Busy),
+                    Failure::TimedOut { .. } => self.counts.see(Sometimes::TimedOut),
+                    Failure::Cancelled => self.counts.see(Sometimes::Cancelled),
+                    Failure::Unavailable(_) | Failure::Throttled(_) => self.counts.see(Sometimes::Unavailable),
+                    Failure::Refused(_) => self.counts.see(Sometimes::Refused),
+                    Failure::Abstains { .. } => {}
+                }
+            }
             Event::Contended { .. } => {}
         }
     }
@@ -560,6 +566,10 @@ impl World<'_> {
     pub(super) fn publish(&mut self, life: Life, events: Vec<Event>) {
         if !self.is_alive(life) {
             return;
+        }
+        let busy_until = self.hosts[life.host].busy_until;
+        if busy_until > self.now {
+            return self.push(busy_until, Due::Publish { life, events });
         }
         for event in events {
             let lock = event.lock();
