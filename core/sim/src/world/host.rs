@@ -169,7 +169,6 @@ impl World<'_> {
         host.last_now = None;
         host.wake_at = Monotonic::FAR;
         let now = host.now(self.now);
-        // A new process draws a new seed; a fork has set the parent's before.
         host.seed[31] = host.seed[31].wrapping_add(1);
         host.client = Some(Client::new(config, host.seed, now));
         self.tell(|teller, now| teller.lives(n, now));
@@ -472,7 +471,6 @@ impl World<'_> {
             Event::Expiring { .. } => self.counts.see(Sometimes::Expiring),
             Event::RenewDelayed { .. } => self.counts.see(Sometimes::RenewDelayed),
             Event::Failed { failure, .. } => {
-                // Refused for good while the store still did: nobody waits there any more.
                 if let (Failure::Refused(_), Some(resource)) = (failure, self.resource_of(life, lock)) {
                     self.wanted.remove(&resource);
                 }
