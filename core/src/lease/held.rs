@@ -68,6 +68,7 @@ enum Standing {
 /// The rows that both states have, under their own names.
 struct Rows {
     renewed: Row,
+    capped: Row,
     joined: Row,
     expiring: Row,
     lost: Row,
@@ -78,6 +79,7 @@ impl Held {
     pub(crate) fn handle(self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
         const ROWS: Rows = Rows {
             renewed: Row::HeldRenewed,
+            capped: Row::HeldCapped,
             joined: Row::HeldJoined,
             expiring: Row::HeldExpiring,
             lost: Row::HeldLost,
@@ -91,6 +93,7 @@ impl Renewing {
     pub(crate) fn handle(self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
         const ROWS: Rows = Rows {
             renewed: Row::RenewingAnother,
+            capped: Row::RenewingCapped,
             joined: Row::RenewingJoined,
             expiring: Row::RenewingExpiring,
             lost: Row::RenewingLost,
@@ -149,7 +152,7 @@ impl Grant {
 
     pub(crate) fn wake_at(&self) -> Monotonic {
         let renewals = self.legs.iter().filter_map(|leg| match (leg.standing, leg.in_flight) {
-            (Standing::Ours { renew_at, .. }, None) => Some(renew_at).filter(|at| *at < self.renew_until),
+            (Standing::Ours { renew_at, .. }, None) => Some(renew_at),
             _ => None,
         });
         renewals.chain(self.warn_at).fold(self.deadline, Monotonic::min)
@@ -206,10 +209,17 @@ impl Grant {
 
     /// Renews on every node whose time comes up to `until`.
     fn renew(mut self, until: Monotonic, rows: &Rows, ctx: &mut Ctx<'_>) -> Step {
+        let capped = ctx.now.monotonic >= self.renew_until;
         let mut any = false;
         for leg in &mut self.legs {
-            let Standing::Ours { renew_at, .. } = leg.standing else { continue };
-            if leg.in_flight.is_some() || renew_at > until || renew_at >= self.renew_until {
+            let Standing::Ours { renew_at, .. } = &mut leg.standing else { continue };
+            if leg.in_flight.is_some() || *renew_at > until {
+                continue;
+            }
+            any = true;
+            if capped {
+                // Due before `max_hold` was over, but the host did not run.
+                *renew_at = Monotonic::FAR;
                 continue;
             }
             self.next_seq += 1;
@@ -218,9 +228,8 @@ impl Grant {
             leg.sends.push(seq, ctx.now.monotonic);
             let record_ttl = ctx.options.record_ttl();
             ctx.send(leg.node, seq, Op::Renew(Renew { nonce: self.nonce, seq, record_ttl }));
-            any = true;
         }
-        (self.into_machine(), any.then_some(rows.renewed))
+        (self.into_machine(), any.then_some(if capped { rows.capped } else { rows.renewed }))
     }
 
     fn renewed(mut self, at: usize, seq: Seq, outcome: Outcome, ctx: &mut Ctx<'_>) -> Step {
@@ -276,7 +285,7 @@ impl Grant {
     fn delayed(mut self, at: usize, fault: Fault, ctx: &mut Ctx<'_>) -> Step {
         let pace = if fault.kind == FaultKind::Busy { Pace::THROTTLED } else { Pace::NORMAL };
         let sleep = pace.sleep(self.failures, ctx.jitter(Domain::Retry, self.next_seq, self.failures));
-        let again = ctx.after(sleep.min(retry_cap(ctx.options.ttl)));
+        let again = self.unless_held_too_long(ctx.after(sleep.min(retry_cap(ctx.options.ttl))));
         self.failures = self.failures.saturating_add(1);
         if let Standing::Ours { renew_at, .. } = &mut self.legs[at].standing {
             *renew_at = again;
@@ -349,9 +358,15 @@ impl Grant {
 
     fn next_renewal(&self, sent: Monotonic, ctx: &Ctx<'_>) -> Monotonic {
         match ctx.options.renew_every {
-            Some(every) => renew_at(sent, every, ctx.jitter(Domain::Renewal, self.next_seq, 0)),
+            Some(every) => {
+                self.unless_held_too_long(renew_at(sent, every, ctx.jitter(Domain::Renewal, self.next_seq, 0)))
+            }
             None => Monotonic::FAR,
         }
+    }
+
+    fn unless_held_too_long(&self, renew_at: Monotonic) -> Monotonic {
+        if renew_at < self.renew_until { renew_at } else { Monotonic::FAR }
     }
 
     fn shared_deadline(&self) -> Option<Monotonic> {

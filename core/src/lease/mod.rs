@@ -25,6 +25,7 @@
 //! | Waiting | wait over | Ended | Failed | `WaitingOver` |
 //! | Waiting | release | Ended | Failed: cancelled | `WaitingCancelled` |
 //! | Held | renewal due | Renewing | Renew | `HeldRenewed` |
+//! | Held | renewal due, `max_hold` over | Held | | `HeldCapped` |
 //! | Held | late answer of a node outside the majority | Held | Renewed if the deadline moves | `HeldJoined` |
 //! | Held | validity below the danger zone | Held | Expiring | `HeldExpiring` |
 //! | Held | deadline, or the host has said so | Ended | Lost | `HeldLost` |
@@ -35,6 +36,7 @@
 //! | Renewing | the record is not ours, majority left | Held or Renewing | Shortened if the deadline moves | `RenewingShrunk` |
 //! | Renewing | the record is not ours, no majority left | Ended | Lost | `RenewingTaken` |
 //! | Renewing | renewal of another node due | Renewing | Renew | `RenewingAnother` |
+//! | Renewing | renewal of another node due, `max_hold` over | Renewing | | `RenewingCapped` |
 //! | Renewing | late answer of a node outside the majority | Renewing | Renewed if the deadline moves | `RenewingJoined` |
 //! | Renewing | validity below the danger zone | Renewing | Expiring | `RenewingExpiring` |
 //! | Renewing | deadline, or the host has said so | Ended | Lost | `RenewingLost` |
@@ -108,6 +110,7 @@ rows! {
         WaitingOver,
         WaitingCancelled,
         HeldRenewed,
+        HeldCapped,
         HeldJoined,
         HeldExpiring,
         HeldLost,
@@ -118,6 +121,7 @@ rows! {
         RenewingShrunk,
         RenewingTaken,
         RenewingAnother,
+        RenewingCapped,
         RenewingJoined,
         RenewingExpiring,
         RenewingLost,

@@ -213,6 +213,21 @@ fn a_host_that_wakes_late_around_max_hold_does_not_spin() {
 }
 
 #[test]
+fn a_host_that_wakes_past_max_hold_does_not_renew_once_more() {
+    for id in 0..50 {
+        let mut world = World::new(1);
+        world.hold(0, id, "r", with(|o| o.max_hold(secs(30)).renew_every(secs(15))));
+        world.pass(secs(16));
+        assert!(world.hosts[0].wake_at < world.now(0).monotonic.plus(secs(14)), "due before max_hold is over");
+        world.jump(ms(14_500));
+        world.tick(0);
+        assert!(world.hosts[0].wire.is_empty(), "{:?}", world.hosts[0].wire);
+        assert!(world.remaining(0, id) > secs(5), "held all the same");
+        assert!(world.hosts[0].wake_at > world.now(0).monotonic, "asleep");
+    }
+}
+
+#[test]
 fn without_renewal_the_first_deadline_ends_it() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", with(|o| o.no_renewal()));

@@ -212,6 +212,7 @@ impl World<'_> {
         if let Some(Outcome::NotApplied(Refusal::Throttled(_))) = outcome {
             self.hosts[life.host].throttled.extend(lock);
             self.counts.see(Sometimes::ThrottledWait);
+            self.has_patience_with(life, lock);
         } else if let Some(lock) = lock {
             self.hosts[life.host].throttled.remove(&lock);
         }

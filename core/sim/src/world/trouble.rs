@@ -2,13 +2,19 @@
 
 use std::time::Duration;
 
+use leasehold_core::LockId;
+
 use super::host::Host;
 use super::{Due, World};
 use crate::clock::{Clock, TrueTime};
 use crate::counts::Struck;
-use crate::ledger::longest_stand;
+use crate::ledger::{Life, longest_stand};
 use crate::promise::Promise;
 use crate::script::{self, Ending, Job, What};
+
+/// How long a waiter sleeps at most, and how long where the store asks for patience.
+pub(super) const LONGEST_POLL: Duration = Duration::from_secs(2);
+pub(super) const LONGEST_THROTTLED_POLL: Duration = Duration::from_secs(20);
 
 impl World<'_> {
     pub(super) fn fault(&mut self, n: usize) {
@@ -244,7 +250,7 @@ impl World<'_> {
                 }
                 // Those who were throttled may be in the middle of their longest sleep.
                 let throttled = self.hosts.iter().any(|host| !host.throttled.is_empty());
-                let poll = Duration::from_secs(if throttled { 20 } else { 2 });
+                let poll = if throttled { LONGEST_THROTTLED_POLL } else { LONGEST_POLL };
                 let waited_for = self.resources_waited_for();
                 self.want(&waited_for, poll);
             }
@@ -262,6 +268,22 @@ impl World<'_> {
             // A poll is measured by the waiter's clock, and one request may just have been sent in vain.
             let by = self.last_arrival.max(self.now).plus(stands + poll * 21 / 20 + latency * 4 + request * 2);
             self.wanted.insert(resource, by);
+            self.push(by, Due::Judge);
+        }
+    }
+
+    /// The answer of a throttled store may be read after the world got well: who reads it may sleep for long once more.
+    pub(super) fn has_patience_with(&mut self, life: Life, lock: Option<LockId>) {
+        if !self.healed {
+            return;
+        }
+        let Some(resource) = lock.and_then(|lock| self.resource_of(life, lock)) else { return };
+        if let Some(by) = self.wanted.get_mut(&resource) {
+            let latency = Duration::from_nanos(self.script.world.latency_ns);
+            let wakes_by =
+                self.now.plus(LONGEST_THROTTLED_POLL * 21 / 20 + latency * 4 + self.config.request_timeout() * 2);
+            *by = wakes_by.max(*by);
+            let by = *by;
             self.push(by, Due::Judge);
         }
     }
@@ -292,7 +314,7 @@ impl World<'_> {
         }
         self.hosts.push(host);
         self.tell(|teller, _| teller.newcomer(n));
-        self.want(&resources, Duration::from_secs(2));
+        self.want(&resources, LONGEST_POLL);
         self.start(n);
     }
 

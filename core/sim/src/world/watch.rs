@@ -6,6 +6,7 @@ use std::time::Duration;
 use leasehold_core::op::{LockOp, Op};
 use leasehold_core::{Client, LockId, Monotonic, Now};
 
+use super::trouble::{LONGEST_POLL, LONGEST_THROTTLED_POLL};
 use super::{Due, World};
 use crate::clock::TrueTime;
 use crate::counts::Sometimes;
@@ -40,8 +41,7 @@ impl World<'_> {
             audited.insert(belief.resource);
             let job = self.hosts[life.host].wanted.get(&belief.lock);
             if let Some((max_hold, ttl)) = job.and_then(|job| Some((job.max_hold_ns?, job.ttl_ns))) {
-                // A host that was held up may send a renewal late that was due before, as long as its lease stands.
-                let most = Duration::from_nanos(max_hold + 2 * ttl);
+                let most = Duration::from_nanos(max_hold + ttl);
                 let held = now.monotonic.since(belief.granted);
                 if held > most {
                     held_for_long.push((belief.resource, belief.lock, held, most));
@@ -119,7 +119,7 @@ impl World<'_> {
             if client.state(*lock) != Some("Waiting") {
                 continue;
             }
-            let most = if host.throttled.contains(lock) { Duration::from_secs(20) } else { Duration::from_secs(2) };
+            let most = if host.throttled.contains(lock) { LONGEST_THROTTLED_POLL } else { LONGEST_POLL };
             let idle = now.monotonic.since(*since);
             if idle > most + 2 * self.config.request_timeout() {
                 found.push((Promise::Waiting, format!("lock {lock} has not tried for {idle:?}, {most:?} at most")));

@@ -305,6 +305,38 @@ pub(super) const SCRIPTS: &[Script] = &[
         ..PLAIN
     },
     Script {
+        name: "a host that was held up past max_hold",
+        options: |o| o.max_hold(Duration::from_secs(30)).renew_every(Duration::from_secs(15)),
+        steps: &[
+            START,
+            HOLD,
+            (At(15_000), &[HeldRenewed]),
+            (Say(0, Renewed), &[RenewingConfirmed]),
+            (At(30_500), &[HeldCapped]),
+            (At(39_398), &[HeldExpiring]),
+            (At(44_398), &[HeldLost]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "a host that was held up past max_hold while one node was slow",
+        nodes: 3,
+        options: |o| o.max_hold(Duration::from_secs(40)).renew_every(Duration::from_secs(15)),
+        steps: &[
+            START,
+            (Say(0, Granted(7)), &[AcquiringCounted]),
+            (Say(1, Granted(7)), &[AcquiringGranted]),
+            (Say(2, Gone), &[HeldJoined]),
+            (At(15_000), &[HeldRenewed]),
+            (Say(0, Renewed), &[RenewingConfirmed]),
+            (Say(1, Renewed), &[RenewingConfirmed]),
+            (At(30_000), &[HeldRenewed]),
+            (Say(0, Timeout), &[RenewingDelayed]),
+            (At(40_000), &[RenewingExpiring, RenewingCapped]),
+        ],
+        ..PLAIN
+    },
+    Script {
         name: "a node joins while others are renewed",
         nodes: 3,
         options: |o| o.renew_every(Duration::from_millis(10)),

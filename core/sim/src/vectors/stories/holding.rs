@@ -1,6 +1,7 @@
 //! A lease that is held: renewed, delayed, shortened, lost, given back.
 
 use leasehold_core::NodeConfig;
+use leasehold_core::config::LockOptionsBuilder;
 use leasehold_core::op::{DenialKind, Fault, FaultKind, TransportFault};
 use std::time::Duration;
 
@@ -66,6 +67,24 @@ pub(super) fn lost_by_the_clock() -> Vector {
     s.acquire(4, "asleep", |o| o).say(0, Granted(10));
     s.clock(600_000).say_to_nobody(4_000);
     s.about(&["HeldExpiring", "HeldLost", "RenewingExpiring", "RenewingLost"])
+}
+
+pub(super) fn held_up_past_max_hold() -> Vector {
+    let mut s = Story::of(
+        "held_up_past_max_hold",
+        "No renewal leaves once max_hold is over, not even one that was due before while the host did not run: the \
+         lease ends with the deadline that it has. So a worker that hangs holds for max_hold and one ttl at most.",
+        vec![NodeConfig::default(); 3],
+    );
+    let capped = |o: LockOptionsBuilder| o.max_hold(Duration::from_secs(40)).renew_every(Duration::from_secs(15));
+    s.acquire(1, "r", capped).say(0, Granted(7)).say(1, Granted(7)).say(2, Gone);
+    s.at(15_000).say(0, Renewed).say(1, Renewed).at(30_000).say(0, Renewed).say(1, Renewed);
+    s.at(40_500).at(54_398).at(59_398);
+    s.clock(60_000)
+        .acquire(2, "one is slow", |o| o.max_hold(Duration::from_secs(30)).renew_every(Duration::from_millis(10)));
+    s.say(0, Granted(8)).say(1, Granted(8)).say(2, Gone).at(75_000).say(0, Renewed).say(1, Renewed);
+    s.at(89_985).say(0, Renewed).at(90_000).say(1, Renewed);
+    s.about(&["HeldRenewed", "RenewingConfirmed", "HeldCapped", "RenewingCapped"])
 }
 
 pub(super) fn lost_to_others() -> Vector {

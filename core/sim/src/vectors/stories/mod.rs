@@ -25,6 +25,7 @@ pub(super) const ALL: &[fn() -> Vector] = &[
     holding::renewal_delayed,
     holding::renewal_reply_lost,
     holding::lost_by_the_clock,
+    holding::held_up_past_max_hold,
     holding::lost_to_others,
     holding::renewals_travel_together,
     holding::release_unanswered,
