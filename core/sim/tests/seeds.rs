@@ -17,6 +17,16 @@ fn seeds_keep_their_promises() {
     assert!(outcome.failures.is_empty(), "{:?}", outcome.failures[0].broken);
 }
 
+/// Seeds that accused the core of what the checkers had got wrong, each in a way that few seeds show.
+#[test]
+fn seeds_that_were_judged_wrongly_keep_their_promises() {
+    // A waiter hears after the world got well that it was throttled before.
+    for seed in [61_679] {
+        let trial = trial::seed(seed, None);
+        assert!(trial.passed(), "seed {seed}: {:?}", trial.broken);
+    }
+}
+
 #[test]
 fn one_thread_or_many_add_up_to_the_same() {
     let together = campaign::run(Extent::Seeds(0, 60), None).counts;
