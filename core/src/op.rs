@@ -38,6 +38,19 @@ pub enum Op {
     Read,
 }
 
+impl Op {
+    /// The attempt that it speaks for; `None` for a read, which speaks for nobody.
+    pub fn nonce(&self) -> Option<Nonce> {
+        match self {
+            Self::Acquire(acquire) => Some(acquire.nonce),
+            Self::Renew(renew) => Some(renew.nonce),
+            Self::Release(release) => Some(release.nonce),
+            Self::Raise(raise) => Some(raise.nonce),
+            Self::Read => None,
+        }
+    }
+}
+
 /// Arguments of [`Op::Acquire`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Acquire {

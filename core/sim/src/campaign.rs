@@ -15,8 +15,13 @@ use crate::trial::{self, Trial};
 pub enum Extent {
     /// From the first to before the second.
     Seeds(u64, u64),
-    /// From 0 on, for so long.
-    Time(Duration),
+    /// From a seed on, for so long.
+    Time {
+        /// The first.
+        from: u64,
+        /// After this no new seed is begun.
+        time: Duration,
+    },
 }
 
 /// What came of them.
@@ -39,7 +44,7 @@ const ENOUGH: u64 = 5;
 pub fn run(extent: Extent, broken: Option<Broken>) -> Outcome {
     let (first, end, until) = match extent {
         Extent::Seeds(first, end) => (first, end, None),
-        Extent::Time(time) => (0, u64::MAX, Some(Instant::now() + time)),
+        Extent::Time { from, time } => (from, u64::MAX, Some(Instant::now() + time)),
     };
     let (next, failed) = (AtomicU64::new(first), AtomicU64::new(0));
     let (stop, outcome) = (AtomicBool::new(false), Mutex::new(Outcome::default()));

@@ -10,7 +10,6 @@ use crate::campaign::{self, Extent, First, Outcome};
 use crate::clock::TrueTime;
 use crate::counts::{Counts, Sometimes, Struck};
 use crate::fates::Fates;
-use crate::promise::Promise;
 use crate::script::Script;
 use crate::shrink;
 use crate::story::Story;
@@ -24,15 +23,18 @@ Runs the real core in a simulated world of faults, and checks every promise.
 
   --seeds A..B     these seeds (0..10000)
   --seed N         one seed
-  --minutes M      seeds from 0 on, for so long
+  --minutes M      one seed after the other, for so long
+  --from SEED      where --minutes begins (0)
   --script FILE    a script instead of a seed
-  --broken NAME    break an assumption on purpose: rates, server-clock, wiped, evicted, suspend, stale-now, or all
+  --broken NAME    break an assumption on purpose: rates, server-clock, wiped, evicted, suspend, stale-now, marks,
+                   or all
   --first          stop at the first seed that fails, and say no more than what it broke
   --html FILE      draw the run (of one seed, of a script, or of the first failure, made small)
   --text           write the run down as lines
   --out FOLDER     where scripts and pages of failures go (target/sim)
 
-Every seed runs twice and must agree. The status is 1 when a promise was broken, 2 when the arguments make no sense.
+Every seed runs twice and must agree. The status is 1 when a promise was broken; 2 when the arguments make no sense, or
+a file cannot be read or written.
 ";
 
 /// What was asked for.
@@ -61,6 +63,7 @@ impl Args {
     /// Which one makes no sense, and what would.
     pub fn parse(args: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut args = args.into_iter();
+        let mut from = None;
         let mut parsed = Self {
             what: What::Many(Extent::Seeds(0, 10_000)),
             broken: None,
@@ -87,8 +90,9 @@ impl Args {
                     let minutes = value()?;
                     let time = minutes.parse().ok().filter(|minutes: &f64| *minutes > 0.0 && *minutes < 10_000.0);
                     let time = time.ok_or_else(|| not(&arg, &minutes, "a number of minutes above 0"))?;
-                    parsed.what = What::Many(Extent::Time(Duration::from_secs_f64(time * 60.0)));
+                    parsed.what = What::Many(Extent::Time { from: 0, time: Duration::from_secs_f64(time * 60.0) });
                 }
+                "--from" => from = Some(number(&arg, &value()?)?),
                 "--script" => parsed.what = What::Script(value()?.into()),
                 "--broken" => {
                     let name = value()?;
@@ -106,6 +110,13 @@ impl Args {
                 "--out" => parsed.out = value()?.into(),
                 "--help" | "-h" => parsed.what = What::Help,
                 _ => return Err(format!("there is no option `{arg}`")),
+            }
+        }
+        match (&mut parsed.what, from) {
+            (_, None) | (What::Help, Some(_)) => {}
+            (What::Many(Extent::Time { from: begins, .. }), Some(seed)) => *begins = seed,
+            (What::Many(Extent::Seeds(..)) | What::Seed(_) | What::Script(_), Some(_)) => {
+                return Err("--from goes with --minutes".into());
             }
         }
         if parsed.first && (parsed.broken.is_some() || !matches!(parsed.what, What::Many(Extent::Seeds(..)))) {
@@ -126,7 +137,7 @@ fn not(option: &str, given: &str, wanted: &str) -> String {
 /// Runs what was asked for, and writes the verdict to `say`. Answers whether every promise was kept.
 ///
 /// # Errors
-/// A file that cannot be read or written.
+/// A file that cannot be read, or cannot be written although every promise was kept.
 pub fn run(args: &Args, commit: &str, say: &mut dyn FnMut(&str)) -> Result<bool, String> {
     match &args.what {
         What::Help => {
@@ -149,8 +160,8 @@ pub fn run(args: &Args, commit: &str, say: &mut dyn FnMut(&str)) -> Result<bool,
         }
         What::Many(Extent::Seeds(begin, end)) if args.first => Ok(first(*begin, *end, say)),
         What::Many(extent) => match &args.broken {
-            None => many(args, *extent, commit, say),
-            Some(broken) => hunt(args, *extent, broken, commit, say),
+            None => Ok(many(args, *extent, commit, say)),
+            Some(broken) => Ok(hunt(args, *extent, broken, commit, say)),
         },
     }
 }
@@ -171,17 +182,21 @@ fn one(args: &Args, trial: &Trial, commit: &str, say: &mut dyn FnMut(&str)) -> R
         say("BROKEN the second run differed from the first\n");
     }
     if let Some(path) = &args.html {
-        write(path, &page::render(&story_of(&trial.script, commit)))?;
-        say(&format!("the picture is in {}\n", path.display()));
+        match write(path, &page::render(&story_of(&trial.script, commit))) {
+            Ok(()) => say(&format!("the picture is in {}\n", path.display())),
+            Err(error) if trial.passed() => return Err(error),
+            Err(error) => say(&format!("error: {error}\n")),
+        }
     }
     Ok(trial.passed())
 }
 
-fn many(args: &Args, extent: Extent, commit: &str, say: &mut dyn FnMut(&str)) -> Result<bool, String> {
+fn many(args: &Args, extent: Extent, commit: &str, say: &mut dyn FnMut(&str)) -> bool {
     let outcome = campaign::run(extent, None);
     say(&format!("{} seeds, each run twice, at commit {commit}\n\n{}\n", outcome.seeds, table(&outcome.counts)));
     if !outcome.failures.is_empty() {
-        return told(args, &outcome, commit, say).map(|()| false);
+        told(args, &outcome, commit, say);
+        return false;
     }
     let (taken, open): (Vec<_>, Vec<_>) = trace::rows().into_iter().partition(|(_, times)| *times > 0);
     let open: Vec<_> = open.into_iter().map(|(row, _)| row).collect();
@@ -190,9 +205,9 @@ fn many(args: &Args, extent: Extent, commit: &str, say: &mut dyn FnMut(&str)) ->
     say("No promise was broken.\n");
     if let Some(missing) = never_seen(outcome.seeds, &outcome.counts) {
         say(&format!("BROKEN these runs prove too little; never seen: {missing}\n"));
-        return Ok(false);
+        return false;
     }
-    Ok(true)
+    true
 }
 
 /// What so many runs should have reached, and have not.
@@ -231,23 +246,25 @@ fn first(begin: u64, end: u64, say: &mut dyn FnMut(&str)) -> bool {
 /// Seeds after which a counterexample that exists should have been found.
 const HUNT: u64 = 3_000;
 
-fn hunt(args: &Args, extent: Extent, all: &[Broken], commit: &str, say: &mut dyn FnMut(&str)) -> Result<bool, String> {
+fn hunt(args: &Args, extent: Extent, all: &[Broken], commit: &str, say: &mut dyn FnMut(&str)) -> bool {
     let extent = match extent {
         Extent::Seeds(first, end) => Extent::Seeds(first, end.min(first.saturating_add(HUNT))),
-        time @ Extent::Time(_) => time,
+        time @ Extent::Time { .. } => time,
     };
     let mut passed = true;
     for broken in all {
         let outcome = campaign::run(extent, Some(*broken));
         if !outcome.failures.is_empty() {
-            told(args, &outcome, commit, say)?;
+            told(args, &outcome, commit, say);
             passed = false;
         }
-        match outcome.expected.iter().find(|(promise, _)| *promise == Promise::OneHolder) {
+        let falls = broken.fells();
+        match outcome.expected.iter().find(|(promise, _)| *promise == falls) {
             Some((_, seed)) => say(&format!(
-                "{:32} {} seeds: I1 falls, as it must, in seed {seed}; every promise that does not rest on it holds\n",
+                "{:32} {} seeds: {} falls, as it must, in seed {seed}; every promise that does not rest on it holds\n",
                 broken.words(),
-                outcome.seeds
+                outcome.seeds,
+                falls.code()
             )),
             None => {
                 say(&format!("BROKEN {}: {} seeds, and no counterexample\n", broken.words(), outcome.seeds));
@@ -255,11 +272,11 @@ fn hunt(args: &Args, extent: Extent, all: &[Broken], commit: &str, say: &mut dyn
             }
         }
     }
-    Ok(passed)
+    passed
 }
 
 /// Tells of failures; the first is made small, and left as a script and a page.
-fn told(args: &Args, outcome: &Outcome, commit: &str, say: &mut dyn FnMut(&str)) -> Result<(), String> {
+fn told(args: &Args, outcome: &Outcome, commit: &str, say: &mut dyn FnMut(&str)) {
     for trial in &outcome.failures {
         match trial.broken.first() {
             Some(violation) => say(&format!("BROKEN in {}: {}\n", trial.script.name, words(violation))),
@@ -268,22 +285,20 @@ fn told(args: &Args, outcome: &Outcome, commit: &str, say: &mut dyn FnMut(&str))
     }
     let Some((trial, violation)) = outcome.failures.iter().find_map(|trial| Some((trial, trial.broken.first()?)))
     else {
-        return Ok(());
+        return;
     };
     let mut small = shrink::shrink(&trial.script, violation.promise);
     small.name = format!("{}, made small", trial.script.name);
+    let story = story_of(&small, commit);
+    say(&format!("\n{} made small:\n{}\n", trial.script.name, text::render(&story, TrueTime(0), TrueTime::FAR)));
     let name = trial.script.name.replace(' ', "-");
     let script = args.out.join(format!("{name}.json"));
-    write(&script, &small.to_json())?;
     let html = args.html.clone().unwrap_or_else(|| args.out.join(format!("{name}.html")));
-    let story = story_of(&small, commit);
-    write(&html, &page::render(&story))?;
-    let mut lines = String::new();
-    let _ =
-        writeln!(lines, "\n{} made small:\n{}", trial.script.name, text::render(&story, TrueTime(0), TrueTime::FAR));
-    let _ = writeln!(lines, "look at it:  {}\nrun it again: --script {}", html.display(), script.display());
-    say(&lines);
-    Ok(())
+    let written = write(&script, &small.to_json()).and_then(|()| write(&html, &page::render(&story)));
+    say(&match written {
+        Ok(()) => format!("look at it:  {}\nrun it again: --script {}\n", html.display(), script.display()),
+        Err(error) => format!("error: {error}\n"),
+    });
 }
 
 /// A run, written down.
@@ -347,6 +362,9 @@ mod tests {
             ("--seeds 5", "a range such as"),
             ("--seeds 5..5", "holds a seed"),
             ("--minutes 0", "above 0"),
+            ("--minutes 1 --from x", "`x` is not a whole number"),
+            ("--from 5", "goes with --minutes"),
+            ("--seed 5 --from 5", "goes with --minutes"),
             ("--broken nothing", "rates, server-clock"),
             ("--loud", "no option `--loud`"),
             ("--first --minutes 1", "goes with --seeds"),
@@ -355,6 +373,21 @@ mod tests {
             let error = parse(line).expect_err(line);
             assert!(error.contains(part), "{line}: {error}");
         }
+    }
+
+    #[test]
+    fn minutes_begin_at_the_seed_that_is_named_wherever_it_stands() {
+        for (line, first) in [("--minutes 2", 0), ("--minutes 2 --from 7", 7), ("--from 7 --minutes 2", 7)] {
+            let what = parse(line).expect(line).what;
+            let What::Many(Extent::Time { from, time }) = what else { panic!("{line}: {what:?}") };
+            assert_eq!((from, time), (first, Duration::from_secs(120)), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_script_that_cannot_be_read_is_an_error_and_no_broken_promise() {
+        let missing = run(&parse("--script no/such/file.json").unwrap(), "abc", &mut |_| {});
+        assert!(missing.unwrap_err().starts_with("no/such/file.json: "));
     }
 
     #[test]

@@ -299,16 +299,34 @@ impl Ledger {
         by_observation
     }
 
-    /// The deadline of a lease moved.
-    pub fn moved(&mut self, at: TrueTime, life: Life, lock: LockId, deadline: Monotonic, out: bool) {
+    /// A renewal has pushed the deadline of a lease out.
+    pub fn extended(&mut self, at: TrueTime, life: Life, lock: LockId, deadline: Monotonic) {
+        self.moved(at, life, lock, deadline, |before| deadline > before);
+        if let Some(belief) = self.beliefs.get_mut(&(life, lock)) {
+            belief.renewals += 1;
+        }
+    }
+
+    /// The deadline of a lease was drawn in, or left where it was.
+    pub fn shortened(&mut self, at: TrueTime, life: Life, lock: LockId, deadline: Monotonic) {
+        self.moved(at, life, lock, deadline, |before| deadline <= before);
+    }
+
+    fn moved(
+        &mut self,
+        at: TrueTime,
+        life: Life,
+        lock: LockId,
+        deadline: Monotonic,
+        as_told: impl FnOnce(Monotonic) -> bool,
+    ) {
         let Some(belief) = self.beliefs.get_mut(&(life, lock)) else {
             let text = format!("lock {lock} is renewed, though it is over");
             return self.accuse(Promise::Loss, at, Some(life.host), None, text);
         };
         let before = std::mem::replace(&mut belief.deadline, deadline);
-        belief.renewals += u32::from(out);
         let resource = belief.resource;
-        if (deadline > before) != out {
+        if !as_told(before) {
             let text = format!("the deadline of lock {lock} moved the wrong way");
             self.accuse(Promise::Loss, at, Some(life.host), Some(resource), text);
         }

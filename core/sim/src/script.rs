@@ -136,8 +136,9 @@ pub struct Host {
     pub workers: Vec<Vec<Job>>,
 }
 
-/// What one worker wants of one lock.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// What one worker wants of one lock. By default it waits without limit, and neither holds nor writes; `ttl_ns` must be
+/// given.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
     /// Pause before it begins.

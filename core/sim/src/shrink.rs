@@ -5,45 +5,68 @@
 use crate::clock::TrueTime;
 use crate::promise::Promise;
 use crate::script::{Ending, Script, Way};
-use crate::trial;
+use crate::{trial, world};
 
-/// Replays that one shrink may cost.
-const MOST_REPLAYS: usize = 20_000;
+/// What one shrink may cost. Most runs take a thousand steps, so that replays come to their end first; of runs that know
+/// no end, steps allow for a hundred.
+const MOST: Cost = Cost { replays: 20_000, steps: 100 * world::MOST_STEPS };
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Cost {
+    replays: usize,
+    /// Of the simulated world.
+    steps: u64,
+}
 
 /// A script that still breaks the promise, with much less in it.
 pub fn shrink(script: &Script, promise: Promise) -> Script {
-    let mut shrinker = Shrinker { best: script.clone(), promise, replays: 0 };
-    loop {
-        let before = shrinker.best.clone();
-        shrinker.end_early();
-        shrinker.thin(|script| &mut script.messages);
-        shrinker.thin(|script| &mut script.stalls);
-        shrinker.thin(|script| &mut script.faults);
-        shrinker.thin(|script| &mut script.strangers);
-        shrinker.thin_jobs();
-        shrinker.simplify();
-        if shrinker.best == before || shrinker.replays >= MOST_REPLAYS {
-            return shrinker.best;
-        }
-    }
+    let mut shrinker = Shrinker { best: script.clone(), promise, most: MOST, spent: Cost::default() };
+    shrinker.run();
+    shrinker.best
 }
 
 struct Shrinker {
     best: Script,
     promise: Promise,
-    replays: usize,
+    most: Cost,
+    spent: Cost,
 }
 
 impl Shrinker {
+    fn run(&mut self) {
+        loop {
+            let before = self.best.clone();
+            self.end_early();
+            self.thin(|script| &mut script.messages);
+            self.thin(|script| &mut script.stalls);
+            self.thin(|script| &mut script.faults);
+            self.thin(|script| &mut script.strangers);
+            self.thin_jobs();
+            self.simplify();
+            if self.best == before || self.is_spent() {
+                return;
+            }
+        }
+    }
+
+    fn is_spent(&self) -> bool {
+        self.spent.replays >= self.most.replays || self.spent.steps >= self.most.steps
+    }
+
     /// Keeps a change if the failure stays.
     fn attempt(&mut self, change: impl FnOnce(&mut Script)) -> bool {
-        let mut candidate = self.best.clone();
-        change(&mut candidate);
-        if candidate == self.best || candidate.check().is_err() || self.replays >= MOST_REPLAYS {
+        if self.is_spent() {
             return false;
         }
-        self.replays += 1;
-        let fails = trial::breaks(&candidate, self.promise);
+        let mut candidate = self.best.clone();
+        change(&mut candidate);
+        if candidate == self.best || candidate.check().is_err() {
+            return false;
+        }
+        let report = trial::replay(&candidate);
+        self.spent.replays += 1;
+        self.spent.steps += report.counts.steps;
+        let fails = report.breaks(self.promise);
         if fails {
             self.best = candidate;
         }
@@ -158,5 +181,34 @@ impl Shrinker {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::script::Job;
+
+    /// A worker that writes so often that the run is cut off.
+    fn endless() -> Script {
+        let job = Job { ttl_ns: 1_000_000_000, hold_ns: 60_000_000_000, writes: 10_000, ..Job::default() };
+        let mut script = crate::swarm::draw(0).0;
+        script.strangers.clear();
+        script.faults.clear();
+        script.hosts.truncate(1);
+        script.hosts[0].workers = vec![vec![job; 50]];
+        script.world.heals_ns = TrueTime(3_600_000_000_000);
+        script
+    }
+
+    #[test]
+    fn runs_without_an_end_are_not_replayed_for_ever() {
+        let script = endless();
+        assert!(trial::breaks(&script, Promise::Bounds), "it reaches the limit of steps");
+        let most = Cost { steps: 2 * world::MOST_STEPS, ..MOST };
+        let mut shrinker = Shrinker { best: script, promise: Promise::Bounds, most, spent: Cost::default() };
+        shrinker.run();
+        assert!(shrinker.spent.replays > 1 && shrinker.spent.steps < most.steps + world::MOST_STEPS + 2);
+        assert!(trial::breaks(&shrinker.best, Promise::Bounds));
     }
 }

@@ -3,9 +3,12 @@
 //! Swarm testing (Groce and others, 2012): a run in which only a few kinds of faults are possible reaches places that a
 //! run with all of them at once never does. So each seed switches each kind on or off, and chooses how bad it is.
 
+use std::time::Duration;
+
 use crate::chance::{Draws, Stream};
 use crate::clock::TrueTime;
 use crate::fates::Odds;
+use crate::promise::Promise;
 use crate::script::{Ending, FORMAT, Fault, Host, Job, Script, Stranger, What, World};
 use crate::store::{self, Kind};
 
@@ -27,12 +30,14 @@ pub enum Broken {
     Suspend,
     /// Hosts read their clock before they read what arrived.
     StaleNow,
+    /// Guarded items are deleted, and the marks of the guard with them.
+    Marks,
 }
 
 impl Broken {
     /// All of them, in order.
-    pub const ALL: [Self; 6] =
-        [Self::Rates, Self::ServerClock, Self::Wiped, Self::Evicted, Self::Suspend, Self::StaleNow];
+    pub const ALL: [Self; 7] =
+        [Self::Rates, Self::ServerClock, Self::Wiped, Self::Evicted, Self::Suspend, Self::StaleNow, Self::Marks];
 
     /// Its name on the command line.
     pub const fn name(self) -> &'static str {
@@ -43,6 +48,17 @@ impl Broken {
             Self::Evicted => "evicted",
             Self::Suspend => "suspend",
             Self::StaleNow => "stale-now",
+            Self::Marks => "marks",
+        }
+    }
+
+    /// The promise that must fall.
+    pub const fn fells(self) -> Promise {
+        match self {
+            Self::Rates | Self::ServerClock | Self::Wiped | Self::Evicted | Self::Suspend | Self::StaleNow => {
+                Promise::OneHolder
+            }
+            Self::Marks => Promise::Fencing,
         }
     }
 
@@ -55,6 +71,7 @@ impl Broken {
             Self::Evicted => "records evicted",
             Self::Suspend => "clock that stops in suspend",
             Self::StaleNow => "clock read before the replies",
+            Self::Marks => "guarded items deleted",
         }
     }
 }
@@ -89,7 +106,7 @@ impl Swarm {
             Some(Broken::ServerClock) => Kind::Redis,
             // Only there does a reader decide that a record has run out.
             Some(Broken::StaleNow) => Kind::Dynamodb,
-            Some(Broken::Rates | Broken::Wiped | Broken::Evicted | Broken::Suspend) | None => {
+            Some(Broken::Rates | Broken::Wiped | Broken::Evicted | Broken::Suspend | Broken::Marks) | None => {
                 *draws.pick(&[Kind::Redis, Kind::Dynamodb, Kind::Sqlite])
             }
         };
@@ -118,9 +135,14 @@ impl Swarm {
 
     /// Whether this seed has this kind of fault at all.
     fn has(&self, kind: &str) -> bool {
-        // What it takes for a clock that was read early to matter.
-        let needed = self.broken == Some(Broken::StaleNow) && ["delayed", "partition", "silent"].contains(&kind);
-        needed || self.stream("swarm").of(self.stream(kind).at(0)).draws().one_in(3)
+        let needed: &[&str] = match self.broken {
+            // What it takes for a clock that was read early to matter.
+            Some(Broken::StaleNow) => &["delayed", "partition", "silent"],
+            // A write that comes after the deletion, and a claim before it that brings the mark back.
+            Some(Broken::Marks) => &["delayed", "copied"],
+            Some(Broken::Rates | Broken::ServerClock | Broken::Wiped | Broken::Evicted | Broken::Suspend) | None => &[],
+        };
+        needed.contains(&kind) || self.stream("swarm").of(self.stream(kind).at(0)).draws().one_in(3)
     }
 
     fn draw(&self) -> (Script, Odds) {
@@ -142,7 +164,7 @@ impl Swarm {
             heals_ns: TrueTime(self.heals_ns),
             ending: *draws.pick(&[Ending::Crash, Ending::Close, Ending::Inherit]),
         };
-        let script = Script {
+        let mut script = Script {
             format: FORMAT,
             name: format!("seed {}", self.seed),
             why: String::new(),
@@ -154,6 +176,10 @@ impl Swarm {
             stalls: Vec::new(),
             strangers,
         };
+        if self.kind == Kind::Redis && self.has("retention") {
+            // Above any record, as in life, and yet short enough to strike.
+            script.world.store.retention = Duration::from_nanos(script.longest_record_ns().max(self.ttl_ns * 4));
+        }
         (script, self.odds())
     }
 
@@ -162,10 +188,6 @@ impl Swarm {
         let mut spec = store::Spec::of(self.kind);
         if self.kind == Kind::Redis {
             spec.rate_ppm = self.rate(&mut draws);
-            if self.has("retention") {
-                // Far above any ttl, as in life, and yet short enough to strike.
-                spec.retention = std::time::Duration::from_nanos(self.ttl_ns * 4);
-            }
         }
         spec
     }
@@ -228,7 +250,7 @@ impl Swarm {
                     hold_ns: if draws.one_in(3) { draws.below(20 * MS) } else { draws.below(ttl_ns * 3) },
                     writes: u32::try_from(draws.below(5)).unwrap_or(0),
                     careless: careless && draws.one_in(2),
-                    deletes: false,
+                    deletes: self.broken == Some(Broken::Marks),
                 }
             })
             .collect()

@@ -60,6 +60,10 @@ fn verdict(script: Script, first: Report, second: &Report) -> Trial {
 
 /// Whether a script breaks a promise that is due, or was expected to fall.
 pub fn breaks(script: &Script, promise: Promise) -> bool {
-    let report = world::run(script, Fates::written(script), false);
-    report.violations.iter().any(|violation| violation.promise == promise)
+    replay(script).breaks(promise)
+}
+
+/// Runs a script once.
+pub(crate) fn replay(script: &Script) -> Report {
+    world::run(script, Fates::written(script), false)
 }

@@ -121,7 +121,7 @@ fn many_locks_live_side_by_side() {
 fn nonces_are_never_shown() {
     let mut world = World::new(2);
     world.acquire(0, 1, "r", options());
-    let nonce = nonce_of(&world.hosts[0].wire[0].ops[0].op).unwrap();
+    let nonce = world.hosts[0].wire[0].ops[0].op.nonce().unwrap();
     world.deliver(0);
     world.acquire(1, 1, "r", once());
     world.deliver_all();

@@ -151,7 +151,7 @@ fn our_nonce_at_a_send_we_never_made_is_no_grant() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", once());
     for _ in 0..3 {
-        let nonce = nonce_of(&world.hosts[0].wire[0].ops[0].op).unwrap();
+        let nonce = world.hosts[0].wire[0].ops[0].op.nonce().unwrap();
         world.answer_with(0, conflict(Some(holding(nonce, Some(1_000)))));
         assert_ne!(world.state(0, 1), Some("Held"));
         if world.state(0, 1).is_some() {
@@ -166,7 +166,7 @@ fn our_nonce_at_a_send_we_never_made_is_no_grant() {
 fn our_nonce_without_a_counter_is_no_grant() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", options());
-    let nonce = nonce_of(&world.hosts[0].wire[0].ops[0].op).unwrap();
+    let nonce = world.hosts[0].wire[0].ops[0].op.nonce().unwrap();
     let shown = leasehold_core::op::Holding { counter: None, ..holding(nonce, Some(1)) };
     world.answer_with(0, conflict(Some(shown)));
     assert_eq!(world.state(0, 1), Some("Acquiring"), "a lease needs a token");

@@ -104,17 +104,6 @@ pub(crate) fn has(events: &[Event], wanted: impl Fn(&Event) -> bool) -> bool {
     events.iter().any(wanted)
 }
 
-/// The attempt that an operation speaks for.
-pub(crate) fn nonce_of(op: &Op) -> Option<Nonce> {
-    match op {
-        Op::Acquire(op) => Some(op.nonce),
-        Op::Renew(op) => Some(op.nonce),
-        Op::Release(op) => Some(op.nonce),
-        Op::Raise(op) => Some(op.nonce),
-        Op::Read => None,
-    }
-}
-
 pub(crate) fn kind(op: &Op) -> &'static str {
     match op {
         Op::Acquire(_) => "acquire",

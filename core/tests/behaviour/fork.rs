@@ -11,7 +11,7 @@ fn attempts(client: &mut Client, world: &World) -> Vec<Nonce> {
     let mut nonces = Vec::new();
     loop {
         match client.poll_output(world.now(0)) {
-            Output::Transmit(transmit) => nonces.extend(transmit.ops.iter().filter_map(|op| nonce_of(&op.op))),
+            Output::Transmit(transmit) => nonces.extend(transmit.ops.iter().filter_map(|op| op.op.nonce())),
             Output::WakeAt(_) => return nonces,
             Output::Event(_)
             | Output::Subscribe { .. }
@@ -106,7 +106,7 @@ fn attempts_of_one_step_have_their_own_nonces() {
     let mut nonces = Vec::new();
     for output in &outputs {
         if let Output::Transmit(transmit) = output {
-            nonces.push((transmit.ops[0].resource.clone(), nonce_of(&transmit.ops[0].op).unwrap()));
+            nonces.push((transmit.ops[0].resource.clone(), transmit.ops[0].op.nonce().unwrap()));
         }
     }
     let distinct: BTreeSet<_> = nonces.iter().map(|(_, nonce)| *nonce).collect();

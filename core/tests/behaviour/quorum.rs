@@ -346,7 +346,7 @@ fn a_record_that_keeps_no_send_number_joins_as_of_the_earliest() {
     world.deliver_to(0, 0);
     world.deliver_to(0, 1);
     world.take_events(0);
-    let nonce = nonce_of(&world.hosts[0].wire[0].ops[0].op).unwrap();
+    let nonce = world.hosts[0].wire[0].ops[0].op.nonce().unwrap();
     answer_from(&mut world, 2, conflict(Some(Holding { counter: None, ..holding(nonce, None) })));
     world.release(0, 1);
     assert_eq!(nodes_of(&world, 0, "release"), [0, 1, 2], "our record stands there as well");

@@ -105,7 +105,7 @@ fn a_store_that_keeps_no_send_number_counts_from_the_earliest() {
     world.acquire(0, 1, "r", options());
     world.lose_reply(0);
     world.pass_cut_off(ANSWER_TIME);
-    let nonce = nonce_of(&world.hosts[0].wire[0].ops[0].op).unwrap();
+    let nonce = world.hosts[0].wire[0].ops[0].op.nonce().unwrap();
     world.answer_with(0, conflict(Some(holding(nonce, None))));
     assert_eq!(world.remaining(0, 1), validity(secs(30)) - ANSWER_TIME);
 }

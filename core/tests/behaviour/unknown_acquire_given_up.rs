@@ -25,7 +25,7 @@ fn a_lost_reply_is_cleaned_up_in_the_background() {
     assert_eq!(world.hosts[0].client.stats().orphans, 1);
 
     let release = world.deliver(0);
-    assert_eq!(nonce_of(&release.ops[0].op), nonce_of(&acquire.ops[0].op));
+    assert_eq!(release.ops[0].op.nonce(), acquire.ops[0].op.nonce());
     assert!(!world.is_held(0, "r"));
     assert_eq!(world.hosts[0].client.stats().orphans, 0, "confirmed, so not repeated");
     assert!(world.hosts[0].client.is_idle());

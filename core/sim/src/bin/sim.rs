@@ -20,7 +20,7 @@ fn main() -> ExitCode {
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             let _ = writeln!(std::io::stderr(), "error: {error}");
-            ExitCode::FAILURE
+            ExitCode::from(2)
         }
     }
 }

@@ -5,7 +5,10 @@ use std::process::ExitCode;
 
 use leasehold_sim::vectors::{self, Change};
 
-const USAGE: &str = "usage: leasehold-vectors --check|--bless FOLDER";
+const USAGE: &str = "\
+usage: leasehold-vectors --check|--bless FOLDER
+
+The status is 1 when vectors differ, 2 when the arguments make no sense or the folder cannot be read or written.";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -27,7 +30,7 @@ fn main() -> ExitCode {
         Ok(changes) => changes,
         Err(error) => {
             eprintln!("{}: {error}", folder.display());
-            return ExitCode::FAILURE;
+            return ExitCode::from(2);
         }
     };
     let blessed = what == "--bless";

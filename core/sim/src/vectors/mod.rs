@@ -86,10 +86,18 @@ pub fn changes(stored: &Files, recorded: &Files) -> BTreeMap<String, Change> {
 /// Makes the folder tell the stories and nothing else; answers what that took.
 ///
 /// # Errors
-/// What cannot be read, written or removed.
+/// What cannot be read, written or removed; and a JSON file that is no vector, before anything is changed.
 pub fn bless(folder: &Path, recorded: &Files) -> io::Result<BTreeMap<String, Change>> {
     fs::create_dir_all(folder)?;
-    let changes = changes(&stored(folder)?, recorded);
+    let stored = stored(folder)?;
+    let changes = changes(&stored, recorded);
+    for (name, text) in stored.iter().filter(|(name, _)| !recorded.contains_key(*name)) {
+        Vector::parse(text).map_err(|error| {
+            let what_to_do =
+                "nothing was changed; if this is the folder of the vectors, move the file away or delete it";
+            io::Error::new(io::ErrorKind::InvalidData, format!("{name} is no vector ({error}): {what_to_do}"))
+        })?;
+    }
     for name in changes.keys() {
         let path = folder.join(name);
         match recorded.get(name) {
@@ -117,17 +125,35 @@ mod tests {
         assert_eq!(told, [("b.json", Change::Changed), ("c.json", Change::Stale), ("d.json", Change::New)]);
     }
 
-    #[test]
-    fn blessing_leaves_the_stories_and_what_is_no_vector() {
-        let folder = std::env::temp_dir().join(format!("leasehold-vectors-{}", std::process::id()));
+    /// An empty folder of this test alone.
+    fn folder(test: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("leasehold-vectors-{}-{test}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn blessing_leaves_the_stories_and_what_is_no_json() {
+        let folder = folder("leaves");
         fs::write(folder.join("README.md"), "for people").unwrap();
-        fs::write(folder.join("old.json"), "{}").unwrap();
+        let old = super::recorded().into_values().next().unwrap();
+        fs::write(folder.join("old.json"), old).unwrap();
         let recorded = files(&[("new.json", "{\n}\n")]);
         assert_eq!(bless(&folder, &recorded).unwrap().len(), 2);
         assert_eq!(stored(&folder).unwrap(), recorded);
         assert!(folder.join("README.md").exists());
         assert_eq!(bless(&folder, &recorded).unwrap().len(), 0);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn blessing_a_folder_with_json_of_another_kind_changes_nothing() {
+        let folder = folder("refuses");
+        let others = files(&[("package.json", "{\"name\": \"somebody's\"}")]);
+        fs::write(folder.join("package.json"), &others["package.json"]).unwrap();
+        let error = bless(&folder, &files(&[("new.json", "{\n}\n")])).unwrap_err().to_string();
+        assert!(error.contains("package.json is no vector") && error.contains("move the file away"), "{error}");
+        assert_eq!(stored(&folder).unwrap(), others);
         fs::remove_dir_all(&folder).unwrap();
     }
 }

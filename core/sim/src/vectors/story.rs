@@ -264,7 +264,7 @@ impl Story {
         let conflict =
             |holding: Option<Holding>| Outcome::NotApplied(Refusal::Conflict(Seen { holding: holding.map(Box::new) }));
         let ours = |seq: Option<Seq>, released| {
-            let nonce = nonce_of(&asked.op).expect("an operation with a nonce");
+            let nonce = asked.op.nonce().expect("an operation with a nonce");
             Holding {
                 holder: Holder::Lease { nonce, seq },
                 version: Version::of(&nonce, seq.unwrap_or(Seq::new(0))),
@@ -275,7 +275,7 @@ impl Story {
         };
         let numbered = |back: usize| {
             let to_node = self.sent[..=at].iter().filter(|sent| sent.node == node);
-            let ops = to_node.flat_map(|sent| &sent.ops).filter(|op| nonce_of(&op.op) == nonce_of(&asked.op));
+            let ops = to_node.flat_map(|sent| &sent.ops).filter(|op| op.op.nonce() == asked.op.nonce());
             let seqs: Vec<Seq> = ops.filter_map(|op| seq_of(&op.op)).collect();
             seqs.len().checked_sub(back + 1).map(|at| seqs[at])
         };
@@ -378,16 +378,6 @@ pub(super) fn token(value: u64) -> Token {
 
 fn resource(name: &str) -> Resource {
     Resource::new(name).expect("a name")
-}
-
-fn nonce_of(op: &Op) -> Option<Nonce> {
-    match op {
-        Op::Acquire(op) => Some(op.nonce),
-        Op::Renew(op) => Some(op.nonce),
-        Op::Release(op) => Some(op.nonce),
-        Op::Raise(op) => Some(op.nonce),
-        Op::Read => None,
-    }
 }
 
 fn seq_of(op: &Op) -> Option<Seq> {

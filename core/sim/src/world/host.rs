@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use leasehold_core::op::Op;
 use leasehold_core::store::{BootId, StoreNow};
-use leasehold_core::{Client, Event, Failure, LockId, LostReason, Monotonic, Now, Output, Transmit};
+use leasehold_core::{Client, LockId, Monotonic, NodeId, Now, Output, Transmit};
 
 use super::worker::Worker;
-use super::{Due, Tenure, World};
+use super::{Due, Input, World};
 use crate::chance::Stream;
 use crate::clock::{Clock, TrueTime};
-use crate::counts::{Sometimes, Struck};
+use crate::counts::Struck;
 use crate::ledger::Life;
 use crate::promise::Promise;
 use crate::script::{Host as Spec, Peer, Place, Script, Stall};
@@ -20,6 +20,9 @@ use crate::store::BEGAN_UNIX_MS;
 
 /// The boot in which all processes of a single machine begin.
 pub(super) const FIRST_BOOT: u32 = 1;
+
+/// Every client here has a single node.
+const THE_NODE: NodeId = NodeId::new(0);
 
 pub(super) struct Host {
     pub(super) life: Life,
@@ -55,9 +58,9 @@ pub(super) struct Host {
     wake_at: Monotonic,
     sent: BTreeMap<Peer, u64>,
     /// The deadline that a caller's check reads; `None` once a check or the core has found it passed.
-    published: BTreeMap<LockId, Option<Monotonic>>,
+    pub(super) published: BTreeMap<LockId, Option<Monotonic>>,
     /// Locks of which a check has said that they are lost.
-    said_lost: BTreeSet<LockId>,
+    pub(super) said_lost: BTreeSet<LockId>,
     /// When something last moved for an acquisition, by this clock.
     pub(super) active: BTreeMap<LockId, Monotonic>,
     pub(super) throttled: BTreeSet<LockId>,
@@ -130,7 +133,7 @@ impl Host {
         *n
     }
 
-    fn forget_lock(&mut self, lock: LockId) {
+    pub(super) fn forget_lock(&mut self, lock: LockId) {
         self.published.remove(&lock);
         self.active.remove(&lock);
         self.throttled.remove(&lock);
@@ -197,27 +200,17 @@ impl World<'_> {
     }
 
     /// Something reaches a process: as soon as it runs, it reads its clock and hands it in.
-    pub(super) fn step(&mut self, due: Due) {
-        let (Due::Wake { life, .. }
-        | Due::Reply { life, .. }
-        | Due::Notified { life, .. }
-        | Due::Subscribed { life, .. }
-        | Due::Credentials { life }) = due
-        else {
-            return;
-        };
+    pub(super) fn step(&mut self, life: Life, input: Input) {
         if !self.is_alive(life) {
             return;
         }
-        if let Due::Wake { ticket, .. } = due
-            && ticket != self.hosts[life.host].wake_ticket
-        {
+        let host = &mut self.hosts[life.host];
+        if matches!(input, Input::Wake { ticket } if ticket != host.wake_ticket) {
             return;
         }
-        let host = &mut self.hosts[life.host];
         if host.busy_until > self.now {
             let at = host.busy_until;
-            return self.push(at, due);
+            return self.push(at, Due::Client { life, input });
         }
         let stall = match host.stall.take() {
             Some(drawn) => drawn,
@@ -232,58 +225,47 @@ impl World<'_> {
             self.hosts[life.host].stall = Some(None);
             self.pause(life.host, for_ns, "held up");
             let at = self.hosts[life.host].busy_until;
-            return self.push(at, due);
+            return self.push(at, Due::Client { life, input });
         }
-        match due {
-            Due::Wake { .. } => {
+        self.hand_in(life, input, stall);
+    }
+
+    fn hand_in(&mut self, life: Life, input: Input, stall: Option<Stall>) {
+        match input {
+            Input::Wake { .. } => {
                 let fresh = self.fresh(life.host);
                 self.drive(life, stall, |client, now| client.handle_timeout(&fresh, now));
             }
-            Due::Reply { id, result, .. } => {
+            Input::Reply { id, result } => {
                 self.note_reply(life, id, &result);
                 self.drive(life, stall, |client, now| client.handle_response(id, result, now));
             }
-            Due::Notified { resource, .. } => {
+            Input::Notified { resource } => {
                 let name = self.resources[resource].clone();
                 let waiting = self.waiting_on(life, resource);
                 let at = self.now;
-                for lock in &waiting {
-                    self.hosts[life.host].woken.insert(*lock, at);
-                }
-                for tries in self.hosts[life.host].tries.values_mut() {
-                    tries.wakeups += 1;
-                }
+                self.hosts[life.host].woken.extend(waiting.iter().map(|lock| (*lock, at)));
+                self.allow_a_try(life);
                 self.drive(life, stall, |client, now| client.notified(&name, now));
                 self.must_have_tried(life, &waiting, "a wake-up");
             }
-            Due::Subscribed { resource, .. } => {
+            Input::Subscribed { resource } => {
                 let name = self.resources[resource].clone();
                 let waiting = self.waiting_on(life, resource);
-                for tries in self.hosts[life.host].tries.values_mut() {
-                    tries.wakeups += 1;
-                }
-                let node = leasehold_core::NodeId::new(0);
-                self.drive(life, stall, |client, now| client.subscribed(node, &name, now));
+                self.allow_a_try(life);
+                self.drive(life, stall, |client, now| client.subscribed(THE_NODE, &name, now));
                 self.must_have_tried(life, &waiting, "its subscription was confirmed");
             }
-            Due::Credentials { .. } => {
-                let node = leasehold_core::NodeId::new(0);
-                self.drive(life, stall, |client, now| client.credentials_renewed(node, now));
+            Input::Credentials => {
+                self.drive(life, stall, |client, now| client.credentials_renewed(THE_NODE, now));
             }
-            Due::Worker { .. }
-            | Due::Publish { .. }
-            | Due::Arrive(_)
-            | Due::Watch { .. }
-            | Due::AtRegister { .. }
-            | Due::FromRegister { .. }
-            | Due::Stranger(_)
-            | Due::Fault(_)
-            | Due::FaultOver(_)
-            | Due::Start { .. }
-            | Due::Probe { .. }
-            | Due::Check { .. }
-            | Due::Heal
-            | Due::Judge => {}
+        }
+    }
+
+    /// Each wake-up may cost a try out of turn.
+    fn allow_a_try(&mut self, life: Life) {
+        for tries in self.hosts[life.host].tries.values_mut() {
+            tries.wakeups += 1;
         }
     }
 
@@ -363,7 +345,7 @@ impl World<'_> {
                 Output::NeedCredentials { .. } => {
                     // As fast as can be, so that nothing but the core's own pace keeps it from asking for ever.
                     let at = leaves.plus(Duration::from_nanos(self.script.world.latency_ns));
-                    self.push(at, Due::Credentials { life });
+                    self.push(at, Due::Client { life, input: Input::Credentials });
                 }
                 Output::Rejected { .. } | Output::WakeAt(_) => {}
             }
@@ -415,185 +397,8 @@ impl World<'_> {
         if host.wake_at < Monotonic::FAR && host.client.is_some() {
             let at = host.clock.when(host.wake_at.ns());
             if at < TrueTime::FAR {
-                self.push(at, Due::Wake { life, ticket });
+                self.push(at, Due::Client { life, input: Input::Wake { ticket } });
             }
-        }
-    }
-
-    /// The books, at the instant at which the core has decided.
-    fn note_event(&mut self, life: Life, event: &Event) {
-        let lock = event.lock();
-        match event {
-            Event::Acquired { token, deadline, recovered, .. } => {
-                let Some(resource) = self.resource_of(life, lock) else { return };
-                let granted = self.hosts[life.host].now(self.now).monotonic;
-                if self.ledger.granted(self.now, life, lock, resource, *token, *deadline, granted) {
-                    self.counts.see(Sometimes::Observed);
-                }
-                self.see_grant(life, lock, resource, *recovered);
-                self.tell(|teller, now| teller.believes(life, lock, resource, *token, now));
-                self.probe_before(life, *deadline, resource);
-                if self.wanted.remove(&resource).is_some() {
-                    self.counts.see(Sometimes::Succeeded);
-                }
-            }
-            Event::Renewed { deadline, recovered, .. } => {
-                self.counts.see(if *recovered { Sometimes::RecoveredRenewal } else { Sometimes::Renewed });
-                self.ledger.moved(self.now, life, lock, *deadline, true);
-                let belief = self.ledger.belief(life, lock);
-                if belief.is_some_and(|belief| belief.renewals == 3) {
-                    self.counts.see(Sometimes::LongLease);
-                }
-                if let Some(resource) = self.resource_of(life, lock) {
-                    self.probe_before(life, *deadline, resource);
-                }
-            }
-            Event::Shortened { deadline, .. } => self.ledger.moved(self.now, life, lock, *deadline, false),
-            Event::Lost { reason, .. } => {
-                let by_clock = matches!(reason, LostReason::Expired | LostReason::MaxHold);
-                self.counts.see(if by_clock { Sometimes::LostByClock } else { Sometimes::LostToOther });
-                match self.ledger.ended(life, lock) {
-                    None => {
-                        let text = format!("lock {lock} is told lost, though it was over");
-                        self.accuse(Promise::Loss, Some(life.host), None, text);
-                    }
-                    Some(belief) if !by_clock => {
-                        let text = format!("lock {lock} is lost before its deadline: {reason}");
-                        self.accuse(Promise::Backed, Some(life.host), Some(belief.resource), text);
-                    }
-                    Some(_) => {}
-                }
-                self.tell(|teller, now| teller.belief_ends(life, lock, now, reason.name()));
-            }
-            Event::Released { confirmed, .. } => {
-                self.counts.see(if *confirmed { Sometimes::Released } else { Sometimes::ReleasedUnconfirmed });
-            }
-            Event::Expiring { .. } => self.counts.see(Sometimes::Expiring),
-            Event::RenewDelayed { .. } => self.counts.see(Sometimes::RenewDelayed),
-            Event::Failed { failure, .. } => {
-                if let (Failure::Refused(_), Some(resource)) = (failure, self.resource_of(life, lock)) {
-                    self.wanted.remove(&resource);
-                }
-                match failure {
-                    Failure::Busy { .. } => self.counts.see(Sometimes::Busy),
-                    Failure::TimedOut { .. } => self.counts.see(Sometimes::TimedOut),
-                    Failure::Cancelled => self.counts.see(Sometimes::Cancelled),
-                    Failure::Unavailable(_) | Failure::Throttled(_) => self.counts.see(Sometimes::Unavailable),
-                    Failure::Refused(_) => self.counts.see(Sometimes::Refused),
-                    Failure::Abstains { .. } => {}
-                }
-            }
-            Event::Contended { .. } => {}
-        }
-    }
-
-    fn see_grant(&mut self, life: Life, lock: LockId, resource: usize, recovered: bool) {
-        self.counts.see(Sometimes::Granted);
-        if recovered {
-            self.counts.see(Sometimes::RecoveredAcquire);
-        }
-        let latency = self.script.world.latency_ns;
-        let host = &mut self.hosts[life.host];
-        if host.woken.get(&lock).is_some_and(|at| self.now.since(*at) <= Duration::from_nanos(latency * 3)) {
-            self.counts.see(Sometimes::WokenUp);
-        }
-        let tenure = Tenure { life, lock, given_back: false };
-        if self.last_held.insert(resource, tenure).is_some_and(|last| !last.given_back) {
-            self.counts.see(Sometimes::Takeover);
-        }
-        for n in 0..self.strangers.len() {
-            if let Some(until) = self.strangers[n].believes_until(resource).filter(|until| *until > self.now) {
-                let text = format!("granted while a foreign client believes, for another {:?}", until.since(self.now));
-                self.accuse(Promise::OneHolder, Some(life.host), Some(resource), text);
-            }
-        }
-    }
-
-    /// What a caller's check finds. One that finds the deadline passed makes sure that it stays lost.
-    pub(super) fn check(&mut self, life: Life, lock: LockId) -> bool {
-        let host = &mut self.hosts[life.host];
-        let now = host.now(self.now).monotonic;
-        match host.published.get_mut(&lock) {
-            Some(published) if published.is_some_and(|deadline| now < deadline) => {
-                if host.said_lost.contains(&lock) {
-                    let text = format!("lock {lock} is valid again, after a check has said that it is lost");
-                    self.accuse(Promise::Loss, Some(life.host), None, text);
-                }
-                true
-            }
-            Some(published) => {
-                *published = None;
-                host.said_lost.insert(lock);
-                self.declare_lost(life, lock);
-                false
-            }
-            None => false,
-        }
-    }
-
-    /// While a renewal is not published, a caller that asks at the old deadline is told that the lease is lost.
-    fn check_before_publishing(&mut self, life: Life, events: &[Event]) {
-        for event in events.iter().filter(|event| matches!(event, Event::Renewed { .. })) {
-            let host = &self.hosts[life.host];
-            if let Some(Some(deadline)) = host.published.get(&event.lock()) {
-                let at = host.clock.when(deadline.ns());
-                self.push(at, Due::Check { life, lock: event.lock() });
-            }
-        }
-    }
-
-    pub(super) fn check_just_then(&mut self, life: Life, lock: LockId) {
-        if self.is_alive(life) && self.hosts[life.host].busy_until <= self.now {
-            self.check(life, lock);
-        }
-    }
-
-    fn declare_lost(&mut self, life: Life, lock: LockId) {
-        let was_held = self.ledger.belief(life, lock).is_some();
-        let told = self.drive(life, None, |client, now| client.declare_lost(lock, now));
-        if was_held && told == Some(Ok(())) {
-            self.counts.see(Sometimes::DeclaredLost);
-            if self.ledger.belief(life, lock).is_some() {
-                let text = format!("lock {lock} was declared lost, and is held all the same");
-                self.accuse(Promise::Loss, Some(life.host), None, text);
-            }
-        }
-    }
-
-    /// Callers learn what was decided; a deadline is published only if no check has found the old one passed.
-    pub(super) fn publish(&mut self, life: Life, events: Vec<Event>) {
-        if !self.is_alive(life) {
-            return;
-        }
-        let busy_until = self.hosts[life.host].busy_until;
-        if busy_until > self.now {
-            return self.push(busy_until, Due::Publish { life, events });
-        }
-        for event in events {
-            let lock = event.lock();
-            let host = &mut self.hosts[life.host];
-            let now = host.now(self.now).monotonic;
-            match &event {
-                Event::Acquired { deadline, .. } => {
-                    host.published.insert(lock, Some(*deadline).filter(|deadline| now < *deadline));
-                }
-                Event::Renewed { deadline, .. } | Event::Shortened { deadline, .. } => {
-                    let published = host.published.entry(lock).or_insert(None);
-                    *published = published.filter(|before| now < *before).map(|_| *deadline);
-                }
-                Event::Lost { .. } | Event::Released { .. } | Event::Failed { .. } => host.forget_lock(lock),
-                Event::Contended { .. } | Event::RenewDelayed { .. } | Event::Expiring { .. } => {}
-            }
-            let host = &self.hosts[life.host];
-            match host.published.get(&lock) {
-                Some(None) => self.declare_lost(life, lock),
-                Some(Some(_)) if host.said_lost.contains(&lock) => {
-                    let text = format!("lock {lock} is published as held, after a check has said that it is lost");
-                    self.accuse(Promise::Loss, Some(life.host), None, text);
-                }
-                Some(Some(_)) | None => {}
-            }
-            self.worker_hears(life, &event);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The simulated world: a heap of things to come, ordered by true time, and everything they happen to.
 
+mod events;
 mod host;
 mod network;
 mod stranger;
@@ -47,6 +48,13 @@ pub struct Report {
     pub story: Option<Story>,
 }
 
+impl Report {
+    /// Whether a promise was broken, due or not.
+    pub fn breaks(&self, promise: Promise) -> bool {
+        self.violations.iter().any(|violation| violation.promise == promise)
+    }
+}
+
 /// Lets a script run its course.
 pub fn run(script: &Script, fates: Fates, with_story: bool) -> Report {
     let mut world = World::new(script, fates, with_story);
@@ -55,7 +63,7 @@ pub fn run(script: &Script, fates: Fates, with_story: bool) -> Report {
 }
 
 /// The steps after which a run counts as one that never ends.
-const MOST_STEPS: u64 = 400_000;
+pub(crate) const MOST_STEPS: u64 = 400_000;
 
 struct World<'a> {
     script: &'a Script,
@@ -98,11 +106,7 @@ struct Tenure {
 
 /// What is to come.
 enum Due {
-    Wake { life: Life, ticket: u64 },
-    Reply { life: Life, id: RequestId, result: Result<Vec<Outcome>, TransportFault> },
-    Notified { life: Life, resource: usize },
-    Subscribed { life: Life, resource: usize },
-    Credentials { life: Life },
+    Client { life: Life, input: Input },
     Worker { life: Life, worker: usize, step: u64 },
     Publish { life: Life, events: Vec<Event> },
     Arrive(Box<Parcel>),
@@ -111,12 +115,22 @@ enum Due {
     FromRegister { life: Life, worker: usize, lock: LockId, ask: register::Ask, reply: register::Reply },
     Stranger(usize),
     Fault(usize),
-    FaultOver(usize),
+    Resumed { host: usize },
+    Rebooted { host: usize },
     Start { host: usize },
     Probe { resource: usize },
     Check { life: Life, lock: LockId },
     Heal,
     Judge,
+}
+
+/// What reaches a client. Of the alarms only the one that was set last rings.
+enum Input {
+    Wake { ticket: u64 },
+    Reply { id: RequestId, result: Result<Vec<Outcome>, TransportFault> },
+    Notified { resource: usize },
+    Subscribed { resource: usize },
+    Credentials,
 }
 
 struct Entry {
@@ -221,11 +235,7 @@ impl<'a> World<'a> {
 
     fn happen(&mut self, due: Due) {
         match due {
-            Due::Wake { .. }
-            | Due::Reply { .. }
-            | Due::Notified { .. }
-            | Due::Subscribed { .. }
-            | Due::Credentials { .. } => self.step(due),
+            Due::Client { life, input } => self.step(life, input),
             Due::Worker { life, worker, step } => self.worker_step(life, worker, step),
             Due::Publish { life, events } => self.publish(life, events),
             Due::Arrive(parcel) => self.arrive(*parcel),
@@ -238,7 +248,8 @@ impl<'a> World<'a> {
             }
             Due::Stranger(n) => self.stranger(n),
             Due::Fault(n) => self.fault(n),
-            Due::FaultOver(n) => self.fault_over(n),
+            Due::Resumed { host } => self.resumed(host),
+            Due::Rebooted { host } => self.rebooted(host),
             Due::Start { host } => self.start(host),
             Due::Probe { resource } => self.audit(resource),
             Due::Check { life, lock } => self.check_just_then(life, lock),

@@ -6,7 +6,7 @@ use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Op, Outc
 use leasehold_core::{Nonce, RequestId, Resource, Transmit};
 
 use super::host::FIRST_BOOT;
-use super::{Due, World};
+use super::{Due, Input, World};
 use crate::clock::TrueTime;
 use crate::counts::{Sometimes, Struck};
 use crate::ledger::Life;
@@ -57,7 +57,10 @@ impl World<'_> {
         if let Some(ns) = fate.reset_ns {
             self.counts.strike(Struck::Reset);
             let result = Err(TransportFault::Unknown(Fault::of(FaultKind::Reset)));
-            self.push(leaves.plus(Duration::from_nanos(ns)), Due::Reply { life, id: transmit.id, result });
+            self.push(
+                leaves.plus(Duration::from_nanos(ns)),
+                Due::Client { life, input: Input::Reply { id: transmit.id, result } },
+            );
         }
         let resource = transmit.ops.first().and_then(|op| self.number_of(&op.resource));
         let (delayed, copy_told) = (fate.request.delay_ns > 0, copy.filter(|_| !lost));
@@ -130,7 +133,7 @@ impl World<'_> {
         let answer = self.store.ask(&Ask { resource, op, form, at: self.now, caller });
         let number = self.number_of(resource).unwrap_or(0);
         if let Answer::Done(outcome) = &answer {
-            match (outcome, nonce_of(op)) {
+            match (outcome, op.nonce()) {
                 (Outcome::Applied(applied @ (Applied::Acquired { .. } | Applied::Renewed)), Some(nonce)) => {
                     self.ledger.landed(self.now, &nonce);
                     if forgotten && *applied != Applied::Renewed && self.ledger.was_granted(number) {
@@ -171,7 +174,7 @@ impl World<'_> {
         if changes >= MOST_CHANGES {
             let fault = Fault::new(FaultKind::Busy, "the row keeps changing");
             let result = Ok(vec![Outcome::NotApplied(Refusal::Unavailable(fault))]);
-            return self.push(back, Due::Reply { life, id: transmit.id, result });
+            return self.push(back, Due::Client { life, input: Input::Reply { id: transmit.id, result } });
         }
         if !late {
             self.post(life, transmit, form, changes + 1, back);
@@ -195,9 +198,9 @@ impl World<'_> {
         }
         if let Some(at) = copy {
             self.counts.strike(Struck::ReplyCopied);
-            self.push(at, Due::Reply { life, id, result: result.clone() });
+            self.push(at, Due::Client { life, input: Input::Reply { id, result: result.clone() } });
         }
-        self.push(arrives, Due::Reply { life, id, result });
+        self.push(arrives, Due::Client { life, input: Input::Reply { id, result } });
     }
 
     /// The books, when a response is handed to a client that still waits for it.
@@ -228,7 +231,7 @@ impl World<'_> {
         if on {
             self.watchers.insert((resource, life));
             let at = self.after(self.script.world.latency_ns);
-            self.push(at, Due::Subscribed { life, resource });
+            self.push(at, Due::Client { life, input: Input::Subscribed { resource } });
         } else {
             self.watchers.remove(&(resource, life));
         }
@@ -249,17 +252,7 @@ impl World<'_> {
                 continue;
             }
             let at = self.travel(self.now, &fate.request);
-            self.push(at, Due::Notified { life, resource });
+            self.push(at, Due::Client { life, input: Input::Notified { resource } });
         }
-    }
-}
-
-fn nonce_of(op: &Op) -> Option<Nonce> {
-    match op {
-        Op::Acquire(op) => Some(op.nonce),
-        Op::Renew(op) => Some(op.nonce),
-        Op::Release(op) => Some(op.nonce),
-        Op::Raise(op) => Some(op.nonce),
-        Op::Read => None,
     }
 }

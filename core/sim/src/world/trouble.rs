@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold_core::LockId;
 
 use super::host::Host;
-use super::{Due, World};
+use super::{Due, Windows, World};
 use crate::clock::{Clock, TrueTime};
 use crate::counts::Struck;
 use crate::ledger::{Life, longest_stand};
@@ -18,87 +18,26 @@ pub(super) const LONGEST_THROTTLED_POLL: Duration = Duration::from_secs(20);
 
 impl World<'_> {
     pub(super) fn fault(&mut self, n: usize) {
-        let fault = &self.script.faults[n];
         if self.healed {
             return;
         }
-        let now = self.now;
-        let until = |ns: u64| now.plus(Duration::from_nanos(ns));
-        match fault.what {
-            What::Crash { host, for_ns } => {
-                self.kill(host);
-                self.strike(Struck::Crashed, Some(host));
-                self.push(until(for_ns), Due::Start { host });
-            }
-            What::Reboot { host, for_ns } => {
-                let again = until(for_ns);
-                // The clocks begin again before anybody reads them.
-                self.push(again, Due::FaultOver(n));
-                for host in self.machine(host) {
-                    self.kill(host);
-                    let down_until = &mut self.hosts[host].down_until;
-                    *down_until = again.max(*down_until);
-                    self.push(again, Due::Start { host });
-                }
-                self.strike(Struck::Rebooted, Some(host));
-            }
+        match self.script.faults[n].what {
+            What::Crash { host, for_ns } => self.crash(host, for_ns),
+            What::Reboot { host, for_ns } => self.reboot(host, for_ns),
             What::Fork { host, child } => self.fork(host, child),
-            What::Stop { host, for_ns } => {
-                self.strike(Struck::Stopped, Some(host));
-                self.pause(host, for_ns, "stopped");
-            }
-            What::Suspend { host, for_ns } => {
-                self.strike(Struck::Suspended, Some(host));
-                let over = until(for_ns);
-                for host in self.machine(host) {
-                    self.pause(host, for_ns, "suspended");
-                    if self.script.hosts.get(host).is_some_and(|spec| spec.forgets_suspend) {
-                        let now = self.now;
-                        self.hosts[host].clock.stop(now);
-                    }
-                }
-                self.push(over, Due::FaultOver(n));
-            }
-            What::WallJump { host, by_ms } => {
-                self.strike(Struck::WallJumped, Some(host));
-                self.hosts[host].unix_offset_ms += by_ms;
-            }
-            What::Rate { host, rate_ppm } => {
-                self.strike(Struck::RateChanged, Some(host));
-                for host in self.machine(host) {
-                    self.hosts[host].clock.set_rate(self.now, rate_ppm);
-                    self.wake_again(host);
-                }
-            }
-            What::Partition { host, for_ns } => {
-                self.hosts[host].cut_until = until(for_ns);
-                self.strike(Struck::Partitioned, Some(host));
-                self.tell(|teller, now| teller.fault_lasts(Some(host), "cut off", now, for_ns));
-            }
-            What::StoreDown { for_ns } => {
-                self.windows.down = until(for_ns);
-                self.store_trouble(Struck::StoreDown, for_ns);
-            }
-            What::StoreSilent { for_ns } => {
-                self.windows.silent = until(for_ns);
-                self.store_trouble(Struck::StoreSilent, for_ns);
-            }
-            What::StoreErrors { for_ns } => {
-                self.windows.errors = until(for_ns);
-                self.store_trouble(Struck::StoreErrors, for_ns);
-            }
-            What::Throttle { for_ns } => {
-                self.windows.throttle = until(for_ns);
-                self.store_trouble(Struck::Throttling, for_ns);
-            }
+            What::Stop { host, for_ns } => self.stop(host, for_ns),
+            What::Suspend { host, for_ns } => self.suspend(host, for_ns),
+            What::WallJump { host, by_ms } => self.set_wall_clock(host, by_ms),
+            What::Rate { host, rate_ppm } => self.set_rate(host, rate_ppm),
+            What::Partition { host, for_ns } => self.cut_off(host, for_ns),
+            What::StoreDown { for_ns } => self.window(Struck::StoreDown, for_ns, |windows| &mut windows.down),
+            What::StoreSilent { for_ns } => self.window(Struck::StoreSilent, for_ns, |windows| &mut windows.silent),
+            What::StoreErrors { for_ns } => self.window(Struck::StoreErrors, for_ns, |windows| &mut windows.errors),
+            What::Throttle { for_ns } => self.window(Struck::Throttling, for_ns, |windows| &mut windows.throttle),
             What::Credentials { for_ns } => {
-                self.windows.credentials = until(for_ns);
-                self.store_trouble(Struck::NoCredentials, for_ns);
+                self.window(Struck::NoCredentials, for_ns, |windows| &mut windows.credentials);
             }
-            What::Denied { for_ns } => {
-                self.windows.denied = until(for_ns);
-                self.store_trouble(Struck::Denied, for_ns);
-            }
+            What::Denied { for_ns } => self.window(Struck::Denied, for_ns, |windows| &mut windows.denied),
             What::StoreRate { rate_ppm } => {
                 self.store.clock_mut().set_rate(self.now, rate_ppm);
                 self.strike(Struck::RateChanged, None);
@@ -127,53 +66,95 @@ impl World<'_> {
         self.tell(|teller, now| teller.fault(host, fault.words(), now));
     }
 
-    fn store_trouble(&mut self, fault: Struck, for_ns: u64) {
+    /// The store is in trouble of one kind for a while.
+    fn window(&mut self, fault: Struck, for_ns: u64, of: impl FnOnce(&mut Windows) -> &mut TrueTime) {
+        *of(&mut self.windows) = self.after(for_ns);
         self.counts.strike(fault);
         self.tell(|teller, now| teller.fault_lasts(None, fault.words(), now, for_ns));
     }
 
-    pub(super) fn fault_over(&mut self, n: usize) {
+    fn crash(&mut self, host: usize, for_ns: u64) {
+        self.kill(host);
+        self.strike(Struck::Crashed, Some(host));
+        self.push(self.after(for_ns), Due::Start { host });
+    }
+
+    fn reboot(&mut self, first: usize, for_ns: u64) {
+        let again = self.after(for_ns);
+        // The clocks begin again before anybody reads them.
+        self.push(again, Due::Rebooted { host: first });
+        for host in self.machine(first) {
+            self.kill(host);
+            let down_until = &mut self.hosts[host].down_until;
+            *down_until = again.max(*down_until);
+            self.push(again, Due::Start { host });
+        }
+        self.strike(Struck::Rebooted, Some(first));
+    }
+
+    /// The machine is up again: another boot, and an uptime that begins again, unless a second one has followed.
+    pub(super) fn rebooted(&mut self, host: usize) {
         if self.healed {
             return;
         }
-        match self.script.faults[n].what {
-            What::Suspend { host, .. } => {
-                for host in self.machine(host) {
-                    let now = self.now;
-                    self.hosts[host].clock.go_on(now);
-                    self.wake_again(host);
-                }
-            }
-            What::Reboot { host, .. } => {
-                // Another boot, and an uptime that begins again; unless a second one has followed meanwhile.
-                let down = |world: &Self, host: usize| world.hosts[host].down_until > world.now;
-                for host in self.machine(host).into_iter().filter(|host| !down(self, *host)).collect::<Vec<_>>() {
-                    let rate_ppm = self.script.hosts.get(host).map_or(0, |spec| spec.rate_ppm);
-                    let host = &mut self.hosts[host];
-                    host.boot = host.boot.wrapping_add(1_000);
-                    host.clock = Clock::new(0, rate_ppm);
-                    host.clock.set_rate(TrueTime(0), rate_ppm);
-                    let shows = host.clock.shows(self.now);
-                    host.clock.jump(self.now, -i64::try_from(shows).unwrap_or(i64::MAX));
-                }
-            }
-            What::Crash { .. }
-            | What::Fork { .. }
-            | What::Stop { .. }
-            | What::WallJump { .. }
-            | What::Rate { .. }
-            | What::Partition { .. }
-            | What::StoreDown { .. }
-            | What::StoreSilent { .. }
-            | What::StoreErrors { .. }
-            | What::Throttle { .. }
-            | What::Credentials { .. }
-            | What::Denied { .. }
-            | What::StoreRate { .. }
-            | What::StoreJump { .. }
-            | What::StoreWiped
-            | What::Evicted { .. } => {}
+        let mut machine = self.machine(host);
+        machine.retain(|host| self.hosts[*host].down_until <= self.now);
+        for host in machine {
+            let rate_ppm = self.script.hosts.get(host).map_or(0, |spec| spec.rate_ppm);
+            let host = &mut self.hosts[host];
+            host.boot = host.boot.wrapping_add(1_000);
+            host.clock = Clock::new(0, rate_ppm);
+            host.clock.set_rate(TrueTime(0), rate_ppm);
+            let shows = host.clock.shows(self.now);
+            host.clock.jump(self.now, -i64::try_from(shows).unwrap_or(i64::MAX));
         }
+    }
+
+    fn stop(&mut self, host: usize, for_ns: u64) {
+        self.strike(Struck::Stopped, Some(host));
+        self.pause(host, for_ns, "stopped");
+    }
+
+    fn suspend(&mut self, first: usize, for_ns: u64) {
+        self.strike(Struck::Suspended, Some(first));
+        for host in self.machine(first) {
+            self.pause(host, for_ns, "suspended");
+            if self.script.hosts.get(host).is_some_and(|spec| spec.forgets_suspend) {
+                let now = self.now;
+                self.hosts[host].clock.stop(now);
+            }
+        }
+        self.push(self.after(for_ns), Due::Resumed { host: first });
+    }
+
+    /// The machine runs again.
+    pub(super) fn resumed(&mut self, host: usize) {
+        if self.healed {
+            return;
+        }
+        for host in self.machine(host) {
+            self.hosts[host].clock.go_on(self.now);
+            self.wake_again(host);
+        }
+    }
+
+    fn set_wall_clock(&mut self, host: usize, by_ms: i64) {
+        self.strike(Struck::WallJumped, Some(host));
+        self.hosts[host].unix_offset_ms += by_ms;
+    }
+
+    fn set_rate(&mut self, first: usize, rate_ppm: i32) {
+        self.strike(Struck::RateChanged, Some(first));
+        for host in self.machine(first) {
+            self.hosts[host].clock.set_rate(self.now, rate_ppm);
+            self.wake_again(host);
+        }
+    }
+
+    fn cut_off(&mut self, host: usize, for_ns: u64) {
+        self.hosts[host].cut_until = self.after(for_ns);
+        self.strike(Struck::Partitioned, Some(host));
+        self.tell(|teller, now| teller.fault_lasts(Some(host), "cut off", now, for_ns));
     }
 
     fn wake_again(&mut self, host: usize) {
@@ -210,7 +191,7 @@ impl World<'_> {
     pub(super) fn heal(&mut self) {
         self.healed = true;
         self.fates.heal();
-        self.windows = super::Windows::default();
+        self.windows = Windows::default();
         for n in 0..self.hosts.len() {
             let now = self.now;
             let host = &mut self.hosts[n];
@@ -291,20 +272,7 @@ impl World<'_> {
     /// A process that was never seen before wants every lock.
     fn newcomer(&mut self) {
         let n = self.hosts.len();
-        let job = |resource| Job {
-            after_ns: 0,
-            resource,
-            ttl_ns: 1_000_000_000,
-            wait_ns: None,
-            lock_delay_ns: 0,
-            max_hold_ns: None,
-            no_renewal: false,
-            cancel_ns: None,
-            hold_ns: 1_000_000,
-            writes: 0,
-            careless: false,
-            deletes: false,
-        };
+        let job = |resource| Job { resource, ttl_ns: 1_000_000_000, hold_ns: 1_000_000, ..Job::default() };
         let resources: Vec<usize> = (0..self.resources.len()).collect();
         let workers = resources.iter().map(|resource| vec![job(*resource)]).collect();
         let spec = script::Host { workers, ..script::Host::default() };
