@@ -18,6 +18,8 @@ pub mod time;
 mod timers;
 #[cfg(feature = "trace")]
 pub mod trace;
+#[cfg(feature = "wire")]
+pub mod wire;
 
 pub use client::{Client, Error, Event, Failure, Input, LostReason, NodeInfo, Output, Stats, Transmit};
 pub use config::{Config, ConfigError, LockOptions, NodeConfig, Wait};

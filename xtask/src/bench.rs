@@ -1,6 +1,6 @@
 //! `cargo xtask bench` and `cargo xtask chaos`: programs of the benchmark crate.
 
-use crate::demo::{become_program, build_programs};
+use crate::demo::{Stores, become_program, build_programs};
 use crate::run::{self, Failure, Result, Steps};
 use std::process::Command;
 
@@ -11,7 +11,7 @@ pub fn bench(args: &[String]) -> Result {
     let (names, rest) = selected(args)?;
     let programs: Vec<String> = names.iter().map(|name| format!("bench-{name}")).collect();
     let mut steps = Steps::default();
-    build_programs(&mut steps, &programs.iter().map(String::as_str).collect::<Vec<_>>())?;
+    build_programs(&mut steps, &programs.iter().map(String::as_str).collect::<Vec<_>>(), Stores::All)?;
     for program in &programs {
         let mut command = Command::new(run::built()?.join(program));
         command.args(rest);
@@ -37,7 +37,7 @@ pub fn chaos(args: &[String]) -> Result {
 
 /// Builds the torture program; returns the command that starts it.
 pub fn build_chaos(steps: &mut Steps, args: &[String]) -> Result<Command> {
-    build_programs(steps, &["leasehold", "chaos"])?;
+    build_programs(steps, &["leasehold", "chaos"], Stores::Embedded)?;
     let mut command = Command::new(run::built()?.join("chaos"));
     command.args(with_seconds(args));
     Ok(command)

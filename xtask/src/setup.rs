@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 const DEBIAN_PACKAGES: [&str; 2] = ["gcc", "libc6-dev"];
+/// Servers that tests start for themselves, and the Debian packages that have them.
+const SERVERS: [(&str, &str); 3] = [("redis-server", "redis-server"), ("webdis", "webdis"), ("postgres", "postgresql")];
 
 /// Fails, with what to install, where SQLite's C sources cannot be compiled.
 pub fn c_compiler() -> Result {
@@ -27,20 +29,47 @@ pub fn c_compiler() -> Result {
 
 /// Installs what `cargo xtask test` needs where that can be done without asking; says what is missing elsewhere.
 pub fn install(steps: &mut Steps) -> Result {
-    if !compiles_c() && is_root() && Path::new("/etc/debian_version").exists() {
+    let missing: Vec<&str> = if compiles_c() { Vec::new() } else { DEBIAN_PACKAGES.to_vec() };
+    let missing = [missing, missing_servers()].concat();
+    if !missing.is_empty() && is_root() && Path::new("/etc/debian_version").exists() {
         let mut update = Command::new("apt-get");
         update.args(["update", "-qq"]);
         steps.run("apt-get update", update)?;
         let mut install = Command::new("apt-get");
-        install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(DEBIAN_PACKAGES);
+        install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(&missing);
         install.env("DEBIAN_FRONTEND", "noninteractive");
-        steps.run("install a C compiler", install)?;
+        steps.run(&format!("install {}", missing.join(" ")), install)?;
     }
     c_compiler()?;
+    servers()?;
     for (subcommand, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
         component_of_rustup(steps, subcommand, component)?;
     }
     Ok(())
+}
+
+/// Fails, with what to install, where a server that tests start is missing.
+fn servers() -> Result {
+    let missing = missing_servers();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let advice = if Path::new("/etc/debian_version").exists() {
+        format!("sudo apt-get install {}", missing.join(" "))
+    } else {
+        "Redis 5 or newer, Webdis and PostgreSQL, with their programs on the path".to_owned()
+    };
+    Err(Failure::new(format!("programs that tests start as servers of their own are missing\n  install: {advice}")))
+}
+
+/// Packages of the servers that are not there. Debian keeps PostgreSQL's programs off the path.
+fn missing_servers() -> Vec<&'static str> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<_> = std::env::split_paths(&path).collect();
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    folders.extend(versions.map(|version| version.path().join("bin")));
+    let is_there = |program: &str| folders.iter().any(|folder| folder.join(program).is_file());
+    SERVERS.iter().filter(|(program, _)| !is_there(program)).map(|(_, package)| *package).collect()
 }
 
 fn component_of_rustup(steps: &mut Steps, subcommand: &str, component: &str) -> Result {

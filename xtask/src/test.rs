@@ -1,7 +1,8 @@
 //! `cargo xtask test`: everything that must pass before a change is merged.
 
+use crate::demo::{self, Stores};
 use crate::run::{self, Failure, Result, Steps};
-use crate::{demo, setup, sim, tidy};
+use crate::{setup, sim, tidy};
 use std::process::Command;
 
 pub fn test() -> Result {
@@ -30,9 +31,14 @@ pub fn run_all(steps: &mut Steps) -> Result {
         clippy.args(["-A", &format!("clippy::{lint}")]);
     }
     steps.run("clippy, tests", clippy)?;
-    for (name, features) in [("no features", "--no-default-features"), ("metrics", "--features=metrics")] {
+    for (name, features) in [
+        ("no features", &["--no-default-features"][..]),
+        ("SQLite alone", &["--no-default-features", "--features=sqlite"]),
+        ("Redis alone", &["--no-default-features", "--features=redis"]),
+        ("metrics", &["--features=metrics"]),
+    ] {
         let mut clippy = run::cargo_ci("clippy");
-        clippy.args(["-p", "leasehold", features, "--", "-D", "warnings"]);
+        clippy.args(["-p", "leasehold"]).args(features).args(["--", "-D", "warnings"]);
         steps.run(&format!("clippy, client with {name}"), clippy)?;
     }
     no_std(steps)?;
@@ -56,7 +62,7 @@ pub fn run_all(steps: &mut Steps) -> Result {
     docs.args(["--workspace", "--no-deps", "--lib", "--exclude", "xtask"]).env("RUSTDOCFLAGS", "-D warnings");
     steps.run("docs", docs)?;
 
-    let demo = demo::build(steps)?;
+    let demo = demo::build(steps, Stores::All)?;
     steps.run("demo", demo)
 }
 
@@ -89,10 +95,16 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 ";
 
 fn no_std(steps: &mut Steps) -> Result {
-    let mut core = run::cargo_ci("build");
-    core.args(["-p", "leasehold-core", "--no-default-features"]);
-    steps.run("core without features", core)?;
+    for (name, features) in [("with wire formats", "--features=wire"), ("without features", "--no-default-features")] {
+        let mut core = run::cargo_ci("build");
+        core.args(["-p", "leasehold-core", features]);
+        steps.run(&format!("core {name}"), core)?;
+        probe(steps, name)?;
+    }
+    Ok(())
+}
 
+fn probe(steps: &mut Steps, name: &str) -> Result {
     let built = run::built()?;
     let probe = built.join("no_std_probe.rs");
     std::fs::write(&probe, PROBE)
@@ -100,6 +112,8 @@ fn no_std(steps: &mut Steps) -> Result {
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     rustc.args(["--edition", "2024", "--crate-type", "lib", "--emit", "metadata"]).arg("--out-dir").arg(&built);
     rustc.arg("--extern").arg(format!("leasehold_core={}", built.join("libleasehold_core.rlib").display()));
+    // Where optional dependencies of the core are found.
+    rustc.arg("-L").arg(built.join("deps"));
     rustc.arg(&probe);
-    steps.run("core without std", rustc)
+    steps.run(&format!("core {name}, without std"), rustc)
 }

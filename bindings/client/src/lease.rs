@@ -9,7 +9,7 @@ use leasehold_core::LostReason;
 use tracing::Instrument;
 
 use crate::client::Shared;
-use crate::driver::{Caller, Phase, Slot, Wait};
+use crate::driver::{Caller, Errands, Phase, Slot, Wait};
 use crate::error::{Error, ErrorKind};
 
 /// A held lock. It is renewed in the background until it is released, dropped or lost.
@@ -169,8 +169,8 @@ impl Lease {
         if self.released.swap(true, Ordering::AcqRel) {
             return Err(self.not_owned());
         }
-        self.shared.driver().release(&self.slot, caller, true);
-        self.given_back().await
+        let errands = self.shared.driver().release(&self.slot, caller, true);
+        self.given_back_by(errands).await
     }
 
     /// Begins to give the lease back, for callers that have several; [`Lease::given_back`] waits for it.
@@ -179,13 +179,18 @@ impl Lease {
         if self.released.swap(true, Ordering::AcqRel) {
             return Err(self.not_owned());
         }
-        self.shared.driver().release(&self.slot, Caller::Async, true);
+        self.shared.driver().release(&self.slot, Caller::Nobody, true);
         Ok(())
     }
 
     pub(crate) async fn given_back(&self) -> Result<(), Error> {
+        self.given_back_by(Errands::default()).await
+    }
+
+    async fn given_back_by(&self, mut errands: Errands) -> Result<(), Error> {
         let mut wait = Wait::on(&self.slot);
         let end = poll_fn(|context| {
+            errands.poll(context);
             wait.poll(context, |phase, _| match phase {
                 Phase::Pending | Phase::Held { .. } | Phase::Releasing => None,
                 Phase::Released { .. } | Phase::ReleasingStill | Phase::Lost(_) | Phase::Closed | Phase::Failed(_) => {
@@ -252,7 +257,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         let driver = self.shared.driver();
         if !self.released.swap(true, Ordering::AcqRel) && !driver.is_inherited() {
-            driver.release(&self.slot, Caller::Async, false);
+            driver.release(&self.slot, Caller::Nobody, false);
         }
     }
 }

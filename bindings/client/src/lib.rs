@@ -82,4 +82,6 @@ pub use elect::{Election, ElectionRequest};
 pub use error::{Error, ErrorKind, LockInfo};
 pub use lease::Lease;
 pub use request::LockRequest;
+#[cfg(feature = "redis")]
+pub use url::RedisUrl;
 pub use url::StoreUrl;

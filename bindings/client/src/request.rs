@@ -10,7 +10,7 @@ use leasehold_core::{LockOptions, Resource, Wait};
 use tracing::Instrument;
 
 use crate::client::Shared;
-use crate::driver::{Caller, Phase, Slot, Wait as SlotWait};
+use crate::driver::{Caller, Errands, Phase, Slot, Wait as SlotWait};
 use crate::error::{Error, ErrorKind};
 use crate::lease::Lease;
 
@@ -99,8 +99,8 @@ impl LockRequest {
         let options = if has_owner { options } else { options.owner(&shared.owner()) };
         let options = options.build().map_err(|error| Error::config(error.to_string()).on(&resource))?;
         let forever = options.wait() == Wait::Forever;
-        let slot = shared.driver().acquire(name, options, caller)?;
-        let pending = Pending { shared, slot: Some(slot) };
+        let (slot, errands) = shared.driver().acquire(name, options, caller)?;
+        let pending = Pending { shared, slot: Some(slot), errands };
         if forever && caller == Caller::Blocking {
             pending.refuse_deadlock()?;
         }
@@ -135,6 +135,7 @@ pub(crate) fn free_or_error(result: Result<Lease, Error>) -> Result<Option<Lease
 struct Pending {
     shared: Arc<Shared>,
     slot: Option<Arc<Slot>>,
+    errands: Errands,
 }
 
 impl Pending {
@@ -143,6 +144,7 @@ impl Pending {
         let Some(slot) = slot else { return Err(Error::config("nothing is pending")) };
         let mut wait = SlotWait::on(&slot);
         let phase = std::future::poll_fn(|context| {
+            self.errands.poll(context);
             wait.poll(context, |phase, _| (!matches!(phase, Phase::Pending)).then(|| phase.clone()))
         })
         .await;
@@ -177,7 +179,7 @@ impl Pending {
 impl Drop for Pending {
     fn drop(&mut self) {
         if let Some(slot) = self.slot.take() {
-            self.shared.driver().release(&slot, Caller::Async, false);
+            self.shared.driver().release(&slot, Caller::Nobody, false);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What the background thread sleeps on, and what others leave for it.
 
 use std::collections::HashSet;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use leasehold_core::{Monotonic, NodeId, Resource};
@@ -37,10 +37,6 @@ impl Alarm {
     pub(super) fn ring(&self) {
         self.lock().ringing = true;
         self.changed.notify_all();
-    }
-
-    pub(super) fn subscribed(&self, node: NodeId, resource: Resource) {
-        self.hint(Hint::Subscribed(node, resource));
     }
 
     pub(super) fn take_hints(&self) -> HashSet<Hint> {
@@ -95,8 +91,18 @@ impl Alarm {
     }
 }
 
-impl Watcher for Alarm {
+/// Hears what one store tells, and leaves it to the background thread.
+pub(super) struct Ear {
+    pub(super) node: NodeId,
+    pub(super) alarm: Arc<Alarm>,
+}
+
+impl Watcher for Ear {
+    fn subscribed(&self, resource: &Resource) {
+        self.alarm.hint(Hint::Subscribed(self.node, resource.clone()));
+    }
+
     fn released(&self, resource: &Resource) {
-        self.hint(Hint::Released(resource.clone()));
+        self.alarm.hint(Hint::Released(resource.clone()));
     }
 }

@@ -1,11 +1,13 @@
 //! The run loop: one core behind one mutex, and the threads and callers that carry its requests.
 //!
-//! Three lanes share it. A **blocking** caller performs the requests of its own lock on its own thread; an **async**
-//! caller leaves them to a thread of the store's and awaits its slot; the **background** thread keeps time for all
-//! leases, and leaves renewals, retries and releases on drop to another thread of the store's. The mutex is held for microseconds: never
-//! while a store is asked, never while somebody else's code runs.
+//! Three lanes share it. A **blocking** caller performs the requests of its own lock on its own thread. An **async**
+//! caller polls them as part of its own future if the store is behind a socket, and leaves them to a thread of the
+//! store's if it is not. The **background** thread keeps time for all leases, and leaves renewals, retries and releases on
+//! drop to the store's own threads. The mutex is held for microseconds: never while a store is asked, never while
+//! somebody else's code runs.
 
 mod alarm;
+mod errands;
 mod report;
 mod slot;
 mod worker;
@@ -23,9 +25,10 @@ use leasehold_core::{
 use crate::clock;
 use crate::error::{Error, ErrorKind};
 use crate::fork;
-use crate::transport::{Lane, Transport, Watcher};
-use alarm::{Alarm, Hint};
-use report::Report;
+use crate::transport::{Answer, Lane, Transport, Watcher};
+use alarm::{Alarm, Ear, Hint};
+pub(crate) use errands::Errands;
+use report::{Report, Stopwatch};
 use slot::Aftermath;
 pub(crate) use slot::{Phase, Slot, Wait};
 use worker::Worker;
@@ -58,7 +61,8 @@ struct Workers {
 struct State {
     core: Core,
     transports: Vec<Arc<dyn Transport>>,
-    alarm: Arc<Alarm>,
+    /// One for each store; stores keep nobody alive that they tell.
+    ears: Vec<Arc<dyn Watcher>>,
     slots: HashMap<LockId, Arc<Slot>>,
     next_lock: u64,
     /// When the core wants to be called again.
@@ -77,8 +81,10 @@ pub(crate) type Callback = Box<dyn FnOnce() + Send>;
 pub(crate) enum Caller {
     /// Its own thread, which may wait.
     Blocking,
-    /// The store's thread; the caller must not be held up.
+    /// The future that it polls, or the store's thread; the caller must not be held up.
     Async,
+    /// The store's threads: nobody waits for the call.
+    Nobody,
 }
 
 /// What is left to do once the mutex is free.
@@ -98,10 +104,11 @@ impl Driver {
         fill(&mut seed)?;
         let core = Core::new(config, seed, clock::now());
         let alarm = Arc::new(Alarm::default());
+        let ear = |n| Arc::new(Ear { node: NodeId::new(n), alarm: Arc::clone(&alarm) }) as Arc<dyn Watcher>;
         let state = State {
             core,
+            ears: (0..).map(ear).take(transports.len()).collect(),
             transports: transports.clone(),
-            alarm: Arc::clone(&alarm),
             slots: HashMap::new(),
             next_lock: 0,
             core_wake: Monotonic::FAR,
@@ -147,7 +154,7 @@ impl Driver {
         resource: Resource,
         options: LockOptions,
         caller: Caller,
-    ) -> Result<Arc<Slot>, Error> {
+    ) -> Result<(Arc<Slot>, Errands), Error> {
         self.check_process()?;
         let mut fresh: Entropy = [0; 16];
         fill(&mut fresh)?;
@@ -166,14 +173,14 @@ impl Driver {
         }
         let work = state.drain(now);
         drop(state);
-        self.carry_out(work, caller, Some(lock));
-        Ok(slot)
+        let errands = self.carry_out(work, caller, Some(lock));
+        Ok((slot, errands))
     }
 
     /// Gives up a pending acquisition or a lease; `patient` callers are told when the release takes long.
-    pub(crate) fn release(self: &Arc<Self>, slot: &Slot, caller: Caller, patient: bool) {
+    pub(crate) fn release(self: &Arc<Self>, slot: &Slot, caller: Caller, patient: bool) -> Errands {
         if self.is_inherited() {
-            return;
+            return Errands::default();
         }
         let lock = slot.lock();
         self.turn(caller, Some(lock), |state, now| {
@@ -184,7 +191,8 @@ impl Driver {
                 state.patience.insert((now.monotonic.plus(RELEASE_PATIENCE), lock));
             }
             aftermath
-        });
+        })
+        .1
     }
 
     /// One request outside the core, such as a look at a record.
@@ -195,7 +203,10 @@ impl Driver {
         let index = u16::try_from(node).unwrap_or(u16::MAX);
         let transmit = Transmit { id: RequestId::new(u64::MAX), node: NodeId::new(index), deadline, ops: vec![op] };
         let transport = &self.transports[node];
-        let result = if caller == Caller::Blocking || transport.is_instant() {
+        let here = transport.network().filter(|_| caller == Caller::Async);
+        let result = if let Some(answering) = here.and_then(|network| network.ask_here(&transmit)) {
+            answering.await
+        } else if caller == Caller::Blocking || transport.is_instant() {
             transport.perform(&transmit, Lane::Caller)
         } else {
             let transport = Arc::clone(transport);
@@ -210,7 +221,7 @@ impl Driver {
 
     /// Ends everything in the background: leases are released, waiters cancelled.
     pub(crate) fn close(self: &Arc<Self>) {
-        let aftermath = self.turn(Caller::Async, None, |state, now| {
+        let (aftermath, _) = self.turn(Caller::Nobody, None, |state, now| {
             state.closing = true;
             let mut aftermath = Aftermath::default();
             for slot in state.slots.values() {
@@ -260,55 +271,80 @@ impl Driver {
     }
 
     /// One visit to the core, and then whatever it asks for.
-    fn turn<R>(self: &Arc<Self>, caller: Caller, own: Option<LockId>, visit: impl FnOnce(&mut State, Now) -> R) -> R {
+    fn turn<R>(
+        self: &Arc<Self>,
+        caller: Caller,
+        own: Option<LockId>,
+        visit: impl FnOnce(&mut State, Now) -> R,
+    ) -> (R, Errands) {
         let mut state = self.lock();
         let now = clock::now();
         let result = visit(&mut state, now);
         let work = state.drain(now);
         drop(state);
-        self.carry_out(work, caller, own);
-        result
+        (result, self.carry_out(work, caller, own))
     }
 
-    /// Requests for other threads leave first; logging, wakers and callbacks are other people's code and may take long.
-    fn carry_out(self: &Arc<Self>, mut work: Work, caller: Caller, own: Option<LockId>) {
+    /// What came of a request that was performed elsewhere.
+    fn answered(self: &Arc<Self>, id: RequestId, answer: Answer, caller: Caller, own: Option<LockId>) -> Errands {
+        self.turn(caller, own, |state, now| state.core.handle_response(id, answer, now)).1
+    }
+
+    /// Requests for others leave first; logging, wakers and callbacks are other people's code and may take long.
+    fn carry_out(self: &Arc<Self>, mut work: Work, caller: Caller, own: Option<LockId>) -> Errands {
         let mut inline = VecDeque::new();
+        let mut errands = Errands::default();
         loop {
             for transmit in std::mem::take(&mut work.transmits) {
-                let is_own = own.is_some_and(|own| transmit.ops.iter().all(|op| op.lock == own));
-                let is_instant = self.transports[transmit.node.index()].is_instant();
-                if is_instant || (is_own && caller == Caller::Blocking) {
+                let transport = &self.transports[transmit.node.index()];
+                let own = own.filter(|own| transmit.ops.iter().all(|op| op.lock == *own));
+                let here = transport.network().filter(|_| caller == Caller::Async);
+                if transport.is_instant() || (own.is_some() && caller == Caller::Blocking) {
                     inline.push_back(transmit);
+                } else if let (Some(lock), Some(network)) = (own, here)
+                    && let Some(answering) = network.ask_here(&transmit)
+                {
+                    errands.push(self, lock, &transmit, answering);
                 } else {
-                    self.hand_over(transmit, is_own);
+                    self.hand_over(transmit, own.is_some());
                 }
             }
             self.tell(&mut work);
-            let Some(transmit) = inline.pop_front() else { return };
+            let Some(transmit) = inline.pop_front() else { return errands };
             work = self.perform(&transmit, Lane::Caller);
         }
     }
 
-    /// Leaves a request to one of the store's threads.
+    /// Leaves a request to the store's threads.
     fn hand_over(self: &Arc<Self>, transmit: Transmit, is_own: bool) {
+        // A thread that held the driver would keep it alive for ever.
+        let driver = Arc::downgrade(self);
+        if let Some(network) = self.transports[transmit.node.index()].network() {
+            let (id, stopwatch) = (transmit.id, Stopwatch::start(&transmit));
+            let done = Box::new(move |answer| {
+                stopwatch.stop();
+                if let Some(driver) = driver.upgrade() {
+                    driver.answered(id, answer, Caller::Nobody, None);
+                }
+            });
+            return network.ask_behind(transmit, done);
+        }
         let workers = &self.workers[transmit.node.index()];
         let (worker, lane) =
             if is_own { (&workers.callers, Lane::Caller) } else { (&workers.background, Lane::Background) };
-        // A thread that held the driver would keep it alive for ever.
-        let driver = Arc::downgrade(self);
         worker.give(transmit, move |transmit| {
             if let Some(driver) = driver.upgrade() {
                 let work = driver.perform(&transmit, lane);
-                driver.carry_out(work, Caller::Async, None);
+                driver.carry_out(work, Caller::Nobody, None);
             }
         });
     }
 
     /// Asks the store, and tells the core what came of it.
     fn perform(&self, transmit: &Transmit, lane: Lane) -> Work {
-        let asked = clock::monotonic();
+        let stopwatch = Stopwatch::start(transmit);
         let result = self.transports[transmit.node.index()].perform(transmit, lane);
-        report::request(transmit, asked, clock::monotonic());
+        stopwatch.stop();
         let mut state = self.lock();
         let now = clock::now();
         state.core.handle_response(transmit.id, result, now);
@@ -360,7 +396,7 @@ impl Driver {
     /// Answers whether the client is closed and nothing is left to do.
     fn look_at_the_clock(self: &Arc<Self>, fresh: Option<&Entropy>) -> bool {
         let hints = self.alarm.take_hints();
-        self.turn(Caller::Async, None, |state, now| {
+        let (is_over, _) = self.turn(Caller::Nobody, None, |state, now| {
             // Nobody needs to wake this thread while it is awake.
             state.planned = Monotonic::default();
             for hint in hints {
@@ -373,7 +409,8 @@ impl Driver {
                 state.core.handle_timeout(fresh, now);
             }
             state.closing && state.core.is_idle()
-        })
+        });
+        is_over
     }
 }
 
@@ -391,8 +428,8 @@ impl State {
             match self.core.poll_output(now) {
                 Output::Transmit(transmit) => work.transmits.push_back(transmit),
                 Output::Event(event) => self.apply(event, now, &mut work),
-                Output::Subscribe { node, resource } => self.watch(node, resource, true),
-                Output::Unsubscribe { node, resource } => self.watch(node, resource, false),
+                Output::Subscribe { node, resource } => self.watch(node, &resource, true),
+                Output::Unsubscribe { node, resource } => self.watch(node, &resource, false),
                 // Embedded stores have no credentials, and commands are not given by `step`.
                 Output::NeedCredentials { .. } | Output::Rejected { .. } => {}
                 Output::WakeAt(at) => {
@@ -416,16 +453,13 @@ impl State {
         self.patience.first().map_or(self.core_wake, |(at, _)| self.core_wake.min(*at))
     }
 
-    /// In the order in which the core asks for it, which is why it happens under the mutex. Embedded stores only write
-    /// it down.
-    fn watch(&self, node: NodeId, resource: Resource, on: bool) {
-        let watcher: Arc<dyn Watcher> = Arc::clone(&self.alarm) as Arc<dyn Watcher>;
-        let transport = &self.transports[node.index()];
+    /// In the order in which the core asks for it, which is why it happens under the mutex. Stores only write it down.
+    fn watch(&self, node: NodeId, resource: &Resource, on: bool) {
+        let (transport, ear) = (&self.transports[node.index()], &self.ears[node.index()]);
         if on {
-            transport.watch(&resource, &watcher);
-            self.alarm.subscribed(node, resource);
+            transport.watch(resource, ear);
         } else {
-            transport.unwatch(&resource, &watcher);
+            transport.unwatch(resource, ear);
         }
     }
 

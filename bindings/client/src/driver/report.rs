@@ -9,7 +9,7 @@ use leasehold_core::op::Op;
 use leasehold_core::{Event, Failure, Monotonic, Transmit};
 
 use super::Slot;
-use crate::metrics;
+use crate::{clock, metrics};
 
 /// An event with what a log line needs, taken under the mutex and told after it.
 pub(super) struct Report {
@@ -87,10 +87,19 @@ impl Report {
     }
 }
 
-/// How long a renewal took.
-pub(super) fn request(transmit: &Transmit, asked: Monotonic, answered: Monotonic) {
-    if matches!(transmit.ops.first().map(|op| &op.op), Some(Op::Renew(_))) {
-        metrics::renew_duration(answered.since(asked));
+/// Measures how long renewals take.
+pub(super) struct Stopwatch(Option<Monotonic>);
+
+impl Stopwatch {
+    pub(super) fn start(request: &Transmit) -> Self {
+        let is_renewal = matches!(request.ops.first().map(|op| &op.op), Some(Op::Renew(_)));
+        Self(is_renewal.then(clock::monotonic))
+    }
+
+    pub(super) fn stop(self) {
+        if let Some(asked) = self.0 {
+            metrics::renew_duration(clock::monotonic().since(asked));
+        }
     }
 }
 

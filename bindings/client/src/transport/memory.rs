@@ -10,7 +10,7 @@ use leasehold_core::store::{self, BootId, Record, StoreNow};
 use leasehold_core::{Monotonic, NodeConfig, Resource, Transmit};
 
 use super::wakeups::Wakeups;
-use super::{Lane, RETENTION, Transport, Watcher};
+use super::{Answer, Lane, RETENTION, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::fork::{self, PerProcess};
@@ -83,7 +83,7 @@ impl Transport for Memory {
         true
     }
 
-    fn perform(&self, request: &Transmit, _lane: Lane) -> Result<Vec<Outcome>, TransportFault> {
+    fn perform(&self, request: &Transmit, _lane: Lane) -> Answer {
         if self.generation != fork::generation() {
             let detail = "this store belongs to the process that this one was forked from; connect anew";
             return Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)));

@@ -1,10 +1,15 @@
 //! How requests reach stores: the only place that knows files and sockets.
 
+#[cfg(feature = "network")]
+mod lanes;
 mod memory;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod wakeups;
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,6 +24,13 @@ use crate::url::StoreUrl;
 /// by then the clock, which is the floor of every new token, has long passed what is forgotten.
 const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 
+/// What came of a request: one outcome for each operation, in order; an error speaks for all of them.
+pub(crate) type Answer = Result<Vec<Outcome>, TransportFault>;
+/// An [`Answer`] that is on its way.
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
+/// Takes an [`Answer`].
+pub(crate) type Done = Box<dyn FnOnce(Answer) + Send>;
+
 /// One store, as the driver sees it.
 pub(crate) trait Transport: Send + Sync {
     /// What the store can do.
@@ -27,13 +39,18 @@ pub(crate) trait Transport: Send + Sync {
     /// Whether a request is answered in microseconds without any waiting, so that any thread may perform it.
     fn is_instant(&self) -> bool;
 
-    /// Performs a request on the calling thread, and gives up at its deadline. One outcome for each operation, in
-    /// order; an error speaks for all of them.
+    /// Performs a request on the calling thread, and gives up at its deadline.
     ///
     /// `lane` tells whose thread it is: renewals must not wait for the connections of callers.
-    fn perform(&self, request: &Transmit, lane: Lane) -> Result<Vec<Outcome>, TransportFault>;
+    fn perform(&self, request: &Transmit, lane: Lane) -> Answer;
 
-    /// Calls `watcher` after each release of the resource that this process sees, until [`Transport::unwatch`].
+    /// The store again, if it is behind a socket, and so can be asked without holding up a thread.
+    fn network(&self) -> Option<&dyn Network> {
+        None
+    }
+
+    /// Tells `watcher` of each release of the resource that is seen here, until [`Transport::unwatch`]. Called with the
+    /// driver locked: must neither block nor wait for the store.
     fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>);
 
     /// Ends [`Transport::watch`].
@@ -41,6 +58,15 @@ pub(crate) trait Transport: Send + Sync {
 
     /// Looks for what could make locks fail, and says what to do about it.
     fn diagnose(&self) -> Vec<Finding>;
+}
+
+/// A store that waits for sockets, not for disks.
+pub(crate) trait Network {
+    /// Performs a request on the runtime of the calling task; `None` where there is none that could.
+    fn ask_here(&self, request: &Transmit) -> Option<Answering>;
+
+    /// Performs a request in the background, beside whatever else is under way. Does not block.
+    fn ask_behind(&self, request: Transmit, done: Done);
 }
 
 /// Whose thread performs a request; lanes share no connection.
@@ -52,9 +78,12 @@ pub(crate) enum Lane {
     Background,
 }
 
-/// Who wants to hear of releases.
+/// Who wants to hear of releases. Its methods must not block, and must not call back into the transport.
 pub(crate) trait Watcher: Send + Sync {
-    /// A resource was released. Must not block, and must not call back into the transport.
+    /// From now on releases of the resource are seen.
+    fn subscribed(&self, resource: &Resource);
+
+    /// A resource was released.
     fn released(&self, resource: &Resource);
 }
 
@@ -66,5 +95,7 @@ pub(crate) fn open(url: &StoreUrl) -> Result<Arc<dyn Transport>, Error> {
         StoreUrl::Sqlite { path } => Ok(Arc::new(sqlite::Sqlite::open(path)?)),
         #[cfg(not(feature = "sqlite"))]
         StoreUrl::Sqlite { .. } => Err(Error::config("this build has no SQLite: enable the feature `sqlite`")),
+        #[cfg(feature = "redis")]
+        StoreUrl::Redis(url) => Ok(Arc::new(redis::Redis::open(url)?)),
     }
 }

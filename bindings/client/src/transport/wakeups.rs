@@ -19,10 +19,12 @@ impl Wakeups {
         let mut watchers = self.lock();
         let those = watchers.entry(resource.clone()).or_default();
         those.retain(|other| other.strong_count() > 0);
-        let watcher = Arc::downgrade(watcher);
-        if !those.iter().any(|other| other.ptr_eq(&watcher)) {
-            those.push(watcher);
+        let known = Arc::downgrade(watcher);
+        if !those.iter().any(|other| other.ptr_eq(&known)) {
+            those.push(known);
         }
+        drop(watchers);
+        watcher.subscribed(resource);
     }
 
     pub(super) fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
@@ -58,6 +60,8 @@ pub(super) mod tests {
     pub(crate) struct Heard(Mutex<Vec<String>>);
 
     impl Watcher for Heard {
+        fn subscribed(&self, _resource: &Resource) {}
+
         fn released(&self, resource: &Resource) {
             self.0.lock().unwrap().push(resource.to_string());
         }
@@ -118,6 +122,8 @@ pub(super) mod tests {
             me: Mutex<Option<Arc<dyn Watcher>>>,
         }
         impl Watcher for Leaves {
+            fn subscribed(&self, _resource: &Resource) {}
+
             fn released(&self, resource: &Resource) {
                 let me = self.me.lock().unwrap().take().unwrap();
                 self.hub.unwatch(resource, &me);

@@ -26,7 +26,7 @@ use self::queue::{Queue, Queues};
 use self::transaction::Stop;
 use self::trouble::{Kind, Trouble};
 use super::wakeups::Wakeups;
-use super::{Lane, Transport, Watcher};
+use super::{Answer, Lane, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
@@ -156,7 +156,7 @@ impl Transport for Sqlite {
         false
     }
 
-    fn perform(&self, request: &Transmit, lane: Lane) -> Result<Vec<Outcome>, TransportFault> {
+    fn perform(&self, request: &Transmit, lane: Lane) -> Answer {
         let outcomes = match self.run(&request.ops, request.deadline, lane) {
             Ok(outcomes) => outcomes,
             Err(Stop::Unknown(trouble)) => return Err(TransportFault::Unknown(trouble.fault())),

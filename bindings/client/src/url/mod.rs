@@ -1,9 +1,14 @@
 //! Store urls: which store, and where.
 
+#[cfg(feature = "redis")]
+pub(crate) mod redis;
+
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+#[cfg(feature = "redis")]
+pub use self::redis::RedisUrl;
 use crate::error::Error;
 
 /// A store, as named by a url.
@@ -20,6 +25,11 @@ pub enum StoreUrl {
         /// The file.
         path: PathBuf,
     },
+    /// `redis://[user:password@]host[:6379][/db]`, `rediss://` with TLS, `redis+unix:///path/to.sock`: one Redis or
+    /// Valkey. Parameters: `db`, `username`, `password`, `wait_replicas` (a grant counts once so many replicas have
+    /// confirmed it), and for TLS `ca`, `cert`, `key` (PEM files).
+    #[cfg(feature = "redis")]
+    Redis(RedisUrl),
 }
 
 impl StoreUrl {
@@ -46,7 +56,7 @@ impl FromStr for StoreUrl {
     fn from_str(url: &str) -> Result<Self, Error> {
         let Some((scheme, rest)) = url.split_once(':') else {
             return Err(Error::config(format!(
-                "store url {url:?} has no scheme; write memory:, memory:NAME or sqlite:PATH, such as sqlite:locks.db"
+                "store url {url:?} has no scheme; write sqlite:PATH, redis://HOST or memory:, such as sqlite:locks.db"
             )));
         };
         match scheme {
@@ -74,8 +84,17 @@ impl FromStr for StoreUrl {
                 }
                 Ok(Self::Sqlite { path: PathBuf::from(path) })
             }
+            #[cfg(feature = "redis")]
+            "redis" | "rediss" | "redis+unix" | "valkey" | "valkeys" | "valkey+unix" => {
+                Ok(Self::Redis(RedisUrl::parse(url)?))
+            }
+            #[cfg(not(feature = "redis"))]
+            "redis" | "rediss" | "redis+unix" | "valkey" | "valkeys" | "valkey+unix" => {
+                Err(Error::config("this build has no Redis: enable the feature `redis`"))
+            }
             _ => Err(Error::config(format!(
-                "store url {:?} has the unknown scheme {scheme:?}; this version knows memory: and sqlite:",
+                "store url {:?} has the unknown scheme {scheme:?}; this version knows memory:, sqlite:, redis://, \
+                 rediss:// and redis+unix:",
                 without_secrets(url)
             ))),
         }
@@ -87,6 +106,8 @@ impl fmt::Display for StoreUrl {
         match self {
             Self::Memory { name } => write!(f, "memory:{}", name.as_deref().unwrap_or_default()),
             Self::Sqlite { path } => write!(f, "sqlite:{}", path.display()),
+            #[cfg(feature = "redis")]
+            Self::Redis(url) => url.fmt(f),
         }
     }
 }
@@ -129,7 +150,7 @@ mod tests {
 
     #[test]
     fn secrets_in_a_url_are_not_repeated() {
-        let message = refused("redis://user:hunter2@host/0?password=hunter2");
-        assert!(!message.contains("hunter2") && message.contains("redis://host/0"), "{message}");
+        let message = refused("etcd://user:hunter2@host/0?password=hunter2");
+        assert!(!message.contains("hunter2") && message.contains("etcd://host/0"), "{message}");
     }
 }

@@ -1,0 +1,68 @@
+//! Requests that an async caller performs itself, as part of the future that it polls.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use leasehold_core::op::{Fault, FaultKind, TransportFault};
+use leasehold_core::{LockId, RequestId, Transmit};
+
+use super::report::Stopwatch;
+use super::{Caller, Driver};
+use crate::transport::{Answer, Answering};
+
+/// The requests of one lock that its caller has under way. They go on while [`Errands::poll`] is called; dropping them
+/// tells the core that their fate is unknown.
+#[derive(Default)]
+pub(crate) struct Errands(Vec<Errand>);
+
+struct Errand {
+    lock: LockId,
+    id: RequestId,
+    answering: Answering,
+    stopwatch: Option<Stopwatch>,
+    /// `None` once the core knows what came of it.
+    driver: Option<Arc<Driver>>,
+}
+
+impl Errands {
+    pub(super) fn push(&mut self, driver: &Arc<Driver>, lock: LockId, request: &Transmit, answering: Answering) {
+        let stopwatch = Some(Stopwatch::start(request));
+        self.0.push(Errand { lock, id: request.id, answering, stopwatch, driver: Some(Arc::clone(driver)) });
+    }
+
+    /// Goes on with all of them, and with what the core wants next of the same lock.
+    pub(crate) fn poll(&mut self, context: &mut Context<'_>) {
+        let mut at = 0;
+        while let Some(errand) = self.0.get_mut(at) {
+            match errand.answering.as_mut().poll(context) {
+                Poll::Pending => at += 1,
+                Poll::Ready(answer) => {
+                    let mut next = self.0.swap_remove(at).done(answer);
+                    self.0.append(&mut next.0);
+                }
+            }
+        }
+    }
+}
+
+impl Errand {
+    fn done(mut self, answer: Answer) -> Errands {
+        if let Some(stopwatch) = self.stopwatch.take() {
+            stopwatch.stop();
+        }
+        match self.driver.take() {
+            Some(driver) => driver.answered(self.id, answer, Caller::Async, Some(self.lock)),
+            None => Errands::default(),
+        }
+    }
+}
+
+impl Drop for Errand {
+    fn drop(&mut self) {
+        if let Some(driver) = self.driver.take().filter(|driver| !driver.is_inherited()) {
+            let fault = TransportFault::Unknown(Fault::of(FaultKind::Cancelled));
+            let none = driver.answered(self.id, Err(fault), Caller::Nobody, None);
+            debug_assert!(none.0.is_empty(), "nobody is there to run errands");
+        }
+    }
+}

@@ -1,0 +1,371 @@
+//! Whose thread waits for a socket.
+//!
+//! A connection belongs to the runtime in which it was made, so that each lane has links of its own: the **background**
+//! one runs on a thread of ours, where a blocked runtime, event loop or interpreter of the user's holds up no renewal;
+//! **async** callers use their own runtime, and **blocking** callers a small one that lives on their thread for as long
+//! as the request lasts. Nobody hops to another thread for an answer.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use leasehold_core::Transmit;
+use leasehold_core::op::{Fault, FaultKind, TransportFault};
+use tokio::runtime::{self, Builder, Handle, Runtime};
+use tokio::sync::oneshot;
+
+use super::{Answer, Answering, Done};
+use crate::clock;
+use crate::fork;
+
+/// Links of blocking callers that are kept for the next one. Each is a connection and three file descriptors.
+const MOST_IDLE: usize = 32;
+/// Runtimes of async callers that are remembered; an application has one or two.
+const MOST_RUNTIMES: usize = 16;
+
+/// A way to the store, made of connections that live in one runtime.
+pub(super) trait Link: Send + Sync + 'static {
+    /// Performs a request, and gives up at its deadline.
+    fn ask(self: Arc<Self>, request: Transmit) -> impl Future<Output = Answer> + Send + 'static;
+}
+
+/// All links to one store.
+pub(super) struct Lanes<L> {
+    make: Box<dyn Fn() -> L + Send + Sync>,
+    background: Mutex<Option<Background<L>>>,
+    here: Mutex<Vec<(runtime::Id, Arc<L>)>>,
+    idle: Mutex<Vec<Private<L>>>,
+    generation: u64,
+}
+
+struct Background<L> {
+    runtime: Handle,
+    link: Arc<L>,
+    /// Dropping it ends the thread.
+    _alive: oneshot::Sender<()>,
+}
+
+/// A runtime that runs on the thread of whoever uses it.
+struct Private<L> {
+    runtime: Option<Runtime>,
+    link: Arc<L>,
+}
+
+impl<L: Link> Lanes<L> {
+    pub(super) fn new(make: impl Fn() -> L + Send + Sync + 'static) -> Self {
+        Self {
+            make: Box::new(make),
+            background: Mutex::default(),
+            here: Mutex::default(),
+            idle: Mutex::default(),
+            generation: fork::generation(),
+        }
+    }
+
+    /// On the calling thread.
+    pub(super) fn perform(&self, request: &Transmit) -> Answer {
+        let request = request.clone();
+        self.block_on(|link| link.ask(request)).map_err(TransportFault::NotSent)?
+    }
+
+    /// On the runtime of the calling task.
+    pub(super) fn ask_here(&self, request: &Transmit) -> Option<Answering> {
+        let id = Handle::try_current().ok().filter(|_| !self.is_inherited())?.id();
+        let mut here = locked(&self.here);
+        let known = here.iter().find(|(runtime, _)| *runtime == id).map(|(_, link)| Arc::clone(link));
+        let link = known.unwrap_or_else(|| {
+            if here.len() == MOST_RUNTIMES {
+                here.remove(0);
+            }
+            let link = Arc::new((self.make)());
+            here.push((id, Arc::clone(&link)));
+            link
+        });
+        drop(here);
+        Some(Box::pin(link.ask(request.clone())))
+    }
+
+    /// On the thread kept for it.
+    pub(super) fn ask_behind(&self, request: Transmit, done: Done) {
+        match self.behind() {
+            Ok((runtime, link)) => {
+                runtime.spawn(async move { done(link.ask(request).await) });
+            }
+            Err(fault) => done(Err(TransportFault::NotSent(fault))),
+        }
+    }
+
+    /// The background runtime, started when it is first needed, and the link that lives in it.
+    ///
+    /// # Errors
+    /// No thread or no file descriptor is to be had.
+    pub(super) fn behind(&self) -> Result<(Handle, Arc<L>), Fault> {
+        self.check_process()?;
+        let mut background = locked(&self.background);
+        if background.is_none() {
+            *background = Some(Background::start((self.make)())?);
+        }
+        let started = background.as_ref().map(|started| (started.runtime.clone(), Arc::clone(&started.link)));
+        started.ok_or_else(|| Fault::new(FaultKind::Unreachable, "no background thread"))
+    }
+
+    /// Runs a future to its end on the calling thread, with a link that nobody else uses meanwhile.
+    ///
+    /// # Errors
+    /// No file descriptor is to be had, or the store was inherited through a fork.
+    pub(super) fn block_on<R, F>(&self, work: impl FnOnce(Arc<L>) -> F) -> Result<R, Fault>
+    where
+        R: Send + 'static,
+        F: Future<Output = R> + Send + 'static,
+    {
+        if Handle::try_current().is_ok() {
+            return self.block_on_background(work);
+        }
+        self.check_process()?;
+        let idle = locked(&self.idle).pop();
+        let private = match idle {
+            Some(private) => private,
+            None => Private { runtime: Some(new_runtime()?), link: Arc::new((self.make)()) },
+        };
+        let Some(runtime) = &private.runtime else { return Err(Fault::new(FaultKind::Unreachable, "no runtime")) };
+        let result = runtime.block_on(work(Arc::clone(&private.link)));
+        let mut idle = locked(&self.idle);
+        if idle.len() < MOST_IDLE {
+            idle.push(private);
+        }
+        Ok(result)
+    }
+
+    /// For blocking calls from inside a runtime, which cannot be entered a second time on its own thread.
+    fn block_on_background<R, F>(&self, work: impl FnOnce(Arc<L>) -> F) -> Result<R, Fault>
+    where
+        R: Send + 'static,
+        F: Future<Output = R> + Send + 'static,
+    {
+        let (runtime, link) = self.behind()?;
+        let (sender, receiver) = mpsc::channel();
+        let work = work(link);
+        runtime.spawn(async move { sender.send(work.await) });
+        receiver.recv().map_err(|_| Fault::new(FaultKind::Cancelled, "the background thread has ended"))
+    }
+
+    fn check_process(&self) -> Result<(), Fault> {
+        if self.is_inherited() {
+            let detail = "this store belongs to the process that this one was forked from; connect anew";
+            return Err(Fault::new(FaultKind::Unreachable, detail));
+        }
+        Ok(())
+    }
+
+    fn is_inherited(&self) -> bool {
+        self.generation != fork::generation()
+    }
+}
+
+impl<L: Link> Background<L> {
+    fn start(link: L) -> Result<Self, Fault> {
+        let runtime = new_runtime()?;
+        let (alive, ended) = oneshot::channel::<()>();
+        let handle = runtime.handle().clone();
+        thread::Builder::new()
+            .name("leasehold-network".to_owned())
+            .spawn(move || {
+                let _ = runtime.block_on(ended);
+                runtime.shutdown_background();
+            })
+            .map_err(|error| Fault::new(FaultKind::Unreachable, &format!("cannot start a thread: {error}")))?;
+        Ok(Self { runtime: handle, link: Arc::new(link), _alive: alive })
+    }
+}
+
+impl<L> Drop for Private<L> {
+    fn drop(&mut self) {
+        // A plain drop would panic inside another runtime.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// Waits for `work` until a deadline. Timers of runtimes do not count suspended time, so the clock is asked again.
+pub(super) async fn until<R>(deadline: leasehold_core::Monotonic, work: impl Future<Output = R>) -> Option<R> {
+    const LONGEST_NAP: Duration = Duration::from_secs(1);
+    let mut work = std::pin::pin!(work);
+    loop {
+        let left = deadline.since(clock::monotonic());
+        if let Ok(result) = tokio::time::timeout(left.min(LONGEST_NAP), work.as_mut()).await {
+            return Some(result);
+        }
+        if left <= LONGEST_NAP {
+            return None;
+        }
+    }
+}
+
+fn new_runtime() -> Result<Runtime, Fault> {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| Fault::new(FaultKind::Unreachable, &format!("no runtime can be made: {error}")))
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use leasehold_core::op::Outcome;
+    use leasehold_core::{Monotonic, NodeId, RequestId};
+
+    use super::*;
+
+    /// Answers after some turns of its runtime, and remembers which threads it ran on.
+    struct Echo {
+        threads: Arc<Mutex<HashSet<Option<String>>>>,
+    }
+
+    impl Link for Echo {
+        fn ask(self: Arc<Self>, request: Transmit) -> impl Future<Output = Answer> + Send + 'static {
+            async move {
+                self.threads.lock().unwrap().insert(thread::current().name().map(str::to_owned));
+                let answered = until(request.deadline, tokio::time::sleep(Duration::from_millis(1))).await;
+                let fault = Fault::of(if answered.is_some() { FaultKind::Server } else { FaultKind::Timeout });
+                Ok(vec![Outcome::Unknown(fault)])
+            }
+        }
+    }
+
+    struct Rig {
+        lanes: Arc<Lanes<Echo>>,
+        made: Arc<AtomicUsize>,
+        threads: Arc<Mutex<HashSet<Option<String>>>>,
+    }
+
+    impl Rig {
+        fn new() -> Self {
+            let (made, threads) = (Arc::new(AtomicUsize::new(0)), Arc::default());
+            let (count, seen) = (Arc::clone(&made), Arc::clone(&threads));
+            let lanes = Lanes::new(move || {
+                count.fetch_add(1, Ordering::Relaxed);
+                Echo { threads: Arc::clone(&seen) }
+            });
+            Self { lanes: Arc::new(lanes), made, threads }
+        }
+
+        fn made(&self) -> usize {
+            self.made.load(Ordering::Relaxed)
+        }
+    }
+
+    fn request(left: Duration) -> Transmit {
+        let deadline = clock::monotonic().plus(left);
+        Transmit { id: RequestId::new(1), node: NodeId::new(0), deadline, ops: Vec::new() }
+    }
+
+    fn soon() -> Transmit {
+        request(Duration::from_secs(60))
+    }
+
+    fn fault(kind: FaultKind) -> Answer {
+        Ok(vec![Outcome::Unknown(Fault::of(kind))])
+    }
+
+    #[test]
+    fn a_blocking_caller_waits_on_its_own_thread_and_leaves_its_link_to_the_next() {
+        let rig = Rig::new();
+        let caller = thread::Builder::new().name("a caller".into());
+        let lanes = Arc::clone(&rig.lanes);
+        caller.spawn(move || assert_eq!(lanes.perform(&soon()), fault(FaultKind::Server))).unwrap().join().unwrap();
+        for _ in 0..5 {
+            assert_eq!(rig.lanes.perform(&soon()), fault(FaultKind::Server));
+        }
+        assert_eq!(rig.made(), 1, "one link for all");
+        let threads = rig.threads.lock().unwrap();
+        assert!(threads.contains(&Some("a caller".into())) && !threads.contains(&Some("leasehold-network".into())));
+    }
+
+    #[test]
+    fn callers_at_once_have_links_of_their_own_and_few_are_kept() {
+        let rig = Rig::new();
+        thread::scope(|scope| {
+            for _ in 0..MOST_IDLE + 8 {
+                scope.spawn(|| rig.lanes.perform(&soon()));
+            }
+        });
+        assert!(rig.lanes.idle.lock().unwrap().len() <= MOST_IDLE);
+        assert!(rig.made() > 1);
+    }
+
+    #[test]
+    fn each_runtime_has_one_link_however_many_ask() {
+        let rig = Rig::new();
+        for runtimes in 1..=2 {
+            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                for _ in 0..3 {
+                    assert_eq!(rig.lanes.ask_here(&soon()).unwrap().await, fault(FaultKind::Server));
+                }
+            });
+            assert_eq!(rig.made(), runtimes);
+        }
+        assert!(rig.lanes.ask_here(&soon()).is_none(), "there is no runtime here");
+    }
+
+    #[test]
+    fn runtimes_that_come_and_go_are_not_remembered_for_ever() {
+        let rig = Rig::new();
+        for _ in 0..MOST_RUNTIMES * 2 {
+            let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async { rig.lanes.ask_here(&soon()).unwrap().await }).unwrap();
+        }
+        assert_eq!(rig.lanes.here.lock().unwrap().len(), MOST_RUNTIMES);
+    }
+
+    #[test]
+    fn the_background_answers_many_at_once_on_its_own_thread() {
+        let rig = Rig::new();
+        let (sender, receiver) = mpsc::channel();
+        for _ in 0..10 {
+            let sender = sender.clone();
+            rig.lanes.ask_behind(soon(), Box::new(move |answer| sender.send(answer).unwrap()));
+        }
+        for _ in 0..10 {
+            assert_eq!(receiver.recv().unwrap(), fault(FaultKind::Server));
+        }
+        assert_eq!(rig.made(), 1);
+        assert_eq!(*rig.threads.lock().unwrap(), HashSet::from([Some("leasehold-network".into())]));
+    }
+
+    #[test]
+    fn a_blocking_call_inside_a_runtime_neither_panics_nor_hangs() {
+        let rig = Rig::new();
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let answer = runtime.block_on(async { rig.lanes.perform(&soon()) });
+        assert_eq!(answer, fault(FaultKind::Server));
+        assert!(rig.threads.lock().unwrap().contains(&Some("leasehold-network".into())));
+    }
+
+    #[test]
+    fn lanes_may_be_dropped_inside_a_runtime() {
+        let rig = Rig::new();
+        rig.lanes.perform(&soon()).unwrap();
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async move {
+            rig.lanes.ask_here(&soon()).unwrap().await.unwrap();
+            drop(rig);
+        });
+    }
+
+    #[test]
+    fn a_deadline_ends_the_wait() {
+        let rig = Rig::new();
+        assert_eq!(rig.lanes.perform(&request(Duration::ZERO)), fault(FaultKind::Timeout));
+        let never = async {
+            let over = until(Monotonic::default(), std::future::pending::<()>()).await;
+            assert_eq!(over, None);
+        };
+        Builder::new_current_thread().enable_all().build().unwrap().block_on(never);
+    }
+}

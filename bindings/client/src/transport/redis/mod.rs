@@ -1,0 +1,101 @@
+//! Redis and Valkey over a socket.
+//!
+//! What is said stands in `leasehold_core::wire::redis`; here is how it gets there. Connections are made when they are
+//! needed, and each lane has its own, so that a caller's runtime that stands still holds up no renewal.
+
+mod access;
+mod link;
+mod subscriber;
+mod value;
+
+use std::sync::Arc;
+
+use leasehold_core::config::Poll;
+use leasehold_core::op::Refusal;
+use leasehold_core::wire::redis::{Command, Replicas, Session, Settings};
+use leasehold_core::{NodeConfig, Resource, Transmit};
+
+use self::access::{Access, CONNECT_PATIENCE};
+use self::link::{NoConnection, RedisLink};
+use self::subscriber::Subscriber;
+use super::lanes::Lanes;
+use super::{Answer, Answering, Done, Lane, Network, Transport, Watcher};
+use crate::clock;
+use crate::doctor::Finding;
+use crate::error::{Error, ErrorKind};
+use crate::fork;
+use crate::url::redis::RedisUrl;
+
+/// One Redis.
+pub(super) struct Redis {
+    lanes: Arc<Lanes<RedisLink>>,
+    subscriber: Subscriber,
+}
+
+impl Redis {
+    /// Connects once, so that a wrong url, password or host is told here and now.
+    pub(super) fn open(url: &RedisUrl) -> Result<Self, Error> {
+        fork::install().map_err(|error| Error::config(format!("cannot watch for forks: {error}")))?;
+        let access = Arc::new(Access::new(url)?);
+        let settings = Settings { replicas: url.replicas.map(|count| Replicas { count }), ..Settings::default() };
+        let (links, session) = (Arc::clone(&access), Session::new(settings));
+        let lanes = Arc::new(Lanes::new(move || RedisLink::new(Arc::clone(&links), session.clone())));
+        let store = Self { subscriber: Subscriber::new(access, Arc::clone(&lanes)), lanes };
+        store.greet().map_err(|why| match why {
+            NoConnection::Fault(fault) => Error::new(ErrorKind::StoreUnavailable, format!("{url}: {fault}")),
+            NoConnection::Refused(Refusal::Denied(denial)) => {
+                Error::new(ErrorKind::StoreRefused, format!("{url}: {denial}"))
+            }
+            NoConnection::Refused(refusal) => Error::new(ErrorKind::StoreUnavailable, format!("{url}: {refusal:?}")),
+        })?;
+        Ok(store)
+    }
+
+    fn greet(&self) -> Result<(), NoConnection> {
+        let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
+        let ping = Command { args: vec![b"PING".to_vec()] };
+        let done = self.lanes.block_on(move |link| async move { link.command(&[ping], deadline).await });
+        // A user who may not PING has got in all the same.
+        done.map_err(NoConnection::Fault)?.map(drop)
+    }
+}
+
+impl Transport for Redis {
+    fn config(&self) -> NodeConfig {
+        NodeConfig { poll: Poll::Acquire, watch: true, batch: 100 }
+    }
+
+    fn is_instant(&self) -> bool {
+        false
+    }
+
+    fn perform(&self, request: &Transmit, _lane: Lane) -> Answer {
+        self.lanes.perform(request)
+    }
+
+    fn network(&self) -> Option<&dyn Network> {
+        Some(self)
+    }
+
+    fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        self.subscriber.watch(resource, watcher);
+    }
+
+    fn unwatch(&self, resource: &Resource, _watcher: &Arc<dyn Watcher>) {
+        self.subscriber.unwatch(resource);
+    }
+
+    fn diagnose(&self) -> Vec<Finding> {
+        Vec::new()
+    }
+}
+
+impl Network for Redis {
+    fn ask_here(&self, request: &Transmit) -> Option<Answering> {
+        self.lanes.ask_here(request)
+    }
+
+    fn ask_behind(&self, request: Transmit, done: Done) {
+        self.lanes.ask_behind(request, done);
+    }
+}

@@ -1,0 +1,220 @@
+//! Wake-ups: one connection that listens for releases while somebody waits.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use ::redis::aio::{PubSubSink, PubSubStream};
+use futures_util::StreamExt;
+use leasehold_core::Resource;
+use leasehold_core::wire::redis::Session;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{sleep, timeout};
+
+use super::access::Access;
+use super::link::{NoConnection, RedisLink};
+use crate::transport::Watcher;
+use crate::transport::lanes::Lanes;
+
+/// How long a confirmation is awaited before the connection counts as dead.
+const CONFIRM_PATIENCE: Duration = Duration::from_secs(2);
+/// How soon after a failure the next connection is tried, at first and at most; waiters poll meanwhile.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// How long the connection is kept once nobody waits any more.
+const IDLE: Duration = Duration::from_secs(30);
+/// Channels in one command.
+const CHUNK: usize = 500;
+
+/// Listens, in the background, for as long as it is not dropped.
+pub(super) struct Subscriber {
+    access: Arc<Access>,
+    lanes: Arc<Lanes<RedisLink>>,
+    wishes: Mutex<Option<UnboundedSender<Wish>>>,
+}
+
+enum Wish {
+    Watch(Resource, Weak<dyn Watcher>),
+    Unwatch(Resource),
+}
+
+impl Subscriber {
+    pub(super) fn new(access: Arc<Access>, lanes: Arc<Lanes<RedisLink>>) -> Self {
+        Self { access, lanes, wishes: Mutex::default() }
+    }
+
+    pub(super) fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        self.wish(Wish::Watch(resource.clone(), Arc::downgrade(watcher)));
+    }
+
+    pub(super) fn unwatch(&self, resource: &Resource) {
+        self.wish(Wish::Unwatch(resource.clone()));
+    }
+
+    fn wish(&self, wish: Wish) {
+        let mut wishes = self.wishes.lock().unwrap_or_else(PoisonError::into_inner);
+        if wishes.is_none() {
+            // Where there is no background to listen in, waiters have their timers.
+            let Ok((runtime, _)) = self.lanes.behind() else { return };
+            let (sender, receiver) = unbounded_channel();
+            runtime.spawn(Listener { access: Arc::clone(&self.access), watchers: HashMap::new() }.run(receiver));
+            *wishes = Some(sender);
+        }
+        if let Some(sender) = wishes.as_ref() {
+            let _ = sender.send(wish);
+        }
+    }
+}
+
+struct Listener {
+    access: Arc<Access>,
+    watchers: HashMap<Resource, Weak<dyn Watcher>>,
+}
+
+/// Why listening stopped.
+enum Stop {
+    /// The client is gone.
+    Over,
+    /// Nobody has waited for a while.
+    Idle,
+    Broken,
+}
+
+impl Listener {
+    async fn run(mut self, mut wishes: UnboundedReceiver<Wish>) {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            if self.watchers.is_empty() {
+                let Some(wish) = wishes.recv().await else { return };
+                self.note(wish);
+                continue;
+            }
+            match self.access.listen().await {
+                Ok(connection) => {
+                    let (mut sink, mut stream) = connection.split();
+                    match self.listen(&mut sink, &mut stream, &mut wishes, &mut pause).await {
+                        Stop::Over => return,
+                        Stop::Idle => continue,
+                        Stop::Broken => {
+                            tracing::debug!(target: "leasehold", store = %self.access, "wake-ups interrupted")
+                        }
+                    }
+                }
+                Err(NoConnection::Fault(fault)) => {
+                    tracing::debug!(target: "leasehold", store = %self.access, %fault, "no wake-ups for now");
+                }
+                Err(NoConnection::Refused(refusal)) => {
+                    tracing::warn!(target: "leasehold", store = %self.access, ?refusal, "no wake-ups: waiters poll");
+                }
+            }
+            let rest = sleep(pause);
+            pause = LONGEST_PAUSE.min(pause * 2);
+            let mut rest = std::pin::pin!(rest);
+            loop {
+                tokio::select! {
+                    () = &mut rest => break,
+                    wish = wishes.recv() => match wish {
+                        Some(wish) => { self.note(wish); }
+                        None => return,
+                    },
+                }
+            }
+        }
+    }
+
+    async fn listen(
+        &mut self,
+        sink: &mut PubSubSink,
+        stream: &mut PubSubStream,
+        wishes: &mut UnboundedReceiver<Wish>,
+        pause: &mut Duration,
+    ) -> Stop {
+        let all: Vec<Resource> = self.watchers.keys().cloned().collect();
+        for some in all.chunks(CHUNK) {
+            if !self.subscribe(sink, some).await {
+                return Stop::Broken;
+            }
+        }
+        *pause = FIRST_PAUSE;
+        loop {
+            let idle = sleep(IDLE);
+            tokio::select! {
+                message = stream.next() => match message {
+                    Some(message) => self.tell(&message),
+                    None => return Stop::Broken,
+                },
+                wish = wishes.recv() => {
+                    let Some(wish) = wish else { return Stop::Over };
+                    // Many waiters come and go at once: what they want travels together.
+                    let mut touched = vec![self.note(wish)];
+                    while let Ok(wish) = wishes.try_recv() {
+                        touched.push(self.note(wish));
+                    }
+                    touched.sort_unstable();
+                    touched.dedup();
+                    let (wanted, left): (Vec<_>, Vec<_>) =
+                        touched.into_iter().partition(|resource| self.watchers.contains_key(resource));
+                    if !self.subscribe(sink, &wanted).await || !unsubscribe(sink, &left).await {
+                        return Stop::Broken;
+                    }
+                }
+                () = idle, if self.watchers.is_empty() => return Stop::Idle,
+            }
+        }
+    }
+
+    /// Answers what the wish is about.
+    fn note(&mut self, wish: Wish) -> Resource {
+        match wish {
+            Wish::Watch(resource, watcher) => {
+                self.watchers.insert(resource.clone(), watcher);
+                resource
+            }
+            Wish::Unwatch(resource) => {
+                self.watchers.remove(&resource);
+                resource
+            }
+        }
+    }
+
+    /// Tells the watchers once the server has confirmed: a release in between is then not missed.
+    async fn subscribe(&self, sink: &mut PubSubSink, resources: &[Resource]) -> bool {
+        if resources.is_empty() {
+            return true;
+        }
+        let channels: Vec<Vec<u8>> = resources.iter().map(Session::channel).collect();
+        match timeout(CONFIRM_PATIENCE, sink.subscribe(channels)).await {
+            Ok(Ok(())) => {
+                for resource in resources {
+                    if let Some(watcher) = self.watchers.get(resource).and_then(Weak::upgrade) {
+                        watcher.subscribed(resource);
+                    }
+                }
+                true
+            }
+            Ok(Err(error)) => {
+                tracing::warn!(target: "leasehold", store = %self.access, %error, "no wake-ups: waiters poll");
+                false
+            }
+            Err(_) => false,
+        }
+    }
+
+    fn tell(&self, message: &::redis::Msg) {
+        let channel = message.get_channel_name().as_bytes();
+        let resource = Session::released_by(channel, message.get_payload_bytes());
+        if let Some(resource) = resource
+            && let Some(watcher) = self.watchers.get(&resource).and_then(Weak::upgrade)
+        {
+            watcher.released(&resource);
+        }
+    }
+}
+
+async fn unsubscribe(sink: &mut PubSubSink, resources: &[Resource]) -> bool {
+    if resources.is_empty() {
+        return true;
+    }
+    let channels: Vec<Vec<u8>> = resources.iter().map(Session::channel).collect();
+    matches!(timeout(CONFIRM_PATIENCE, sink.unsubscribe(channels)).await, Ok(Ok(())))
+}

@@ -1,0 +1,96 @@
+//! Which keys and which channel belong to a resource.
+//!
+//! The lock is the resource itself, where other libraries look for it. The rest is told apart by the byte 0x1F, which
+//! no resource contains, and lies in the hash slot of the lock.
+
+use alloc::vec::Vec;
+
+use crate::ids::Resource;
+use crate::op::{Denial, DenialKind};
+
+const SEPARATOR: u8 = 0x1f;
+
+/// What stands between the first `{` and the first `}` after it, unless that is nothing: the part that a cluster
+/// hashes instead of the whole key.
+pub(super) fn hash_tag(resource: &str) -> Option<&str> {
+    let (_, rest) = resource.split_once('{')?;
+    let (tag, _) = rest.split_once('}')?;
+    (!tag.is_empty()).then_some(tag)
+}
+
+/// The key with the counter.
+pub(super) fn fence(resource: &Resource) -> Vec<u8> {
+    beside(resource, b"fence")
+}
+
+/// The channel that a release is told on.
+pub(super) fn channel(resource: &Resource) -> Vec<u8> {
+    beside(resource, b"wake")
+}
+
+fn beside(resource: &Resource, what: &[u8]) -> Vec<u8> {
+    let name = resource.as_str().as_bytes();
+    let (open, close): (&[u8], &[u8]) = if hash_tag(resource.as_str()).is_some() { (b"", b"") } else { (b"{", b"}") };
+    [open, name, close, &[SEPARATOR], what].concat()
+}
+
+/// On a cluster the keys of a resource must share a slot, which no braces around it can bring about in this case.
+pub(super) fn check_cluster(resource: &Resource) -> Result<(), Denial> {
+    let name = resource.as_str();
+    if name.contains('}') && hash_tag(name).is_none() {
+        let detail = alloc::format!(
+            "the name {name:?} cannot be locked on a Redis Cluster: it has a `}}` but no hash tag (a `{{`, at least one \
+             byte and a `}}`), so its keys would lie in different slots; choose another name"
+        );
+        return Err(Denial::new(DenialKind::Other, &detail));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> Resource {
+        Resource::new(name).unwrap()
+    }
+
+    /// The slot as the cluster specification computes it: CRC-16/XMODEM of the tag, or else of the whole key.
+    fn slot(key: &[u8]) -> u16 {
+        let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
+            let length = key[open + 1..].iter().position(|byte| *byte == b'}')?;
+            (length > 0).then(|| &key[open + 1..open + 1 + length])
+        });
+        let crc = tag.unwrap_or(key).iter().fold(0_u16, |crc, byte| {
+            (0..8).fold(
+                crc ^ u16::from(*byte) << 8,
+                |crc, _| if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 },
+            )
+        });
+        crc % 16384
+    }
+
+    #[test]
+    fn keys_are_these_bytes() {
+        assert_eq!(fence(&named("invoice/42")), b"{invoice/42}\x1ffence");
+        assert_eq!(fence(&named("{user}/42")), b"{user}/42\x1ffence");
+        assert_eq!(fence(&named("a{b")), b"{a{b}\x1ffence");
+        assert_eq!(fence(&named("{}a")), b"{{}a}\x1ffence");
+        assert_eq!(channel(&named("invoice/42")), b"{invoice/42}\x1fwake");
+        assert_eq!(channel(&named("{user}/42")), b"{user}/42\x1fwake");
+    }
+
+    #[test]
+    fn keys_of_a_name_share_a_slot_or_the_name_is_refused() {
+        assert_eq!(slot(b"123456789"), 0x31c3, "the check value of the specification");
+        for name in ["a", "{a}", "a{b}c", "a{b", "{", "a{b}}", "{a}{b}", "x{{y}z}", "}{a}", "a{{}}b", "{{a}"] {
+            let resource = named(name);
+            assert_eq!(check_cluster(&resource), Ok(()), "{name}");
+            assert_eq!(slot(name.as_bytes()), slot(&fence(&resource)), "{name}");
+            assert_eq!(slot(name.as_bytes()), slot(&channel(&resource)), "{name}");
+        }
+        for name in ["}", "a}", "{}", "{}{a}", "}{"] {
+            assert_eq!(check_cluster(&named(name)).map_err(|denial| denial.kind), Err(DenialKind::Other), "{name}");
+        }
+    }
+}

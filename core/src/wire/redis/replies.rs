@@ -1,0 +1,195 @@
+//! From replies to outcomes. Whoever can answer in the server's place can answer anything, so every shape is checked.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::errors::error_outcome;
+use super::value::{self, LockValue};
+use crate::ids::{Nonce, Token, Version};
+use crate::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Op, Outcome, Refusal, Seen};
+use crate::wire::resp::Value;
+
+/// What became of one operation, by the reply of its script.
+pub(super) fn outcome(op: &Op, reply: &Value) -> Outcome {
+    if let Value::Error(error) = reply {
+        return error_outcome(error);
+    }
+    judge(op, reply).unwrap_or_else(|| protocol("the reply does not fit the request"))
+}
+
+/// What became of several renewals, by the one reply for all of them.
+pub(super) fn renewals(ops: &[&Op], reply: &Value) -> Vec<Outcome> {
+    let same = |outcome: Outcome| ops.iter().map(|_| outcome.clone()).collect();
+    match reply {
+        Value::Error(error) => same(error_outcome(error)),
+        Value::Array(replies) if replies.len() == ops.len() => {
+            ops.iter().zip(replies).map(|(op, reply)| outcome(op, reply)).collect()
+        }
+        _ => same(protocol("the reply answers another number of renewals")),
+    }
+}
+
+/// A grant that is only as good as the replicas that have it: `reply` is what WAIT said.
+pub(super) fn with_replicas(outcome: Outcome, wanted: u32, reply: &Value) -> Outcome {
+    let grants =
+        matches!(outcome, Outcome::Applied(Applied::Acquired { .. } | Applied::Renewed | Applied::Raised { .. }));
+    if !grants {
+        return outcome;
+    }
+    match (reply, integer(reply)) {
+        (_, Some(count)) if count >= i64::from(wanted) => outcome,
+        (_, Some(count)) if count >= 0 => {
+            let detail = alloc::format!("{count} of {wanted} replicas have confirmed the write in time");
+            Outcome::Unknown(Fault::new(FaultKind::Server, &detail))
+        }
+        (Value::Error(error), _) => {
+            let detail = alloc::format!("the replicas could not be asked: {}", super::errors::said(error));
+            Outcome::Unknown(Fault::new(FaultKind::Server, &detail))
+        }
+        _ => protocol("WAIT was answered with no count"),
+    }
+}
+
+pub(super) fn protocol(detail: &str) -> Outcome {
+    Outcome::Unknown(Fault::new(FaultKind::Protocol, detail))
+}
+
+fn judge(op: &Op, reply: &Value) -> Option<Outcome> {
+    let Value::Array(parts) = reply else { return None };
+    let (word, rest) = parts.split_first()?;
+    let applied = |applied| Some(Outcome::Applied(applied));
+    match (op, bytes(word)?, rest) {
+        (Op::Acquire(_), b"granted", [counter]) => {
+            applied(Applied::Acquired { counter: token(counter).filter(|counter| *counter > Token::ZERO)? })
+        }
+        (Op::Renew(_), b"renewed", []) => applied(Applied::Renewed),
+        (Op::Release(_), b"released", []) => applied(Applied::Released),
+        (Op::Raise(op), b"raised", [counter]) => {
+            applied(Applied::Raised { counter: token(counter).filter(|counter| *counter >= op.token)? })
+        }
+        (Op::Acquire(_) | Op::Raise(_), b"corrupt", []) => Some(denied(
+            DenialKind::CorruptRecord,
+            "the counter beside the lock is no integer below 2^53; set the key {name}\\x1ffence to a number above every \
+             token that was used, or delete it",
+        )),
+        (Op::Acquire(_), b"exhausted", []) => Some(denied(
+            DenialKind::TokensExhausted,
+            "the counter has reached 2^53 - 1; lock another name, or start over with a lower counter everywhere",
+        )),
+        // An answer for one of several renewals; a single script's error is an error reply.
+        (Op::Renew(_), b"error", [error]) => Some(error_outcome(core::str::from_utf8(bytes(error)?).ok()?)),
+        (Op::Renew(_) | Op::Release(_) | Op::Raise(_) | Op::Read, b"free", []) => shown(op, Seen::default()),
+        (_, b"held", [value, left, counter]) => {
+            let counter = if bytes(counter) == Some(b"") { None } else { Some(token(counter)?) };
+            let holding = held(bytes(value)?, time_left(left)?, counter)?;
+            shown(op, Seen { holding: Some(Box::new(holding)) })
+        }
+        (_, b"foreign", [version, left]) => {
+            let holding = foreign(bytes(version)?, time_left(left)?)?;
+            shown(op, Seen { holding: Some(Box::new(holding)) })
+        }
+        _ => None,
+    }
+}
+
+fn shown(op: &Op, seen: Seen) -> Option<Outcome> {
+    let ours = |nonce: &Nonce| seen.holding.as_ref().is_some_and(|holding| holding.is_of(nonce));
+    let contradicts = match op {
+        Op::Acquire(op) => ours(&op.nonce),
+        Op::Renew(op) => ours(&op.nonce),
+        Op::Release(op) => ours(&op.nonce),
+        Op::Raise(op) => ours(&op.nonce),
+        Op::Read => false,
+    };
+    if contradicts {
+        // What is ours is never in its own way.
+        return None;
+    }
+    Some(match (op, seen.checked()) {
+        (_, Err(denial)) => Outcome::NotApplied(Refusal::Denied(denial)),
+        (Op::Read, Ok(seen)) => Outcome::Applied(Applied::Read(seen)),
+        (Op::Acquire(_) | Op::Renew(_) | Op::Release(_) | Op::Raise(_), Ok(seen)) => {
+            Outcome::NotApplied(Refusal::Conflict(seen))
+        }
+    })
+}
+
+fn held(value: &[u8], left: Option<Duration>, counter: Option<Token>) -> Option<Holding> {
+    let Some(LockValue { nonce, owner, since_unix_ms, data }) = value::parse(value) else {
+        return foreign(&value[..value.len().min(Version::MAX_BYTES)], left);
+    };
+    Some(Holding {
+        holder: Holder::Lease { nonce, seq: None },
+        // The value does not change as long as the attempt holds the lock.
+        version: Version::new(nonce.as_bytes())?,
+        released: false,
+        counter,
+        owner: Some(owner),
+        record_ttl: None,
+        left,
+        since_unix_ms: Some(since_unix_ms),
+        data,
+    })
+}
+
+fn foreign(version: &[u8], left: Option<Duration>) -> Option<Holding> {
+    Some(Holding {
+        holder: Holder::Foreign,
+        version: Version::new(version)?,
+        released: false,
+        counter: None,
+        owner: None,
+        record_ttl: None,
+        left,
+        since_unix_ms: None,
+        data: None,
+    })
+}
+
+/// What PTTL says: the outer `None` is nonsense, the inner one a key without expiry.
+fn time_left(value: &Value) -> Option<Option<Duration>> {
+    match integer(value)? {
+        -1 => Some(None),
+        // Gone while we looked, which servers that stop their clock for a script never say.
+        -2 => Some(Some(Duration::ZERO)),
+        left => Some(Some(Duration::from_millis(u64::try_from(left).ok()?))),
+    }
+}
+
+fn token(value: &Value) -> Option<Token> {
+    Token::new(u64::try_from(integer(value)?).ok()?)
+}
+
+/// An integer, or its decimal digits: some proxies answer with text.
+fn integer(value: &Value) -> Option<i64> {
+    if let Value::Integer(integer) = value {
+        return Some(*integer);
+    }
+    let text = core::str::from_utf8(bytes(value)?).ok()?;
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if plain { text.parse().ok() } else { None }
+}
+
+fn bytes(value: &Value) -> Option<&[u8]> {
+    match value {
+        Value::Bulk(bytes) => Some(bytes),
+        Value::Simple(text) => Some(text.as_bytes()),
+        Value::Nil
+        | Value::Integer(_)
+        | Value::Error(_)
+        | Value::Array(_)
+        | Value::Push(_)
+        | Value::Set(_)
+        | Value::Map(_)
+        | Value::Boolean(_)
+        | Value::Double(_)
+        | Value::BigNumber(_)
+        | Value::Verbatim(_) => None,
+    }
+}
+
+fn denied(kind: DenialKind, detail: &str) -> Outcome {
+    Outcome::NotApplied(Refusal::Denied(Denial::new(kind, detail)))
+}

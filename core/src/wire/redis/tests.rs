@@ -1,0 +1,425 @@
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+
+use super::*;
+use crate::ids::{LockId, Nonce, Owner, Payload, Seq, Token, Version};
+use crate::op::{Acquire, Applied, Fault, FaultKind, Holder, Raise, Refusal, Release, Renew, Seen};
+use crate::wire::resp::encode;
+
+const NONCE: Nonce = Nonce::from_bytes([0x5a; 16]);
+const RIVAL: Nonce = Nonce::from_bytes([0xc3; 16]);
+const HEX: &str = "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a";
+const RIVAL_VALUE: &str = "c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3@pod-7;1700000000000;Zm9v";
+const LEFT: Duration = Duration::from_secs(4);
+
+fn on(resource: &str, op: Op) -> LockOp {
+    LockOp { lock: LockId::new(1), resource: Resource::new(resource).unwrap(), op }
+}
+
+fn token(number: u64) -> Token {
+    Token::new(number).unwrap()
+}
+
+fn acquire() -> Op {
+    acquire_with("me", None, Duration::from_secs(30))
+}
+
+fn acquire_with(owner: &str, data: Option<&[u8]>, record_ttl: Duration) -> Op {
+    Op::Acquire(Box::new(Acquire {
+        nonce: NONCE,
+        seq: Seq::new(1),
+        record_ttl,
+        floor: token(7),
+        expect: None,
+        owner: Owner::new(owner).unwrap(),
+        data: data.map(|data| Payload::new(data).unwrap()),
+    }))
+}
+
+fn renew() -> Op {
+    Op::Renew(Renew { nonce: NONCE, seq: Seq::new(2), record_ttl: Duration::from_secs(30) })
+}
+
+fn release() -> Op {
+    Op::Release(Release { nonce: NONCE })
+}
+
+fn raise() -> Op {
+    Op::Raise(Raise { nonce: NONCE, token: token(9) })
+}
+
+fn session() -> Session {
+    Session::new(Settings::default())
+}
+
+fn with_replicas(count: u32) -> Session {
+    Session::new(Settings { replicas: Some(Replicas { count }), ..Settings::default() })
+}
+
+fn on_a_cluster() -> Session {
+    Session::new(Settings { topology: Topology::Cluster, ..Settings::default() })
+}
+
+/// The arguments after the digest, and which script it is.
+fn written(command: &Command) -> (&'static str, Vec<String>) {
+    let text = |arg: &Vec<u8>| String::from_utf8(arg.clone()).unwrap();
+    assert_eq!(text(&command.args[0]), "EVALSHA");
+    let script = SCRIPTS.iter().find(|script| script.sha1.as_bytes() == command.args[1]).unwrap();
+    (script.name, command.args[2..].iter().map(text).collect())
+}
+
+fn bulk(text: &str) -> Value {
+    Value::Bulk(text.into())
+}
+
+fn list<const N: usize>(parts: [Value; N]) -> Value {
+    Value::Array(parts.into())
+}
+
+fn answered(op: Op, reply: Value) -> Outcome {
+    let is_renewal = matches!(op, Op::Renew(_));
+    let reply = if is_renewal && !matches!(reply, Value::Error(_)) { list([reply]) } else { reply };
+    done(session().begin(&[on("a", op)], LEFT).unwrap().replies(vec![reply])).remove(0)
+}
+
+fn done(progress: Progress) -> Vec<Outcome> {
+    match progress {
+        Progress::Done(outcomes) => outcomes,
+        Progress::Again => panic!("one more round"),
+    }
+}
+
+fn held(value: &str) -> Value {
+    list([bulk("held"), bulk(value), Value::Integer(5_000), bulk("41")])
+}
+
+fn foreign(left: i64) -> Value {
+    list([bulk("foreign"), bulk("hash"), Value::Integer(left)])
+}
+
+fn conflict(outcome: Outcome) -> Seen {
+    match outcome {
+        Outcome::NotApplied(Refusal::Conflict(seen)) => seen,
+        other => panic!("no conflict: {other:?}"),
+    }
+}
+
+fn is_protocol(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Unknown(Fault { kind: FaultKind::Protocol, .. }))
+}
+
+fn denial(outcome: Outcome) -> DenialKind {
+    match outcome {
+        Outcome::NotApplied(Refusal::Denied(denial)) => denial.kind,
+        other => panic!("not denied: {other:?}"),
+    }
+}
+
+#[test]
+fn each_operation_is_these_arguments() {
+    let week = "604800000";
+    let data = acquire_with("a b", Some(b"foo"), Duration::from_millis(1500));
+    let start = format!("{HEX}@me;");
+    let spaced = format!("{HEX}@a%20b;");
+    let (fence, wake) = ("{a}\x1ffence", "{a}\x1fwake");
+    for (op, expected) in [
+        (acquire(), ("acquire", vec!["2", "a", fence, &start, "30000", week, "7"])),
+        (data, ("acquire", vec!["2", "a", fence, &spaced, "1500", week, "7", ";Zm9v"])),
+        (renew(), ("renew", vec!["2", "a", fence, week, HEX, "30000"])),
+        (release(), ("release", vec!["2", "a", fence, HEX, week, wake])),
+        (raise(), ("raise", vec!["2", "a", fence, HEX, week, "9"])),
+        (Op::Read, ("read", vec!["2", "a", fence])),
+    ] {
+        let exchange = session().begin(&[on("a", op)], LEFT).unwrap();
+        let [command] = exchange.commands() else { panic!("not one command") };
+        let (name, args) = written(command);
+        assert_eq!((name, args.iter().map(String::as_str).collect()), expected);
+    }
+}
+
+#[test]
+fn a_release_is_these_bytes() {
+    let exchange = session().begin(&[on("a", release())], LEFT).unwrap();
+    let mut bytes = Vec::new();
+    exchange.commands().iter().for_each(|command| encode(command, &mut bytes));
+    let expected = format!(
+        "*8\r\n$7\r\nEVALSHA\r\n$40\r\n{}\r\n$1\r\n2\r\n$1\r\na\r\n$9\r\n{{a}}\x1ffence\r\n$32\r\n{HEX}\r\n$9\r\n604800000\r\n\
+         $8\r\n{{a}}\x1fwake\r\n",
+        scripts::RELEASE.sha1
+    );
+    assert_eq!(String::from_utf8(bytes).unwrap(), expected);
+}
+
+#[test]
+fn a_script_that_the_server_does_not_know_is_sent_whole() {
+    let mut exchange = session().begin(&[on("a", release())], LEFT).unwrap();
+    let first = exchange.commands()[0].clone();
+    let unknown = || Value::Error("NOSCRIPT No matching script. Please use EVAL.".into());
+    assert_eq!(exchange.replies(vec![unknown()]), Progress::Again);
+    let [second] = exchange.commands() else { panic!("not one command") };
+    assert_eq!(second.args[..2], [b"EVAL".to_vec(), scripts::RELEASE.text.into()]);
+    assert_eq!(second.args[2..], first.args[2..]);
+    let mut stubborn = exchange.clone();
+    assert_eq!(
+        exchange.replies(vec![list([bulk("released")])]),
+        Progress::Done(vec![Outcome::Applied(Applied::Released)])
+    );
+    let outcome = done(stubborn.replies(vec![unknown()])).remove(0);
+    assert!(matches!(outcome, Outcome::NotApplied(Refusal::Unavailable(_))), "{outcome:?}");
+}
+
+#[test]
+fn renewals_are_one_call_and_each_has_its_own_outcome() {
+    let ops = ["a", "b", "c", "d", "e"].map(|name| on(name, renew()));
+    let mut exchange = session().begin(&ops, LEFT).unwrap();
+    let [command] = exchange.commands() else { panic!("not one command") };
+    let (name, args) = written(command);
+    assert_eq!((name, args.len()), ("renew", 1 + 10 + 1 + 10));
+    assert_eq!(args[..5], ["10", "a", "{a}\x1ffence", "b", "{b}\x1ffence"]);
+    assert_eq!(args[11..], ["604800000", HEX, "30000", HEX, "30000", HEX, "30000", HEX, "30000", HEX, "30000"]);
+
+    let fault = list([bulk("error"), bulk("READONLY You can't write against a read only replica.")]);
+    let replies = list([list([bulk("renewed")]), list([bulk("free")]), held(RIVAL_VALUE), fault, bulk("odd")]);
+    let outcomes = done(exchange.replies(vec![replies]));
+    assert_eq!(outcomes[0], Outcome::Applied(Applied::Renewed));
+    assert_eq!(conflict(outcomes[1].clone()), Seen::default());
+    assert!(conflict(outcomes[2].clone()).holding.unwrap().is_of(&RIVAL));
+    assert!(matches!(outcomes[3], Outcome::NotApplied(Refusal::Unavailable(_))));
+    assert!(is_protocol(&outcomes[4]));
+}
+
+#[test]
+fn a_reply_for_another_number_of_renewals_is_for_none() {
+    let ops = ["a", "b"].map(|name| on(name, renew()));
+    for reply in [list([list([bulk("renewed")])]), list([bulk("renewed")]), bulk("renewed"), Value::Nil] {
+        let outcomes = done(session().begin(&ops, LEFT).unwrap().replies(vec![reply]));
+        assert!(outcomes.len() == 2 && outcomes.iter().all(is_protocol));
+    }
+    let down = Value::Error("LOADING Redis is loading the dataset in memory".into());
+    let outcomes = done(session().begin(&ops, LEFT).unwrap().replies(vec![down]));
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::NotApplied(Refusal::Unavailable(_)))));
+}
+
+#[test]
+fn another_number_of_replies_says_nothing() {
+    for replies in [vec![], vec![list([bulk("released")]), Value::Nil]] {
+        assert!(is_protocol(&done(session().begin(&[on("a", release())], LEFT).unwrap().replies(replies))[0]));
+    }
+    assert_eq!(session().begin(&[], LEFT).unwrap().replies(vec![]), Progress::Done(vec![]));
+}
+
+#[test]
+fn grants_are_read_exactly() {
+    let granted = |counter: Value| answered(acquire(), list([bulk("granted"), counter]));
+    let applied = |counter| Outcome::Applied(Applied::Acquired { counter: token(counter) });
+    let most = Token::MAX.get();
+    assert_eq!(granted(bulk("9007199254740991")), applied(most));
+    assert_eq!(granted(Value::Integer(9_007_199_254_740_991)), applied(most));
+    assert_eq!(granted(Value::Simple("12".into())), applied(12));
+    for counter in [
+        bulk("9007199254740992"),
+        bulk("0"),
+        bulk("-1"),
+        bulk("1.0"),
+        bulk("1e3"),
+        bulk("+1"),
+        bulk(" 1"),
+        bulk(""),
+        Value::Integer(-5),
+        Value::Integer(1 << 53),
+        Value::Double("12".into()),
+        Value::BigNumber("12".into()),
+        Value::Boolean(true),
+        Value::Nil,
+        list([Value::Integer(1)]),
+    ] {
+        assert!(is_protocol(&granted(counter.clone())), "{counter:?}");
+    }
+}
+
+#[test]
+fn an_answer_to_another_question_grants_nothing() {
+    let granted = list([bulk("granted"), bulk("12")]);
+    let replies = [
+        (acquire(), list([bulk("renewed")])),
+        (acquire(), list([bulk("free")])),
+        (acquire(), list([bulk("granted")])),
+        (acquire(), list([bulk("granted"), bulk("1"), bulk("2")])),
+        (acquire(), list([])),
+        (acquire(), Value::Nil),
+        (acquire(), Value::Simple("OK".into())),
+        (acquire(), bulk("granted")),
+        (acquire(), Value::Push(vec![bulk("granted"), bulk("12")])),
+        (acquire(), held(&format!("{HEX}@me;1700000000000"))),
+        (acquire(), list([bulk("error"), bulk("READONLY")])),
+        (renew(), granted.clone()),
+        (renew(), held(&format!("{HEX}@me;1700000000000"))),
+        (release(), granted.clone()),
+        (release(), list([bulk("renewed")])),
+        (raise(), list([bulk("raised"), bulk("8")])),
+        (raise(), granted.clone()),
+        (Op::Read, granted),
+        (Op::Read, list([bulk("held"), bulk(RIVAL_VALUE), Value::Integer(-3), bulk("41")])),
+        (Op::Read, list([bulk("held"), bulk(RIVAL_VALUE), Value::Nil, bulk("41")])),
+        (Op::Read, list([bulk("held"), bulk(RIVAL_VALUE), Value::Integer(5), bulk("-41")])),
+        (Op::Read, list([bulk("foreign"), bulk(&"x".repeat(257)), Value::Integer(5)])),
+    ];
+    for (op, reply) in replies {
+        let outcome = answered(op.clone(), reply.clone());
+        assert!(is_protocol(&outcome), "{op:?} {reply:?} {outcome:?}");
+    }
+}
+
+#[test]
+fn a_rival_is_shown() {
+    let holding = conflict(answered(acquire(), held(RIVAL_VALUE))).holding.unwrap();
+    assert_eq!(holding.holder, Holder::Lease { nonce: RIVAL, seq: None });
+    assert_eq!(Some(holding.version), Version::new(RIVAL.as_bytes()));
+    assert_eq!(holding.counter, Token::new(41));
+    assert_eq!(holding.owner.unwrap().as_str(), "pod-7");
+    assert_eq!(holding.left, Some(Duration::from_secs(5)));
+    assert_eq!(holding.since_unix_ms, Some(1_700_000_000_000));
+    assert_eq!(holding.data.unwrap().as_bytes(), b"foo");
+
+    let no_counter = list([bulk("held"), bulk(RIVAL_VALUE), bulk("5000"), bulk("")]);
+    let holding = conflict(answered(release(), no_counter)).holding.unwrap();
+    assert_eq!((holding.counter, holding.left), (None, Some(Duration::from_secs(5))));
+}
+
+#[test]
+fn whatever_others_write_is_held_by_others() {
+    let holding = conflict(answered(acquire(), foreign(700))).holding.unwrap();
+    assert_eq!((holding.holder, holding.left), (Holder::Foreign, Some(Duration::from_millis(700))));
+    let for_ever = conflict(answered(acquire(), foreign(-1))).holding.unwrap();
+    assert_eq!((for_ever.left, for_ever.record_ttl), (None, None));
+    let gone = conflict(answered(acquire(), foreign(-2))).holding.unwrap();
+    assert_eq!(gone.left, Some(Duration::ZERO));
+    // Looks like ours to the server, and is not.
+    let imitation = conflict(answered(acquire(), held("c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3@pod-7"))).holding.unwrap();
+    assert_eq!(imitation.holder, Holder::Foreign);
+    let long = held(&format!("{HEX}@{}", "x".repeat(7000)));
+    assert_eq!(conflict(answered(acquire(), long)).holding.unwrap().holder, Holder::Foreign);
+    let Outcome::Applied(Applied::Read(seen)) = answered(Op::Read, foreign(700)) else { panic!("not read") };
+    assert_eq!(seen.holding.unwrap().holder, Holder::Foreign);
+    assert_eq!(answered(Op::Read, list([bulk("free")])), Outcome::Applied(Applied::Read(Seen::default())));
+}
+
+#[test]
+fn what_cannot_be_is_refused_for_good() {
+    assert_eq!(denial(answered(acquire(), list([bulk("corrupt")]))), DenialKind::CorruptRecord);
+    assert_eq!(denial(answered(raise(), list([bulk("corrupt")]))), DenialKind::CorruptRecord);
+    assert_eq!(denial(answered(acquire(), list([bulk("exhausted")]))), DenialKind::TokensExhausted);
+    assert_eq!(denial(answered(acquire(), foreign(48 * 3_600_000 + 1))), DenialKind::CorruptRecord);
+    assert_eq!(denial(answered(Op::Read, foreign(i64::MAX))), DenialKind::CorruptRecord);
+}
+
+#[test]
+fn writes_wait_for_replicas() {
+    for (op, times) in [(acquire(), 1), (renew(), 1), (release(), 1), (raise(), 1), (Op::Read, 0)] {
+        let exchange = with_replicas(2).begin(&[on("a", op)], LEFT).unwrap();
+        assert_eq!(exchange.commands().len(), 1 + times);
+        let wait = Command::new([b"WAIT", b"2", b"3000"]);
+        assert!(exchange.commands()[1..].iter().all(|command| *command == wait));
+    }
+    for (left, ms) in [(Duration::ZERO, "1"), (Duration::from_micros(10), "1"), (Duration::MAX, "31536000000")] {
+        let exchange = with_replicas(0).begin(&[on("a", renew())], left).unwrap();
+        assert_eq!(exchange.commands()[1], Command::new([b"WAIT", b"1", ms.as_bytes()]));
+    }
+}
+
+#[test]
+fn a_grant_counts_once_the_replicas_have_it() {
+    let granted = list([bulk("granted"), bulk("12")]);
+    let renewed = list([list([bulk("renewed")])]);
+    let raised = list([bulk("raised"), bulk("12")]);
+    let released = list([bulk("released")]);
+    let of = |op: Op, reply: &Value, wait: Value| {
+        let mut exchange = with_replicas(2).begin(&[on("a", op)], LEFT).unwrap();
+        done(exchange.replies(vec![reply.clone(), wait])).remove(0)
+    };
+    for (op, reply) in [(acquire(), &granted), (renew(), &renewed), (raise(), &raised)] {
+        for enough in [Value::Integer(2), Value::Integer(3), bulk("2")] {
+            assert!(matches!(of(op.clone(), reply, enough), Outcome::Applied(_)));
+        }
+        let Outcome::Unknown(fault) = of(op.clone(), reply, Value::Integer(1)) else { panic!("one is enough") };
+        assert_eq!(fault.kind, FaultKind::Server);
+        assert!(fault.detail.unwrap().contains("1 of 2 replicas"));
+        for odd in [Value::Nil, Value::Integer(-2), Value::Error("ERR unknown command 'WAIT'".into()), bulk("two")] {
+            assert!(matches!(of(op.clone(), reply, odd), Outcome::Unknown(_)));
+        }
+    }
+    assert_eq!(of(release(), &released, Value::Integer(0)), Outcome::Applied(Applied::Released));
+    conflict(of(acquire(), &held(RIVAL_VALUE), Value::Integer(0)));
+}
+
+#[test]
+fn the_second_round_waits_for_replicas_too() {
+    let mut exchange = with_replicas(1).begin(&[on("a", acquire())], LEFT).unwrap();
+    let unknown = Value::Error("NOSCRIPT No matching script.".into());
+    assert_eq!(exchange.replies(vec![unknown, Value::Integer(1)]), Progress::Again);
+    assert_eq!(exchange.commands().len(), 2);
+    let outcomes = done(exchange.replies(vec![list([bulk("granted"), bulk("12")]), Value::Integer(0)]));
+    assert!(matches!(outcomes[..], [Outcome::Unknown(_)]));
+}
+
+#[test]
+fn on_a_cluster_renewals_travel_by_slot() {
+    let ops = ["a", "{x}1", "b", "{x}2", "x"].map(|name| on(name, renew()));
+    let mut exchange = on_a_cluster().begin(&ops, LEFT).unwrap();
+    let keys: Vec<usize> = exchange.commands().iter().map(|command| written(command).1[0].parse().unwrap()).collect();
+    assert_eq!(keys, [2, 6, 2]);
+    let unknown = Value::Error("NOSCRIPT No matching script.".into());
+    let moved = Value::Error("MOVED 3999 127.0.0.1:6381".into());
+    assert_eq!(exchange.replies(vec![list([list([bulk("renewed")])]), unknown, moved]), Progress::Again);
+    assert_eq!(exchange.commands().len(), 1, "only what has no answer yet");
+    let outcomes =
+        done(exchange.replies(vec![list([list([bulk("renewed")]), list([bulk("free")]), list([bulk("renewed")])])]));
+    let renewed = Outcome::Applied(Applied::Renewed);
+    assert_eq!([&outcomes[0], &outcomes[1], &outcomes[4]], [&renewed; 3]);
+    assert!(matches!(outcomes[2], Outcome::NotApplied(Refusal::Unavailable(_))));
+    conflict(outcomes[3].clone());
+}
+
+#[test]
+fn a_name_that_no_cluster_can_lock_is_refused_there_only() {
+    let ops = [on("a}", acquire())];
+    assert!(session().begin(&ops, LEFT).is_ok());
+    assert_eq!(on_a_cluster().begin(&ops, LEFT).unwrap_err().kind, DenialKind::Other);
+}
+
+#[test]
+fn lengths_of_time_reach_the_server_within_bounds() {
+    let ttl = |length| {
+        let exchange = session().begin(&[on("a", acquire_with("", None, length))], LEFT)?;
+        Ok::<_, Denial>(written(&exchange.commands()[0]).1[4].clone())
+    };
+    assert_eq!(ttl(Duration::from_nanos(1_500_001)), Ok("2".into()), "a record outlives the belief in it");
+    assert_eq!(ttl(Duration::ZERO), Ok("1".into()), "no time at all would delete the key");
+    assert_eq!(ttl(MAX_RECORD_TTL), Ok("172800000".into()));
+    assert!(ttl(MAX_RECORD_TTL + Duration::from_millis(1)).is_err());
+    for (retention, ms) in [(Duration::ZERO, "1"), (Duration::MAX, "3153600000000")] {
+        let session = Session::new(Settings { retention, ..Settings::default() });
+        assert_eq!(written(&session.begin(&[on("a", renew())], LEFT).unwrap().commands()[0]).1[3], ms);
+    }
+}
+
+#[test]
+fn a_wake_up_names_its_resource() {
+    for name in ["a", "{x}a", "{}", "a}b"] {
+        let resource = Resource::new(name).unwrap();
+        assert_eq!(Session::released_by(&Session::channel(&resource), name.as_bytes()), Some(resource));
+    }
+    assert_eq!(Session::released_by(b"{a}\x1fwake", b"b"), None);
+    assert_eq!(Session::released_by(b"{a}\x1ffence", b"a"), None);
+    assert_eq!(Session::released_by(b"", b""), None);
+    assert_eq!(Session::released_by(b"{\xff}\x1fwake", b"\xff"), None);
+}
+
+#[test]
+fn debug_output_shows_no_nonce() {
+    let exchange = session().begin(&[on("a", acquire())], LEFT).unwrap();
+    let text = format!("{exchange:?} {:?}", exchange.commands()[0]);
+    assert!(text.contains("EVALSHA") && !text.contains("5a5a") && !text.contains("90, 90"), "{text}");
+}
