@@ -19,7 +19,7 @@ pub fn prove() -> Result {
     steps.timed("deliberate bugs", || mutants::mutants(&[]))?;
 
     let mut properties = test::suite();
-    properties.args(["-p", "leasehold-core"]).env("PROPTEST_CASES", PROPTEST_CASES);
+    properties.args(["-p", "leasehold-core", "--features", "wire"]).env("PROPTEST_CASES", PROPTEST_CASES);
     steps.run("long property tests", properties)?;
 
     let mut version = run::plain_cargo("deny");

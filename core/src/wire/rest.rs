@@ -3,6 +3,9 @@
 //! One request carries one command. There is no connection that could be named, so nothing can be said of replicas:
 //! [`Settings::replicas`](super::redis::Settings::replicas) is for RESP only, and renewals of a cluster's slots, which
 //! are commands of their own, need requests of their own.
+//!
+//! Webdis 0.1.9 never answers a request with `Connection: close` whose body comes in a later packet than its headers:
+//! keep connections open.
 
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};

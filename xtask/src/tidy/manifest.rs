@@ -17,10 +17,25 @@ const ARROWS: [(&str, &[&str]); 10] = [
     ("xtask/bench", &["leasehold", "leasehold-core"]),
 ];
 
-/// Crates that import nothing at all outside `dev-dependencies`, and why.
-const ALONE: [(&str, &str); 2] = [
-    ("core", "the protocol decides without help; write it here, or do it in bindings/client and pass in the result"),
-    ("xtask", "it gates the demo and every check; use std, or make it a program of xtask/bench"),
+/// A crate that imports nothing outside `dev-dependencies`.
+struct Alone {
+    folder: &'static str,
+    /// But for these, which a feature may bring in.
+    optional: &'static [&'static str],
+    why: &'static str,
+}
+
+const ALONE: [Alone; 2] = [
+    Alone {
+        folder: "core",
+        optional: &["base64", "hmac", "serde", "serde_json", "sha2", "zeroize"],
+        why: "the protocol decides without help; write it here, or do it in bindings/client and pass in the result",
+    },
+    Alone {
+        folder: "xtask",
+        optional: &[],
+        why: "it gates the demo and every check; use std, or make it a program of xtask/bench",
+    },
 ];
 
 #[derive(Debug, PartialEq, Eq)]
@@ -28,6 +43,7 @@ struct Dependency {
     line: usize,
     package: String,
     only_for_tests: bool,
+    optional: bool,
 }
 
 pub fn check(path: &str, text: &str, renames: &HashMap<String, String>) -> Vec<Finding> {
@@ -50,8 +66,12 @@ pub fn check(path: &str, text: &str, renames: &HashMap<String, String>) -> Vec<F
             };
             let message = format!("`{folder}` imports `{package}`; {instead}");
             findings.push(finding(dependency.line, "who-imports-whom", message));
-        } else if let Some((_, why)) = ALONE.iter().find(|(name, _)| *name == folder && !dependency.only_for_tests) {
-            let message = format!("`{folder}` depends on `{package}`; {why}");
+        } else if let Some(alone) = ALONE.iter().find(|alone| alone.folder == folder && !dependency.only_for_tests) {
+            let message = match (alone.optional.contains(&package), dependency.optional) {
+                (true, true) => continue,
+                (true, false) => format!("`{folder}` always depends on `{package}`; say `optional = true`"),
+                (false, _) => format!("`{folder}` depends on `{package}`; {}", alone.why),
+            };
             findings.push(finding(dependency.line, "no-dependencies", message));
         }
     }
@@ -82,7 +102,10 @@ fn dependencies(text: &str, renames: &HashMap<String, String>) -> Vec<Dependency
     for (number, line) in text.lines().map(str::trim).enumerate() {
         let mut add = |name: String, table: &str| {
             let package = quoted_value(line, "package").or_else(|| renames.get(&name).cloned()).unwrap_or(name);
-            found.push(Dependency { line: number + 1, package, only_for_tests: table.ends_with("dev-dependencies") });
+            let only_for_tests = table.ends_with("dev-dependencies");
+            // A build script runs whatever the features.
+            let optional = is_true(line, "optional") && table.rsplit('.').next() == Some("dependencies");
+            found.push(Dependency { line: number + 1, package, only_for_tests, optional });
         };
         if let Some(name) = table_name(line) {
             own_table = false;
@@ -95,8 +118,11 @@ fn dependencies(text: &str, renames: &HashMap<String, String>) -> Vec<Dependency
             if let Some(name) = key(line) {
                 add(name, &section);
             }
-        } else if own_table && let (Some(package), Some(last)) = (quoted_value(line, "package"), found.last_mut()) {
-            last.package = package;
+        } else if own_table && let Some(last) = found.last_mut() {
+            if let Some(package) = quoted_value(line, "package") {
+                last.package = package;
+            }
+            last.optional |= is_true(line, "optional") && !section.contains("build-dependencies");
         }
     }
     found
@@ -127,6 +153,15 @@ fn quoted_value(line: &str, key: &str) -> Option<String> {
     (before.is_empty() || before.ends_with([' ', '{', ','])).then(|| value.split('"').next().map(str::to_owned))?
 }
 
+/// `key = true`, at the start of the line or inside `{ ... }`; not within a comment.
+fn is_true(line: &str, key: &str) -> bool {
+    let line = line.split('#').next().unwrap_or(line);
+    line.split(['{', '}', ',']).any(|part| match part.split_once('=') {
+        Some((name, value)) => name.trim() == key && value.trim() == "true",
+        None => false,
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,6 +178,28 @@ mod tests {
         assert_eq!(flagged("core/Cargo.toml", "[dependencies]\nserde = \"1\"\n"), ["no-dependencies:2"]);
         let others = "[build-dependencies]\ncc = \"1\"\n[target.'cfg(unix)'.dependencies]\nlibc.workspace = true\n";
         assert_eq!(flagged("core/Cargo.toml", others), ["no-dependencies:2", "no-dependencies:4"]);
+    }
+
+    #[test]
+    fn features_of_the_core_may_bring_in_a_few_crates() {
+        let good = "[dependencies]\nserde_json = { workspace = true, optional = true }\n[dependencies.sha2]\nversion = \"1\"\noptional = true\n";
+        assert_eq!(flagged("core/Cargo.toml", good), [""; 0]);
+        for bad in [
+            "serde_json.workspace = true",
+            "serde_json = { workspace = true, optional = false }",
+            "serde_json = { workspace = true } # optional = true",
+            "tokio = { version = \"1\", optional = true }",
+            "serde_json = { package = \"tokio\", version = \"1\", optional = true }",
+        ] {
+            let text = format!("[dependencies]\n{bad}\n");
+            assert_eq!(flagged("core/Cargo.toml", &text), ["no-dependencies:2"], "{bad}");
+        }
+        let build = "[build-dependencies]\nserde_json = { workspace = true, optional = true }\n";
+        assert_eq!(flagged("core/Cargo.toml", build), ["no-dependencies:2"]);
+        let table = "[build-dependencies.serde_json]\nworkspace = true\noptional = true\n";
+        assert_eq!(flagged("core/Cargo.toml", table), ["no-dependencies:1"]);
+        let xtask = "[dependencies]\nserde_json = { workspace = true, optional = true }\n";
+        assert_eq!(flagged("xtask/Cargo.toml", xtask), ["no-dependencies:2"]);
     }
 
     #[test]

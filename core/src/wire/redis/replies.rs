@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use super::errors::error_outcome;
+use super::scripts::RENEW_PARTS;
 use super::value::{self, LockValue};
 use crate::ids::{Nonce, Token, Version};
 use crate::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Op, Outcome, Refusal, Seen};
@@ -15,19 +16,22 @@ pub(super) fn outcome(op: &Op, reply: &Value) -> Outcome {
     if let Value::Error(error) = reply {
         return error_outcome(error);
     }
-    judge(op, reply).unwrap_or_else(|| protocol("the reply does not fit the request"))
+    let Value::Array(parts) = reply else { return misfit() };
+    judge(op, parts).unwrap_or_else(misfit)
 }
 
 /// What became of several renewals, by the one reply for all of them.
 pub(super) fn renewals(ops: &[&Op], reply: &Value) -> Vec<Outcome> {
     let same = |outcome: Outcome| ops.iter().map(|_| outcome.clone()).collect();
-    match reply {
-        Value::Error(error) => same(error_outcome(error)),
-        Value::Array(replies) if replies.len() == ops.len() => {
-            ops.iter().zip(replies).map(|(op, reply)| outcome(op, reply)).collect()
-        }
-        _ => same(protocol("the reply answers another number of renewals")),
+    if let Value::Error(error) = reply {
+        return same(error_outcome(error));
     }
+    let Value::Array(parts) = reply else { return same(misfit()) };
+    if parts.len() != ops.len() * RENEW_PARTS {
+        return same(protocol("the reply answers another number of renewals"));
+    }
+    let each = parts.chunks(RENEW_PARTS).map(without_filling);
+    ops.iter().zip(each).map(|(op, parts)| parts.and_then(|parts| judge(op, parts)).unwrap_or_else(misfit)).collect()
 }
 
 /// A grant that is only as good as the replicas that have it: `reply` is what WAIT said.
@@ -51,12 +55,27 @@ pub(super) fn with_replicas(outcome: Outcome, wanted: u32, reply: &Value) -> Out
     }
 }
 
+fn misfit() -> Outcome {
+    protocol("the reply does not fit the request")
+}
+
+/// The parts that an answer of this word has; the others must be empty.
+fn without_filling(parts: &[Value]) -> Option<&[Value]> {
+    let meant = match bytes(parts.first()?)? {
+        b"error" => 2,
+        b"foreign" => 3,
+        b"held" => 4,
+        _ => 1,
+    };
+    let (parts, filling) = parts.split_at_checked(meant)?;
+    filling.iter().all(|part| bytes(part) == Some(b"")).then_some(parts)
+}
+
 pub(super) fn protocol(detail: &str) -> Outcome {
     Outcome::Unknown(Fault::new(FaultKind::Protocol, detail))
 }
 
-fn judge(op: &Op, reply: &Value) -> Option<Outcome> {
-    let Value::Array(parts) = reply else { return None };
+fn judge(op: &Op, parts: &[Value]) -> Option<Outcome> {
     let (word, rest) = parts.split_first()?;
     let applied = |applied| Some(Outcome::Applied(applied));
     match (op, bytes(word)?, rest) {

@@ -1,7 +1,7 @@
 //! What runs inside the server: constant texts, so that a server compiles each of them once.
 //!
-//! Data travels in `KEYS` and `ARGV` only. Within a script the fence is written first and the lock last, so one that
-//! fails half-way (out of memory, read-only replica, missing rights) has granted, renewed and freed nothing. Every
+//! Data travels in `KEYS` and `ARGV` only. A script that fails half-way (out of memory, read-only replica, missing rights)
+//! has granted, renewed and freed nothing: what could fail comes before the write that counts, or undoes it. Every
 //! answer is an array that begins with a word, in printable ASCII: bytes that another client wrote never leave the
 //! server, only their digest does. Commands used: `GETRANGE`, `EXISTS`, `PTTL`, `TYPE`, `TIME`, `SET`, `PEXPIRE`, `DEL`
 //! and `PUBLISH`, all of them older than Redis 5.
@@ -20,14 +20,14 @@ pub struct Script {
 /// Every script there is.
 pub const SCRIPTS: [Script; 5] = [ACQUIRE, RENEW, RELEASE, RAISE, READ];
 
-/// What all scripts begin with.
+/// What a script says when the lock is not, or not yet, its caller's. Each script does its work before this, so that
+/// what is not needed is not made.
 ///
 /// `get` answers `false` for no key, else at most 8 KiB of its value, else an error table; it does not read a foreign
 /// value of half a gigabyte into memory. `count` answers the counter, `false` for none, or a reply to pass on.
-macro_rules! head {
+macro_rules! tail {
     () => {
-        r"local function text(number) return string.format('%.0f', number) end
-local function get(key)
+        r"local function get(key)
   local value = redis.pcall('GETRANGE', key, 0, 8191)
   if value == '' and redis.call('EXISTS', key) == 0 then return false end
   return value
@@ -57,115 +57,146 @@ local function seen(lock, fence, value)
     return {'foreign', redis.sha1hex(value), left}
   end
   local number = count(fence)
-  return {'held', value, left, type(number) == 'number' and text(number) or ''}
+  return {'held', value, left, type(number) == 'number' and string.format('%.0f', number) or ''}
 end
 "
     };
 }
 
 /// KEYS: lock, fence. ARGV: `<nonce>@<owner>;`, ttl, retention, floor, and with data `;<data>`.
+///
+/// The lock is taken first, since that one command also tells whether it is free; a fence that cannot be counted up
+/// gives it back, before anybody else can see it.
 pub(super) const ACQUIRE: Script = Script {
     name: "acquire",
     text: concat!(
-        head!(),
-        r"local lock, fence, start = KEYS[1], KEYS[2], ARGV[1]
-local value = get(lock)
-if failed(value) then return value end
-local ours = is_of(value, string.sub(start, 1, 32))
-if value and not ours then return seen(lock, fence, value) end
-local number = count(fence)
-if type(number) == 'table' then return number end
+        r"local lock, fence, ttl = KEYS[1], KEYS[2], ARGV[2]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-if not ours or not number or number < 1 then
-  number = math.max((number or 0) + 1, tonumber(ARGV[4]), now)
+local function mint()
+  local number = 0
+  local value = redis.pcall('GETRANGE', fence, 0, 16)
+  if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE', 1, true) then return value end
+  if value ~= '' or redis.call('EXISTS', fence) == 1 then
+    number = type(value) == 'string' and #value <= 16 and string.find(value, '^%d+$') and tonumber(value)
+    if not number or number > 9007199254740991 then return {'corrupt'} end
+  end
+  number = math.max(number + 1, tonumber(ARGV[4]), now)
   if number > 9007199254740991 then return {'exhausted'} end
+  local token = string.format('%.0f', number)
+  local done = redis.pcall('SET', fence, token, 'PX', ARGV[3])
+  if done.err then return done end
+  return {'granted', token}
 end
-redis.call('SET', fence, text(number), 'PX', ARGV[3])
-if ours then
-  redis.call('PEXPIRE', lock, text(math.max(redis.call('PTTL', lock), tonumber(ARGV[2]))))
+if redis.call('SET', lock, ARGV[1] .. string.format('%.0f', now) .. (ARGV[5] or ''), 'NX', 'PX', ttl) then
+  local reply = mint()
+  if reply[1] ~= 'granted' then redis.call('DEL', lock) end
+  return reply
+end
+",
+        tail!(),
+        r"local value = get(lock)
+if failed(value) then return value end
+if not is_of(value, string.sub(ARGV[1], 1, 32)) then return seen(lock, fence, value) end
+local number = count(fence)
+if type(number) == 'table' then return number end
+local reply
+if number and number > 0 then
+  reply = {'granted', string.format('%.0f', number)}
+  redis.call('PEXPIRE', fence, ARGV[3])
 else
-  redis.call('SET', lock, start .. text(now) .. (ARGV[5] or ''), 'PX', ARGV[2])
+  reply = mint()
+  if reply[1] ~= 'granted' then return reply end
 end
-return {'granted', text(number)}
+redis.call('PEXPIRE', lock, string.format('%.0f', math.max(redis.call('PTTL', lock), tonumber(ttl))))
+return reply
 "
     ),
-    sha1: "978d47f656b1ab1f76134c6d5c8a745a66e8d2d6",
+    sha1: "d5b01e93cfd570187c77dcf9461ffc1c9644772a",
 };
 
-/// KEYS: lock and fence of each. ARGV: retention, then nonce and ttl of each. Answers a list: one that cannot be
-/// renewed must not hide what became of the others.
+/// KEYS: lock and fence of each. ARGV: retention, then nonce and ttl of each. Answers [`RENEW_PARTS`] for each, filled up
+/// with empty ones: one that cannot be renewed must not hide what became of the others, and lists within lists are more
+/// than Webdis can pass on.
 pub(super) const RENEW: Script = Script {
     name: "renew",
     text: concat!(
-        head!(),
+        tail!(),
         r"local function renew(lock, fence, nonce, ttl)
   local value = get(lock)
   if failed(value) then return {'error', value.err} end
   if not is_of(value, nonce) then return seen(lock, fence, value) end
   local done = redis.pcall('PEXPIRE', fence, ARGV[1])
   if type(done) ~= 'table' then
-    done = redis.pcall('PEXPIRE', lock, text(math.max(redis.call('PTTL', lock), tonumber(ttl))))
+    local left = math.max(redis.call('PTTL', lock), tonumber(ttl))
+    done = redis.pcall('PEXPIRE', lock, string.format('%.0f', left))
   end
   if type(done) == 'table' then return {'error', done.err} end
   return {'renewed'}
 end
 local replies = {}
 for i = 1, #KEYS / 2 do
-  replies[i] = renew(KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i], ARGV[2 * i + 1])
+  local reply = renew(KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i], ARGV[2 * i + 1])
+  for part = 1, 4 do replies[#replies + 1] = reply[part] or '' end
 end
 return replies
 "
     ),
-    sha1: "df87f048e23b2e97376267fa2a1c05e91f9ef016",
+    sha1: "b0e9193b1b6e2cd4368ce5cf31abe369c9dd6465",
 };
 
-/// KEYS: lock, fence. ARGV: nonce, retention, channel. Who may not publish can still release.
+/// How many parts the answer to one of several renewals has.
+pub(super) const RENEW_PARTS: usize = 4;
+
+/// KEYS: lock, fence. ARGV: nonce, channel. Who may not publish can still release.
 pub(super) const RELEASE: Script = Script {
     name: "release",
     text: concat!(
-        head!(),
-        r"local value = get(KEYS[1])
+        r"local value = redis.pcall('GETRANGE', KEYS[1], 0, 8191)
+if type(value) == 'string' and string.sub(value, 1, 33) == ARGV[1] .. '@' then
+  redis.call('DEL', KEYS[1])
+  redis.pcall('PUBLISH', ARGV[2], KEYS[1])
+  return {'released'}
+end
+",
+        tail!(),
+        r"value = get(KEYS[1])
 if failed(value) then return value end
-if not is_of(value, ARGV[1]) then return seen(KEYS[1], KEYS[2], value) end
-redis.call('PEXPIRE', KEYS[2], ARGV[2])
-redis.call('DEL', KEYS[1])
-redis.pcall('PUBLISH', ARGV[3], KEYS[1])
-return {'released'}
+return seen(KEYS[1], KEYS[2], value)
 "
     ),
-    sha1: "19e87dbbd233435e3c612413ca20cb6e4cec29bd",
+    sha1: "09c37e6b0427446f83001027fd42666971458668",
 };
 
 /// KEYS: lock, fence. ARGV: nonce, retention, token.
 pub(super) const RAISE: Script = Script {
     name: "raise",
     text: concat!(
-        head!(),
+        tail!(),
         r"local value = get(KEYS[1])
 if failed(value) then return value end
 if not is_of(value, ARGV[1]) then return seen(KEYS[1], KEYS[2], value) end
 local number = count(KEYS[2])
 if type(number) == 'table' then return number end
-number = math.max(number or 0, tonumber(ARGV[3]))
-redis.call('SET', KEYS[2], text(number), 'PX', ARGV[2])
-return {'raised', text(number)}
+local token = string.format('%.0f', math.max(number or 0, tonumber(ARGV[3])))
+redis.call('SET', KEYS[2], token, 'PX', ARGV[2])
+return {'raised', token}
 "
     ),
-    sha1: "3d218e9d66ce977ebbdf40fc01e71effae30edf3",
+    sha1: "bb493e2b040ecb0132d0c8374f946950ec612b2b",
 };
 
 /// KEYS: lock, fence.
 pub(super) const READ: Script = Script {
     name: "read",
     text: concat!(
-        head!(),
+        tail!(),
         r"local value = get(KEYS[1])
 if failed(value) then return value end
 return seen(KEYS[1], KEYS[2], value)
 "
     ),
-    sha1: "66084f210995996b277965a5ea51fc81388cfd6d",
+    sha1: "2b38668e445ea0e13e80300268f7e065235fafd5",
 };
 
 #[cfg(test)]

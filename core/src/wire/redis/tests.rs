@@ -78,9 +78,22 @@ fn list<const N: usize>(parts: [Value; N]) -> Value {
     Value::Array(parts.into())
 }
 
+/// The answer to several renewals, made of one for each.
+fn filled<const N: usize>(replies: [Value; N]) -> Value {
+    let parts = replies.into_iter().flat_map(|reply| {
+        let mut parts = match reply {
+            Value::Array(parts) => parts,
+            other => vec![other],
+        };
+        parts.resize(parts.len().max(scripts::RENEW_PARTS), bulk(""));
+        parts
+    });
+    Value::Array(parts.collect())
+}
+
 fn answered(op: Op, reply: Value) -> Outcome {
     let is_renewal = matches!(op, Op::Renew(_));
-    let reply = if is_renewal && !matches!(reply, Value::Error(_)) { list([reply]) } else { reply };
+    let reply = if is_renewal && !matches!(reply, Value::Error(_)) { filled([reply]) } else { reply };
     done(session().begin(&[on("a", op)], LEFT).unwrap().replies(vec![reply])).remove(0)
 }
 
@@ -128,7 +141,7 @@ fn each_operation_is_these_arguments() {
         (acquire(), ("acquire", vec!["2", "a", fence, &start, "30000", week, "7"])),
         (data, ("acquire", vec!["2", "a", fence, &spaced, "1500", week, "7", ";Zm9v"])),
         (renew(), ("renew", vec!["2", "a", fence, week, HEX, "30000"])),
-        (release(), ("release", vec!["2", "a", fence, HEX, week, wake])),
+        (release(), ("release", vec!["2", "a", fence, HEX, wake])),
         (raise(), ("raise", vec!["2", "a", fence, HEX, week, "9"])),
         (Op::Read, ("read", vec!["2", "a", fence])),
     ] {
@@ -145,7 +158,7 @@ fn a_release_is_these_bytes() {
     let mut bytes = Vec::new();
     exchange.commands().iter().for_each(|command| encode(command, &mut bytes));
     let expected = format!(
-        "*8\r\n$7\r\nEVALSHA\r\n$40\r\n{}\r\n$1\r\n2\r\n$1\r\na\r\n$9\r\n{{a}}\x1ffence\r\n$32\r\n{HEX}\r\n$9\r\n604800000\r\n\
+        "*7\r\n$7\r\nEVALSHA\r\n$40\r\n{}\r\n$1\r\n2\r\n$1\r\na\r\n$9\r\n{{a}}\x1ffence\r\n$32\r\n{HEX}\r\n\
          $8\r\n{{a}}\x1fwake\r\n",
         scripts::RELEASE.sha1
     );
@@ -181,7 +194,7 @@ fn renewals_are_one_call_and_each_has_its_own_outcome() {
     assert_eq!(args[11..], ["604800000", HEX, "30000", HEX, "30000", HEX, "30000", HEX, "30000", HEX, "30000"]);
 
     let fault = list([bulk("error"), bulk("READONLY You can't write against a read only replica.")]);
-    let replies = list([list([bulk("renewed")]), list([bulk("free")]), held(RIVAL_VALUE), fault, bulk("odd")]);
+    let replies = filled([list([bulk("renewed")]), list([bulk("free")]), held(RIVAL_VALUE), fault, bulk("odd")]);
     let outcomes = done(exchange.replies(vec![replies]));
     assert_eq!(outcomes[0], Outcome::Applied(Applied::Renewed));
     assert_eq!(conflict(outcomes[1].clone()), Seen::default());
@@ -193,7 +206,16 @@ fn renewals_are_one_call_and_each_has_its_own_outcome() {
 #[test]
 fn a_reply_for_another_number_of_renewals_is_for_none() {
     let ops = ["a", "b"].map(|name| on(name, renew()));
-    for reply in [list([list([bulk("renewed")])]), list([bulk("renewed")]), bulk("renewed"), Value::Nil] {
+    let one = || list([bulk("renewed")]);
+    let filled_oddly = [one(), list([bulk("renewed"), bulk("12")]), list([bulk("free"), bulk(""), Value::Nil])];
+    for reply in filled_oddly {
+        let outcomes = done(session().begin(&ops, LEFT).unwrap().replies(vec![filled([one(), reply.clone()])]));
+        assert_eq!(outcomes[0], Outcome::Applied(Applied::Renewed));
+        assert_eq!(is_protocol(&outcomes[1]), reply != one());
+    }
+    for reply in
+        [filled([one()]), filled([one(), one(), one()]), list([one(), one()]), one(), bulk("renewed"), Value::Nil]
+    {
         let outcomes = done(session().begin(&ops, LEFT).unwrap().replies(vec![reply]));
         assert!(outcomes.len() == 2 && outcomes.iter().all(is_protocol));
     }
@@ -332,7 +354,7 @@ fn writes_wait_for_replicas() {
 #[test]
 fn a_grant_counts_once_the_replicas_have_it() {
     let granted = list([bulk("granted"), bulk("12")]);
-    let renewed = list([list([bulk("renewed")])]);
+    let renewed = filled([list([bulk("renewed")])]);
     let raised = list([bulk("raised"), bulk("12")]);
     let released = list([bulk("released")]);
     let of = |op: Op, reply: &Value, wait: Value| {
@@ -372,10 +394,10 @@ fn on_a_cluster_renewals_travel_by_slot() {
     assert_eq!(keys, [2, 6, 2]);
     let unknown = Value::Error("NOSCRIPT No matching script.".into());
     let moved = Value::Error("MOVED 3999 127.0.0.1:6381".into());
-    assert_eq!(exchange.replies(vec![list([list([bulk("renewed")])]), unknown, moved]), Progress::Again);
+    assert_eq!(exchange.replies(vec![filled([list([bulk("renewed")])]), unknown, moved]), Progress::Again);
     assert_eq!(exchange.commands().len(), 1, "only what has no answer yet");
     let outcomes =
-        done(exchange.replies(vec![list([list([bulk("renewed")]), list([bulk("free")]), list([bulk("renewed")])])]));
+        done(exchange.replies(vec![filled([list([bulk("renewed")]), list([bulk("free")]), list([bulk("renewed")])])]));
     let renewed = Outcome::Applied(Applied::Renewed);
     assert_eq!([&outcomes[0], &outcomes[1], &outcomes[4]], [&renewed; 3]);
     assert!(matches!(outcomes[2], Outcome::NotApplied(Refusal::Unavailable(_))));
