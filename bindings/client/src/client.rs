@@ -16,6 +16,7 @@ use crate::driver::{Caller, Driver};
 use crate::elect::ElectionRequest;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::exec;
+use crate::fork::PerProcess;
 use crate::request::LockRequest;
 use crate::transport;
 use crate::url::StoreUrl;
@@ -321,10 +322,13 @@ impl Drop for Shared {
 
 /// `host:pid:thread`, with control characters replaced and the length kept in bounds.
 fn default_owner() -> String {
-    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    static PROCESS: PerProcess<String> = PerProcess::new(|| {
+        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+        format!("{host}:{}", std::process::id())
+    });
     let thread = std::thread::current();
     let thread = thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned);
-    let mut owner = format!("{host}:{}:{thread}", std::process::id()).replace(char::is_control, "?");
+    let mut owner = format!("{}:{thread}", PROCESS.get()).replace(char::is_control, "?");
     owner.truncate(owner.floor_char_boundary(leasehold_core::Owner::MAX_BYTES));
     owner
 }

@@ -12,10 +12,21 @@
 //! One mark belongs to one lock resource, since tokens of different resources cannot be compared. Within one lease a
 //! mark cannot order the holder's own delayed writes; [`Guard::check_in_order`] can.
 //!
-//! [`Guard`] is the rule itself, for whatever you keep in your own process. With the feature `sqlite` there are two for
-//! SQLite: [`SqliteGuard`] keeps its marks in a table of its own, where they survive whatever happens to your rows, and
-//! [`SqliteRowGuard`] uses a column of your table.
+//! | what is protected | guard |
+//! |---|---|
+//! | one item of your own process | [`Guard`], the rule itself |
+//! | many items of your own process | [`Guards`], for any number of threads |
+//! | rows in SQLite (feature `sqlite`) | [`SqliteGuard`], [`SqliteRowGuard`] |
+//! | rows in PostgreSQL | [`PostgresGuard`], [`PostgresRowGuard`]: SQL for the driver that you have |
+//! | keys in Redis | [`RedisGuard`]: Lua for the client library that you have |
+//!
+//! In a database one kind keeps its marks in a table of its own, where they survive whatever happens to your rows, and
+//! the other uses a column of your table.
 
+mod guards;
+mod postgres;
+mod redis;
+mod sql;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -24,6 +35,9 @@ pub use leasehold_core::fence::{Guard, Rejected};
 #[cfg(feature = "sqlite")]
 pub use rusqlite;
 
+pub use self::guards::Guards;
+pub use self::postgres::{PostgresGuard, PostgresRowGuard};
+pub use self::redis::RedisGuard;
 #[cfg(feature = "sqlite")]
 pub use self::sqlite::{SqliteGuard, SqliteRowGuard};
 use crate::error::{Error, ErrorKind};
@@ -36,4 +50,38 @@ impl From<Rejected> for Error {
         };
         Self::new(kind, rejected.to_string())
     }
+}
+
+fn number(token: u64) -> Result<Token, Error> {
+    Token::new(token)
+        .ok_or_else(|| Error::config(format!("{token} is no fencing token: the largest is {}", Token::MAX)))
+}
+
+/// A mark as a store answers it.
+fn token_of(mark: i64) -> Option<Token> {
+    u64::try_from(mark).ok().and_then(Token::new)
+}
+
+/// What a store's mark says about `token`: the mark, unless it stands against it.
+fn not_later(token: Token, mark: i64) -> Result<Token, Error> {
+    match token_of(mark) {
+        Some(high_water) if high_water > token => Err(Rejected::Stale { token, high_water }.into()),
+        Some(mark) => Ok(mark),
+        None => Err(no_token(&mark)),
+    }
+}
+
+/// As [`not_later`], of a mark that was to be raised to `token` before it was answered.
+fn verdict(token: Token, mark: i64) -> Result<(), Error> {
+    let mark = not_later(token, mark)?;
+    if mark < token {
+        let advice = "it is kept where a token does not fit, or this is no answer to the guard";
+        let message = format!("the mark is {mark} and was not raised to {token}: {advice}");
+        return Err(Error::new(ErrorKind::StoreRefused, message));
+    }
+    Ok(())
+}
+
+fn no_token(mark: &dyn std::fmt::Display) -> Error {
+    Error::new(ErrorKind::StoreRefused, format!("the mark is no token but {mark}; let nothing but the guard write it"))
 }

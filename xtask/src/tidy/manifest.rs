@@ -4,17 +4,19 @@ use super::Finding;
 use std::collections::HashMap;
 
 /// What each folder's crate may import of this workspace. A crate that is not here has no place in the house yet.
-const ARROWS: [(&str, &[&str]); 10] = [
+const ARROWS: [(&str, &[&str]); 12] = [
     ("core", &[]),
     ("core/sim", &["leasehold-core"]),
     ("bindings/client", &["leasehold-core"]),
     ("bindings/component", &["leasehold-core"]),
     ("bindings/host", &[]),
     ("bindings/cli", &["leasehold"]),
+    ("bindings/rig", &[]),
     ("python", &["leasehold", "leasehold-cli"]),
     ("node", &["leasehold", "leasehold-cli"]),
     ("xtask", &[]),
     ("xtask/bench", &["leasehold", "leasehold-core"]),
+    ("xtask/peers", &["leasehold", "leasehold-bench"]),
 ];
 
 /// A crate that imports nothing outside `dev-dependencies`.

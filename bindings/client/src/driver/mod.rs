@@ -12,7 +12,7 @@ mod report;
 mod slot;
 mod worker;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -67,10 +67,11 @@ struct State {
     next_lock: u64,
     /// When the core wants to be called again.
     core_wake: Monotonic,
-    /// When the background thread will look again.
+    /// When the background thread will look again, unless it is awake.
     planned: Monotonic,
+    awake: bool,
     /// Releases whose callers stop waiting at that instant.
-    patience: BTreeSet<(Monotonic, LockId)>,
+    patience: VecDeque<(Monotonic, LockId)>,
     closing: bool,
 }
 
@@ -112,8 +113,9 @@ impl Driver {
             slots: HashMap::new(),
             next_lock: 0,
             core_wake: Monotonic::FAR,
-            planned: Monotonic::default(),
-            patience: BTreeSet::new(),
+            planned: Monotonic::FAR,
+            awake: true,
+            patience: VecDeque::new(),
             closing: false,
         };
         let driver = Arc::new(Self {
@@ -188,7 +190,7 @@ impl Driver {
             let mut aftermath = Aftermath::default();
             slot.end_locally(&mut aftermath);
             if state.core.release(lock, now).is_ok() && patient {
-                state.patience.insert((now.monotonic.plus(RELEASE_PATIENCE), lock));
+                state.patience.push_back((now.monotonic.plus(RELEASE_PATIENCE), lock));
             }
             aftermath
         })
@@ -383,10 +385,7 @@ impl Driver {
                 alarm.stop();
                 return;
             }
-            let mut state = self.lock();
-            state.planned = state.wake_at();
-            let until = state.planned;
-            drop(state);
+            let until = self.lock().plan(clock::monotonic());
             // Without entropy no attempt can start, and what is due stays due.
             let at_least = if has_entropy { Duration::ZERO } else { Duration::from_millis(100) };
             self.alarm.sleep_until(until.max(clock::monotonic().plus(at_least)));
@@ -397,8 +396,8 @@ impl Driver {
     fn look_at_the_clock(self: &Arc<Self>, fresh: Option<&Entropy>) -> bool {
         let hints = self.alarm.take_hints();
         let (is_over, _) = self.turn(Caller::Nobody, None, |state, now| {
-            // Nobody needs to wake this thread while it is awake.
-            state.planned = Monotonic::default();
+            // Nobody needs to wake this thread now.
+            state.awake = true;
             for hint in hints {
                 match hint {
                     Hint::Released(resource) => state.core.notified(&resource, now),
@@ -442,15 +441,24 @@ impl State {
         let wake_at = self.wake_at();
         if wake_at < self.planned {
             self.planned = wake_at;
-            work.ring = true;
+            work.ring = !self.awake;
         }
         // The end of a closed client is noticed by the background thread.
         work.ring |= self.closing && self.core.is_idle();
         work
     }
 
+    /// How long the background thread sleeps. What it had planned stands: otherwise each request of a busy client would
+    /// wake it once, for the request's deadline, and be over by the time that it looks.
+    fn plan(&mut self, now: Monotonic) -> Monotonic {
+        self.awake = false;
+        let wake_at = self.wake_at();
+        self.planned = if self.planned > now { self.planned.min(wake_at) } else { wake_at };
+        self.planned
+    }
+
     fn wake_at(&self) -> Monotonic {
-        self.patience.first().map_or(self.core_wake, |(at, _)| self.core_wake.min(*at))
+        self.patience.front().map_or(self.core_wake, |(at, _)| self.core_wake.min(*at))
     }
 
     /// In the order in which the core asks for it, which is why it happens under the mutex. Stores only write it down.
@@ -477,12 +485,16 @@ impl State {
         }
     }
 
+    /// All are given the same time, so they stand in the order in which it ends. Those whose release is through must not
+    /// wake anybody.
     fn lose_patience(&mut self, now: Monotonic, work: &mut Work) {
-        while let Some((_, lock)) = self.patience.first().copied().filter(|(at, _)| *at <= now) {
-            self.patience.pop_first();
-            if let Some(slot) = self.slots.get(&lock) {
-                slot.release_takes_long(&mut work.aftermath);
+        while let Some((at, lock)) = self.patience.front() {
+            match self.slots.get(lock) {
+                Some(_) if *at > now => return,
+                Some(slot) => slot.release_takes_long(&mut work.aftermath),
+                None => {}
             }
+            self.patience.pop_front();
         }
     }
 }

@@ -3,7 +3,8 @@
 use rusqlite::types::{ToSql, Value};
 use rusqlite::{Connection, ErrorCode, OptionalExtension};
 
-use super::{Rejected, Token};
+use super::sql::{quoted, quoted_name};
+use super::{Rejected, Token, number, token_of};
 use crate::error::{Error, ErrorKind};
 
 /// Keeps the marks of guarded items in a table of its own, in the database of the data that they guard.
@@ -255,7 +256,7 @@ fn explain(db: &Connection, sql: &str, key: &dyn ToSql, token: Token, missing: E
 
 fn as_token(mark: &Value) -> Option<Token> {
     match mark {
-        Value::Integer(mark) => u64::try_from(*mark).ok().and_then(Token::new),
+        Value::Integer(mark) => token_of(*mark),
         Value::Null | Value::Real(_) | Value::Text(_) | Value::Blob(_) => None,
     }
 }
@@ -267,11 +268,6 @@ fn no_token(mark: &Value) -> Error {
             "the mark is no token but {mark:?}; let nothing but the guard write it, into a column declared as INTEGER"
         ),
     )
-}
-
-fn number(token: u64) -> Result<Token, Error> {
-    Token::new(token)
-        .ok_or_else(|| Error::config(format!("{token} is no fencing token: the largest is {}", Token::MAX)))
 }
 
 /// Outside of one, another holder could claim between the check and the write.
@@ -290,15 +286,4 @@ fn failed(error: &rusqlite::Error) -> Error {
         ),
         Some(_) | None => Error::new(ErrorKind::StoreRefused, format!("the guard's table cannot be used: {error}")),
     }
-}
-
-fn quoted(what: &str, name: &str) -> Result<String, Error> {
-    if name.is_empty() || name.contains('\0') {
-        return Err(Error::config(format!("{what} {name:?}: a name must not be empty or contain NUL")));
-    }
-    Ok(quoted_name(name))
-}
-
-fn quoted_name(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }

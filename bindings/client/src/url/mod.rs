@@ -114,11 +114,13 @@ impl fmt::Display for StoreUrl {
 
 /// A url as it may be shown: without user, password and parameters.
 fn without_secrets(url: &str) -> String {
-    let plain = url.split(['?', '#']).next().unwrap_or_default();
-    match (plain.find("://"), plain.rfind('@')) {
-        (Some(start), Some(at)) if at > start => format!("{}{}", &plain[..start + 3], &plain[at + 1..]),
-        _ => plain.to_owned(),
-    }
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.split(['?', '#']).next().unwrap_or_default().to_owned();
+    };
+    // A password may contain what ends the host otherwise, if somebody forgot to encode it.
+    let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+    let host = host.split(['?', '#']).next().unwrap_or_default();
+    if host.starts_with(':') { format!("{scheme}://...") } else { format!("{scheme}://{host}") }
 }
 
 #[cfg(test)]
@@ -152,5 +154,8 @@ mod tests {
     fn secrets_in_a_url_are_not_repeated() {
         let message = refused("etcd://user:hunter2@host/0?password=hunter2");
         assert!(!message.contains("hunter2") && message.contains("etcd://host/0"), "{message}");
+        for url in ["etcd://:hunter2", "etcd://:hun#ter2@host", "etcd://u:hun/ter2@host", "etcd://u:h?unter2@host"] {
+            assert!(!refused(url).contains("unter2") && !refused(url).contains("hun"), "{}", refused(url));
+        }
     }
 }

@@ -46,6 +46,9 @@ impl RedisUrl {
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
         let shown = without_secrets(text);
         let wrong = |what: &str| Error::config(format!("store url {shown:?}: {what}"));
+        if text.contains('#') {
+            return Err(wrong("a # in a password is written %23"));
+        }
         let url = Url::parse(text).map_err(|error| wrong(&format!("{error}; write redis://host:6379/0")))?;
         let mut parsed = Self {
             place: RedisPlace::Unix { path: PathBuf::new() },
@@ -61,9 +64,6 @@ impl RedisUrl {
             tls: TlsFiles::default(),
         };
         let path = decoded(url.path()).ok_or_else(|| wrong("the path is not UTF-8"))?.unwrap_or_default();
-        if url.fragment().is_some() {
-            return Err(wrong("a # in a password is written %23"));
-        }
         parsed.place = match url.scheme() {
             "redis+unix" | "valkey+unix" => match path.strip_prefix('/') {
                 Some(file) if !file.is_empty() && url.host_str().is_none_or(str::is_empty) => {

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test file is a crate of its own and uses another part of this")]
 
+pub(crate) mod postgres_server;
+pub(crate) mod redis_server;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

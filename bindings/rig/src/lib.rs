@@ -1,0 +1,67 @@
+//! What tests against real servers need: servers of their own, and a network that breaks on request.
+//!
+//! - [`redis::Server`]: a real `redis-server`, with replicas, ACLs, TLS, and a wall clock that can be moved;
+//! - [`webdis::Server`]: a real `webdis` in front of one;
+//! - [`rest::Server`]: a server in this process that speaks the REST protocol of Upstash over a real Redis, and answers
+//!   badly when told to;
+//! - [`proxy::Proxy`]: a TCP proxy that loses one reply, or cuts, delays, splits and swallows what passes;
+//! - [`resp::Connection`] and [`http::Connection`]: clients small enough to be trusted, for looking at what a client
+//!   under test did.
+//!
+//! ```
+//! use leasehold_rig::proxy::{Proxy, Request};
+//! use leasehold_rig::redis;
+//! use leasehold_rig::resp::Connection;
+//!
+//! # fn main() -> std::io::Result<()> {
+//! let server = redis::Server::start();
+//! let proxy = Proxy::to(server.address());
+//! let lost = proxy.reset_after_forwarding(Request::containing("INCR"));
+//!
+//! // The client is told nothing, and the counter has moved all the same.
+//! let mut client = Connection::open(proxy.address())?;
+//! assert!(client.command(&["INCR", "counter"]).is_err());
+//! assert_eq!(lost.hits(), 1);
+//! assert_eq!(server.command(&["GET", "counter"]).text(), "1");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Everything listens on 127.0.0.1 and belongs to the value that started it: dropping that value stops it, also while a
+//! test panics, and on Linux the kernel kills it when the whole test process is killed (its temporary folder then
+//! stays). Nothing here returns an error that a test would only unwrap: what cannot go on panics, and says what the
+//! server wrote last.
+//!
+//! Programs that are missing are named with the Debian package that has them: `redis-server`, `webdis`, `gcc`.
+
+pub mod http;
+mod ports;
+mod process;
+pub mod proxy;
+pub mod redis;
+pub mod resp;
+pub mod rest;
+pub mod webdis;
+
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// Long enough for a machine that is busy with other things; only a failure takes so long.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How often a condition is looked at while waiting for it.
+pub(crate) const GLANCE: Duration = Duration::from_millis(5);
+
+/// Waits until `condition` holds, looking every 5 ms.
+///
+/// # Panics
+///
+/// After 30 s, saying `what` was waited for.
+#[track_caller]
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !condition() {
+        assert!(start.elapsed() < PATIENCE, "waited {PATIENCE:?} in vain: {what}");
+        sleep(GLANCE);
+    }
+}

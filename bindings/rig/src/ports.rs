@@ -1,0 +1,30 @@
+//! Ports for servers that cannot choose one themselves.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::net::TcpListener;
+use std::sync::{Mutex, PoisonError};
+
+/// Below the ports that systems hand out to outgoing connections. A port from there could be taken by any client while
+/// its server is being restarted; and a client that keeps dialling such a port with nobody behind it may, now and then,
+/// be connected to itself.
+const RANGE: std::ops::Range<u16> = 15_000..32_000;
+
+/// Every port this process was given. None is given twice: a test that holds a port's number while its server is down
+/// must not meet the server of another test there.
+static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
+
+/// A port of 127.0.0.1 that nobody listened on a moment ago. Another process may still be faster.
+pub(crate) fn free() -> u16 {
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let given = given.get_or_insert_default();
+    for _ in 0..1_000 {
+        let offset = RandomState::new().hash_one(given.len()) % u64::from(RANGE.end - RANGE.start);
+        let port = RANGE.start + u16::try_from(offset).unwrap_or_default();
+        if !given.contains(&port) && TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            given.insert(port);
+            return port;
+        }
+    }
+    panic!("found no free port of 127.0.0.1 in {RANGE:?}");
+}

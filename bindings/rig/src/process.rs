@@ -1,0 +1,267 @@
+//! A server that runs as a child process, and the care that it neither outlives its owner nor is mistaken for another.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+#[cfg(target_os = "linux")]
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, sleep};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
+
+use crate::{GLANCE, PATIENCE};
+
+/// How long a server may take to end when asked to, before it is killed.
+const FAREWELL: Duration = Duration::from_secs(3);
+
+/// How much of a server's output a failure shows, in bytes.
+const TAIL: u64 = 4_000;
+
+/// A program and where it comes from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Program {
+    pub(crate) name: &'static str,
+    pub(crate) debian_package: &'static str,
+}
+
+impl Program {
+    pub(crate) fn command(self) -> Command {
+        Command::new(self.name)
+    }
+
+    /// What to say when the program did not start.
+    pub(crate) fn complaint(self, error: &io::Error) -> String {
+        let Self { name, debian_package } = self;
+        match error.kind() == io::ErrorKind::NotFound {
+            true => format!("`{name}` is not installed; on Debian: apt-get install {debian_package}"),
+            false => format!("`{name}` cannot be started: {error}"),
+        }
+    }
+}
+
+/// What a look at a server that is starting shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sight {
+    /// It answers, and it is ours.
+    Ready,
+    /// Nobody answers yet, or only with excuses.
+    NotYet,
+    /// Another server answers on the port.
+    SomebodyElse,
+}
+
+/// The port belongs to another server.
+#[derive(Debug)]
+pub(crate) struct Taken;
+
+/// A child process with its output in a file. Dropped, it is stopped and its end awaited.
+#[derive(Debug)]
+pub(crate) struct Daemon {
+    program: Program,
+    child: Child,
+    log: PathBuf,
+    /// Where in the log this process began.
+    log_start: u64,
+}
+
+impl Daemon {
+    /// Starts `command`, whose output is appended to `log`.
+    #[track_caller]
+    pub(crate) fn spawn(program: Program, mut command: Command, log: &Path) -> Self {
+        let output = File::options().create(true).append(true).open(log);
+        let output = output.unwrap_or_else(|error| panic!("cannot write {}: {error}", log.display()));
+        let log_start = output.metadata().map_or(0, |metadata| metadata.len());
+        let also = output.try_clone().unwrap_or_else(|error| panic!("cannot share {}: {error}", log.display()));
+        command.stdin(Stdio::null()).stdout(output).stderr(also);
+        let child = spawn_to_die_with_us(command).unwrap_or_else(|error| panic!("{}", program.complaint(&error)));
+        Self { program, child, log: log.to_owned(), log_start }
+    }
+
+    /// Waits until `look` shows our server. It looks only while the child lives: a server that could not have its port
+    /// ends, and then whoever answers there is somebody else.
+    #[track_caller]
+    pub(crate) fn wait_until_ready(&mut self, mut look: impl FnMut() -> Sight) -> Result<(), Taken> {
+        let start = Instant::now();
+        loop {
+            let sight = look();
+            if let Some(status) = self.ended() {
+                if self.said().contains("Address already in use") {
+                    return Err(Taken);
+                }
+                panic!("`{}` ended with {status} while starting; it said:\n{}", self.program.name, self.tail());
+            }
+            match sight {
+                Sight::Ready => return Ok(()),
+                Sight::SomebodyElse => {
+                    self.kill();
+                    return Err(Taken);
+                }
+                Sight::NotYet => {}
+            }
+            let waited = start.elapsed();
+            assert!(
+                waited < PATIENCE,
+                "`{}` is not ready after {waited:?}; it said:\n{}",
+                self.program.name,
+                self.tail()
+            );
+            sleep(GLANCE);
+        }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// How the process ended, if it did.
+    pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().ok().flatten()
+    }
+
+    /// Sends `signal`, unless the process has ended. Its pid is nobody else's until we took note of its end, which
+    /// [`Self::ended`] does.
+    pub(crate) fn signal(&mut self, signal: Signal) {
+        if self.ended().is_none() {
+            // It may end just now; then it needs no signal.
+            let _ = kill_process(self.handle(), signal);
+        }
+    }
+
+    /// Stops all of its threads where they are; returns when they stand still.
+    pub(crate) fn freeze(&mut self) {
+        self.signal(Signal::STOP);
+        // Its end is left for `ended` to see.
+        let options = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(self.handle()), options) {}
+    }
+
+    /// Ends it at once, whatever it is doing.
+    pub(crate) fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        let _ = self.child.wait();
+    }
+
+    /// Asks it to end, and kills it when it does not.
+    pub(crate) fn stop(&mut self) {
+        self.signal(Signal::TERM);
+        // One that is stopped would only hear of it later.
+        self.signal(Signal::CONT);
+        let start = Instant::now();
+        while self.ended().is_none() {
+            if start.elapsed() > FAREWELL {
+                return self.kill();
+            }
+            sleep(GLANCE);
+        }
+    }
+
+    /// The last of what it wrote since it was started.
+    pub(crate) fn tail(&self) -> String {
+        let said = self.said();
+        let start = said.len().saturating_sub(usize::try_from(TAIL).unwrap_or(usize::MAX));
+        let start = (start..=said.len()).find(|at| said.is_char_boundary(*at)).unwrap_or(said.len());
+        if said.is_empty() { "(nothing)".to_owned() } else { said[start..].to_owned() }
+    }
+
+    fn said(&self) -> String {
+        let mut bytes = Vec::new();
+        let read = File::open(&self.log).and_then(|mut file| {
+            file.seek(SeekFrom::Start(self.log_start))?;
+            file.read_to_end(&mut bytes)
+        });
+        match read {
+            Ok(_) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(error) => format!("({} cannot be read: {error})", self.log.display()),
+        }
+    }
+
+    fn handle(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+type Order = (Command, Sender<io::Result<Child>>);
+
+/// Starts a process that the kernel kills when ours is gone, however it went.
+///
+/// On Linux that signal comes when the *thread* ends which started the child, and tests have threads of their own: so
+/// all children are started by one that lasts.
+fn spawn_to_die_with_us(
+    #[cfg_attr(not(target_os = "linux"), allow(unused_mut))] mut command: Command,
+) -> io::Result<Child> {
+    static SPAWNER: OnceLock<Sender<Order>> = OnceLock::new();
+    #[cfg(target_os = "linux")]
+    {
+        let die_with_parent = || Ok(rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?);
+        // SAFETY: the closure makes one system call and touches no memory that another thread of ours may have locked.
+        unsafe { command.pre_exec(die_with_parent) };
+    }
+    let spawner = SPAWNER.get_or_init(|| {
+        let (orders, queue) = channel::<Order>();
+        thread::spawn(move || {
+            for (mut command, reply) in queue {
+                let _ = reply.send(command.spawn());
+            }
+        });
+        orders
+    });
+    let gone = |_| io::Error::other("the thread that starts servers is gone");
+    let (reply, child) = channel();
+    spawner.send((command, reply)).map_err(|_| gone(()))?;
+    child.recv().map_err(|_| gone(()))?
+}
+
+/// A file with `text` in `folder`.
+#[track_caller]
+pub(crate) fn write_file(folder: &Path, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+    let path = folder.join(name);
+    fs::write(&path, text).unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
+    path
+}
+
+/// A folder of one server's own, removed with it.
+#[track_caller]
+pub(crate) fn folder() -> tempfile::TempDir {
+    let folder = tempfile::Builder::new().prefix("leasehold-rig-").tempdir();
+    folder.unwrap_or_else(|error| panic!("cannot create a temporary folder: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_program_is_named_with_its_package() {
+        let program = Program { name: "leasehold-no-such-program", debian_package: "some-package" };
+        let folder = folder();
+        let log = folder.path().join("log");
+        let spawn = || Daemon::spawn(program, program.command(), &log);
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(spawn)).unwrap_err();
+        assert_eq!(
+            panic.downcast_ref::<String>().unwrap(),
+            "`leasehold-no-such-program` is not installed; on Debian: apt-get install some-package"
+        );
+    }
+
+    #[test]
+    fn one_that_ignores_the_request_to_end_is_killed() {
+        let folder = folder();
+        let program = Program { name: "sh", debian_package: "dash" };
+        let mut command = program.command();
+        command.args(["-c", "trap '' TERM; echo ready; while :; do sleep 1; done"]);
+        let mut daemon = Daemon::spawn(program, command, &folder.path().join("log"));
+        crate::wait_until("it ignores the signal", || daemon.said() == "ready\n");
+        daemon.stop();
+        assert!(daemon.ended().is_some_and(|status| !status.success()));
+    }
+}
