@@ -84,7 +84,7 @@ pub fn refusal(error: &str) -> Option<Refusal> {
     } else if says("max number of clients") {
         let advice = "the server has no connection left: raise its maxclients, or close some";
         Some(Refusal::Unavailable(Fault::new(FaultKind::Busy, &explained(advice, error))))
-    } else if says("the user executing the script can't") {
+    } else if says("the user executing the script can't") || says("this user has no permissions") {
         Some(denied(DenialKind::Permission, GRANT))
     } else if says("err invalid password") || says("no password is set") || says("without any password configured") {
         Some(denied(DenialKind::Permission, "the server expects another password, or none"))
@@ -186,6 +186,7 @@ mod tests {
             ("NOAUTH Authentication required.", "permission"),
             ("WRONGPASS invalid username-password pair or user is disabled.", "permission"),
             ("NOPERM this user has no permissions to run the 'evalsha' command", "permission"),
+            ("ERR this user has no permissions to run the 'select' command", "permission"),
             ("ERR The user executing the script can't run this command or subcommand script: 6e9c", "permission"),
             ("ERR invalid password", "permission"),
             ("ERR Client sent AUTH, but no password is set", "permission"),

@@ -124,7 +124,9 @@ impl Session {
         });
         let ops: Vec<Op> = ops.iter().map(|op| op.op.clone()).collect();
         let outcomes = ops.iter().map(|_| None).collect();
-        let mut exchange = Exchange { ops, outcomes, calls, wait, form: Form::Digest, commands: Vec::new() };
+        // A digest that is not known would let WAIT use up the time for nothing.
+        let form = if wait.is_some() { Form::Text } else { Form::Digest };
+        let mut exchange = Exchange { ops, outcomes, calls, wait, form, commands: Vec::new() };
         exchange.write();
         Ok(exchange)
     }

@@ -80,16 +80,23 @@ impl RedisLink {
         commands: &[Command],
         deadline: Monotonic,
     ) -> Result<Vec<Value>, NoConnection> {
+        let mut sent = Sent::No;
         let asked = async {
             let mut open = self.connection().await?;
+            sent = Sent::Perhaps(open.number);
             let replies = send(&mut open.connection, commands).await;
             replies.map_err(|error| {
                 self.leave(open.number);
                 NoConnection::Fault(fault_of(&error))
             })
         };
-        let timeout = || Err(NoConnection::Fault(Fault::of(FaultKind::Timeout)));
-        until(deadline, asked).await.unwrap_or_else(timeout)
+        if let Some(replies) = until(deadline, asked).await {
+            return replies;
+        }
+        if let Sent::Perhaps(number) = sent {
+            self.leave(number);
+        }
+        Err(NoConnection::Fault(Fault::of(FaultKind::Timeout)))
     }
 
     /// The open connection, or the one that somebody is making, or a new one.

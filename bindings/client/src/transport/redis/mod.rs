@@ -4,6 +4,7 @@
 //! needed, and each lane has its own, so that a caller's runtime that stands still holds up no renewal.
 
 mod access;
+mod doctor;
 mod link;
 mod subscriber;
 mod value;
@@ -30,6 +31,8 @@ use crate::url::redis::RedisUrl;
 pub(super) struct Redis {
     lanes: Arc<Lanes<RedisLink>>,
     subscriber: Subscriber,
+    access: Arc<Access>,
+    url: RedisUrl,
 }
 
 impl Redis {
@@ -40,7 +43,8 @@ impl Redis {
         let settings = Settings { replicas: url.replicas.map(|count| Replicas { count }), ..Settings::default() };
         let (links, session) = (Arc::clone(&access), Session::new(settings));
         let lanes = Arc::new(Lanes::new(move || RedisLink::new(Arc::clone(&links), session.clone())));
-        let store = Self { subscriber: Subscriber::new(access, Arc::clone(&lanes)), lanes };
+        let subscriber = Subscriber::new(Arc::clone(&access), Arc::clone(&lanes));
+        let store = Self { lanes, subscriber, access, url: url.clone() };
         store.greet().map_err(|why| match why {
             NoConnection::Fault(fault) => Error::new(ErrorKind::StoreUnavailable, format!("{url}: {fault}")),
             NoConnection::Refused(Refusal::Denied(denial)) => {
@@ -86,7 +90,7 @@ impl Transport for Redis {
     }
 
     fn diagnose(&self) -> Vec<Finding> {
-        Vec::new()
+        doctor::diagnose(&self.lanes, &self.access, &self.url)
     }
 }
 

@@ -1,0 +1,45 @@
+//! The program on a real Redis.
+#![cfg(feature = "redis")]
+
+mod common;
+
+use common::Place;
+use leasehold_rig::redis::Server;
+
+#[test]
+fn doctor_tells_how_bad_it_is_by_its_status() {
+    let place = Place::new();
+    let server = Server::builder().appendonly().start();
+    let doctor = |status| place.run(&["doctor", "--store", &server.url()]).expect(status).stdout;
+    let text = doctor(0);
+    assert!(text.starts_with(&format!("store redis://127.0.0.1:{}/", server.port())), "{text}");
+    assert!(text.contains("good     redis.trial: ") && !text.contains("-> "), "{text}");
+
+    server.command(&["CONFIG", "SET", "appendfsync", "everysec"]);
+    let text = doctor(1);
+    assert!(text.contains("warning  redis.persistence: ") && text.contains("-> set appendfsync always"), "{text}");
+
+    server.command(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]);
+    server.command(&["CONFIG", "SET", "maxmemory", "100mb"]);
+    let text = doctor(2);
+    assert!(
+        text.contains("problem  redis.eviction: ") && text.contains("-> set maxmemory-policy noeviction"),
+        "{text}"
+    );
+    let json = place.run(&["doctor", "--store", &server.url(), "--json"]).expect(2).json();
+    assert_eq!(json["worst"], "problem");
+    let findings = json["findings"].as_array().unwrap();
+    assert!(findings.iter().any(|finding| finding["check"] == "redis.eviction" && finding["severity"] == "problem"));
+}
+
+#[test]
+fn doctor_shows_no_password_and_tells_which_one_is_wrong() {
+    let place = Place::new();
+    let server = Server::builder().password("open-sesame").start();
+    let right = place.run(&["doctor", "--store", &server.url()]).expect(1);
+    assert!(!format!("{right:?}").contains("open-sesame"), "{right:?}");
+    let url = format!("redis://:swordfish@127.0.0.1:{}", server.port());
+    let wrong = place.run(&["doctor", "--store", &url]).expect(2);
+    assert!(wrong.stdout.contains("problem  store.open: ") && wrong.stdout.contains("password"), "{wrong:?}");
+    assert!(!format!("{wrong:?}").contains("swordfish"), "{wrong:?}");
+}

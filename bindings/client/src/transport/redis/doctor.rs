@@ -1,0 +1,185 @@
+//! Whether this Redis, with this user and these settings, can keep locks.
+//!
+//! What the server says of itself is judged in `server`, what this user may do is tried in `rights`. A question that
+//! the user may not ask costs its own answer and no other.
+
+mod info;
+mod rights;
+mod server;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_core::Monotonic;
+use leasehold_core::op::Refusal;
+use leasehold_core::wire::redis::Command;
+use leasehold_core::wire::resp::Value;
+
+use self::info::{Fields, items, printable, text};
+use self::server::{Role, Told};
+use super::access::Access;
+use super::link::{NoConnection, RedisLink};
+use crate::clock;
+use crate::doctor::Finding;
+use crate::transport::lanes::Lanes;
+use crate::url::redis::RedisUrl;
+
+/// For everything together.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+pub(super) fn diagnose(lanes: &Lanes<RedisLink>, access: &Arc<Access>, url: &RedisUrl) -> Vec<Finding> {
+    let until = clock::monotonic().plus(PATIENCE);
+    let (access, url) = (Arc::clone(access), url.clone());
+    let examined = lanes.block_on(move |link| async move { examine(&Asker { link, until }, &access, &url).await });
+    examined.unwrap_or_else(|fault| vec![silent(&fault.to_string())])
+}
+
+async fn examine(asker: &Asker, access: &Access, url: &RedisUrl) -> Vec<Finding> {
+    // The first answer may have waited for a connection.
+    let trip = match asker.one(&["TIME"]).await {
+        Ok(_) => timed(asker).await,
+        Err(why) => Err(why),
+    };
+    let trip = match trip {
+        Ok(trip) => trip,
+        Err(why) => return vec![silent(&why)],
+    };
+    let mut findings = vec![
+        Finding::good("redis.reachable", format!("answered in {:.1} ms", trip.took.as_secs_f64() * 1e3)),
+        trip.clock(),
+    ];
+    let told = match told(asker).await {
+        Ok(told) => told,
+        Err(why) => {
+            findings.push(silent(&why));
+            return findings;
+        }
+    };
+    findings.extend(told.judge(url));
+    if told.role() != Role::Sentinel {
+        match rights::examine(asker, access, url, told.role()).await {
+            Ok(more) => findings.extend(more),
+            Err(why) => findings.push(silent(&why)),
+        }
+    }
+    findings
+}
+
+fn silent(why: &str) -> Finding {
+    Finding::problem(
+        "redis.reachable",
+        format!("no answer: {}", printable(why)),
+        "see that the server runs, is not held up by a slow command, and can be reached from here",
+    )
+}
+
+/// One link, and the time that is left for all questions.
+struct Asker {
+    link: Arc<RedisLink>,
+    until: Monotonic,
+}
+
+impl Asker {
+    async fn one(&self, words: &[&str]) -> Result<Value, String> {
+        let replies = self.all(&[command(words)]).await?;
+        replies.into_iter().next().ok_or_else(|| "no reply to a command".to_owned())
+    }
+
+    /// # Errors
+    /// No answer at all; that a command is refused is an answer.
+    async fn all(&self, commands: &[Command]) -> Result<Vec<Value>, String> {
+        self.link.command(commands, self.until).await.map_err(|why| words(&why))
+    }
+}
+
+fn command(words: &[&str]) -> Command {
+    Command { args: words.iter().map(|word| word.as_bytes().to_vec()).collect() }
+}
+
+fn words(why: &NoConnection) -> String {
+    match why {
+        NoConnection::Fault(fault) => fault.to_string(),
+        NoConnection::Refused(refusal) => refused(refusal),
+    }
+}
+
+fn refused(refusal: &Refusal) -> String {
+    match refusal {
+        Refusal::Conflict(_) => "somebody else has it".to_owned(),
+        Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => fault.to_string(),
+        Refusal::Abstains { .. } => "the node does not vote yet".to_owned(),
+        Refusal::Denied(denial) => denial.to_string(),
+    }
+}
+
+/// A question for the time, and when it was asked and answered.
+struct Trip {
+    reply: Value,
+    took: Duration,
+    sent_ms: u64,
+    got_ms: u64,
+}
+
+async fn timed(asker: &Asker) -> Result<Trip, String> {
+    let (sent, sent_ms) = (clock::monotonic(), clock::unix_ms());
+    let reply = asker.one(&["TIME"]).await?;
+    Ok(Trip { reply, took: clock::monotonic().since(sent), sent_ms, got_ms: clock::unix_ms() })
+}
+
+impl Trip {
+    fn clock(&self) -> Finding {
+        let mut parts = items(&self.reply).iter().map(|part| text(part)?.parse::<u64>().ok());
+        let server_ms = match (parts.next().flatten(), parts.next().flatten()) {
+            (Some(seconds), Some(micros)) => Some(seconds.saturating_mul(1_000).saturating_add(micros / 1_000)),
+            (_, _) => None,
+        };
+        match server_ms {
+            Some(server_ms) => server::clock(self.sent_ms, server_ms, self.got_ms),
+            None => Finding::warning(
+                "redis.clock",
+                format!("cannot be seen: {}", error_of(&self.reply).unwrap_or("TIME does not tell")),
+                "see that NTP keeps the clock of the server; +time lets this user see",
+            ),
+        }
+    }
+}
+
+async fn told(asker: &Asker) -> Result<Told, String> {
+    let settings = ["save", "appendfsync", "min-replicas-to-write", "protected-mode", "bind"];
+    let mut commands = vec![command(&["HELLO"]), command(&["INFO"])];
+    commands.extend(settings.map(|name| command(&["CONFIG", "GET", name])));
+    let mut replies = asker.all(&commands).await?.into_iter();
+    let mut next = || replies.next().unwrap_or(Value::Nil);
+    let hello = Some(next()).filter(|reply| error_of(reply).is_none());
+    let info = next();
+    let info = match (error_of(&info), text(&info)) {
+        (None, Some(text)) => Ok(Fields::of_text(&text)),
+        (error, _) => Err(printable(error.unwrap_or("INFO is no text"))),
+    };
+    let mut setting = |name: &str| {
+        let reply = next();
+        let value = Fields::of_pairs(&reply).get(name).map(str::to_owned);
+        value.ok_or_else(|| printable(error_of(&reply).unwrap_or("CONFIG does not tell")))
+    };
+    let [save, appendfsync, min_replicas, protected_mode, bind] = settings.map(&mut setting);
+    let hello = hello.as_ref().map(Fields::of_pairs);
+    Ok(Told { info, hello, save, appendfsync, min_replicas, protected_mode, bind })
+}
+
+fn error_of(reply: &Value) -> Option<&str> {
+    match reply {
+        Value::Error(error) => Some(error),
+        Value::Nil
+        | Value::Simple(_)
+        | Value::Bulk(_)
+        | Value::Integer(_)
+        | Value::Array(_)
+        | Value::Push(_)
+        | Value::Set(_)
+        | Value::Map(_)
+        | Value::Boolean(_)
+        | Value::Double(_)
+        | Value::BigNumber(_)
+        | Value::Verbatim(_) => None,
+    }
+}

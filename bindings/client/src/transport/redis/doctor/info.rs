@@ -1,0 +1,149 @@
+//! What a server says of itself, as far as it may be asked.
+
+use std::collections::HashMap;
+
+use leasehold_core::wire::resp::Value;
+
+/// Names under which servers that speak the protocol of Redis give their own version.
+const RELATIVES: [(&str, &str); 6] = [
+    ("valkey_version", "Valkey"),
+    ("keydb_version", "KeyDB"),
+    ("dragonfly_version", "Dragonfly"),
+    ("kvrocks_version", "Kvrocks"),
+    ("garnet_version", "Garnet"),
+    ("upstash_version", "Upstash"),
+];
+
+/// The lines `name:value` of `INFO`, or the pairs of `HELLO` and `CONFIG GET`.
+#[derive(Debug, Default)]
+pub(super) struct Fields(HashMap<String, String>);
+
+impl Fields {
+    pub(super) fn of_text(text: &str) -> Self {
+        let pairs = text.lines().filter_map(|line| line.split_once(':'));
+        Self(pairs.map(|(name, value)| (name.to_owned(), value.trim_end().to_owned())).collect())
+    }
+
+    pub(super) fn of_pairs(reply: &Value) -> Self {
+        let pairs: Vec<(&Value, &Value)> = if let Value::Map(pairs) = reply {
+            pairs.iter().map(|(name, value)| (name, value)).collect()
+        } else {
+            items(reply).chunks_exact(2).map(|pair| (&pair[0], &pair[1])).collect()
+        };
+        Self(pairs.into_iter().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect())
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    pub(super) fn number(&self, name: &str) -> Option<u64> {
+        self.get(name)?.parse().ok()
+    }
+}
+
+/// A server's name, and the version of Redis that it is like.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Version {
+    pub(super) shown: String,
+    /// The first number of what it gives as Redis's version; `None` if that is no number.
+    pub(super) major: Option<u64>,
+}
+
+impl Version {
+    /// From `INFO`, or else from `HELLO`.
+    pub(super) fn of(info: Option<&Fields>, hello: Option<&Fields>) -> Option<Self> {
+        let (name, version, like) = match info {
+            Some(info) => {
+                let like = info.get("redis_version");
+                let relative = RELATIVES.iter().find_map(|(field, name)| Some((*name, info.get(field)?)));
+                let of_keydb = || {
+                    let program = info.get("executable")?.rsplit('/').next()?;
+                    program.starts_with("keydb").then_some(("KeyDB", like?))
+                };
+                let (name, version) = relative.or_else(of_keydb).or(like.map(|like| ("Redis", like)))?;
+                (name.to_owned(), version, like)
+            }
+            None => {
+                let (name, version) = (hello?.get("server")?, hello?.get("version")?);
+                let name = if name == "redis" { "Redis".to_owned() } else { printable(name) };
+                (name, version, Some(version))
+            }
+        };
+        let major = like.and_then(|like| like.trim_start_matches('v').split('.').next()?.parse().ok());
+        let mut shown = format!("{name} {}", printable(version));
+        if let Some(like) = like.filter(|like| *like != version) {
+            shown.push_str(&format!(", which answers as Redis {}", printable(like)));
+        }
+        Some(Self { shown, major })
+    }
+}
+
+/// What a list has in it; other replies have nothing.
+pub(super) fn items(reply: &Value) -> &[Value] {
+    if let Value::Array(items) = reply { items } else { &[] }
+}
+
+/// The text of a reply that has one.
+pub(super) fn text(reply: &Value) -> Option<String> {
+    match reply {
+        Value::Simple(text) | Value::Double(text) | Value::BigNumber(text) => Some(text.clone()),
+        Value::Bulk(bytes) | Value::Verbatim(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
+        Value::Integer(number) => Some(number.to_string()),
+        Value::Nil
+        | Value::Error(_)
+        | Value::Array(_)
+        | Value::Push(_)
+        | Value::Set(_)
+        | Value::Map(_)
+        | Value::Boolean(_) => None,
+    }
+}
+
+/// What a server says goes to a terminal.
+pub(super) fn printable(text: &str) -> String {
+    text.chars().take(200).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(info: &str) -> Option<(String, Option<u64>)> {
+        Version::of(Some(&Fields::of_text(info)), None).map(|version| (version.shown, version.major))
+    }
+
+    #[test]
+    fn servers_are_told_by_their_own_names() {
+        for (info, shown, major) in [
+            ("# Server\r\nredis_version:7.0.15\r\n", "Redis 7.0.15", Some(7)),
+            ("redis_version:4.0.9\r\n", "Redis 4.0.9", Some(4)),
+            ("redis_version:10.1\r\n", "Redis 10.1", Some(10)),
+            (
+                "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.0.1\r\n",
+                "Valkey 8.0.1, which answers as Redis 7.2.4",
+                Some(7),
+            ),
+            ("redis_version:6.3.4\r\nexecutable:/usr/bin/keydb-server\r\n", "KeyDB 6.3.4", Some(6)),
+            (
+                "redis_version:7.4.0\r\ndragonfly_version:df-v1.27.1\r\n",
+                "Dragonfly df-v1.27.1, which answers as Redis 7.4.0",
+                Some(7),
+            ),
+            ("redis_version:odd\u{1b}[1m\r\n", "Redis odd [1m", None),
+        ] {
+            assert_eq!(version(info), Some((shown.to_owned(), major)), "{info}");
+        }
+        assert_eq!(version("# Server\r\n"), None);
+    }
+
+    #[test]
+    fn where_info_is_refused_the_greeting_serves() {
+        let bulk = |text: &str| Value::Bulk(text.as_bytes().to_vec());
+        let pairs = vec![bulk("server"), bulk("valkey"), bulk("version"), bulk("8.0.1"), bulk("proto")];
+        let hello = Fields::of_pairs(&Value::Array(pairs));
+        let expected = Version { shown: "valkey 8.0.1".to_owned(), major: Some(8) };
+        assert_eq!(Version::of(None, Some(&hello)), Some(expected));
+        assert_eq!(Version::of(None, Some(&Fields::of_pairs(&Value::Nil))), None);
+    }
+}

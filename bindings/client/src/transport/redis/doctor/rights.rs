@@ -1,0 +1,405 @@
+//! What this user may do: each command on names that nobody uses, then a lock from beginning to end.
+//!
+//! A server judges rights in the order command, key, channel, so a user of other names still hears of each command.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use leasehold_core::op::{Acquire, LockOp, Op, Outcome, Release, Renew};
+use leasehold_core::wire::redis::{Command, Progress, Replicas, Session, Settings};
+use leasehold_core::wire::resp::Value;
+use leasehold_core::{LockId, Nonce, Owner, Resource, Seq, Token};
+
+use super::super::access::Access;
+use super::info::{Fields, items, printable, text};
+use super::server::Role;
+use super::{Asker, command, error_of, refused, words};
+use crate::clock;
+use crate::doctor::Finding;
+use crate::transport::lanes::until;
+use crate::url::redis::RedisUrl;
+
+/// What the scripts of locks use, on a key.
+const ON_KEYS: [&str; 7] = ["getrange", "exists", "pttl", "type", "set", "pexpire", "del"];
+/// If this process ends in the middle, the keys of the trial do so soon after.
+const TRIAL: Duration = Duration::from_secs(10);
+const TRIAL_COUNTER: Duration = Duration::from_secs(60);
+/// For each step of the trial. Replicas that do not confirm take most of it, and twice where a script is new.
+const STEP: Duration = Duration::from_secs(2);
+/// For removing the keys of the trial, even when the time for questions is over.
+const REMOVAL: Duration = Duration::from_secs(1);
+/// A message that was sent is there at once.
+const MESSAGE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// The keys and the channel of one name.
+struct Names {
+    resource: Resource,
+    fence: Vec<u8>,
+    channel: Vec<u8>,
+}
+
+impl Names {
+    fn new(name: &str) -> Result<Self, String> {
+        let resource = Resource::new(name).map_err(|error| error.to_string())?;
+        let channel = Session::channel(&resource);
+        let fence = [channel.strip_suffix(b"wake").unwrap_or(&channel), b"fence"].concat();
+        Ok(Self { resource, fence, channel })
+    }
+}
+
+/// What a command of a probe is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum About {
+    Lock,
+    Fence,
+    Channel,
+    Nothing,
+}
+
+/// What is refused.
+#[derive(Debug, Default)]
+struct Missing {
+    /// Rules that locks need.
+    commands: Vec<String>,
+    /// Commands that the server does not have.
+    unknown: Vec<String>,
+    /// Rules that only wake-ups need.
+    wake_ups: Vec<String>,
+    lock: bool,
+    fence: bool,
+    channel: bool,
+}
+
+pub(super) async fn examine(
+    asker: &Asker,
+    access: &Access,
+    url: &RedisUrl,
+    role: Role,
+) -> Result<Vec<Finding>, String> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(|error| format!("no randomness: {error}"))?;
+    let plain = format!("leasehold-doctor-{:016x}", u128::from_le_bytes(random) >> 64);
+    let mut names = Names::new(&plain)?;
+    let mut missing = probe(asker, url, &names).await?;
+    let mut patterns = None;
+    if missing.lock {
+        patterns = key_patterns(asker).await?;
+        let prefix = patterns.as_deref().and_then(|patterns| patterns.iter().find_map(|pattern| prefix_of(pattern)));
+        if let Some(prefix) = prefix
+            && let Ok(inside) = Names::new(&format!("{prefix}{plain}"))
+        {
+            names = inside;
+            missing = probe(asker, url, &names).await?;
+        }
+    }
+    let mut findings = missing.judge(url, &names, patterns.as_deref());
+    // Why a lock cannot be had there stands in the finding on the role already.
+    let can_lock = missing.commands.is_empty() && missing.unknown.is_empty() && !missing.lock && !missing.fence;
+    let trial = can_lock && matches!(role, Role::Master | Role::Unknown);
+    findings.extend(wake_ups(asker, access, url, &names, missing, trial, Nonce::from_bytes(random)).await?);
+    Ok(findings)
+}
+
+async fn probe(asker: &Asker, url: &RedisUrl, names: &Names) -> Result<Missing, String> {
+    let lock = names.resource.as_str().as_bytes();
+    let mut probes: Vec<(About, &str, Command)> = vec![
+        (About::Nothing, "evalsha", command(&["EVALSHA", &"0".repeat(40), "0"])),
+        (About::Nothing, "eval", command(&["EVAL", "return 1", "0"])),
+        (About::Nothing, "time", command(&["TIME"])),
+    ];
+    if url.replicas.is_some() {
+        probes.push((About::Nothing, "wait", command(&["WAIT", "0", "1"])));
+    }
+    for name in ON_KEYS {
+        // Of a key that is not there, each of these answers that it is not, and changes nothing.
+        let rest: &[&[u8]] = match name {
+            "getrange" => &[b"0", b"0"],
+            "set" => &[b"", b"XX", b"PX", b"1"],
+            "pexpire" => &[b"1"],
+            _ => &[],
+        };
+        for (about, key) in [(About::Lock, lock), (About::Fence, names.fence.as_slice())] {
+            let args = [&[name.as_bytes(), key], rest].concat();
+            probes.push((about, name, Command { args: args.into_iter().map(<[u8]>::to_vec).collect() }));
+        }
+    }
+    let publish = [b"PUBLISH", names.channel.as_slice(), lock].map(<[u8]>::to_vec);
+    probes.push((About::Channel, "publish", Command { args: publish.into() }));
+
+    let commands: Vec<Command> = probes.iter().map(|(_, _, command)| command.clone()).collect();
+    let replies = asker.all(&commands).await?;
+    let mut missing = Missing::default();
+    for ((about, name, _), reply) in probes.iter().zip(&replies) {
+        missing.note(*about, name, reply);
+    }
+    Ok(missing)
+}
+
+impl Missing {
+    fn note(&mut self, about: About, name: &str, reply: &Value) {
+        let Some(error) = error_of(reply).map(str::to_ascii_lowercase) else { return };
+        let add = |list: &mut Vec<String>, rule: String| {
+            if !list.contains(&rule) {
+                list.push(rule);
+            }
+        };
+        if error.contains("unknown command") {
+            let list = if about == About::Channel { &mut self.wake_ups } else { &mut self.unknown };
+            add(list, name.to_ascii_uppercase());
+        } else if !error.starts_with("noperm") {
+            // Refused for another reason than rights, which the trial meets as well.
+        } else if error.contains("permissions to run") {
+            let list = if about == About::Channel { &mut self.wake_ups } else { &mut self.commands };
+            add(list, format!("+{name}"));
+        } else {
+            match about {
+                About::Lock => self.lock = true,
+                About::Fence => self.fence = true,
+                About::Channel => self.channel = true,
+                About::Nothing => add(&mut self.commands, format!("+{name}")),
+            }
+        }
+    }
+
+    fn judge(&self, url: &RedisUrl, names: &Names, patterns: Option<&[String]>) -> Vec<Finding> {
+        const CHECK: &str = "redis.rights";
+        let mut findings = Vec::new();
+        if !self.unknown.is_empty() {
+            findings.push(Finding::problem(
+                CHECK,
+                format!("the server has no command {}", self.unknown.join(", ")),
+                "undo rename-command, or use a server that has what Redis 5 has",
+            ));
+        }
+        if !self.commands.is_empty() {
+            let rules = self.commands.join(" ");
+            findings.push(Finding::problem(CHECK, format!("the user lacks {rules}"), grant(url, &rules)));
+        }
+        let shown = patterns.map(|patterns| printable(&patterns.join(" ")));
+        match (self.lock, self.fence) {
+            (true, true) => findings.push(Finding::warning(
+                CHECK,
+                match shown {
+                    Some(patterns) => format!("the user may use {patterns} only, and no name there was tried"),
+                    None => format!("names such as {:?} are refused; which are not cannot be seen", names.resource),
+                },
+                "nothing, if that is meant so: locks named jobs/* need ~jobs/* ~{jobs/* and, for wake-ups, &{jobs/*; \
+                 `leasehold exec --no-wait NAME -- true` tries one",
+            )),
+            (false, true) => findings.push(Finding::problem(
+                CHECK,
+                format!("of {:?} the lock's key is allowed, and the key of its counter is not", names.resource),
+                format!("locks named jobs/* need ~{{jobs/* beside ~jobs/*: {}", grant(url, "~{jobs/*")),
+            )),
+            (true, false) => findings.push(Finding::problem(
+                CHECK,
+                format!("of {:?} the key of its counter is allowed, and the lock's is not", names.resource),
+                format!("locks named jobs/* need ~jobs/* beside ~{{jobs/*: {}", grant(url, "~jobs/*")),
+            )),
+            (false, false) if findings.is_empty() => {
+                let what = match shown {
+                    Some(_) => format!("the user may do what locks need, on names such as {:?}", names.resource),
+                    None => "the user may do what locks need".to_owned(),
+                };
+                findings.push(Finding::good(CHECK, what));
+            }
+            (false, false) => {}
+        }
+        findings
+    }
+}
+
+fn grant(url: &RedisUrl, rules: &str) -> String {
+    let user = url.username.as_deref().unwrap_or("default");
+    format!("ACL SETUSER {} {rules}, and the same where the server keeps its users", printable(user))
+}
+
+/// The patterns of keys that the user may use; `None` if it may not ask.
+async fn key_patterns(asker: &Asker) -> Result<Option<Vec<String>>, String> {
+    let Some(user) = text(&asker.one(&["ACL", "WHOAMI"]).await?) else { return Ok(None) };
+    let reply = asker.one(&["ACL", "GETUSER", &user]).await?;
+    let split = |keys: &str| keys.split_whitespace().map(str::to_owned).collect();
+    if let Some(keys) = Fields::of_pairs(&reply).get("keys") {
+        return Ok(Some(split(keys)));
+    }
+    // Redis 6 answers a list of patterns.
+    let keys = items(&reply).chunks_exact(2).find(|pair| text(&pair[0]).as_deref() == Some("keys"));
+    Ok(keys.map(|pair| items(&pair[1]).iter().filter_map(text).collect()))
+}
+
+/// What names begin with that a pattern such as `~jobs/*` allows.
+fn prefix_of(pattern: &str) -> Option<&str> {
+    let pattern = pattern.strip_prefix("%RW").unwrap_or(pattern);
+    let prefix = pattern.strip_prefix('~').unwrap_or(pattern).strip_suffix('*')?;
+    (!prefix.starts_with(['{', '%']) && !prefix.contains(['*', '?', '[', '\\'])).then_some(prefix)
+}
+
+async fn wake_ups(
+    asker: &Asker,
+    access: &Access,
+    url: &RedisUrl,
+    names: &Names,
+    mut missing: Missing,
+    trial: bool,
+    nonce: Nonce,
+) -> Result<Vec<Finding>, String> {
+    const CHECK: &str = "redis.wakeups";
+    let listen = async {
+        let mut listener = access.listen().await.map_err(|why| words(&why))?;
+        for name in ["unsubscribe", "subscribe"] {
+            let done = match name {
+                "unsubscribe" => listener.unsubscribe(names.channel.as_slice()).await,
+                _ => listener.subscribe(names.channel.as_slice()).await,
+            };
+            if let Err(error) = done {
+                let said = format!("{} {}", error.code().unwrap_or_default(), error.detail().unwrap_or_default());
+                missing.note(About::Channel, name, &Value::Error(said));
+            }
+        }
+        Ok(listener)
+    };
+    let listener = until(asker.until, listen).await.unwrap_or_else(|| Err("no answer in time".to_owned()));
+    let mut findings = Vec::new();
+    let tried = if trial { Some(try_lock(asker, url, names, nonce).await) } else { None };
+    findings.extend(tried.as_ref().map(|tried| match tried {
+        Ok(()) => Finding::good("redis.trial", "a lock was taken, renewed and released"),
+        Err(why) => Finding::problem(
+            "redis.trial",
+            printable(why),
+            "correct what is named here: every lock fails in the same way",
+        ),
+    }));
+    let poll = "waiters try again at growing intervals instead of being woken";
+    findings.extend(match listener {
+        Err(why) => Some(Finding::warning(
+            CHECK,
+            format!("no connection to listen on: {}; {poll}", printable(&why)),
+            "see that the server allows as many connections as are needed (maxclients)",
+        )),
+        Ok(_) if !missing.wake_ups.is_empty() => {
+            let rules = missing.wake_ups.join(" ");
+            Some(Finding::warning(CHECK, format!("the user lacks {rules}; {poll}"), grant(url, &rules)))
+        }
+        Ok(_) if missing.channel && !missing.lock => Some(Finding::warning(
+            CHECK,
+            format!("the channel of {:?} is refused; {poll}", names.resource),
+            format!("locks named jobs/* need &{{jobs/*: {}", grant(url, "&{jobs/*")),
+        )),
+        Ok(mut listener) if matches!(tried, Some(Ok(()))) => {
+            let patience = asker.until.min(clock::monotonic().plus(MESSAGE_PATIENCE));
+            let message = until(patience, async { listener.on_message().next().await }).await.flatten();
+            let told = message.and_then(|message| {
+                Session::released_by(message.get_channel_name().as_bytes(), message.get_payload_bytes())
+            });
+            Some(if told.as_ref() == Some(&names.resource) {
+                Finding::good(CHECK, "a release is heard by those who wait")
+            } else {
+                let advice = "see that nothing between here and the server swallows PUBLISH";
+                Finding::warning(CHECK, format!("the release of a lock was not heard; {poll}"), advice)
+            })
+        }
+        // Nothing was released.
+        Ok(_) => None,
+    });
+    Ok(findings)
+}
+
+/// Takes, renews and releases a lock, and removes what is left of it.
+async fn try_lock(asker: &Asker, url: &RedisUrl, names: &Names, nonce: Nonce) -> Result<(), String> {
+    let replicas = url.replicas.map(|count| Replicas { count });
+    let session = Session::new(Settings { retention: TRIAL_COUNTER, replicas, ..Settings::default() });
+    let owner = Owner::new("leasehold doctor").map_err(|error| error.to_string())?;
+    let (record_ttl, floor) = (TRIAL, Token::new(1).ok_or("no token")?);
+    let acquire = Acquire { nonce, seq: Seq::new(0), record_ttl, floor, expect: None, owner, data: None };
+    let steps = [
+        ("taking", Op::Acquire(Box::new(acquire))),
+        ("renewing", Op::Renew(Renew { nonce, seq: Seq::new(1), record_ttl })),
+        ("releasing", Op::Release(Release { nonce })),
+    ];
+    let mut tried = Ok(());
+    for (step, op) in steps {
+        let op = LockOp { lock: LockId::new(0), resource: names.resource.clone(), op };
+        tried = perform(asker, &session, op).await.map_err(|why| format!("{step} a lock failed: {why}"));
+        if tried.is_err() {
+            break;
+        }
+    }
+    let remove = [b"DEL", names.resource.as_str().as_bytes(), &names.fence].map(<[u8]>::to_vec);
+    let until = asker.until.max(clock::monotonic().plus(REMOVAL));
+    let asker = Asker { link: Arc::clone(&asker.link), until };
+    let removed = asker.all(&[Command { args: remove.into() }]).await;
+    tried.and(removed.map(drop))
+}
+
+async fn perform(asker: &Asker, session: &Session, op: LockOp) -> Result<(), String> {
+    let left = asker.until.since(clock::monotonic()).min(STEP);
+    let mut exchange = session.begin(&[op], left).map_err(|denial| denial.to_string())?;
+    loop {
+        let replies = asker.all(exchange.commands()).await?;
+        match exchange.replies(replies) {
+            Progress::Again => {}
+            Progress::Done(outcomes) => {
+                return match outcomes.first() {
+                    Some(Outcome::Applied(_)) => Ok(()),
+                    Some(Outcome::NotApplied(refusal)) => Err(refused(refusal)),
+                    Some(Outcome::Unknown(fault)) => Err(fault.to_string()),
+                    None => Err("no outcome".to_owned()),
+                };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_refused_is_told_from_every_wording() {
+        let note = |about, name, error: &str| {
+            let mut missing = Missing::default();
+            missing.note(about, name, &Value::Error(error.to_owned()));
+            missing
+        };
+        for error in [
+            "NOPERM this user has no permissions to run the 'type' command",
+            "NOPERM this user has no permissions to run the 'type' command or its subcommand",
+            "NOPERM User job has no permissions to run the 'type' command",
+        ] {
+            assert_eq!(note(About::Lock, "type", error).commands, ["+type"], "{error}");
+        }
+        for error in [
+            "NOPERM this user has no permissions to access one of the keys used as arguments",
+            "NOPERM No permissions to access a key",
+        ] {
+            assert!(note(About::Lock, "type", error).lock && note(About::Fence, "type", error).fence, "{error}");
+        }
+        let channel = "NOPERM this user has no permissions to access one of the channels used as arguments";
+        assert!(note(About::Channel, "publish", channel).channel);
+        let publish = "NOPERM this user has no permissions to run the 'publish' command";
+        assert_eq!(note(About::Channel, "publish", publish).wake_ups, ["+publish"]);
+        let unknown = note(About::Nothing, "eval", "ERR unknown command 'EVAL', with args beginning with: 'return 1'");
+        assert_eq!(unknown.unknown, ["EVAL"]);
+        let passing = note(About::Lock, "set", "OOM command not allowed");
+        assert!(passing.commands.is_empty() && !passing.lock);
+    }
+
+    #[test]
+    fn a_name_is_found_under_a_plain_pattern_only() {
+        for (pattern, prefix) in [
+            ("~jobs/*", Some("jobs/")),
+            ("jobs/*", Some("jobs/")),
+            ("~*", Some("")),
+            ("%RW~jobs/*", Some("jobs/")),
+            ("%R~jobs/*", None),
+            ("~{jobs/*", None),
+            ("~jobs/?*", None),
+            ("~jobs/*/x", None),
+            ("~job", None),
+            ("", None),
+        ] {
+            assert_eq!(prefix_of(pattern), prefix, "{pattern}");
+        }
+    }
+}

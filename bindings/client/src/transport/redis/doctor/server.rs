@@ -1,0 +1,479 @@
+//! What the settings of a server mean for locks. Nothing here asks; it judges what was answered.
+
+use std::net::IpAddr;
+
+use super::info::{Fields, Version, printable};
+use crate::doctor::Finding;
+use crate::url::redis::{RedisPlace, RedisUrl};
+
+/// An offset between two clocks that NTP keeps is far below this.
+const LARGE_OFFSET_MS: u64 = 60_000;
+const OLDEST: u64 = 5;
+
+/// What the server told of itself. An `Err` has its words of refusal.
+pub(super) struct Told {
+    pub(super) info: Result<Fields, String>,
+    pub(super) hello: Option<Fields>,
+    pub(super) save: Result<String, String>,
+    pub(super) appendfsync: Result<String, String>,
+    pub(super) min_replicas: Result<String, String>,
+    pub(super) protected_mode: Result<String, String>,
+    pub(super) bind: Result<String, String>,
+}
+
+/// What sort of server it is, as far as the rest of the examination depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Master,
+    Replica,
+    ClusterNode,
+    Sentinel,
+    Unknown,
+}
+
+impl Told {
+    fn hello(&self, name: &str) -> Option<&str> {
+        self.hello.as_ref()?.get(name)
+    }
+
+    fn info(&self, name: &str) -> Option<&str> {
+        self.info.as_ref().ok()?.get(name)
+    }
+
+    pub(super) fn role(&self) -> Role {
+        let mode = self.info("redis_mode").or_else(|| self.hello("mode"));
+        let role = self.info("role").or_else(|| self.hello("role"));
+        match (mode, role) {
+            (Some("sentinel"), _) => Role::Sentinel,
+            (_, Some("slave" | "replica")) => Role::Replica,
+            (Some("cluster"), _) => Role::ClusterNode,
+            (_, Some("master")) => Role::Master,
+            (_, _) => Role::Unknown,
+        }
+    }
+
+    /// Why something cannot be seen, in the server's words.
+    fn unseen(&self) -> &str {
+        self.info.as_ref().err().map_or("INFO does not tell", String::as_str)
+    }
+
+    pub(super) fn judge(&self, url: &RedisUrl) -> Vec<Finding> {
+        let mut findings = vec![self.version(), self.judge_role()];
+        if self.role() != Role::Sentinel {
+            findings.extend([self.eviction(), self.persistence()]);
+        }
+        if matches!(self.role(), Role::Master | Role::ClusterNode | Role::Unknown) {
+            findings.push(self.replicas(url.replicas));
+        }
+        findings.extend([plaintext(url), self.password(url)].into_iter().flatten());
+        findings
+    }
+
+    fn version(&self) -> Finding {
+        const CHECK: &str = "redis.version";
+        match Version::of(self.info.as_ref().ok(), self.hello.as_ref()) {
+            Some(Version { shown, major: Some(major) }) if major < OLDEST => {
+                Finding::problem(CHECK, shown, "use Redis 5 or newer, or Valkey: older ones cannot run the scripts")
+            }
+            Some(Version { shown, major: Some(_) }) => Finding::good(CHECK, shown),
+            Some(Version { shown, major: None }) => Finding::warning(
+                CHECK,
+                shown,
+                "see that it can do what Redis 5 can; redis.trial shows whether locks work",
+            ),
+            None => Finding::warning(
+                CHECK,
+                format!("cannot be seen: {}", self.unseen()),
+                "see that it is Redis 5 or newer, or Valkey; +info lets this user see",
+            ),
+        }
+    }
+
+    fn judge_role(&self) -> Finding {
+        const CHECK: &str = "redis.role";
+        match self.role() {
+            Role::Master => Finding::good(CHECK, "a master, no cluster"),
+            Role::Sentinel => Finding::problem(
+                CHECK,
+                "a Sentinel, which keeps no data",
+                "name the master in the store url: SENTINEL GET-MASTER-ADDR-BY-NAME tells where it is",
+            ),
+            Role::Replica => {
+                let master = match (self.info("master_host"), self.info("master_port")) {
+                    (Some(host), Some(port)) => format!(", {}:{}", printable(host), printable(port)),
+                    (_, _) => String::new(),
+                };
+                let (what, advice) = if self.info("slave_read_only") == Some("0") {
+                    ("a replica that takes writes, which its master never sees and which it loses", "")
+                } else {
+                    ("a replica, which takes no writes", ": no lock can be taken here")
+                };
+                Finding::problem(CHECK, what, format!("name the master in the store url{master}{advice}"))
+            }
+            Role::ClusterNode => Finding::warning(
+                CHECK,
+                "a node of a Redis Cluster; redis:// speaks to this node alone, and names in slots of other nodes are \
+                 refused",
+                "use a Redis outside of the cluster, or lock only names in this node's slots",
+            ),
+            Role::Unknown => Finding::warning(
+                CHECK,
+                format!("cannot be seen: {}", self.unseen()),
+                "see that it is a master; redis.trial shows whether it takes writes",
+            ),
+        }
+    }
+
+    fn eviction(&self) -> Finding {
+        const CHECK: &str = "redis.eviction";
+        let Ok(info) = &self.info else {
+            return Finding::warning(
+                CHECK,
+                format!("cannot be seen: {}", self.unseen()),
+                "see that maxmemory is 0 or maxmemory-policy is noeviction; +info lets this user see",
+            );
+        };
+        let policy = info.get("maxmemory_policy").map(printable);
+        match (info.number("maxmemory"), policy.as_deref()) {
+            (Some(0), _) => Finding::good(CHECK, "nothing is evicted: maxmemory is 0"),
+            (Some(bytes), Some("noeviction")) => Finding::good(
+                CHECK,
+                format!("nothing is evicted: past {} KiB writes are refused (noeviction)", bytes.div_ceil(1024)),
+            ),
+            (Some(bytes), Some(policy)) if policy.starts_with("allkeys-") || policy.starts_with("volatile-") => {
+                Finding::problem(
+                    CHECK,
+                    format!(
+                        "past {} KiB the policy {policy} may evict locks, which have expiries, and then two may hold \
+                         one",
+                        bytes.div_ceil(1024)
+                    ),
+                    "set maxmemory-policy noeviction, or give locks a server of their own",
+                )
+            }
+            (_, Some(policy)) => Finding::warning(
+                CHECK,
+                format!("the policy is {policy}, and what it evicts is not known here"),
+                "see that the server never removes keys before they expire",
+            ),
+            (_, None) => Finding::warning(
+                CHECK,
+                "cannot be seen: INFO shows no maxmemory_policy",
+                "see that the server never removes keys before they expire",
+            ),
+        }
+    }
+
+    fn persistence(&self) -> Finding {
+        const CHECK: &str = "redis.persistence";
+        const WAIT: &str = "after a crash leave the server down for the longest ttl before it starts again";
+        let tokens = "tokens go on growing, for the server's clock is their floor, unless it was ahead";
+        match self.info("aof_enabled") {
+            Some("0") => match self.save() {
+                Some("") => Finding::warning(
+                    CHECK,
+                    format!(
+                        "nothing is written to disk: a restart forgets all locks, and those held can be granted again \
+                         while their holders still work; {tokens}"
+                    ),
+                    format!("set appendonly yes and appendfsync always, or {WAIT}"),
+                ),
+                Some(save) => Finding::warning(
+                    CHECK,
+                    format!(
+                        "snapshots only (save {}): a restart forgets the locks since the last one, and those can be \
+                         granted again while their holders still work; {tokens}",
+                        printable(save)
+                    ),
+                    format!("set appendonly yes and appendfsync always, or {WAIT}"),
+                ),
+                None => Finding::warning(
+                    CHECK,
+                    format!(
+                        "no append-only file; snapshots cannot be seen: {}. A restart forgets some locks or all, and \
+                         those can be granted again while their holders still work; {tokens}",
+                        self.save.as_ref().err().map_or("CONFIG does not tell", String::as_str)
+                    ),
+                    format!("set appendonly yes and appendfsync always, or {WAIT}"),
+                ),
+            },
+            Some(_) => match self.appendfsync.as_deref() {
+                Ok("always") => {
+                    Finding::good(CHECK, "every write reaches the disk before it is answered (appendfsync always)")
+                }
+                Ok("everysec") => Finding::warning(
+                    CHECK,
+                    format!(
+                        "appendfsync everysec: when the server is killed nothing is lost, but after a power cut locks \
+                         of the last two seconds are, and can be granted again while their holders still work; {tokens}"
+                    ),
+                    format!("set appendfsync always, or {WAIT}"),
+                ),
+                Ok(other) => Finding::warning(
+                    CHECK,
+                    format!(
+                        "appendfsync {}: after a power cut locks of the last half minute or more are lost, and can be \
+                         granted again while their holders still work; {tokens}",
+                        printable(other)
+                    ),
+                    format!("set appendfsync always, or {WAIT}"),
+                ),
+                Err(why) => Finding::warning(
+                    CHECK,
+                    format!("there is an append-only file; how soon it reaches the disk cannot be seen: {why}"),
+                    format!("see that appendfsync is always, or {WAIT}"),
+                ),
+            },
+            None => Finding::warning(
+                CHECK,
+                format!("cannot be seen: {}", self.unseen()),
+                format!("see that appendonly is yes and appendfsync is always, or {WAIT}"),
+            ),
+        }
+    }
+
+    fn save(&self) -> Option<&str> {
+        self.save.as_deref().ok()
+    }
+
+    fn replicas(&self, wanted: Option<u32>) -> Finding {
+        const CHECK: &str = "redis.replicas";
+        let Some(connected) = self.info.as_ref().ok().and_then(|info| info.number("connected_slaves")) else {
+            return Finding::warning(
+                CHECK,
+                format!("cannot be seen: {}", self.unseen()),
+                "if a replica can take over, put wait_replicas into the store url; +info lets this user see",
+            );
+        };
+        let enough = match &self.min_replicas {
+            Ok(count) => format!("; min-replicas-to-write is {}", printable(count)),
+            Err(_) => String::new(),
+        };
+        match wanted.map(u64::from) {
+            Some(wanted) if wanted > connected => Finding::problem(
+                CHECK,
+                format!("wait_replicas is {wanted}, and {connected} are connected{enough}: no lock is granted"),
+                "connect more replicas, or lower wait_replicas in the store url",
+            ),
+            Some(wanted) if wanted == connected => Finding::good(
+                CHECK,
+                format!("{connected} connected, and every one of them has a lock before it counts{enough}"),
+            ),
+            Some(wanted) => Finding::good(
+                CHECK,
+                format!(
+                    "{connected} connected, and {wanted} of them have a lock before it counts{enough}; a failover loses \
+                     it only by picking another"
+                ),
+            ),
+            None if connected == 0 => Finding::good(CHECK, "none connected, so none can take over without the locks"),
+            None => Finding::warning(
+                CHECK,
+                format!(
+                    "{connected} connected, asynchronously{enough}: after a failover a lock that was granted may be \
+                     missing, and can be granted again"
+                ),
+                format!(
+                    "put wait_replicas={connected} into the store url; min-replicas-to-write keeps a master that lost \
+                     its replicas from granting"
+                ),
+            ),
+        }
+    }
+
+    /// Whether others get in without a password.
+    fn password(&self, url: &RedisUrl) -> Option<Finding> {
+        const CHECK: &str = "redis.password";
+        let advice = "set a password (requirepass, or ACL users): whoever gets in can free locks and fake tokens";
+        if url.password.is_some() {
+            return None;
+        }
+        match &url.place {
+            RedisPlace::Tcp { host, .. } | RedisPlace::Tls { host, .. } if !is_loopback(host) => {
+                if matches!(&url.place, RedisPlace::Tls { .. }) && url.tls.cert.is_some() {
+                    return None;
+                }
+                Some(Finding::warning(CHECK, "the server lets anybody in who reaches it over the network", advice))
+            }
+            RedisPlace::Tcp { .. } | RedisPlace::Tls { .. } | RedisPlace::Unix { .. } => {
+                let open = self.protected_mode.as_deref() == Ok("no");
+                let listens = self.bind.as_deref().is_ok_and(listens_beyond_loopback);
+                (open && listens).then(|| {
+                    let what = "no password and protected-mode no: the server lets in anybody who reaches this host";
+                    Finding::warning(CHECK, what, advice)
+                })
+            }
+        }
+    }
+}
+
+fn listens_beyond_loopback(bind: &str) -> bool {
+    let mut addresses = bind.split_whitespace().map(|address| address.trim_start_matches('-')).peekable();
+    addresses.peek().is_none() || addresses.any(|address| !is_loopback(address))
+}
+
+fn plaintext(url: &RedisUrl) -> Option<Finding> {
+    const CHECK: &str = "redis.plaintext";
+    let advice = "use rediss:// (TLS), or a tunnel, unless nobody else is on this network";
+    match &url.place {
+        RedisPlace::Tls { .. } => Some(Finding::good(CHECK, "the connection is encrypted")),
+        RedisPlace::Unix { .. } => None,
+        RedisPlace::Tcp { host, .. } if is_loopback(host) => None,
+        RedisPlace::Tcp { .. } if url.password.is_some() => Some(Finding::warning(
+            CHECK,
+            "the password goes over the network in clear: whoever listens has it, and with it every lock",
+            advice,
+        )),
+        RedisPlace::Tcp { .. } => {
+            Some(Finding::warning(CHECK, "the connection is not encrypted: others can read and change it", advice))
+        }
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    let by_name = host.eq_ignore_ascii_case("localhost") || host.to_ascii_lowercase().ends_with(".localhost");
+    by_name || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+/// The server's clock against ours: at `sent_ms` we asked, at `got_ms` we had `server_ms`.
+pub(super) fn clock(sent_ms: u64, server_ms: u64, got_ms: u64) -> Finding {
+    const CHECK: &str = "redis.clock";
+    // Whatever time the server said lies between the two of ours.
+    let (ahead, behind) = (server_ms.saturating_sub(got_ms), sent_ms.saturating_sub(server_ms));
+    if ahead.max(behind) <= LARGE_OFFSET_MS {
+        return Finding::good(CHECK, format!("within {} ms of this host's", ahead.max(behind)));
+    }
+    let which = if ahead > 0 { "ahead of" } else { "behind" };
+    Finding::warning(
+        CHECK,
+        format!(
+            "the server's clock is {} s {which} this host's. Leases last as long as they should; but tokens start from \
+             a clock, and one that is set back while their counters are lost gives them twice",
+            ahead.max(behind) / 1000
+        ),
+        "let NTP slew both clocks: a step of the server's clock ends leases early, or late",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Severity;
+
+    fn refused() -> Result<String, String> {
+        Err("NOPERM".to_owned())
+    }
+
+    fn told(info: &str) -> Told {
+        Told {
+            info: Ok(Fields::of_text(info)),
+            hello: None,
+            save: refused(),
+            appendfsync: refused(),
+            min_replicas: refused(),
+            protected_mode: refused(),
+            bind: refused(),
+        }
+    }
+
+    fn url(text: &str) -> RedisUrl {
+        match text.parse().unwrap() {
+            crate::url::StoreUrl::Redis(url) => url,
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn old_servers_are_a_problem_and_unknown_versions_a_warning() {
+        for (version, severity) in [
+            ("4.0.14", Severity::Problem),
+            ("2.8.0", Severity::Problem),
+            ("5.0.0", Severity::Good),
+            ("7.2.4", Severity::Good),
+            ("10.0.0", Severity::Good),
+            ("unstable", Severity::Warning),
+        ] {
+            assert_eq!(told(&format!("redis_version:{version}")).version().severity, severity, "{version}");
+        }
+        assert_eq!(told("").version().severity, Severity::Warning);
+    }
+
+    #[test]
+    fn every_role_is_told() {
+        for (info, role) in [
+            ("redis_mode:standalone\nrole:master", Role::Master),
+            ("redis_mode:standalone\nrole:slave", Role::Replica),
+            ("redis_mode:cluster\nrole:master", Role::ClusterNode),
+            ("redis_mode:cluster\nrole:slave", Role::Replica),
+            ("redis_mode:sentinel", Role::Sentinel),
+            ("", Role::Unknown),
+        ] {
+            assert_eq!(told(info).role(), role, "{info}");
+        }
+    }
+
+    #[test]
+    fn an_offset_counts_only_beyond_the_round_trip() {
+        for (sent, server, got, severity) in [
+            (1_000_000, 1_000_000, 1_000_001, Severity::Good),
+            (1_000_000, 1_060_001, 1_000_001, Severity::Good),
+            (1_000_000, 1_060_002, 1_000_001, Severity::Warning),
+            (1_000_000, 939_999, 1_000_001, Severity::Warning),
+            (1_000_000, 1_100_000, 1_200_000, Severity::Good),
+        ] {
+            assert_eq!(clock(sent, server, got).severity, severity, "{sent} {server} {got}");
+        }
+    }
+
+    #[test]
+    fn only_what_leaves_the_host_must_be_encrypted() {
+        for url in ["redis://localhost", "redis://127.0.0.2:1", "redis://[::1]", "redis+unix:///s"].map(url) {
+            assert_eq!(plaintext(&url), None, "{url}");
+            assert_eq!(told("").password(&url), None, "{url}");
+        }
+        let severity = |text: &str| plaintext(&url(text)).map(|finding| (finding.severity, finding.what));
+        assert!(matches!(severity("rediss://10.0.0.1"), Some((Severity::Good, _))));
+        assert!(matches!(severity("redis://10.0.0.1"), Some((Severity::Warning, what)) if !what.contains("password")));
+        assert!(matches!(severity("redis://:p@db"), Some((Severity::Warning, what)) if what.contains("password")));
+        assert!(told("").password(&url("redis://db")).is_some());
+        assert!(told("").password(&url("rediss://db")).is_some());
+        assert_eq!(told("").password(&url("redis://:p@db")), None);
+        assert_eq!(told("").password(&url("rediss://db?cert=c&key=k")), None);
+    }
+
+    #[test]
+    fn an_open_server_is_found_from_its_own_host_too() {
+        for (protected, bind, is_open) in [
+            ("no", "", true),
+            ("no", "* -::*", true),
+            ("no", "127.0.0.1 10.0.0.1", true),
+            ("no", "127.0.0.1 -::1", false),
+            ("yes", "", false),
+        ] {
+            let told = Told { protected_mode: Ok(protected.into()), bind: Ok(bind.into()), ..told("") };
+            assert_eq!(told.password(&url("redis://localhost")).is_some(), is_open, "{protected} {bind}");
+        }
+    }
+
+    #[test]
+    fn snapshots_and_slow_files_lose_something() {
+        let with = |aof: &str, save: &str, fsync: &str| {
+            let told =
+                Told { save: Ok(save.into()), appendfsync: Ok(fsync.into()), ..told(&format!("aof_enabled:{aof}")) };
+            let finding = told.persistence();
+            (finding.severity, finding.what)
+        };
+        for (aof, save, fsync, severity, says) in [
+            ("0", "", "everysec", Severity::Warning, "nothing is written"),
+            ("0", "3600 1 300 100", "everysec", Severity::Warning, "save 3600 1 300 100"),
+            ("1", "", "everysec", Severity::Warning, "two seconds"),
+            ("1", "", "no", Severity::Warning, "half minute"),
+            ("1", "", "always", Severity::Good, "before it is answered"),
+        ] {
+            let (found, what) = with(aof, save, fsync);
+            assert!(found == severity && what.contains(says), "{found:?} {what}");
+        }
+        let blind = Told { info: Err("NOPERM no info".into()), ..told("") }.persistence();
+        assert!(blind.severity == Severity::Warning && blind.what.contains("NOPERM no info"), "{blind:?}");
+    }
+}
