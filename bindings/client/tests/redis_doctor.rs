@@ -253,9 +253,24 @@ fn without_any_one_right_something_fails() {
         set_sample(&server, Some(right), &[]);
         let client = Client::connect(sample_url(&server)).unwrap();
         let works = || -> Result<(), leasehold::Error> {
-            let lease = client.lock("jobs/a").wait(Duration::ZERO).acquire()?;
+            let request = client.lock("jobs/a").wait(Duration::ZERO).ttl(Duration::from_secs(2));
+            let lease = request.renew_every(Duration::from_millis(50)).acquire()?;
             client.inspect("jobs/a")?;
             client.inspect("jobs/foreign")?;
+            // Renewed: more is left than just before; or else the reason stands in what a check says.
+            let mut before = lease.remaining();
+            loop {
+                std::thread::sleep(Duration::from_millis(5));
+                let left = lease.remaining();
+                let long = lease.check(Duration::from_secs(60)).unwrap_err();
+                if left.is_zero() || long.to_string().contains("(store failure") {
+                    return Err(long);
+                }
+                if left > before {
+                    break;
+                }
+                before = left;
+            }
             lease.release().map(drop)
         };
         let error = works().expect_err(right).to_string();
