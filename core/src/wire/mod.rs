@@ -27,7 +27,7 @@
 //! let mut decoder = Decoder::new(Limits::default());
 //!
 //! let session = Session::new(Settings::default());
-//! let mut exchange = session.begin(&ops, Duration::from_secs(5)).expect("only a cluster refuses names");
+//! let mut exchange = session.begin(&ops, Duration::from_secs(5), 1_700_000_000_000).expect("only a cluster refuses names");
 //! let outcomes = loop {
 //!     let mut sent = Vec::new();
 //!     exchange.commands().iter().for_each(|command| encode(command, &mut sent));

@@ -8,7 +8,7 @@ use leasehold_core::{LockId, RequestId, Transmit};
 
 use super::report::Stopwatch;
 use super::{Caller, Driver};
-use crate::transport::{Answer, Answering};
+use crate::transport::{Answer, Answering, Network};
 
 /// The requests of one lock that its caller has under way. They go on while [`Errands::poll`] is called; dropping them
 /// tells the core that their fate is unknown.
@@ -25,9 +25,21 @@ struct Errand {
 }
 
 impl Errands {
-    pub(super) fn push(&mut self, driver: &Arc<Driver>, lock: LockId, request: &Transmit, answering: Answering) {
-        let stopwatch = Some(Stopwatch::start(request));
-        self.0.push(Errand { lock, id: request.id, answering, stopwatch, driver: Some(Arc::clone(driver)) });
+    /// Begins a request.
+    ///
+    /// # Errors
+    /// The request, where the caller has no runtime that could perform it.
+    pub(super) fn run(
+        &mut self,
+        driver: &Arc<Driver>,
+        lock: LockId,
+        network: &dyn Network,
+        request: Transmit,
+    ) -> Result<(), Transmit> {
+        let (id, stopwatch) = (request.id, Some(Stopwatch::start(&request)));
+        let answering = network.ask_here(request)?;
+        self.0.push(Errand { lock, id, answering, stopwatch, driver: Some(Arc::clone(driver)) });
+        Ok(())
     }
 
     /// Goes on with all of them, and with what the core wants next of the same lock.

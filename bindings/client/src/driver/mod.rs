@@ -205,20 +205,24 @@ impl Driver {
         let index = u16::try_from(node).unwrap_or(u16::MAX);
         let transmit = Transmit { id: RequestId::new(u64::MAX), node: NodeId::new(index), deadline, ops: vec![op] };
         let transport = &self.transports[node];
-        let here = transport.network().filter(|_| caller == Caller::Async);
-        let result = if let Some(answering) = here.and_then(|network| network.ask_here(&transmit)) {
-            answering.await
-        } else if caller == Caller::Blocking || transport.is_instant() {
-            transport.perform(&transmit, Lane::Caller)
-        } else {
-            let transport = Arc::clone(transport);
-            crate::exec::offload(move || transport.perform(&transmit, Lane::Caller)).await?
+        let result = match transport.network() {
+            Some(network) if caller == Caller::Async => match network.ask_here(transmit) {
+                Ok(answering) => answering.await,
+                Err(transmit) => self.ask_elsewhere(node, transmit).await?,
+            },
+            _ if caller == Caller::Blocking || transport.is_instant() => transport.perform(&transmit, Lane::Caller),
+            _ => self.ask_elsewhere(node, transmit).await?,
         };
         let outcome = match result {
             Ok(outcomes) => outcomes.into_iter().next(),
             Err(fault) => Some(fault.outcome()),
         };
         outcome.ok_or_else(|| Error::new(ErrorKind::StoreUnavailable, "the store gave no answer").on(resource.as_str()))
+    }
+
+    async fn ask_elsewhere(&self, node: usize, transmit: Transmit) -> Result<Answer, Error> {
+        let transport = Arc::clone(&self.transports[node]);
+        crate::exec::offload(move || transport.perform(&transmit, Lane::Caller)).await
     }
 
     /// Ends everything in the background: leases are released, waiters cancelled.
@@ -301,14 +305,15 @@ impl Driver {
                 let transport = &self.transports[transmit.node.index()];
                 let own = own.filter(|own| transmit.ops.iter().all(|op| op.lock == *own));
                 let here = transport.network().filter(|_| caller == Caller::Async);
-                if transport.is_instant() || (own.is_some() && caller == Caller::Blocking) {
-                    inline.push_back(transmit);
-                } else if let (Some(lock), Some(network)) = (own, here)
-                    && let Some(answering) = network.ask_here(&transmit)
-                {
-                    errands.push(self, lock, &transmit, answering);
-                } else {
-                    self.hand_over(transmit, own.is_some());
+                match (own, here) {
+                    (Some(_), _) if caller == Caller::Blocking => inline.push_back(transmit),
+                    (_, _) if transport.is_instant() => inline.push_back(transmit),
+                    (Some(lock), Some(network)) => {
+                        if let Err(transmit) = errands.run(self, lock, network, transmit) {
+                            self.hand_over(transmit, true);
+                        }
+                    }
+                    (_, _) => self.hand_over(transmit, own.is_some()),
                 }
             }
             self.tell(&mut work);

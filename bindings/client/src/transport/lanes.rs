@@ -69,8 +69,13 @@ impl<L: Link> Lanes<L> {
     }
 
     /// On the runtime of the calling task.
-    pub(super) fn ask_here(&self, request: &Transmit) -> Option<Answering> {
-        let id = Handle::try_current().ok().filter(|_| !self.is_inherited())?.id();
+    ///
+    /// # Errors
+    /// The request, where there is no such runtime.
+    pub(super) fn ask_here(&self, request: Transmit) -> Result<Answering, Transmit> {
+        let Some(id) = Handle::try_current().ok().filter(|_| !self.is_inherited()).map(|runtime| runtime.id()) else {
+            return Err(request);
+        };
         let mut here = locked(&self.here);
         let known = here.iter().find(|(runtime, _)| *runtime == id).map(|(_, link)| Arc::clone(link));
         let link = known.unwrap_or_else(|| {
@@ -82,7 +87,7 @@ impl<L: Link> Lanes<L> {
             link
         });
         drop(here);
-        Some(Box::pin(link.ask(request.clone())))
+        Ok(Box::pin(link.ask(request)))
     }
 
     /// On the thread kept for it.
@@ -305,12 +310,12 @@ mod tests {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 for _ in 0..3 {
-                    assert_eq!(rig.lanes.ask_here(&soon()).unwrap().await, fault(FaultKind::Server));
+                    assert_eq!(rig.lanes.ask_here(soon()).ok().unwrap().await, fault(FaultKind::Server));
                 }
             });
             assert_eq!(rig.made(), runtimes);
         }
-        assert!(rig.lanes.ask_here(&soon()).is_none(), "there is no runtime here");
+        assert!(rig.lanes.ask_here(soon()).is_err(), "there is no runtime here");
     }
 
     #[test]
@@ -318,7 +323,7 @@ mod tests {
         let rig = Rig::new();
         for _ in 0..MOST_RUNTIMES * 2 {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async { rig.lanes.ask_here(&soon()).unwrap().await }).unwrap();
+            runtime.block_on(async { rig.lanes.ask_here(soon()).ok().unwrap().await }).unwrap();
         }
         assert_eq!(rig.lanes.here.lock().unwrap().len(), MOST_RUNTIMES);
     }
@@ -353,7 +358,7 @@ mod tests {
         rig.lanes.perform(&soon()).unwrap();
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
-            rig.lanes.ask_here(&soon()).unwrap().await.unwrap();
+            rig.lanes.ask_here(soon()).ok().unwrap().await.unwrap();
             drop(rig);
         });
     }

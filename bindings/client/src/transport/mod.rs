@@ -62,8 +62,11 @@ pub(crate) trait Transport: Send + Sync {
 
 /// A store that waits for sockets, not for disks.
 pub(crate) trait Network {
-    /// Performs a request on the runtime of the calling task; `None` where there is none that could.
-    fn ask_here(&self, request: &Transmit) -> Option<Answering>;
+    /// Performs a request on the runtime of the calling task.
+    ///
+    /// # Errors
+    /// The request, where there is no runtime that could.
+    fn ask_here(&self, request: Transmit) -> Result<Answering, Transmit>;
 
     /// Performs a request in the background, beside whatever else is under way. Does not block.
     fn ask_behind(&self, request: Transmit, done: Done);

@@ -27,7 +27,7 @@ pub use errors::{ErrorClass, classify, error_outcome, refusal};
 pub use scripts::{SCRIPTS, Script};
 
 use crate::config::MAX_RECORD_TTL;
-use crate::ids::Resource;
+use crate::ids::{Nonce, Resource, Token};
 use crate::op::{Denial, DenialKind, LockOp, Op, Outcome};
 use crate::wire::resp::Value;
 
@@ -101,17 +101,17 @@ impl Session {
     }
 
     /// Begins a request. Of `left`, the time until its deadline, three quarters are for replicas to confirm, at least
-    /// 1 ms.
+    /// 1 ms. `unix_ms`, the sender's milliseconds since 1970, is for people to read.
     ///
     /// # Errors
     /// A name that cannot be locked on a cluster, or a record that would last longer than [`MAX_RECORD_TTL`].
-    pub fn begin(&self, ops: &[LockOp], left: Duration) -> Result<Exchange, Denial> {
+    pub fn begin(&self, ops: &[LockOp], left: Duration, unix_ms: u64) -> Result<Exchange, Denial> {
         let mut calls: Vec<Call> = Vec::new();
         for (index, op) in ops.iter().enumerate() {
             if self.settings.topology == Topology::Cluster {
                 keys::check_cluster(&op.resource)?;
             }
-            let mut call = self.call(op)?;
+            let mut call = self.call(op, unix_ms)?;
             call.ops.push(index);
             match calls.iter_mut().find(|earlier| self.joins(&call, earlier)) {
                 Some(earlier) => earlier.join(call),
@@ -122,12 +122,19 @@ impl Session {
             count: replicas.count.max(1),
             timeout_ms: u64::try_from((left - left / 4).as_millis()).unwrap_or(u64::MAX).clamp(1, LONGEST_WAIT_MS),
         });
-        let ops: Vec<Op> = ops.iter().map(|op| op.op.clone()).collect();
-        let outcomes = ops.iter().map(|_| None).collect();
         // A digest that is not known would let WAIT use up the time for nothing.
         let form = if wait.is_some() { Form::Text } else { Form::Digest };
-        let mut exchange = Exchange { ops, outcomes, calls, wait, form, commands: Vec::new() };
-        exchange.write();
+        let mut exchange = Exchange {
+            asked: ops.iter().map(|op| Asked::of(&op.op)).collect(),
+            outcomes: ops.iter().map(|_| None).collect(),
+            calls: Vec::with_capacity(calls.len()),
+            wait,
+            form,
+            commands: Vec::with_capacity(calls.len()),
+        };
+        for call in calls {
+            exchange.write(call);
+        }
         Ok(exchange)
     }
 
@@ -148,17 +155,13 @@ impl Session {
         renewals && (self.settings.topology == Topology::Single || call.tag() == earlier.tag())
     }
 
-    fn call(&self, op: &LockOp) -> Result<Call, Denial> {
+    fn call(&self, op: &LockOp, unix_ms: u64) -> Result<Call, Denial> {
         let retention = decimal(ms(self.settings.retention).clamp(1, LONGEST_RETENTION_MS));
         let (script, args) = match &op.op {
             Op::Acquire(acquire) => {
-                let mut args = alloc::vec![
-                    value::start(&acquire.nonce, &acquire.owner).into_bytes(),
-                    ttl(acquire.record_ttl)?,
-                    retention,
-                    decimal(acquire.floor.get()),
-                ];
-                args.extend(acquire.data.as_ref().map(|data| value::end(data).into_bytes()));
+                let value = value::written(&acquire.nonce, &acquire.owner, unix_ms, acquire.data.as_ref());
+                let floor = decimal(acquire.floor.get());
+                let args = alloc::vec![value.into_bytes(), ttl(acquire.record_ttl)?, retention, floor];
                 (scripts::ACQUIRE, args)
             }
             Op::Renew(renew) => {
@@ -225,18 +228,13 @@ impl Call {
         Some(keys::hash_tag(lock).unwrap_or(lock))
     }
 
-    fn writes(&self) -> bool {
-        self.script != scripts::READ
-    }
-
-    fn command(&self, form: Form) -> Command {
-        let mut command = match form {
-            Form::Digest => Command::new([b"EVALSHA", self.script.sha1.as_bytes()]),
-            Form::Text => Command::new([b"EVAL", self.script.text.as_bytes()]),
-        };
-        command.args.push(self.keys.len().to_string().into_bytes());
-        command.args.extend(self.keys.iter().chain(&self.args).cloned());
-        command
+    fn command(self, form: Form) -> Command {
+        let mut args = Vec::with_capacity(3 + self.keys.len() + self.args.len());
+        args.extend(form.words(self.script));
+        args.push(decimal(self.keys.len() as u64));
+        args.extend(self.keys);
+        args.extend(self.args);
+        Command { args }
     }
 }
 
@@ -245,6 +243,44 @@ impl Call {
 enum Form {
     Digest,
     Text,
+}
+
+impl Form {
+    fn words(self, script: Script) -> [Vec<u8>; 2] {
+        match self {
+            Self::Digest => [b"EVALSHA".to_vec(), script.sha1.into()],
+            Self::Text => [b"EVAL".to_vec(), script.text.into()],
+        }
+    }
+}
+
+/// What must be known of an operation to understand its reply.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Asked {
+    Acquire(Nonce),
+    Renew(Nonce),
+    Release(Nonce),
+    Raise(Nonce, Token),
+    Read,
+}
+
+impl Asked {
+    fn of(op: &Op) -> Self {
+        match op {
+            Op::Acquire(op) => Self::Acquire(op.nonce),
+            Op::Renew(op) => Self::Renew(op.nonce),
+            Op::Release(op) => Self::Release(op.nonce),
+            Op::Raise(op) => Self::Raise(op.nonce, op.token),
+            Op::Read => Self::Read,
+        }
+    }
+}
+
+/// A script call that was written down, and which operations it carries.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Sent {
+    script: Script,
+    ops: Vec<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -256,10 +292,10 @@ struct Wait {
 /// One request in up to two rounds: a script that the server does not know is sent whole in the second.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Exchange {
-    ops: Vec<Op>,
+    asked: Vec<Asked>,
     outcomes: Vec<Option<Outcome>>,
     /// Those without an answer so far, in the order of `commands`.
-    calls: Vec<Call>,
+    calls: Vec<Sent>,
     wait: Option<Wait>,
     form: Form,
     commands: Vec<Command>,
@@ -283,37 +319,35 @@ impl Exchange {
     /// The replies to [`Exchange::commands`], in their order, one for each. Another number of them says nothing of any
     /// operation: all are unknown.
     pub fn replies(&mut self, replies: Vec<Value>) -> Progress {
-        let mut unknown = Vec::new();
         let calls = core::mem::take(&mut self.calls);
-        if replies.len() == self.commands.len() {
+        let mut commands = core::mem::take(&mut self.commands).into_iter();
+        if replies.len() == commands.len() {
             let mut replies = replies.iter();
             for call in calls {
-                let Some(reply) = replies.next() else { break };
+                let (Some(reply), Some(command)) = (replies.next(), commands.next()) else { break };
                 let wait = self.wait.filter(|_| call.writes());
-                let wait = wait.and_then(|wait| replies.next().map(|reply| (wait, reply)));
+                let wait = wait.and_then(|wait| commands.next().and(replies.next()).map(|reply| (wait, reply)));
                 let is_unknown = matches!(reply, Value::Error(error) if classify(error) == ErrorClass::UnknownScript);
                 if is_unknown && self.form == Form::Digest {
-                    unknown.push(call);
+                    self.repeat(call, command);
                 } else {
                     self.settle(&call, reply, wait);
                 }
             }
         }
-        self.calls = unknown;
         self.form = Form::Text;
-        self.write();
         if !self.calls.is_empty() {
             return Progress::Again;
         }
         let unanswered = || replies::protocol("another number of replies than commands");
-        Progress::Done(self.outcomes.iter().map(|outcome| outcome.clone().unwrap_or_else(unanswered)).collect())
+        Progress::Done(self.outcomes.drain(..).map(|outcome| outcome.unwrap_or_else(unanswered)).collect())
     }
 
-    fn settle(&mut self, call: &Call, reply: &Value, wait: Option<(Wait, &Value)>) {
-        let ops: Vec<&Op> = call.ops.iter().filter_map(|index| self.ops.get(*index)).collect();
-        let outcomes = match ops.as_slice() {
-            [op] if call.script != scripts::RENEW => alloc::vec![replies::outcome(op, reply)],
-            ops => replies::renewals(ops, reply),
+    fn settle(&mut self, call: &Sent, reply: &Value, wait: Option<(Wait, &Value)>) {
+        let asked: Vec<Asked> = call.ops.iter().filter_map(|index| self.asked.get(*index)).copied().collect();
+        let outcomes = match asked.as_slice() {
+            [asked] if call.script != scripts::RENEW => alloc::vec![replies::outcome(*asked, reply)],
+            asked => replies::renewals(asked, reply),
         };
         for (index, outcome) in call.ops.iter().zip(outcomes) {
             let outcome = match wait {
@@ -326,14 +360,26 @@ impl Exchange {
         }
     }
 
-    fn write(&mut self) {
-        self.commands.clear();
-        for call in &self.calls {
-            self.commands.push(call.command(self.form));
-            if let Some(Wait { count, timeout_ms }) = self.wait.filter(|_| call.writes()) {
-                self.commands.push(Command::new([b"WAIT", &decimal(count.into()), &decimal(timeout_ms)]));
-            }
+    fn write(&mut self, mut call: Call) {
+        let sent = Sent { script: call.script, ops: core::mem::take(&mut call.ops) };
+        self.commands.push(call.command(self.form));
+        if let Some(Wait { count, timeout_ms }) = self.wait.filter(|_| sent.writes()) {
+            self.commands.push(Command::new([b"WAIT", &decimal(count.into()), &decimal(timeout_ms)]));
         }
+        self.calls.push(sent);
+    }
+
+    /// The same call once more, with the whole script.
+    fn repeat(&mut self, call: Sent, mut command: Command) {
+        command.args.splice(..2, Form::Text.words(call.script));
+        self.commands.push(command);
+        self.calls.push(call);
+    }
+}
+
+impl Sent {
+    fn writes(&self) -> bool {
+        self.script != scripts::READ
     }
 }
 

@@ -4,34 +4,38 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use super::Asked;
 use super::errors::error_outcome;
 use super::scripts::RENEW_PARTS;
 use super::value::{self, LockValue};
 use crate::ids::{Nonce, Token, Version};
-use crate::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Op, Outcome, Refusal, Seen};
+use crate::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen};
 use crate::wire::resp::Value;
 
 /// What became of one operation, by the reply of its script.
-pub(super) fn outcome(op: &Op, reply: &Value) -> Outcome {
+pub(super) fn outcome(asked: Asked, reply: &Value) -> Outcome {
     if let Value::Error(error) = reply {
         return error_outcome(error);
     }
     let Value::Array(parts) = reply else { return misfit() };
-    judge(op, parts).unwrap_or_else(misfit)
+    judge(asked, parts).unwrap_or_else(misfit)
 }
 
 /// What became of several renewals, by the one reply for all of them.
-pub(super) fn renewals(ops: &[&Op], reply: &Value) -> Vec<Outcome> {
-    let same = |outcome: Outcome| ops.iter().map(|_| outcome.clone()).collect();
+pub(super) fn renewals(all: &[Asked], reply: &Value) -> Vec<Outcome> {
+    let same = |outcome: Outcome| all.iter().map(|_| outcome.clone()).collect();
     if let Value::Error(error) = reply {
         return same(error_outcome(error));
     }
     let Value::Array(parts) = reply else { return same(misfit()) };
-    if parts.len() != ops.len() * RENEW_PARTS {
+    if parts.len() != all.len() * RENEW_PARTS {
         return same(protocol("the reply answers another number of renewals"));
     }
     let each = parts.chunks(RENEW_PARTS).map(without_filling);
-    ops.iter().zip(each).map(|(op, parts)| parts.and_then(|parts| judge(op, parts)).unwrap_or_else(misfit)).collect()
+    all.iter()
+        .zip(each)
+        .map(|(asked, parts)| parts.and_then(|parts| judge(*asked, parts)).unwrap_or_else(misfit))
+        .collect()
 }
 
 /// A grant that is only as good as the replicas that have it: `reply` is what WAIT said.
@@ -75,60 +79,59 @@ pub(super) fn protocol(detail: &str) -> Outcome {
     Outcome::Unknown(Fault::new(FaultKind::Protocol, detail))
 }
 
-fn judge(op: &Op, parts: &[Value]) -> Option<Outcome> {
+fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
     let (word, rest) = parts.split_first()?;
     let applied = |applied| Some(Outcome::Applied(applied));
-    match (op, bytes(word)?, rest) {
-        (Op::Acquire(_), b"granted", [counter]) => {
+    match (asked, bytes(word)?, rest) {
+        (Asked::Acquire(_), b"granted", [counter]) => {
             applied(Applied::Acquired { counter: token(counter).filter(|counter| *counter > Token::ZERO)? })
         }
-        (Op::Renew(_), b"renewed", []) => applied(Applied::Renewed),
-        (Op::Release(_), b"released", []) => applied(Applied::Released),
-        (Op::Raise(op), b"raised", [counter]) => {
-            applied(Applied::Raised { counter: token(counter).filter(|counter| *counter >= op.token)? })
+        (Asked::Renew(_), b"renewed", []) => applied(Applied::Renewed),
+        (Asked::Release(_), b"released", []) => applied(Applied::Released),
+        (Asked::Raise(_, least), b"raised", [counter]) => {
+            applied(Applied::Raised { counter: token(counter).filter(|counter| *counter >= least)? })
         }
-        (Op::Acquire(_) | Op::Raise(_), b"corrupt", []) => Some(denied(
+        (Asked::Acquire(_) | Asked::Raise(..), b"corrupt", []) => Some(denied(
             DenialKind::CorruptRecord,
             "the counter beside the lock is no integer below 2^53; set the key {name}\\x1ffence to a number above every \
              token that was used, or delete it",
         )),
-        (Op::Acquire(_), b"exhausted", []) => Some(denied(
+        (Asked::Acquire(_), b"exhausted", []) => Some(denied(
             DenialKind::TokensExhausted,
             "the counter has reached 2^53 - 1; lock another name, or start over with a lower counter everywhere",
         )),
         // An answer for one of several renewals; a single script's error is an error reply.
-        (Op::Renew(_), b"error", [error]) => Some(error_outcome(core::str::from_utf8(bytes(error)?).ok()?)),
-        (Op::Renew(_) | Op::Release(_) | Op::Raise(_) | Op::Read, b"free", []) => shown(op, Seen::default()),
+        (Asked::Renew(_), b"error", [error]) => Some(error_outcome(core::str::from_utf8(bytes(error)?).ok()?)),
+        (Asked::Renew(_) | Asked::Release(_) | Asked::Raise(..) | Asked::Read, b"free", []) => {
+            shown(asked, Seen::default())
+        }
         (_, b"held", [value, left, counter]) => {
             let counter = if bytes(counter) == Some(b"") { None } else { Some(token(counter)?) };
             let holding = held(bytes(value)?, time_left(left)?, counter)?;
-            shown(op, Seen { holding: Some(Box::new(holding)) })
+            shown(asked, Seen { holding: Some(Box::new(holding)) })
         }
         (_, b"foreign", [version, left]) => {
             let holding = foreign(bytes(version)?, time_left(left)?)?;
-            shown(op, Seen { holding: Some(Box::new(holding)) })
+            shown(asked, Seen { holding: Some(Box::new(holding)) })
         }
         _ => None,
     }
 }
 
-fn shown(op: &Op, seen: Seen) -> Option<Outcome> {
+fn shown(asked: Asked, seen: Seen) -> Option<Outcome> {
     let ours = |nonce: &Nonce| seen.holding.as_ref().is_some_and(|holding| holding.is_of(nonce));
-    let contradicts = match op {
-        Op::Acquire(op) => ours(&op.nonce),
-        Op::Renew(op) => ours(&op.nonce),
-        Op::Release(op) => ours(&op.nonce),
-        Op::Raise(op) => ours(&op.nonce),
-        Op::Read => false,
+    let contradicts = match asked {
+        Asked::Acquire(nonce) | Asked::Renew(nonce) | Asked::Release(nonce) | Asked::Raise(nonce, _) => ours(&nonce),
+        Asked::Read => false,
     };
     if contradicts {
         // What is ours is never in its own way.
         return None;
     }
-    Some(match (op, seen.checked()) {
+    Some(match (asked, seen.checked()) {
         (_, Err(denial)) => Outcome::NotApplied(Refusal::Denied(denial)),
-        (Op::Read, Ok(seen)) => Outcome::Applied(Applied::Read(seen)),
-        (Op::Acquire(_) | Op::Renew(_) | Op::Release(_) | Op::Raise(_), Ok(seen)) => {
+        (Asked::Read, Ok(seen)) => Outcome::Applied(Applied::Read(seen)),
+        (Asked::Acquire(_) | Asked::Renew(_) | Asked::Release(_) | Asked::Raise(..), Ok(seen)) => {
             Outcome::NotApplied(Refusal::Conflict(seen))
         }
     })

@@ -63,56 +63,56 @@ end
     };
 }
 
-/// KEYS: lock, fence. ARGV: `<nonce>@<owner>;`, ttl, retention, floor, and with data `;<data>`.
+/// KEYS: lock, fence. ARGV: value, ttl, retention, floor.
 ///
-/// The lock is taken first, since that one command also tells whether it is free; a fence that cannot be counted up
-/// gives it back, before anybody else can see it.
+/// The lock is taken first, since that one command also tells whether it is free; a counter that cannot go on gives it
+/// back, before anybody else can see it. Our own lock whose counter is gone is taken anew, in a second go.
 pub(super) const ACQUIRE: Script = Script {
     name: "acquire",
     text: concat!(
-        r"local lock, fence, ttl = KEYS[1], KEYS[2], ARGV[2]
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local function mint()
-  local number = 0
-  local value = redis.pcall('GETRANGE', fence, 0, 16)
-  if type(value) == 'table' and not string.find(value.err, 'WRONGTYPE', 1, true) then return value end
-  if value ~= '' or redis.call('EXISTS', fence) == 1 then
-    number = type(value) == 'string' and #value <= 16 and string.find(value, '^%d+$') and tonumber(value)
-    if not number or number > 9007199254740991 then return {'corrupt'} end
+        r"local lock, fence = KEYS[1], KEYS[2]
+for go = 1, 2 do
+  if redis.call('SET', lock, ARGV[1], 'NX', 'PX', ARGV[2]) then
+    local value, number = redis.pcall('GETRANGE', fence, 0, 16), tonumber(ARGV[4])
+    local refusal
+    if value == '' and redis.call('EXISTS', fence) == 0 then
+      local time = redis.call('TIME')
+      number = math.max(number, 1, time[1] * 1000 + math.floor(time[2] / 1000))
+    elseif type(value) == 'string' and #value <= 16 and string.find(value, '^%d+$') then
+      if tonumber(value) > 9007199254740991 then refusal = {'corrupt'} end
+      number = math.max(number, value + 1)
+    elseif type(value) == 'table' and not string.find(value.err, 'WRONGTYPE', 1, true) then
+      refusal = value
+    else
+      refusal = {'corrupt'}
+    end
+    if number > 9007199254740991 then refusal = refusal or {'exhausted'} end
+    if not refusal then
+      local token = string.format('%.0f', number)
+      local done = redis.pcall('SET', fence, token, 'PX', ARGV[3])
+      if done.ok then return {'granted', token} end
+      refusal = done
+    end
+    redis.call('DEL', lock)
+    return refusal
   end
-  number = math.max(number + 1, tonumber(ARGV[4]), now)
-  if number > 9007199254740991 then return {'exhausted'} end
-  local token = string.format('%.0f', number)
-  local done = redis.pcall('SET', fence, token, 'PX', ARGV[3])
-  if done.err then return done end
-  return {'granted', token}
-end
-if redis.call('SET', lock, ARGV[1] .. string.format('%.0f', now) .. (ARGV[5] or ''), 'NX', 'PX', ttl) then
-  local reply = mint()
-  if reply[1] ~= 'granted' then redis.call('DEL', lock) end
-  return reply
-end
 ",
         tail!(),
-        r"local value = get(lock)
-if failed(value) then return value end
-if not is_of(value, string.sub(ARGV[1], 1, 32)) then return seen(lock, fence, value) end
-local number = count(fence)
-if type(number) == 'table' then return number end
-local reply
-if number and number > 0 then
-  reply = {'granted', string.format('%.0f', number)}
-  redis.call('PEXPIRE', fence, ARGV[3])
-else
-  reply = mint()
-  if reply[1] ~= 'granted' then return reply end
+        r"  local value = get(lock)
+  if failed(value) then return value end
+  if not is_of(value, string.sub(ARGV[1], 1, 32)) then return seen(lock, fence, value) end
+  local number = count(fence)
+  if type(number) == 'table' then return number end
+  if number and number > 0 then
+    redis.call('PEXPIRE', fence, ARGV[3])
+    redis.call('PEXPIRE', lock, string.format('%.0f', math.max(redis.call('PTTL', lock), tonumber(ARGV[2]))))
+    return {'granted', string.format('%.0f', number)}
+  end
+  redis.call('DEL', lock)
 end
-redis.call('PEXPIRE', lock, string.format('%.0f', math.max(redis.call('PTTL', lock), tonumber(ttl))))
-return reply
 "
     ),
-    sha1: "d5b01e93cfd570187c77dcf9461ffc1c9644772a",
+    sha1: "489e3308d56ca9e042f4d6b02a5215b334b5f9e4",
 };
 
 /// KEYS: lock and fence of each. ARGV: retention, then nonce and ttl of each. Answers [`RENEW_PARTS`] for each, filled up

@@ -13,6 +13,7 @@ const RIVAL: Nonce = Nonce::from_bytes([0xc3; 16]);
 const HEX: &str = "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a";
 const RIVAL_VALUE: &str = "c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3@pod-7;1700000000000;Zm9v";
 const LEFT: Duration = Duration::from_secs(4);
+const UNIX_MS: u64 = 1_700_000_000_000;
 
 fn on(resource: &str, op: Op) -> LockOp {
     LockOp { lock: LockId::new(1), resource: Resource::new(resource).unwrap(), op }
@@ -94,7 +95,7 @@ fn filled<const N: usize>(replies: [Value; N]) -> Value {
 fn answered(op: Op, reply: Value) -> Outcome {
     let is_renewal = matches!(op, Op::Renew(_));
     let reply = if is_renewal && !matches!(reply, Value::Error(_)) { filled([reply]) } else { reply };
-    done(session().begin(&[on("a", op)], LEFT).unwrap().replies(vec![reply])).remove(0)
+    done(session().begin(&[on("a", op)], LEFT, UNIX_MS).unwrap().replies(vec![reply])).remove(0)
 }
 
 fn done(progress: Progress) -> Vec<Outcome> {
@@ -134,18 +135,18 @@ fn denial(outcome: Outcome) -> DenialKind {
 fn each_operation_is_these_arguments() {
     let week = "604800000";
     let data = acquire_with("a b", Some(b"foo"), Duration::from_millis(1500));
-    let start = format!("{HEX}@me;");
-    let spaced = format!("{HEX}@a%20b;");
+    let plain = format!("{HEX}@me;1700000000000");
+    let spaced = format!("{HEX}@a%20b;1700000000000;Zm9v");
     let (fence, wake) = ("{a}\x1ffence", "{a}\x1fwake");
     for (op, expected) in [
-        (acquire(), ("acquire", vec!["2", "a", fence, &start, "30000", week, "7"])),
-        (data, ("acquire", vec!["2", "a", fence, &spaced, "1500", week, "7", ";Zm9v"])),
+        (acquire(), ("acquire", vec!["2", "a", fence, &plain, "30000", week, "7"])),
+        (data, ("acquire", vec!["2", "a", fence, &spaced, "1500", week, "7"])),
         (renew(), ("renew", vec!["2", "a", fence, week, HEX, "30000"])),
         (release(), ("release", vec!["2", "a", fence, HEX, wake])),
         (raise(), ("raise", vec!["2", "a", fence, HEX, week, "9"])),
         (Op::Read, ("read", vec!["2", "a", fence])),
     ] {
-        let exchange = session().begin(&[on("a", op)], LEFT).unwrap();
+        let exchange = session().begin(&[on("a", op)], LEFT, UNIX_MS).unwrap();
         let [command] = exchange.commands() else { panic!("not one command") };
         let (name, args) = written(command);
         assert_eq!((name, args.iter().map(String::as_str).collect()), expected);
@@ -154,7 +155,7 @@ fn each_operation_is_these_arguments() {
 
 #[test]
 fn a_release_is_these_bytes() {
-    let exchange = session().begin(&[on("a", release())], LEFT).unwrap();
+    let exchange = session().begin(&[on("a", release())], LEFT, UNIX_MS).unwrap();
     let mut bytes = Vec::new();
     exchange.commands().iter().for_each(|command| encode(command, &mut bytes));
     let expected = format!(
@@ -167,7 +168,7 @@ fn a_release_is_these_bytes() {
 
 #[test]
 fn a_script_that_the_server_does_not_know_is_sent_whole() {
-    let mut exchange = session().begin(&[on("a", release())], LEFT).unwrap();
+    let mut exchange = session().begin(&[on("a", release())], LEFT, UNIX_MS).unwrap();
     let first = exchange.commands()[0].clone();
     let unknown = || Value::Error("NOSCRIPT No matching script. Please use EVAL.".into());
     assert_eq!(exchange.replies(vec![unknown()]), Progress::Again);
@@ -186,7 +187,7 @@ fn a_script_that_the_server_does_not_know_is_sent_whole() {
 #[test]
 fn renewals_are_one_call_and_each_has_its_own_outcome() {
     let ops = ["a", "b", "c", "d", "e"].map(|name| on(name, renew()));
-    let mut exchange = session().begin(&ops, LEFT).unwrap();
+    let mut exchange = session().begin(&ops, LEFT, UNIX_MS).unwrap();
     let [command] = exchange.commands() else { panic!("not one command") };
     let (name, args) = written(command);
     assert_eq!((name, args.len()), ("renew", 1 + 10 + 1 + 10));
@@ -209,27 +210,28 @@ fn a_reply_for_another_number_of_renewals_is_for_none() {
     let one = || list([bulk("renewed")]);
     let filled_oddly = [one(), list([bulk("renewed"), bulk("12")]), list([bulk("free"), bulk(""), Value::Nil])];
     for reply in filled_oddly {
-        let outcomes = done(session().begin(&ops, LEFT).unwrap().replies(vec![filled([one(), reply.clone()])]));
+        let outcomes =
+            done(session().begin(&ops, LEFT, UNIX_MS).unwrap().replies(vec![filled([one(), reply.clone()])]));
         assert_eq!(outcomes[0], Outcome::Applied(Applied::Renewed));
         assert_eq!(is_protocol(&outcomes[1]), reply != one());
     }
     for reply in
         [filled([one()]), filled([one(), one(), one()]), list([one(), one()]), one(), bulk("renewed"), Value::Nil]
     {
-        let outcomes = done(session().begin(&ops, LEFT).unwrap().replies(vec![reply]));
+        let outcomes = done(session().begin(&ops, LEFT, UNIX_MS).unwrap().replies(vec![reply]));
         assert!(outcomes.len() == 2 && outcomes.iter().all(is_protocol));
     }
     let down = Value::Error("LOADING Redis is loading the dataset in memory".into());
-    let outcomes = done(session().begin(&ops, LEFT).unwrap().replies(vec![down]));
+    let outcomes = done(session().begin(&ops, LEFT, UNIX_MS).unwrap().replies(vec![down]));
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::NotApplied(Refusal::Unavailable(_)))));
 }
 
 #[test]
 fn another_number_of_replies_says_nothing() {
     for replies in [vec![], vec![list([bulk("released")]), Value::Nil]] {
-        assert!(is_protocol(&done(session().begin(&[on("a", release())], LEFT).unwrap().replies(replies))[0]));
+        assert!(is_protocol(&done(session().begin(&[on("a", release())], LEFT, UNIX_MS).unwrap().replies(replies))[0]));
     }
-    assert_eq!(session().begin(&[], LEFT).unwrap().replies(vec![]), Progress::Done(vec![]));
+    assert_eq!(session().begin(&[], LEFT, UNIX_MS).unwrap().replies(vec![]), Progress::Done(vec![]));
 }
 
 #[test]
@@ -340,13 +342,13 @@ fn what_cannot_be_is_refused_for_good() {
 #[test]
 fn writes_wait_for_replicas() {
     for (op, times) in [(acquire(), 1), (renew(), 1), (release(), 1), (raise(), 1), (Op::Read, 0)] {
-        let exchange = with_replicas(2).begin(&[on("a", op)], LEFT).unwrap();
+        let exchange = with_replicas(2).begin(&[on("a", op)], LEFT, UNIX_MS).unwrap();
         assert_eq!(exchange.commands().len(), 1 + times);
         let wait = Command::new([b"WAIT", b"2", b"3000"]);
         assert!(exchange.commands()[1..].iter().all(|command| *command == wait));
     }
     for (left, ms) in [(Duration::ZERO, "1"), (Duration::from_micros(10), "1"), (Duration::MAX, "31536000000")] {
-        let exchange = with_replicas(0).begin(&[on("a", renew())], left).unwrap();
+        let exchange = with_replicas(0).begin(&[on("a", renew())], left, UNIX_MS).unwrap();
         assert_eq!(exchange.commands()[1], Command::new([b"WAIT", b"1", ms.as_bytes()]));
     }
 }
@@ -358,7 +360,7 @@ fn a_grant_counts_once_the_replicas_have_it() {
     let raised = list([bulk("raised"), bulk("12")]);
     let released = list([bulk("released")]);
     let of = |op: Op, reply: &Value, wait: Value| {
-        let mut exchange = with_replicas(2).begin(&[on("a", op)], LEFT).unwrap();
+        let mut exchange = with_replicas(2).begin(&[on("a", op)], LEFT, UNIX_MS).unwrap();
         done(exchange.replies(vec![reply.clone(), wait])).remove(0)
     };
     for (op, reply) in [(acquire(), &granted), (renew(), &renewed), (raise(), &raised)] {
@@ -379,14 +381,14 @@ fn a_grant_counts_once_the_replicas_have_it() {
 /// An unknown digest would be followed by a WAIT all the same, and leave no time for a second round.
 #[test]
 fn where_replicas_are_awaited_scripts_are_sent_whole() {
-    let exchange = with_replicas(1).begin(&[on("a", acquire())], LEFT).unwrap();
+    let exchange = with_replicas(1).begin(&[on("a", acquire())], LEFT, UNIX_MS).unwrap();
     assert_eq!(exchange.commands()[0].args[..2], [b"EVAL".to_vec(), scripts::ACQUIRE.text.into()]);
 }
 
 #[test]
 fn on_a_cluster_renewals_travel_by_slot() {
     let ops = ["a", "{x}1", "b", "{x}2", "x"].map(|name| on(name, renew()));
-    let mut exchange = on_a_cluster().begin(&ops, LEFT).unwrap();
+    let mut exchange = on_a_cluster().begin(&ops, LEFT, UNIX_MS).unwrap();
     let keys: Vec<usize> = exchange.commands().iter().map(|command| written(command).1[0].parse().unwrap()).collect();
     assert_eq!(keys, [2, 6, 2]);
     let unknown = Value::Error("NOSCRIPT No matching script.".into());
@@ -404,14 +406,14 @@ fn on_a_cluster_renewals_travel_by_slot() {
 #[test]
 fn a_name_that_no_cluster_can_lock_is_refused_there_only() {
     let ops = [on("a}", acquire())];
-    assert!(session().begin(&ops, LEFT).is_ok());
-    assert_eq!(on_a_cluster().begin(&ops, LEFT).unwrap_err().kind, DenialKind::Other);
+    assert!(session().begin(&ops, LEFT, UNIX_MS).is_ok());
+    assert_eq!(on_a_cluster().begin(&ops, LEFT, UNIX_MS).unwrap_err().kind, DenialKind::Other);
 }
 
 #[test]
 fn lengths_of_time_reach_the_server_within_bounds() {
     let ttl = |length| {
-        let exchange = session().begin(&[on("a", acquire_with("", None, length))], LEFT)?;
+        let exchange = session().begin(&[on("a", acquire_with("", None, length))], LEFT, UNIX_MS)?;
         Ok::<_, Denial>(written(&exchange.commands()[0]).1[4].clone())
     };
     assert_eq!(ttl(Duration::from_nanos(1_500_001)), Ok("2".into()), "a record outlives the belief in it");
@@ -420,7 +422,7 @@ fn lengths_of_time_reach_the_server_within_bounds() {
     assert!(ttl(MAX_RECORD_TTL + Duration::from_millis(1)).is_err());
     for (retention, ms) in [(Duration::ZERO, "1"), (Duration::MAX, "3153600000000")] {
         let session = Session::new(Settings { retention, ..Settings::default() });
-        assert_eq!(written(&session.begin(&[on("a", renew())], LEFT).unwrap().commands()[0]).1[3], ms);
+        assert_eq!(written(&session.begin(&[on("a", renew())], LEFT, UNIX_MS).unwrap().commands()[0]).1[3], ms);
     }
 }
 
@@ -438,7 +440,7 @@ fn a_wake_up_names_its_resource() {
 
 #[test]
 fn debug_output_shows_no_nonce() {
-    let exchange = session().begin(&[on("a", acquire())], LEFT).unwrap();
+    let exchange = session().begin(&[on("a", acquire())], LEFT, UNIX_MS).unwrap();
     let text = format!("{exchange:?} {:?}", exchange.commands()[0]);
     assert!(text.contains("EVALSHA") && !text.contains("5a5a") && !text.contains("90, 90"), "{text}");
 }

@@ -1,6 +1,6 @@
 //! What stands under a lock key: `<nonce>@<owner>;<since>` and, with data, `;<data>`, in printable ASCII.
 //!
-//! The nonce is 32 lowercase hexadecimal digits, the owner percent-encoded, `since` the server's milliseconds since
+//! The nonce is 32 lowercase hexadecimal digits, the owner percent-encoded, `since` the holder's milliseconds since
 //! 1970 at the grant, and the data base64url without padding. Whatever does not read so is another client's.
 
 use alloc::string::String;
@@ -18,8 +18,8 @@ pub(super) struct LockValue {
     pub(super) data: Option<Payload>,
 }
 
-/// `<nonce>@<owner>;`: what the server puts before its time.
-pub(super) fn start(nonce: &Nonce, owner: &Owner) -> String {
+/// What is written for a grant.
+pub(super) fn written(nonce: &Nonce, owner: &Owner, since_unix_ms: u64, data: Option<&Payload>) -> String {
     let mut text = hex(nonce);
     text.push('@');
     for byte in owner.as_str().bytes() {
@@ -30,27 +30,31 @@ pub(super) fn start(nonce: &Nonce, owner: &Owner) -> String {
             let _ = write!(text, "%{byte:02X}");
         }
     }
-    text.push(';');
+    let _ = write!(text, ";{since_unix_ms}");
+    if let Some(data) = data {
+        text.push(';');
+        base64(data.as_bytes(), &mut text);
+    }
     text
 }
 
-/// `;<data>`: what the server puts after its time.
-pub(super) fn end(data: &Payload) -> String {
-    let mut text = String::from(";");
-    for group in data.as_bytes().chunks(3) {
+fn base64(bytes: &[u8], text: &mut String) {
+    for group in bytes.chunks(3) {
         let bits = group.iter().enumerate().fold(0_u32, |bits, (at, byte)| bits | u32::from(*byte) << (16 - 8 * at));
         for digit in 0..=group.len() {
             text.push(char::from(DIGITS[(bits >> (18 - 6 * digit)) as usize & 63]));
         }
     }
-    text
 }
 
 pub(super) fn hex(nonce: &Nonce) -> String {
-    nonce.as_bytes().iter().fold(String::with_capacity(32), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    let mut text = String::with_capacity(64);
+    for byte in nonce.as_bytes() {
+        for digit in [byte >> 4, byte & 15] {
+            text.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
+        }
+    }
+    text
 }
 
 /// `None` for everything that this crate does not write.
@@ -135,8 +139,8 @@ mod tests {
     const HEX: &str = "abababababababababababababababab";
 
     fn written(owner: &str, data: Option<&[u8]>) -> String {
-        let end = data.map_or(String::new(), |data| end(&Payload::new(data).unwrap()));
-        format!("{}1700000000000{end}", start(&NONCE, &Owner::new(owner).unwrap()))
+        let data = data.map(|data| Payload::new(data).unwrap());
+        super::written(&NONCE, &Owner::new(owner).unwrap(), 1_700_000_000_000, data.as_ref())
     }
 
     #[test]
@@ -197,8 +201,7 @@ mod tests {
                 since_unix_ms: since,
                 data: data.map(|data| Payload::new(&data).unwrap()),
             };
-            let end = expected.data.as_ref().map(end).unwrap_or_default();
-            let text = format!("{}{since}{end}", start(&expected.nonce, &expected.owner));
+            let text = super::written(&expected.nonce, &expected.owner, since, expected.data.as_ref());
             prop_assert!(text.bytes().all(|byte| byte.is_ascii_graphic()));
             prop_assert_eq!(parse(text.as_bytes()), Some(expected));
         }

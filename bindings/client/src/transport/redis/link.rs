@@ -164,7 +164,7 @@ impl RedisLink {
             Err(NoConnection::Refused(refusal)) => return Ok(refused(request, &refusal)),
         };
         let left = request.deadline.since(clock::monotonic());
-        let mut exchange = match self.session.begin(&request.ops, left) {
+        let mut exchange = match self.session.begin(&request.ops, left, clock::unix_ms()) {
             Ok(exchange) => exchange,
             Err(denial) => return Ok(refused(request, &Refusal::Denied(denial))),
         };

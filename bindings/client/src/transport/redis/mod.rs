@@ -95,7 +95,7 @@ impl Transport for Redis {
 }
 
 impl Network for Redis {
-    fn ask_here(&self, request: &Transmit) -> Option<Answering> {
+    fn ask_here(&self, request: Transmit) -> Result<Answering, Transmit> {
         self.lanes.ask_here(request)
     }
 

@@ -334,7 +334,7 @@ async fn try_lock(asker: &Asker, url: &RedisUrl, names: &Names, nonce: Nonce) ->
 
 async fn perform(asker: &Asker, session: &Session, op: LockOp) -> Result<(), String> {
     let left = asker.until.since(clock::monotonic()).min(STEP);
-    let mut exchange = session.begin(&[op], left).map_err(|denial| denial.to_string())?;
+    let mut exchange = session.begin(&[op], left, clock::unix_ms()).map_err(|denial| denial.to_string())?;
     loop {
         let replies = asker.all(exchange.commands()).await?;
         match exchange.replies(replies) {

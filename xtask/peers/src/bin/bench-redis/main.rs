@@ -1,0 +1,118 @@
+//! What leasehold costs on Redis, beside the bare commands and beside other libraries, in turns and in one run.
+
+mod contended;
+mod cost;
+mod holding;
+mod pairs;
+mod recovery;
+
+use std::error::Error;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use leasehold_bench::args::Args;
+use leasehold_bench::{build, child};
+use leasehold_rig::redis::Server;
+use tokio::runtime::{Builder, Runtime};
+
+type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
+
+fn main() -> ExitCode {
+    let result = match child::part() {
+        Some(part) => work(&part.iter().map(String::as_str).collect::<Vec<_>>()),
+        None => measure(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench-redis: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn work(part: &[&str]) -> Result {
+    match part {
+        ["contend", url, library, workers, millis] => {
+            contended::work(url, library, workers.parse()?, Duration::from_millis(millis.parse()?))
+        }
+        ["hold", url, library, leases, millis] => {
+            holding::work(url, library, leases.parse()?, Duration::from_millis(millis.parse()?))
+        }
+        ["die", url, ttl] => recovery::work(url, Duration::from_millis(ttl.parse()?)),
+        other => Err(format!("no such part: {other:?}").into()),
+    }
+}
+
+/// How long everything takes.
+struct Plan {
+    rounds: usize,
+    round: Duration,
+    contended: Duration,
+    hold: Duration,
+    leases: &'static [usize],
+    deaths: usize,
+}
+
+impl Plan {
+    const FULL: Self = Self {
+        rounds: 15,
+        round: Duration::from_millis(500),
+        contended: Duration::from_secs(10),
+        hold: Duration::from_secs(30),
+        leases: &[1_000, 100_000],
+        deaths: 10,
+    };
+    const QUICK: Self = Self {
+        rounds: 7,
+        round: Duration::from_millis(100),
+        contended: Duration::from_secs(2),
+        hold: Duration::from_secs(11),
+        leases: &[1_000],
+        deaths: 3,
+    };
+}
+
+fn measure() -> Result {
+    let args = Args::parse(std::env::args().skip(1), &["--only"], &["--quick"])?;
+    let plan = if args.has("--quick") { Plan::QUICK } else { Plan::FULL };
+    let only: Option<String> = args.value("--only")?;
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    let server = Server::start();
+    println!("{}", surroundings(&server));
+    if wanted("pairs") {
+        pairs::one_client(&server, &plan)?;
+        pairs::many_tasks(&server, &plan)?;
+    }
+    if wanted("contended") {
+        contended::measure(&server, &plan)?;
+    }
+    if wanted("holding") {
+        holding::measure(&server, &plan)?;
+    }
+    if wanted("recovery") {
+        recovery::measure(&server, &plan)?;
+    }
+    Ok(())
+}
+
+fn surroundings(server: &Server) -> String {
+    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or(": unknown processor");
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    format!(
+        "machine    {}, {cores} cores, load {} before the run\n\
+         versions   leasehold {}, Redis {} on 127.0.0.1, without persistence\n\
+         build      {}\n",
+        model.trim_start_matches([' ', '\t', ':']),
+        load.split(' ').next().unwrap_or("unknown"),
+        env!("CARGO_PKG_VERSION"),
+        server.info("redis_version").unwrap_or_default(),
+        build()
+    )
+}
+
+fn runtime() -> Result<Runtime> {
+    Ok(Builder::new_current_thread().enable_all().build()?)
+}

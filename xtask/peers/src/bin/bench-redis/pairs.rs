@@ -1,0 +1,235 @@
+//! Acquire and release, over and over: one client at a time, and 64 tasks with a key each.
+
+use std::time::{Duration, Instant};
+
+use leasehold_bench::figures::{median, percentile, table};
+use leasehold_rig::redis::Server;
+use redis::aio::MultiplexedConnection;
+
+use super::cost::{Cost, Meter, us_each};
+use super::{Plan, Result, runtime};
+
+const TTL: Duration = Duration::from_secs(30);
+const TASKS: usize = 64;
+const VALUE: &str = "0123456789abcdef0123456789abcdef";
+const RELEASE: &str =
+    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
+
+/// The two commands that nobody can do without.
+#[derive(Clone)]
+struct Bare {
+    connection: MultiplexedConnection,
+    release: String,
+}
+
+impl Bare {
+    async fn connect(url: &str) -> Result<Self> {
+        let mut connection = redis::Client::open(url)?.get_multiplexed_async_connection().await?;
+        let release = redis::cmd("SCRIPT").arg("LOAD").arg(RELEASE).query_async(&mut connection).await?;
+        Ok(Self { connection, release })
+    }
+
+    async fn pair(&mut self, key: &str) -> Result {
+        let ttl = TTL.as_millis() as u64;
+        let mut set = redis::cmd("SET");
+        let taken: Option<String> =
+            set.arg(key).arg(VALUE).arg("NX").arg("PX").arg(ttl).query_async(&mut self.connection).await?;
+        let mut eval = redis::cmd("EVALSHA");
+        let freed: u64 = eval.arg(&self.release).arg(1).arg(key).arg(VALUE).query_async(&mut self.connection).await?;
+        if taken.is_none() || freed != 1 { Err("somebody else was there".into()) } else { Ok(()) }
+    }
+}
+
+/// Whoever can take a lock and give it back.
+#[derive(Clone)]
+enum Peer {
+    Bare(Bare),
+    Leasehold(leasehold::Client),
+    Rslock(rslock::LockManager),
+}
+
+impl Peer {
+    async fn pair(&mut self, key: &str) -> Result {
+        match self {
+            Self::Bare(bare) => bare.pair(key).await,
+            Self::Leasehold(client) => Ok(client.lock(key).ttl(TTL).await?.release().await?),
+            Self::Rslock(manager) => {
+                let lock = manager.lock(key, TTL).await.map_err(|error| format!("rslock: {error:?}"))?;
+                manager.unlock(&lock).await;
+                Ok(())
+            }
+        }
+    }
+}
+
+async fn peers(url: &str) -> Result<Vec<(&'static str, Peer)>> {
+    let rslock = rslock::LockManager::from_clients(vec![redis::Client::open(url)?]);
+    Ok(vec![
+        ("bare commands", Peer::Bare(Bare::connect(url).await?)),
+        ("leasehold", Peer::Leasehold(leasehold::Client::connect(url).await?)),
+        ("rslock", Peer::Rslock(rslock)),
+    ])
+}
+
+#[derive(Default)]
+struct Seen {
+    times: Vec<u64>,
+    /// The median of each round.
+    rounds: Vec<f64>,
+    cost: Cost,
+}
+
+impl Seen {
+    fn add(&mut self, mut times: Vec<u64>, cost: Cost) {
+        times.sort_unstable();
+        self.rounds.push(percentile(&times, 0.5) as f64);
+        self.times.append(&mut times);
+        self.cost += cost;
+    }
+
+    fn row(&mut self, name: &str, bare: &[f64]) -> Vec<String> {
+        self.times.sort_unstable();
+        let ratios: Vec<f64> = self.rounds.iter().zip(bare).map(|(ours, theirs)| ours / theirs).collect();
+        let us = |share| percentile(&self.times, share) as f64 / 1e3;
+        vec![
+            name.to_owned(),
+            format!("{:.1} us", us(0.5)),
+            format!("{:.1} us", us(0.99)),
+            format!("{:.1} us", us_each(self.cost.client, self.times.len())),
+            format!("{:.1} us", us_each(self.cost.server, self.times.len())),
+            format!("{:.2}", median(&ratios)),
+        ]
+    }
+}
+
+fn report(seen: &mut [(&str, Seen)], bare: usize) {
+    let heads = ["acquire + release", "p50", "p99", "CPU here", "CPU in Redis", "p50 by bare"];
+    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    let rounds = seen[bare].1.rounds.clone();
+    rows.extend(seen.iter_mut().map(|(name, seen)| seen.row(name, &rounds)));
+    println!("{}", table(&rows));
+}
+
+pub fn one_client(server: &Server, plan: &Plan) -> Result {
+    let url = server.url();
+    println!("One client, one lock at a time, async (tokio, one thread)\n");
+    runtime()?.block_on(async {
+        let mut peers = peers(&url).await?;
+        let mut seen: Vec<(&str, Seen)> = peers.iter().map(|(name, _)| (*name, Seen::default())).collect();
+        for round in 0..=plan.rounds {
+            for ((_, peer), (_, seen)) in peers.iter_mut().zip(&mut seen) {
+                let (mut times, meter) = (Vec::new(), Meter::start(server));
+                let end = Instant::now() + plan.round;
+                while Instant::now() < end {
+                    let start = Instant::now();
+                    peer.pair("one").await?;
+                    times.push(start.elapsed().as_nanos() as u64);
+                }
+                let cost = meter.stop();
+                // The first round warms up.
+                if round > 0 {
+                    seen.add(times, cost);
+                }
+            }
+        }
+        report(&mut seen, 0);
+        Ok::<(), Box<dyn std::error::Error>>(())
+    })?;
+    blocking(server, plan)
+}
+
+fn blocking(server: &Server, plan: &Plan) -> Result {
+    println!("One client, one lock at a time, blocking\n");
+    let url = server.url();
+    let client = leasehold::blocking::Client::connect(&url)?;
+    let mut connection = redis::Client::open(url.as_str())?.get_connection()?;
+    let release: String = redis::cmd("SCRIPT").arg("LOAD").arg(RELEASE).query(&mut connection)?;
+    let ttl = TTL.as_millis() as u64;
+    let mut seen = [("bare commands", Seen::default()), ("leasehold", Seen::default())];
+    for round in 0..=plan.rounds {
+        for (name, seen) in &mut seen {
+            let (mut times, meter) = (Vec::new(), Meter::start(server));
+            let end = Instant::now() + plan.round;
+            while Instant::now() < end {
+                let start = Instant::now();
+                if *name == "leasehold" {
+                    client.lock("one").ttl(TTL).acquire()?.release()?;
+                } else {
+                    let mut set = redis::cmd("SET");
+                    let _: Option<String> =
+                        set.arg("one").arg(VALUE).arg("NX").arg("PX").arg(ttl).query(&mut connection)?;
+                    let _: u64 =
+                        redis::cmd("EVALSHA").arg(&release).arg(1).arg("one").arg(VALUE).query(&mut connection)?;
+                }
+                times.push(start.elapsed().as_nanos() as u64);
+            }
+            let cost = meter.stop();
+            if round > 0 {
+                seen.add(times, cost);
+            }
+        }
+    }
+    report(&mut seen, 0);
+    Ok(())
+}
+
+pub fn many_tasks(server: &Server, plan: &Plan) -> Result {
+    println!("{TASKS} tasks on one thread, a key each\n");
+    let url = server.url();
+    runtime()?.block_on(async {
+        let peers = peers(&url).await?;
+        let mut rates: Vec<Vec<f64>> = peers.iter().map(|_| Vec::new()).collect();
+        let mut costs: Vec<(Cost, usize)> = peers.iter().map(|_| (Cost::default(), 0)).collect();
+        for round in 0..=plan.rounds {
+            for (at, (_, peer)) in peers.iter().enumerate() {
+                let meter = Meter::start(server);
+                let end = Instant::now() + plan.round;
+                let local = tokio::task::LocalSet::new();
+                let pairs = local.run_until(all_tasks(peer, end)).await?;
+                let cost = meter.stop();
+                if round > 0 {
+                    rates[at].push(pairs as f64 / cost.wall.as_secs_f64());
+                    costs[at].0 += cost;
+                    costs[at].1 += pairs;
+                }
+            }
+        }
+        let mut rows =
+            vec![["", "pairs per s", "CPU here", "CPU in Redis", "bare by this"].map(str::to_owned).to_vec()];
+        for (at, (name, _)) in peers.iter().enumerate() {
+            let ratios: Vec<f64> = rates[0].iter().zip(&rates[at]).map(|(bare, this)| bare / this).collect();
+            let (cost, pairs) = costs[at];
+            rows.push(vec![
+                (*name).to_owned(),
+                format!("{:.0}", median(&rates[at])),
+                format!("{:.1} us", us_each(cost.client, pairs)),
+                format!("{:.1} us", us_each(cost.server, pairs)),
+                format!("{:.2}", median(&ratios)),
+            ]);
+        }
+        println!("{}", table(&rows));
+        Ok(())
+    })
+}
+
+async fn all_tasks(peer: &Peer, end: Instant) -> Result<usize> {
+    let tasks: Vec<_> = (0..TASKS)
+        .map(|task| {
+            let mut peer = peer.clone();
+            tokio::task::spawn_local(async move {
+                let key = format!("task/{task}");
+                let mut pairs = 0;
+                while Instant::now() < end {
+                    peer.pair(&key).await.map_err(|error| error.to_string())?;
+                    pairs += 1;
+                }
+                Ok::<usize, String>(pairs)
+            })
+        })
+        .collect();
+    let mut pairs = 0;
+    for task in tasks {
+        pairs += task.await??;
+    }
+    Ok(pairs)
+}
