@@ -38,6 +38,7 @@ pub fn run_all(steps: &mut Steps) -> Result {
         ("no features", &["--no-default-features"][..]),
         ("SQLite alone", &["--no-default-features", "--features=sqlite"]),
         ("Redis alone", &["--no-default-features", "--features=redis"]),
+        ("HTTP alone", &["--no-default-features", "--features=http"]),
         ("metrics", &["--features=metrics"]),
     ] {
         let mut clippy = run::cargo_ci("clippy");

@@ -38,7 +38,7 @@ impl Severity {
 
 impl Finding {
     #[cfg_attr(
-        not(any(feature = "sqlite", feature = "redis")),
+        not(any(feature = "sqlite", feature = "network")),
         expect(dead_code, reason = "only stores outside of memory have anything to praise")
     )]
     pub(crate) fn good(check: &'static str, what: impl Into<String>) -> Self {
@@ -50,7 +50,7 @@ impl Finding {
     }
 
     #[cfg_attr(
-        not(any(feature = "sqlite", feature = "redis")),
+        not(any(feature = "sqlite", feature = "network")),
         expect(dead_code, reason = "only stores outside of memory can fail")
     )]
     pub(crate) fn problem(check: &'static str, what: impl Into<String>, advice: impl Into<String>) -> Self {

@@ -82,6 +82,8 @@ pub use elect::{Election, ElectionRequest};
 pub use error::{Error, ErrorKind, LockInfo};
 pub use lease::Lease;
 pub use request::LockRequest;
+#[cfg(feature = "http")]
+pub use url::HttpUrl;
 #[cfg(feature = "redis")]
 pub use url::RedisUrl;
 pub use url::StoreUrl;

@@ -218,7 +218,6 @@ impl Grant {
             }
             any = true;
             if capped {
-                // Due before `max_hold` was over, but the host did not run.
                 *renew_at = Monotonic::FAR;
                 continue;
             }
@@ -285,7 +284,7 @@ impl Grant {
     fn delayed(mut self, at: usize, fault: Fault, ctx: &mut Ctx<'_>) -> Step {
         let pace = if fault.kind == FaultKind::Busy { Pace::THROTTLED } else { Pace::NORMAL };
         let sleep = pace.sleep(self.failures, ctx.jitter(Domain::Retry, self.next_seq, self.failures));
-        let again = self.unless_held_too_long(ctx.after(sleep.min(retry_cap(ctx.options.ttl))));
+        let again = ctx.after(sleep.min(retry_cap(ctx.options.ttl)));
         self.failures = self.failures.saturating_add(1);
         if let Standing::Ours { renew_at, .. } = &mut self.legs[at].standing {
             *renew_at = again;
@@ -358,15 +357,9 @@ impl Grant {
 
     fn next_renewal(&self, sent: Monotonic, ctx: &Ctx<'_>) -> Monotonic {
         match ctx.options.renew_every {
-            Some(every) => {
-                self.unless_held_too_long(renew_at(sent, every, ctx.jitter(Domain::Renewal, self.next_seq, 0)))
-            }
+            Some(every) => renew_at(sent, every, ctx.jitter(Domain::Renewal, self.next_seq, 0)),
             None => Monotonic::FAR,
         }
-    }
-
-    fn unless_held_too_long(&self, renew_at: Monotonic) -> Monotonic {
-        if renew_at < self.renew_until { renew_at } else { Monotonic::FAR }
     }
 
     fn shared_deadline(&self) -> Option<Monotonic> {

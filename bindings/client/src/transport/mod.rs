@@ -1,5 +1,7 @@
 //! How requests reach stores: the only place that knows files and sockets.
 
+#[cfg(feature = "http")]
+mod http;
 #[cfg(feature = "network")]
 mod lanes;
 mod memory;
@@ -100,5 +102,7 @@ pub(crate) fn open(url: &StoreUrl) -> Result<Arc<dyn Transport>, Error> {
         StoreUrl::Sqlite { .. } => Err(Error::config("this build has no SQLite: enable the feature `sqlite`")),
         #[cfg(feature = "redis")]
         StoreUrl::Redis(url) => Ok(Arc::new(redis::Redis::open(url)?)),
+        #[cfg(feature = "http")]
+        StoreUrl::Http(url) => Ok(Arc::new(http::Http::open(url)?)),
     }
 }

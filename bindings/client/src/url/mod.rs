@@ -1,5 +1,7 @@
 //! Store urls: which store, and where.
 
+#[cfg(feature = "http")]
+pub(crate) mod http;
 #[cfg(feature = "redis")]
 pub(crate) mod redis;
 
@@ -7,6 +9,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+#[cfg(feature = "http")]
+pub use self::http::HttpUrl;
 #[cfg(feature = "redis")]
 pub use self::redis::RedisUrl;
 use crate::error::Error;
@@ -30,6 +34,13 @@ pub enum StoreUrl {
     /// confirmed it), and for TLS `ca`, `cert`, `key` (PEM files).
     #[cfg(feature = "redis")]
     Redis(RedisUrl),
+    /// `upstash+https://:TOKEN@host`, or `upstash:` for what the environment variables `UPSTASH_REDIS_REST_URL` and
+    /// `UPSTASH_REDIS_REST_TOKEN` say; `webdis+http://[user:password@]host[:7379]`, `webdis+https://`: one Redis behind
+    /// HTTP. Parameters: `ca` (a PEM file, trusted instead of the operating system's certificates), `plaintext=allow`
+    /// (`http` sends a token or password to loopback only, unless this is said). Proxies that the environment names are
+    /// not used.
+    #[cfg(feature = "http")]
+    Http(HttpUrl),
 }
 
 impl StoreUrl {
@@ -92,9 +103,17 @@ impl FromStr for StoreUrl {
             "redis" | "rediss" | "redis+unix" | "valkey" | "valkeys" | "valkey+unix" => {
                 Err(Error::config("this build has no Redis: enable the feature `redis`"))
             }
+            #[cfg(feature = "http")]
+            "upstash" | "upstash+https" | "upstash+http" | "webdis+https" | "webdis+http" => {
+                Ok(Self::Http(HttpUrl::parse(url, |name| std::env::var(name).ok())?))
+            }
+            #[cfg(not(feature = "http"))]
+            "upstash" | "upstash+https" | "upstash+http" | "webdis+https" | "webdis+http" => {
+                Err(Error::config("this build has no Redis over HTTP: enable the feature `http`"))
+            }
             _ => Err(Error::config(format!(
                 "store url {:?} has the unknown scheme {scheme:?}; this version knows memory:, sqlite:, redis://, \
-                 rediss:// and redis+unix:",
+                 rediss://, redis+unix:, upstash+https://, upstash: and webdis+http://",
                 without_secrets(url)
             ))),
         }
@@ -108,6 +127,8 @@ impl fmt::Display for StoreUrl {
             Self::Sqlite { path } => write!(f, "sqlite:{}", path.display()),
             #[cfg(feature = "redis")]
             Self::Redis(url) => url.fmt(f),
+            #[cfg(feature = "http")]
+            Self::Http(url) => url.fmt(f),
         }
     }
 }
@@ -120,7 +141,37 @@ fn without_secrets(url: &str) -> String {
     // A password may contain what ends the host otherwise, if somebody forgot to encode it.
     let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
     let host = host.split(['?', '#']).next().unwrap_or_default();
-    if host.starts_with(':') { format!("{scheme}://...") } else { format!("{scheme}://{host}") }
+    // The same sign may stand in a parameter.
+    let is_doubtful = rest.find(['?', '#']).is_some_and(|end| rest[end..].contains('@'));
+    if is_doubtful || host.starts_with(':') { format!("{scheme}://...") } else { format!("{scheme}://{host}") }
+}
+
+/// A part of a url as it was meant; `Some(None)` where it is empty, `None` where it is no text.
+#[cfg(feature = "network")]
+fn decoded(text: &str) -> Option<Option<String>> {
+    let bytes: Vec<u8> = percent(text);
+    let text = String::from_utf8(bytes).ok()?;
+    Some(Some(text).filter(|text| !text.is_empty()))
+}
+
+/// Undoes percent-encoding, which is all that a path or password of a url has.
+#[cfg(feature = "network")]
+fn percent(text: &str) -> Vec<u8> {
+    let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
+    let mut bytes = text.bytes();
+    let mut decoded = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        let mut ahead = bytes.clone();
+        let code = (byte == b'%').then(|| Some(digit(ahead.next())? * 16 + digit(ahead.next())?)).flatten();
+        match code.and_then(|code| u8::try_from(code).ok()) {
+            Some(code) => {
+                decoded.push(code);
+                bytes = ahead;
+            }
+            None => decoded.push(byte),
+        }
+    }
+    decoded
 }
 
 #[cfg(test)]
@@ -154,7 +205,13 @@ mod tests {
     fn secrets_in_a_url_are_not_repeated() {
         let message = refused("etcd://user:hunter2@host/0?password=hunter2");
         assert!(!message.contains("hunter2") && message.contains("etcd://host/0"), "{message}");
-        for url in ["etcd://:hunter2", "etcd://:hun#ter2@host", "etcd://u:hun/ter2@host", "etcd://u:h?unter2@host"] {
+        for url in [
+            "etcd://:hunter2",
+            "etcd://:hun#ter2@host",
+            "etcd://u:hun/ter2@host",
+            "etcd://u:h?unter2@host",
+            "etcd://host?a=x@hunter2",
+        ] {
             assert!(!refused(url).contains("unter2") && !refused(url).contains("hun"), "{}", refused(url));
         }
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::without_secrets;
+use super::{decoded, without_secrets};
 use crate::error::Error;
 
 /// Where a Redis is, and how to get in. Neither `Debug` nor `Display` show the password.
@@ -127,31 +127,6 @@ impl RedisUrl {
         }
         Ok(())
     }
-}
-
-fn decoded(text: &str) -> Option<Option<String>> {
-    let bytes: Vec<u8> = percent(text);
-    let text = String::from_utf8(bytes).ok()?;
-    Some(Some(text).filter(|text| !text.is_empty()))
-}
-
-/// Undoes percent-encoding, which is all that a path or password of a url has.
-fn percent(text: &str) -> Vec<u8> {
-    let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
-    let mut bytes = text.bytes();
-    let mut decoded = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        let mut ahead = bytes.clone();
-        let code = (byte == b'%').then(|| Some(digit(ahead.next())? * 16 + digit(ahead.next())?)).flatten();
-        match code.and_then(|code| u8::try_from(code).ok()) {
-            Some(code) => {
-                decoded.push(code);
-                bytes = ahead;
-            }
-            None => decoded.push(byte),
-        }
-    }
-    decoded
 }
 
 fn database(text: &str) -> Option<u32> {

@@ -28,7 +28,7 @@ pub fn measure(server: &Server, plan: &Plan) -> Result {
         };
         let (count, millis) = (leases.to_string(), plan.hold.as_millis().to_string());
         let child = Child::start(&["hold", &server.url(), "leasehold", &count, &millis], hear)?;
-        let mut next = || receiver.recv_timeout(PATIENCE)?.ok_or_else(|| "the holder has ended".into());
+        let next = || receiver.recv_timeout(PATIENCE)?.ok_or_else(|| "the holder has ended".into());
         let ready: Result<String> = next();
         ready?;
         let meter = Meter::start(server);

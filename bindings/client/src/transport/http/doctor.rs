@@ -1,0 +1,113 @@
+//! Whether this server, over this way, can keep locks.
+
+use std::time::Duration;
+
+use leasehold_core::wire::redis::Command;
+use leasehold_core::wire::resp::Value;
+use leasehold_core::wire::rest::Dialect;
+
+use super::access::Access;
+use super::link::{HttpLink, NoServer};
+use crate::clock;
+use crate::doctor::{Finding, Severity};
+use crate::transport::lanes::Lanes;
+use crate::url::http::{Login, Reach};
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(super) fn diagnose(access: &Access, lanes: &Lanes<HttpLink>) -> Vec<Finding> {
+    let mut findings = vec![way(access), login(access)];
+    let met = ask(lanes, &["PING"]);
+    let reached = !matches!(met, Err(NoServer::Fault(_)));
+    findings.push(server(access, &met));
+    if reached {
+        findings.push(scripts(&ask(lanes, &["EVAL", "return 1", "0"])));
+    }
+    findings.push(limits(access));
+    findings
+}
+
+fn ask(lanes: &Lanes<HttpLink>, args: &[&str]) -> Result<Value, NoServer> {
+    let command = Command { args: args.iter().map(|arg| arg.as_bytes().to_vec()).collect() };
+    let deadline = clock::monotonic().plus(PATIENCE);
+    lanes
+        .block_on(move |link| async move { link.command(&command, deadline).await })
+        .unwrap_or_else(|fault| Err(NoServer::Fault(fault)))
+}
+
+fn way(access: &Access) -> Finding {
+    const CHECK: &str = "http.way";
+    match access.reach {
+        Reach::Tls => Finding::good(CHECK, "TLS"),
+        Reach::Loopback => Finding::good(CHECK, "the server is on this machine"),
+        Reach::Plaintext => Finding::warning(
+            CHECK,
+            "nothing is encrypted: everybody on the way can read what is sent, and free locks with it",
+            "use https, or keep to a network that you trust",
+        ),
+    }
+}
+
+fn login(access: &Access) -> Finding {
+    const CHECK: &str = "http.login";
+    match (&access.login, access.reach) {
+        (Login::Nobody, Reach::Tls | Reach::Plaintext) => Finding::warning(
+            CHECK,
+            "no user is named: if the server asks for none, everybody who reaches it can do everything",
+            "give the server http_basic_auth in its acl, and write webdis+https://user:password@host",
+        ),
+        (Login::Nobody, Reach::Loopback) => Finding::good(CHECK, "none, on this machine"),
+        (Login::Token(_), _) => Finding::good(CHECK, "a token"),
+        (Login::Basic { .. }, _) => Finding::good(CHECK, "user and password"),
+    }
+}
+
+fn server(access: &Access, met: &Result<Value, NoServer>) -> Finding {
+    const CHECK: &str = "http.server";
+    match met {
+        Ok(Value::Error(error)) => Finding::warning(
+            CHECK,
+            format!("{access} answers a PING with {error:?}"),
+            "allow PING, so that a server that is there can be told from one that is not",
+        ),
+        Ok(_) => Finding::good(CHECK, format!("{access} answers")),
+        Err(why) => Finding::problem(
+            CHECK,
+            why.to_string(),
+            match why {
+                NoServer::Fault(_) => "see that the server runs and that this is its address, then ask again",
+                NoServer::Refused(_) => "correct what is named here, then ask again; waiting does not help",
+            },
+        ),
+    }
+}
+
+fn scripts(reply: &Result<Value, NoServer>) -> Finding {
+    const CHECK: &str = "http.scripts";
+    const ADVICE: &str = "allow EVAL and EVALSHA, to the token or user and in the server's own list of commands: every lock \
+                          is a script";
+    match reply {
+        Ok(Value::Integer(1)) => Finding::good(CHECK, "scripts run"),
+        Ok(Value::Error(error)) => Finding::problem(CHECK, format!("scripts do not run: {error}"), ADVICE),
+        Ok(_) => Finding::problem(CHECK, "a script that returns 1 returned something else", ADVICE),
+        Err(why) => Finding::problem(CHECK, format!("scripts do not run: {why}"), ADVICE),
+    }
+}
+
+fn limits(access: &Access) -> Finding {
+    let what = match access.dialect {
+        Dialect::Upstash => {
+            "over REST there is no WAIT for replicas, and nobody is told of releases: waiters ask again"
+        }
+        Dialect::Webdis => {
+            "over Webdis there is no WAIT for replicas, since it pools its connections, and nobody is told of releases: \
+             waiters ask again"
+        }
+    };
+    Finding {
+        severity: Severity::Good,
+        check: "http.limits",
+        what: what.to_owned(),
+        advice: "nothing, unless you need one of them: then use redis:// or rediss:// to the same Redis".to_owned(),
+    }
+}

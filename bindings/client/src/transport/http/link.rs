@@ -1,0 +1,319 @@
+//! One pool of connections to a server, and whether that server is known to answer.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal, TransportFault};
+use leasehold_core::wire::redis::{Command, Exchange, Progress, Session, refusal};
+use leasehold_core::wire::resp::Value;
+use leasehold_core::wire::rest;
+use leasehold_core::{Monotonic, Transmit};
+use reqwest::header::{CONTENT_TYPE, HeaderName, LOCATION};
+use reqwest::{Client, Response};
+use tokio::sync::watch;
+
+use super::access::{Access, CONNECT_PATIENCE};
+use crate::clock;
+use crate::transport::Answer;
+use crate::transport::lanes::{Link, until};
+
+/// How soon after a failure the next greeting is tried, at first and at most; in between it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Why there is no server to ask.
+#[derive(Clone, Debug)]
+pub(super) enum NoServer {
+    /// It may work later.
+    Fault(Fault),
+    /// The server was reached and refuses.
+    Refused(Refusal),
+}
+
+/// Why there is no reply to a command.
+enum NoReply {
+    Transport(TransportFault),
+    /// The status or the body say so, and what it means.
+    Judged(Outcome),
+}
+
+/// Requests share it, each on a connection that it has to itself meanwhile.
+///
+/// The first one, and the first after a failure, waits until the server has answered a `PING`. That may take longer than
+/// the request has time, so that a far server is reached however short the deadlines are; and as long as there is no
+/// answer, no request has left.
+pub(super) struct HttpLink {
+    access: Arc<Access>,
+    client: Result<Client, Fault>,
+    session: Session,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    met: bool,
+    greeting: Option<watch::Receiver<Option<Met>>>,
+    failed: Option<Failed>,
+}
+
+type Met = Result<(), NoServer>;
+
+struct Failed {
+    why: NoServer,
+    pause: Duration,
+    until: Monotonic,
+}
+
+/// Whether any byte of a request may have left.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    No,
+    Perhaps,
+}
+
+impl HttpLink {
+    pub(super) fn new(access: Arc<Access>, session: Session) -> Self {
+        let client = access.client();
+        Self { access, client, session, state: Mutex::default() }
+    }
+
+    /// Waits until the server has answered.
+    ///
+    /// # Errors
+    /// It does not, not by `deadline`, or it refuses us, or is something else.
+    pub(super) async fn meet(self: &Arc<Self>, deadline: Monotonic) -> Met {
+        until(deadline, self.met()).await.unwrap_or_else(|| Err(NoServer::Fault(Fault::of(FaultKind::Timeout))))
+    }
+
+    /// Sends a command as it is.
+    ///
+    /// # Errors
+    /// No server, or no reply by `deadline`.
+    pub(super) async fn command(self: &Arc<Self>, command: &Command, deadline: Monotonic) -> Result<Value, NoServer> {
+        let asked = async {
+            self.met().await?;
+            catch_up().await;
+            self.post(command).await.map_err(|why| self.no_server(why))
+        };
+        until(deadline, asked).await.unwrap_or_else(|| Err(NoServer::Fault(Fault::of(FaultKind::Timeout))))
+    }
+
+    async fn met(self: &Arc<Self>) -> Met {
+        let mut greeting = {
+            let mut state = self.lock();
+            if state.met {
+                return Ok(());
+            }
+            if let Some(failed) = state.failed.as_ref().filter(|failed| clock::monotonic() < failed.until) {
+                return Err(failed.why.clone());
+            }
+            match &state.greeting {
+                // Whoever was greeting may have gone with its runtime.
+                Some(greeting) if greeting.has_changed().is_ok() => greeting.clone(),
+                Some(_) | None => {
+                    let (done, greeting) = watch::channel(None);
+                    state.greeting = Some(greeting.clone());
+                    // On its own, so that it gets its time however little a request has left.
+                    tokio::spawn(Arc::clone(self).greet(done));
+                    greeting
+                }
+            }
+        };
+        let gone = || Err(NoServer::Fault(Fault::of(FaultKind::Cancelled)));
+        let met = greeting.wait_for(Option::is_some).await;
+        met.ok().and_then(|met| met.clone()).unwrap_or_else(gone)
+    }
+
+    async fn greet(self: Arc<Self>, done: watch::Sender<Option<Met>>) {
+        let ping = Command { args: vec![b"PING".to_vec()] };
+        let met = match tokio::time::timeout(CONNECT_PATIENCE, self.post(&ping)).await {
+            Ok(Ok(reply)) => self.judge(&reply),
+            Ok(Err(why)) => Err(self.no_server(why)),
+            Err(_) => Err(NoServer::Fault(Fault::new(FaultKind::Timeout, "no answer to a PING"))),
+        };
+        let mut state = self.lock();
+        state.greeting = None;
+        state.met = met.is_ok();
+        state.failed = met.as_ref().err().map(|why| {
+            let pause = state.failed.as_ref().map_or(FIRST_PAUSE, |failed| LONGEST_PAUSE.min(failed.pause * 2));
+            tracing::debug!(target: "leasehold", store = %self.access, why = %why, "no answer");
+            Failed { why: why.clone(), pause, until: clock::monotonic().plus(pause) }
+        });
+        drop(state);
+        let _ = done.send(Some(met));
+    }
+
+    fn judge(&self, reply: &Value) -> Met {
+        let is_pong = matches!(reply, Value::Simple(text) if text == "PONG")
+            || matches!(reply, Value::Bulk(text) if text == b"PONG");
+        if is_pong {
+            return Ok(());
+        }
+        let Value::Error(error) = reply else {
+            let said = self.something_else("its answer to PING is no PONG");
+            return Err(NoServer::Fault(Fault::new(FaultKind::Protocol, &said)));
+        };
+        match refusal(error) {
+            // A user who may not PING has got in all the same.
+            _ if error.starts_with("NOPERM") => Ok(()),
+            Some(refusal) => Err(NoServer::Refused(refusal)),
+            None => Err(NoServer::Fault(Fault::new(FaultKind::Server, error))),
+        }
+    }
+
+    fn no_server(&self, why: NoReply) -> NoServer {
+        match why {
+            NoReply::Transport(TransportFault::NotSent(fault) | TransportFault::Unknown(fault)) => {
+                NoServer::Fault(fault)
+            }
+            NoReply::Judged(Outcome::NotApplied(refusal)) => NoServer::Refused(refusal),
+            NoReply::Judged(Outcome::Unknown(fault)) if fault.kind == FaultKind::Protocol => {
+                let said = self.something_else(fault.detail.as_deref().unwrap_or_default());
+                NoServer::Fault(Fault::new(FaultKind::Protocol, &said))
+            }
+            NoReply::Judged(Outcome::Unknown(fault)) => NoServer::Fault(fault),
+            NoReply::Judged(Outcome::Applied(_)) => NoServer::Fault(Fault::of(FaultKind::Protocol)),
+        }
+    }
+
+    fn something_else(&self, what: &str) -> String {
+        format!("this is not {} ({what}): check host, port and path of the store url", self.access.kind_of_server())
+    }
+
+    async fn post(&self, command: &Command) -> Result<Value, NoReply> {
+        let not_sent = |fault: &Fault| NoReply::Transport(TransportFault::NotSent(fault.clone()));
+        let broken = |error| NoReply::Transport(self.access.trouble(error));
+        let client = self.client.as_ref().map_err(not_sent)?;
+        let request = self.access.request(client, command).map_err(|fault| not_sent(&fault))?;
+        let mut response = request.send().await.map_err(broken)?;
+        let status = response.status().as_u16();
+        if response.status().is_redirection() {
+            return Err(NoReply::Judged(rest::redirected(header(&response, LOCATION).as_deref())));
+        }
+        let content_type = header(&response, CONTENT_TYPE);
+        let mut body = read(&mut response).await.map_err(broken)?;
+        if status != 200 && self.access.is_betrayed_by(&body) {
+            body.clear();
+        }
+        let replies = rest::replies(self.access.dialect, status, content_type.as_deref(), &body);
+        let reply = replies.map_err(NoReply::Judged)?.into_iter().next();
+        let nothing = Fault::new(FaultKind::Protocol, "no reply in the answer");
+        reply.ok_or(NoReply::Judged(Outcome::Unknown(nothing)))
+    }
+
+    async fn exchange(self: &Arc<Self>, request: &Transmit, sent: &mut Sent) -> Answer {
+        match self.met().await {
+            Ok(()) => {}
+            Err(NoServer::Fault(fault)) => return Err(TransportFault::NotSent(fault)),
+            Err(NoServer::Refused(refusal)) => return Ok(all(request, &Outcome::NotApplied(refusal))),
+        }
+        let left = request.deadline.since(clock::monotonic());
+        let mut exchange = match self.session.begin(&request.ops, left, clock::unix_ms()) {
+            Ok(exchange) => exchange,
+            Err(denial) => return Ok(all(request, &Outcome::NotApplied(Refusal::Denied(denial)))),
+        };
+        catch_up().await;
+        loop {
+            let command = match only_command(&exchange) {
+                Ok(command) => command,
+                Err(denial) => return Ok(all(request, &Outcome::NotApplied(Refusal::Denied(denial)))),
+            };
+            *sent = Sent::Perhaps;
+            match self.post(command).await {
+                Ok(reply) => match exchange.replies(vec![reply]) {
+                    Progress::Done(outcomes) => return Ok(outcomes),
+                    // Nothing was done in the first round, so the second decides alone.
+                    Progress::Again => {}
+                },
+                Err(NoReply::Judged(outcome)) => return Ok(all(request, &outcome)),
+                Err(NoReply::Transport(fault)) => {
+                    self.doubt();
+                    return Err(fault);
+                }
+            }
+        }
+    }
+
+    /// The next request waits until the server has shown itself again.
+    fn doubt(&self) {
+        self.lock().met = false;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Link for HttpLink {
+    async fn ask(self: Arc<Self>, request: Transmit) -> Answer {
+        let mut sent = Sent::No;
+        // A request that is dropped takes its connection with it, so that its reply is nobody else's.
+        let answer = until(request.deadline, self.exchange(&request, &mut sent)).await;
+        answer.unwrap_or_else(|| match sent {
+            Sent::No => {
+                let detail = "no answer from the server in time";
+                Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)))
+            }
+            Sent::Perhaps => {
+                self.doubt();
+                Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)))
+            }
+        })
+    }
+}
+
+impl fmt::Display for NoServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fault(fault)
+            | Self::Refused(
+                Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault),
+            ) => fault.fmt(f),
+            Self::Refused(Refusal::Denied(denial)) => denial.fmt(f),
+            Self::Refused(refusal @ (Refusal::Conflict(_) | Refusal::Abstains { .. })) => write!(f, "{refusal:?}"),
+        }
+    }
+}
+
+/// A runtime that stood still hears only now which of its connections have been closed meanwhile; what is written to one
+/// of those has an unknown fate.
+async fn catch_up() {
+    tokio::task::yield_now().await;
+}
+
+/// Without replicas there is one command for each operation, or one for all renewals, and the core batches nothing else.
+fn only_command(exchange: &Exchange) -> Result<&Command, Denial> {
+    match exchange.commands() {
+        [command] => Ok(command),
+        commands => {
+            debug_assert_eq!(commands.len(), 1, "one request over HTTP carries one command");
+            Err(Denial::new(
+                DenialKind::Other,
+                "operations that share no command cannot be asked for together over HTTP",
+            ))
+        }
+    }
+}
+
+/// The body, as far as it is worth reading: one byte more than a reply may have. What the head says of its length is
+/// not looked at.
+async fn read(response: &mut Response) -> reqwest::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        let room = rest::MAX_BODY + 1 - body.len();
+        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
+        if body.len() > rest::MAX_BODY {
+            break;
+        }
+    }
+    Ok(body)
+}
+
+fn header(response: &Response, name: HeaderName) -> Option<String> {
+    response.headers().get(name)?.to_str().ok().map(str::to_owned)
+}
+
+fn all(request: &Transmit, outcome: &Outcome) -> Vec<Outcome> {
+    request.ops.iter().map(|_| outcome.clone()).collect()
+}

@@ -1,0 +1,99 @@
+//! Redis behind HTTP: Upstash's REST interface and Webdis.
+//!
+//! What is said stands in `leasehold_core::wire`; here is how it gets there: HTTP/1.1 on connections that are kept, one
+//! pool for each lane. The server named in the url is spoken to directly and nobody else ever is: proxies that the
+//! environment names are not used, redirects are not followed, for the token is meant for one host. Nothing tells of
+//! releases here, so that waiters ask again and again.
+
+mod access;
+mod doctor;
+mod link;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use leasehold_core::config::Poll;
+use leasehold_core::op::{FaultKind, Refusal};
+use leasehold_core::wire::redis::{Session, Settings};
+use leasehold_core::{NodeConfig, Resource, Transmit};
+
+use self::access::{Access, CONNECT_PATIENCE};
+use self::link::{HttpLink, NoServer};
+use super::lanes::Lanes;
+use super::{Answer, Answering, Done, Lane, Network, Transport, Watcher};
+use crate::clock;
+use crate::doctor::Finding;
+use crate::error::{Error, ErrorKind};
+use crate::fork;
+use crate::url::http::HttpUrl;
+
+/// One Redis behind HTTP.
+pub(super) struct Http {
+    access: Arc<Access>,
+    lanes: Arc<Lanes<HttpLink>>,
+}
+
+impl Http {
+    /// Asks once, so that a wrong url, token or host is told here and now.
+    pub(super) fn open(url: &HttpUrl) -> Result<Self, Error> {
+        fork::install().map_err(|error| Error::config(format!("cannot watch for forks: {error}")))?;
+        let access = Arc::new(Access::new(url)?);
+        let links = Arc::clone(&access);
+        // Nothing is asked of replicas: a request would need a connection of its own between server and Redis.
+        let session = Session::new(Settings::default());
+        let lanes = Arc::new(Lanes::new(move || HttpLink::new(Arc::clone(&links), session.clone())));
+        let store = Self { access, lanes };
+        store.greet().map_err(|why| {
+            let kind = match &why {
+                // A page of something else is not mended by waiting for it.
+                NoServer::Fault(fault) if fault.kind == FaultKind::Protocol => ErrorKind::StoreRefused,
+                NoServer::Refused(Refusal::Denied(_)) => ErrorKind::StoreRefused,
+                NoServer::Fault(_) | NoServer::Refused(_) => ErrorKind::StoreUnavailable,
+            };
+            Error::new(kind, format!("{url}: {why}"))
+        })?;
+        Ok(store)
+    }
+
+    fn greet(&self) -> Result<(), NoServer> {
+        let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
+        self.lanes.block_on(move |link| async move { link.meet(deadline).await }).map_err(NoServer::Fault)?
+    }
+}
+
+impl Transport for Http {
+    fn config(&self) -> NodeConfig {
+        NodeConfig { poll: Poll::Acquire, watch: false, batch: 100 }
+    }
+
+    fn is_instant(&self) -> bool {
+        false
+    }
+
+    fn perform(&self, request: &Transmit, _lane: Lane) -> Answer {
+        self.lanes.perform(request)
+    }
+
+    fn network(&self) -> Option<&dyn Network> {
+        Some(self)
+    }
+
+    fn watch(&self, _resource: &Resource, _watcher: &Arc<dyn Watcher>) {}
+
+    fn unwatch(&self, _resource: &Resource, _watcher: &Arc<dyn Watcher>) {}
+
+    fn diagnose(&self) -> Vec<Finding> {
+        doctor::diagnose(&self.access, &self.lanes)
+    }
+}
+
+impl Network for Http {
+    fn ask_here(&self, request: Transmit) -> Result<Answering, Transmit> {
+        self.lanes.ask_here(request)
+    }
+
+    fn ask_behind(&self, request: Transmit, done: Done) {
+        self.lanes.ask_behind(request, done);
+    }
+}

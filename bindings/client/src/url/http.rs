@@ -1,0 +1,401 @@
+//! `upstash+https://`, `upstash:`, `webdis+http://`: one Redis behind HTTP.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::path::PathBuf;
+
+use leasehold_core::wire::rest::Dialect;
+use url::{Host, Url};
+use zeroize::Zeroizing;
+
+use super::{decoded, without_secrets};
+use crate::error::Error;
+
+/// Where a Redis behind HTTP is, and how to get in. Neither `Debug` nor `Display` show the token or password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HttpUrl {
+    pub(crate) dialect: Dialect,
+    /// Without credentials and parameters; its path ends without a slash, so that another path may follow.
+    pub(crate) base: String,
+    pub(crate) reach: Reach,
+    pub(crate) login: Login,
+    /// PEM file with certificates that are trusted instead of those of the operating system.
+    pub(crate) ca: Option<PathBuf>,
+}
+
+/// Who can read what is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Reach {
+    /// The server alone.
+    Tls,
+    /// This machine alone.
+    Loopback,
+    /// Everybody on the way.
+    Plaintext,
+}
+
+/// How to get in.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Login {
+    Nobody,
+    Token(Zeroizing<String>),
+    Basic { user: String, password: Zeroizing<String> },
+}
+
+/// Upstash tells its users to set these.
+const URL_VARIABLE: &str = "UPSTASH_REDIS_REST_URL";
+const TOKEN_VARIABLE: &str = "UPSTASH_REDIS_REST_TOKEN";
+const WEBDIS_PORT: u16 = 7379;
+const SIGNS: &str = "in a token or password, / ? # and @ are written %2F, %3F, %23 and %40";
+
+impl HttpUrl {
+    /// `variable` reads the environment.
+    pub(super) fn parse(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        match text.strip_prefix("upstash:") {
+            Some(parameters) => Self::of_environment(parameters, variable),
+            None => Self::named(text),
+        }
+    }
+
+    fn of_environment(parameters: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        let given = |name: &str| {
+            let value = variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+            value.ok_or_else(|| {
+                Error::config(format!(
+                    "store url \"upstash:\" takes the server from the environment, where {name} is not set; set it, or \
+                     write upstash+https://:TOKEN@host"
+                ))
+            })
+        };
+        if !parameters.is_empty() && !parameters.starts_with('?') {
+            return Err(Error::config(
+                "store url \"upstash:\" takes the server from the environment and names none itself; write upstash: \
+                 alone, or upstash+https://:TOKEN@host",
+            ));
+        }
+        let (address, token) = (given(URL_VARIABLE)?, Zeroizing::new(given(TOKEN_VARIABLE)?));
+        let wrong = |what: &str| Error::config(format!("store url \"upstash:\": {what}"));
+        if !address.starts_with("https://") && !address.starts_with("http://") {
+            return Err(wrong(&format!(
+                "{URL_VARIABLE} must begin with https://; it is the REST url that Upstash shows, not the one for redis-cli"
+            )));
+        }
+        let address = Zeroizing::new(address + parameters);
+        let url = Url::parse(&address).map_err(|error| wrong(&format!("{URL_VARIABLE} is no url: {error}")))?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(wrong(&format!(
+                "{URL_VARIABLE} has a user or password; the token belongs into {TOKEN_VARIABLE}"
+            )));
+        }
+        Self::of(Dialect::Upstash, &url, url.port(), Login::Token(token)).map_err(|what| wrong(&what))
+    }
+
+    fn named(text: &str) -> Result<Self, Error> {
+        let shown = without_secrets(text);
+        let wrong = |what: &str| Error::config(format!("store url {shown:?}: {what}"));
+        if text.contains('#') {
+            return Err(wrong(SIGNS));
+        }
+        let (dialect, address) = match text.split_once('+') {
+            Some(("upstash", address)) => (Dialect::Upstash, address),
+            Some((_, address)) => (Dialect::Webdis, address),
+            None => return Err(wrong("write upstash+https:// or webdis+http://")),
+        };
+        let form = match dialect {
+            Dialect::Upstash => "upstash+https://:TOKEN@host",
+            Dialect::Webdis => "webdis+http://host:7379",
+        };
+        if !address.starts_with("https://") && !address.starts_with("http://") {
+            return Err(wrong(&format!("the host is missing; write {form}")));
+        }
+        // As a scheme that it knows, the parser would drop a port that is this scheme's default, and be read no more.
+        let unreadable = |error| wrong(&format!("{error}; write {form}; {SIGNS}"));
+        let literal = Url::parse(text).map_err(unreadable)?;
+        let url = Url::parse(address).map_err(unreadable)?;
+        let port = match dialect {
+            Dialect::Upstash => literal.port(),
+            Dialect::Webdis => literal.port().or((url.scheme() == "http").then_some(WEBDIS_PORT)),
+        };
+        let user = decoded(url.username()).ok_or_else(|| wrong("the user name is not UTF-8"))?;
+        let secret = decoded(url.password().unwrap_or_default()).map(|secret| secret.map(Zeroizing::new));
+        let secret = secret.ok_or_else(|| wrong("the token or password is not UTF-8"))?;
+        let login = login(dialect, user, secret).map_err(|what| wrong(&what))?;
+        Self::of(dialect, &url, port, login).map_err(|what| wrong(&what))
+    }
+
+    fn of(dialect: Dialect, url: &Url, port: Option<u16>, login: Login) -> Result<Self, String> {
+        let host = url.host().ok_or("the host is missing")?;
+        let mut base = format!("{}://{host}", url.scheme());
+        if let Some(port) = port {
+            base.push_str(&format!(":{port}"));
+        }
+        base.push_str(url.path().trim_end_matches('/'));
+        let reach = match url.scheme() {
+            "https" => Reach::Tls,
+            _ if is_loopback(&host) => Reach::Loopback,
+            _ => Reach::Plaintext,
+        };
+        let mut parsed = Self { dialect, base, reach, login, ca: None };
+        let mut plaintext = Plaintext::WithoutSecrets;
+        for (name, value) in url.query_pairs() {
+            match (&*name, &*value) {
+                ("plaintext", "allow") => plaintext = Plaintext::Allowed,
+                ("plaintext", _) => {
+                    return Err(format!("plaintext is {value:?}; write plaintext=allow, or leave it out"));
+                }
+                ("ca", _) => parsed.ca = Some(PathBuf::from(value.into_owned())),
+                ("wait_replicas", _) => {
+                    return Err(
+                        "wait_replicas is not possible over HTTP: the server pools its connections to Redis, and \
+                                WAIT speaks of the writes of one connection; use redis:// or rediss:// for it"
+                            .to_owned(),
+                    );
+                }
+                ("proxy", _) => {
+                    return Err("proxies are not supported; name a host that is reached directly".to_owned());
+                }
+                _ => return Err(format!("there is no parameter {name:?}; there are ca and plaintext")),
+            }
+        }
+        parsed.check(plaintext)?;
+        Ok(parsed)
+    }
+
+    fn check(&self, plaintext: Plaintext) -> Result<(), String> {
+        if self.ca.is_some() && self.reach != Reach::Tls {
+            return Err("certificates are used with https only".to_owned());
+        }
+        if self.reach == Reach::Tls && plaintext == Plaintext::Allowed {
+            return Err("plaintext=allow is for http only; leave it out".to_owned());
+        }
+        let secret = match &self.login {
+            Login::Nobody => return Ok(()),
+            Login::Token(token) => {
+                if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+                    return Err(
+                        "the token has spaces or characters beyond ASCII, which no token has; copy it again".into()
+                    );
+                }
+                "token"
+            }
+            Login::Basic { .. } => "password",
+        };
+        if self.reach == Reach::Plaintext && plaintext == Plaintext::WithoutSecrets {
+            let scheme = self.scheme();
+            return Err(format!(
+                "over http everybody on the way could read the {secret}; write {scheme}+https://, or add \
+                 ?plaintext=allow where the network is trusted"
+            ));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn scheme(&self) -> &'static str {
+        match self.dialect {
+            Dialect::Upstash => "upstash",
+            Dialect::Webdis => "webdis",
+        }
+    }
+}
+
+/// Whether secrets may be sent where others can read them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plaintext {
+    WithoutSecrets,
+    Allowed,
+}
+
+fn login(dialect: Dialect, user: Option<String>, secret: Option<Zeroizing<String>>) -> Result<Login, String> {
+    match (dialect, user, secret) {
+        (Dialect::Upstash, None, Some(token)) => Ok(Login::Token(token)),
+        (Dialect::Upstash, None, None) => Err(
+            "the token is missing; write upstash+https://:TOKEN@host, or upstash: to take both from the environment"
+                .to_owned(),
+        ),
+        (Dialect::Upstash, Some(_), _) => Err("a token stands alone, behind a colon and without a user name; write \
+                                               upstash+https://:TOKEN@host"
+            .to_owned()),
+        (Dialect::Webdis, None, None) => Ok(Login::Nobody),
+        (Dialect::Webdis, Some(user), Some(_)) if user.contains(':') => {
+            Err("a user name of HTTP has no colon".to_owned())
+        }
+        (Dialect::Webdis, Some(user), Some(password)) => Ok(Login::Basic { user, password }),
+        (Dialect::Webdis, Some(_), None) | (Dialect::Webdis, None, Some(_)) => {
+            Err("user and password belong together; write webdis+http://user:password@host".to_owned())
+        }
+    }
+}
+
+fn is_loopback(host: &Host<&str>) -> bool {
+    match host {
+        Host::Domain(name) => *name == "localhost" || name.ends_with(".localhost"),
+        Host::Ipv4(address) => address.is_loopback(),
+        Host::Ipv6(address) => address.to_canonical().is_loopback(),
+    }
+}
+
+impl fmt::Display for HttpUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}+{}", self.scheme(), self.base)
+    }
+}
+
+impl fmt::Debug for HttpUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HttpUrl({self})")
+    }
+}
+
+impl Hash for HttpUrl {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (self.dialect, &self.base, &self.ca).hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn without_environment(_: &str) -> Option<String> {
+        None
+    }
+
+    fn url(text: &str) -> HttpUrl {
+        HttpUrl::parse(text, without_environment).unwrap()
+    }
+
+    fn refused(text: &str) -> String {
+        HttpUrl::parse(text, without_environment).unwrap_err().to_string()
+    }
+
+    fn token(url: &HttpUrl) -> Option<&str> {
+        match &url.login {
+            Login::Token(token) => Some(token),
+            Login::Nobody | Login::Basic { .. } => None,
+        }
+    }
+
+    #[test]
+    fn every_part_of_a_url_is_read() {
+        let upstash = url("upstash+https://:AX%3D_-%2F@EU1-calm-1.upstash.io");
+        assert_eq!((upstash.dialect, upstash.reach), (Dialect::Upstash, Reach::Tls));
+        assert_eq!((upstash.base.as_str(), token(&upstash)), ("https://eu1-calm-1.upstash.io", Some("AX=_-/")));
+        let webdis = url("webdis+http://cache");
+        assert_eq!((webdis.dialect, webdis.reach), (Dialect::Webdis, Reach::Plaintext));
+        assert!(webdis.base == "http://cache:7379" && webdis.login == Login::Nobody);
+        let full = url("webdis+https://us%65r:p%40ss%2Fword@[::1]:7000/some/way/?ca=/etc/ca.pem");
+        assert_eq!((full.base.as_str(), full.reach), ("https://[::1]:7000/some/way", Reach::Tls));
+        let login = Login::Basic { user: "user".into(), password: Zeroizing::new("p@ss/word".into()) };
+        assert!(full.login == login && full.ca == Some("/etc/ca.pem".into()));
+    }
+
+    #[test]
+    fn a_port_is_kept_as_it_was_given() {
+        for (text, base) in [
+            ("webdis+http://cache:80", "http://cache:80"),
+            ("webdis+https://cache", "https://cache"),
+            ("webdis+https://cache:443", "https://cache:443"),
+            ("webdis+http://cache/", "http://cache:7379"),
+            ("upstash+http://:t@127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("upstash+http://:t@localhost", "http://localhost"),
+        ] {
+            assert_eq!(url(text).base, base, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_part_is_named_with_what_would_be_right() {
+        for (text, words) in [
+            ("upstash+https://", "upstash+https://:TOKEN@host"),
+            ("upstash+https:host", "the host is missing"),
+            ("upstash+https://host", "the token is missing"),
+            ("upstash+https://token@host", "behind a colon"),
+            ("upstash+https://default:token@host", "without a user name"),
+            ("upstash+https://:to%20ken@host", "no token has"),
+            ("upstash+https://:to%0Aken@host", "no token has"),
+            ("upstash+https://:tok#en@host", "%23"),
+            ("upstash+https://:tok/en@host", "%2F"),
+            ("upstash+https://:tok?en@host", "%3F"),
+            ("upstash+https://:t@host:99999", "port"),
+            ("upstash+https://:t@host?wait_replicas=1", "pools its connections"),
+            ("upstash+https://:t@host?proxy=x", "proxies"),
+            ("upstash+https://:t@host?db=1", "there is no parameter \"db\""),
+            ("upstash+https://:t@host?plaintext=yes", "plaintext=allow"),
+            ("upstash+https://:t@host?plaintext=allow", "http only"),
+            ("webdis+http://user@host", "user and password belong together"),
+            ("webdis+http://:password@localhost", "user and password belong together"),
+            ("webdis+http://a%3Ab:password@localhost", "colon"),
+            ("webdis+http://localhost/#x", "%23"),
+            ("webdis+http://localhost?ca=x", "https only"),
+        ] {
+            let said = refused(text);
+            assert!(said.contains(words), "{text}: {said}");
+        }
+    }
+
+    #[test]
+    fn secrets_leave_the_machine_only_under_tls_or_when_told_to() {
+        for host in ["localhost", "a.localhost", "127.0.0.1", "127.9.9.9", "[::1]", "[::ffff:127.0.0.1]"] {
+            assert_eq!(url(&format!("upstash+http://:token@{host}")).reach, Reach::Loopback, "{host}");
+        }
+        for host in ["host", "localhost.example", "10.0.0.1", "[2001:db8::1]", "0.0.0.0"] {
+            for user in ["upstash+http://:token", "webdis+http://user:token"] {
+                let said = refused(&format!("{user}@{host}"));
+                assert!(said.contains("+https://") && said.contains("?plaintext=allow"), "{said}");
+                assert_eq!(url(&format!("{user}@{host}?plaintext=allow")).reach, Reach::Plaintext);
+            }
+            assert_eq!(url(&format!("webdis+http://{host}")).reach, Reach::Plaintext);
+        }
+    }
+
+    #[test]
+    fn the_environment_names_the_server() {
+        let environment = |address: &'static str, token: &'static str| {
+            move |name: &str| match name {
+                URL_VARIABLE => Some(address.to_owned()),
+                TOKEN_VARIABLE => Some(token.to_owned()),
+                other => panic!("{other} is nobody's business"),
+            }
+        };
+        let found = HttpUrl::parse("upstash:", environment("https://calm-1.upstash.io/\n", " hunter2 ")).unwrap();
+        assert_eq!((found.to_string().as_str(), token(&found)), ("upstash+https://calm-1.upstash.io", Some("hunter2")));
+        for (text, address, words) in [
+            ("upstash:", "calm-1.upstash.io", "must begin with https://"),
+            ("upstash:", "rediss://default:hunter2@calm-1.upstash.io", "not the one for redis-cli"),
+            ("upstash:", "https://:hunter2@calm-1.upstash.io", TOKEN_VARIABLE),
+            ("upstash:", "http://calm-1.upstash.io", "plaintext=allow"),
+            ("upstash:", "https://", "no url"),
+            ("upstash:host", "https://calm-1.upstash.io", "names none itself"),
+            ("upstash:?db=1", "https://calm-1.upstash.io", "there is no parameter"),
+        ] {
+            let said = HttpUrl::parse(text, environment(address, "hunter2")).unwrap_err().to_string();
+            assert!(said.contains(words) && !said.contains("hunter2"), "{text} {address}: {said}");
+        }
+        assert!(refused("upstash:").contains(URL_VARIABLE));
+        let said = HttpUrl::parse("upstash:", environment("https://host", "")).unwrap_err().to_string();
+        assert!(said.contains(TOKEN_VARIABLE), "{said}");
+        let trusted = HttpUrl::parse("upstash:?plaintext=allow", environment("http://host", "t")).unwrap();
+        assert_eq!(trusted.reach, Reach::Plaintext);
+    }
+
+    #[test]
+    fn no_secret_is_ever_shown() {
+        for text in ["upstash+https://:hunter2@host", "webdis+https://user:hunter2@host/way"] {
+            let url = url(text);
+            let shown = format!("{url} {url:?}");
+            assert!(!shown.contains("hunter2") && !shown.contains("user"), "{shown}");
+        }
+        for text in [
+            "upstash+http://:hunter2@host",
+            "upstash+https://hunter2@host",
+            "upstash+https://:hunter2@host?nope=1",
+            "upstash+https://:hunter2@host:x",
+            "upstash+https://:hunter2#@host",
+            "upstash+https://:hunter2/@host",
+            "upstash+https://:hunter2?@host",
+            "webdis+http://hunter2@host?x=hunter2",
+        ] {
+            assert!(!refused(text).contains("hunter2"), "{}", refused(text));
+        }
+    }
+}
