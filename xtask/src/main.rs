@@ -24,7 +24,8 @@ Usage: cargo xtask <command> [arguments]
   test                     everything that must pass before a change is merged
   tidy                     the house rules: who imports whom, where clocks are read, how long files get
   vectors [--bless]        whether core/vectors says what the core does; or write it anew
-  bench [core|sqlite]      measure; all benchmarks without a name
+  bench [core|sqlite|redis]
+                           measure; all benchmarks without a name
   sim [--seed N | --seeds A..B | --minutes M [--from N]] [--html FILE]
                            the simulator: the real core under every fault, checked against every promise
   chaos [--seconds N]      processes under random SIGSTOP and SIGKILL against one guarded counter (60 s)

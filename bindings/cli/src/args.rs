@@ -26,7 +26,8 @@ pub(crate) struct Cli {
 pub(crate) struct StoreArgs {
     /// The store of the locks, such as sqlite:/var/lib/app/locks.db
     ///
-    /// sqlite:PATH serves all processes of one machine; the file is made when it is missing. Without --store the
+    /// sqlite:PATH serves all processes of one machine; the file is made when it is missing. redis://HOST serves many
+    /// machines; upstash+https://:TOKEN@HOST and webdis+http://HOST do over HTTP. Without --store the
     /// environment variable LEASEHOLD_STORE counts, and without that a file in your state folder
     /// (~/.local/state/leasehold/locks.db).
     #[arg(long = "store", value_name = "URL")]
