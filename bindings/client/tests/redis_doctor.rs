@@ -254,7 +254,7 @@ fn without_any_one_right_something_fails() {
         set_sample(&server, Some(right), &[]);
         let client = Client::connect(sample_url(&server)).unwrap();
         let works = || -> Result<(), leasehold::Error> {
-            let request = client.lock("jobs/a").wait(Duration::ZERO).ttl(Duration::from_secs(2));
+            let request = client.lock("jobs/a").wait(Duration::ZERO).ttl(Duration::from_secs(30));
             let lease = request.renew_every(Duration::from_millis(50)).acquire()?;
             client.inspect("jobs/a")?;
             client.inspect("jobs/foreign")?;

@@ -12,8 +12,9 @@ mod value;
 use std::sync::Arc;
 
 use leasehold_core::config::Poll;
-use leasehold_core::op::Refusal;
-use leasehold_core::wire::redis::{Command, Replicas, Session, Settings};
+use leasehold_core::op::{Fault, FaultKind, Refusal};
+use leasehold_core::wire::redis::{Command, Replicas, Session, Settings, refusal};
+use leasehold_core::wire::resp::Value;
 use leasehold_core::{NodeConfig, Resource, Transmit};
 
 use self::access::{Access, CONNECT_PATIENCE};
@@ -59,8 +60,15 @@ impl Redis {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
         let ping = Command { args: vec![b"PING".to_vec()] };
         let done = self.lanes.block_on(move |link| async move { link.command(&[ping], deadline).await });
-        // A user who may not PING has got in all the same.
-        done.map_err(NoConnection::Fault)?.map(drop)
+        let replies = done.map_err(NoConnection::Fault)??;
+        match replies.first() {
+            // A user who may not PING has got in all the same.
+            Some(Value::Error(said)) if !said.starts_with("NOPERM") => match refusal(said) {
+                Some(refusal) => Err(NoConnection::Refused(refusal)),
+                None => Err(NoConnection::Fault(Fault::new(FaultKind::Server, said))),
+            },
+            Some(_) | None => Ok(()),
+        }
     }
 }
 
