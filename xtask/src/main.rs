@@ -4,6 +4,7 @@
 
 mod bench;
 mod demo;
+mod interop;
 mod mutants;
 mod prove;
 mod run;
@@ -26,6 +27,7 @@ Usage: cargo xtask <command> [arguments]
   vectors [--bless]        whether core/vectors says what the core does; or write it anew
   bench [core|sqlite|redis]
                            measure; all benchmarks without a name
+  interop                  install the lock libraries of other languages that tests share keys with
   sim [--seed N | --seeds A..B | --minutes M [--from N]] [--html FILE]
                            the simulator: the real core under every fault, checked against every promise
   chaos [--seconds N]      processes under random SIGSTOP and SIGKILL against one guarded counter (60 s)
@@ -45,6 +47,7 @@ fn main() -> ExitCode {
         Some("test") => none(&rest).and_then(|()| test::test()),
         Some("tidy") => none(&rest).and_then(|()| tidy::tidy()),
         Some("vectors") => vectors::vectors(&rest),
+        Some("interop") => none(&rest).and_then(|()| interop::interop()),
         Some("bench") => bench::bench(&rest),
         Some("chaos") => bench::chaos(&rest),
         Some("sim") => sim::sim(&rest),

@@ -60,14 +60,32 @@ pub fn succeeds(mut command: Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// The folder with what the `ci` profile built. Asked of cargo, because variables and configuration may move it.
+/// Runs a command beside other steps: its output is shown only when it fails.
+pub fn quietly(name: &str, mut command: Command) -> Result {
+    match command.stdin(Stdio::null()).output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => {
+            let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+            eprintln!("\n=== {name}\n{}", said.concat());
+            Err(failed(name, &command, &output.status.to_string()))
+        }
+        Err(error) => Err(failed(name, &command, &error.to_string())),
+    }
+}
+
+/// The folder with what the `ci` profile built.
 pub fn built() -> Result<PathBuf> {
+    Ok(target()?.join("ci"))
+}
+
+/// The target folder. Asked of cargo, because variables and configuration may move it.
+pub fn target() -> Result<PathBuf> {
     let mut command = cargo("metadata");
     command.args(["--no-deps", "--format-version", "1"]).stderr(Stdio::inherit());
     let output = command.output().map_err(|error| failed("find the target folder", &command, &error.to_string()))?;
     let json = String::from_utf8_lossy(&output.stdout);
     match json.split_once("\"target_directory\":\"").and_then(|(_, rest)| rest.split_once('"')) {
-        Some((folder, _)) => Ok(Path::new(&folder.replace("\\\\", "\\")).join("ci")),
+        Some((folder, _)) => Ok(PathBuf::from(folder.replace("\\\\", "\\"))),
         None => Err(failed("find the target folder", &command, "its answer names no target_directory")),
     }
 }

@@ -2,12 +2,15 @@
 
 use crate::run::{self, Failure, Result, Steps};
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const DEBIAN_PACKAGES: [&str; 2] = ["gcc", "libc6-dev"];
 /// Servers that tests start for themselves, and the Debian packages that have them.
 const SERVERS: [(&str, &str); 3] = [("redis-server", "redis-server"), ("webdis", "webdis"), ("postgres", "postgresql")];
+/// What runs the lock libraries of other languages, and the Debian packages that have it.
+const LANGUAGES: [(&str, &str); 2] = [("node", "nodejs"), ("npm", "npm")];
+const PYTHON_PACKAGE: &str = "python3-venv";
 
 /// Fails, with what to install, where SQLite's C sources cannot be compiled.
 pub fn c_compiler() -> Result {
@@ -30,20 +33,32 @@ pub fn c_compiler() -> Result {
 /// Installs what `cargo xtask test` needs where that can be done without asking; says what is missing elsewhere.
 pub fn install(steps: &mut Steps) -> Result {
     let missing: Vec<&str> = if compiles_c() { Vec::new() } else { DEBIAN_PACKAGES.to_vec() };
-    let missing = [missing, missing_servers()].concat();
+    install_packages(steps, &[missing, missing_servers(), missing_languages()].concat())?;
+    c_compiler()?;
+    servers()?;
+    languages()?;
+    for (subcommand, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
+        component_of_rustup(steps, subcommand, component)?;
+    }
+    Ok(())
+}
+
+/// Installs what runs the lock libraries of other languages, as [`install`] does.
+pub fn install_languages(steps: &mut Steps) -> Result {
+    install_packages(steps, &missing_languages())?;
+    languages()
+}
+
+/// Where that can be done without asking.
+fn install_packages(steps: &mut Steps, missing: &[&str]) -> Result {
     if !missing.is_empty() && is_root() && Path::new("/etc/debian_version").exists() {
         let mut update = Command::new("apt-get");
         update.args(["update", "-qq"]);
         steps.run("apt-get update", update)?;
         let mut install = Command::new("apt-get");
-        install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(&missing);
+        install.args(["install", "-y", "-qq", "--no-install-recommends"]).args(missing);
         install.env("DEBIAN_FRONTEND", "noninteractive");
         steps.run(&format!("install {}", missing.join(" ")), install)?;
-    }
-    c_compiler()?;
-    servers()?;
-    for (subcommand, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
-        component_of_rustup(steps, subcommand, component)?;
     }
     Ok(())
 }
@@ -64,12 +79,46 @@ fn servers() -> Result {
 
 /// Packages of the servers that are not there. Debian keeps PostgreSQL's programs off the path.
 fn missing_servers() -> Vec<&'static str> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<_> = std::env::split_paths(&path).collect();
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    folders.extend(versions.map(|version| version.path().join("bin")));
+    missing_programs(&SERVERS, versions.map(|version| version.path().join("bin")))
+}
+
+/// Fails, with what to install, where lock libraries of other languages could not run.
+fn languages() -> Result {
+    let missing = missing_languages();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let advice = if Path::new("/etc/debian_version").exists() {
+        format!("sudo apt-get install {}", missing.join(" "))
+    } else {
+        "Python 3.10 or newer with its modules venv and ensurepip, Node.js 18 or newer, and npm".to_owned()
+    };
+    Err(Failure::new(format!(
+        "programs that run the lock libraries of other languages are missing\n  install: {advice}"
+    )))
+}
+
+fn missing_languages() -> Vec<&'static str> {
+    let mut missing = missing_programs(&LANGUAGES, []);
+    // Debian's interpreter comes without the second one.
+    let mut python = Command::new("python3");
+    python.args(["-c", "import venv, ensurepip"]);
+    if !run::succeeds(python) {
+        missing.push(PYTHON_PACKAGE);
+    }
+    missing
+}
+
+/// Packages of the programs that are neither on the path nor in one of the other folders.
+fn missing_programs(
+    programs: &[(&str, &'static str)],
+    elsewhere: impl IntoIterator<Item = PathBuf>,
+) -> Vec<&'static str> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<_> = std::env::split_paths(&path).chain(elsewhere).collect();
     let is_there = |program: &str| folders.iter().any(|folder| folder.join(program).is_file());
-    SERVERS.iter().filter(|(program, _)| !is_there(program)).map(|(_, package)| *package).collect()
+    programs.iter().filter(|(program, _)| !is_there(program)).map(|(_, package)| *package).collect()
 }
 
 fn component_of_rustup(steps: &mut Steps, subcommand: &str, component: &str) -> Result {

@@ -2,7 +2,7 @@
 
 use crate::demo::{self, Stores};
 use crate::run::{self, Failure, Result, Steps};
-use crate::{setup, sim, tidy};
+use crate::{interop, setup, sim, tidy};
 use std::process::Command;
 
 /// What the core can do besides its protocol is tested too.
@@ -18,6 +18,8 @@ pub fn test() -> Result {
 /// All steps, cheapest first: a misplaced import is told before anything is compiled.
 pub fn run_all(steps: &mut Steps) -> Result {
     setup::install(steps)?;
+    // Downloads, beside what is compiled.
+    let peers = interop::begin();
     steps.timed("tidy", tidy::tidy)?;
 
     let mut fmt = run::plain_cargo("fmt");
@@ -47,7 +49,9 @@ pub fn run_all(steps: &mut Steps) -> Result {
     }
     no_std(steps)?;
 
+    let peers = peers.finish(steps)?;
     let mut tests = suite();
+    peers.tell(&mut tests);
     tests.args(["--workspace", "--features", WIRE, "--exclude", "leasehold-sim"]);
     steps.run("tests", tests)?;
     // By itself: it compiles the core with its counters, which nothing else should have.

@@ -1,0 +1,130 @@
+//! `cargo xtask interop`: lock libraries of other languages, for the tests that share keys with them.
+//!
+//! Versions and hashes stand in `bindings/interop`; what is installed from them stays below the target folder.
+
+use crate::run::{self, Failure, Result, Steps};
+use crate::setup;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread::JoinHandle;
+
+const SOURCES: &str = "bindings/interop";
+/// Written last, with everything that was asked for: without it, or with another text in it, nothing is there.
+const STAMP: &str = "installed";
+
+pub fn interop() -> Result {
+    let mut steps = Steps::default();
+    setup::install_languages(&mut steps)?;
+    let peers = begin().finish(&mut steps)?;
+    println!("\nInstalled:\n  {}\n  {}", peers.python.display(), peers.node.display());
+    Ok(())
+}
+
+/// Where the tests find what was installed.
+pub struct Peers {
+    /// The interpreter that has the Python libraries.
+    python: PathBuf,
+    /// The folder with `node_modules`.
+    node: PathBuf,
+}
+
+impl Peers {
+    /// Tells the tests that `command` runs.
+    pub fn tell(&self, command: &mut Command) {
+        command.env("LEASEHOLD_PYTHON", &self.python).env("LEASEHOLD_NODE_FOLDER", &self.node);
+    }
+}
+
+/// Downloads that run beside other steps. Dropped, they are waited for: nobody else may meet them half done.
+pub struct Installing(Option<JoinHandle<Result<Peers>>>);
+
+/// Starts to install what is not there yet.
+pub fn begin() -> Installing {
+    Installing(Some(std::thread::spawn(install)))
+}
+
+impl Installing {
+    pub fn finish(mut self, steps: &mut Steps) -> Result<Peers> {
+        steps.timed("lock libraries of other languages", || match self.0.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            Some(Err(_)) | None => Err(Failure::new("the installation of lock libraries of other languages broke off")),
+        })
+    }
+}
+
+impl Drop for Installing {
+    fn drop(&mut self) {
+        if let Some(thread) = self.0.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn install() -> Result<Peers> {
+    let target = run::target()?.join("interop");
+    let sources = run::root().join(SOURCES);
+    let python = install_python(&sources.join("python"), &target.join("python"))?;
+    let node = install_node(&sources.join("node"), &target.join("node"))?;
+    Ok(Peers { python, node })
+}
+
+fn install_python(sources: &Path, folder: &Path) -> Result<PathBuf> {
+    let requirements = sources.join("requirements.txt");
+    let wanted = read(&requirements)?;
+    let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+    // The environment breaks when the system's Python becomes another version.
+    let mut import = Command::new(&python);
+    import.args(["-c", "import redis"]);
+    if is_installed(folder, &wanted) && run::succeeds(import) {
+        return Ok(python);
+    }
+    start_anew(folder)?;
+    let mut venv = Command::new("python3");
+    venv.args(["-m", "venv"]).arg(folder);
+    run::quietly("python environment", venv)?;
+    let mut pip = Command::new(&python);
+    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]);
+    pip.args(["--require-hashes", "--only-binary=:all:", "-r"]).arg(&requirements);
+    run::quietly("python libraries", pip)?;
+    write(&folder.join(STAMP), &wanted)?;
+    Ok(python)
+}
+
+fn install_node(sources: &Path, folder: &Path) -> Result<PathBuf> {
+    let files = ["package.json", "package-lock.json"];
+    let texts = files.iter().map(|name| read(&sources.join(name))).collect::<Result<Vec<_>>>()?;
+    let wanted = texts.concat();
+    if is_installed(folder, &wanted) && folder.join("node_modules/redlock/package.json").is_file() {
+        return Ok(folder.to_owned());
+    }
+    start_anew(folder)?;
+    for (name, text) in files.iter().zip(&texts) {
+        write(&folder.join(name), text)?;
+    }
+    let mut npm = Command::new("npm");
+    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"]).current_dir(folder);
+    run::quietly("node libraries", npm)?;
+    write(&folder.join(STAMP), &wanted)?;
+    Ok(folder.to_owned())
+}
+
+fn is_installed(folder: &Path, wanted: &str) -> bool {
+    fs::read_to_string(folder.join(STAMP)).is_ok_and(|installed| installed == wanted)
+}
+
+fn start_anew(folder: &Path) -> Result {
+    let fail = |error| Failure::new(format!("cannot make an empty folder {}: {error}", folder.display()));
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(fail)?;
+    }
+    fs::create_dir_all(folder).map_err(fail)
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))
+}
+
+fn write(path: &Path, text: &str) -> Result {
+    fs::write(path, text).map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))
+}
