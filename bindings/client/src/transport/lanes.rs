@@ -232,13 +232,11 @@ mod tests {
     }
 
     impl Link for Echo {
-        fn ask(self: Arc<Self>, request: Transmit) -> impl Future<Output = Answer> + Send + 'static {
-            async move {
-                self.threads.lock().unwrap().insert(thread::current().name().map(str::to_owned));
-                let answered = until(request.deadline, tokio::time::sleep(Duration::from_millis(1))).await;
-                let fault = Fault::of(if answered.is_some() { FaultKind::Server } else { FaultKind::Timeout });
-                Ok(vec![Outcome::Unknown(fault)])
-            }
+        async fn ask(self: Arc<Self>, request: Transmit) -> Answer {
+            self.threads.lock().unwrap().insert(thread::current().name().map(str::to_owned));
+            let answered = until(request.deadline, tokio::time::sleep(Duration::from_millis(1))).await;
+            let fault = Fault::of(if answered.is_some() { FaultKind::Server } else { FaultKind::Timeout });
+            Ok(vec![Outcome::Unknown(fault)])
         }
     }
 
