@@ -291,10 +291,12 @@ impl Seen {
     /// Refuses what no honest client writes, so that nothing waits for ten years.
     ///
     /// # Errors
-    /// A ttl, or time left, above 48 h.
+    /// A ttl, or time left of a record that is not foreign, above 48 h.
     pub fn checked(self) -> Result<Self, Denial> {
         if let Some(holding) = self.holding.as_ref().filter(|holding| !holding.released) {
-            for length in [holding.record_ttl, holding.left].into_iter().flatten() {
+            // Other libraries lock for as long as they like; where the store frees it, nobody has to wait that out here.
+            let left = holding.left.filter(|_| holding.holder != Holder::Foreign);
+            for length in [holding.record_ttl, left].into_iter().flatten() {
                 if length > MAX_RECORD_TTL {
                     let detail = alloc::format!(
                         "the record says it lasts {length:?}, the longest allowed is {MAX_RECORD_TTL:?}; if nobody \

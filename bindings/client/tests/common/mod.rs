@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file is a crate of its own and uses another part of this")]
 
+#[cfg(feature = "redis")]
+pub(crate) mod on_redis;
 pub(crate) mod postgres_server;
 pub(crate) mod redis_server;
 
@@ -62,13 +64,23 @@ impl Role {
 
     /// The next thing it says.
     pub(crate) fn says(&self) -> String {
-        self.lines.recv_timeout(PATIENCE).expect("the role says something")
+        self.says_within(PATIENCE)
+    }
+
+    /// The next thing a role says that has much to do before.
+    pub(crate) fn says_within(&self, patience: Duration) -> String {
+        self.lines.recv_timeout(patience).expect("the role says something")
     }
 
     pub(crate) fn signal(&self, signal: i32) {
         let pid = i32::try_from(self.child.id()).unwrap();
         // SAFETY: plain system call; the child has not been waited for, so the id is its own.
         assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+    }
+
+    /// Ends its [`stay`].
+    pub(crate) fn close_input(&mut self) {
+        drop(self.child.stdin.take());
     }
 
     pub(crate) fn wait(&mut self) -> std::process::ExitStatus {

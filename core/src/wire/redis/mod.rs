@@ -325,7 +325,7 @@ impl Exchange {
             let mut replies = replies.iter();
             for call in calls {
                 let (Some(reply), Some(command)) = (replies.next(), commands.next()) else { break };
-                let wait = self.wait.filter(|_| call.writes());
+                let wait = self.wait.filter(|_| call.awaits_replicas());
                 let wait = wait.and_then(|wait| commands.next().and(replies.next()).map(|reply| (wait, reply)));
                 let is_unknown = matches!(reply, Value::Error(error) if classify(error) == ErrorClass::UnknownScript);
                 if is_unknown && self.form == Form::Digest {
@@ -363,7 +363,7 @@ impl Exchange {
     fn write(&mut self, mut call: Call) {
         let sent = Sent { script: call.script, ops: core::mem::take(&mut call.ops) };
         self.commands.push(call.command(self.form));
-        if let Some(Wait { count, timeout_ms }) = self.wait.filter(|_| sent.writes()) {
+        if let Some(Wait { count, timeout_ms }) = self.wait.filter(|_| sent.awaits_replicas()) {
             self.commands.push(Command::new([b"WAIT", &decimal(count.into()), &decimal(timeout_ms)]));
         }
         self.calls.push(sent);
@@ -378,8 +378,9 @@ impl Exchange {
 }
 
 impl Sent {
-    fn writes(&self) -> bool {
-        self.script != scripts::READ
+    /// A release that a failover forgets leaves a record that runs out by itself: nobody need wait for it.
+    fn awaits_replicas(&self) -> bool {
+        self.script != scripts::READ && self.script != scripts::RELEASE
     }
 }
 

@@ -168,6 +168,8 @@ impl RedisLink {
             Ok(exchange) => exchange,
             Err(denial) => return Ok(refused(request, &Refusal::Denied(denial))),
         };
+        // A runtime that stood still has not read what came meanwhile; unread, it would be taken for our answer.
+        tokio::task::yield_now().await;
         loop {
             *sent = Sent::Perhaps(open.number);
             match send(&mut open.connection, exchange.commands()).await {

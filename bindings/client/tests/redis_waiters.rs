@@ -1,0 +1,256 @@
+//! Waiters on Redis: their wake-ups are cut, their server goes away, and what they wait for is somebody else's.
+#![cfg(feature = "redis")]
+#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
+
+mod common;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::on_redis::{channel, is_taken};
+use common::{PATIENCE, Role, eventually, ms, role_args, say};
+use leasehold::ErrorKind;
+use leasehold::blocking::Client;
+use leasehold_rig::proxy::Proxy;
+use leasehold_rig::redis::{Data, Server};
+use leasehold_rig::resp::Reply;
+
+fn connect(server: &Server) -> Client {
+    Client::connect(server.url()).unwrap()
+}
+
+fn listeners(server: &Server, resource: &str) -> i64 {
+    server.command(&["PUBSUB", "NUMSUB", &channel(resource)]).array()[1].integer()
+}
+
+fn attempts(server: &Server) -> u64 {
+    server.commands_processed("evalsha") + server.commands_processed("eval")
+}
+
+#[test]
+fn a_waiter_whose_wake_ups_are_cut_gets_the_lock_all_the_same() {
+    let server = Server::start();
+    let (holder, other) = (connect(&server), connect(&server));
+    let lease = holder.lock("job").acquire().unwrap();
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| other.lock("job").wait(PATIENCE).acquire().unwrap());
+        eventually("the waiter listens", || listeners(&server, "job") == 1);
+        // In one breath, so that nobody has listened anew when the release is told.
+        let mut connection = server.connect();
+        connection.send(&["CLIENT", "KILL", "TYPE", "pubsub"]).unwrap();
+        connection.send(&["DEL", "job"]).unwrap();
+        assert_eq!(connection.receive().unwrap(), Reply::Integer(1), "the listener");
+        assert_eq!(connection.receive().unwrap(), Reply::Integer(1), "the lock");
+        let next = waiter.join().unwrap();
+        assert!(next.token() > lease.token());
+    });
+}
+
+#[test]
+fn a_waiter_that_may_never_listen_gets_the_lock() {
+    let server = Server::builder().acl_file("user worker on >secret ~* resetchannels +@all -subscribe").start();
+    let url = format!("redis://worker:secret@127.0.0.1:{}/", server.port());
+    let (holder, other) = (Client::connect(&url).unwrap(), Client::connect(&url).unwrap());
+    let lease = holder.lock("job").acquire().unwrap();
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| other.lock("job").wait(PATIENCE).acquire().unwrap());
+        let before = attempts(&server);
+        eventually("the waiter asks again and again", || attempts(&server) > before + 1);
+        lease.release().unwrap();
+        assert!(waiter.join().unwrap().token() > lease.token());
+    });
+}
+
+#[test]
+fn wake_ups_come_back_after_the_connection_was_cut() {
+    let server = Server::start();
+    let (holder, other) = (connect(&server), connect(&server));
+    let lease = holder.lock("job").ttl(ms(600_000)).acquire().unwrap();
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| other.lock("job").wait(3 * PATIENCE).acquire().unwrap());
+        for _ in 0..2 {
+            eventually("the waiter listens", || listeners(&server, "job") == 1);
+            assert_eq!(server.command(&["CLIENT", "KILL", "TYPE", "pubsub"]), Reply::Integer(1));
+        }
+        eventually("the waiter listens again", || listeners(&server, "job") == 1);
+        // Each message is heard and has the waiter look at once. By its timer alone, which pauses for a second on
+        // average, so many looks would take minutes.
+        let start = Instant::now();
+        for _ in 0..200 {
+            let before = attempts(&server);
+            server.command(&["PUBLISH", &channel("job"), "job"]);
+            eventually("the waiter looks", || attempts(&server) > before);
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
+        lease.release().unwrap();
+        assert!(waiter.join().unwrap().token() > lease.token());
+    });
+}
+
+#[test]
+fn messages_of_strangers_harm_nobody() {
+    let server = Server::start();
+    let (holder, other) = (connect(&server), connect(&server));
+    let lease = holder.lock("job").acquire().unwrap();
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| other.lock("job").wait(PATIENCE).acquire().unwrap());
+        eventually("the waiter listens", || listeners(&server, "job") == 1);
+        let large = "x".repeat(1 << 20);
+        for message in ["", "another", "job\0", "\u{1f}", &large] {
+            assert_eq!(server.command(&["PUBLISH", &channel("job"), message]), Reply::Integer(1));
+        }
+        assert!(is_taken(&server, "job"));
+        lease.release().unwrap();
+        assert!(waiter.join().unwrap().token() > lease.token());
+    });
+}
+
+#[test]
+fn whatever_stands_under_the_key_is_a_foreign_holder_until_it_is_gone() {
+    let server = Server::start();
+    let client = connect(&server);
+    let large = "y".repeat(1 << 20);
+    let values: [(&str, &[&[u8]]); 10] = [
+        ("hash", &[b"HSET", b"hash", b"uuid:1", b"1"]),
+        ("list", &[b"RPUSH", b"list", b"one"]),
+        ("set", &[b"SADD", b"set", b"one"]),
+        ("zset", &[b"ZADD", b"zset", b"1", b"one"]),
+        ("stream", &[b"XADD", b"stream", b"*", b"field", b"value"]),
+        ("raw", &[b"SET", b"raw", b"\xff\x00\r\n\xfe"]),
+        ("empty", &[b"SET", b"empty", b""]),
+        ("ten years", &[b"SET", b"ten years", b"a patient client's", b"PX", b"315360000000"]),
+        ("large", &[b"SET", b"large", large.as_bytes()]),
+        ("almost ours", &[b"SET", b"almost ours", b"0123456789abcdef0123456789abcdef@host;"]),
+    ];
+    thread::scope(|scope| {
+        let mut waiters = Vec::new();
+        for (key, command) in values {
+            assert!(!server.connect().command(command).unwrap().is_error(), "{key}");
+            let before = server.command(&["DUMP", key]);
+            assert!(client.lock(key).try_acquire().unwrap().is_none(), "{key} is busy");
+            let error = client.lock(key).wait(Duration::ZERO).acquire().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Busy, "{key}");
+            assert!(error.holder().unwrap().foreign, "{key}: {error}");
+            let seen = client.inspect(key).unwrap().unwrap();
+            assert!(seen.foreign && seen.owner.is_none() && seen.token.is_none(), "{key}: {seen:?}");
+            assert_eq!(client.break_lock(key).unwrap_err().kind(), ErrorKind::StoreRefused, "{key}");
+            assert_eq!(server.command(&["DUMP", key]), before, "{key} is as it was");
+            let client = &client;
+            waiters.push((key, scope.spawn(move || client.lock(key).wait(PATIENCE).acquire().unwrap())));
+        }
+        for (key, waiter) in waiters {
+            assert_eq!(server.command(&["DEL", key]), Reply::Integer(1), "{key} was never overwritten");
+            waiter.join().unwrap().release().unwrap();
+        }
+    });
+}
+
+#[test]
+fn a_foreign_lock_that_expires_is_succeeded() {
+    let server = Server::start();
+    let client = connect(&server);
+    server.command(&["SET", "job", "a token of another library", "PX", "700"]);
+    let lease = client.lock("job").wait(PATIENCE).acquire().unwrap();
+    lease.release().unwrap();
+}
+
+#[test]
+fn what_overwrites_a_held_lock_is_told_to_its_holder() {
+    let server = Server::start();
+    let client = connect(&server);
+    for words in [&["SET", "job", "mine now"][..], &["HSET", "job", "uuid:1", "1"]] {
+        let lease = client.lock("job").ttl(ms(120_000)).renew_every(ms(200)).wait(PATIENCE).acquire().unwrap();
+        server.command(&["DEL", "job"]);
+        let reply = server.command(words);
+        assert!(!reply.is_error(), "{reply:?}");
+        let error = lease.lost();
+        assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
+        assert_eq!(lease.release().unwrap_err().kind(), ErrorKind::Lost);
+        assert_eq!(server.command(&["DEL", "job"]), Reply::Integer(1), "it is not ours to free");
+    }
+}
+
+#[test]
+fn a_server_that_is_down_is_named_when_connecting() {
+    let server = Server::start();
+    let url = server.url();
+    server.kill();
+    let error = Client::connect(url).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
+    assert!(error.to_string().contains(&format!("127.0.0.1:{}", server.port())), "{error}");
+}
+
+#[test]
+fn a_waiter_outlasts_its_server() {
+    let server = Server::start();
+    let client = connect(&server);
+    server.command(&["SET", "job", "somebody"]);
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| client.lock("job").wait(PATIENCE).acquire().unwrap());
+        eventually("it waits", || listeners(&server, "job") == 1);
+        server.kill();
+        server.restart(Data::Lost);
+        waiter.join().unwrap().release().unwrap();
+    });
+}
+
+#[test]
+fn a_waiter_in_vain_says_what_stood_in_the_way() {
+    let server = Server::start();
+    let client = connect(&server);
+    server.kill();
+    let error = client.lock("job").wait(ms(500)).acquire().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
+    assert!(error.to_string().contains(&format!("127.0.0.1:{}", server.port())), "{error}");
+}
+
+#[cfg(target_os = "linux")]
+fn entries(folder: &str) -> usize {
+    std::fs::read_dir(folder).unwrap().count()
+}
+
+/// Loses and makes connections 200 times; alone in its process, where descriptors and threads can be counted.
+#[cfg(target_os = "linux")]
+#[test]
+#[ignore = "a role of other tests"]
+fn role_reconnects() {
+    let Some(_) = role_args() else { return };
+    let server = Server::start();
+    let proxy = Proxy::to(server.address());
+    let client = Client::connect(server.url_at(proxy.port())).unwrap();
+    let lease = client.lock("held").ttl(ms(120_000)).renew_every(ms(50)).acquire().unwrap();
+    let cycle = || {
+        proxy.refuse();
+        proxy.cut_all();
+        assert_eq!(client.lock("job").try_acquire().unwrap_err().kind(), ErrorKind::StoreUnavailable);
+        proxy.pass();
+        client.lock("job").wait(PATIENCE).acquire().unwrap().release().unwrap();
+    };
+    for _ in 0..20 {
+        cycle();
+    }
+    // The proxy lives in this process as well, with a thread and three descriptors for each connection.
+    let count = || {
+        let open = proxy.open_connections();
+        (entries("/proc/self/fd") - 3 * open, entries("/proc/self/task") - open)
+    };
+    let (files, threads) = (entries("/proc/self/fd"), entries("/proc/self/task"));
+    for _ in 0..200 {
+        cycle();
+    }
+    eventually("nothing is left of 200 connections", || {
+        let now = count();
+        now.0 <= files + 4 && now.1 <= threads + 2
+    });
+    lease.check(ms(1)).unwrap();
+    say("none leaked");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn reconnecting_leaks_neither_descriptors_nor_threads() {
+    let role = Role::start("role_reconnects", "");
+    let start = Instant::now();
+    let said = role.says_within(Duration::from_secs(150));
+    assert_eq!(said, "none leaked", "after {:?}", start.elapsed());
+}
