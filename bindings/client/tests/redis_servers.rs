@@ -193,11 +193,11 @@ fn a_server_clock_that_jumps_forward_frees_locks_early_and_tokens_still_grow() {
     assert_eq!(guards.check("item", lease.token()).unwrap_err().kind(), ErrorKind::StaleToken);
     let error = lease.lost();
     assert_eq!(error.kind(), ErrorKind::Lost, "{error}");
-    // The clock is put right, and is now behind every token that was given meanwhile.
+    // The clock is put right, and with it whatever it said meanwhile is in the future.
     server.set_clock_ms(0);
     rival.release().unwrap();
     let third = long_lease(&client);
-    assert_eq!(third.token(), rival.token() + 1);
+    assert!(third.token() > rival.token());
 }
 
 #[test]

@@ -108,8 +108,8 @@ pub struct Spec {
     /// How far the server's wall clock is ahead.
     #[serde(default)]
     pub unix_offset_ms: i64,
-    /// How long Redis keeps a counter after its last use; `Duration::MAX`, and absent in JSON, for good. The other
-    /// kinds keep counters for good in any case.
+    /// How long Redis keeps a counter after the last grant, renewal or raise; `Duration::MAX`, and absent in JSON, for
+    /// good. The other kinds keep counters for good in any case.
     #[serde(rename = "retention_ns", with = "retention", default = "for_good", skip_serializing_if = "is_for_good")]
     pub retention: Duration,
 }
@@ -198,6 +198,15 @@ impl Store {
             Shelf::Sqlite(shelf) => shelf.counter(resource),
             Shelf::Redis(shelf) => shelf.counter(resource, self.unix_ms(at)),
             Shelf::Dynamodb(shelf) => shelf.counter(resource),
+        }
+    }
+
+    /// When the token counter is forgotten unless it is used before; `None` where there is none, and where it is kept
+    /// for good.
+    pub fn forgotten(&self, resource: &Resource, at: TrueTime) -> Option<TrueTime> {
+        match &self.shelf {
+            Shelf::Sqlite(_) | Shelf::Dynamodb(_) => None,
+            Shelf::Redis(shelf) => shelf.forgotten(resource, self.unix_ms(at), &self.wall),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold_core::op::{Acquire, Applied, Holder, Holding, Op, Seen};
 use leasehold_core::{Nonce, Owner, Resource, Token, Version};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, TrueTime};
 use crate::store::{Answer, Ask, By, Mark, NS_PER_MS, Standing, applied, conflict, exhausted, whole_ms};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -69,8 +69,8 @@ impl Redis {
             }
             Op::Release(op) if self.is_of(resource, &op.nonce) => {
                 // Nothing tells afterwards that this attempt was here: a delayed acquire of it finds a free lock.
+                // The counter is kept no longer for it.
                 self.locks.remove(resource);
-                self.refresh(resource, now_ms);
                 applied(Applied::Released)
             }
             Op::Raise(op) if self.is_of(resource, &op.nonce) => {
@@ -91,11 +91,12 @@ impl Redis {
         // A resend must not mint: the answer to the send before it may still arrive, with another token.
         let counter = match self.counter(resource, now_ms) {
             Some(counter) if ours => counter,
-            counter => {
-                let Some(next) = counter.unwrap_or(Token::ZERO).next() else { return exhausted() };
-                // The server's own clock too, so that a counter that was forgotten is passed whatever the client says.
-                next.max(op.floor).max(Token::new(now_ms).unwrap_or(Token::MAX))
+            Some(counter) => {
+                let Some(next) = counter.next() else { return exhausted() };
+                next.max(op.floor)
             }
+            // The server's own clock too, so that a counter that was forgotten is passed whatever the client says.
+            None => op.floor.max(Token::new(now_ms.max(1)).unwrap_or(Token::MAX)),
         };
         if ours {
             self.lengthen(resource, now_ms, op.record_ttl);
@@ -119,6 +120,12 @@ impl Redis {
     pub(super) fn counter(&self, resource: &Resource, now_ms: u64) -> Option<Token> {
         let fence = self.fences.get(resource)?;
         fence.expires_ms.is_none_or(|expires_ms| !is_over(expires_ms, now_ms)).then_some(fence.counter)
+    }
+
+    pub(super) fn forgotten(&self, resource: &Resource, now_ms: u64, wall: &Clock) -> Option<TrueTime> {
+        self.counter(resource, now_ms)?;
+        let expires_ms = self.fences.get(resource)?.expires_ms?;
+        Some(wall.when(expires_ms.saturating_mul(NS_PER_MS)))
     }
 
     pub(super) fn wipe(&mut self) {
@@ -170,15 +177,19 @@ impl Redis {
 
     fn seen(&self, resource: &Resource, now_ms: u64) -> Seen {
         let holding = self.locks.get(resource).and_then(|lock| {
-            let (holder, owner) = match &lock.value {
-                Value::Ours { nonce, owner } => (Holder::Lease { nonce: *nonce, seq: None }, Some(owner.clone())),
-                Value::Foreign(_) => (Holder::Foreign, None),
+            // The counter is looked up for records of ours alone.
+            let (holder, owner, counter) = match &lock.value {
+                Value::Ours { nonce, owner } => {
+                    let holder = Holder::Lease { nonce: *nonce, seq: None };
+                    (holder, Some(owner.clone()), self.counter(resource, now_ms))
+                }
+                Value::Foreign(_) => (Holder::Foreign, None, None),
             };
             Some(Box::new(Holding {
                 holder,
                 version: lock.value.version()?,
                 released: false,
-                counter: self.counter(resource, now_ms),
+                counter,
                 owner,
                 record_ttl: None,
                 left: Some(Duration::from_millis(lock.expires_ms - now_ms)),
@@ -193,7 +204,6 @@ impl Redis {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::TrueTime;
     use crate::store::tests::*;
     use crate::store::{BEGAN_UNIX_MS, ForeignAct, ForeignAnswer, Kind, Spec};
 
@@ -257,18 +267,22 @@ mod tests {
     #[test]
     fn an_unused_counter_is_forgotten_and_the_servers_time_has_passed_it_by_then() {
         let spec = Spec { retention: Duration::from_secs(60), ..Spec::of(Kind::Redis) };
-        for (use_of_it, outcome) in
-            [(acquire(1, 2), granted(token(BEGAN_UNIX_MS))), (renew(1, 2), renewed()), (release(1), released())]
-        {
+        let first = BEGAN_UNIX_MS;
+        for (op, outcome, kept_ms) in [
+            (acquire(1, 2), granted(token(first)), 60_900),
+            (renew(1, 2), renewed(), 60_900),
+            (raise(1, first), raised(first), 60_900),
+            (release(1), released(), 60_000),
+        ] {
             let mut bench = Bench::with(&spec);
-            let first = bench.grant(1, 1);
+            assert_eq!(bench.grant(1, 1).get(), first);
             bench.pass(900);
-            assert_eq!(bench.ask(&use_of_it), outcome);
-            bench.pass(59_999);
-            assert_eq!(bench.counter(), Some(first), "{use_of_it:?} is a use");
+            assert_eq!(bench.ask(&op), outcome);
+            bench.pass(kept_ms - 901);
+            assert_eq!(bench.counter(), Some(token(first)), "{op:?}");
             bench.pass(1);
-            assert_eq!(bench.counter(), None);
-            assert_eq!(bench.grant(2, 1).get(), BEGAN_UNIX_MS + 60_900);
+            assert_eq!(bench.counter(), None, "{op:?}");
+            assert_eq!(bench.grant(2, 1).get(), BEGAN_UNIX_MS + kept_ms);
         }
     }
 
@@ -301,6 +315,7 @@ mod tests {
         assert_eq!(bench.foreign(&take), ForeignAnswer::Held(mark));
         let seen = holding(&bench.ask(&acquire(1, 1)));
         assert_eq!((seen.holder, seen.left), (Holder::Foreign, Some(Duration::from_millis(500))));
+        assert_eq!((seen.owner, seen.counter), (None, None), "nobody of ours holds it");
         assert_eq!(bench.standing().map(|standing| standing.by), Some(By::Foreign(7)));
         assert!(bench.ask(&release(1)) != released() && bench.ask(&renew(1, 2)) != renewed());
         bench.pass(500);

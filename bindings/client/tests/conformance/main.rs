@@ -1,0 +1,162 @@
+//! What every store must do, and the same tests for all of them: a failure names the store and the behaviour.
+//!
+//! A new store is one line in `suite!` and one function beside it; a new behaviour is one function that takes a
+//! [`Store`] and one line in `behaviours!`. Where stores differ, they say so in what they [`Can`] do.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bounds;
+mod crowds;
+mod grants;
+mod holding;
+mod processes;
+mod waiting;
+
+use std::any::Any;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use leasehold::blocking::Client;
+use leasehold_rig::redis::Server as RedisServer;
+
+/// A store of one test's own, and what it can do.
+pub(crate) struct Store {
+    url: String,
+    can: &'static [Can],
+    /// Servers and folders, which end with it.
+    _behind: Box<dyn Any>,
+}
+
+/// What some stores can do and others cannot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Can {
+    /// A release wakes those who wait through other clients; where it does not, they poll.
+    WakeOtherClients,
+    /// Shows the length of a lease to others.
+    ShowTtl,
+    /// Is the same store for all processes that know its url.
+    ServeSeveralProcesses,
+}
+
+impl Store {
+    fn memory() -> Self {
+        // The name is the store as long as anybody uses it; tests of one process must not meet.
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let url = format!("memory:conformance-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let open = Client::connect(&url).unwrap();
+        Self { url, can: &[Can::WakeOtherClients, Can::ShowTtl], _behind: Box::new(open) }
+    }
+
+    fn sqlite() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = common::url(&folder.path().join("locks.db"));
+        let can = &[Can::WakeOtherClients, Can::ShowTtl, Can::ServeSeveralProcesses];
+        Self { url, can, _behind: Box::new(folder) }
+    }
+
+    fn redis() -> Self {
+        let server = RedisServer::start();
+        let can = &[Can::WakeOtherClients, Can::ServeSeveralProcesses];
+        Self { url: server.url(), can, _behind: Box::new(server) }
+    }
+
+    #[cfg(feature = "http")]
+    fn webdis() -> Self {
+        let redis = RedisServer::start();
+        let server = leasehold_rig::webdis::Server::start(&redis);
+        let url = format!("webdis+http://{}", server.address());
+        Self { url, can: &[Can::ServeSeveralProcesses], _behind: Box::new((server, redis)) }
+    }
+
+    #[cfg(feature = "http")]
+    fn upstash() -> Self {
+        let redis = RedisServer::start();
+        let server = leasehold_rig::rest::Server::start(&redis);
+        let url = format!("upstash+http://:{}@{}", server.token(), server.address());
+        Self { url, can: &[Can::ServeSeveralProcesses], _behind: Box::new((server, redis)) }
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
+    pub(crate) fn can(&self, what: Can) -> bool {
+        self.can.contains(&what)
+    }
+
+    /// A client with connections of its own.
+    pub(crate) fn client(&self) -> Client {
+        Client::connect(&self.url).unwrap_or_else(|error| panic!("{}: {error}", self.url))
+    }
+
+    pub(crate) fn two_clients(&self) -> (Client, Client) {
+        (self.client(), self.client())
+    }
+}
+
+/// One test for each behaviour, in a module with the name of the store.
+macro_rules! suite {
+    ($($store:ident)*) => {
+        $(
+            mod $store {
+                behaviours!($store);
+            }
+        )*
+    };
+}
+
+macro_rules! behaviours {
+    ($store:ident) => {
+        tests! {
+            $store:
+            bounds::the_shortest_and_the_longest_lease_are_granted
+            bounds::any_name_is_a_lock_of_its_own
+            bounds::labels_and_data_arrive_as_they_were_given
+            bounds::bad_settings_are_refused_alike_everywhere
+            crowds::two_hundred_locks_at_once
+            crowds::increments_under_a_lock_are_never_lost
+            crowds::several_locks_are_all_or_nothing
+            crowds::opposite_orders_do_not_block_each_other
+            crowds::one_candidate_leads_and_another_follows
+            grants::one_holder_at_a_time
+            grants::others_see_who_holds_it
+            grants::a_free_lock_shows_nothing
+            grants::tokens_grow_with_every_grant
+            grants::a_release_frees_the_lock_once
+            grants::trying_does_not_wait
+            grants::an_administrator_breaks_a_lock
+            grants::closing_releases_everything
+            grants::dropping_a_client_releases_everything
+            grants::a_dropped_lease_is_released
+            holding::renewals_outlast_the_ttl
+            holding::without_renewal_a_lease_ends
+            holding::max_hold_ends_renewal
+            holding::a_lock_delay_keeps_the_lock_closed_after_expiry
+            holding::a_lock_delay_ends_too
+            holding::a_lock_delay_does_not_outlast_a_release
+            holding::a_lost_lease_does_not_touch_its_successor
+            processes::a_process_that_dies_is_replaced
+            waiting::a_wait_ends_and_names_the_holder
+            waiting::a_release_ends_the_wait_of_another_client
+            waiting::an_expiry_ends_the_wait_of_another_client
+            waiting::waiters_of_a_client_are_served_in_order
+            waiting::a_waiter_that_gives_up_leaves_the_line
+            waiting::many_clients_wait_for_one_lock
+        }
+    };
+}
+
+macro_rules! tests {
+    ($store:ident: $($topic:ident::$behaviour:ident)*) => {
+        $(
+            #[test]
+            fn $behaviour() {
+                crate::$topic::$behaviour(&crate::Store::$store());
+            }
+        )*
+    };
+}
+
+suite!(memory sqlite redis);
+#[cfg(feature = "http")]
+suite!(webdis upstash);
