@@ -84,8 +84,8 @@ mod tests {
 
     #[test]
     fn an_unknown_name_lists_the_known_ones() {
-        let failure = selected(&words("redis")).expect_err("not a benchmark").to_string();
-        assert!(failure.contains("`redis`") && failure.contains("core, sqlite"), "{failure}");
+        let failure = selected(&words("etcd")).expect_err("not a benchmark").to_string();
+        assert!(failure.contains("`etcd`") && failure.contains("core, sqlite"), "{failure}");
     }
 
     #[test]
