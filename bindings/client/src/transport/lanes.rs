@@ -20,8 +20,8 @@ use crate::fork;
 
 /// Links of blocking callers that are kept for the next one. Each is a connection and three file descriptors.
 const MOST_IDLE: usize = 32;
-/// Runtimes of async callers that are remembered; an application has one or two.
-const MOST_RUNTIMES: usize = 16;
+/// Runtimes of async callers that are remembered; an application has one, or one for each core.
+const MOST_RUNTIMES: usize = 256;
 
 /// A way to the store, made of connections that live in one runtime.
 pub(super) trait Link: Send + Sync + 'static {
@@ -65,7 +65,15 @@ impl<L: Link> Lanes<L> {
     /// On the calling thread.
     pub(super) fn perform(&self, request: &Transmit) -> Answer {
         let request = request.clone();
-        self.block_on(|link| link.ask(request)).map_err(TransportFault::NotSent)?
+        self.block_on(|link| link.ask(request)).map_err(|fault| match fault.kind {
+            FaultKind::Cancelled => TransportFault::Unknown(fault),
+            FaultKind::Timeout
+            | FaultKind::Reset
+            | FaultKind::Unreachable
+            | FaultKind::Server
+            | FaultKind::Busy
+            | FaultKind::Protocol => TransportFault::NotSent(fault),
+        })?
     }
 
     /// On the runtime of the calling task.

@@ -136,7 +136,10 @@ impl fmt::Display for StoreUrl {
 /// A url as it may be shown: without user, password and parameters.
 fn without_secrets(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
-        return url.split(['?', '#']).next().unwrap_or_default().to_owned();
+        let plain = url.split(['?', '#']).next().unwrap_or_default();
+        // Somebody forgot the slashes, or the scheme.
+        let scheme = plain.split_once(':').map_or("", |(scheme, _)| scheme);
+        return if url.contains('@') { format!("{scheme}:...") } else { plain.to_owned() };
     };
     // A password may contain what ends the host otherwise, if somebody forgot to encode it.
     let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
@@ -206,6 +209,11 @@ mod tests {
         let message = refused("etcd://user:hunter2@host/0?password=hunter2");
         assert!(!message.contains("hunter2") && message.contains("etcd://host/0"), "{message}");
         for url in [
+            "redis:user:hunter2@host",
+            "redis:/:hunter2@host/0",
+            "user:hunter2@host:6379",
+            "redis://default:12/hunter2@host",
+            "redis://u:12?hunter2@host",
             "etcd://:hunter2",
             "etcd://:hun#ter2@host",
             "etcd://u:hun/ter2@host",

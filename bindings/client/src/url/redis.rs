@@ -110,6 +110,7 @@ impl RedisUrl {
             "ca" => self.tls.ca = Some(PathBuf::from(value)),
             "cert" => self.tls.cert = Some(PathBuf::from(value)),
             "key" => self.tls.key = Some(PathBuf::from(value)),
+            _ if name.contains('@') => return Err("a ? in a password is written %3F".to_owned()),
             _ => return Err(format!("there is no parameter {name:?}; there are {PARAMETERS}")),
         }
         Ok(())
@@ -134,6 +135,9 @@ fn database(text: &str) -> Option<u32> {
 }
 
 fn not_a_database(text: &str) -> String {
+    if text.contains('@') {
+        return "a / in a password is written %2F".to_owned();
+    }
     format!("{text:?} is no database number; write redis://host:6379/0")
 }
 

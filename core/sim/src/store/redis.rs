@@ -78,7 +78,12 @@ impl Redis {
                 self.count(resource, counter, now_ms);
                 applied(Applied::Raised { counter })
             }
-            Op::Renew(_) | Op::Release(_) | Op::Raise(_) => conflict(self.seen(resource, now_ms)),
+            Op::Renew(_) | Op::Release(_) => {
+                // The scripts write whatever they find, so that a read-only replica cannot answer.
+                self.refresh(resource, now_ms);
+                conflict(self.seen(resource, now_ms))
+            }
+            Op::Raise(_) => conflict(self.seen(resource, now_ms)),
             Op::Read => applied(Applied::Read(self.seen(resource, now_ms))),
         }
     }

@@ -84,7 +84,10 @@ pub fn refusal(error: &str) -> Option<Refusal> {
     } else if says("max number of clients") {
         let advice = "the server has no connection left: raise its maxclients, or close some";
         Some(Refusal::Unavailable(Fault::new(FaultKind::Busy, &explained(advice, error))))
-    } else if says("the user executing the script can't") || says("this user has no permissions") {
+    } else if says("the user executing the script can't")
+        || says("has no permissions to")
+        || says("acl failure in script")
+    {
         Some(denied(DenialKind::Permission, GRANT))
     } else if says("err invalid password") || says("no password is set") || says("without any password configured") {
         Some(denied(DenialKind::Permission, "the server expects another password, or none"))

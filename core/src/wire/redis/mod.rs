@@ -170,7 +170,7 @@ impl Session {
             }
             Op::Release(release) => {
                 let nonce = value::hex(&release.nonce).into_bytes();
-                (scripts::RELEASE, alloc::vec![nonce, keys::channel(&op.resource)])
+                (scripts::RELEASE, alloc::vec![nonce, keys::channel(&op.resource), retention])
             }
             Op::Raise(raise) => {
                 let nonce = value::hex(&raise.nonce).into_bytes();

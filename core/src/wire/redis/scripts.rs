@@ -75,9 +75,16 @@ for go = 1, 2 do
   if redis.call('SET', lock, ARGV[1], 'NX', 'PX', ARGV[2]) then
     local value, number = redis.pcall('GETRANGE', fence, 0, 16), tonumber(ARGV[4])
     local refusal
-    if value == '' and redis.call('EXISTS', fence) == 0 then
-      local time = redis.call('TIME')
-      number = math.max(number, 1, time[1] * 1000 + math.floor(time[2] / 1000))
+    local there = value ~= '' or redis.pcall('EXISTS', fence)
+    if there == 0 then
+      local time = redis.pcall('TIME')
+      if time.err then
+        refusal = time
+      else
+        number = math.max(number, 1, time[1] * 1000 + math.floor(time[2] / 1000))
+      end
+    elseif type(there) == 'table' then
+      refusal = there
     elseif type(value) == 'string' and #value <= 16 and string.find(value, '^%d+$') then
       if tonumber(value) > 9007199254740991 then refusal = {'corrupt'} end
       number = math.max(number, value + 1)
@@ -93,7 +100,8 @@ for go = 1, 2 do
       if done.ok then return {'granted', token} end
       refusal = done
     end
-    redis.call('DEL', lock)
+    local undone = redis.pcall('DEL', lock)
+    if type(undone) == 'table' then return {err = 'ERR the lock stands without a token: ' .. undone.err} end
     return refusal
   end
 ",
@@ -112,22 +120,22 @@ for go = 1, 2 do
 end
 "
     ),
-    sha1: "489e3308d56ca9e042f4d6b02a5215b334b5f9e4",
+    sha1: "200913f31cc82f94afb4f439ab886b23686d24c6",
 };
 
 /// KEYS: lock and fence of each. ARGV: retention, then nonce and ttl of each. Answers [`RENEW_PARTS`] for each, filled up
 /// with empty ones: one that cannot be renewed must not hide what became of the others, and lists within lists are more
-/// than Webdis can pass on.
+/// than Webdis can pass on. Whoever is asked must be able to write, as in a release.
 pub(super) const RENEW: Script = Script {
     name: "renew",
     text: concat!(
         tail!(),
         r"local function renew(lock, fence, nonce, ttl)
-  local value = get(lock)
-  if failed(value) then return {'error', value.err} end
-  if not is_of(value, nonce) then return seen(lock, fence, value) end
   local done = redis.pcall('PEXPIRE', fence, ARGV[1])
   if type(done) ~= 'table' then
+    local value = get(lock)
+    if failed(value) then return {'error', value.err} end
+    if not is_of(value, nonce) then return seen(lock, fence, value) end
     local left = math.max(redis.call('PTTL', lock), tonumber(ttl))
     done = redis.pcall('PEXPIRE', lock, string.format('%.0f', left))
   end
@@ -142,13 +150,14 @@ end
 return replies
 "
     ),
-    sha1: "b0e9193b1b6e2cd4368ce5cf31abe369c9dd6465",
+    sha1: "83668067da55c593527c05ad72ac67ae268524e6",
 };
 
 /// How many parts the answer to one of several renewals has.
 pub(super) const RENEW_PARTS: usize = 4;
 
-/// KEYS: lock, fence. ARGV: nonce, channel. Who may not publish can still release.
+/// KEYS: lock, fence. ARGV: nonce, channel, retention. Who may not publish can still release. "Not ours" is a write as well,
+/// so that a read-only replica, which may not have our record yet, cannot say it.
 pub(super) const RELEASE: Script = Script {
     name: "release",
     text: concat!(
@@ -160,12 +169,13 @@ if type(value) == 'string' and string.sub(value, 1, 33) == ARGV[1] .. '@' then
 end
 ",
         tail!(),
-        r"value = get(KEYS[1])
+        r"redis.call('PEXPIRE', KEYS[2], ARGV[3])
+value = get(KEYS[1])
 if failed(value) then return value end
 return seen(KEYS[1], KEYS[2], value)
 "
     ),
-    sha1: "09c37e6b0427446f83001027fd42666971458668",
+    sha1: "06c9858d4035314b146a293e84ecc758e4062f85",
 };
 
 /// KEYS: lock, fence. ARGV: nonce, retention, token.

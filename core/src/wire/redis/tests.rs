@@ -142,7 +142,7 @@ fn each_operation_is_these_arguments() {
         (acquire(), ("acquire", vec!["2", "a", fence, &plain, "30000", week, "7"])),
         (data, ("acquire", vec!["2", "a", fence, &spaced, "1500", week, "7"])),
         (renew(), ("renew", vec!["2", "a", fence, week, HEX, "30000"])),
-        (release(), ("release", vec!["2", "a", fence, HEX, wake])),
+        (release(), ("release", vec!["2", "a", fence, HEX, wake, week])),
         (raise(), ("raise", vec!["2", "a", fence, HEX, week, "9"])),
         (Op::Read, ("read", vec!["2", "a", fence])),
     ] {
@@ -159,8 +159,8 @@ fn a_release_is_these_bytes() {
     let mut bytes = Vec::new();
     exchange.commands().iter().for_each(|command| encode(command, &mut bytes));
     let expected = format!(
-        "*7\r\n$7\r\nEVALSHA\r\n$40\r\n{}\r\n$1\r\n2\r\n$1\r\na\r\n$9\r\n{{a}}\x1ffence\r\n$32\r\n{HEX}\r\n\
-         $8\r\n{{a}}\x1fwake\r\n",
+        "*8\r\n$7\r\nEVALSHA\r\n$40\r\n{}\r\n$1\r\n2\r\n$1\r\na\r\n$9\r\n{{a}}\x1ffence\r\n$32\r\n{HEX}\r\n\
+         $8\r\n{{a}}\x1fwake\r\n$9\r\n604800000\r\n",
         scripts::RELEASE.sha1
     );
     assert_eq!(String::from_utf8(bytes).unwrap(), expected);

@@ -4,11 +4,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ::redis::aio::{ConnectionLike, MultiplexedConnection};
-use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
+use leasehold_core::op::{Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
 use leasehold_core::wire::redis::{Command, Progress, Session};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::{Monotonic, Transmit};
-use tokio::sync::watch;
+use tokio::sync::{OnceCell, watch};
 
 use super::access::Access;
 use super::value;
@@ -19,6 +19,8 @@ use crate::transport::lanes::{Link, until};
 /// How soon after a failure the next connection is tried, at first and at most; in between it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+const REPLICA: &str = "READONLY: the server is a replica; name its primary in the store url";
 
 /// Why there is no connection.
 #[derive(Clone, Debug)]
@@ -49,6 +51,8 @@ struct Open {
     connection: MultiplexedConnection,
     /// Tells this connection from the ones before and after it.
     number: u64,
+    /// Whether it leads to a replica, once that was asked.
+    replica: Arc<OnceCell<bool>>,
 }
 
 type Connected = Result<Open, NoConnection>;
@@ -134,7 +138,7 @@ impl RedisLink {
             Ok(connection) => {
                 state.failed = None;
                 state.made += 1;
-                let open = Open { connection, number: state.made };
+                let open = Open { connection, number: state.made, replica: Arc::default() };
                 state.open = Some(open.clone());
                 Ok(open)
             }
@@ -163,6 +167,11 @@ impl RedisLink {
             Err(NoConnection::Fault(fault)) => return Err(TransportFault::NotSent(fault)),
             Err(NoConnection::Refused(refusal)) => return Ok(refused(request, &refusal)),
         };
+        let writes = request.ops.iter().any(|op| !matches!(op.op, Op::Read));
+        if writes && open.leads_to_a_replica().await {
+            self.leave(open.number);
+            return Ok(refused(request, &Refusal::Unavailable(Fault::new(FaultKind::Server, REPLICA))));
+        }
         let left = request.deadline.since(clock::monotonic());
         let mut exchange = match self.session.begin(&request.ops, left, clock::unix_ms()) {
             Ok(exchange) => exchange,
@@ -193,6 +202,20 @@ impl RedisLink {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    /// A replica that takes writes would grant what its primary has granted to somebody else. Whoever may not ask is
+    /// trusted to have named the primary.
+    async fn leads_to_a_replica(&self) -> bool {
+        let ask = async || {
+            let mut connection = self.connection.clone();
+            let role = send(&mut connection, &[Command { args: vec![b"ROLE".to_vec()] }]).await;
+            let first = role.ok().and_then(|replies| replies.into_iter().next());
+            matches!(first, Some(Value::Array(parts)) if matches!(parts.first(), Some(Value::Bulk(word)) if word == b"slave"))
+        };
+        *self.replica.get_or_init(ask).await
     }
 }
 

@@ -51,7 +51,12 @@ impl Redis {
             NoConnection::Refused(Refusal::Denied(denial)) => {
                 Error::new(ErrorKind::StoreRefused, format!("{url}: {denial}"))
             }
-            NoConnection::Refused(refusal) => Error::new(ErrorKind::StoreUnavailable, format!("{url}: {refusal:?}")),
+            NoConnection::Refused(
+                Refusal::Unavailable(fault) | Refusal::Throttled(fault) | Refusal::NeedsCredentials(fault),
+            ) => Error::new(ErrorKind::StoreUnavailable, format!("{url}: {fault}")),
+            NoConnection::Refused(Refusal::Conflict(_) | Refusal::Abstains { .. }) => {
+                Error::new(ErrorKind::StoreUnavailable, format!("{url}: the server does not serve now"))
+            }
         })?;
         Ok(store)
     }
