@@ -7,6 +7,7 @@ use leasehold::blocking::Client;
 use leasehold::{Finding, Severity};
 use leasehold_rig::redis::Server;
 use leasehold_rig::resp::{Connection, Reply};
+use leasehold_rig::wait_until;
 
 /// The sample of a user with least rights: its name, its password, and its rules.
 const SAMPLE: &str = include_str!("../../../docs/infra/redis.acl");
@@ -260,19 +261,16 @@ fn without_any_one_right_something_fails() {
             client.inspect("jobs/foreign")?;
             // Renewed: more is left than just before; or else the reason stands in what a check says.
             let mut before = lease.remaining();
-            loop {
-                std::thread::sleep(Duration::from_millis(5));
+            let mut trouble = None;
+            wait_until("renewed, or not", || {
                 let left = lease.remaining();
                 let long = lease.check(Duration::from_secs(60)).unwrap_err();
                 if left.is_zero() || long.to_string().contains("(store failure") {
-                    return Err(long);
+                    trouble = Some(long);
                 }
-                if left > before {
-                    break;
-                }
-                before = left;
-            }
-            lease.release().map(drop)
+                std::mem::replace(&mut before, left) < left || trouble.is_some()
+            });
+            trouble.map_or_else(|| lease.release().map(drop), Err)
         };
         let error = works().expect_err(right).to_string();
         let name = right.trim_start_matches('+').to_ascii_uppercase();

@@ -78,7 +78,12 @@ fn role_forker() {
             let own = BlockingClient::connect(&store).unwrap();
             assert!(own.lock("job").try_acquire().unwrap().is_none(), "the parent holds it");
             let childs = own.lock("childs").ttl(ms(600)).renew_every(ms(100)).acquire().unwrap();
-            std::thread::sleep(ms(1_200));
+            let (mut left, mut renewals) = (childs.remaining(), 0);
+            eventually("renewed for longer than it would last without", || {
+                let before = std::mem::replace(&mut left, childs.remaining());
+                renewals += u32::from(left > before);
+                renewals > 12
+            });
             childs.check(ms(1)).unwrap();
             childs.release().unwrap();
             own.close().unwrap();
