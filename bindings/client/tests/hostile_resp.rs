@@ -6,13 +6,13 @@ mod common;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use common::on_redis::digest;
-use common::{PATIENCE, Role, ms, role_args, say};
+use common::{PATIENCE, Role, eventually, ms, role_args, say};
 use leasehold::blocking::Client;
 use leasehold::{Client as AsyncClient, Error, ErrorKind};
 
@@ -40,7 +40,10 @@ impl Asked {
     }
 }
 
-/// Bytes, or a stream that goes on until the client leaves.
+/// Stands for the name of the request, with which every answer ends.
+const ID: &str = "$1\r\n#\r\n";
+
+/// Bytes, or a stream that goes on until the client leaves. [`ID`] in it becomes the name of the request.
 #[derive(Clone, Debug)]
 enum Answer {
     Bytes(Vec<u8>),
@@ -48,10 +51,11 @@ enum Answer {
         start: Vec<u8>,
         again: Vec<u8>,
     },
-    /// An answer, and another a while later.
+    /// An answer, and another when it is its turn.
     Later {
         first: Vec<u8>,
         then: Vec<u8>,
+        turn: Arc<Barrier>,
     },
 }
 
@@ -66,13 +70,15 @@ impl Answer {
         Self::Endless { start: start.into(), again: again.repeat(4096 / again.len()) }
     }
 
-    fn send(&self, mut to: &TcpStream) -> std::io::Result<()> {
+    fn send(&self, mut to: &TcpStream, id: &[u8]) -> std::io::Result<()> {
         match self {
-            Self::Bytes(bytes) => to.write_all(bytes),
-            Self::Later { first, then } => {
-                to.write_all(first)?;
-                thread::sleep(ms(30));
-                to.write_all(then)
+            Self::Bytes(bytes) => to.write_all(&naming(bytes, id)),
+            Self::Later { first, then, turn } => {
+                to.write_all(&naming(first, id))?;
+                turn.wait();
+                to.write_all(&naming(then, id))?;
+                turn.wait();
+                Ok(())
             }
             Self::Endless { start, again } => {
                 to.write_all(start)?;
@@ -86,6 +92,20 @@ impl Answer {
             }
         }
     }
+}
+
+fn naming(answer: &[u8], id: &[u8]) -> Vec<u8> {
+    let mut named = Vec::new();
+    let mut rest = answer;
+    while let Some(at) = rest.windows(ID.len()).position(|window| window == ID.as_bytes()) {
+        named.extend_from_slice(&rest[..at]);
+        named.extend_from_slice(format!("${}\r\n", id.len()).as_bytes());
+        named.extend_from_slice(id);
+        named.extend_from_slice(b"\r\n");
+        rest = &rest[at + ID.len()..];
+    }
+    named.extend_from_slice(rest);
+    named
 }
 
 /// Answers `asked` so; everything else as a Redis that lets everybody have what they want.
@@ -109,15 +129,16 @@ fn converse(stream: TcpStream, answer: &dyn Fn(Asked) -> Option<Answer>) -> Opti
         let words: Vec<Vec<u8>> = (0..number(&mut reader)?).map(|_| word(&mut reader)).collect::<Option<_>>()?;
         let asked = Asked::of(&words);
         let usual = match asked {
-            Asked::Acquire => "*2\r\n$7\r\ngranted\r\n$1\r\n7\r\n",
-            Asked::Renew => "*4\r\n$7\r\nrenewed\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n",
-            Asked::Release => "*1\r\n$8\r\nreleased\r\n",
-            Asked::Read => "*1\r\n$4\r\nfree\r\n",
+            Asked::Acquire => "*3\r\n$7\r\ngranted\r\n$1\r\n7\r\n$1\r\n#\r\n",
+            Asked::Renew => "*5\r\n$7\r\nrenewed\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n#\r\n",
+            Asked::Release => "*2\r\n$8\r\nreleased\r\n$1\r\n#\r\n",
+            Asked::Read => "*2\r\n$4\r\nfree\r\n$1\r\n#\r\n",
             // Whoever wants wake-ups is left alone with that.
             Asked::Subscribe => return None,
             Asked::Other => "+OK\r\n",
         };
-        answer(asked).unwrap_or_else(|| usual.into()).send(&stream).ok()?;
+        let id = words.last()?;
+        answer(asked).unwrap_or_else(|| usual.into()).send(&stream, id).ok()?;
     }
 }
 
@@ -160,11 +181,17 @@ fn expect_unavailable(answer: impl Into<Answer>) {
 
 #[test]
 fn an_impostor_can_pass_for_a_redis() {
-    let client = connect(impostor(|_| None)).unwrap();
+    let renewals = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&renewals);
+    let address = impostor(move |asked| {
+        count.fetch_add(usize::from(asked == Asked::Renew), Ordering::SeqCst);
+        None
+    });
+    let client = connect(address).unwrap();
     let lease = client.lock("job").ttl(ms(600)).renew_every(ms(100)).acquire().unwrap();
     assert_eq!(lease.token(), 7);
     assert!(client.inspect("job").unwrap().is_none());
-    thread::sleep(ms(900));
+    eventually("it is renewed for longer than its ttl", || renewals.load(Ordering::SeqCst) > 6);
     lease.check(ms(1)).unwrap();
     lease.release().unwrap();
 }
@@ -210,7 +237,7 @@ fn garbage_is_no_grant() {
 
 #[test]
 fn half_an_answer_is_no_grant() {
-    let whole = "*2\r\n$7\r\ngranted\r\n$10\r\n1234567890\r\n";
+    let whole = "*3\r\n$7\r\ngranted\r\n$10\r\n1234567890\r\n$1\r\n#\r\n";
     thread::scope(|scope| {
         for length in 0..whole.len() {
             scope.spawn(move || expect_unavailable(&whole[..length]));
@@ -231,16 +258,18 @@ fn answers_to_other_questions_are_no_grant() {
             "_\r\n",
             "#t\r\n",
             "$7\r\ngranted\r\n",
-            "*1\r\n$7\r\ngranted\r\n",
-            "*3\r\n$7\r\ngranted\r\n$1\r\n7\r\n$1\r\n7\r\n",
-            "*1\r\n$8\r\nreleased\r\n",
-            "*1\r\n$4\r\nfree\r\n",
-            "*4\r\n$7\r\nrenewed\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n",
-            "*2\r\n$6\r\nraised\r\n$1\r\n7\r\n",
-            "*1\r\n*2\r\n$7\r\ngranted\r\n$1\r\n7\r\n",
+            "*2\r\n$7\r\ngranted\r\n$1\r\n#\r\n",
+            "*4\r\n$7\r\ngranted\r\n$1\r\n7\r\n$1\r\n7\r\n$1\r\n#\r\n",
+            "*2\r\n$7\r\ngranted\r\n$1\r\n7\r\n",
+            "*3\r\n$7\r\ngranted\r\n$1\r\n7\r\n$4\r\n9999\r\n",
+            "*2\r\n$8\r\nreleased\r\n$1\r\n#\r\n",
+            "*2\r\n$4\r\nfree\r\n$1\r\n#\r\n",
+            "*5\r\n$7\r\nrenewed\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n#\r\n",
+            "*3\r\n$6\r\nraised\r\n$1\r\n7\r\n$1\r\n#\r\n",
+            "*2\r\n*2\r\n$7\r\ngranted\r\n$1\r\n7\r\n$1\r\n#\r\n",
             "%1\r\n$7\r\ngranted\r\n$1\r\n7\r\n",
-            "~2\r\n$7\r\nGRANTED\r\n$1\r\n7\r\n",
-            ">2\r\n$7\r\ngranted\r\n$1\r\n7\r\n",
+            "~3\r\n$7\r\nGRANTED\r\n$1\r\n7\r\n$1\r\n#\r\n",
+            ">3\r\n$7\r\ngranted\r\n$1\r\n7\r\n$1\r\n#\r\n",
             "-\r\n",
             "-ERR\r\n",
             "-granted 7\r\n",
@@ -256,11 +285,11 @@ fn tokens_that_cannot_be_are_no_grant() {
         for token in
             ["9007199254740992", "9223372036854775807", "0", "-1", "1e15", "7.0", " 7", "7 ", "+7", "0x7", "", "abc"]
         {
-            let bulk = format!("*2\r\n$7\r\ngranted\r\n${}\r\n{token}\r\n", token.len());
+            let bulk = format!("*3\r\n$7\r\ngranted\r\n${}\r\n{token}\r\n{ID}", token.len());
             scope.spawn(move || expect_unavailable(bulk.as_str()));
         }
         for token in ["9007199254740992", "9223372036854775807", "0", "-1"] {
-            let integer = format!("*2\r\n$7\r\ngranted\r\n:{token}\r\n");
+            let integer = format!("*3\r\n$7\r\ngranted\r\n:{token}\r\n{ID}");
             scope.spawn(move || expect_unavailable(integer.as_str()));
         }
     });
@@ -268,13 +297,13 @@ fn tokens_that_cannot_be_are_no_grant() {
 
 fn held(left: &str) -> String {
     let value = "0123456789abcdef0123456789abcdef@host;1700000000000";
-    format!("*4\r\n$4\r\nheld\r\n${}\r\n{value}\r\n:{left}\r\n$1\r\n7\r\n", value.len())
+    format!("*5\r\n$4\r\nheld\r\n${}\r\n{value}\r\n:{left}\r\n$1\r\n7\r\n{ID}", value.len())
 }
 
 #[test]
 fn a_holder_for_ten_years_is_waited_for_no_longer_than_asked() {
     for left in ["315360000000", "9223372036854775807", "-1", "0", "-2"] {
-        let foreign = format!("*3\r\n$7\r\nforeign\r\n$4\r\nhash\r\n:{left}\r\n");
+        let foreign = format!("*4\r\n$7\r\nforeign\r\n$4\r\nhash\r\n:{left}\r\n{ID}");
         let error = refused(foreign.as_str());
         assert_eq!(error.kind(), ErrorKind::TimedOut, "{left}: {error}");
     }
@@ -295,7 +324,7 @@ fn a_holder_for_ten_years_is_waited_for_no_longer_than_asked() {
 /// Two answers for one question: a refusal, and a grant for whoever asks next.
 #[test]
 fn an_answer_too_many_is_no_grant() {
-    let two = format!("{}*2\r\n$7\r\ngranted\r\n$1\r\n7\r\n", held("60000"));
+    let two = format!("{}*3\r\n$7\r\ngranted\r\n$1\r\n7\r\n{ID}", held("60000"));
     for _ in 0..20 {
         let error = refused(two.as_str());
         assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
@@ -305,16 +334,24 @@ fn an_answer_too_many_is_no_grant() {
 /// The same, but the second one comes when nobody is reading.
 #[test]
 fn an_answer_too_late_is_no_grant() {
-    let address = impostor(|asked| {
-        (asked == Asked::Acquire).then(|| Answer::Later {
-            first: held("60000").into(),
-            then: b"*2\r\n$7\r\ngranted\r\n$1\r\n7\r\n".to_vec(),
-        })
-    });
-    let client = connect(address).unwrap();
     for _ in 0..20 {
+        let (turn, asked_before) = (Arc::new(Barrier::new(2)), AtomicUsize::new(0));
+        let its_turn = Arc::clone(&turn);
+        let address = impostor(move |asked| {
+            let is_first = asked == Asked::Acquire && asked_before.fetch_add(1, Ordering::SeqCst) == 0;
+            let then = format!("*3\r\n$7\r\ngranted\r\n$1\r\n7\r\n{ID}").into();
+            let turn = Arc::clone(&its_turn);
+            match asked {
+                Asked::Acquire if is_first => Some(Answer::Later { first: held("60000").into(), then, turn }),
+                Asked::Acquire => Some(held("60000").as_str().into()),
+                Asked::Renew | Asked::Release | Asked::Read | Asked::Subscribe | Asked::Other => None,
+            }
+        });
+        let client = connect(address).unwrap();
         assert!(client.lock("job").try_acquire().unwrap().is_none());
-        thread::sleep(ms(60));
+        turn.wait();
+        turn.wait();
+        assert!(!matches!(client.lock("job").try_acquire(), Ok(Some(_))));
     }
 }
 
@@ -324,11 +361,12 @@ fn a_lease_whose_renewals_are_answered_with_nonsense_ends_at_its_deadline() {
         for nonsense in [
             "+OK\r\n",
             ":1\r\n",
-            "*1\r\n$7\r\nrenewed\r\n",
+            "*2\r\n$7\r\nrenewed\r\n$1\r\n#\r\n",
             "*0\r\n",
             "*4294967296\r\n",
-            "*8\r\n$7\r\nrenewed\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n$7\r\nrenewed\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n",
-            "*2\r\n$7\r\ngranted\r\n$1\r\n7\r\n",
+            "*9\r\n$7\r\nrenewed\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n$7\r\nrenewed\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n#\r\n",
+            "*3\r\n$7\r\ngranted\r\n$1\r\n7\r\n$1\r\n#\r\n",
+            "*4\r\n$7\r\nrenewed\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n",
             "garbage",
         ] {
             scope.spawn(move || {
@@ -344,9 +382,13 @@ fn a_lease_whose_renewals_are_answered_with_nonsense_ends_at_its_deadline() {
 
 #[test]
 fn looking_and_releasing_survive_nonsense() {
-    for nonsense in
-        ["+OK\r\n", "*4294967296\r\n", "garbage", "*2\r\n$7\r\ngranted\r\n$1\r\n7\r\n", "*1\r\n$7\r\nrenewed\r\n"]
-    {
+    for nonsense in [
+        "+OK\r\n",
+        "*4294967296\r\n",
+        "garbage",
+        "*3\r\n$7\r\ngranted\r\n$1\r\n7\r\n$1\r\n#\r\n",
+        "*2\r\n$7\r\nrenewed\r\n$1\r\n#\r\n",
+    ] {
         let asked = [Asked::Read, Asked::Release];
         let address = impostor(move |what| asked.contains(&what).then(|| nonsense.into()));
         let client = connect(address).unwrap();

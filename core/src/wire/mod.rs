@@ -8,7 +8,7 @@
 //! use leasehold_core::op::{Acquire, Applied, LockOp, Op, Outcome};
 //! use leasehold_core::wire::redis::{Progress, Session, Settings};
 //! use leasehold_core::wire::resp::{Decoder, Limits, encode};
-//! use leasehold_core::{LockId, Nonce, Owner, Resource, Seq, Token};
+//! use leasehold_core::{LockId, Nonce, Owner, RequestId, Resource, Seq, Token};
 //! use std::time::Duration;
 //!
 //! let op = Op::Acquire(Box::new(Acquire {
@@ -23,11 +23,12 @@
 //! let ops = [LockOp { lock: LockId::new(1), resource: Resource::new("invoice/42")?, op }];
 //!
 //! // A server that does not know the script yet, then does as it is told.
-//! let mut answers = ["-NOSCRIPT No matching script.\r\n", "*2\r\n$7\r\ngranted\r\n$13\r\n1700000000000\r\n"].iter();
+//! let mut answers = ["-NOSCRIPT No matching script.\r\n", "*3\r\n$7\r\ngranted\r\n$13\r\n1700000000000\r\n$1\r\n1\r\n"].iter();
 //! let mut decoder = Decoder::new(Limits::default());
 //!
 //! let session = Session::new(Settings::default());
-//! let mut exchange = session.begin(&ops, Duration::from_secs(5), 1_700_000_000_000).expect("only a cluster refuses names");
+//! let begun = session.begin(RequestId::new(1), &ops, Duration::from_secs(5), 1_700_000_000_000);
+//! let mut exchange = begun.expect("only a cluster refuses names");
 //! let outcomes = loop {
 //!     let mut sent = Vec::new();
 //!     exchange.commands().iter().for_each(|command| encode(command, &mut sent));

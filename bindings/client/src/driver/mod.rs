@@ -13,6 +13,7 @@ mod slot;
 mod worker;
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ pub(crate) struct Driver {
     workers: Vec<Workers>,
     /// Runs the callbacks of users, which may take their time.
     callbacks: Worker<Callback>,
+    /// Requests made outside the core.
+    asked: AtomicU64,
     /// [`fork::generation`] when the client was made; in a forked child it differs, and nothing here may be touched.
     generation: u64,
 }
@@ -123,6 +126,7 @@ impl Driver {
             alarm,
             workers: transports.iter().map(|_| Workers::new()).collect(),
             callbacks: Worker::new("leasehold-callbacks"),
+            asked: AtomicU64::new(0),
             transports,
             generation: fork::generation(),
         });
@@ -203,7 +207,9 @@ impl Driver {
         let resource = op.resource.clone();
         let deadline = clock::monotonic().plus(Config::REQUEST_TIMEOUT);
         let index = u16::try_from(node).unwrap_or(u16::MAX);
-        let transmit = Transmit { id: RequestId::new(u64::MAX), node: NodeId::new(index), deadline, ops: vec![op] };
+        // From the other end than the core's, so that no two in flight are alike.
+        let id = RequestId::new(u64::MAX - self.asked.fetch_add(1, Ordering::Relaxed));
+        let transmit = Transmit { id, node: NodeId::new(index), deadline, ops: vec![op] };
         let transport = &self.transports[node];
         let result = match transport.network() {
             Some(network) if caller == Caller::Async => match network.ask_here(transmit) {

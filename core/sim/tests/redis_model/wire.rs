@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use leasehold_core::RequestId;
 use leasehold_core::op::{LockOp, Outcome};
 use leasehold_core::wire::redis::{Command, Progress, Session, Settings};
 use leasehold_core::wire::resp::{Decoder, Limits, Value, encode};
@@ -26,6 +27,7 @@ pub(crate) struct Wire {
     stream: TcpStream,
     decoder: Decoder,
     session: Session,
+    asked: u64,
     draws: Draws,
 }
 
@@ -37,7 +39,7 @@ impl Wire {
         stream.set_nodelay(true).unwrap();
         let session = Session::new(Settings { retention, ..Settings::default() });
         let draws = Stream::new(seed, "pieces of replies").draws();
-        let mut wire = Self { stream, decoder: Decoder::new(Limits::default()), session, draws };
+        let mut wire = Self { stream, decoder: Decoder::new(Limits::default()), session, asked: 0, draws };
         if seed % 2 == 1 {
             assert!(matches!(wire.call(&[b"HELLO", b"3"]), Value::Map(_)));
         }
@@ -46,7 +48,8 @@ impl Wire {
 
     /// Operations as one request, in as many rounds as it takes.
     pub(crate) fn ask(&mut self, ops: &[LockOp]) -> (Span, Vec<Outcome>) {
-        let mut exchange = self.session.begin(ops, PATIENCE, SENT_UNIX_MS).unwrap();
+        self.asked += 1;
+        let mut exchange = self.session.begin(RequestId::new(self.asked), ops, PATIENCE, SENT_UNIX_MS).unwrap();
         let mut began = None;
         loop {
             let (span, replies) = self.timed(exchange.commands());

@@ -27,7 +27,7 @@ pub use errors::{ErrorClass, classify, error_outcome, refusal};
 pub use scripts::{SCRIPTS, Script};
 
 use crate::config::MAX_RECORD_TTL;
-use crate::ids::{Nonce, Resource, Token};
+use crate::ids::{Nonce, RequestId, Resource, Token};
 use crate::op::{Denial, DenialKind, LockOp, Op, Outcome};
 use crate::wire::resp::Value;
 
@@ -100,12 +100,13 @@ impl Session {
         Self { settings }
     }
 
-    /// Begins a request. Of `left`, the time until its deadline, three quarters are for replicas to confirm, at least
+    /// Begins a request. No other request on the same connection may carry the same `id`, for an answer names the one
+    /// that it is for. Of `left`, the time until its deadline, three quarters are for replicas to confirm, at least
     /// 1 ms. `unix_ms`, the sender's milliseconds since 1970, is for people to read.
     ///
     /// # Errors
     /// A name that cannot be locked on a cluster, or a record that would last longer than [`MAX_RECORD_TTL`].
-    pub fn begin(&self, ops: &[LockOp], left: Duration, unix_ms: u64) -> Result<Exchange, Denial> {
+    pub fn begin(&self, id: RequestId, ops: &[LockOp], left: Duration, unix_ms: u64) -> Result<Exchange, Denial> {
         let mut calls: Vec<Call> = Vec::new();
         for (index, op) in ops.iter().enumerate() {
             if self.settings.topology == Topology::Cluster {
@@ -125,6 +126,7 @@ impl Session {
         // A digest that is not known would let WAIT use up the time for nothing.
         let form = if wait.is_some() { Form::Text } else { Form::Digest };
         let mut exchange = Exchange {
+            id,
             asked: ops.iter().map(|op| Asked::of(&op.op)).collect(),
             outcomes: ops.iter().map(|_| None).collect(),
             calls: Vec::with_capacity(calls.len()),
@@ -228,12 +230,13 @@ impl Call {
         Some(keys::hash_tag(lock).unwrap_or(lock))
     }
 
-    fn command(self, form: Form) -> Command {
-        let mut args = Vec::with_capacity(3 + self.keys.len() + self.args.len());
+    fn command(self, form: Form, id: RequestId) -> Command {
+        let mut args = Vec::with_capacity(4 + self.keys.len() + self.args.len());
         args.extend(form.words(self.script));
         args.push(decimal(self.keys.len() as u64));
         args.extend(self.keys);
         args.extend(self.args);
+        args.push(decimal(id.get()));
         Command { args }
     }
 }
@@ -292,6 +295,7 @@ struct Wait {
 /// One request in up to two rounds: a script that the server does not know is sent whole in the second.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Exchange {
+    id: RequestId,
     asked: Vec<Asked>,
     outcomes: Vec<Option<Outcome>>,
     /// Those without an answer so far, in the order of `commands`.
@@ -346,8 +350,8 @@ impl Exchange {
     fn settle(&mut self, call: &Sent, reply: &Value, wait: Option<(Wait, &Value)>) {
         let asked: Vec<Asked> = call.ops.iter().filter_map(|index| self.asked.get(*index)).copied().collect();
         let outcomes = match asked.as_slice() {
-            [asked] if call.script != scripts::RENEW => alloc::vec![replies::outcome(*asked, reply)],
-            asked => replies::renewals(asked, reply),
+            [asked] if call.script != scripts::RENEW => alloc::vec![replies::outcome(self.id, *asked, reply)],
+            asked => replies::renewals(self.id, asked, reply),
         };
         for (index, outcome) in call.ops.iter().zip(outcomes) {
             let outcome = match wait {
@@ -362,7 +366,7 @@ impl Exchange {
 
     fn write(&mut self, mut call: Call) {
         let sent = Sent { script: call.script, ops: core::mem::take(&mut call.ops) };
-        self.commands.push(call.command(self.form));
+        self.commands.push(call.command(self.form, self.id));
         if let Some(Wait { count, timeout_ms }) = self.wait.filter(|_| sent.awaits_replicas()) {
             self.commands.push(Command::new([b"WAIT", &decimal(count.into()), &decimal(timeout_ms)]));
         }

@@ -1,6 +1,7 @@
 //! From replies to outcomes. Whoever can answer in the server's place can answer anything, so every shape is checked.
 
 use alloc::boxed::Box;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -8,26 +9,25 @@ use super::Asked;
 use super::errors::error_outcome;
 use super::scripts::RENEW_PARTS;
 use super::value::{self, LockValue};
-use crate::ids::{Nonce, Token, Version};
+use crate::ids::{Nonce, RequestId, Token, Version};
 use crate::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen};
 use crate::wire::resp::Value;
 
 /// What became of one operation, by the reply of its script.
-pub(super) fn outcome(asked: Asked, reply: &Value) -> Outcome {
-    if let Value::Error(error) = reply {
-        return error_outcome(error);
+pub(super) fn outcome(id: RequestId, asked: Asked, reply: &Value) -> Outcome {
+    match answer_to(id, reply) {
+        Ok(parts) => judge(asked, parts).unwrap_or_else(misfit),
+        Err(outcome) => outcome,
     }
-    let Value::Array(parts) = reply else { return misfit() };
-    judge(asked, parts).unwrap_or_else(misfit)
 }
 
 /// What became of several renewals, by the one reply for all of them.
-pub(super) fn renewals(all: &[Asked], reply: &Value) -> Vec<Outcome> {
+pub(super) fn renewals(id: RequestId, all: &[Asked], reply: &Value) -> Vec<Outcome> {
     let same = |outcome: Outcome| all.iter().map(|_| outcome.clone()).collect();
-    if let Value::Error(error) = reply {
-        return same(error_outcome(error));
-    }
-    let Value::Array(parts) = reply else { return same(misfit()) };
+    let parts = match answer_to(id, reply) {
+        Ok(parts) => parts,
+        Err(outcome) => return same(outcome),
+    };
     if parts.len() != all.len() * RENEW_PARTS {
         return same(protocol("the reply answers another number of renewals"));
     }
@@ -36,6 +36,30 @@ pub(super) fn renewals(all: &[Asked], reply: &Value) -> Vec<Outcome> {
         .zip(each)
         .map(|(asked, parts)| parts.and_then(|parts| judge(*asked, parts)).unwrap_or_else(misfit))
         .collect()
+}
+
+/// The parts of an answer to this very request: after a reply too many, the next ones would be read as answers to
+/// questions that were asked later. An error names no request; taken for another's, it is never a grant.
+fn answer_to(id: RequestId, reply: &Value) -> Result<&[Value], Outcome> {
+    match reply {
+        Value::Error(error) => Err(error_outcome(error)),
+        Value::Array(parts) => {
+            let (last, parts) = parts.split_last().ok_or_else(misfit)?;
+            let is_ours = bytes(last).is_some_and(|named| named == id.get().to_string().as_bytes());
+            if is_ours { Ok(parts) } else { Err(protocol("the reply is not to this request")) }
+        }
+        Value::Nil
+        | Value::Simple(_)
+        | Value::Bulk(_)
+        | Value::Integer(_)
+        | Value::Push(_)
+        | Value::Set(_)
+        | Value::Map(_)
+        | Value::Boolean(_)
+        | Value::Double(_)
+        | Value::BigNumber(_)
+        | Value::Verbatim(_) => Err(misfit()),
+    }
 }
 
 /// A grant that is only as good as the replicas that have it: `reply` is what WAIT said.

@@ -1,8 +1,9 @@
 //! What runs inside the server: constant texts, so that a server compiles each of them once.
 //!
-//! Data travels in `KEYS` and `ARGV` only. A script that fails half-way (out of memory, read-only replica, missing rights)
+//! Data travels in `KEYS` and `ARGV` only. The last argument names the request, and an answer ends with it: one that was
+//! meant for another request is for none. A script that fails half-way (out of memory, read-only replica, missing rights)
 //! has granted, renewed and freed nothing: what could fail comes before the write that counts, or undoes it. Every
-//! answer is an array that begins with a word, in printable ASCII: bytes that another client wrote never leave the
+//! answer but an error is an array that begins with a word, in printable ASCII: bytes that another client wrote never leave the
 //! server, only their digest does. Commands used: `GETRANGE`, `EXISTS`, `PTTL`, `TYPE`, `TIME`, `SET`, `PEXPIRE`, `DEL`
 //! and `PUBLISH`, all of them older than Redis 5.
 
@@ -38,6 +39,10 @@ end
 local function is_of(value, nonce)
   return type(value) == 'string' and string.sub(value, 1, 33) == nonce .. '@'
 end
+local function told(reply)
+  if not reply.err then reply[#reply + 1] = ARGV[#ARGV] end
+  return reply
+end
 local function count(fence)
   local value = get(fence)
   if not value or failed(value) then return value end
@@ -63,7 +68,7 @@ end
     };
 }
 
-/// KEYS: lock, fence. ARGV: value, ttl, retention, floor.
+/// KEYS: lock, fence. ARGV: value, ttl, retention, floor, request.
 ///
 /// The lock is taken first, since that one command also tells whether it is free; a counter that cannot go on gives it
 /// back, before anybody else can see it. Our own lock whose counter is gone is taken anew, in a second go.
@@ -97,34 +102,35 @@ for go = 1, 2 do
     if not refusal then
       local token = string.format('%.0f', number)
       local done = redis.pcall('SET', fence, token, 'PX', ARGV[3])
-      if done.ok then return {'granted', token} end
+      if done.ok then return {'granted', token, ARGV[5]} end
       refusal = done
     end
     local undone = redis.pcall('DEL', lock)
     if type(undone) == 'table' then return {err = 'ERR the lock stands without a token: ' .. undone.err} end
+    if not refusal.err then refusal[2] = ARGV[5] end
     return refusal
   end
 ",
         tail!(),
         r"  local value = get(lock)
   if failed(value) then return value end
-  if not is_of(value, string.sub(ARGV[1], 1, 32)) then return seen(lock, fence, value) end
+  if not is_of(value, string.sub(ARGV[1], 1, 32)) then return told(seen(lock, fence, value)) end
   local number = count(fence)
-  if type(number) == 'table' then return number end
+  if type(number) == 'table' then return told(number) end
   if number and number > 0 then
     redis.call('PEXPIRE', fence, ARGV[3])
     redis.call('PEXPIRE', lock, string.format('%.0f', math.max(redis.call('PTTL', lock), tonumber(ARGV[2]))))
-    return {'granted', string.format('%.0f', number)}
+    return {'granted', string.format('%.0f', number), ARGV[5]}
   end
   redis.call('DEL', lock)
 end
 "
     ),
-    sha1: "200913f31cc82f94afb4f439ab886b23686d24c6",
+    sha1: "856e4fd09485905a691e3e08238c1523a0735444",
 };
 
-/// KEYS: lock and fence of each. ARGV: retention, then nonce and ttl of each. Answers [`RENEW_PARTS`] for each, filled up
-/// with empty ones: one that cannot be renewed must not hide what became of the others, and lists within lists are more
+/// KEYS: lock and fence of each. ARGV: retention, then nonce and ttl of each, request. Answers [`RENEW_PARTS`] for each,
+/// filled up with empty ones: one that cannot be renewed must not hide what became of the others, and lists within lists are more
 /// than Webdis can pass on. Whoever is asked must be able to write, as in a release.
 pub(super) const RENEW: Script = Script {
     name: "renew",
@@ -147,16 +153,16 @@ for i = 1, #KEYS / 2 do
   local reply = renew(KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i], ARGV[2 * i + 1])
   for part = 1, 4 do replies[#replies + 1] = reply[part] or '' end
 end
-return replies
+return told(replies)
 "
     ),
-    sha1: "83668067da55c593527c05ad72ac67ae268524e6",
+    sha1: "24832d3f8fbaabf20da6bb4d6b4e1c25ea51ce25",
 };
 
 /// How many parts the answer to one of several renewals has.
 pub(super) const RENEW_PARTS: usize = 4;
 
-/// KEYS: lock, fence. ARGV: nonce, channel, retention. Who may not publish can still release. "Not ours" is a write as well,
+/// KEYS: lock, fence. ARGV: nonce, channel, retention, request. Who may not publish can still release. "Not ours" is a write as well,
 /// so that a read-only replica, which may not have our record yet, cannot say it.
 pub(super) const RELEASE: Script = Script {
     name: "release",
@@ -165,48 +171,48 @@ pub(super) const RELEASE: Script = Script {
 if type(value) == 'string' and string.sub(value, 1, 33) == ARGV[1] .. '@' then
   redis.call('DEL', KEYS[1])
   redis.pcall('PUBLISH', ARGV[2], KEYS[1])
-  return {'released'}
+  return {'released', ARGV[4]}
 end
 ",
         tail!(),
         r"redis.call('PEXPIRE', KEYS[2], ARGV[3])
 value = get(KEYS[1])
 if failed(value) then return value end
-return seen(KEYS[1], KEYS[2], value)
+return told(seen(KEYS[1], KEYS[2], value))
 "
     ),
-    sha1: "06c9858d4035314b146a293e84ecc758e4062f85",
+    sha1: "5032f0a284b0ef8967c68939c3b5b3d7e828282e",
 };
 
-/// KEYS: lock, fence. ARGV: nonce, retention, token.
+/// KEYS: lock, fence. ARGV: nonce, retention, token, request.
 pub(super) const RAISE: Script = Script {
     name: "raise",
     text: concat!(
         tail!(),
         r"local value = get(KEYS[1])
 if failed(value) then return value end
-if not is_of(value, ARGV[1]) then return seen(KEYS[1], KEYS[2], value) end
+if not is_of(value, ARGV[1]) then return told(seen(KEYS[1], KEYS[2], value)) end
 local number = count(KEYS[2])
-if type(number) == 'table' then return number end
+if type(number) == 'table' then return told(number) end
 local token = string.format('%.0f', math.max(number or 0, tonumber(ARGV[3])))
 redis.call('SET', KEYS[2], token, 'PX', ARGV[2])
-return {'raised', token}
+return {'raised', token, ARGV[4]}
 "
     ),
-    sha1: "bb493e2b040ecb0132d0c8374f946950ec612b2b",
+    sha1: "aa3ad266c8c3a51fe99b7a21db07ba09f2ebc3b8",
 };
 
-/// KEYS: lock, fence.
+/// KEYS: lock, fence. ARGV: request.
 pub(super) const READ: Script = Script {
     name: "read",
     text: concat!(
         tail!(),
         r"local value = get(KEYS[1])
 if failed(value) then return value end
-return seen(KEYS[1], KEYS[2], value)
+return told(seen(KEYS[1], KEYS[2], value))
 "
     ),
-    sha1: "2b38668e445ea0e13e80300268f7e065235fafd5",
+    sha1: "35b64cac6b75d84eaf4f8d5db81bfe40a0b5adb6",
 };
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ const HEX: &str = "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a";
 const RIVAL_VALUE: &str = "c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3@pod-7;1700000000000;Zm9v";
 const LEFT: Duration = Duration::from_secs(4);
 const UNIX_MS: u64 = 1_700_000_000_000;
+const ID: RequestId = RequestId::new(17);
 
 fn on(resource: &str, op: Op) -> LockOp {
     LockOp { lock: LockId::new(1), resource: Resource::new(resource).unwrap(), op }
@@ -79,6 +80,14 @@ fn list<const N: usize>(parts: [Value; N]) -> Value {
     Value::Array(parts.into())
 }
 
+/// As an answer to the request that is in flight.
+fn named(reply: Value) -> Value {
+    match reply {
+        Value::Array(parts) => Value::Array(parts.into_iter().chain([bulk("17")]).collect()),
+        other => other,
+    }
+}
+
 /// The answer to several renewals, made of one for each.
 fn filled<const N: usize>(replies: [Value; N]) -> Value {
     let parts = replies.into_iter().flat_map(|reply| {
@@ -89,13 +98,13 @@ fn filled<const N: usize>(replies: [Value; N]) -> Value {
         parts.resize(parts.len().max(scripts::RENEW_PARTS), bulk(""));
         parts
     });
-    Value::Array(parts.collect())
+    named(Value::Array(parts.collect()))
 }
 
 fn answered(op: Op, reply: Value) -> Outcome {
     let is_renewal = matches!(op, Op::Renew(_));
-    let reply = if is_renewal && !matches!(reply, Value::Error(_)) { filled([reply]) } else { reply };
-    done(session().begin(&[on("a", op)], LEFT, UNIX_MS).unwrap().replies(vec![reply])).remove(0)
+    let reply = if is_renewal && !matches!(reply, Value::Error(_)) { filled([reply]) } else { named(reply) };
+    done(session().begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap().replies(vec![reply])).remove(0)
 }
 
 fn done(progress: Progress) -> Vec<Outcome> {
@@ -139,14 +148,14 @@ fn each_operation_is_these_arguments() {
     let spaced = format!("{HEX}@a%20b;1700000000000;Zm9v");
     let (fence, wake) = ("{a}\x1ffence", "{a}\x1fwake");
     for (op, expected) in [
-        (acquire(), ("acquire", vec!["2", "a", fence, &plain, "30000", week, "7"])),
-        (data, ("acquire", vec!["2", "a", fence, &spaced, "1500", week, "7"])),
-        (renew(), ("renew", vec!["2", "a", fence, week, HEX, "30000"])),
-        (release(), ("release", vec!["2", "a", fence, HEX, wake, week])),
-        (raise(), ("raise", vec!["2", "a", fence, HEX, week, "9"])),
-        (Op::Read, ("read", vec!["2", "a", fence])),
+        (acquire(), ("acquire", vec!["2", "a", fence, &plain, "30000", week, "7", "17"])),
+        (data, ("acquire", vec!["2", "a", fence, &spaced, "1500", week, "7", "17"])),
+        (renew(), ("renew", vec!["2", "a", fence, week, HEX, "30000", "17"])),
+        (release(), ("release", vec!["2", "a", fence, HEX, wake, week, "17"])),
+        (raise(), ("raise", vec!["2", "a", fence, HEX, week, "9", "17"])),
+        (Op::Read, ("read", vec!["2", "a", fence, "17"])),
     ] {
-        let exchange = session().begin(&[on("a", op)], LEFT, UNIX_MS).unwrap();
+        let exchange = session().begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap();
         let [command] = exchange.commands() else { panic!("not one command") };
         let (name, args) = written(command);
         assert_eq!((name, args.iter().map(String::as_str).collect()), expected);
@@ -155,12 +164,12 @@ fn each_operation_is_these_arguments() {
 
 #[test]
 fn a_release_is_these_bytes() {
-    let exchange = session().begin(&[on("a", release())], LEFT, UNIX_MS).unwrap();
+    let exchange = session().begin(ID, &[on("a", release())], LEFT, UNIX_MS).unwrap();
     let mut bytes = Vec::new();
     exchange.commands().iter().for_each(|command| encode(command, &mut bytes));
     let expected = format!(
-        "*8\r\n$7\r\nEVALSHA\r\n$40\r\n{}\r\n$1\r\n2\r\n$1\r\na\r\n$9\r\n{{a}}\x1ffence\r\n$32\r\n{HEX}\r\n\
-         $8\r\n{{a}}\x1fwake\r\n$9\r\n604800000\r\n",
+        "*9\r\n$7\r\nEVALSHA\r\n$40\r\n{}\r\n$1\r\n2\r\n$1\r\na\r\n$9\r\n{{a}}\x1ffence\r\n$32\r\n{HEX}\r\n\
+         $8\r\n{{a}}\x1fwake\r\n$9\r\n604800000\r\n$2\r\n17\r\n",
         scripts::RELEASE.sha1
     );
     assert_eq!(String::from_utf8(bytes).unwrap(), expected);
@@ -168,7 +177,7 @@ fn a_release_is_these_bytes() {
 
 #[test]
 fn a_script_that_the_server_does_not_know_is_sent_whole() {
-    let mut exchange = session().begin(&[on("a", release())], LEFT, UNIX_MS).unwrap();
+    let mut exchange = session().begin(ID, &[on("a", release())], LEFT, UNIX_MS).unwrap();
     let first = exchange.commands()[0].clone();
     let unknown = || Value::Error("NOSCRIPT No matching script. Please use EVAL.".into());
     assert_eq!(exchange.replies(vec![unknown()]), Progress::Again);
@@ -177,7 +186,7 @@ fn a_script_that_the_server_does_not_know_is_sent_whole() {
     assert_eq!(second.args[2..], first.args[2..]);
     let mut stubborn = exchange.clone();
     assert_eq!(
-        exchange.replies(vec![list([bulk("released")])]),
+        exchange.replies(vec![named(list([bulk("released")]))]),
         Progress::Done(vec![Outcome::Applied(Applied::Released)])
     );
     let outcome = done(stubborn.replies(vec![unknown()])).remove(0);
@@ -187,12 +196,12 @@ fn a_script_that_the_server_does_not_know_is_sent_whole() {
 #[test]
 fn renewals_are_one_call_and_each_has_its_own_outcome() {
     let ops = ["a", "b", "c", "d", "e"].map(|name| on(name, renew()));
-    let mut exchange = session().begin(&ops, LEFT, UNIX_MS).unwrap();
+    let mut exchange = session().begin(ID, &ops, LEFT, UNIX_MS).unwrap();
     let [command] = exchange.commands() else { panic!("not one command") };
     let (name, args) = written(command);
-    assert_eq!((name, args.len()), ("renew", 1 + 10 + 1 + 10));
+    assert_eq!((name, args.len()), ("renew", 1 + 10 + 1 + 10 + 1));
     assert_eq!(args[..5], ["10", "a", "{a}\x1ffence", "b", "{b}\x1ffence"]);
-    assert_eq!(args[11..], ["604800000", HEX, "30000", HEX, "30000", HEX, "30000", HEX, "30000", HEX, "30000"]);
+    assert_eq!(args[11..], ["604800000", HEX, "30000", HEX, "30000", HEX, "30000", HEX, "30000", HEX, "30000", "17"]);
 
     let fault = list([bulk("error"), bulk("READONLY You can't write against a read only replica.")]);
     let replies = filled([list([bulk("renewed")]), list([bulk("free")]), held(RIVAL_VALUE), fault, bulk("odd")]);
@@ -211,27 +220,34 @@ fn a_reply_for_another_number_of_renewals_is_for_none() {
     let filled_oddly = [one(), list([bulk("renewed"), bulk("12")]), list([bulk("free"), bulk(""), Value::Nil])];
     for reply in filled_oddly {
         let outcomes =
-            done(session().begin(&ops, LEFT, UNIX_MS).unwrap().replies(vec![filled([one(), reply.clone()])]));
+            done(session().begin(ID, &ops, LEFT, UNIX_MS).unwrap().replies(vec![filled([one(), reply.clone()])]));
         assert_eq!(outcomes[0], Outcome::Applied(Applied::Renewed));
         assert_eq!(is_protocol(&outcomes[1]), reply != one());
     }
-    for reply in
-        [filled([one()]), filled([one(), one(), one()]), list([one(), one()]), one(), bulk("renewed"), Value::Nil]
-    {
-        let outcomes = done(session().begin(&ops, LEFT, UNIX_MS).unwrap().replies(vec![reply]));
+    for reply in [
+        filled([one()]),
+        filled([one(), one(), one()]),
+        named(list([one(), one()])),
+        named(one()),
+        bulk("renewed"),
+        Value::Nil,
+    ] {
+        let outcomes = done(session().begin(ID, &ops, LEFT, UNIX_MS).unwrap().replies(vec![reply]));
         assert!(outcomes.len() == 2 && outcomes.iter().all(is_protocol));
     }
     let down = Value::Error("LOADING Redis is loading the dataset in memory".into());
-    let outcomes = done(session().begin(&ops, LEFT, UNIX_MS).unwrap().replies(vec![down]));
+    let outcomes = done(session().begin(ID, &ops, LEFT, UNIX_MS).unwrap().replies(vec![down]));
     assert!(outcomes.iter().all(|outcome| matches!(outcome, Outcome::NotApplied(Refusal::Unavailable(_)))));
 }
 
 #[test]
 fn another_number_of_replies_says_nothing() {
     for replies in [vec![], vec![list([bulk("released")]), Value::Nil]] {
-        assert!(is_protocol(&done(session().begin(&[on("a", release())], LEFT, UNIX_MS).unwrap().replies(replies))[0]));
+        assert!(is_protocol(
+            &done(session().begin(ID, &[on("a", release())], LEFT, UNIX_MS).unwrap().replies(replies))[0]
+        ));
     }
-    assert_eq!(session().begin(&[], LEFT, UNIX_MS).unwrap().replies(vec![]), Progress::Done(vec![]));
+    assert_eq!(session().begin(ID, &[], LEFT, UNIX_MS).unwrap().replies(vec![]), Progress::Done(vec![]));
 }
 
 #[test]
@@ -297,6 +313,22 @@ fn an_answer_to_another_question_grants_nothing() {
 }
 
 #[test]
+fn an_answer_to_another_request_is_for_nobody() {
+    for name in [bulk("16"), bulk("017"), bulk("1"), bulk(""), Value::Integer(17), Value::Nil] {
+        let reply = |word| list([bulk(word), name.clone()]);
+        let granted = list([bulk("granted"), bulk("12"), name.clone()]);
+        for (op, reply) in [(acquire(), granted), (release(), reply("released")), (Op::Read, reply("free"))] {
+            let outcomes = done(session().begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap().replies(vec![reply]));
+            assert!(outcomes.iter().all(is_protocol), "{name:?} {outcomes:?}");
+        }
+        let Value::Array(mut renewals) = filled([list([bulk("renewed")])]) else { panic!("no array") };
+        *renewals.last_mut().unwrap() = name.clone();
+        let mut exchange = session().begin(ID, &[on("a", renew())], LEFT, UNIX_MS).unwrap();
+        assert!(is_protocol(&done(exchange.replies(vec![Value::Array(renewals)]))[0]), "{name:?}");
+    }
+}
+
+#[test]
 fn a_rival_is_shown() {
     let holding = conflict(answered(acquire(), held(RIVAL_VALUE))).holding.unwrap();
     assert_eq!(holding.holder, Holder::Lease { nonce: RIVAL, seq: None });
@@ -345,13 +377,13 @@ fn what_cannot_be_is_refused_for_good() {
 #[test]
 fn what_makes_a_holder_waits_for_replicas() {
     for (op, times) in [(acquire(), 1), (renew(), 1), (release(), 0), (raise(), 1), (Op::Read, 0)] {
-        let exchange = with_replicas(2).begin(&[on("a", op)], LEFT, UNIX_MS).unwrap();
+        let exchange = with_replicas(2).begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap();
         assert_eq!(exchange.commands().len(), 1 + times);
         let wait = Command::new([b"WAIT", b"2", b"3000"]);
         assert!(exchange.commands()[1..].iter().all(|command| *command == wait));
     }
     for (left, ms) in [(Duration::ZERO, "1"), (Duration::from_micros(10), "1"), (Duration::MAX, "31536000000")] {
-        let exchange = with_replicas(0).begin(&[on("a", renew())], left, UNIX_MS).unwrap();
+        let exchange = with_replicas(0).begin(ID, &[on("a", renew())], left, UNIX_MS).unwrap();
         assert_eq!(exchange.commands()[1], Command::new([b"WAIT", b"1", ms.as_bytes()]));
     }
 }
@@ -359,12 +391,14 @@ fn what_makes_a_holder_waits_for_replicas() {
 #[test]
 fn a_grant_counts_once_the_replicas_have_it() {
     let granted = list([bulk("granted"), bulk("12")]);
-    let renewed = filled([list([bulk("renewed")])]);
+    let Value::Array(mut renewed) = filled([list([bulk("renewed")])]) else { panic!("no array") };
+    renewed.pop();
+    let renewed = Value::Array(renewed);
     let raised = list([bulk("raised"), bulk("12")]);
     let released = list([bulk("released")]);
     let of = |op: Op, reply: &Value, wait: Value| {
-        let mut exchange = with_replicas(2).begin(&[on("a", op)], LEFT, UNIX_MS).unwrap();
-        done(exchange.replies(vec![reply.clone(), wait])).remove(0)
+        let mut exchange = with_replicas(2).begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap();
+        done(exchange.replies(vec![named(reply.clone()), wait])).remove(0)
     };
     for (op, reply) in [(acquire(), &granted), (renew(), &renewed), (raise(), &raised)] {
         for enough in [Value::Integer(2), Value::Integer(3), bulk("2")] {
@@ -377,22 +411,22 @@ fn a_grant_counts_once_the_replicas_have_it() {
             assert!(matches!(of(op.clone(), reply, odd), Outcome::Unknown(_)));
         }
     }
-    let mut exchange = with_replicas(2).begin(&[on("a", release())], LEFT, UNIX_MS).unwrap();
-    assert_eq!(done(exchange.replies(vec![released])), [Outcome::Applied(Applied::Released)]);
+    let mut exchange = with_replicas(2).begin(ID, &[on("a", release())], LEFT, UNIX_MS).unwrap();
+    assert_eq!(done(exchange.replies(vec![named(released)])), [Outcome::Applied(Applied::Released)]);
     conflict(of(acquire(), &held(RIVAL_VALUE), Value::Integer(0)));
 }
 
 /// An unknown digest would be followed by a WAIT all the same, and leave no time for a second round.
 #[test]
 fn where_replicas_are_awaited_scripts_are_sent_whole() {
-    let exchange = with_replicas(1).begin(&[on("a", acquire())], LEFT, UNIX_MS).unwrap();
+    let exchange = with_replicas(1).begin(ID, &[on("a", acquire())], LEFT, UNIX_MS).unwrap();
     assert_eq!(exchange.commands()[0].args[..2], [b"EVAL".to_vec(), scripts::ACQUIRE.text.into()]);
 }
 
 #[test]
 fn on_a_cluster_renewals_travel_by_slot() {
     let ops = ["a", "{x}1", "b", "{x}2", "x"].map(|name| on(name, renew()));
-    let mut exchange = on_a_cluster().begin(&ops, LEFT, UNIX_MS).unwrap();
+    let mut exchange = on_a_cluster().begin(ID, &ops, LEFT, UNIX_MS).unwrap();
     let keys: Vec<usize> = exchange.commands().iter().map(|command| written(command).1[0].parse().unwrap()).collect();
     assert_eq!(keys, [2, 6, 2]);
     let unknown = Value::Error("NOSCRIPT No matching script.".into());
@@ -410,14 +444,14 @@ fn on_a_cluster_renewals_travel_by_slot() {
 #[test]
 fn a_name_that_no_cluster_can_lock_is_refused_there_only() {
     let ops = [on("a}", acquire())];
-    assert!(session().begin(&ops, LEFT, UNIX_MS).is_ok());
-    assert_eq!(on_a_cluster().begin(&ops, LEFT, UNIX_MS).unwrap_err().kind, DenialKind::Other);
+    assert!(session().begin(ID, &ops, LEFT, UNIX_MS).is_ok());
+    assert_eq!(on_a_cluster().begin(ID, &ops, LEFT, UNIX_MS).unwrap_err().kind, DenialKind::Other);
 }
 
 #[test]
 fn lengths_of_time_reach_the_server_within_bounds() {
     let ttl = |length| {
-        let exchange = session().begin(&[on("a", acquire_with("", None, length))], LEFT, UNIX_MS)?;
+        let exchange = session().begin(ID, &[on("a", acquire_with("", None, length))], LEFT, UNIX_MS)?;
         Ok::<_, Denial>(written(&exchange.commands()[0]).1[4].clone())
     };
     assert_eq!(ttl(Duration::from_nanos(1_500_001)), Ok("2".into()), "a record outlives the belief in it");
@@ -426,7 +460,7 @@ fn lengths_of_time_reach_the_server_within_bounds() {
     assert!(ttl(MAX_RECORD_TTL + Duration::from_millis(1)).is_err());
     for (retention, ms) in [(Duration::ZERO, "1"), (Duration::MAX, "3153600000000")] {
         let session = Session::new(Settings { retention, ..Settings::default() });
-        assert_eq!(written(&session.begin(&[on("a", renew())], LEFT, UNIX_MS).unwrap().commands()[0]).1[3], ms);
+        assert_eq!(written(&session.begin(ID, &[on("a", renew())], LEFT, UNIX_MS).unwrap().commands()[0]).1[3], ms);
     }
 }
 
@@ -444,7 +478,7 @@ fn a_wake_up_names_its_resource() {
 
 #[test]
 fn debug_output_shows_no_nonce() {
-    let exchange = session().begin(&[on("a", acquire())], LEFT, UNIX_MS).unwrap();
+    let exchange = session().begin(ID, &[on("a", acquire())], LEFT, UNIX_MS).unwrap();
     let text = format!("{exchange:?} {:?}", exchange.commands()[0]);
     assert!(text.contains("EVALSHA") && !text.contains("5a5a") && !text.contains("90, 90"), "{text}");
 }

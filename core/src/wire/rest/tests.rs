@@ -159,12 +159,15 @@ fn an_exchange_goes_over_http_as_over_resp() {
     let op = crate::op::Op::Release(crate::op::Release { nonce: crate::Nonce::from_bytes([7; 16]) });
     let ops = [crate::op::LockOp { lock: crate::LockId::new(1), resource, op }];
     let session = Session::new(Settings::default());
-    let mut exchange = session.begin(&ops, core::time::Duration::from_secs(1), 1).unwrap();
+    let mut exchange = session.begin(crate::RequestId::new(5), &ops, core::time::Duration::from_secs(1), 1).unwrap();
     let sent = request(Dialect::Upstash, exchange.commands(), None);
     assert!(sent.body.starts_with(br#"["EVALSHA""#));
     assert_eq!(exchange.replies(upstash(400, r#"{"error":"NOSCRIPT x"}"#).unwrap()), Progress::Again);
     let sent = request(Dialect::Upstash, exchange.commands(), None);
     assert!(sent.body.starts_with(br#"["EVAL","local"#));
     let applied = Outcome::Applied(crate::op::Applied::Released);
-    assert_eq!(exchange.replies(upstash(200, r#"{"result":["released"]}"#).unwrap()), Progress::Done(vec![applied]));
+    assert_eq!(
+        exchange.replies(upstash(200, r#"{"result":["released","5"]}"#).unwrap()),
+        Progress::Done(vec![applied])
+    );
 }

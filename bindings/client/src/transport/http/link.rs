@@ -209,7 +209,7 @@ impl HttpLink {
             Err(NoServer::Refused(refusal)) => return Ok(all(request, &Outcome::NotApplied(refusal))),
         }
         let left = request.deadline.since(clock::monotonic());
-        let mut exchange = match self.session.begin(&request.ops, left, clock::unix_ms()) {
+        let mut exchange = match self.session.begin(request.id, &request.ops, left, clock::unix_ms()) {
             Ok(exchange) => exchange,
             Err(denial) => return Ok(all(request, &Outcome::NotApplied(Refusal::Denied(denial)))),
         };

@@ -173,21 +173,25 @@ impl RedisLink {
             return Ok(refused(request, &Refusal::Unavailable(Fault::new(FaultKind::Server, REPLICA))));
         }
         let left = request.deadline.since(clock::monotonic());
-        let mut exchange = match self.session.begin(&request.ops, left, clock::unix_ms()) {
+        let mut exchange = match self.session.begin(request.id, &request.ops, left, clock::unix_ms()) {
             Ok(exchange) => exchange,
             Err(denial) => return Ok(refused(request, &Refusal::Denied(denial))),
         };
-        // A runtime that stood still has not read what came meanwhile; unread, it would be taken for our answer.
-        tokio::task::yield_now().await;
         loop {
             *sent = Sent::Perhaps(open.number);
             match send(&mut open.connection, exchange.commands()).await {
                 Ok(replies) => {
-                    if replies.iter().any(is_of_a_replica) {
-                        // The name may by now lead to the new primary.
+                    // The name may by now lead to the new primary.
+                    let mut in_doubt = replies.iter().any(is_of_a_replica);
+                    let progress = exchange.replies(replies);
+                    if let Progress::Done(outcomes) = &progress {
+                        // After a reply that is not to its request, the next ones are not to theirs.
+                        in_doubt |= outcomes.iter().any(is_nonsense);
+                    }
+                    if in_doubt {
                         self.leave(open.number);
                     }
-                    match exchange.replies(replies) {
+                    match progress {
                         Progress::Done(outcomes) => return Ok(outcomes),
                         Progress::Again => {}
                     }
@@ -261,6 +265,10 @@ fn packed(command: &Command) -> ::redis::Cmd {
 
 fn refused(request: &Transmit, refusal: &Refusal) -> Vec<Outcome> {
     request.ops.iter().map(|_| Outcome::NotApplied(refusal.clone())).collect()
+}
+
+fn is_nonsense(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Unknown(fault) if fault.kind == FaultKind::Protocol)
 }
 
 fn is_of_a_replica(reply: &Value) -> bool {

@@ -9,7 +9,7 @@ use futures_util::StreamExt;
 use leasehold_core::op::{Acquire, LockOp, Op, Outcome, Release, Renew};
 use leasehold_core::wire::redis::{Command, Progress, Replicas, Session, Settings};
 use leasehold_core::wire::resp::Value;
-use leasehold_core::{LockId, Nonce, Owner, Resource, Seq, Token};
+use leasehold_core::{LockId, Nonce, Owner, RequestId, Resource, Seq, Token};
 
 use super::super::access::Access;
 use super::info::{Fields, items, printable, text};
@@ -334,7 +334,8 @@ async fn try_lock(asker: &Asker, url: &RedisUrl, names: &Names, nonce: Nonce) ->
 
 async fn perform(asker: &Asker, session: &Session, op: LockOp) -> Result<(), String> {
     let left = asker.until.since(clock::monotonic()).min(STEP);
-    let mut exchange = session.begin(&[op], left, clock::unix_ms()).map_err(|denial| denial.to_string())?;
+    let mut exchange =
+        session.begin(RequestId::new(0), &[op], left, clock::unix_ms()).map_err(|denial| denial.to_string())?;
     loop {
         let replies = asker.all(exchange.commands()).await?;
         match exchange.replies(replies) {
