@@ -4,19 +4,20 @@
 
 mod common;
 
-use common::redis_server::{RedisServer, Reply, Resp};
 use leasehold::fence::RedisGuard;
 use leasehold::{Error, ErrorKind};
+use leasehold_rig::redis::Server;
+use leasehold_rig::resp::{Connection, Reply};
 
 const KEY: &str = "invoice:42";
 const OLD: u64 = 33;
 const NEW: u64 = 34;
 const MAX: u64 = (1 << 53) - 1;
 
-fn eval(db: &mut Resp, script: &str, keys: &[&str], args: &[&str]) -> Reply {
+fn eval(db: &mut Connection, script: &str, keys: &[&str], args: &[&str]) -> Reply {
     let count = keys.len().to_string();
     let words: Vec<&str> = [&["EVAL", script, &count], keys, args].concat();
-    db.call(&words).unwrap()
+    db.command(&words).unwrap()
 }
 
 #[track_caller]
@@ -31,22 +32,22 @@ fn mark(key: &str) -> String {
     RedisGuard::mark_key(key).unwrap()
 }
 
-fn claim(db: &mut Resp, key: &str, token: u64) -> Result<(), Error> {
+fn claim(db: &mut Connection, key: &str, token: u64) -> Result<(), Error> {
     let reply = eval(db, RedisGuard::claim_script(), &[&mark(key)], &[&token.to_string()]);
     RedisGuard::outcome(key, token, integer(reply))
 }
 
-fn check(db: &mut Resp, key: &str, token: u64) -> Result<(), Error> {
+fn check(db: &mut Connection, key: &str, token: u64) -> Result<(), Error> {
     let reply = eval(db, RedisGuard::check_script(), &[&mark(key)], &[&token.to_string()]);
     RedisGuard::outcome(key, token, integer(reply))
 }
 
-fn set(db: &mut Resp, key: &str, token: u64, value: &str) -> Result<(), Error> {
+fn set(db: &mut Connection, key: &str, token: u64, value: &str) -> Result<(), Error> {
     let reply = eval(db, RedisGuard::check_and_set_script(), &[&mark(key), key], &[&token.to_string(), value]);
     RedisGuard::outcome(key, token, integer(reply))
 }
 
-fn delete(db: &mut Resp, key: &str, token: u64) -> Result<(), Error> {
+fn delete(db: &mut Connection, key: &str, token: u64) -> Result<(), Error> {
     let script = format!(
         "{}local passed, reply = leasehold_check(KEYS[1], ARGV[1])
          if not passed then return reply end
@@ -57,15 +58,15 @@ fn delete(db: &mut Resp, key: &str, token: u64) -> Result<(), Error> {
     RedisGuard::outcome(key, token, integer(eval(db, &script, &[&mark(key), key], &[&token.to_string()])))
 }
 
-fn get(db: &mut Resp, key: &str) -> Option<String> {
-    match db.call(&["GET", key]).unwrap() {
+fn get(db: &mut Connection, key: &str) -> Option<String> {
+    match db.command(&["GET", key]).unwrap() {
         Reply::Nil => None,
         Reply::Bulk(value) => Some(String::from_utf8(value).unwrap()),
         other => panic!("{other:?}"),
     }
 }
 
-fn total(db: &mut Resp, key: &str) -> i64 {
+fn total(db: &mut Connection, key: &str) -> i64 {
     get(db, key).unwrap().parse().unwrap()
 }
 
@@ -79,7 +80,7 @@ fn assert_stale(result: Result<(), Error>) {
 
 #[test]
 fn a_holder_writes_as_often_as_it_likes_and_its_successor_ends_that() {
-    let server = RedisServer::start();
+    let server = Server::start();
     let db = &mut server.connect();
     claim(db, KEY, OLD).unwrap();
     claim(db, KEY, OLD).unwrap();
@@ -95,14 +96,14 @@ fn a_holder_writes_as_often_as_it_likes_and_its_successor_ends_that() {
     check(db, KEY, NEW).unwrap();
     set(db, KEY, NEW, "140").unwrap();
     assert_eq!(get(db, &mark(KEY)).unwrap(), "34");
-    assert_eq!(db.call(&["PTTL", &mark(KEY)]).unwrap(), Reply::Integer(-1), "a mark does not expire");
+    assert_eq!(db.command(&["PTTL", &mark(KEY)]).unwrap(), Reply::Integer(-1), "a mark does not expire");
 }
 
 #[test]
 fn a_claim_before_the_read_keeps_a_late_write_from_being_written_over() {
-    let server = RedisServer::start();
+    let server = Server::start();
     let (old, new) = (&mut server.connect(), &mut server.connect());
-    old.call(&["SET", KEY, "100"]).unwrap();
+    old.command(&["SET", KEY, "100"]).unwrap();
     claim(old, KEY, OLD).unwrap();
     let stale = total(old, KEY) + 1;
     // The old holder sleeps with its sum in hand; the new one claims, reads, and has not written yet.
@@ -115,7 +116,7 @@ fn a_claim_before_the_read_keeps_a_late_write_from_being_written_over() {
 
 #[test]
 fn what_a_later_holder_deleted_is_not_brought_back() {
-    let server = RedisServer::start();
+    let server = Server::start();
     let db = &mut server.connect();
     claim(db, KEY, OLD).unwrap();
     set(db, KEY, OLD, "100").unwrap();
@@ -129,20 +130,20 @@ fn what_a_later_holder_deleted_is_not_brought_back() {
 
 #[test]
 fn a_check_needs_a_claim() {
-    let server = RedisServer::start();
+    let server = Server::start();
     let db = &mut server.connect();
     for result in [set(db, KEY, OLD, "1"), check(db, KEY, OLD), delete(db, KEY, OLD)] {
         let error = result.unwrap_err();
         assert!(error.kind() == ErrorKind::Config && error.to_string().contains("never claimed"), "{error}");
     }
-    assert_eq!(db.call(&["DBSIZE"]).unwrap(), Reply::Integer(0), "nothing was written");
+    assert_eq!(db.command(&["DBSIZE"]).unwrap(), Reply::Integer(0), "nothing was written");
     claim(db, "another key", OLD).unwrap();
     assert_eq!(set(db, KEY, OLD, "1").unwrap_err().kind(), ErrorKind::Config);
 }
 
 #[test]
 fn tokens_are_compared_exactly_up_to_the_largest() {
-    let server = RedisServer::start();
+    let server = Server::start();
     let db = &mut server.connect();
     // From 10^14 on Lua writes numbers with an exponent if one lets it.
     for token in [0, 9, 10, 99_999_999_999_999, 100_000_000_000_000, 1_789_000_000_000_001, MAX - 1, MAX] {
@@ -168,7 +169,7 @@ fn tokens_are_compared_exactly_up_to_the_largest() {
 
 #[test]
 fn what_is_no_token_is_not_taken_for_one() {
-    let server = RedisServer::start();
+    let server = Server::start();
     let db = &mut server.connect();
     for bad in ["", "-1", "1.5", "1e3", "0x10", " 7", "7 ", "seven", "nan", "inf", "7\0", "9007199254740993"] {
         for script in [RedisGuard::claim_script(), RedisGuard::check_script(), RedisGuard::check_and_set_script()] {
@@ -177,7 +178,7 @@ fn what_is_no_token_is_not_taken_for_one() {
             assert!(error.kind() == ErrorKind::Config && error.to_string().contains("argument"), "{bad:?}: {error}");
         }
     }
-    assert_eq!(db.call(&["DBSIZE"]).unwrap(), Reply::Integer(0));
+    assert_eq!(db.command(&["DBSIZE"]).unwrap(), Reply::Integer(0));
     // An answer of some other script.
     assert_eq!(RedisGuard::outcome(KEY, OLD, 1).unwrap_err().kind(), ErrorKind::StoreRefused);
     assert_eq!(RedisGuard::outcome(KEY, OLD, i64::MIN).unwrap_err().kind(), ErrorKind::StoreRefused);
@@ -186,7 +187,7 @@ fn what_is_no_token_is_not_taken_for_one() {
 
 #[test]
 fn a_mark_that_is_no_token_is_an_error_that_says_so() {
-    let server = RedisServer::start();
+    let server = Server::start();
     let db = &mut server.connect();
     let mark = &mark(KEY);
     let spoils: [&[&str]; 7] = [
@@ -199,27 +200,27 @@ fn a_mark_that_is_no_token_is_an_error_that_says_so() {
         &["HSET", mark, "33", "33"],
     ];
     for spoil in spoils {
-        db.call(spoil).unwrap();
-        let before = db.call(&["DUMP", mark]).unwrap();
+        db.command(spoil).unwrap();
+        let before = db.command(&["DUMP", mark]).unwrap();
         for result in [claim(db, KEY, NEW), check(db, KEY, NEW), set(db, KEY, NEW, "x")] {
             let error = result.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::StoreRefused, "{spoil:?}: {error}");
             assert!(error.to_string().contains("no token"), "{spoil:?}: {error}");
         }
-        assert_eq!((db.call(&["DUMP", mark]).unwrap(), get(db, KEY)), (before, None), "{spoil:?}");
-        db.call(&["DEL", mark]).unwrap();
+        assert_eq!((db.command(&["DUMP", mark]).unwrap(), get(db, KEY)), (before, None), "{spoil:?}");
+        db.command(&["DEL", mark]).unwrap();
     }
 }
 
 #[test]
 fn what_redis_refuses_arrives_as_its_error() {
-    let server = RedisServer::start();
+    let server = Server::start();
     let db = &mut server.connect();
     claim(db, KEY, OLD).unwrap();
     let user = &mut server.connect();
     let allow = ["ACL", "SETUSER", "blind", "on", "nopass", "~*", "+@all", "-get"];
-    assert_eq!(db.call(&allow).unwrap(), Reply::Simple("OK".into()));
-    assert_eq!(user.call(&["AUTH", "blind", "any"]).unwrap(), Reply::Simple("OK".into()));
+    assert_eq!(db.command(&allow).unwrap(), Reply::Status("OK".into()));
+    assert_eq!(user.command(&["AUTH", "blind", "any"]).unwrap(), Reply::Status("OK".into()));
     // Not to see the mark is not the same as to see none.
     for script in [RedisGuard::claim_script(), RedisGuard::check_script(), RedisGuard::check_and_set_script()] {
         let reply = eval(user, script, &[&mark(KEY), KEY], &["34", "x"]);
@@ -231,10 +232,10 @@ fn what_redis_refuses_arrives_as_its_error() {
 
 #[test]
 fn a_replica_does_not_say_yes() {
-    let (server, replica) = (RedisServer::start_with(&["--repl-diskless-sync-delay", "0"]), RedisServer::start());
+    let (server, replica) = (Server::start(), Server::start());
     let (db, copy) = (&mut server.connect(), &mut replica.connect());
     claim(db, KEY, OLD).unwrap();
-    copy.call(&["REPLICAOF", "127.0.0.1", &server.port().to_string()]).unwrap();
+    copy.command(&["REPLICAOF", "127.0.0.1", &server.port().to_string()]).unwrap();
     common::eventually("the mark is on the replica", || get(copy, &mark(KEY)).is_some());
     for script in [RedisGuard::claim_script(), RedisGuard::check_script(), RedisGuard::check_and_set_script()] {
         let reply = eval(copy, script, &[&mark(KEY), KEY], &["33", "x"]);
@@ -245,13 +246,13 @@ fn a_replica_does_not_say_yes() {
 /// Redis runs a script only if all its keys are in one slot, and says so if not.
 #[test]
 fn on_a_cluster_a_mark_is_in_the_slot_of_its_key() {
-    let server = RedisServer::start_with(&["--cluster-enabled", "yes"]);
+    let server = Server::builder().arg("--cluster-enabled", "yes").start();
     let db = &mut server.connect();
     let slots = ["CLUSTER", "ADDSLOTSRANGE", "0", "16383"];
-    assert_eq!(db.call(&slots).unwrap(), Reply::Simple("OK".into()));
+    assert_eq!(db.command(&slots).unwrap(), Reply::Status("OK".into()));
     common::eventually(
         "the cluster is up",
-        || matches!(db.call(&["CLUSTER", "INFO"]).unwrap(), Reply::Bulk(info) if info.starts_with(b"cluster_state:ok")),
+        || matches!(db.command(&["CLUSTER", "INFO"]).unwrap(), Reply::Bulk(info) if info.starts_with(b"cluster_state:ok")),
     );
     let keys = [
         "a",
@@ -284,9 +285,9 @@ fn on_a_cluster_a_mark_is_in_the_slot_of_its_key() {
 
 #[test]
 fn many_writers_with_growing_tokens_lose_no_update() {
-    let server = RedisServer::start();
+    let server = Server::start();
     let next = std::sync::atomic::AtomicU64::new(1);
-    server.connect().call(&["SET", KEY, "0"]).unwrap();
+    server.connect().command(&["SET", KEY, "0"]).unwrap();
     let accepted: i64 = std::thread::scope(|scope| {
         // No lock at all: tokens in order, holders that overlap at will.
         let work = || {
@@ -294,7 +295,7 @@ fn many_writers_with_growing_tokens_lose_no_update() {
             let mut accepted = 0;
             for _ in 0..100 {
                 let token = next.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
-                let increment = |db: &mut Resp| {
+                let increment = |db: &mut Connection| {
                     claim(db, KEY, token)?;
                     let sum = total(db, KEY) + 1;
                     std::thread::yield_now();
@@ -316,7 +317,7 @@ fn many_writers_with_growing_tokens_lose_no_update() {
 
 #[test]
 fn claims_in_any_order_leave_the_highest() {
-    let server = RedisServer::start();
+    let server = Server::start();
     std::thread::scope(|scope| {
         for worker in 0..8_u64 {
             let server = &server;

@@ -1,5 +1,7 @@
 //! Ways to a Redis: TLS, users, databases, sockets, and what is said when one of them is wrong.
 
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
 use leasehold::ErrorKind;
@@ -116,4 +118,33 @@ fn many_threads_share_a_client() {
     });
     // Locks are free; a counter stays behind for each name.
     assert_eq!(server.command(&["DBSIZE"]).integer(), 17);
+}
+
+#[test]
+fn a_refused_login_says_what_the_server_says() {
+    let open = Server::start();
+    let (kind, said) = refused(&format!("redis://:hunter2@127.0.0.1:{}", open.port()));
+    assert_eq!(kind, ErrorKind::StoreRefused, "{said}");
+    assert!(said.contains("another password, or none") && !said.contains("hunter2"), "{said}");
+    let closed = Server::builder().acl_file("user worker off >secret ~* &* +@all\n").start();
+    let (kind, said) = refused(&format!("redis://worker:secret@127.0.0.1:{}", closed.port()));
+    assert_eq!(kind, ErrorKind::StoreRefused, "{said}");
+    assert!(said.contains("switched off"), "{said}");
+}
+
+/// Servers, or what stands for them, do not get to write to a terminal.
+#[test]
+fn words_of_a_server_bring_no_control_characters() {
+    for words in ["-WRONGPASS \x1b[2Jred\u{9b}\r\n", "-ERR \x1b[2J\x07\r\n", "+\x1b]0;title\r\n"] {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let impostor = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(words.repeat(5).as_bytes());
+        });
+        let (_, said) = refused(&format!("redis://:secret@{address}"));
+        assert!(!said.chars().any(char::is_control), "{said:?}");
+        impostor.join().unwrap();
+    }
 }

@@ -130,7 +130,8 @@ pub fn replies(dialect: Dialect, status: u16, content_type: Option<&str>, body: 
             Err(denied(DenialKind::Other, advice))
         }
         413 => {
-            let advice = "the request is too large for the server (status 413): lower the batch, or raise its limit";
+            let advice =
+                "the request is too large for the server (status 413): raise its limit for the size of requests";
             Err(denied(DenialKind::Other, advice))
         }
         300..400 => Err(redirected(None)),

@@ -3,8 +3,11 @@
 //! A connection belongs to the runtime in which it was made, so that each lane has links of its own: the **background**
 //! one runs on a thread of ours, where a blocked runtime, event loop or interpreter of the user's holds up no renewal;
 //! **async** callers use their own runtime, and **blocking** callers a small one that lives on their thread for as long
-//! as the request lasts. Nobody hops to another thread for an answer.
+//! as the request lasts. Nobody hops to another thread for an answer, with one exception: a link that has no connection
+//! yet lets the background's carry the request, if that has one, and connects meanwhile. So the first request of a lane
+//! needs no time for connecting, and a runtime that runs for the length of a request only has its connection in the end.
 
+use std::panic;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -27,13 +30,20 @@ const MOST_RUNTIMES: usize = 256;
 pub(super) trait Link: Send + Sync + 'static {
     /// Performs a request, and gives up at its deadline.
     fn ask(self: Arc<Self>, request: Transmit) -> impl Future<Output = Answer> + Send + 'static;
+
+    /// Whether a request could leave at once.
+    fn is_ready(&self) -> bool;
+
+    /// Begins to make a connection, in the current runtime, unless there is one or somebody is at it.
+    fn prepare(self: Arc<Self>);
 }
 
 /// All links to one store.
 pub(super) struct Lanes<L> {
     make: Box<dyn Fn() -> L + Send + Sync>,
     background: Mutex<Option<Background<L>>>,
-    here: Mutex<Vec<(runtime::Id, Arc<L>)>>,
+    /// No link for a runtime that can have no sockets.
+    here: Mutex<Vec<(runtime::Id, Option<Arc<L>>)>>,
     idle: Mutex<Vec<Private<L>>>,
     generation: u64,
 }
@@ -64,8 +74,8 @@ impl<L: Link> Lanes<L> {
 
     /// On the calling thread.
     pub(super) fn perform(&self, request: &Transmit) -> Answer {
-        let request = request.clone();
-        self.block_on(|link| link.ask(request)).map_err(|fault| match fault.kind {
+        let (request, behind) = (request.clone(), self.ready_behind());
+        self.block_on(|link| ask(link, behind, request)).map_err(|fault| match fault.kind {
             FaultKind::Cancelled => TransportFault::Unknown(fault),
             FaultKind::Timeout
             | FaultKind::Reset
@@ -85,17 +95,18 @@ impl<L: Link> Lanes<L> {
             return Err(request);
         };
         let mut here = locked(&self.here);
-        let known = here.iter().find(|(runtime, _)| *runtime == id).map(|(_, link)| Arc::clone(link));
+        let known = here.iter().find(|(runtime, _)| *runtime == id).map(|(_, link)| link.clone());
         let link = known.unwrap_or_else(|| {
             if here.len() == MOST_RUNTIMES {
                 here.remove(0);
             }
-            let link = Arc::new((self.make)());
-            here.push((id, Arc::clone(&link)));
+            let link = has_sockets().then(|| Arc::new((self.make)()));
+            here.push((id, link.clone()));
             link
         });
         drop(here);
-        Ok(Box::pin(link.ask(request)))
+        let Some(link) = link else { return Err(request) };
+        Ok(Box::pin(ask(link, self.ready_behind(), request)))
     }
 
     /// On the thread kept for it.
@@ -120,6 +131,13 @@ impl<L: Link> Lanes<L> {
         }
         let started = background.as_ref().map(|started| (started.runtime.clone(), Arc::clone(&started.link)));
         started.ok_or_else(|| Fault::new(FaultKind::Unreachable, "no background thread"))
+    }
+
+    /// The background runtime and its link, if a request could leave there at once.
+    fn ready_behind(&self) -> Option<(Handle, Arc<L>)> {
+        let background = locked(&self.background);
+        let ready = background.as_ref().filter(|background| !self.is_inherited() && background.link.is_ready());
+        ready.map(|background| (background.runtime.clone(), Arc::clone(&background.link)))
     }
 
     /// Runs a future to its end on the calling thread, with a link that nobody else uses meanwhile.
@@ -149,8 +167,12 @@ impl<L: Link> Lanes<L> {
         Ok(result)
     }
 
-    /// For blocking calls from inside a runtime, which cannot be entered a second time on its own thread.
-    fn block_on_background<R, F>(&self, work: impl FnOnce(Arc<L>) -> F) -> Result<R, Fault>
+    /// Runs a future to its end in the background. Also for blocking calls from inside a runtime, which cannot be
+    /// entered a second time on its own thread.
+    ///
+    /// # Errors
+    /// No thread or no file descriptor is to be had, or the store was inherited through a fork.
+    pub(super) fn block_on_background<R, F>(&self, work: impl FnOnce(Arc<L>) -> F) -> Result<R, Fault>
     where
         R: Send + 'static,
         F: Future<Output = R> + Send + 'static,
@@ -215,6 +237,33 @@ pub(super) async fn until<R>(deadline: leasehold_core::Monotonic, work: impl Fut
     }
 }
 
+async fn ask<L: Link>(link: Arc<L>, behind: Option<(Handle, Arc<L>)>, request: Transmit) -> Answer {
+    match behind {
+        Some((runtime, behind)) if !link.is_ready() => {
+            link.prepare();
+            let (sender, receiver) = oneshot::channel();
+            runtime.spawn(async move { sender.send(behind.ask(request).await) });
+            let gone = |_| Err(TransportFault::Unknown(Fault::of(FaultKind::Cancelled)));
+            receiver.await.unwrap_or_else(gone)
+        }
+        Some(_) | None => link.ask(request).await,
+    }
+}
+
+/// Whether the current runtime was built with sockets and timers. There is no way to ask but to try, and to catch the
+/// panic of those that were not; what the panic hook says of it is at least true.
+fn has_sockets() -> bool {
+    let tried = panic::catch_unwind(|| {
+        drop(tokio::time::sleep(Duration::ZERO));
+        tokio::net::UnixDatagram::unbound()
+    });
+    if tried.is_err() {
+        let why = "this tokio runtime has no sockets or no timers (enable_all): its requests run in the background";
+        tracing::warn!(target: "leasehold", "{why}");
+    }
+    tried.is_ok()
+}
+
 fn new_runtime() -> Result<Runtime, Fault> {
     let runtime = Builder::new_current_thread().enable_all().build();
     runtime.map_err(|error| Fault::new(FaultKind::Unreachable, &format!("no runtime can be made: {error}")))
@@ -234,9 +283,11 @@ mod tests {
 
     use super::*;
 
-    /// Answers after some turns of its runtime, and remembers which threads it ran on.
+    /// Answers after some turns of its runtime, and remembers which threads it ran on. It is ready
+    /// once somebody has prepared it for the second time.
     struct Echo {
         threads: Arc<Mutex<HashSet<Option<String>>>>,
+        prepared: AtomicUsize,
     }
 
     impl Link for Echo {
@@ -245,6 +296,14 @@ mod tests {
             let answered = until(request.deadline, tokio::time::sleep(Duration::from_millis(1))).await;
             let fault = Fault::of(if answered.is_some() { FaultKind::Server } else { FaultKind::Timeout });
             Ok(vec![Outcome::Unknown(fault)])
+        }
+
+        fn is_ready(&self) -> bool {
+            self.prepared.load(Ordering::Relaxed) >= 2
+        }
+
+        fn prepare(self: Arc<Self>) {
+            self.prepared.fetch_add(1, Ordering::Relaxed);
         }
     }
 
@@ -260,7 +319,7 @@ mod tests {
             let (count, seen) = (Arc::clone(&made), Arc::clone(&threads));
             let lanes = Lanes::new(move || {
                 count.fetch_add(1, Ordering::Relaxed);
-                Echo { threads: Arc::clone(&seen) }
+                Echo { threads: Arc::clone(&seen), prepared: AtomicUsize::new(0) }
             });
             Self { lanes: Arc::new(lanes), made, threads }
         }
@@ -347,6 +406,41 @@ mod tests {
         }
         assert_eq!(rig.made(), 1);
         assert_eq!(*rig.threads.lock().unwrap(), HashSet::from([Some("leasehold-network".into())]));
+    }
+
+    #[test]
+    fn a_link_without_connection_lets_the_background_ask_until_it_has_one() {
+        let rig = Rig::new();
+        let behind = rig.lanes.behind().unwrap().1;
+        behind.prepared.store(2, Ordering::Relaxed);
+        let on_caller = || rig.threads.lock().unwrap().drain().any(|name| name.as_deref() != Some("leasehold-network"));
+        let mut blocking = Vec::new();
+        for _ in 0..4 {
+            assert_eq!(rig.lanes.perform(&soon()), fault(FaultKind::Server));
+            blocking.push(on_caller());
+        }
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let mut here = Vec::new();
+        for _ in 0..4 {
+            let answer = runtime.block_on(async { rig.lanes.ask_here(soon()).ok().unwrap().await });
+            assert_eq!(answer, fault(FaultKind::Server));
+            here.push(on_caller());
+        }
+        assert_eq!([blocking, here], [[false, false, true, true]; 2]);
+    }
+
+    #[test]
+    fn a_runtime_without_sockets_or_timers_is_left_alone() {
+        let rig = Rig::new();
+        for runtime in
+            [Builder::new_current_thread().enable_time().build(), Builder::new_current_thread().enable_io().build()]
+        {
+            let runtime = runtime.unwrap();
+            for _ in 0..2 {
+                assert!(runtime.block_on(async { rig.lanes.ask_here(soon()).is_err() }));
+            }
+        }
+        assert_eq!(rig.made(), 0);
     }
 
     #[test]

@@ -9,6 +9,8 @@ mod memory;
 mod redis;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+#[cfg(feature = "network")]
+mod tls;
 mod wakeups;
 
 use std::pin::Pin;

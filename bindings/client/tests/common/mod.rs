@@ -5,7 +5,6 @@
 #[cfg(feature = "redis")]
 pub(crate) mod on_redis;
 pub(crate) mod postgres_server;
-pub(crate) mod redis_server;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

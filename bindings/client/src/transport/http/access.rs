@@ -2,7 +2,6 @@
 
 use std::error::Error as _;
 use std::fmt;
-use std::path::Path;
 use std::time::Duration;
 
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
@@ -10,19 +9,18 @@ use leasehold_core::wire::redis::Command;
 use leasehold_core::wire::rest::{self, Dialect};
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, redirect};
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
-use rustls_platform_verifier::BuilderVerifierExt;
 
 use crate::error::Error;
+use crate::transport::tls;
 use crate::url::http::{HttpUrl, Login, Reach};
 
 /// How long the first answer may take, connecting included.
 pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// Connections are closed on this side first, for servers and what stands before them keep idle ones about a minute.
 const IDLE: Duration = Duration::from_secs(30);
-const MOST_IDLE: usize = 8;
+/// Of one lane; more requests wait for their turn. As many are kept, so that a crowd does not make new ones all the time.
+pub(super) const MOST_CONNECTIONS: usize = 32;
 /// A peer that vanished without a word is noticed after about this long, where nothing else notices it.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 /// Shorter secrets are found in texts that have nothing to do with them.
@@ -43,16 +41,14 @@ impl Access {
     /// # Errors
     /// A certificate cannot be read.
     pub(super) fn new(url: &HttpUrl) -> Result<Self, Error> {
-        // Without effect where the application has chosen its own.
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let wrong = |what: String| Error::config(format!("{url}: {what}"));
-        let tls = match (url.reach, &url.ca) {
-            (Reach::Tls, None) => ClientConfig::builder().with_platform_verifier().map_err(|error| {
-                wrong(format!("{error}; install the package ca-certificates, or name a file in the parameter ca"))
-            })?,
-            (Reach::Tls, Some(file)) => ClientConfig::builder().with_root_certificates(roots(file)?),
-            (Reach::Loopback | Reach::Plaintext, _) => {
-                ClientConfig::builder().with_root_certificates(RootCertStore::empty())
+        let tls = match url.reach {
+            Reach::Tls => tls::trusting(url.ca.as_deref()).map_err(wrong)?.with_no_client_auth(),
+            Reach::Loopback | Reach::Plaintext => {
+                // Without effect where the application has chosen its own.
+                let _ = rustls::crypto::ring::default_provider().install_default();
+                let roots = RootCertStore::empty();
+                ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
             }
         };
         let access = Self {
@@ -60,7 +56,7 @@ impl Access {
             reach: url.reach,
             login: url.login.clone(),
             base: url.base.clone(),
-            tls: tls.with_no_client_auth(),
+            tls,
             shown: url.to_string(),
         };
         access.client().map_err(|fault| wrong(fault.to_string()))?;
@@ -75,7 +71,7 @@ impl Access {
             .https_only(self.reach == Reach::Tls)
             .connect_timeout(CONNECT_PATIENCE)
             .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(MOST_IDLE)
+            .pool_max_idle_per_host(MOST_CONNECTIONS)
             .tcp_nodelay(true)
             .tcp_keepalive(KEEPALIVE)
             .http1_only()
@@ -163,17 +159,4 @@ fn innermost(error: &reqwest::Error) -> String {
         cause = deeper;
     }
     cause.to_string()
-}
-
-fn roots(file: &Path) -> Result<RootCertStore, Error> {
-    let wrong = |what: &dyn fmt::Display| Error::config(format!("the certificate file {}: {what}", file.display()));
-    let text = std::fs::read(file).map_err(|error| wrong(&error))?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&text) {
-        roots.add(certificate.map_err(|error| wrong(&error))?).map_err(|error| wrong(&error))?;
-    }
-    if roots.is_empty() {
-        return Err(wrong(&"there is no certificate in it; it must be a PEM file"));
-    }
-    Ok(roots)
 }

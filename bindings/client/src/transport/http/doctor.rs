@@ -22,6 +22,7 @@ pub(super) fn diagnose(access: &Access, lanes: &Lanes<HttpLink>) -> Vec<Finding>
     findings.push(server(access, &met));
     if reached {
         findings.push(scripts(&ask(lanes, &["EVAL", "return 1", "0"])));
+        findings.extend(losses(lanes));
     }
     findings.push(limits(access));
     findings
@@ -92,6 +93,19 @@ fn scripts(reply: &Result<Value, NoServer>) -> Finding {
         Ok(_) => Finding::problem(CHECK, "a script that returns 1 returned something else", ADVICE),
         Err(why) => Finding::problem(CHECK, format!("scripts do not run: {why}"), ADVICE),
     }
+}
+
+/// Many such servers do not tell: it is somebody else's then to see to it.
+#[cfg(feature = "redis")]
+fn losses(lanes: &Lanes<HttpLink>) -> Vec<Finding> {
+    let Ok(info) = ask(lanes, &["INFO"]) else { return Vec::new() };
+    let setting = |name: &str| ask(lanes, &["CONFIG", "GET", name]).map_err(|why| why.to_string());
+    crate::transport::redis::doctor::losses(&info, setting)
+}
+
+#[cfg(not(feature = "redis"))]
+fn losses(_lanes: &Lanes<HttpLink>) -> Vec<Finding> {
+    Vec::new()
 }
 
 fn limits(access: &Access) -> Finding {

@@ -11,9 +11,9 @@ use leasehold_core::wire::rest;
 use leasehold_core::{Monotonic, Transmit};
 use reqwest::header::{CONTENT_TYPE, HeaderName, LOCATION};
 use reqwest::{Client, Response};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
-use super::access::{Access, CONNECT_PATIENCE};
+use super::access::{Access, CONNECT_PATIENCE, MOST_CONNECTIONS};
 use crate::clock;
 use crate::transport::Answer;
 use crate::transport::lanes::{Link, until};
@@ -47,6 +47,7 @@ pub(super) struct HttpLink {
     access: Arc<Access>,
     client: Result<Client, Fault>,
     session: Session,
+    room: Semaphore,
     state: Mutex<State>,
 }
 
@@ -75,7 +76,7 @@ enum Sent {
 impl HttpLink {
     pub(super) fn new(access: Arc<Access>, session: Session) -> Self {
         let client = access.client();
-        Self { access, client, session, state: Mutex::default() }
+        Self { access, client, session, room: Semaphore::new(MOST_CONNECTIONS), state: Mutex::default() }
     }
 
     /// Waits until the server has answered.
@@ -100,29 +101,38 @@ impl HttpLink {
     }
 
     async fn met(self: &Arc<Self>) -> Met {
-        let mut greeting = {
-            let mut state = self.lock();
-            if state.met {
-                return Ok(());
-            }
-            if let Some(failed) = state.failed.as_ref().filter(|failed| clock::monotonic() < failed.until) {
-                return Err(failed.why.clone());
-            }
-            match &state.greeting {
-                // Whoever was greeting may have gone with its runtime.
-                Some(greeting) if greeting.has_changed().is_ok() => greeting.clone(),
-                Some(_) | None => {
-                    let (done, greeting) = watch::channel(None);
-                    state.greeting = Some(greeting.clone());
-                    // On its own, so that it gets its time however little a request has left.
-                    tokio::spawn(Arc::clone(self).greet(done));
-                    greeting
-                }
-            }
+        let mut greeting = match self.meeting() {
+            Ok(greeting) => greeting,
+            Err(met) => return met,
         };
         let gone = || Err(NoServer::Fault(Fault::of(FaultKind::Cancelled)));
         let met = greeting.wait_for(Option::is_some).await;
         met.ok().and_then(|met| met.clone()).unwrap_or_else(gone)
+    }
+
+    /// The greeting that is under way, or a new one.
+    ///
+    /// # Errors
+    /// What is known without.
+    fn meeting(self: &Arc<Self>) -> Result<watch::Receiver<Option<Met>>, Met> {
+        let mut state = self.lock();
+        if state.met {
+            return Err(Ok(()));
+        }
+        if let Some(failed) = state.failed.as_ref().filter(|failed| clock::monotonic() < failed.until) {
+            return Err(Err(failed.why.clone()));
+        }
+        match &state.greeting {
+            // Whoever was greeting may have gone with its runtime.
+            Some(greeting) if greeting.has_changed().is_ok() => Ok(greeting.clone()),
+            Some(_) | None => {
+                let (done, greeting) = watch::channel(None);
+                state.greeting = Some(greeting.clone());
+                // On its own, so that it gets its time however little a request has left.
+                tokio::spawn(Arc::clone(self).greet(done));
+                Ok(greeting)
+            }
+        }
     }
 
     async fn greet(self: Arc<Self>, done: watch::Sender<Option<Met>>) {
@@ -219,6 +229,8 @@ impl HttpLink {
                 Ok(command) => command,
                 Err(denial) => return Ok(all(request, &Outcome::NotApplied(Refusal::Denied(denial)))),
             };
+            // The semaphore is never closed. Whoever finds no room in time has sent nothing.
+            let _turn = self.room.acquire().await;
             *sent = Sent::Perhaps;
             match self.post(command).await {
                 Ok(reply) => match exchange.replies(vec![reply]) {
@@ -260,6 +272,14 @@ impl Link for HttpLink {
                 Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)))
             }
         })
+    }
+
+    fn is_ready(&self) -> bool {
+        self.lock().met
+    }
+
+    fn prepare(self: Arc<Self>) {
+        let _ = self.meeting();
     }
 }
 

@@ -56,9 +56,10 @@ impl Http {
         Ok(store)
     }
 
+    /// In the background, whose connections then serve all lanes until they have met the server themselves.
     fn greet(&self) -> Result<(), NoServer> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
-        self.lanes.block_on(move |link| async move { link.meet(deadline).await }).map_err(NoServer::Fault)?
+        self.lanes.block_on_background(move |link| async move { link.meet(deadline).await }).map_err(NoServer::Fault)?
     }
 }
 

@@ -149,16 +149,18 @@ fn as_long_as_the_server_has_not_answered_nothing_has_left() {
     let redis = redis::Server::start();
     let server = rest::Server::start(&redis);
     let store = upstash(&server);
-    // The background has connections of its own, and so has to meet the server by itself.
     let behind = |left| {
         let (sender, receiver) = channel();
         store.ask_behind(within(left, vec![acquire("job", 1)]), Box::new(move |answer| sender.send(answer).unwrap()));
         receiver.recv().unwrap()
     };
+    // Whoever did not answer has to be met anew.
+    server.misbehave_on("EVALSHA", Misbehave::Hang);
+    assert_eq!(class(&behind(Duration::from_millis(200))).0, "unknown");
     server.misbehave_on("PING", Misbehave::Hang);
     let (word, words) = class(&behind(Duration::from_millis(200)));
     assert_eq!(word, "not sent", "{words}");
-    assert_eq!(server.requests(), 2, "a PING of each lane");
+    assert_eq!(server.requests(), 3, "two PINGs, and what is unknown");
     // The greeting goes on, and those who come later wait for it until it has failed.
     server.cut_all();
     wait_until("the lane meets the server", || granted(&behind(Duration::from_secs(60))).is_some());
@@ -199,9 +201,9 @@ fn connections_are_kept() {
             granted(&store.perform(&soon(vec![acquire(&format!("job-{attempt}"), attempt)]), Lane::Caller)).is_some()
         );
     }
-    assert_eq!(server.connections(), 1);
-    // A PING, a digest that is not known yet, the script, and from then on the digest alone.
-    assert_eq!(server.requests(), 22);
+    assert_eq!(server.connections(), 2, "one of the background, one of the caller");
+    // A PING on each, a digest that is not known yet, the script, and from then on the digest alone.
+    assert_eq!(server.requests(), 23);
 }
 
 #[test]
@@ -265,7 +267,9 @@ const PONG: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent
 fn a_request_says_no_more_than_it_must() {
     let (address, requests) = scripted(&[PONG, PONG]);
     let store = open(&format!("upstash+http://:some-token@{address}/some/way/")).unwrap();
-    let _ = store.perform(&soon(vec![acquire("job", 1)]), Lane::Caller);
+    let (sender, receiver) = channel();
+    store.ask_behind(soon(vec![acquire("job", 1)]), Box::new(move |answer| sender.send(answer).unwrap()));
+    let _ = receiver.recv().unwrap();
     for body in [r#"["PING"]"#, r#"["EVALSHA","#] {
         let request = requests.recv().unwrap().to_lowercase();
         let (head, rest) = request.split_once("\r\n\r\n").unwrap();
@@ -381,7 +385,7 @@ fn under_tls_only_a_trusted_server_is_spoken_to() {
 fn the_doctor_says_what_is_wrong_and_what_to_do() {
     let worst =
         |store: &Http| store.diagnose().into_iter().filter(|found| found.severity > Severity::Good).collect::<Vec<_>>();
-    let redis = redis::Server::start();
+    let redis = redis::Server::builder().appendonly().start();
     let server = rest::Server::start(&redis);
     let store = upstash(&server);
     assert_eq!(worst(&store), []);
@@ -401,4 +405,34 @@ fn the_doctor_says_what_is_wrong_and_what_to_do() {
     drop(server);
     let found = worst(&store);
     assert!(found.len() == 1 && found[0].check == "http.server" && found[0].what.contains("refused"), "{found:?}");
+}
+
+#[test]
+fn what_the_server_loses_is_told_where_it_tells() {
+    let redis = redis::Server::builder().arg("--maxmemory", "100mb").arg("--maxmemory-policy", "allkeys-lru").start();
+    let server = rest::Server::start(&redis);
+    let findings = upstash(&server).diagnose();
+    for (check, words) in [("redis.eviction", "allkeys-lru"), ("redis.persistence", "nothing is written to disk")] {
+        let found = findings.iter().find(|finding| finding.check == check);
+        assert!(found.is_some_and(|finding| finding.what.contains(words)), "{findings:?}");
+    }
+}
+
+#[test]
+fn a_crowd_shares_few_connections() {
+    let redis = redis::Server::start();
+    let server = rest::Server::start(&redis);
+    let store = upstash(&server);
+    let (sender, receiver) = channel();
+    const CROWD: usize = 400;
+    for number in 0..CROWD {
+        let sender = sender.clone();
+        let request = soon(vec![acquire(&format!("job-{number}"), 1)]);
+        store.ask_behind(request, Box::new(move |answer| sender.send(granted(&answer)).unwrap()));
+    }
+    for _ in 0..CROWD {
+        assert!(receiver.recv().unwrap().is_some());
+    }
+    // Counted are those that were ever made.
+    assert!(server.connections() < CROWD / 4, "{} connections", server.connections());
 }

@@ -1,44 +1,92 @@
 //! Making connections: sockets, TLS, who we are.
 
 use std::fmt;
-use std::path::Path;
+use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
-use ::redis::aio::{MultiplexedConnection, PubSub};
-use ::redis::io::tcp::{TcpSettings, socket2};
-use ::redis::{
-    AsyncConnectionConfig, Client, ClientTlsConfig, ConnectionAddr, ErrorKind as TheirKind, IntoConnectionInfo,
-    RedisConnectionInfo, RedisError, TlsCertificates,
-};
+use ::redis::aio::{MultiplexedConnection, PubSub, PubSubSink, PubSubStream};
+use ::redis::io::tcp::socket2::{SockRef, TcpKeepalive};
+use ::redis::{AsyncConnectionConfig, ErrorKind as TheirKind, RedisConnectionInfo, RedisError};
+use futures_util::future::select_ok;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
 use leasehold_core::wire::redis::refusal;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream, lookup_host};
+use tokio::task::AbortHandle;
+use tokio_rustls::TlsConnector;
 
 use super::link::NoConnection;
+use super::meter::{Meter, Metered};
 use crate::error::Error;
-use crate::url::redis::{RedisPlace, RedisUrl, TlsFiles};
+use crate::transport::tls;
+use crate::url::redis::{RedisPlace, RedisUrl};
 
 /// How long a connection may take, greeting included.
 pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// A peer that vanished without a word is noticed after about this long, where nothing else notices it.
 const KEEPALIVE: Duration = Duration::from_secs(15);
+/// More of what a server says is not repeated.
+const MOST_WORDS: usize = 200;
 
 /// The way to one server.
 pub(super) struct Access {
-    client: Client,
+    place: RedisPlace,
+    login: RedisConnectionInfo,
+    tls: Option<(TlsConnector, ServerName<'static>)>,
     shown: String,
 }
+
+/// A connection for requests. It closes with the last clone, whatever is under way.
+#[derive(Clone)]
+pub(super) struct Connection {
+    pub(super) driver: MultiplexedConnection,
+    pub(super) meter: Arc<Meter>,
+    task: Arc<Task>,
+}
+
+/// A connection for wake-ups.
+pub(super) struct Listening {
+    pub(super) sink: PubSubSink,
+    pub(super) stream: PubSubStream,
+    pub(super) meter: Arc<Meter>,
+}
+
+impl Connection {
+    /// Whether it is at an end, as far as its runtime has noticed.
+    pub(super) fn is_over(&self) -> bool {
+        self.task.0.is_finished()
+    }
+}
+
+struct Task(AbortHandle);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+trait Socket: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Socket for S {}
 
 impl Access {
     /// # Errors
     /// A certificate cannot be read.
     pub(super) fn new(url: &RedisUrl) -> Result<Self, Error> {
-        // Without effect where the application has chosen its own.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let addr = match &url.place {
-            RedisPlace::Tcp { host, port } => ConnectionAddr::Tcp(host.clone(), *port),
-            RedisPlace::Unix { path } => ConnectionAddr::Unix(path.clone()),
-            RedisPlace::Tls { host, port } => {
-                ConnectionAddr::TcpTls { host: host.clone(), port: *port, insecure: false, tls_params: None }
+        let wrong = |what: String| Error::config(format!("{url}: {what}"));
+        let tls = match &url.place {
+            RedisPlace::Tcp { .. } | RedisPlace::Unix { .. } => None,
+            RedisPlace::Tls { host, .. } => {
+                let trusting = tls::trusting(url.tls.ca.as_deref()).map_err(wrong)?;
+                let config = match (&url.tls.cert, &url.tls.key) {
+                    (Some(cert), Some(key)) => tls::showing(trusting, cert, key).map_err(wrong)?,
+                    (_, _) => trusting.with_no_client_auth(),
+                };
+                let name = ServerName::try_from(host.clone()).map_err(|error| wrong(format!("{host:?}: {error}")))?;
+                Some((TlsConnector::from(Arc::new(config)), name))
             }
         };
         let mut login = RedisConnectionInfo::default()
@@ -50,67 +98,113 @@ impl Access {
         if let Some(password) = &url.password {
             login = login.set_password(password.as_str());
         }
-        let keepalive = socket2::TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 3);
-        let tcp = TcpSettings::default().set_nodelay(true).set_keepalive(keepalive);
-        let wrong = |error: RedisError| Error::config(format!("{url}: {error}"));
-        let info = addr.into_connection_info().map_err(wrong)?.set_tcp_settings(tcp).set_redis_settings(login);
-        let client = match &url.place {
-            RedisPlace::Tls { .. } => Client::build_with_tls(info, certificates(&url.tls)?).map_err(wrong)?,
-            RedisPlace::Tcp { .. } | RedisPlace::Unix { .. } => Client::open(info).map_err(wrong)?,
-        };
-        Ok(Self { client, shown: url.to_string() })
+        Ok(Self { place: url.place.clone(), login, tls, shown: url.to_string() })
     }
 
-    pub(super) async fn connect(&self) -> Result<MultiplexedConnection, NoConnection> {
-        // The core decides how long an answer is awaited, and for which request.
-        let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(CONNECT_PATIENCE))
-            .set_response_timeout(None)
-            .set_pipeline_buffer_size(1_024);
-        let connected = self.client.get_multiplexed_async_connection_with_config(&config).await;
-        connected.map_err(|error| self.no_connection(&error))
+    /// A connection for requests.
+    pub(super) async fn connect(&self) -> Result<Connection, NoConnection> {
+        let meter = Meter::new();
+        let greet = async {
+            let socket = Metered { socket: self.reach().await?, meter: Arc::clone(&meter) };
+            // The core decides how long an answer is awaited, and for which request.
+            let config = AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(1_024);
+            MultiplexedConnection::new_with_config(&self.login, socket, config).await
+        };
+        let (driver, work) = self.in_time(&meter, greet).await?;
+        let task = tokio::spawn(work);
+        Ok(Connection { driver, meter, task: Arc::new(Task(task.abort_handle())) })
     }
 
     /// A connection for wake-ups alone.
-    pub(super) async fn listen(&self) -> Result<PubSub, NoConnection> {
-        let connected = tokio::time::timeout(CONNECT_PATIENCE, self.client.get_async_pubsub()).await;
-        let timeout = |_| NoConnection::Fault(Fault::new(FaultKind::Timeout, "no greeting from the server in time"));
-        connected.map_err(timeout)?.map_err(|error| self.no_connection(&error))
+    pub(super) async fn listen(&self) -> Result<Listening, NoConnection> {
+        let meter = Meter::new();
+        let greet = async {
+            let socket = Metered { socket: self.reach().await?, meter: Arc::clone(&meter) };
+            PubSub::new(&self.login, socket).await
+        };
+        let (sink, stream) = self.in_time(&meter, greet).await?.split();
+        meter.caught_up();
+        Ok(Listening { sink, stream, meter })
     }
 
-    pub(super) fn no_connection(&self, error: &RedisError) -> NoConnection {
+    async fn in_time<R>(
+        &self,
+        meter: &Meter,
+        greet: impl Future<Output = ::redis::RedisResult<R>>,
+    ) -> Result<R, NoConnection> {
+        let Ok(greeted) = tokio::time::timeout(CONNECT_PATIENCE, greet).await else {
+            let detail = format!("{}: no connection and no greeting in time", self.shown);
+            return Err(NoConnection::Fault(Fault::new(FaultKind::Unreachable, &detail)));
+        };
+        let greeted = greeted.map_err(|error| self.no_connection(&error, meter))?;
+        meter.greeted();
+        Ok(greeted)
+    }
+
+    async fn reach(&self) -> io::Result<Box<dyn Socket>> {
+        match &self.place {
+            RedisPlace::Unix { path } => Ok(Box::new(UnixStream::connect(path).await?)),
+            RedisPlace::Tcp { host, port } | RedisPlace::Tls { host, port } => {
+                // Whichever address answers first: the others may be of a network that leads nowhere.
+                let tries: Vec<_> = lookup_host((host.as_str(), *port)).await?.map(TcpStream::connect).collect();
+                if tries.is_empty() {
+                    return Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address"));
+                }
+                let (socket, _) = select_ok(tries.into_iter().map(Box::pin)).await?;
+                socket.set_nodelay(true)?;
+                let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 3);
+                SockRef::from(&socket).set_tcp_keepalive(&keepalive)?;
+                match &self.tls {
+                    Some((connector, name)) => Ok(Box::new(connector.connect(name.clone(), socket).await?)),
+                    None => Ok(Box::new(socket)),
+                }
+            }
+        }
+    }
+
+    fn no_connection(&self, error: &RedisError, meter: &Meter) -> NoConnection {
         let said = match (error.code(), error.detail()) {
             (Some(code), Some(detail)) => format!("{code} {detail}"),
             (Some(code), None) => code.to_owned(),
             (None, _) => error.to_string(),
         };
+        let said = printable(&said);
         if error.code().is_some()
             && let Some(refusal) = refusal(&said)
         {
             return NoConnection::Refused(refusal);
         }
         if error.kind() == TheirKind::AuthenticationFailed {
-            let detail = format!("{said}; look at user and password in the store url, and at the server's ACL");
-            return NoConnection::Refused(Refusal::Denied(Denial::new(DenialKind::Permission, &detail)));
+            return NoConnection::Refused(refused_login(&said, &meter.words()));
         }
         NoConnection::Fault(Fault::new(FaultKind::Unreachable, &format!("{}: {said}", self.shown)))
     }
+}
+
+/// What a server said when it let us not in; the driver only says that it did.
+fn refused_login(driver: &str, words: &[String]) -> Refusal {
+    // What follows a refusal is that nobody has logged in; what Redis 5 says to a user name the driver has mended.
+    let passing = |error: &&String| !error.starts_with("NOAUTH") && !error.contains("wrong number of arguments");
+    let said = words.iter().find(passing).or_else(|| words.first()).map(|said| printable(said));
+    match said {
+        Some(said) => refusal(&said).unwrap_or_else(|| {
+            let detail = format!("the server refuses user and password of the store url: {said}");
+            Refusal::Denied(Denial::new(DenialKind::Permission, &detail))
+        }),
+        None => {
+            let detail = format!("{driver}; look at user and password in the store url, and at the server's ACL");
+            Refusal::Denied(Denial::new(DenialKind::Permission, &detail))
+        }
+    }
+}
+
+/// Text of a server, fit for a terminal and a log.
+fn printable(text: &str) -> String {
+    text.chars().take(MOST_WORDS).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }
-}
-
-fn certificates(files: &TlsFiles) -> Result<TlsCertificates, Error> {
-    let client_tls = match (&files.cert, &files.key) {
-        (Some(cert), Some(key)) => Some(ClientTlsConfig { client_cert: read(cert)?, client_key: read(key)? }),
-        (_, _) => None,
-    };
-    Ok(TlsCertificates { client_tls, root_cert: files.ca.as_deref().map(read).transpose()? })
-}
-
-fn read(file: &Path) -> Result<Vec<u8>, Error> {
-    std::fs::read(file).map_err(|error| Error::config(format!("the certificate file {}: {error}", file.display())))
 }

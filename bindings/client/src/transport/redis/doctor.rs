@@ -152,18 +152,33 @@ async fn told(asker: &Asker) -> Result<Told, String> {
     let mut next = || replies.next().unwrap_or(Value::Nil);
     let hello = Some(next()).filter(|reply| error_of(reply).is_none());
     let info = next();
-    let info = match (error_of(&info), text(&info)) {
+    let [save, appendfsync, min_replicas, protected_mode, bind] = settings.map(|name| setting(name, &next()));
+    let hello = hello.as_ref().map(Fields::of_pairs);
+    Ok(Told { info: fields(&info), hello, save, appendfsync, min_replicas, protected_mode, bind })
+}
+
+fn fields(info: &Value) -> Result<Fields, String> {
+    match (error_of(info), text(info)) {
         (None, Some(text)) => Ok(Fields::of_text(&text)),
         (error, _) => Err(printable(error.unwrap_or("INFO is no text"))),
-    };
-    let mut setting = |name: &str| {
-        let reply = next();
-        let value = Fields::of_pairs(&reply).get(name).map(str::to_owned);
-        value.ok_or_else(|| printable(error_of(&reply).unwrap_or("CONFIG does not tell")))
-    };
-    let [save, appendfsync, min_replicas, protected_mode, bind] = settings.map(&mut setting);
-    let hello = hello.as_ref().map(Fields::of_pairs);
-    Ok(Told { info, hello, save, appendfsync, min_replicas, protected_mode, bind })
+    }
+}
+
+fn setting(name: &str, reply: &Value) -> Result<String, String> {
+    let value = Fields::of_pairs(reply).get(name).map(str::to_owned);
+    value.ok_or_else(|| printable(error_of(reply).unwrap_or("CONFIG does not tell")))
+}
+
+/// What a server removes or forgets by itself, in its own words, whichever way they came. Nothing, where it does not
+/// answer `INFO`.
+#[cfg(feature = "http")]
+pub(in crate::transport) fn losses(info: &Value, settings: impl Fn(&str) -> Result<Value, String>) -> Vec<Finding> {
+    let Ok(info) = fields(info) else { return Vec::new() };
+    let ask = |name| settings(name).and_then(|reply| setting(name, &reply));
+    let unasked = || Err("not asked".to_owned());
+    let (save, appendfsync) = (ask("save"), ask("appendfsync"));
+    let (min_replicas, protected_mode, bind) = (unasked(), unasked(), unasked());
+    Told { info: Ok(info), hello: None, save, appendfsync, min_replicas, protected_mode, bind }.losses()
 }
 
 fn error_of(reply: &Value) -> Option<&str> {

@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ::redis::aio::{ConnectionLike, MultiplexedConnection};
+use ::redis::aio::ConnectionLike;
 use leasehold_core::op::{Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
 use leasehold_core::wire::redis::{Command, Progress, Session};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::{Monotonic, Transmit};
-use tokio::sync::{OnceCell, watch};
+use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
-use super::access::Access;
+use super::access::{Access, CONNECT_PATIENCE, Connection};
 use super::value;
 use crate::clock;
 use crate::transport::Answer;
@@ -19,6 +19,11 @@ use crate::transport::lanes::{Link, until};
 /// How soon after a failure the next connection is tried, at first and at most; in between it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// Requests of one link that wait for replicas at the same time, each on a connection of its own; more wait for their
+/// turn. So many of those connections are kept when nobody uses them.
+const MOST_ALONE: usize = 16;
+const MOST_ASIDE: usize = 4;
 
 const REPLICA: &str = "READONLY: the server is a replica; name its primary in the store url";
 
@@ -35,12 +40,24 @@ pub(super) enum NoConnection {
 pub(super) struct RedisLink {
     access: Arc<Access>,
     session: Session,
+    spares: Spares,
+    /// For those who use a connection alone.
+    room: Arc<Semaphore>,
     state: Mutex<State>,
+}
+
+/// Whether connections are kept that one request at a time uses alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spares {
+    None,
+    /// For requests that wait for replicas.
+    ForWaits,
 }
 
 #[derive(Default)]
 struct State {
     open: Option<Open>,
+    aside: Vec<Open>,
     connecting: Option<watch::Receiver<Option<Connected>>>,
     failed: Option<Failed>,
     made: u64,
@@ -48,7 +65,7 @@ struct State {
 
 #[derive(Clone)]
 struct Open {
-    connection: MultiplexedConnection,
+    connection: Connection,
     /// Tells this connection from the ones before and after it.
     number: u64,
     /// Whether it leads to a replica, once that was asked.
@@ -71,8 +88,8 @@ enum Sent {
 }
 
 impl RedisLink {
-    pub(super) fn new(access: Arc<Access>, session: Session) -> Self {
-        Self { access, session, state: Mutex::default() }
+    pub(super) fn new(access: Arc<Access>, session: Session, spares: Spares) -> Self {
+        Self { access, session, spares, room: Arc::new(Semaphore::new(MOST_ALONE)), state: Mutex::default() }
     }
 
     /// Sends commands as they are, one reply each.
@@ -105,40 +122,57 @@ impl RedisLink {
 
     /// The open connection, or the one that somebody is making, or a new one.
     async fn connection(self: &Arc<Self>) -> Connected {
-        let mut connecting = {
-            let mut state = self.lock();
-            if let Some(open) = &state.open {
-                return Ok(open.clone());
-            }
-            if let Some(failed) = state.failed.as_ref().filter(|failed| clock::monotonic() < failed.until) {
-                return Err(failed.why.clone());
-            }
-            match &state.connecting {
-                // Whoever was making it may have gone with its runtime.
-                Some(connecting) if connecting.has_changed().is_ok() => connecting.clone(),
-                Some(_) | None => {
-                    let (done, connecting) = watch::channel(None);
-                    state.connecting = Some(connecting.clone());
-                    // On its own, so that it gets its time however little a request has left.
-                    tokio::spawn(Arc::clone(self).connect(done));
-                    connecting
-                }
-            }
+        let mut connecting = match self.connecting() {
+            Ok(connecting) => connecting,
+            Err(connected) => return connected,
         };
         let gone = || Err(NoConnection::Fault(Fault::of(FaultKind::Cancelled)));
         let connected = connecting.wait_for(Option::is_some).await;
         connected.ok().and_then(|connected| connected.clone()).unwrap_or_else(gone)
     }
 
+    /// The connection that is being made, or a new one.
+    ///
+    /// # Errors
+    /// The one that is open, or why there is none for now.
+    fn connecting(self: &Arc<Self>) -> Result<watch::Receiver<Option<Connected>>, Connected> {
+        let mut state = self.lock();
+        if let Some(open) = state.open.as_ref().filter(|open| !open.connection.is_over()) {
+            return Err(Ok(open.clone()));
+        }
+        if let Some(failed) = state.failed.as_ref().filter(|failed| clock::monotonic() < failed.until) {
+            return Err(Err(failed.why.clone()));
+        }
+        match &state.connecting {
+            // Whoever was making it may have gone with its runtime.
+            Some(connecting) if connecting.has_changed().is_ok() => Ok(connecting.clone()),
+            Some(_) | None => {
+                let (done, connecting) = watch::channel(None);
+                state.connecting = Some(connecting.clone());
+                // On its own, so that it gets its time however little a request has left.
+                tokio::spawn(Arc::clone(self).connect(done));
+                Ok(connecting)
+            }
+        }
+    }
+
     async fn connect(self: Arc<Self>, done: watch::Sender<Option<Connected>>) {
-        let connected = self.access.connect().await;
+        let connected = match self.spares {
+            Spares::None => self.make().await,
+            // Together, so that a first request with replicas need not wait for the second.
+            Spares::ForWaits => {
+                let (connected, spare) = tokio::join!(self.make(), self.make());
+                if let Ok(spare) = spare {
+                    self.put_aside(spare);
+                }
+                connected
+            }
+        };
         let mut state = self.lock();
         state.connecting = None;
         let connected = match connected {
-            Ok(connection) => {
+            Ok(open) => {
                 state.failed = None;
-                state.made += 1;
-                let open = Open { connection, number: state.made, replica: Arc::default() };
                 state.open = Some(open.clone());
                 Ok(open)
             }
@@ -151,6 +185,51 @@ impl RedisLink {
         };
         drop(state);
         let _ = done.send(Some(connected));
+    }
+
+    async fn make(self: &Arc<Self>) -> Connected {
+        let connection = self.access.connect().await?;
+        let number = {
+            let mut state = self.lock();
+            state.made += 1;
+            state.made
+        };
+        let open = Open { connection, number, replica: Arc::default() };
+        // Now, so that no request needs the time for it; whoever gets no answer asks again.
+        let _ = tokio::time::timeout(CONNECT_PATIENCE, open.leads_to_a_replica()).await;
+        Ok(open)
+    }
+
+    /// A connection that nobody else uses for as long as the permit lives.
+    async fn aside(self: &Arc<Self>) -> Result<(Open, OwnedSemaphorePermit), NoConnection> {
+        let gone = || NoConnection::Fault(Fault::of(FaultKind::Cancelled));
+        let permit = Arc::clone(&self.room).acquire_owned().await.map_err(|_| gone())?;
+        while let Some(open) = self.take_aside() {
+            if !open.connection.is_over() {
+                return Ok((open, permit));
+            }
+        }
+        // On its own, for whoever comes next if the request has no time for it.
+        let (give, take) = oneshot::channel();
+        let link = Arc::clone(self);
+        tokio::spawn(async move {
+            let made = link.make().await;
+            if let Err(Ok((open, _permit))) = give.send(made.map(|open| (open, permit))) {
+                link.put_aside(open);
+            }
+        });
+        take.await.map_err(|_| gone())?
+    }
+
+    fn take_aside(&self) -> Option<Open> {
+        self.lock().aside.pop()
+    }
+
+    fn put_aside(&self, open: Open) {
+        let mut state = self.lock();
+        if state.aside.len() < MOST_ASIDE {
+            state.aside.push(open);
+        }
     }
 
     /// Others may still wait for their answers on it; it closes with the last of them.
@@ -177,6 +256,20 @@ impl RedisLink {
             Ok(exchange) => exchange,
             Err(denial) => return Ok(refused(request, &Refusal::Denied(denial))),
         };
+        // Whoever waits for replicas holds up everything that comes after on the same connection.
+        let mut turn = None;
+        if exchange.commands().iter().any(awaits_replicas) {
+            let (spare, permit) = match self.aside().await {
+                Ok(aside) => aside,
+                Err(NoConnection::Fault(fault)) => return Err(TransportFault::NotSent(fault)),
+                Err(NoConnection::Refused(refusal)) => return Ok(refused(request, &refusal)),
+            };
+            if spare.leads_to_a_replica().await {
+                return Ok(refused(request, &Refusal::Unavailable(Fault::new(FaultKind::Server, REPLICA))));
+            }
+            open = spare;
+            turn = Some(permit);
+        }
         loop {
             *sent = Sent::Perhaps(open.number);
             match send(&mut open.connection, exchange.commands()).await {
@@ -192,7 +285,12 @@ impl RedisLink {
                         self.leave(open.number);
                     }
                     match progress {
-                        Progress::Done(outcomes) => return Ok(outcomes),
+                        Progress::Done(outcomes) => {
+                            if turn.is_some() && !in_doubt {
+                                self.put_aside(open);
+                            }
+                            return Ok(outcomes);
+                        }
                         Progress::Again => {}
                     }
                 }
@@ -239,19 +337,34 @@ impl Link for RedisLink {
             }
         })
     }
+
+    fn is_ready(&self) -> bool {
+        self.lock().open.as_ref().is_some_and(|open| !open.connection.is_over())
+    }
+
+    fn prepare(self: Arc<Self>) {
+        let _ = self.connecting();
+    }
 }
 
-async fn send(connection: &mut MultiplexedConnection, commands: &[Command]) -> ::redis::RedisResult<Vec<Value>> {
+async fn send(connection: &mut Connection, commands: &[Command]) -> ::redis::RedisResult<Vec<Value>> {
+    let ticket = connection.meter.asked(commands);
     if let [command] = commands {
-        let reply = connection.req_packed_command(&packed(command)).await;
+        let reply = connection.driver.req_packed_command(&packed(command)).await;
+        connection.meter.answered(ticket);
         return reply.map(|reply| vec![value::of(reply)]).or_else(|error| Ok(vec![value::of_error(error)?]));
     }
     let mut pipeline = ::redis::Pipeline::with_capacity(commands.len());
     for command in commands {
         pipeline.add_command(packed(command));
     }
-    let replies = connection.req_packed_commands(&pipeline, 0, commands.len()).await?;
-    Ok(replies.into_iter().map(value::of).collect())
+    let replies = connection.driver.req_packed_commands(&pipeline, 0, commands.len()).await;
+    connection.meter.answered(ticket);
+    Ok(replies?.into_iter().map(value::of).collect())
+}
+
+fn awaits_replicas(command: &Command) -> bool {
+    command.args.first().is_some_and(|name| name == b"WAIT")
 }
 
 fn packed(command: &Command) -> ::redis::Cmd {

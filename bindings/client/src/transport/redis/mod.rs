@@ -4,8 +4,9 @@
 //! needed, and each lane has its own, so that a caller's runtime that stands still holds up no renewal.
 
 mod access;
-mod doctor;
+pub(super) mod doctor;
 mod link;
+mod meter;
 mod subscriber;
 mod value;
 
@@ -18,7 +19,7 @@ use leasehold_core::wire::resp::Value;
 use leasehold_core::{NodeConfig, Resource, Transmit};
 
 use self::access::{Access, CONNECT_PATIENCE};
-use self::link::{NoConnection, RedisLink};
+use self::link::{NoConnection, RedisLink, Spares};
 use self::subscriber::Subscriber;
 use super::lanes::Lanes;
 use super::{Answer, Answering, Done, Lane, Network, Transport, Watcher};
@@ -43,7 +44,8 @@ impl Redis {
         let access = Arc::new(Access::new(url)?);
         let settings = Settings { replicas: url.replicas.map(|count| Replicas { count }), ..Settings::default() };
         let (links, session) = (Arc::clone(&access), Session::new(settings));
-        let lanes = Arc::new(Lanes::new(move || RedisLink::new(Arc::clone(&links), session.clone())));
+        let spares = if url.replicas.is_some() { Spares::ForWaits } else { Spares::None };
+        let lanes = Arc::new(Lanes::new(move || RedisLink::new(Arc::clone(&links), session.clone(), spares)));
         let subscriber = Subscriber::new(Arc::clone(&access), Arc::clone(&lanes));
         let store = Self { lanes, subscriber, access, url: url.clone() };
         store.greet().map_err(|why| match why {
@@ -61,10 +63,11 @@ impl Redis {
         Ok(store)
     }
 
+    /// In the background, whose connection then serves all lanes until they have their own.
     fn greet(&self) -> Result<(), NoConnection> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
         let ping = Command { args: vec![b"PING".to_vec()] };
-        let done = self.lanes.block_on(move |link| async move { link.command(&[ping], deadline).await });
+        let done = self.lanes.block_on_background(move |link| async move { link.command(&[ping], deadline).await });
         let replies = done.map_err(NoConnection::Fault)??;
         match replies.first() {
             // A user who may not PING has got in all the same.

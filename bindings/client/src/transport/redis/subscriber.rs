@@ -4,14 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use ::redis::aio::{PubSubSink, PubSubStream};
-use futures_util::StreamExt;
+use ::redis::aio::PubSubSink;
+use futures_util::{FutureExt, StreamExt};
 use leasehold_core::Resource;
 use leasehold_core::wire::redis::Session;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::unconstrained;
 use tokio::time::{sleep, timeout};
 
-use super::access::Access;
+use super::access::{Access, Listening};
 use super::link::{NoConnection, RedisLink};
 use crate::transport::Watcher;
 use crate::transport::lanes::Lanes;
@@ -23,8 +24,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How long the connection is kept once nobody waits any more.
 const IDLE: Duration = Duration::from_secs(30);
-/// Channels in one command.
-const CHUNK: usize = 500;
+/// Channels in one command. Their confirmations come at once, and count as one (see `meter`).
+const CHUNK: usize = 100;
 
 /// Listens, in the background, for as long as it is not dropped.
 pub(super) struct Subscriber {
@@ -90,16 +91,13 @@ impl Listener {
                 continue;
             }
             match self.access.listen().await {
-                Ok(connection) => {
-                    let (mut sink, mut stream) = connection.split();
-                    match self.listen(&mut sink, &mut stream, &mut wishes, &mut pause).await {
-                        Stop::Over => return,
-                        Stop::Idle => continue,
-                        Stop::Broken => {
-                            tracing::debug!(target: "leasehold", store = %self.access, "wake-ups interrupted")
-                        }
+                Ok(mut connection) => match self.listen(&mut connection, &mut wishes, &mut pause).await {
+                    Stop::Over => return,
+                    Stop::Idle => continue,
+                    Stop::Broken => {
+                        tracing::debug!(target: "leasehold", store = %self.access, "wake-ups interrupted")
                     }
-                }
+                },
                 Err(NoConnection::Fault(fault)) => {
                     tracing::debug!(target: "leasehold", store = %self.access, %fault, "no wake-ups for now");
                 }
@@ -124,23 +122,26 @@ impl Listener {
 
     async fn listen(
         &mut self,
-        sink: &mut PubSubSink,
-        stream: &mut PubSubStream,
+        connection: &mut Listening,
         wishes: &mut UnboundedReceiver<Wish>,
         pause: &mut Duration,
     ) -> Stop {
         let all: Vec<Resource> = self.watchers.keys().cloned().collect();
         for some in all.chunks(CHUNK) {
-            if !self.subscribe(sink, some).await {
+            if !self.subscribe(&mut connection.sink, some).await {
                 return Stop::Broken;
             }
+            self.catch_up(connection);
         }
         *pause = FIRST_PAUSE;
         loop {
             let idle = sleep(IDLE);
             tokio::select! {
-                message = stream.next() => match message {
-                    Some(message) => self.tell(&message),
+                message = connection.stream.next() => match message {
+                    Some(message) => {
+                        self.tell(&message);
+                        self.catch_up(connection);
+                    }
                     None => return Stop::Broken,
                 },
                 wish = wishes.recv() => {
@@ -154,13 +155,32 @@ impl Listener {
                     touched.dedup();
                     let (wanted, left): (Vec<_>, Vec<_>) =
                         touched.into_iter().partition(|resource| self.watchers.contains_key(resource));
-                    if !self.subscribe(sink, &wanted).await || !unsubscribe(sink, &left).await {
-                        return Stop::Broken;
+                    for some in wanted.chunks(CHUNK) {
+                        if !self.subscribe(&mut connection.sink, some).await {
+                            return Stop::Broken;
+                        }
+                        self.catch_up(connection);
+                    }
+                    for some in left.chunks(CHUNK) {
+                        if !unsubscribe(&mut connection.sink, some).await {
+                            return Stop::Broken;
+                        }
+                        self.catch_up(connection);
                     }
                 }
                 () = idle, if self.watchers.is_empty() => return Stop::Idle,
             }
         }
+    }
+
+    /// Takes everything whole that has come. Only after something whole came, so that a message without end is not taken
+    /// for one that nothing has come of yet.
+    fn catch_up(&self, connection: &mut Listening) {
+        // Unconstrained, or else it would seem to be over before it is.
+        while let Some(Some(message)) = unconstrained(connection.stream.next()).now_or_never() {
+            self.tell(&message);
+        }
+        connection.meter.caught_up();
     }
 
     /// Answers what the wish is about.

@@ -249,8 +249,8 @@ async fn wake_ups(
         let mut listener = access.listen().await.map_err(|why| words(&why))?;
         for name in ["unsubscribe", "subscribe"] {
             let done = match name {
-                "unsubscribe" => listener.unsubscribe(names.channel.as_slice()).await,
-                _ => listener.subscribe(names.channel.as_slice()).await,
+                "unsubscribe" => listener.sink.unsubscribe(names.channel.as_slice()).await,
+                _ => listener.sink.subscribe(names.channel.as_slice()).await,
             };
             if let Err(error) = done {
                 let said = format!("{} {}", error.code().unwrap_or_default(), error.detail().unwrap_or_default());
@@ -288,7 +288,7 @@ async fn wake_ups(
         )),
         Ok(mut listener) if matches!(tried, Some(Ok(()))) => {
             let patience = asker.until.min(clock::monotonic().plus(MESSAGE_PATIENCE));
-            let message = until(patience, async { listener.on_message().next().await }).await.flatten();
+            let message = until(patience, async { listener.stream.next().await }).await.flatten();
             let told = message.and_then(|message| {
                 Session::released_by(message.get_channel_name().as_bytes(), message.get_payload_bytes())
             });

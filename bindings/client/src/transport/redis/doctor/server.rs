@@ -60,13 +60,18 @@ impl Told {
     pub(super) fn judge(&self, url: &RedisUrl) -> Vec<Finding> {
         let mut findings = vec![self.version(), self.judge_role()];
         if self.role() != Role::Sentinel {
-            findings.extend([self.eviction(), self.persistence()]);
+            findings.extend(self.losses());
         }
         if matches!(self.role(), Role::Master | Role::ClusterNode | Role::Unknown) {
             findings.push(self.replicas(url.replicas));
         }
         findings.extend([plaintext(url), self.password(url)].into_iter().flatten());
         findings
+    }
+
+    /// What it removes or forgets by itself.
+    pub(super) fn losses(&self) -> Vec<Finding> {
+        vec![self.eviction(), self.persistence()]
     }
 
     fn version(&self) -> Finding {

@@ -1,0 +1,198 @@
+//! How much a server may send, whatever it says.
+//!
+//! The driver keeps what it reads until a reply is whole, so that a server that never ends one would fill the memory
+//! until the request is given up, and for ever where no request is waiting. Every connection therefore has a meter
+//! below the driver: bytes that nobody has a use for break the connection.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use leasehold_core::wire::redis::Command;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// What greeting a server may cost: a handful of short replies.
+pub(super) const GREETING: usize = 64 << 10;
+/// For any command at all, as `INFO` of a server with many modules.
+const FOR_A_COMMAND: usize = 64 << 10;
+/// For each argument of it. A holder with the longest data and name takes less than 16 KiB in a reply, and costs at
+/// least four arguments.
+const FOR_AN_ARGUMENT: usize = 4 << 10;
+/// Replies to requests that nobody waits for any more are still on their way when later ones are already answered.
+const SLACK: usize = 256 << 10;
+/// What a subscription may bring between two moments in which everything that was whole has been taken: a confirmation
+/// for each of 100 channels is half of it at most. Counted from a whole message and not by time: how many releases a second
+/// are too many, nobody can say, but a message of ours is never longer than 2 KiB.
+const SUBSCRIPTION: usize = 256 << 10;
+/// The driver keeps the server's words about a refused password to itself, so they are kept here too.
+const WORDS: usize = 1 << 10;
+
+/// How much is still welcome.
+pub(super) struct Meter {
+    state: Mutex<State>,
+}
+
+struct State {
+    left: usize,
+    /// What all requests so far were worth.
+    granted: u64,
+    /// What was said first, while greeting.
+    words: Option<Vec<u8>>,
+}
+
+/// Remembers what had been granted up to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ticket(u64);
+
+impl Meter {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self { state: Mutex::new(State { left: GREETING, granted: 0, words: Some(Vec::new()) }) })
+    }
+
+    /// What commands are answered with is welcome from now on.
+    pub(super) fn asked(&self, commands: &[Command]) -> Ticket {
+        let worth = commands.iter().map(|command| FOR_A_COMMAND + FOR_AN_ARGUMENT * command.args.len()).sum::<usize>();
+        let mut state = self.lock();
+        state.left = state.left.saturating_add(worth);
+        state.granted = state.granted.saturating_add(worth as u64);
+        Ticket(state.granted)
+    }
+
+    /// The commands of the ticket are answered, and with them all before: what those left over is welcome no more.
+    pub(super) fn answered(&self, ticket: Ticket) {
+        let mut state = self.lock();
+        let later = usize::try_from(state.granted.saturating_sub(ticket.0)).unwrap_or(usize::MAX);
+        state.left = state.left.min(later.saturating_add(SLACK));
+    }
+
+    /// Everything whole that a subscription brought has been taken.
+    pub(super) fn caught_up(&self) {
+        self.lock().left = SUBSCRIPTION;
+    }
+
+    /// The errors that the server answered its greeting with.
+    pub(super) fn words(&self) -> Vec<String> {
+        let words = self.lock().words.take().unwrap_or_default();
+        let errors = words.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"-"));
+        errors.map(|error| String::from_utf8_lossy(error.trim_ascii()).into_owned()).collect()
+    }
+
+    /// The greeting is over.
+    pub(super) fn greeted(&self) {
+        self.lock().words = None;
+    }
+
+    fn heard(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.lock();
+        if let Some(words) = &mut state.words {
+            let room = WORDS.saturating_sub(words.len());
+            words.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        }
+        match state.left.checked_sub(bytes.len()) {
+            Some(left) => {
+                state.left = left;
+                Ok(())
+            }
+            None => {
+                state.left = 0;
+                Err(io::Error::new(io::ErrorKind::ConnectionReset, "the server sends more than any answer has"))
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A socket with a meter.
+pub(super) struct Metered<S> {
+    pub(super) socket: S,
+    pub(super) meter: Arc<Meter>,
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.socket).poll_read(cx, buffer))?;
+        Poll::Ready(self.meter.heard(&buffer.filled()[before..]))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.socket).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn commands(args: usize) -> Vec<Command> {
+        vec![Command { args: vec![b"x".to_vec(); args] }]
+    }
+
+    fn left(meter: &Meter) -> usize {
+        meter.lock().left
+    }
+
+    #[test]
+    fn a_request_makes_room_for_its_answer_only() {
+        let meter = Meter::new();
+        meter.heard(&[b'x'; GREETING]).unwrap();
+        meter.heard(b"x").unwrap_err();
+        let ticket = meter.asked(&commands(4));
+        let room = FOR_A_COMMAND + 4 * FOR_AN_ARGUMENT;
+        assert_eq!(left(&meter), room);
+        meter.heard(&vec![b'x'; room]).unwrap();
+        meter.heard(b"x").unwrap_err();
+        meter.answered(ticket);
+        assert_eq!(left(&meter), 0);
+    }
+
+    #[test]
+    fn what_answers_leave_over_does_not_add_up() {
+        let meter = Meter::new();
+        for _ in 0..1_000 {
+            let ticket = meter.asked(&commands(100));
+            meter.heard(b"+OK\r\n").unwrap();
+            meter.answered(ticket);
+        }
+        assert_eq!(left(&meter), SLACK);
+    }
+
+    #[test]
+    fn an_answer_takes_no_room_from_those_still_to_come() {
+        let meter = Meter::new();
+        let first = meter.asked(&commands(1));
+        // Nobody waits for the second any more.
+        let _ = meter.asked(&commands(400));
+        let third = meter.asked(&commands(1));
+        meter.answered(first);
+        assert!(left(&meter) >= 400 * FOR_AN_ARGUMENT);
+        meter.answered(third);
+        assert_eq!(left(&meter), SLACK);
+    }
+
+    #[test]
+    fn the_words_of_a_refusal_are_kept_until_the_greeting_is_over() {
+        let meter = Meter::new();
+        meter.heard(b"+OK\r\n-WRONGPASS inva").unwrap();
+        meter.heard(b"lid\r\n-NOAUTH\r\n").unwrap();
+        assert_eq!(meter.words(), ["WRONGPASS invalid", "NOAUTH"]);
+        let meter = Meter::new();
+        meter.greeted();
+        meter.heard(b"-ERR no\r\n").unwrap();
+        assert!(meter.words().is_empty());
+    }
+}

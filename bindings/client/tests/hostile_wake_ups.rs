@@ -1,0 +1,143 @@
+//! A server whose subscription brings more than anybody can keep: bounded memory, and the waiter gets its lock.
+#![cfg(all(feature = "redis", target_os = "linux"))]
+#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
+
+mod common;
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use common::on_redis::{channel, digest};
+use common::{PATIENCE, Role, eventually, ms, role_args, say};
+use leasehold::blocking::Client;
+
+/// What an impostor says, and what it saw.
+struct Script {
+    /// After the confirmation of a subscription, or instead of it.
+    start: String,
+    again: Vec<u8>,
+    subscribed: AtomicUsize,
+    sent_kib: AtomicUsize,
+    free: AtomicBool,
+}
+
+fn impostor(script: &Arc<Script>) -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let (address, script) = (listener.local_addr().unwrap(), Arc::clone(script));
+    // It ends with the process, as its listener does.
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let script = Arc::clone(&script);
+            thread::spawn(move || script.converse(stream));
+        }
+    });
+    address
+}
+
+impl Script {
+    fn converse(&self, mut stream: TcpStream) -> Option<()> {
+        let mut reader = BufReader::new(stream.try_clone().ok()?);
+        loop {
+            let words: Vec<String> = (0..number(&mut reader)?).map(|_| word(&mut reader)).collect::<Option<_>>()?;
+            if words[0].eq_ignore_ascii_case("SUBSCRIBE") {
+                self.subscribed.fetch_add(1, Ordering::SeqCst);
+                stream.write_all(self.start.as_bytes()).ok()?;
+                return self.flood(&stream).ok();
+            }
+            let runs = |name| words.get(1).is_some_and(|script| script == digest(name));
+            let value = "0123456789abcdef0123456789abcdef@host;1700000000000";
+            let answer = if runs("release") {
+                "*1\r\n$8\r\nreleased\r\n".to_owned()
+            } else if !runs("acquire") {
+                "+OK\r\n".to_owned()
+            } else if self.free.load(Ordering::SeqCst) {
+                "*2\r\n$7\r\ngranted\r\n$1\r\n7\r\n".to_owned()
+            } else {
+                format!("*4\r\n$4\r\nheld\r\n${}\r\n{value}\r\n:60000\r\n$1\r\n7\r\n", value.len())
+            };
+            stream.write_all(answer.as_bytes()).ok()?;
+        }
+    }
+
+    fn flood(&self, mut stream: &TcpStream) -> std::io::Result<()> {
+        let much = self.again.repeat((64 << 10) / self.again.len());
+        loop {
+            // As fast as a good network, and not as fast as this machine: 64 MiB in a second at most.
+            stream.write_all(&much)?;
+            self.sent_kib.fetch_add(much.len() >> 10, Ordering::SeqCst);
+            thread::sleep(ms(1));
+        }
+    }
+}
+
+fn number(reader: &mut impl BufRead) -> Option<usize> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    line.trim_end().get(1..)?.parse().ok()
+}
+
+fn word(reader: &mut impl BufRead) -> Option<String> {
+    let mut bytes = vec![0; number(reader)? + 2];
+    reader.read_exact(&mut bytes).ok()?;
+    bytes.truncate(bytes.len() - 2);
+    String::from_utf8(bytes).ok()
+}
+
+/// The most memory that this process ever used, in KiB.
+fn high_water() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+/// Alone in its process, where memory can be measured.
+#[test]
+#[ignore = "a role of other tests"]
+fn role_waits() {
+    let Some(which) = role_args() else { return };
+    let channel = channel("job");
+    let confirmed = format!("*3\r\n$9\r\nsubscribe\r\n${}\r\n{channel}\r\n:1\r\n", channel.len());
+    let message = "*3\r\n$7\r\nmessage\r\n";
+    let (start, again) = match which.as_str() {
+        "bulk" => (format!("{confirmed}{message}$9000000000\r\n"), "a".to_owned()),
+        "array" => (format!("{confirmed}*9000000000\r\n"), ":1\r\n".to_owned()),
+        "unconfirmed" => ("*3\r\n$9\r\nsubscribe\r\n$9000000000\r\n".to_owned(), "a".to_owned()),
+        "messages" => (confirmed, format!("{message}$1\r\nx\r\n$1\r\ny\r\n")),
+        other => panic!("no flood is called {other}"),
+    };
+    let script = Arc::new(Script {
+        start,
+        again: again.into_bytes(),
+        subscribed: AtomicUsize::new(0),
+        sent_kib: AtomicUsize::new(0),
+        free: AtomicBool::new(false),
+    });
+    let address = impostor(&script);
+    let before = high_water();
+    let client = Client::connect(format!("redis://{address}/")).unwrap();
+    let waiter = thread::spawn(move || client.lock("job").wait(PATIENCE).acquire().map(|lease| lease.release()));
+    if which == "messages" {
+        // Whole messages are read for as long as they come.
+        eventually("much was sent", || script.sent_kib.load(Ordering::SeqCst) > 32 << 10);
+    } else {
+        // Whoever does not leave a subscription does not make another one.
+        eventually("the subscription is left", || script.subscribed.load(Ordering::SeqCst) >= 3);
+    }
+    script.free.store(true, Ordering::SeqCst);
+    waiter.join().unwrap().unwrap().unwrap();
+    say(format!("{} MiB", (high_water() - before) >> 10));
+}
+
+#[test]
+fn floods_are_left_soon_and_hold_no_waiter_up() {
+    const MOST_MIB: u64 = 16;
+    for which in ["bulk", "array", "unconfirmed", "messages"] {
+        let said = Role::start("role_waits", which).says_within(Duration::from_secs(60));
+        println!("{which}: {said}");
+        assert!(said.strip_suffix(" MiB").unwrap().parse::<u64>().unwrap() < MOST_MIB, "{which}: {said}");
+    }
+}

@@ -1,0 +1,80 @@
+//! Redis at the far end of a slow way, and replicas that take their time.
+#![cfg(feature = "redis")]
+#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
+
+mod common;
+
+use std::time::Instant;
+
+use common::on_redis::{is_taken, load_scripts};
+use common::{PATIENCE, ms};
+use leasehold::{Client, blocking};
+use leasehold_rig::proxy::Proxy;
+use leasehold_rig::redis::Server;
+
+fn on_a_runtime<R>(work: impl Future<Output = R>) -> R {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+/// One round trip fits into a request, and what connecting takes does not.
+#[test]
+fn the_first_request_of_a_lane_needs_no_time_for_connecting() {
+    let server = Server::start();
+    load_scripts(&server);
+    let proxy = Proxy::to(server.address());
+    proxy.delay(ms(300));
+    let url = server.url_at(proxy.port());
+    let builder = || Client::builder().request_timeout(ms(550));
+
+    let client = blocking::Client::connect_with(builder(), &url).unwrap();
+    // Held, for a release would take its turn before the next request.
+    let held = ["a", "b"].map(|name| client.lock(name).try_acquire().unwrap().unwrap());
+    drop(held);
+
+    on_a_runtime(async {
+        let client = builder().connect(&url).await.unwrap();
+        let first = client.lock("c").try_acquire().await.unwrap().unwrap();
+        let second = client.lock("d").try_acquire().await.unwrap().unwrap();
+        drop((first, second));
+    });
+}
+
+#[test]
+fn a_runtime_without_sockets_can_lock_all_the_same() {
+    let server = Server::start();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        let client = Client::connect(server.url()).await.unwrap();
+        let lease = client.lock("a").await.unwrap();
+        assert!(client.inspect("a").await.unwrap().is_some());
+        lease.release().await.unwrap();
+    });
+}
+
+#[test]
+fn a_lock_that_waits_for_replicas_holds_up_nobody_else() {
+    let server = Server::start();
+    let replica = Server::builder().replica_of(&server).start();
+    server.wait_replicas_in_sync(1);
+    on_a_runtime(async {
+        let builder = Client::builder().request_timeout(PATIENCE / 2);
+        let client = builder.connect(format!("{}?wait_replicas=1", server.url())).await.unwrap();
+        // From here on the lane has its connections.
+        client.lock("first").await.unwrap().release().await.unwrap();
+        replica.stop_process();
+        let slow = tokio::spawn(client.lock("slow").wait(PATIENCE).into_future());
+        // The server has it, and waits for the replica.
+        let start = Instant::now();
+        while !is_taken(&server, "slow") {
+            assert!(start.elapsed() < PATIENCE);
+            tokio::time::sleep(ms(2)).await;
+        }
+        // Who only looks needs no replica, and has less time than the replica is given.
+        for _ in 0..3 {
+            assert!(client.inspect("other").await.unwrap().is_none());
+        }
+        assert!(!slow.is_finished());
+        replica.continue_process();
+        slow.await.unwrap().unwrap().release().await.unwrap();
+    });
+}
