@@ -5,6 +5,7 @@ use core::fmt;
 use core::time::Duration;
 
 use crate::ids::{Owner, Payload};
+use crate::member::{Durability, QuorumId};
 use crate::time;
 
 /// Why a setting was refused. Every message names the value, the bound and the setting.
@@ -190,11 +191,48 @@ pub struct NodeConfig {
     pub watch: bool,
     /// Most renewals in one request, at least 1.
     pub batch: usize,
+    /// In a quorum: whether the store keeps every acknowledged write through a crash.
+    pub durability: Durability,
 }
 
 impl Default for NodeConfig {
     fn default() -> Self {
-        Self { poll: Poll::Acquire, watch: false, batch: 100 }
+        Self { poll: Poll::Acquire, watch: false, batch: 100, durability: Durability::NotDeclared }
+    }
+}
+
+/// What several nodes agree on that form a quorum; all its clients must have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Quorum {
+    id: QuorumId,
+    max_ttl: Duration,
+}
+
+impl Quorum {
+    /// The longest record unless set otherwise.
+    pub const MAX_TTL: Duration = Duration::from_secs(60);
+
+    /// `max_ttl` bounds `ttl + lock_delay` of every lock: 100 ms to 48 h, rounded down to whole milliseconds. A node
+    /// that has lost its data abstains for a little longer than this.
+    ///
+    /// # Errors
+    /// A `max_ttl` outside its bounds.
+    pub fn new(id: QuorumId, max_ttl: Duration) -> Result<Self, ConfigError> {
+        if max_ttl < Ttl::MIN {
+            return Err(ConfigError::TooShort { what: "max_ttl", value: max_ttl, min: Ttl::MIN });
+        }
+        at_most("max_ttl", max_ttl, MAX_RECORD_TTL)?;
+        Ok(Self { id, max_ttl: Duration::new(max_ttl.as_secs(), max_ttl.subsec_millis() * 1_000_000) })
+    }
+
+    /// Which quorum.
+    pub const fn id(&self) -> QuorumId {
+        self.id
+    }
+
+    /// The longest `ttl + lock_delay`.
+    pub const fn max_ttl(&self) -> Duration {
+        self.max_ttl
     }
 }
 
@@ -219,6 +257,7 @@ impl Default for Limits {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
     nodes: Vec<NodeConfig>,
+    quorum: Option<Quorum>,
     drift: Drift,
     request_timeout: Duration,
     limits: Limits,
@@ -241,7 +280,20 @@ impl Config {
         if nodes.iter().any(|node| node.batch == 0) {
             return Err(ConfigError::ZeroLimit { what: "batch" });
         }
-        Ok(Self { nodes, drift: Drift::default(), request_timeout: Self::REQUEST_TIMEOUT, limits: Limits::default() })
+        Ok(Self {
+            nodes,
+            quorum: None,
+            drift: Drift::default(),
+            request_timeout: Self::REQUEST_TIMEOUT,
+            limits: Limits::default(),
+        })
+    }
+
+    /// Has nodes remember which quorum they belong to, so that one that has lost its data does not vote as if it had
+    /// not. Without it, that must never happen. A single node has no use for it.
+    #[must_use]
+    pub fn with_quorum(self, quorum: Quorum) -> Self {
+        Self { quorum: Some(quorum).filter(|_| self.nodes.len() > 1), ..self }
     }
 
     /// Sets the drift that all margins assume.
@@ -281,6 +333,11 @@ impl Config {
     /// The nodes, in order.
     pub fn nodes(&self) -> &[NodeConfig] {
         &self.nodes
+    }
+
+    /// What the nodes remember of their quorum.
+    pub const fn quorum(&self) -> Option<&Quorum> {
+        self.quorum.as_ref()
     }
 
     /// The drift that all margins assume.

@@ -9,6 +9,8 @@ pub mod config;
 pub mod fence;
 mod ids;
 mod lease;
+pub mod member;
+pub mod node;
 mod observe;
 pub mod op;
 mod prf;
@@ -21,7 +23,8 @@ pub mod trace;
 #[cfg(feature = "wire")]
 pub mod wire;
 
-pub use client::{Client, Error, Event, Failure, Input, LostReason, NodeInfo, Output, Stats, Transmit};
+pub use client::{Client, Error, Event, Failure, Input, LostReason, Output, Stats, Transmit};
+pub use config::Quorum;
 pub use config::{Config, ConfigError, LockOptions, NodeConfig, Wait};
 pub use ids::{LockId, NodeId, Nonce, Owner, Payload, RequestId, Resource, Seq, Token, Version};
 pub use prf::{Entropy, Seed};

@@ -10,6 +10,7 @@ use core::time::Duration;
 
 use crate::config::MAX_RECORD_TTL;
 use crate::ids::{LockId, Nonce, Owner, Payload, Resource, Seq, Token, Version};
+use crate::member::{Durability, Membership, Stamp};
 use crate::time::Format;
 
 /// One operation on one resource, on behalf of one lock.
@@ -68,6 +69,8 @@ pub struct Acquire {
     pub owner: Owner,
     /// Bytes for others to read.
     pub data: Option<Payload>,
+    /// The quorum that is asked; `None` for a single store, which needs no memory of its own past.
+    pub member: Option<Membership>,
 }
 
 /// Arguments of [`Op::Renew`].
@@ -79,6 +82,8 @@ pub struct Renew {
     pub seq: Seq,
     /// How long the record stands from now on: ttl + lock_delay.
     pub record_ttl: Duration,
+    /// In a quorum, what is known of the node, which then tells a record that is gone from a memory that is.
+    pub quorum: Option<Durability>,
 }
 
 /// Arguments of [`Op::Release`].
@@ -95,6 +100,9 @@ pub struct Raise {
     pub nonce: Nonce,
     /// The least that the counter must show afterwards.
     pub token: Token,
+    /// The loss since which the node is in doubt; from then on it is trusted with this resource. A raise that was meant
+    /// for an earlier loss makes nobody trusted.
+    pub loss: Option<Stamp>,
 }
 
 /// How an operation ended.
@@ -115,6 +123,14 @@ pub enum Applied {
     Acquired {
         /// The node's counter: the token minted with this grant, or for a resend the one it already had.
         counter: Token,
+    },
+    /// The record is ours, but this node of a quorum may have forgotten tokens: its counter has to be raised before it
+    /// counts.
+    AcquiredInDoubt {
+        /// The node's counter.
+        counter: Token,
+        /// The loss after which it is in doubt.
+        stamp: Stamp,
     },
     /// The expiry was pushed out.
     Renewed,
@@ -140,8 +156,8 @@ pub enum Refusal {
     Unavailable(Fault),
     /// The node's memory of past grants is in doubt, so it does not vote yet.
     Abstains {
-        /// How long, as far as is known.
-        left: Duration,
+        /// Names the loss, where the node was asked for its vote.
+        stamp: Option<Stamp>,
     },
     /// Credentials are missing or have expired; fresh ones may help.
     NeedsCredentials(Fault),
@@ -226,6 +242,8 @@ pub enum DenialKind {
     TokensExhausted,
     /// No room left to write.
     StorageFull,
+    /// The node belongs to another quorum, or has other settings than its clients.
+    Membership,
     /// Anything else that a retry does not mend.
     Other,
 }

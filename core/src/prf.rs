@@ -4,7 +4,8 @@
 //! that one more draw anywhere changes no other value, and a replay needs only the seed. The function is SipHash-2-4
 //! with 128 bits of output (Aumasson and Bernstein, 2012), small enough to keep the core free of dependencies.
 
-use crate::ids::{LockId, Nonce};
+use crate::ids::{LockId, NodeId, Nonce, Seq};
+use crate::member::Stamp;
 
 /// 32 bytes that the host draws once; they serve jitter, and are mixed into every nonce.
 pub type Seed = [u8; 32];
@@ -23,16 +24,21 @@ pub(crate) enum Domain {
     Renewal = 3,
     Takeover = 4,
     Retry = 5,
+    Stamp = 6,
 }
 
 /// The name of a new attempt: unique as long as `fresh` is.
 pub(crate) fn nonce(seed: &Seed, fresh: &Entropy, lock: LockId, attempt: u32) -> Nonce {
     let [a, b, c, d] = words(seed);
-    let (low, high) = sip128(words(fresh), &[a, b, c, d, Domain::Nonce as u64, lock.get(), u64::from(attempt)]);
-    let mut bytes = [0; 16];
-    bytes[..8].copy_from_slice(&low.to_le_bytes());
-    bytes[8..].copy_from_slice(&high.to_le_bytes());
-    Nonce::from_bytes(bytes)
+    let message = [a, b, c, d, Domain::Nonce as u64, lock.get(), u64::from(attempt)];
+    Nonce::from_bytes(bytes_of(sip128(words(fresh), &message)))
+}
+
+/// The name of a loss of memory, should this send of an attempt be the first to find it.
+pub(crate) fn stamp(seed: &Seed, nonce: &Nonce, node: NodeId, seq: Seq) -> Stamp {
+    let [a, b, c, d] = words(seed);
+    let message = [a, b, c, d, Domain::Stamp as u64, u64::from(node.get()), u64::from(seq.get())];
+    Stamp(bytes_of(sip128(words(nonce.as_bytes()), &message)))
 }
 
 /// A fraction of `2^32`, uniform, for jitter.
@@ -41,6 +47,18 @@ pub(crate) fn fraction(seed: &Seed, domain: Domain, lock: LockId, attempt: u32, 
     let count = u64::from(attempt) << 32 | u64::from(n);
     let (low, _) = sip128([a, b], &[c, d, domain as u64, lock.get(), count]);
     (low >> 32) as u32
+}
+
+/// Short and well mixed, under a key that everybody knows: for telling things apart that nobody forges.
+pub(crate) fn digest(message: &[u64]) -> [u8; 16] {
+    bytes_of(sip128([0, 0], message))
+}
+
+fn bytes_of((low, high): (u64, u64)) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&low.to_le_bytes());
+    bytes[8..].copy_from_slice(&high.to_le_bytes());
+    bytes
 }
 
 fn words<const N: usize, const W: usize>(bytes: &[u8; N]) -> [u64; W] {

@@ -49,70 +49,279 @@ pub enum Verdict {
     Lost,
 }
 
+/// Whether a node's counter of a resource covers every token that the node has ever acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Trust {
+    /// It does: the node has forgotten nothing, or was raised since.
+    Trusted,
+    /// The node has lost its memory and was not raised since: its counter may be below a token it acknowledged.
+    Doubtful,
+}
+
 /// Exact-ack: the token is granted once a majority has answered exactly it.
 ///
 /// Every node mints on its own, so the highest answer `f` may be known to one node only, and a plain maximum could
 /// repeat or fall. Nodes below `f` are lifted to it while they still hold our record; an answer above `f` becomes the
-/// new `f`, and only answers equal to that one count. The machine knows no time.
+/// new `f`, and only answers equal to that one count.
+///
+/// A doubtful vote is nobody's witness: it counts only after it was raised, and it is raised only if the trusted votes
+/// are no majority by themselves and `n - q + 1` trusted counters are known, be they votes or only read in a refusal.
+/// Any that many meet every majority that was ever granted anything, so a token above all of them is new. Where so many
+/// trusted nodes are not left, all nodes have to be known: more cannot be had, and the floor has to do the rest.
+///
+/// The machine knows no time. Its caller withdraws ([`Tally::refuse`]) a vote whose validity is over, and withholds what
+/// was heard in an attempt that began before the doubtful node was known to vote again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tally {
     q: usize,
-    votes: Vec<Vote>,
+    nodes: Vec<Heard>,
+}
+
+/// What one node has said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Heard {
+    vote: Vote,
+    /// The highest counter it has shown, whether or not it votes.
+    read: Option<Read>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Read {
+    counter: Token,
+    trust: Trust,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Vote {
     Open,
-    Counter(Token),
+    Granted,
     Refused,
+}
+
+impl Heard {
+    fn note(&mut self, counter: Token, trust: Trust) {
+        self.read = Some(match self.read {
+            // The later word decides about trust: a node that was trusted before may have lost its memory since.
+            Some(before) => Read { counter: before.counter.max(counter), trust },
+            None => Read { counter, trust },
+        });
+    }
+
+    fn granted(&self) -> Option<Read> {
+        match self.vote {
+            Vote::Granted => self.read,
+            Vote::Open | Vote::Refused => None,
+        }
+    }
+
+    fn trusts(&self) -> bool {
+        self.read.is_some_and(|read| read.trust == Trust::Trusted)
+    }
 }
 
 impl Tally {
     /// Nobody has answered.
     pub fn new(nodes: usize) -> Self {
-        Self { q: majority(nodes), votes: vec![Vote::Open; nodes] }
+        Self { q: majority(nodes), nodes: vec![Heard { vote: Vote::Open, read: None }; nodes] }
     }
 
-    /// The node granted, or was raised, and its counter shows this.
-    pub fn answer(&mut self, node: NodeId, counter: Token) {
-        if let Some(vote) = self.votes.get_mut(node.index()) {
-            *vote = match *vote {
-                Vote::Counter(before) => Vote::Counter(before.max(counter)),
-                Vote::Open | Vote::Refused => Vote::Counter(counter),
-            };
+    /// The node granted, and its counter shows this.
+    pub fn answer(&mut self, node: NodeId, counter: Token, trust: Trust) {
+        if let Some(heard) = self.nodes.get_mut(node.index()) {
+            heard.note(counter, trust);
+            heard.vote = Vote::Granted;
         }
     }
 
-    /// The node does not hold our record, or will not tell in time.
+    /// The node was raised as the verdict asked, and its counter shows this: from now on it is trusted.
+    pub fn raised(&mut self, node: NodeId, counter: Token) {
+        self.answer(node, counter, Trust::Trusted);
+    }
+
+    /// The node does not vote for us (or not yet), but its counter showed this.
+    pub fn saw(&mut self, node: NodeId, counter: Token, trust: Trust) {
+        if let Some(heard) = self.nodes.get_mut(node.index()) {
+            heard.note(counter, trust);
+        }
+    }
+
+    /// The node does not hold our record, or will not tell in time. What its counter showed is remembered.
     pub fn refuse(&mut self, node: NodeId) {
-        if let Some(vote) = self.votes.get_mut(node.index()) {
-            *vote = Vote::Refused;
+        if let Some(heard) = self.nodes.get_mut(node.index()) {
+            heard.vote = Vote::Refused;
         }
     }
 
     /// Where the count stands.
+    ///
+    /// Open as long as answers are awaited that can still change it; a tally that only doubtful votes could fill is lost
+    /// when no awaited answer can bring what has to be known first.
     pub fn verdict(&self) -> Verdict {
-        let refused = self.votes.iter().filter(|vote| **vote == Vote::Refused).count();
-        if self.votes.len() - refused < self.q {
+        let open = self.nodes.iter().filter(|heard| heard.vote == Vote::Open).count();
+        let granting = self.nodes.iter().filter(|heard| heard.vote == Vote::Granted).count();
+        if open + granting < self.q {
             return Verdict::Lost;
         }
-        let counters = || {
-            self.votes.iter().enumerate().filter_map(|(node, vote)| match vote {
-                Vote::Counter(counter) => Some((node, *counter)),
-                Vote::Open | Vote::Refused => None,
-            })
-        };
-        if counters().count() < self.q {
+        if granting < self.q {
             return Verdict::Open;
         }
-        let Some(highest) = counters().map(|(_, counter)| counter).max() else { return Verdict::Open };
-        if counters().filter(|(_, counter)| *counter == highest).count() >= self.q {
-            return Verdict::Granted(highest);
+        let trusted = || self.nodes.iter().filter(|heard| heard.trusts());
+        let voting = trusted().filter(|heard| heard.vote == Vote::Granted).count();
+        if voting >= self.q {
+            return self.count(self.highest(trusted()), Trust::Trusted);
         }
-        let nodes = counters()
-            .filter(|(_, counter)| *counter < highest)
+        let need = self.nodes.len() - self.q + 1;
+        let known = trusted().count();
+        let all = self.nodes.iter().filter(|heard| heard.read.is_some()).count();
+        if known >= need || all == self.nodes.len() {
+            let refusing = self.nodes.iter().filter(|heard| heard.vote != Vote::Granted).filter_map(|heard| heard.read);
+            let above = match refusing.map(|read| read.counter).max().map(Token::next) {
+                Some(Some(above)) => above,
+                // Tokens are used up: nothing new can be granted.
+                Some(None) => return Verdict::Lost,
+                None => Token::ZERO,
+            };
+            return self.count(self.highest(self.nodes.iter()).max(above), Trust::Doubtful);
+        }
+        let unread = |heard: &&Heard| heard.vote == Vote::Open && !heard.trusts();
+        let awaited = self.nodes.iter().filter(unread).count();
+        let new = self.nodes.iter().filter(|heard| heard.vote == Vote::Open && heard.read.is_none()).count();
+        if voting + open >= self.q || known + awaited >= need || all + new == self.nodes.len() {
+            Verdict::Open
+        } else {
+            Verdict::Lost
+        }
+    }
+
+    /// Granted by a majority of exact acks, or else raised to `token`: votes that stand below, and those that are in
+    /// doubt wherever they stand, if it has come to that.
+    fn count(&self, token: Token, least: Trust) -> Verdict {
+        let votes = || self.nodes.iter().enumerate().filter_map(|(node, heard)| Some((node, heard.granted()?)));
+        let exact = votes().filter(|(_, read)| read.trust == Trust::Trusted && read.counter == token).count();
+        if exact >= self.q {
+            return Verdict::Granted(token);
+        }
+        let lacks = |read: &Read| match read.trust {
+            Trust::Trusted => read.counter < token,
+            Trust::Doubtful => least == Trust::Doubtful,
+        };
+        let nodes = votes()
+            .filter(|(_, read)| lacks(read))
             .filter_map(|(node, _)| u16::try_from(node).ok().map(NodeId::new))
             .collect();
-        Verdict::Raise { nodes, token: highest }
+        Verdict::Raise { nodes, token }
+    }
+
+    /// The highest counter among those of the given nodes that vote.
+    fn highest<'a>(&self, nodes: impl Iterator<Item = &'a Heard>) -> Token {
+        nodes.filter_map(Heard::granted).map(|read| read.counter).max().unwrap_or(Token::ZERO)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn token(value: u64) -> Token {
+        Token::new(value).unwrap()
+    }
+
+    fn node(index: u16) -> NodeId {
+        NodeId::new(index)
+    }
+
+    fn raise(nodes: &[u16], to: u64) -> Verdict {
+        Verdict::Raise { nodes: nodes.iter().copied().map(NodeId::new).collect(), token: token(to) }
+    }
+
+    fn told(nodes: usize, votes: &[(u16, u64, Trust)], reads: &[(u16, u64, Trust)], silent: &[u16]) -> Tally {
+        let mut tally = Tally::new(nodes);
+        for (index, counter, trust) in votes {
+            tally.answer(node(*index), token(*counter), *trust);
+        }
+        for (index, counter, trust) in reads {
+            tally.saw(node(*index), token(*counter), *trust);
+            tally.refuse(node(*index));
+        }
+        for index in silent {
+            tally.refuse(node(*index));
+        }
+        tally
+    }
+
+    use Trust::{Doubtful, Trusted};
+
+    #[test]
+    fn a_doubtful_vote_waits_for_what_others_know() {
+        let mut tally = told(3, &[(0, 1, Doubtful), (1, 5, Trusted)], &[], &[]);
+        assert_eq!(tally.verdict(), Verdict::Open, "one other is not enough");
+        tally.saw(node(2), token(9), Trusted);
+        tally.refuse(node(2));
+        assert_eq!(
+            tally.verdict(),
+            raise(&[0, 1], 10),
+            "above what was read, for whoever refuses may have been granted it"
+        );
+        tally.raised(node(0), token(10));
+        assert_eq!(tally.verdict(), raise(&[1], 10));
+        tally.raised(node(1), token(10));
+        assert_eq!(tally.verdict(), Verdict::Granted(token(10)));
+    }
+
+    #[test]
+    fn a_doubtful_vote_is_raised_even_where_it_stands_right() {
+        let tally = told(3, &[(0, 10, Doubtful), (1, 10, Trusted)], &[(2, 9, Trusted)], &[]);
+        assert_eq!(tally.verdict(), raise(&[0], 10));
+    }
+
+    #[test]
+    fn a_trusted_majority_needs_no_doubtful_vote() {
+        let tally = told(3, &[(0, 70, Doubtful), (1, 5, Trusted), (2, 5, Trusted)], &[], &[]);
+        assert_eq!(tally.verdict(), Verdict::Granted(token(5)));
+        let tally = told(3, &[(0, 5, Doubtful), (1, 5, Trusted), (2, 4, Trusted)], &[], &[]);
+        assert_eq!(tally.verdict(), raise(&[2], 5), "and none is taken for an ack");
+    }
+
+    #[test]
+    fn without_enough_reads_a_doubtful_majority_is_lost() {
+        let silent = told(3, &[(0, 1, Doubtful), (1, 5, Trusted)], &[], &[2]);
+        assert_eq!(silent.verdict(), Verdict::Lost);
+        let doubtful = told(5, &[(0, 1, Doubtful), (1, 5, Trusted), (2, 5, Trusted)], &[(3, 7, Doubtful)], &[]);
+        assert_eq!(doubtful.verdict(), Verdict::Open, "a doubtful read is none");
+        let doubtful = told(5, &[(0, 1, Doubtful), (1, 5, Trusted), (2, 5, Trusted)], &[(3, 7, Doubtful)], &[4]);
+        assert_eq!(doubtful.verdict(), Verdict::Lost);
+    }
+
+    #[test]
+    fn a_read_is_enough_from_a_node_that_was_to_be_raised_and_is_no_longer_ours() {
+        let mut tally = told(3, &[(0, 1, Doubtful), (1, 5, Trusted), (2, 7, Trusted)], &[], &[]);
+        assert_eq!(tally.verdict(), raise(&[1], 7));
+        tally.refuse(node(1));
+        assert_eq!(tally.verdict(), raise(&[0], 7));
+    }
+
+    #[test]
+    fn when_every_node_is_doubtful_all_have_to_be_known() {
+        let two = [(0, 1, Doubtful), (1, 5, Doubtful)];
+        assert_eq!(told(3, &two, &[], &[]).verdict(), Verdict::Open);
+        assert_eq!(told(3, &two, &[], &[2]).verdict(), Verdict::Lost);
+        assert_eq!(told(3, &two, &[(2, 5, Doubtful)], &[]).verdict(), raise(&[0, 1], 6));
+        assert_eq!(told(1, &[(0, 3, Doubtful)], &[], &[]).verdict(), raise(&[0], 3));
+    }
+
+    #[test]
+    fn a_counter_at_its_end_is_never_passed() {
+        let reads = [(2, Token::MAX.get(), Trusted)];
+        assert_eq!(told(3, &[(0, 1, Doubtful), (1, 5, Trusted)], &reads, &[]).verdict(), Verdict::Lost);
+    }
+
+    #[test]
+    fn an_answer_above_the_token_starts_the_acks_again() {
+        let mut tally = told(3, &[(0, 5, Trusted), (1, 9, Trusted)], &[], &[]);
+        assert_eq!(tally.verdict(), raise(&[0], 9));
+        tally.raised(node(0), token(12));
+        assert_eq!(tally.verdict(), raise(&[1], 12));
+        tally.raised(node(1), token(12));
+        assert_eq!(tally.verdict(), Verdict::Granted(token(12)));
     }
 }

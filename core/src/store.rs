@@ -139,8 +139,9 @@ pub fn seen(record: Option<&Record>, now: &StoreNow) -> Seen {
 
 fn acquire(record: Option<&Record>, op: &Acquire, now: &StoreNow) -> Decision {
     if let Some(lease) = record.and_then(|record| record.lease.as_ref()) {
-        // A record of this attempt is never written again: a delayed first send would overwrite a renewal.
-        if lease.nonce == op.nonce {
+        // A delayed first send would overwrite a renewal, or take back what was released. A later one finds a record that
+        // has run out where a holder has it on other nodes and was cut off from this one.
+        if lease.nonce == op.nonce && (lease.released || !lease.ran_out(now) || op.seq <= lease.seq) {
             return Decision::conflict(record, now);
         }
         let waited_out = lease.boot != now.boot && op.expect.as_ref().is_some_and(|seen| *seen == lease.version());

@@ -90,6 +90,12 @@ pub fn takeover_bound(ttl: Ttl, lock_delay: Duration, drift: Drift) -> Duration 
     worst_case(ttl.get().saturating_add(lock_delay), drift)
 }
 
+/// How long a node of a quorum that may have lost its data abstains, counted from the reply that showed it:
+/// `max_ttl (1 + rho) / (1 - rho) + 1 s`. Whatever it granted before is over by then, by any clock within the drift.
+pub fn abstention(max_ttl: Duration, drift: Drift) -> Duration {
+    worst_case(max_ttl, drift).saturating_add(Duration::from_secs(1))
+}
+
 /// When to renew a node's lease: `every` after the send that was confirmed, earlier by up to a quarter of it.
 ///
 /// `jitter` is a fraction of 2^32; without it, leases taken together would be renewed together for ever.

@@ -13,9 +13,12 @@ pub fn prove() -> Result {
     steps.run("chaos", chaos)?;
 
     sim::run_long(&mut steps)?;
-    let mut search = run::cargo_ci("test");
-    search.args(["-p", "leasehold-sim", "--test", "model", "--", "--ignored", "--nocapture", "--test-threads", "1"]);
-    steps.run("exhaustive search, long", search)?;
+    for (name, test) in [("one store", "model"), ("quorums", "quorum_model")] {
+        let mut search = run::cargo_ci("test");
+        search.args(["-p", "leasehold-sim", "--test", test]);
+        search.args(["--", "--ignored", "--nocapture", "--test-threads", "1"]);
+        steps.run(&format!("exhaustive search of {name}, long"), search)?;
+    }
     steps.timed("deliberate bugs", || mutants::mutants(&[]))?;
 
     let mut properties = test::suite();

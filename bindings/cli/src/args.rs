@@ -24,22 +24,34 @@ pub(crate) struct Cli {
 /// Accepted before and after the command's name. Not as one global argument, or the second of two would silently win.
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// The store of the locks, such as sqlite:/var/lib/app/locks.db
+    /// The store of the locks, such as sqlite:/var/lib/app/locks.db; several times for the nodes of a quorum
     ///
     /// sqlite:PATH serves all processes of one machine; the file is made when it is missing. redis://HOST serves many
     /// machines; upstash+https://:TOKEN@HOST and webdis+http://HOST do over HTTP. Without --store the
     /// environment variable LEASEHOLD_STORE counts, and without that a file in your state folder
-    /// (~/.local/state/leasehold/locks.db).
+    /// (~/.local/state/leasehold/locks.db). Given several times, or with several urls in LEASEHOLD_STORE, the
+    /// stores form a quorum of independent nodes: a majority of them grants a lock, so that a minority may fail.
     #[arg(long = "store", value_name = "URL")]
     pub urls: Vec<String>,
+    /// For a quorum: the longest ttl of its locks, the same for all its clients [default: 60s]
+    ///
+    /// Without it, the environment variable LEASEHOLD_MAX_TTL counts. One store alone has no such setting, and the
+    /// variable is not read for it.
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
+    pub max_ttl: Option<Duration>,
+    /// For a quorum: what its nodes know it by [default: follows from their names]
+    ///
+    /// Without it, the environment variable LEASEHOLD_QUORUM_ID counts, except for one store alone.
+    #[arg(long, value_name = "ID")]
+    pub quorum_id: Option<String>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a command while holding a lock
     ///
-    /// The command finds LEASEHOLD_RESOURCE, LEASEHOLD_TOKEN and LEASEHOLD_STORE in its environment. It runs in a
-    /// process group of its own. HUP, INT, QUIT, TERM, USR1, USR2, TSTP and CONT are passed on to that group; signals
+    /// The command finds LEASEHOLD_RESOURCE, LEASEHOLD_TOKEN and LEASEHOLD_STORE in its environment; of a quorum also
+    /// LEASEHOLD_MAX_TTL and LEASEHOLD_QUORUM_ID, where they were set. It runs in a process group of its own. HUP, INT, QUIT, TERM, USR1, USR2, TSTP and CONT are passed on to that group; signals
     /// that were ignored at the start stay ignored.
     #[command(after_long_help = EXEC_HELP)]
     Exec(ExecArgs),
@@ -58,6 +70,8 @@ pub(crate) enum Command {
     /// Check a store, and say what is wrong and what to do
     #[command(after_long_help = DOCTOR_HELP)]
     Doctor(DoctorArgs),
+    /// Make a quorum of several stores, see which of its nodes vote, or wait until they do
+    Quorum(QuorumArgs),
     /// Print a completion script for a shell
     #[command(after_long_help = COMPLETIONS_HELP)]
     Completions(CompletionsArgs),
@@ -65,13 +79,16 @@ pub(crate) enum Command {
 
 impl Command {
     /// The stores that were named after the command.
-    pub(crate) fn stores(&self) -> &[String] {
+    pub(crate) const fn store(&self) -> Option<&StoreArgs> {
         match self {
-            Self::Exec(args) => &args.store.urls,
-            Self::Inspect(args) => &args.store.urls,
-            Self::Break(args) => &args.store.urls,
-            Self::Doctor(args) => &args.store.urls,
-            Self::Completions(_) => &[],
+            Self::Exec(args) => Some(&args.store),
+            Self::Inspect(args) => Some(&args.store),
+            Self::Break(args) => Some(&args.store),
+            Self::Doctor(args) => Some(&args.store),
+            Self::Quorum(QuorumArgs { action: QuorumAction::Init(args) }) => Some(&args.store),
+            Self::Quorum(QuorumArgs { action: QuorumAction::Status(args) }) => Some(&args.store),
+            Self::Quorum(QuorumArgs { action: QuorumAction::Join(args) }) => Some(&args.store),
+            Self::Completions(_) => None,
         }
     }
 
@@ -81,6 +98,9 @@ impl Command {
             Self::Inspect(args) => args.json,
             Self::Break(args) => args.json,
             Self::Doctor(args) => args.json,
+            Self::Quorum(QuorumArgs { action: QuorumAction::Init(args) }) => args.json,
+            Self::Quorum(QuorumArgs { action: QuorumAction::Status(args) }) => args.json,
+            Self::Quorum(QuorumArgs { action: QuorumAction::Join(args) }) => args.json,
             Self::Exec(_) | Self::Completions(_) => false,
         }
     }
@@ -178,6 +198,67 @@ pub(crate) struct DoctorArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct QuorumArgs {
+    #[command(subcommand)]
+    pub action: QuorumAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum QuorumAction {
+    /// Mark new stores as the nodes of a quorum
+    ///
+    /// Each node remembers which quorum it belongs to; one that has lost its data is told by that, and does not vote until
+    /// all leases are over that it may have forgotten. Without this command a new quorum comes up by itself, but only once
+    /// all of its nodes answer, and for a client that stays for a little more than the longest ttl.
+    #[command(after_long_help = INIT_HELP)]
+    Init(InitArgs),
+    /// Show which nodes answer, vote, or abstain, and what that means
+    #[command(after_long_help = STATUS_HELP)]
+    Status(StatusArgs),
+    /// Stay until all nodes vote that answer
+    ///
+    /// A node that has lost its memory votes again once one client has stayed for a little more than the longest ttl, and
+    /// asked it then. Programs that hold or want locks for that long do so by the way; where all are short, such as jobs
+    /// of cron, run this after a loss. A new quorum that nobody has marked comes up in the same way, if all of its
+    /// nodes answer. It takes the lock leasehold:join, and several may join at once.
+    #[command(after_long_help = JOIN_HELP)]
+    Join(JoinArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// Mark all nodes that answer, whatever they remember; only while nobody holds a lock
+    #[arg(long)]
+    pub force: bool,
+    /// Answer in JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// Answer in JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct JoinArgs {
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// How long to stay at most [default: twice the longest ttl, and 30s]
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
+    pub timeout: Option<Duration>,
+    /// Answer in JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
     /// The shell
     pub shell: clap_complete::Shell,
@@ -185,6 +266,11 @@ pub(crate) struct CompletionsArgs {
 
 const MAIN_HELP: &str = "\
 Durations have a unit: 500ms, 30s, 1.5s, 2m, 1h.
+
+Environment, where the option is not given:
+  LEASEHOLD_STORE      --store, several urls with spaces in between
+  LEASEHOLD_MAX_TTL    --max-ttl, if there are several stores
+  LEASEHOLD_QUORUM_ID  --quorum-id, if there are several stores
 
 Examples:
   leasehold exec nightly -- ./report.sh    one at a time on this machine
@@ -279,10 +365,57 @@ Exit status:
     1  warnings, and nothing worse
     2  a problem: locks cannot be relied on, or do not work at all; that the
        store cannot be opened is one
-and 64 (--store twice, or empty), 74 as in `leasehold --help`.
+and 64 (an empty --store), 74 as in `leasehold --help`.
 
 JSON: store (null if its url cannot be read), worst (good, warning or problem),
 findings: severity, check, what, advice.
+";
+
+const INIT_HELP: &str = "\
+Example:
+  leasehold quorum init --store redis://a --store redis://b --store redis://c
+
+Exit status:
+    0  the nodes are members now, or were before
+    1  nothing was done: the quorum exists, or is coming up, and nodes that do
+       not vote yet come back by themselves
+and 64 (also: a node is marked otherwise), 69, 74, 77 as in `leasehold --help`.
+
+With --force nodes forget what keeps them from voting. If somebody holds a lock
+meanwhile, or believes to, two may hold it. After a change of nodes or of
+--max-ttl: stop all clients, wait for the longest ttl, then use it.
+
+JSON: quorum, result (marked, exists, recovering or coming_up), nodes (how many
+were marked), left_out and recovering (names). A failure is
+{\"error\": {\"kind\", \"message\"}}.
+";
+
+const STATUS_HELP: &str = "\
+Exit status:
+    0  a majority of the nodes votes
+    1  it does not: no lock can be had
+and 64, 74 as in `leasehold --help`.
+
+JSON: quorum, max_ttl_ms, majority, voting, nodes: name, standing (member,
+rejoined, joining, restarted, unmarked, stranger, unreadable, unreachable,
+refused), answers, votes, quorum, max_ttl_ms, run, durable, meaning.
+";
+
+const JOIN_HELP: &str = "\
+Example, after a machine of the quorum was replaced:
+  leasehold quorum join --store redis://a --store redis://b --store redis://c
+
+On stderr it says what it waits for, and until when at most; again whenever
+that changes.
+
+Exit status:
+    0  all nodes that answer vote, and they are a majority
+    1  they do not, and the time is over; the answer names the nodes and why
+and 64 (also: a node is marked otherwise), 69, 74, 77 as in `leasehold --help`.
+
+JSON: quorum, result (complete or timed_out), majority, voting, reasons, nodes
+(as in `leasehold quorum status --json`). A failure is
+{\"error\": {\"kind\", \"message\"}}.
 ";
 
 const COMPLETIONS_HELP: &str = "\
@@ -314,13 +447,16 @@ mod tests {
         assert!(EXEC_HELP.contains(&format!("{}+N", status::SIGNAL)));
         let small = [status::DONE, status::NOTHING];
         assert!(small.iter().all(|status| listed(INSPECT_HELP, *status)));
+        let of_quorums = [INIT_HELP, STATUS_HELP, JOIN_HELP];
+        assert!(of_quorums.iter().all(|help| small.iter().all(|status| listed(help, *status))));
         let small = [status::DONE, status::NOTHING, status::NOT_DONE];
         assert!(small.iter().all(|status| listed(BREAK_HELP, *status) && listed(DOCTOR_HELP, *status)));
     }
 
     #[test]
     fn help_needs_no_wrapping_on_common_terminals() {
-        for help in [MAIN_HELP, EXEC_HELP, INSPECT_HELP, BREAK_HELP, DOCTOR_HELP] {
+        let helps = [MAIN_HELP, EXEC_HELP, INSPECT_HELP, BREAK_HELP, DOCTOR_HELP, INIT_HELP, STATUS_HELP, JOIN_HELP];
+        for help in helps {
             assert!(help.lines().all(|line| line.len() <= 80), "{help}");
         }
     }

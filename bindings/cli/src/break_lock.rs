@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 
 use crate::args::BreakArgs;
 use crate::output::{Failure, answer, answer_json, ask, lock_json, lock_text, say};
-use crate::{status, store};
+use crate::status;
+use crate::store::Target;
 
-pub(crate) fn run(args: &BreakArgs, store: &str) -> Result<u8, Failure> {
-    let client = store::connect(store)?;
+pub(crate) fn run(args: &BreakArgs, target: &Target) -> Result<u8, Failure> {
+    let client = target.connect()?;
     let Some(holder) = client.inspect(&args.resource)? else {
         return free(args);
     };

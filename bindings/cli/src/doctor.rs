@@ -1,12 +1,12 @@
 //! `leasehold doctor`: what is wrong with a store, and what to do about it.
 
-use leasehold::blocking::Client;
-use leasehold::{Error, ErrorKind, Finding, Severity, StoreUrl};
+use leasehold::{Error, ErrorKind, Finding, Severity, StoreUrl, Stores};
 use serde_json::json;
 
 use crate::args::DoctorArgs;
 use crate::output::{Failure, answer, answer_json};
 use crate::status;
+use crate::store::Target;
 
 /// A finding of the client, or of this command when there is no client to ask.
 struct Line {
@@ -16,8 +16,8 @@ struct Line {
     advice: String,
 }
 
-pub(crate) fn run(args: &DoctorArgs, store: &str) -> Result<u8, Failure> {
-    let (store, lines) = examine(store);
+pub(crate) fn run(args: &DoctorArgs, target: &Target) -> Result<u8, Failure> {
+    let (store, lines) = examine(target);
     let worst = lines.iter().map(|line| line.severity).max().unwrap_or(Severity::Good);
     if args.json {
         let findings: Vec<_> = lines
@@ -42,11 +42,12 @@ pub(crate) fn run(args: &DoctorArgs, store: &str) -> Result<u8, Failure> {
     })
 }
 
-/// The store's url, as far as it can be read, and what is to be said about it.
-fn examine(url: &str) -> (Option<String>, Vec<Line>) {
-    match Client::connect(url).and_then(|client| Ok((client.store().to_string(), client.doctor()?))) {
+/// The stores' urls, as far as they can be read, and what is to be said about them.
+fn examine(target: &Target) -> (Option<String>, Vec<Line>) {
+    let shown = |stores: &[StoreUrl]| stores.iter().map(StoreUrl::to_string).collect::<Vec<_>>().join(" ");
+    match target.open().and_then(|client| Ok((shown(client.stores()), client.doctor()?))) {
         Ok((store, findings)) => (Some(store), findings.into_iter().map(Line::from).collect()),
-        Err(error) => (url.parse::<StoreUrl>().ok().map(|store| store.to_string()), vec![Line::from(&error)]),
+        Err(error) => (target.urls().ok().map(|urls| shown(&urls)), vec![Line::from(&error)]),
     }
 }
 

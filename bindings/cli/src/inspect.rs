@@ -4,10 +4,11 @@ use serde_json::json;
 
 use crate::args::InspectArgs;
 use crate::output::{Failure, answer, answer_json, lock_json, lock_text};
-use crate::{status, store};
+use crate::status;
+use crate::store::Target;
 
-pub(crate) fn run(args: &InspectArgs, store: &str) -> Result<u8, Failure> {
-    let client = store::connect(store)?;
+pub(crate) fn run(args: &InspectArgs, target: &Target) -> Result<u8, Failure> {
+    let client = target.connect()?;
     let Some(info) = client.inspect(&args.resource)? else {
         if args.json {
             answer_json(&json!({ "resource": args.resource, "held": false }))?;

@@ -13,6 +13,7 @@ mod duration;
 mod exec;
 mod inspect;
 mod output;
+mod quorum;
 pub mod status;
 mod store;
 
@@ -23,10 +24,11 @@ use clap::{CommandFactory, Parser};
 
 use args::{Cli, Command};
 use output::{Failure, answer};
+use store::Target;
 
 /// Runs the command line. The first argument is the program's name.
 ///
-/// Reads the environment variable `LEASEHOLD_STORE`, writes answers to stdout and everything else to stderr. Returns
+/// Reads the environment variables `LEASEHOLD_STORE`, `LEASEHOLD_MAX_TTL` and `LEASEHOLD_QUORUM_ID`, writes answers to stdout and everything else to stderr. Returns
 /// one of the statuses in [`status`], or for `exec` that of its command.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let cli = match Cli::try_parse_from(args) {
@@ -37,12 +39,12 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(if error.use_stderr() { status::USAGE } else { status::DONE });
         }
     };
-    let named = [&cli.store.urls, cli.command.stores()].concat();
-    let result = store::url(&named).and_then(|store| match &cli.command {
-        Command::Exec(args) => exec::run(args, store),
-        Command::Inspect(args) => inspect::run(args, store),
-        Command::Break(args) => break_lock::run(args, store),
-        Command::Doctor(args) => doctor::run(args, store),
+    let result = Target::of(&cli.store, cli.command.store()).and_then(|target| match &cli.command {
+        Command::Exec(args) => exec::run(args, &target),
+        Command::Inspect(args) => inspect::run(args, &target),
+        Command::Break(args) => break_lock::run(args, &target),
+        Command::Doctor(args) => doctor::run(args, &target),
+        Command::Quorum(args) => quorum::run(args, &target),
         Command::Completions(args) => completions(args.shell),
     });
     ExitCode::from(result.unwrap_or_else(|failure| {

@@ -105,6 +105,7 @@ pub(crate) fn lock_json(info: &LockInfo) -> Value {
         "left_ms": info.left.map(ms),
         "data_bytes": info.data.as_ref().map_or(0, Vec::len),
         "foreign": info.foreign,
+        "nodes": { "votes": info.votes, "of": info.of },
     })
 }
 
@@ -118,9 +119,18 @@ pub(crate) fn lock_text(info: &LockInfo) -> String {
     };
     let since = info.since_unix_ms.map_or_else(unknown, |ms| utc(ms).unwrap_or_else(|| format!("{ms} ms after 1970")));
     let left = info.left.map_or_else(unknown, |left| format!("{} unless renewed", seconds(left)));
+    let nodes = match (info.is_shown_by_a_majority(), info.of) {
+        (_, 1) => String::new(),
+        (true, of) => format!("  nodes      {} of {of} show it\n", info.votes),
+        (false, of) => format!(
+            "  nodes      only {} of {of} show it, which is no majority: an attempt that is under way, is being cleaned up, \
+             or runs out by itself\n",
+            info.votes
+        ),
+    };
     format!(
         "{} is held\n  owner      {owner}\n  token      {}\n  since      {since}\n  ttl        {}\n  time left  {left}\n  \
-         data       {} bytes\n",
+         data       {} bytes\n{nodes}",
         info.resource,
         info.token.map_or_else(unknown, |token| token.to_string()),
         info.ttl.map_or_else(unknown, seconds),
@@ -140,12 +150,12 @@ pub(crate) fn seconds(duration: Duration) -> String {
     }
 }
 
-fn ms(duration: Duration) -> u64 {
+pub(crate) fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// An instant as RFC 3339 writes it; `None` beyond the year 9999, which no honest clock shows.
-fn utc(unix_ms: u64) -> Option<String> {
+pub(crate) fn utc(unix_ms: u64) -> Option<String> {
     let (days, ms) = (unix_ms / 86_400_000, unix_ms % 86_400_000);
     // Years that begin in March end with the leap day, so that no month's place depends on the year:
     // https://howardhinnant.github.io/date_algorithms.html#civil_from_days

@@ -4,7 +4,8 @@ use leasehold::ErrorKind;
 
 /// Done; for `inspect`, the lock is held; for `doctor`, all is good.
 pub const DONE: u8 = 0;
-/// `inspect` and `break`: nobody holds the lock. `doctor`: nothing worse than warnings.
+/// `inspect` and `break`: nobody holds the lock. `doctor`: nothing worse than warnings. `quorum init`: nothing was done,
+/// for the quorum comes up by itself. `quorum status`: no majority votes. `quorum join`: not all nodes that answer vote.
 pub const NOTHING: u8 = 1;
 /// `break`: not confirmed, or not broken since the lock changed hands. `doctor`: a problem.
 pub const NOT_DONE: u8 = 2;

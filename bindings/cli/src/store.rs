@@ -1,53 +1,146 @@
-//! Which store a command speaks to.
+//! Which stores a command speaks to.
 
+use std::env::{self, VarError};
 use std::ffi::OsString;
+use std::time::Duration;
 
-use leasehold::StoreUrl;
 use leasehold::blocking::Client;
+use leasehold::{ClientBuilder, Error, StoreUrl, Stores};
 
+use crate::args::StoreArgs;
+use crate::duration;
 use crate::output::Failure;
 
-/// The url that was given, empty where none was: the client then asks the environment, or takes its default.
-pub(crate) fn url(given: &[String]) -> Result<&str, Failure> {
-    match given {
-        [] => Ok(""),
-        [url] if url.trim().is_empty() => {
-            Err(Failure::usage("--store is empty; name a store, such as sqlite:locks.db, or leave --store out"))
+const MAX_TTL: &str = "LEASEHOLD_MAX_TTL";
+const QUORUM_ID: &str = "LEASEHOLD_QUORUM_ID";
+
+/// What was named before and after the command. Where it is nothing, the client asks the environment, or takes its
+/// default.
+#[derive(Debug)]
+pub(crate) struct Target {
+    urls: Vec<String>,
+    max_ttl: Option<Duration>,
+    quorum_id: Option<String>,
+}
+
+impl Target {
+    pub(crate) fn of(before: &StoreArgs, after: Option<&StoreArgs>) -> Result<Self, Failure> {
+        let all = || [Some(before), after].into_iter().flatten();
+        let urls: Vec<String> = all().flat_map(|args| args.urls.iter().cloned()).collect();
+        if urls.iter().any(|url| url.trim().is_empty()) {
+            return Err(Failure::usage(
+                "--store is empty; name a store, such as sqlite:locks.db, or leave --store out",
+            ));
         }
-        [url] => Ok(url),
-        [_, ..] => Err(Failure::usage(
-            "--store was given more than once: several stores form a quorum, which this version does not offer yet; \
-             name one store",
-        )),
+        let mut target = Self {
+            urls,
+            max_ttl: once("--max-ttl", all().filter_map(|args| args.max_ttl))?,
+            quorum_id: once("--quorum-id", all().filter_map(|args| args.quorum_id.clone()))?,
+        };
+        // Where the stores cannot be read, whoever opens them says so.
+        if target.urls().is_ok_and(|urls| urls.len() > 1) {
+            target.ask_environment()?;
+        }
+        Ok(target)
+    }
+
+    /// A quorum's settings that were not given. A single store would refuse them, though the same environment may serve
+    /// for both.
+    fn ask_environment(&mut self) -> Result<(), Failure> {
+        if self.max_ttl.is_none()
+            && let Some(text) = variable(MAX_TTL)?
+        {
+            let max_ttl = duration::parse(&text);
+            self.max_ttl = Some(max_ttl.map_err(|why| Failure::usage(format!("{MAX_TTL} is {text:?}: {why}")))?);
+        }
+        if self.quorum_id.is_none() {
+            self.quorum_id = variable(QUORUM_ID)?;
+        }
+        Ok(())
+    }
+
+    /// A quorum's settings that were made, as the environment variables of another process.
+    pub(crate) fn environment(&self) -> impl Iterator<Item = (&'static str, OsString)> {
+        let max_ttl = self.max_ttl.map(|max_ttl| (MAX_TTL, format!("{}ms", max_ttl.as_millis()).into()));
+        let id = self.quorum_id.as_ref().map(|id| (QUORUM_ID, id.into()));
+        max_ttl.into_iter().chain(id)
+    }
+
+    /// With the settings that belong to the stores.
+    pub(crate) fn settings(&self) -> ClientBuilder {
+        let mut settings = leasehold::Client::builder();
+        if let Some(max_ttl) = self.max_ttl {
+            settings = settings.max_ttl(max_ttl);
+        }
+        if let Some(id) = &self.quorum_id {
+            settings = settings.quorum_id(id);
+        }
+        settings
+    }
+
+    pub(crate) fn open(&self) -> Result<Client, Error> {
+        Client::connect_with(self.settings(), self)
+    }
+
+    /// Connects for a command that is about locks which others see too.
+    pub(crate) fn connect(&self) -> Result<Client, Failure> {
+        let client = self.open()?;
+        must_be_shared(client.stores())?;
+        Ok(client)
     }
 }
 
-/// Connects for a command that is about locks which others see too.
-pub(crate) fn connect(url: &str) -> Result<Client, Failure> {
-    let client = Client::connect(url)?;
-    must_be_shared(client.store())?;
-    Ok(client)
+impl Stores for Target {
+    fn urls(&self) -> Result<Vec<StoreUrl>, Error> {
+        if self.urls.is_empty() {
+            return "".urls();
+        }
+        self.urls.iter().map(Stores::urls).collect::<Result<Vec<_>, _>>().map(|urls| urls.concat())
+    }
+}
+
+/// An environment variable; an empty one is as good as none.
+fn variable(name: &str) -> Result<Option<String>, Failure> {
+    match env::var(name) {
+        Ok(text) => Ok(Some(text).filter(|text| !text.is_empty())),
+        Err(VarError::NotPresent) => Ok(None),
+        Err(VarError::NotUnicode(_)) => Err(Failure::usage(format!("{name} is not valid UTF-8"))),
+    }
+}
+
+/// A setting of the whole command line; one of two must not silently win.
+fn once<T>(name: &str, mut given: impl Iterator<Item = T>) -> Result<Option<T>, Failure> {
+    let first = given.next();
+    match given.next() {
+        Some(_) => Err(Failure::usage(format!("{name} was given twice; say it once"))),
+        None => Ok(first),
+    }
 }
 
 /// A lock that no other process can see would be worse than none.
-pub(crate) fn must_be_shared(store: &StoreUrl) -> Result<(), Failure> {
-    if matches!(store, StoreUrl::Memory { .. }) {
-        return Err(Failure::usage(format!(
+pub(crate) fn must_be_shared(stores: &[StoreUrl]) -> Result<(), Failure> {
+    match stores.iter().find(|store| matches!(store, StoreUrl::Memory { .. })) {
+        Some(store) => Err(Failure::usage(format!(
             "the store {store} lives and ends with one process, so it locks out nobody else; name a store that \
              others share, such as sqlite:locks.db"
-        )));
+        ))),
+        None => Ok(()),
     }
-    Ok(())
 }
 
-/// The url as another process, in another folder, has to write it.
-pub(crate) fn absolute(store: &StoreUrl) -> OsString {
-    if let StoreUrl::Sqlite { path } = store
-        && let Ok(path) = std::path::absolute(path)
-    {
-        let mut url = OsString::from("sqlite:");
-        url.push(path);
-        return url;
+/// The urls as another process, in another folder, has to write them.
+pub(crate) fn absolute(stores: &[StoreUrl]) -> OsString {
+    let mut all = OsString::new();
+    for store in stores {
+        if !all.is_empty() {
+            all.push(" ");
+        }
+        if let StoreUrl::Sqlite { path } = store {
+            all.push("sqlite:");
+            all.push(std::path::absolute(path).as_deref().unwrap_or(path));
+        } else {
+            all.push(store.to_string());
+        }
     }
-    store.to_string().into()
+    all
 }

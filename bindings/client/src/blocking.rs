@@ -1,7 +1,7 @@
 //! The same client for code without async, under the same names. Settings go through [`Client::connect_with`].
 //!
 //! A call performs its requests on the calling thread, so that no hop to another thread lies between the caller and the
-//! store. Everything else, renewals above all, happens on the client's own threads.
+//! store; only the nodes of a quorum are asked on the client's threads, all at once. Everything else, renewals above all, happens on the client's own threads.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::all;
-use crate::client::{self, confirm_closed, parse};
+use crate::client::{self, confirm_closed};
+use crate::connect::ClientBuilder;
 use crate::doctor::Finding;
 use crate::driver::Caller;
 use crate::elect::ElectionRequest;
@@ -17,6 +18,7 @@ use crate::error::{Error, LockInfo};
 use crate::exec::block_on;
 use crate::lease;
 use crate::request::{self, free_or_error};
+use crate::stores::Stores;
 use crate::url::StoreUrl;
 
 /// See [`leasehold::Client`](crate::Client).
@@ -38,16 +40,16 @@ impl Client {
     ///
     /// # Errors
     /// As there.
-    pub fn connect(store: impl AsRef<str>) -> Result<Self, Error> {
-        Self::connect_with(client::ClientBuilder::default(), store)
+    pub fn connect(stores: impl Stores) -> Result<Self, Error> {
+        Self::connect_with(ClientBuilder::default(), stores)
     }
 
     /// Connects with settings other than the defaults.
     ///
     /// # Errors
-    /// As [`ClientBuilder::connect`](crate::ClientBuilder::connect).
-    pub fn connect_with(builder: client::ClientBuilder, store: impl AsRef<str>) -> Result<Self, Error> {
-        builder.open(parse(store.as_ref())?).map(Self)
+    /// As [`ClientBuilder::connect`].
+    pub fn connect_with(builder: ClientBuilder, stores: impl Stores) -> Result<Self, Error> {
+        builder.open(stores.urls()?).map(Self)
     }
 
     /// See [`leasehold::Client::lock`](crate::Client::lock).
@@ -87,7 +89,7 @@ impl Client {
     /// As there.
     pub fn doctor(&self) -> Result<Vec<Finding>, Error> {
         self.0.driver().check_process()?;
-        Ok(self.0.driver().transports().iter().flat_map(|transport| transport.diagnose()).collect())
+        Ok((self.0.examination())())
     }
 
     /// See [`leasehold::Client::close`](crate::Client::close).
@@ -102,9 +104,14 @@ impl Client {
         confirm_closed(driver.wait_closed())
     }
 
-    /// The url of the store.
+    /// See [`leasehold::Client::store`](crate::Client::store).
     pub fn store(&self) -> &StoreUrl {
         self.0.store()
+    }
+
+    /// See [`leasehold::Client::stores`](crate::Client::stores).
+    pub fn stores(&self) -> &[StoreUrl] {
+        self.0.stores()
     }
 }
 

@@ -1,24 +1,23 @@
 //! The client: connects to a store, takes locks, looks at them.
 
-use std::env::VarError;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use leasehold_core::config::Drift;
-use leasehold_core::op::{Applied, Fault, Holder, LockOp, Op, Outcome, Refusal, Release};
-use leasehold_core::{Config, LockId, Resource};
+use leasehold_core::Failure;
+use leasehold_core::op::Fault;
 
 use crate::all::LockAllRequest;
+use crate::connect::ClientBuilder;
 use crate::doctor::Finding;
 use crate::driver::{Caller, Driver};
 use crate::elect::ElectionRequest;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::exec;
 use crate::fork::PerProcess;
+use crate::quorum::Nodes;
 use crate::request::LockRequest;
-use crate::transport;
+use crate::stores::Stores;
 use crate::url::StoreUrl;
 
 /// A connection to a store, and everything that keeps its leases alive. Cheap to clone.
@@ -48,109 +47,37 @@ pub(crate) struct Shared {
     pub(crate) closed: AtomicBool,
     owner: Option<String>,
     urls: Vec<StoreUrl>,
-}
-
-/// Settings of a client that are not its store; start with [`Client::builder`].
-#[derive(Clone, Debug, Default)]
-pub struct ClientBuilder {
-    owner: Option<String>,
-    drift_ppm: Option<u32>,
-    request_timeout: Option<Duration>,
-}
-
-impl ClientBuilder {
-    /// The label that others see beside a lock. Default `host:pid:thread` of whoever acquires; at most 256 bytes.
-    #[must_use]
-    pub fn owner(mut self, owner: impl Into<String>) -> Self {
-        self.owner = Some(owner.into());
-        self
-    }
-
-    /// The largest rate error of any clock involved, in parts per million: 100 to 100,000, default 10,000 (1%). All
-    /// clients of a store should use the same.
-    #[must_use]
-    pub fn drift_ppm(mut self, ppm: u32) -> Self {
-        self.drift_ppm = Some(ppm);
-        self
-    }
-
-    /// The longest that one reply of the store is awaited: 10 ms to 60 s, default 500 ms. A sixth of a lock's ttl
-    /// binds as well.
-    #[must_use]
-    pub fn request_timeout(mut self, timeout: Duration) -> Self {
-        self.request_timeout = Some(timeout);
-        self
-    }
-
-    /// Opens the store: see [`Client::connect`].
-    ///
-    /// # Errors
-    /// As [`Client::connect`], and [`ErrorKind::Config`] for a setting outside its bounds.
-    pub async fn connect(self, store: impl AsRef<str>) -> Result<Client, Error> {
-        let url = parse(store.as_ref())?;
-        exec::offload(move || self.open(url)).await?
-    }
-
-    pub(crate) fn open(self, url: StoreUrl) -> Result<Client, Error> {
-        let transport = transport::open(&url)?;
-        let mut config = Config::new(vec![transport.config()])?;
-        if let Some(ppm) = self.drift_ppm {
-            config = config.with_drift(Drift::from_ppm(ppm)?);
-        }
-        if let Some(timeout) = self.request_timeout {
-            config = config.with_request_timeout(timeout)?;
-        }
-        if let Some(owner) = &self.owner {
-            leasehold_core::Owner::new(owner)?;
-        }
-        let driver = Driver::start(config, vec![transport])?;
-        let shared = Shared {
-            driver: ManuallyDrop::new(driver),
-            closed: AtomicBool::new(false),
-            owner: self.owner,
-            urls: vec![url],
-        };
-        Ok(Client { shared: Arc::new(shared) })
-    }
-}
-
-/// The store that `text` names, or where it is empty the environment, or else the default.
-pub(crate) fn parse(text: &str) -> Result<StoreUrl, Error> {
-    let from_environment = match std::env::var("LEASEHOLD_STORE") {
-        Ok(text) => text,
-        Err(VarError::NotPresent) => String::new(),
-        Err(VarError::NotUnicode(_)) => {
-            return Err(Error::config(
-                "LEASEHOLD_STORE is not valid UTF-8; write a url such as sqlite:/var/lib/app/locks.db",
-            ));
-        }
-    };
-    let text = if text.is_empty() { &from_environment } else { text };
-    if !text.is_empty() && text.trim().is_empty() {
-        return Err(Error::config(
-            "the store url is blank; write one such as sqlite:locks.db, or nothing for the default",
-        ));
-    }
-    let urls: Vec<&str> = text.split_whitespace().collect();
-    match urls.as_slice() {
-        [] => StoreUrl::default_store(),
-        // A path may contain spaces, so that several words are several urls only if each has a scheme.
-        [_, rest @ ..] if rest.iter().any(|word| word.contains(':')) => Err(Error::config(
-            "several stores at once form a quorum, which this version does not offer yet: name one store",
-        )),
-        [_, ..] => text.trim().parse(),
-    }
+    quorum: Option<Arc<Nodes>>,
 }
 
 impl Client {
-    /// Opens a store: `sqlite:PATH` for all processes of one machine, `memory:` for this process alone. An empty text
-    /// means the url in the environment variable `LEASEHOLD_STORE`, else a file in the user's state folder.
+    /// Opens a store: `sqlite:PATH` for all processes of one machine, `redis://HOST` for many, `memory:` for this process
+    /// alone. An empty text means the urls in the environment variable `LEASEHOLD_STORE`, else a file in the user's state
+    /// folder.
+    ///
+    /// Several urls form a **quorum** of independent nodes, of one kind or of different ones: a lock is had once a
+    /// majority has granted it, so that a minority may fail. Use three or five: a fourth node helps no more than
+    /// the third. All clients name the same nodes. A new quorum is made with `leasehold quorum init` or
+    /// [`ClientBuilder::create_quorum`]; without either, its first lock waits until all nodes answer, and for a little
+    /// more than [`max_ttl`](ClientBuilder::max_ttl).
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for a url that cannot be read or a file that is no store of ours,
-    /// [`ErrorKind::StoreRefused`] where permissions are missing, [`ErrorKind::StoreUnavailable`] otherwise.
-    pub async fn connect(store: impl AsRef<str>) -> Result<Self, Error> {
-        Self::builder().connect(store).await
+    /// [`ErrorKind::StoreRefused`] where permissions are missing, [`ErrorKind::StoreUnavailable`] otherwise. Of a quorum,
+    /// a minority may be unavailable; it is connected to later. Two names for the same server, or a node that belongs to
+    /// another quorum or has another `max_ttl`, are [`ErrorKind::Config`].
+    pub async fn connect(stores: impl Stores) -> Result<Self, Error> {
+        Self::builder().connect(stores).await
+    }
+
+    pub(crate) fn new(
+        driver: Arc<Driver>,
+        owner: Option<String>,
+        urls: Vec<StoreUrl>,
+        quorum: Option<Arc<Nodes>>,
+    ) -> Self {
+        let driver = ManuallyDrop::new(driver);
+        Self { shared: Arc::new(Shared { driver, closed: AtomicBool::new(false), owner, urls, quorum }) }
     }
 
     /// Starts with settings other than the defaults.
@@ -176,7 +103,8 @@ impl Client {
 
     /// Who holds a lock, `None` when nobody does.
     ///
-    /// The answer is old when it arrives: use it to look, never to decide.
+    /// The answer is old when it arrives: use it to look, never to decide. Of a quorum all nodes are asked, and a majority
+    /// must answer; [`LockInfo::votes`] says how many show the record.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] for a name that cannot be, [`ErrorKind::StoreUnavailable`], [`ErrorKind::StoreRefused`].
@@ -201,8 +129,16 @@ impl Client {
     /// [`ErrorKind::Config`] in a forked child.
     pub async fn doctor(&self) -> Result<Vec<Finding>, Error> {
         self.driver().check_process()?;
-        let transports = self.driver().transports().to_vec();
-        exec::offload(move || transports.iter().flat_map(|transport| transport.diagnose()).collect()).await
+        exec::offload(self.examination()).await
+    }
+
+    /// Without the client itself, which must not end on the thread that does this.
+    pub(crate) fn examination(&self) -> impl FnOnce() -> Vec<Finding> + Send + 'static {
+        let (transports, quorum) = (self.driver().transports().to_vec(), self.shared.quorum.clone());
+        move || match quorum {
+            Some(quorum) => quorum.diagnose(&transports),
+            None => transports.iter().flat_map(|transport| transport.diagnose()).collect(),
+        }
     }
 
     /// Releases all leases of this client, cancels all its waiters, and waits up to 2 s until the store has confirmed
@@ -218,63 +154,24 @@ impl Client {
         exec::offload(move || confirm_closed(driver.wait_closed())).await?
     }
 
-    /// The url of the store.
+    /// The url of the store; of a quorum, that of its first node.
     pub fn store(&self) -> &StoreUrl {
         &self.shared.urls[0]
+    }
+
+    /// The urls of all nodes, in the order in which they were named; one where there is no quorum.
+    pub fn stores(&self) -> &[StoreUrl] {
+        &self.shared.urls
+    }
+
+    /// What the nodes of a quorum are called in messages.
+    pub(crate) fn node_name(&self, node: usize) -> String {
+        self.shared.urls.get(node).map(StoreUrl::node_name).unwrap_or_default()
     }
 
     pub(crate) fn driver(&self) -> &Arc<Driver> {
         &self.shared.driver
     }
-
-    pub(crate) async fn look(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
-        let seen = match self.request(resource, Op::Read, caller).await? {
-            Applied::Read(seen) => seen,
-            Applied::Acquired { .. } | Applied::Renewed | Applied::Released | Applied::Raised { .. } => {
-                return Err(nonsense(resource));
-            }
-        };
-        Ok(seen.held().map(|holding| LockInfo::of(resource, holding)))
-    }
-
-    pub(crate) async fn break_it(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
-        let Applied::Read(seen) = self.request(resource, Op::Read, caller).await? else {
-            return Err(nonsense(resource));
-        };
-        let Some(holding) = seen.held() else { return Ok(None) };
-        let Holder::Lease { nonce, .. } = holding.holder else {
-            let advice = "the lock belongs to another library; release it with that library's own tools";
-            return Err(Error::new(ErrorKind::StoreRefused, advice).on(resource));
-        };
-        self.request(resource, Op::Release(Release { nonce }), caller).await?;
-        Ok(Some(LockInfo::of(resource, holding)))
-    }
-
-    async fn request(&self, resource: &str, op: Op, caller: Caller) -> Result<Applied, Error> {
-        let name = Resource::new(resource)?;
-        let op = LockOp { lock: LockId::new(u64::MAX), resource: name, op };
-        let unavailable = |fault: Fault| Error::new(ErrorKind::StoreUnavailable, fault.to_string()).on(resource);
-        match self.driver().ask(0, op, caller).await? {
-            Outcome::Applied(applied) => Ok(applied),
-            Outcome::Unknown(fault) => Err(unavailable(fault)),
-            Outcome::NotApplied(refusal) => Err(match refusal {
-                Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => {
-                    unavailable(fault)
-                }
-                Refusal::Abstains { .. } => {
-                    Error::new(ErrorKind::StoreUnavailable, "the node does not vote").on(resource)
-                }
-                Refusal::Denied(denial) => Error::new(ErrorKind::StoreRefused, denial.to_string()).on(resource),
-                Refusal::Conflict(_) => {
-                    Error::new(ErrorKind::Busy, "somebody else took the lock in between; look again").on(resource)
-                }
-            }),
-        }
-    }
-}
-
-fn nonsense(resource: &str) -> Error {
-    Error::new(ErrorKind::StoreUnavailable, "the store's answer fits another question").on(resource)
 }
 
 pub(crate) fn confirm_closed(confirmed: bool) -> Result<(), Error> {
@@ -290,13 +187,25 @@ pub(crate) fn confirm_closed(confirmed: bool) -> Result<(), Error> {
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("store", &self.store().to_string()).finish_non_exhaustive()
+        let stores: Vec<String> = self.stores().iter().map(StoreUrl::to_string).collect();
+        f.debug_struct("Client").field("stores", &stores).finish_non_exhaustive()
     }
 }
 
 impl Shared {
     pub(crate) fn driver(&self) -> &Arc<Driver> {
         &self.driver
+    }
+
+    /// Of a quorum that cannot be used, the nodes that did not answer when they were asked last, and why.
+    pub(crate) fn silent_nodes(&self, failure: &Failure) -> Vec<(String, Fault)> {
+        let is_about_nodes =
+            matches!(failure, Failure::Unavailable(_) | Failure::Abstains { .. } | Failure::Throttled(_));
+        if !is_about_nodes || !self.driver.is_quorum() {
+            return Vec::new();
+        }
+        let name = |node: usize| self.urls.get(node).map(StoreUrl::node_name).unwrap_or_default();
+        self.driver.troubles().into_iter().map(|(node, fault)| (name(node), fault)).collect()
     }
 
     /// The label of whoever acquires now.

@@ -83,10 +83,15 @@ pub struct LockInfo {
     pub data: Option<Vec<u8>>,
     /// Written by another lock library.
     pub foreign: bool,
+    /// How many nodes show this record: fewer than a majority of [`LockInfo::of`] while an attempt is under way, or is
+    /// being cleaned up behind. 1 for a single store.
+    pub votes: u16,
+    /// How many nodes there are. 1 for a single store.
+    pub of: u16,
 }
 
 impl LockInfo {
-    pub(crate) fn of(resource: &str, holding: &Holding) -> Self {
+    pub(crate) fn shown(resource: &str, holding: &Holding) -> Self {
         Self {
             resource: resource.to_owned(),
             owner: holding.owner.as_ref().map(|owner| owner.as_str().to_owned()).filter(|owner| !owner.is_empty()),
@@ -96,7 +101,16 @@ impl LockInfo {
             left: holding.left,
             data: holding.data.as_ref().map(|data| data.as_bytes().to_vec()),
             foreign: matches!(holding.holder, leasehold_core::op::Holder::Foreign),
+            votes: 1,
+            of: 1,
         }
+    }
+}
+
+impl LockInfo {
+    /// Whether enough nodes show the record for it to be a held lock. Always so for a single store.
+    pub const fn is_shown_by_a_majority(&self) -> bool {
+        self.votes > self.of / 2
     }
 }
 
@@ -110,10 +124,13 @@ impl fmt::Display for LockInfo {
         if let Some(token) = self.token {
             write!(f, ", token {token}")?;
         }
-        match self.left {
-            Some(left) => write!(f, ", {:.1} s left unless renewed", left.as_secs_f64()),
-            None => Ok(()),
+        if let Some(left) = self.left {
+            write!(f, ", {:.1} s left unless renewed", left.as_secs_f64())?;
         }
+        if self.is_shown_by_a_majority() {
+            return Ok(());
+        }
+        write!(f, ", shown by {} of {} nodes only, which is no majority", self.votes, self.of)
     }
 }
 
@@ -152,9 +169,17 @@ impl Error {
         Self::new(ErrorKind::Lost, format!("the lease is lost: {reason}{trouble}; {advice}")).on(resource)
     }
 
+    /// Adds which nodes of a quorum are to blame.
+    pub(crate) fn with_nodes(mut self, nodes: &[(String, Fault)]) -> Self {
+        for (n, (name, fault)) in nodes.iter().enumerate() {
+            self.message.push_str(&format!("{}{name}: {fault}", if n == 0 { "; " } else { ", " }));
+        }
+        self
+    }
+
     pub(crate) fn failed(resource: &str, failure: Failure) -> Self {
         let held = |kind, what: &str, holding: Option<Box<Holding>>| {
-            let holder = holding.map(|holding| Box::new(LockInfo::of(resource, &holding)));
+            let holder = holding.map(|holding| Box::new(LockInfo::shown(resource, &holding)));
             let who = holder.as_ref().map_or_else(|| "held by somebody else".to_owned(), |holder| holder.to_string());
             Self { holder, ..Self::new(kind, format!("{what}: {who}")) }
         };

@@ -44,6 +44,31 @@
 //! [`Error::kind`] tells apart what callers have to handle differently: busy, timed out, lost, not owned, store unavailable,
 //! store refused, and misuse. *Busy* is never *down*.
 //!
+//! # Quorums
+//!
+//! Several urls instead of one are a **quorum** of independent stores, of one kind or of different ones: a lock is had once a
+//! majority has granted it, and a minority may be away, be restarted, or lose its data. All clients name the same nodes
+//! and use the same [`max_ttl`](ClientBuilder::max_ttl), which bounds the ttl of every lock. A node that has lost its memory,
+//! or may have, does not vote for a little longer than that; it comes back by itself. See [`quorum`] for making one and
+//! looking at its nodes.
+//!
+//! New nodes are marked once, before the first client connects:
+//!
+//! ```sh
+//! leasehold quorum init --store redis://a --store redis://b --store redis://c
+//! ```
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), leasehold::Error> {
+//! let client = leasehold::Client::connect(["redis://a", "redis://b", "redis://c"]).await?;
+//! let lease = client.lock("invoice/42").await?;
+//! # lease.release().await
+//! # }
+//! ```
+//!
+//! A node that comes back does so in the memory of one client that stays for so long. Where all of them are short-lived,
+//! run `leasehold quorum join` after a loss, or call [`quorum::Quorum::join`].
+//!
 //! # Forks
 //!
 //! A lease belongs to the process that took it. In a forked child all inherited leases are lost, nothing is released, and
@@ -53,7 +78,8 @@
 //!
 //! Spans `lock.acquire` and `lock.release`, and events `lock.acquired`, `lock.contended`, `lock.renew_late`,
 //! `lock.expiring`, `lock.lost`, `lock.released`, `lock.release_unconfirmed`, `lock.recovered` come through `tracing`,
-//! target `leasehold`. With the feature `metrics`, counters `leasehold_acquire_total`, `leasehold_renew_total`,
+//! target `leasehold`; of a quorum also `lock.node_abstains`, `quorum.node_unreachable` and `quorum.even` when a client
+//! connects. With the feature `metrics`, counters `leasehold_acquire_total`, `leasehold_renew_total`,
 //! `leasehold_lost_total`, `leasehold_release_total` and histograms `leasehold_wait_seconds`, `leasehold_hold_seconds`,
 //! `leasehold_renew_duration_seconds`, `leasehold_validity_left_seconds` come through the `metrics` crate. Resource names
 //! are in log events only, never in labels; nonces are in neither.
@@ -62,6 +88,7 @@ mod all;
 pub mod blocking;
 mod client;
 mod clock;
+mod connect;
 mod doctor;
 mod driver;
 mod elect;
@@ -69,19 +96,24 @@ mod error;
 mod exec;
 pub mod fence;
 mod fork;
+mod inspect;
 mod lease;
 mod metrics;
+pub mod quorum;
 mod request;
+mod stores;
 mod transport;
 mod url;
 
 pub use all::{Leases, LockAllRequest};
-pub use client::{Client, ClientBuilder};
+pub use client::Client;
+pub use connect::ClientBuilder;
 pub use doctor::{Finding, Severity};
 pub use elect::{Election, ElectionRequest};
 pub use error::{Error, ErrorKind, LockInfo};
 pub use lease::Lease;
 pub use request::LockRequest;
+pub use stores::Stores;
 #[cfg(feature = "http")]
 pub use url::HttpUrl;
 #[cfg(feature = "redis")]

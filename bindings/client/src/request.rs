@@ -150,7 +150,10 @@ impl Pending {
         .await;
         let result = match phase {
             Phase::Held { token } => Ok(token),
-            Phase::Failed(failure) => Err(Error::failed(slot.resource().as_str(), failure)),
+            Phase::Failed(failure) => {
+                let nodes = self.shared.silent_nodes(&failure);
+                Err(Error::failed(slot.resource().as_str(), failure).with_nodes(&nodes))
+            }
             Phase::Lost(reason) => Err(Error::lost(slot.resource().as_str(), &reason, None)),
             Phase::Pending | Phase::Releasing | Phase::ReleasingStill | Phase::Released { .. } | Phase::Closed => {
                 Err(Error::config("the client was closed").on(slot.resource().as_str()))

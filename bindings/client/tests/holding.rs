@@ -234,5 +234,5 @@ fn bad_settings_say_what_is_wrong_and_what_would_be_right() {
         assert_eq!(error.kind(), ErrorKind::Config);
         assert!(error.to_string().contains(part), "{error}");
     }
-    assert!(Client::connect("memory: memory:").unwrap_err().to_string().contains("quorum"));
+    assert!(Client::connect("memory:a memory:a").unwrap_err().to_string().contains("named twice"));
 }

@@ -49,15 +49,17 @@ impl Script {
                 return self.flood(&stream).ok();
             }
             let runs = |name| words.get(1).is_some_and(|script| script == digest(name));
+            let id = words.last()?;
+            let id = format!("${}\r\n{id}\r\n", id.len());
             let value = "0123456789abcdef0123456789abcdef@host;1700000000000";
             let answer = if runs("release") {
-                "*1\r\n$8\r\nreleased\r\n".to_owned()
+                format!("*2\r\n$8\r\nreleased\r\n{id}")
             } else if !runs("acquire") {
                 "+OK\r\n".to_owned()
             } else if self.free.load(Ordering::SeqCst) {
-                "*2\r\n$7\r\ngranted\r\n$1\r\n7\r\n".to_owned()
+                format!("*3\r\n$7\r\ngranted\r\n$1\r\n7\r\n{id}")
             } else {
-                format!("*4\r\n$4\r\nheld\r\n${}\r\n{value}\r\n:60000\r\n$1\r\n7\r\n", value.len())
+                format!("*5\r\n$4\r\nheld\r\n${}\r\n{value}\r\n:60000\r\n$1\r\n7\r\n{id}", value.len())
             };
             stream.write_all(answer.as_bytes()).ok()?;
         }

@@ -1,6 +1,7 @@
 //! What tests against real servers need: servers of their own, and a network that breaks on request.
 //!
 //! - [`redis::Server`]: a real `redis-server`, with replicas, ACLs, TLS, and a wall clock that can be moved;
+//! - [`redis::Cluster`] and [`redis::Watched`]: several of those as a cluster, or with Sentinels;
 //! - [`webdis::Server`]: a real `webdis` in front of one;
 //! - [`rest::Server`]: a server in this process that speaks the REST protocol of Upstash over a real Redis, and answers
 //!   badly when told to;

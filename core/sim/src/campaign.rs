@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::counts::Counts;
 use crate::promise::Promise;
-use crate::swarm::Broken;
+use crate::swarm::Lot;
 use crate::trial::{self, Trial};
 
 /// Which seeds to run.
@@ -41,7 +41,7 @@ pub struct Outcome {
 const ENOUGH: u64 = 5;
 
 /// Runs them all, unless enough of them fail.
-pub fn run(extent: Extent, broken: Option<Broken>) -> Outcome {
+pub fn run(extent: Extent, lot: Lot) -> Outcome {
     let (first, end, until) = match extent {
         Extent::Seeds(first, end) => (first, end, None),
         Extent::Time { from, time } => (from, u64::MAX, Some(Instant::now() + time)),
@@ -52,7 +52,7 @@ pub fn run(extent: Extent, broken: Option<Broken>) -> Outcome {
         let mut mine = Outcome::default();
         while !stop.load(Ordering::Relaxed) && until.is_none_or(|until| Instant::now() < until) {
             let Some(seed) = take(&next, end) else { break };
-            let trial = trial::seed(seed, broken);
+            let trial = trial::seed(seed, lot);
             mine.seeds += 1;
             mine.counts.add(&trial.counts);
             for violation in &trial.expected {
@@ -91,13 +91,13 @@ pub struct First {
 ///
 /// # Errors
 /// The lowest seed that fails.
-pub fn first(first: u64, end: u64) -> Result<Counts, First> {
+pub fn first(first: u64, end: u64, lot: Lot) -> Result<Counts, First> {
     // Seeds are handed out in order, so once every thread is past the lowest that failed, none below it is left.
     let (next, lowest, found) = (AtomicU64::new(first), AtomicU64::new(end), Mutex::new((Counts::default(), None)));
     let work = || {
         let mut counts = Counts::default();
         while let Some(seed) = take(&next, lowest.load(Ordering::Relaxed)) {
-            let trial = catch_unwind(|| Box::new(trial::seed(seed, None))).ok();
+            let trial = catch_unwind(|| Box::new(trial::seed(seed, lot))).ok();
             if let Some(trial) = trial.as_ref().filter(|trial| trial.passed()) {
                 counts.add(&trial.counts);
             } else if lowest.fetch_min(seed, Ordering::Relaxed) > seed

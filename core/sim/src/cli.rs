@@ -13,7 +13,7 @@ use crate::fates::Fates;
 use crate::script::Script;
 use crate::shrink;
 use crate::story::Story;
-use crate::swarm::Broken;
+use crate::swarm::{Broken, Family, Lot};
 use crate::trial::{self, Trial};
 use crate::{page, text, world};
 
@@ -26,8 +26,9 @@ Runs the real core in a simulated world of faults, and checks every promise.
   --minutes M      one seed after the other, for so long
   --from SEED      where --minutes begins (0)
   --script FILE    a script instead of a seed
+  --quorum         worlds of 3 or 5 nodes; a seed means another world there than without
   --broken NAME    break an assumption on purpose: rates, server-clock, wiped, evicted, suspend, stale-now, marks,
-                   or all
+                   in a quorum majority, undurable; or all
   --first          stop at the first seed that fails, and say no more than what it broke
   --html FILE      draw the run (of one seed, of a script, or of the first failure, made small)
   --text           write the run down as lines
@@ -42,6 +43,7 @@ a file cannot be read or written.
 pub struct Args {
     what: What,
     broken: Option<Vec<Broken>>,
+    family: Family,
     first: bool,
     html: Option<PathBuf>,
     text: bool,
@@ -67,6 +69,7 @@ impl Args {
         let mut parsed = Self {
             what: What::Many(Extent::Seeds(0, 10_000)),
             broken: None,
+            family: Family::Store,
             first: false,
             html: None,
             text: false,
@@ -104,6 +107,7 @@ impl Args {
                     }
                     parsed.broken = Some(all);
                 }
+                "--quorum" => parsed.family = Family::Quorum,
                 "--first" => parsed.first = true,
                 "--html" => parsed.html = Some(value()?.into()),
                 "--text" => parsed.text = true,
@@ -145,11 +149,11 @@ pub fn run(args: &Args, commit: &str, say: &mut dyn FnMut(&str)) -> Result<bool,
             Ok(true)
         }
         What::Seed(seed) => {
-            let kinds: Vec<_> = args.broken.iter().flatten().copied().map(Some).collect();
-            let kinds = if kinds.is_empty() { vec![None] } else { kinds };
+            let lots: Vec<_> = args.broken.iter().flatten().copied().map(Lot::Broken).collect();
+            let lots = if lots.is_empty() { vec![Lot::Kept(args.family)] } else { lots };
             let mut kept = true;
-            for broken in kinds {
-                kept &= one(args, &trial::seed(*seed, broken), commit, say)?;
+            for lot in lots {
+                kept &= one(args, &trial::seed(*seed, lot), commit, say)?;
             }
             Ok(kept)
         }
@@ -158,7 +162,7 @@ pub fn run(args: &Args, commit: &str, say: &mut dyn FnMut(&str)) -> Result<bool,
             let script = Script::from_json(&text).map_err(|error| format!("{}: {error}", path.display()))?;
             one(args, &trial::script(&script), commit, say)
         }
-        What::Many(Extent::Seeds(begin, end)) if args.first => Ok(first(*begin, *end, say)),
+        What::Many(Extent::Seeds(begin, end)) if args.first => Ok(first(*begin, *end, args.family, say)),
         What::Many(extent) => match &args.broken {
             None => Ok(many(args, *extent, commit, say)),
             Some(broken) => Ok(hunt(args, *extent, broken, commit, say)),
@@ -192,7 +196,7 @@ fn one(args: &Args, trial: &Trial, commit: &str, say: &mut dyn FnMut(&str)) -> R
 }
 
 fn many(args: &Args, extent: Extent, commit: &str, say: &mut dyn FnMut(&str)) -> bool {
-    let outcome = campaign::run(extent, None);
+    let outcome = campaign::run(extent, Lot::Kept(args.family));
     say(&format!("{} seeds, each run twice, at commit {commit}\n\n{}\n", outcome.seeds, table(&outcome.counts)));
     if !outcome.failures.is_empty() {
         told(args, &outcome, commit, say);
@@ -203,7 +207,7 @@ fn many(args: &Args, extent: Extent, commit: &str, say: &mut dyn FnMut(&str)) ->
     let all = taken.len() + open.len();
     say(&format!("{} of the lease machine's {all} rows were taken; not {}\n", taken.len(), open.join(", ")));
     say("No promise was broken.\n");
-    if let Some(missing) = never_seen(outcome.seeds, &outcome.counts) {
+    if let Some(missing) = never_seen(args.family, outcome.seeds, &outcome.counts) {
         say(&format!("BROKEN these runs prove too little; never seen: {missing}\n"));
         return false;
     }
@@ -211,19 +215,21 @@ fn many(args: &Args, extent: Extent, commit: &str, say: &mut dyn FnMut(&str)) ->
 }
 
 /// What so many runs should have reached, and have not.
-fn never_seen(seeds: u64, counts: &Counts) -> Option<String> {
-    let due = |what: &&Sometimes| !what.needs_a_broken_assumption() && counts.seen(**what) == 0;
-    let struck = |fault: &&Struck| !fault.breaks_an_assumption() && counts.struck(**fault) == 0;
+fn never_seen(family: Family, seeds: u64, counts: &Counts) -> Option<String> {
+    let due =
+        |what: &&Sometimes| !what.needs_a_broken_assumption() && what.happens_in(family) && counts.seen(**what) == 0;
+    let struck =
+        |fault: &&Struck| !fault.breaks_an_assumption() && fault.strikes(family) && counts.struck(**fault) == 0;
     let missing = Sometimes::ALL.iter().filter(due).map(|what| what.words());
     let missing: Vec<_> = missing.chain(Struck::ALL.iter().filter(struck).map(|fault| fault.words())).collect();
     (seeds >= 5_000 && !missing.is_empty()).then(|| missing.join(", "))
 }
 
 /// One line, for whoever breaks the core on purpose. Answers whether every promise was kept.
-fn first(begin: u64, end: u64, say: &mut dyn FnMut(&str)) -> bool {
+fn first(begin: u64, end: u64, family: Family, say: &mut dyn FnMut(&str)) -> bool {
     let seeds = end - begin;
-    let (what, after) = match campaign::first(begin, end) {
-        Ok(counts) => match never_seen(seeds, &counts) {
+    let (what, after) = match campaign::first(begin, end, Lot::Kept(family)) {
+        Ok(counts) => match never_seen(family, seeds, &counts) {
             Some(missing) => (format!("never seen: {missing}"), seeds),
             None => {
                 say(&format!("kept: {seeds} seeds\n"));
@@ -253,7 +259,7 @@ fn hunt(args: &Args, extent: Extent, all: &[Broken], commit: &str, say: &mut dyn
     };
     let mut passed = true;
     for broken in all {
-        let outcome = campaign::run(extent, Some(*broken));
+        let outcome = campaign::run(extent, Lot::Broken(*broken));
         if !outcome.failures.is_empty() {
             told(args, &outcome, commit, say);
             passed = false;

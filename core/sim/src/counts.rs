@@ -1,5 +1,7 @@
 //! What happened how often: faults that struck, and the interesting things that must happen sometimes.
 
+use crate::swarm::Family;
+
 macro_rules! counted {
     ($(#[$doc:meta])* $name:ident { $($(#[$case_doc:meta])* $case:ident => $words:literal,)* }) => {
         $(#[$doc])*
@@ -85,6 +87,14 @@ counted! {
         Evicted => "record evicted",
         /// A client of another library came.
         Strangers => "foreign client",
+        /// A node of a quorum came back with its data.
+        NodeRestarted => "node restarted",
+        /// A node of a quorum came back without its data.
+        NodeLostData => "node restarted empty",
+        /// A node of a quorum came back with older data.
+        NodePromoted => "replica promoted",
+        /// A node of a quorum was emptied.
+        NodeWiped => "node wiped",
     }
 }
 
@@ -149,6 +159,22 @@ counted! {
         SecondForm => "second form of a write",
         /// A lease kept for several renewals in a row.
         LongLease => "lease renewed 3 times",
+        /// A node's counter was lifted to the token of a majority.
+        WroteBack => "token written back",
+        /// A node abstained.
+        Abstained => "node abstained",
+        /// A node that had abstained votes again.
+        Rejoined => "node rejoined",
+        /// The counter of a node in doubt was raised, and is trusted again.
+        DoubtRaised => "doubtful counter raised",
+        /// A node told a holder that it may have forgotten its record.
+        KeptInDoubt => "renewal met a lost memory",
+        /// A holder's record came to a node that had not granted it.
+        Repaired => "majority repaired",
+        /// A grant while a node was out of reach.
+        MinorityDown => "granted with nodes away",
+        /// A node became a member of a quorum that nobody had set up.
+        Born => "quorum born without init",
     }
 }
 
@@ -157,12 +183,40 @@ impl Struck {
     pub const fn breaks_an_assumption(self) -> bool {
         matches!(self, Self::StoreJumped | Self::StoreWiped | Self::Evicted)
     }
+
+    /// Whether it strikes worlds of this kind.
+    pub const fn strikes(self, world: Family) -> bool {
+        match world {
+            Family::Store => {
+                !matches!(self, Self::NodeRestarted | Self::NodeLostData | Self::NodePromoted | Self::NodeWiped)
+            }
+            Family::Quorum => !matches!(self, Self::Strangers),
+        }
+    }
 }
 
 impl Sometimes {
     /// Whether it happens only after an assumption was broken.
     pub const fn needs_a_broken_assumption(self) -> bool {
         matches!(self, Self::LostToOther)
+    }
+
+    /// Whether it can happen in worlds of this kind.
+    pub const fn happens_in(self, world: Family) -> bool {
+        match world {
+            Family::Store => !matches!(
+                self,
+                Self::WroteBack
+                    | Self::Abstained
+                    | Self::Rejoined
+                    | Self::DoubtRaised
+                    | Self::KeptInDoubt
+                    | Self::Repaired
+                    | Self::MinorityDown
+                    | Self::Born
+            ),
+            Family::Quorum => !matches!(self, Self::SecondForm),
+        }
     }
 }
 

@@ -17,7 +17,7 @@ pub struct Fates {
 #[derive(Debug)]
 enum Source {
     Drawn(Box<Odds>),
-    Written { messages: HashMap<(usize, Peer, u64), Message>, stalls: HashMap<(usize, u64), Stall> },
+    Written { messages: HashMap<(usize, Peer, usize, u64), Message>, stalls: HashMap<(usize, u64), Stall> },
 }
 
 /// How likely each kind of trouble is: once in so many messages or steps, never for 0. Every kind has a stream of its
@@ -52,7 +52,7 @@ impl Fates {
 
     /// As a script says.
     pub fn written(script: &Script) -> Self {
-        let messages = script.messages.iter().map(|fate| ((fate.host, fate.to, fate.n), *fate)).collect();
+        let messages = script.messages.iter().map(|fate| ((fate.host, fate.to, fate.node, fate.n), *fate)).collect();
         let stalls = script.stalls.iter().map(|stall| ((stall.host, stall.n), *stall)).collect();
         Self::new(Source::Written { messages, stalls })
     }
@@ -72,14 +72,14 @@ impl Fates {
     }
 
     /// What befalls message number `n` of a host to a peer, and its answer.
-    pub fn message(&mut self, host: usize, to: Peer, n: u64) -> Message {
-        let usual = Message { host, to, n, ..Message::default() };
+    pub fn message(&mut self, host: usize, to: Peer, node: usize, n: u64) -> Message {
+        let usual = Message { host, to, node, n, ..Message::default() };
         if self.healed {
             return usual;
         }
         let fate = match &self.source {
             Source::Drawn(odds) => odds.message(usual),
-            Source::Written { messages, .. } => messages.get(&(host, to, n)).copied().unwrap_or(usual),
+            Source::Written { messages, .. } => messages.get(&(host, to, node, n)).copied().unwrap_or(usual),
         };
         if fate != usual {
             self.messages.push(fate);
@@ -103,7 +103,7 @@ impl Fates {
 
 impl Odds {
     fn message(&self, usual: Message) -> Message {
-        let link = (usual.host as u64) * 4 + usual.to as u64;
+        let link = (usual.host as u64) * 4 + usual.to as u64 + ((usual.node as u64) << 32);
         let stream = |purpose, leg: u64| Stream::new(self.seed, purpose).of(link * 2 + leg).of(usual.n).draws();
         let way = |leg| {
             let lost = happens(&mut stream("lost", leg), self.lost);
@@ -149,6 +149,7 @@ fn happens(draws: &mut Draws, once_in: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::swarm::{Family, Lot};
 
     const ODDS: Odds = Odds {
         seed: 5,
@@ -177,13 +178,13 @@ mod tests {
     #[test]
     fn what_was_drawn_can_be_written_down_and_read_again() {
         let mut drawn = Fates::drawn(ODDS);
-        let fates: Vec<_> = (1..100).map(|n| (drawn.message(0, Peer::Store, n), drawn.stall(0, n))).collect();
+        let fates: Vec<_> = (1..100).map(|n| (drawn.message(0, Peer::Store, 0, n), drawn.stall(0, n))).collect();
         let (messages, stalls) = drawn.recorded();
         assert!(messages.len() > 30 && stalls.len() > 10);
-        let mut script = crate::swarm::draw(1).0;
+        let mut script = crate::swarm::draw(1, Lot::Kept(Family::Store)).0;
         (script.messages, script.stalls) = (messages, stalls);
         let mut written = Fates::written(&script);
-        let again: Vec<_> = (1..100).map(|n| (written.message(0, Peer::Store, n), written.stall(0, n))).collect();
+        let again: Vec<_> = (1..100).map(|n| (written.message(0, Peer::Store, 0, n), written.stall(0, n))).collect();
         assert_eq!(fates, again);
     }
 }

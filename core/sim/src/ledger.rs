@@ -9,7 +9,7 @@ use std::time::Duration;
 use leasehold_core::config::{Drift, Ttl};
 use leasehold_core::op::{Applied, LockOp, Op, Outcome, Refusal};
 use leasehold_core::time::takeover_bound;
-use leasehold_core::{LockId, Monotonic, Nonce, RequestId, Token, Transmit};
+use leasehold_core::{LockId, Monotonic, Nonce, RequestId, Seq, Token, Transmit};
 
 use crate::clock::TrueTime;
 use crate::promise::{Promise, Violation};
@@ -52,24 +52,29 @@ struct Attempt {
     resource: usize,
     record_ttl: Duration,
     first_sent: TrueTime,
-    /// Sends that were not refused for certain.
-    unaccounted: u32,
+    /// Sends to each node that were not refused for certain.
+    unaccounted: BTreeMap<usize, u32>,
     /// It was to overwrite what had stood still for long enough.
     by_observation: bool,
     granted: bool,
-    release_sent: bool,
+    /// Sends that were made after the grant, to nodes that had no part in it.
+    repairs: BTreeSet<(usize, Seq)>,
+    /// The nodes that were asked to forget it.
+    release_sent: BTreeSet<usize>,
     released_since: TrueTime,
     releases: u64,
-    /// When a send of it was last carried out by the store.
-    landed: Option<TrueTime>,
+    /// When a send of it was last carried out by each node.
+    landed: BTreeMap<usize, TrueTime>,
     over: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Asked {
     lock: LockId,
-    /// The attempt, if it was an acquire.
+    node: usize,
+    /// The attempt, if it was an acquire or a raise.
     attempt: Option<Nonce>,
+    raises: bool,
     /// From then on the client does not listen any more.
     deadline: Monotonic,
 }
@@ -88,8 +93,10 @@ pub struct Ledger {
     current: BTreeMap<(Life, LockId), Nonce>,
     /// Requests until they are answered.
     asked: HashMap<(Life, RequestId), Asked>,
-    /// Pending acquisitions that were last told of a record, held or released.
-    blocked: BTreeSet<(Life, LockId)>,
+    /// Pending acquisitions that were last told of a record, held or released, with the node that told.
+    blocked: BTreeSet<(Life, LockId, usize)>,
+    /// What each acquisition last asked of each node: answers to earlier attempts say nothing any more.
+    last_asked: BTreeMap<(Life, LockId, usize), RequestId>,
     beliefs: BTreeMap<(Life, LockId), Belief>,
     grants: BTreeMap<usize, Vec<Grant>>,
     violations: Vec<Violation>,
@@ -149,9 +156,12 @@ impl Ledger {
 
     /// A request leaves.
     pub fn sent(&mut self, at: TrueTime, life: Life, request: &Transmit, resource: usize, op: &LockOp) {
-        let (id, lock, deadline) = (request.id, op.lock, request.deadline);
+        let (id, lock, deadline, node) = (request.id, op.lock, request.deadline, request.node.index());
         // Unless the answer says so again, nobody knows whether the lock is still held.
-        self.blocked.remove(&(life, op.lock));
+        self.blocked.remove(&(life, op.lock, node));
+        if matches!(op.op, Op::Acquire(_) | Op::Read) {
+            self.last_asked.insert((life, op.lock, node), id);
+        }
         match &op.op {
             Op::Acquire(acquire) => {
                 let attempt = self.attempts.entry(acquire.nonce).or_insert_with(|| Attempt {
@@ -160,19 +170,24 @@ impl Ledger {
                     resource,
                     record_ttl: acquire.record_ttl,
                     first_sent: at,
-                    unaccounted: 0,
+                    unaccounted: BTreeMap::new(),
                     by_observation: false,
                     granted: false,
-                    release_sent: false,
+                    repairs: BTreeSet::new(),
+                    release_sent: BTreeSet::new(),
                     released_since: at,
                     releases: 0,
-                    landed: None,
+                    landed: BTreeMap::new(),
                     over: false,
                 });
                 let stranger = attempt.life != life || attempt.lock != op.lock;
-                attempt.unaccounted += 1;
+                *attempt.unaccounted.entry(node).or_default() += 1;
+                if attempt.granted {
+                    attempt.repairs.insert((node, acquire.seq));
+                }
                 attempt.by_observation |= acquire.expect.is_some();
-                self.asked.insert((life, id), Asked { lock, attempt: Some(acquire.nonce), deadline });
+                self.asked
+                    .insert((life, id), Asked { lock, node, attempt: Some(acquire.nonce), raises: false, deadline });
                 self.current.insert((life, op.lock), acquire.nonce);
                 if stranger {
                     let text = "two attempts bear the same nonce".to_owned();
@@ -188,36 +203,40 @@ impl Ledger {
             }
             Op::Release(release) => {
                 if let Some(attempt) = self.attempts.get_mut(&release.nonce) {
-                    attempt.released_since = if attempt.release_sent { attempt.released_since } else { at };
-                    attempt.release_sent = true;
+                    attempt.released_since = if attempt.release_sent.is_empty() { at } else { attempt.released_since };
+                    attempt.release_sent.insert(node);
                     attempt.releases += 1;
                     let passed = at.since(attempt.released_since);
                     let releases = attempt.releases;
-                    if releases > 15 + u64::try_from(passed.as_millis() / 50).unwrap_or(u64::MAX) {
+                    let nodes = attempt.release_sent.len() as u64;
+                    if releases > (15 + u64::try_from(passed.as_millis() / 50).unwrap_or(u64::MAX)) * nodes {
                         let text = format!("an attempt of lock {lock} was released {releases} times in {passed:?}");
                         self.accuse(Promise::Bounds, at, Some(life.host), Some(resource), text);
                     }
                 }
             }
             Op::Read => {
-                self.asked.insert((life, id), Asked { lock, attempt: None, deadline });
+                self.asked.insert((life, id), Asked { lock, node, attempt: None, raises: false, deadline });
             }
-            Op::Raise(_) => {}
+            Op::Raise(raise) => {
+                let attempt = Some(raise.nonce);
+                self.asked.insert((life, id), Asked { lock, node, attempt, raises: true, deadline });
+            }
         }
     }
 
-    /// The store carried out a write of an attempt.
-    pub fn landed(&mut self, at: TrueTime, nonce: &Nonce) {
+    /// A node carried out a write of an attempt.
+    pub fn landed(&mut self, at: TrueTime, nonce: &Nonce, node: usize) {
         if let Some(attempt) = self.attempts.get_mut(nonce) {
-            attempt.landed = Some(at);
+            attempt.landed.insert(node, at);
         }
     }
 
     /// A record of an attempt stands in somebody's way in a store that expires records by itself. Answers whether
     /// nobody waits for it any more.
-    pub fn blocks(&mut self, at: TrueTime, nonce: &Nonce, drift: Drift) -> bool {
+    pub fn blocks(&mut self, at: TrueTime, nonce: &Nonce, node: usize, drift: Drift) -> bool {
         let Some(attempt) = self.attempts.get(nonce) else { return false };
-        let Some(landed) = attempt.landed else { return false };
+        let Some(landed) = attempt.landed.get(&node).copied() else { return false };
         let bound = longest_stand(attempt.record_ttl, drift);
         let over = attempt.over;
         if at > landed.plus(bound) {
@@ -230,16 +249,25 @@ impl Ledger {
 
     /// The answer to a request reaches a client. Answers for which acquisition it was, if it came in time.
     pub fn answered(&mut self, life: Life, id: RequestId, outcome: Option<&Outcome>, now: Monotonic) -> Option<LockId> {
-        let Asked { lock, attempt, deadline } = self.asked.remove(&(life, id))?;
+        let Asked { lock, node, attempt, raises, deadline } = self.asked.remove(&(life, id))?;
         if now >= deadline {
             return None;
         }
         let told =
             matches!(outcome, Some(Outcome::NotApplied(Refusal::Conflict(_)) | Outcome::Applied(Applied::Read(_))));
-        if told {
-            self.blocked.insert((life, lock));
+        if raises {
+            // A record that is gone needs no release.
+            if let Some(attempt) = attempt.and_then(|nonce| self.attempts.get_mut(&nonce)).filter(|_| told) {
+                attempt.unaccounted.insert(node, 0);
+            }
+            return Some(lock);
+        }
+        if self.last_asked.get(&(life, lock, node)) != Some(&id) {
+            // Whatever it says, a later attempt is heard now.
+        } else if told {
+            self.blocked.insert((life, lock, node));
         } else {
-            self.blocked.remove(&(life, lock));
+            self.blocked.remove(&(life, lock, node));
         }
         let Some(nonce) = attempt else { return Some(lock) };
         let refused = match outcome {
@@ -250,14 +278,19 @@ impl Ledger {
             Some(Outcome::Applied(_) | Outcome::Unknown(_)) | None => false,
         };
         if let Some(attempt) = self.attempts.get_mut(&nonce).filter(|_| refused) {
-            attempt.unaccounted -= 1;
+            *attempt.unaccounted.entry(node).or_default() -= 1;
         }
         Some(lock)
     }
 
-    /// Whether the last that an acquisition heard is who holds the lock, or that nobody does.
-    pub fn is_blocked(&self, life: Life, lock: LockId) -> bool {
-        self.blocked.contains(&(life, lock))
+    /// Whether the last that an acquisition heard of every node is who holds the lock, or that nobody does.
+    pub fn is_blocked(&self, life: Life, lock: LockId, nodes: usize) -> bool {
+        (0..nodes).all(|node| self.blocked.contains(&(life, lock, node)))
+    }
+
+    /// Whether a send was made by a holder, to a node that had no part in the grant.
+    pub fn is_repair(&self, nonce: &Nonce, node: usize, seq: Seq) -> bool {
+        self.attempts.get(nonce).is_some_and(|attempt| attempt.repairs.contains(&(node, seq)))
     }
 
     /// A lock was granted. Answers whether observation alone had told that its last holder was dead.
@@ -351,11 +384,13 @@ impl Ledger {
         let Some(nonce) = self.current.remove(&(life, lock)) else { return false };
         let Some(attempt) = self.attempts.get_mut(&nonce) else { return false };
         attempt.over = true;
-        if attempt.granted || attempt.unaccounted == 0 {
+        let sends: u32 = attempt.unaccounted.values().sum();
+        if attempt.granted || sends == 0 {
             return false;
         }
-        if !attempt.release_sent {
-            let (resource, sends) = (attempt.resource, attempt.unaccounted);
+        let open = |(node, sends): (&usize, &u32)| *sends > 0 && !attempt.release_sent.contains(node);
+        if attempt.unaccounted.iter().any(open) {
+            let resource = attempt.resource;
             let text =
                 format!("an attempt of lock {lock} was given up with {sends} sends unaccounted for, and not released");
             self.accuse(Promise::Orphans, at, Some(life.host), Some(resource), text);
@@ -373,7 +408,8 @@ impl Ledger {
         }
         self.current.retain(|key, _| !mine(key));
         self.asked.retain(|(of, _), _| *of != life);
-        self.blocked.retain(|(of, _)| *of != life);
+        self.blocked.retain(|(of, ..)| *of != life);
+        self.last_asked.retain(|(of, ..), _| *of != life);
         let gone = self.beliefs.keys().filter(|key| mine(key)).copied().collect::<Vec<_>>();
         gone.iter().filter_map(|key| self.beliefs.remove(key)).collect()
     }

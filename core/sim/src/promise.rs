@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::clock::TrueTime;
-use crate::script::{Host, Script, What};
-use crate::store::Kind;
+use crate::script::{Data, Host, Script, What};
+use crate::store::{Kind, Spec};
 
 /// What the protocol promises.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -117,24 +117,32 @@ impl Assumptions {
         let drift = script.world.drift_ppm;
         let within = |ppm: i32| ppm.unsigned_abs() <= drift;
         let all = |keeps: fn(&Host) -> bool| script.hosts.iter().all(keeps);
-        let store = &script.world.store;
+        let stores = script.world.specs();
+        let quorum = script.world.is_quorum();
         let rates = script.hosts.iter().all(|host| within(host.rate_ppm))
             && script.strangers.iter().all(|stranger| within(stranger.rate_ppm))
-            && within(store.rate_ppm);
-        let foreign_puts = store.kind == Kind::Dynamodb && !script.strangers.is_empty();
+            && stores.iter().all(|store| within(store.rate_ppm));
+        let foreign_puts = stores.iter().any(|store| store.kind == Kind::Dynamodb) && !script.strangers.is_empty();
+        // A node that has forgotten a counter makes the next one of its own time, which no other node knows.
+        let ahead = |ppm: i32| quorum && ppm > 0;
+        let on_time = |store: &Spec| store.unix_offset_ms == 0 && !ahead(store.rate_ppm);
         let mut kept = Self {
             rates,
             records: true,
             suspend: all(|host| !host.forgets_suspend),
             manners: all(|host| !host.stale_now),
-            counters: store.keeps_counters() && !foreign_puts,
-            walls: all(|host| host.unix_offset_ms == 0) && store.unix_offset_ms == 0,
+            counters: stores.iter().all(Spec::keeps_counters) && !foreign_puts,
+            walls: all(|host| host.unix_offset_ms == 0) && stores.iter().all(on_time),
             nonces: all(|host| !host.own_entropy),
             marks: all(|host| host.workers.iter().flatten().all(|job| !job.deletes)),
         };
         for fault in &script.faults {
             match fault.what {
-                What::Rate { rate_ppm, .. } | What::StoreRate { rate_ppm } => kept.rates &= within(rate_ppm),
+                What::Rate { rate_ppm, .. } => kept.rates &= within(rate_ppm),
+                What::StoreRate { rate_ppm, .. } => {
+                    kept.rates &= within(rate_ppm);
+                    kept.walls &= !ahead(rate_ppm);
+                }
                 What::StoreJump { .. } => {
                     kept.rates = false;
                     kept.walls = false;
@@ -145,6 +153,15 @@ impl Assumptions {
                     kept.counters = false;
                 }
                 What::Evicted { .. } => kept.records = false,
+                // Whoever does not tell that he has forgotten is believed.
+                What::NodeRestart { node, data: Data::Lags { .. }, .. }
+                    if stores[node].durable || stores[node].kind == Kind::Memory =>
+                {
+                    kept.records = false;
+                    kept.counters = false;
+                }
+                // Which nodes forget at the same time is for the run to show.
+                What::NodeRestart { .. } | What::NodeWiped { .. } => {}
                 What::Crash { .. }
                 | What::Reboot { .. }
                 | What::Fork { .. }

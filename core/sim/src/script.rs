@@ -3,9 +3,12 @@
 //! A run is a function of its script alone. Whatever is not in the script goes well: a message takes the usual time, a
 //! process runs at once. So a script can be made smaller by leaving things out, which is how a failure is understood.
 
+mod check;
+
 use std::time::Duration;
 
-use leasehold_core::config::{Drift, Poll};
+use leasehold_core::config::{Drift, Poll, Quorum};
+use leasehold_core::member::QuorumId;
 use leasehold_core::{Config, ConfigError, LockOptions, NodeConfig, Wait};
 use serde::{Deserialize, Serialize};
 
@@ -57,8 +60,18 @@ pub struct World {
     pub request_timeout_ns: u64,
     /// What a message usually takes, one way.
     pub latency_ns: u64,
-    /// The store.
-    pub store: store::Spec,
+    /// The store; absent where there are several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub store: Option<store::Spec>,
+    /// The nodes of a quorum.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<store::Spec>,
+    /// The longest that a record of the quorum stands: for about as long a node that has lost its data abstains.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub max_ttl_ns: u64,
+    /// Whether the quorum's nodes are without markers when the world begins, instead of marked by whoever set them up.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub unmarked: bool,
     /// Whether looking comes before writing, as where reads are cheaper.
     #[serde(default)]
     pub reads: bool,
@@ -80,22 +93,48 @@ impl World {
     /// The settings of every client.
     ///
     /// # Errors
-    /// A drift or a request timeout outside its bounds.
+    /// A drift, a request timeout or a max_ttl outside its bounds.
     pub fn config(&self) -> Result<Config, ConfigError> {
-        let node = NodeConfig {
+        let node = |spec: &store::Spec| NodeConfig {
             poll: if self.reads { Poll::Read } else { Poll::Acquire },
             watch: self.watch,
+            durability: spec.durability(),
             ..NodeConfig::default()
         };
-        let config = Config::new(vec![node])?.with_drift(Drift::from_ppm(self.drift_ppm)?);
+        let mut config = Config::new(self.specs().iter().map(node).collect())?;
+        if self.is_quorum() {
+            config = config.with_quorum(Quorum::new(QUORUM, Duration::from_nanos(self.max_ttl_ns))?);
+        }
+        let config = config.with_drift(Drift::from_ppm(self.drift_ppm)?);
         config.with_request_timeout(Duration::from_nanos(self.request_timeout_ns))
+    }
+
+    /// The store, or the nodes of the quorum.
+    pub fn specs(&self) -> &[store::Spec] {
+        self.store.as_ref().map_or(&self.nodes, std::slice::from_ref)
+    }
+
+    /// The same, to be changed.
+    pub fn specs_mut(&mut self) -> &mut [store::Spec] {
+        match &mut self.store {
+            Some(store) => std::slice::from_mut(store),
+            None => &mut self.nodes,
+        }
+    }
+
+    /// Whether there are several nodes.
+    pub const fn is_quorum(&self) -> bool {
+        self.store.is_none()
     }
 
     /// Whether all hosts are processes of one machine.
     pub fn one_kernel(&self) -> bool {
-        self.store.kind == store::Kind::Sqlite && !self.kernels_apart
+        self.specs().iter().any(|spec| spec.kind == store::Kind::Sqlite) && !self.kernels_apart
     }
 }
+
+/// Which quorum the nodes of a world belong to.
+pub const QUORUM: QuorumId = QuorumId([0x51; 16]);
 
 /// What becomes of the clients when the world gets well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -206,7 +245,8 @@ pub struct Fault {
     pub what: What,
 }
 
-/// Kinds of faults. `host` and `child` are numbers of hosts; `for_ns` says how long it lasts.
+/// Kinds of faults. `host` and `child` are numbers of hosts, `node` is that of a node, 0 where there is only one store;
+/// `for_ns` says how long it lasts.
 #[expect(missing_docs, reason = "the fields are named alike, and described above")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -225,28 +265,88 @@ pub enum What {
     WallJump { host: usize, by_ms: i64 },
     /// The monotonic clock runs at another rate from now on.
     Rate { host: usize, rate_ppm: i32 },
-    /// Nothing gets through between a host and the store.
-    Partition { host: usize, for_ns: u64 },
+    /// Nothing gets through between a host and these nodes, or any where none is named.
+    Partition {
+        host: usize,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        nodes: Vec<usize>,
+        for_ns: u64,
+    },
     /// The store refuses every connection.
-    StoreDown { for_ns: u64 },
+    StoreDown {
+        #[serde(default, skip_serializing_if = "is_first")]
+        node: usize,
+        for_ns: u64,
+    },
     /// The store swallows every request.
-    StoreSilent { for_ns: u64 },
+    StoreSilent {
+        #[serde(default, skip_serializing_if = "is_first")]
+        node: usize,
+        for_ns: u64,
+    },
     /// The store says that it failed, having done what was asked.
-    StoreErrors { for_ns: u64 },
+    StoreErrors {
+        #[serde(default, skip_serializing_if = "is_first")]
+        node: usize,
+        for_ns: u64,
+    },
     /// The store asks for patience.
-    Throttle { for_ns: u64 },
+    Throttle {
+        #[serde(default, skip_serializing_if = "is_first")]
+        node: usize,
+        for_ns: u64,
+    },
     /// The store wants fresh credentials.
-    Credentials { for_ns: u64 },
+    Credentials {
+        #[serde(default, skip_serializing_if = "is_first")]
+        node: usize,
+        for_ns: u64,
+    },
     /// The store refuses for good, as when a right was taken away.
-    Denied { for_ns: u64 },
+    Denied {
+        #[serde(default, skip_serializing_if = "is_first")]
+        node: usize,
+        for_ns: u64,
+    },
     /// The store's clock runs at another rate from now on.
-    StoreRate { rate_ppm: i32 },
+    StoreRate {
+        #[serde(default, skip_serializing_if = "is_first")]
+        node: usize,
+        rate_ppm: i32,
+    },
     /// The store's wall clock is set.
-    StoreJump { by_ms: i64 },
-    /// The store loses everything.
+    StoreJump {
+        #[serde(default, skip_serializing_if = "is_first")]
+        node: usize,
+        by_ms: i64,
+    },
+    /// The store loses everything, and goes on.
     StoreWiped,
+    /// A node of a quorum loses everything, marker included, and goes on.
+    NodeWiped { node: usize },
+    /// A node of a quorum is away, and comes back in another run: the same server again, or a replica in its place.
+    NodeRestart { node: usize, for_ns: u64, data: Data },
     /// The store drops one record, but not its counter.
-    Evicted { resource: usize },
+    Evicted {
+        #[serde(default, skip_serializing_if = "is_first")]
+        node: usize,
+        resource: usize,
+    },
+}
+
+/// What a node has kept that comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Data {
+    /// Everything.
+    Kept,
+    /// Nothing.
+    Lost,
+    /// What it had so long before: the last writes had not reached the disk, or the replica.
+    Lags {
+        /// How long.
+        by_ns: u64,
+    },
 }
 
 /// A message that does not take the usual way. Requests of a host are counted from 1, each with its answer.
@@ -257,7 +357,10 @@ pub struct Message {
     pub host: usize,
     /// To whom.
     pub to: Peer,
-    /// Which, in the order of sending.
+    /// To which node, where there are several.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub node: usize,
+    /// Which, in the order of sending to that peer and node.
     pub n: u64,
     /// The way there.
     #[serde(default, skip_serializing_if = "Way::is_usual")]
@@ -372,102 +475,6 @@ impl Script {
         text
     }
 
-    /// Whether everything that is named by number exists.
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let host = |n: usize| if n < self.hosts.len() { Ok(()) } else { Err(format!("there is no host {n}")) };
-        let resource = |n: usize| {
-            if n < self.world.resources { Ok(()) } else { Err(format!("there is no resource {n}")) }
-        };
-        if self.hosts.is_empty() || self.world.resources == 0 {
-            return Err("a world needs a host and a resource".to_owned());
-        }
-        self.within_bounds()?;
-        self.world.config().map_err(|error| format!("world: {error}"))?;
-        for (n, spec) in self.hosts.iter().enumerate() {
-            for job in spec.workers.iter().flatten() {
-                resource(job.resource)?;
-                job.options(n).map_err(|error| format!("a job of host {n}: {error}"))?;
-            }
-        }
-        for named in self.messages.iter().map(|message| message.host).chain(self.stalls.iter().map(|stall| stall.host))
-        {
-            host(named)?;
-        }
-        for stranger in &self.strangers {
-            resource(stranger.resource)?;
-        }
-        for fault in &self.faults {
-            match &fault.what {
-                What::Fork { host: parent, child } => {
-                    host(*parent)?;
-                    host(*child)?;
-                }
-                What::Crash { host: n, .. }
-                | What::Reboot { host: n, .. }
-                | What::Stop { host: n, .. }
-                | What::Suspend { host: n, .. }
-                | What::WallJump { host: n, .. }
-                | What::Rate { host: n, .. }
-                | What::Partition { host: n, .. } => host(*n)?,
-                What::Evicted { resource: n } => resource(*n)?,
-                What::StoreDown { .. }
-                | What::StoreSilent { .. }
-                | What::StoreErrors { .. }
-                | What::Throttle { .. }
-                | What::Credentials { .. }
-                | What::Denied { .. }
-                | What::StoreRate { .. }
-                | What::StoreJump { .. }
-                | What::StoreWiped => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Numbers that no run means, and that would only overflow.
-    fn within_bounds(&self) -> Result<(), String> {
-        const HOUR_NS: u64 = 3_600_000_000_000;
-        let at_most = |what: &str, value: u64, most: u64| {
-            if value <= most { Ok(()) } else { Err(format!("{what} {value} is above the largest, {most}")) }
-        };
-        let rate = |what: &str, ppm: i32| at_most(what, ppm.unsigned_abs().into(), 500_000);
-        at_most("hosts", self.hosts.len() as u64, 1_000)?;
-        at_most("resources", self.world.resources as u64, 1_000)?;
-        at_most("heals_ns", self.world.heals_ns.0, 24 * HOUR_NS)?;
-        at_most("latency_ns", self.world.latency_ns, HOUR_NS)?;
-        rate("rate_ppm of the store", self.world.store.rate_ppm)?;
-        at_most("unix_offset_ms of the store", self.world.store.unix_offset_ms.unsigned_abs(), HOUR_NS)?;
-        for host in &self.hosts {
-            rate("rate_ppm of a host", host.rate_ppm)?;
-            at_most("unix_offset_ms of a host", host.unix_offset_ms.unsigned_abs(), HOUR_NS)?;
-            for job in host.workers.iter().flatten() {
-                at_most("writes", job.writes.into(), 10_000)?;
-                for ns in [job.after_ns, job.hold_ns, job.wait_ns.unwrap_or(0), job.cancel_ns.unwrap_or(0)] {
-                    at_most("a time of a job", ns, 1_000 * HOUR_NS)?;
-                }
-            }
-        }
-        for stranger in &self.strangers {
-            rate("rate_ppm of a stranger", stranger.rate_ppm)?;
-            at_most("hold_ns of a stranger", stranger.hold_ns, HOUR_NS)?;
-            if !(1_000_000..=HOUR_NS).contains(&stranger.ttl_ns) {
-                return Err(format!("ttl_ns {} of a stranger is not between 1 ms and 1 h", stranger.ttl_ns));
-            }
-        }
-        for message in &self.messages {
-            for way in [message.request, message.reply] {
-                at_most("delay_ns", way.delay_ns, 24 * HOUR_NS)?;
-                at_most("copy_ns", way.copy_ns.unwrap_or(0), 24 * HOUR_NS)?;
-            }
-        }
-        for fault in &self.faults {
-            if let What::StoreJump { by_ms } | What::WallJump { by_ms, .. } = fault.what {
-                at_most("by_ms", by_ms.unsigned_abs(), HOUR_NS / 1_000_000)?;
-            }
-        }
-        Ok(())
-    }
-
     /// The longest that any record of ours lasts unless it is renewed.
     pub fn longest_record_ns(&self) -> u64 {
         let jobs = self.hosts.iter().flat_map(|host| host.workers.iter().flatten());
@@ -481,6 +488,11 @@ fn is_zero(value: &u64) -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
-fn is_false(value: &bool) -> bool {
+fn is_first(value: &usize) -> bool {
+    *value == 0
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+pub(crate) fn is_false(value: &bool) -> bool {
     !*value
 }

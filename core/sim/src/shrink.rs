@@ -2,6 +2,8 @@
 //!
 //! Delta debugging (Zeller and Hildebrandt, 2002) over everything a script lists, then simpler values for what is left.
 
+use std::time::Duration;
+
 use crate::clock::TrueTime;
 use crate::promise::Promise;
 use crate::script::{Ending, Script, Way};
@@ -131,7 +133,11 @@ impl Shrinker {
                 }
             }
         }
-        self.attempt(|script| script.world.store.rate_ppm = 0);
+        self.attempt(|script| script.world.unmarked = false);
+        for node in 0..self.best.world.specs().len() {
+            self.attempt(|script| script.world.specs_mut()[node].rate_ppm = 0);
+            self.attempt(|script| script.world.specs_mut()[node].retention = Duration::MAX);
+        }
         for n in 0..self.best.messages.len() {
             self.attempt(|script| script.messages[n].request = Way::default());
             self.attempt(|script| script.messages[n].reply = Way::default());
@@ -188,11 +194,12 @@ impl Shrinker {
 mod tests {
     use super::*;
     use crate::script::Job;
+    use crate::swarm::{Family, Lot};
 
     /// A worker that writes so often that the run is cut off.
     fn endless() -> Script {
         let job = Job { ttl_ns: 1_000_000_000, hold_ns: 60_000_000_000, writes: 10_000, ..Job::default() };
-        let mut script = crate::swarm::draw(0).0;
+        let mut script = crate::swarm::draw(0, Lot::Kept(Family::Store)).0;
         script.strangers.clear();
         script.faults.clear();
         script.hosts.truncate(1);

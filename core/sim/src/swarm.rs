@@ -3,87 +3,50 @@
 //! Swarm testing (Groce and others, 2012): a run in which only a few kinds of faults are possible reaches places that a
 //! run with all of them at once never does. So each seed switches each kind on or off, and chooses how bad it is.
 
+mod broken;
+mod quorum;
+
 use std::time::Duration;
 
 use crate::chance::{Draws, Stream};
 use crate::clock::TrueTime;
 use crate::fates::Odds;
-use crate::promise::Promise;
 use crate::script::{Ending, FORMAT, Fault, Host, Job, Script, Stranger, What, World};
 use crate::store::{self, Kind};
+
+pub use broken::Broken;
 
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1_000 * MS;
 
-/// An assumption that a run breaks on purpose, to see that the promise which rests on it falls, and no other.
+/// Kinds of worlds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Broken {
-    /// Clock rates are off by more than the drift.
-    Rates,
-    /// The server's wall clock is set.
-    ServerClock,
-    /// The store loses everything.
-    Wiped,
-    /// The store drops single records.
-    Evicted,
-    /// Clocks stand still while the machine is suspended.
-    Suspend,
-    /// Hosts read their clock before they read what arrived.
-    StaleNow,
-    /// Guarded items are deleted, and the marks of the guard with them.
-    Marks,
+pub enum Family {
+    /// One store.
+    Store,
+    /// Several nodes.
+    Quorum,
 }
 
-impl Broken {
-    /// All of them, in order.
-    pub const ALL: [Self; 7] =
-        [Self::Rates, Self::ServerClock, Self::Wiped, Self::Evicted, Self::Suspend, Self::StaleNow, Self::Marks];
-
-    /// Its name on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Rates => "rates",
-            Self::ServerClock => "server-clock",
-            Self::Wiped => "wiped",
-            Self::Evicted => "evicted",
-            Self::Suspend => "suspend",
-            Self::StaleNow => "stale-now",
-            Self::Marks => "marks",
-        }
-    }
-
-    /// The promise that must fall.
-    pub const fn fells(self) -> Promise {
-        match self {
-            Self::Rates | Self::ServerClock | Self::Wiped | Self::Evicted | Self::Suspend | Self::StaleNow => {
-                Promise::OneHolder
-            }
-            Self::Marks => Promise::Fencing,
-        }
-    }
-
-    /// What is broken, for people.
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::Rates => "clock rates beyond the drift",
-            Self::ServerClock => "server clock set",
-            Self::Wiped => "store wiped",
-            Self::Evicted => "records evicted",
-            Self::Suspend => "clock that stops in suspend",
-            Self::StaleNow => "clock read before the replies",
-            Self::Marks => "guarded items deleted",
-        }
-    }
+/// What a seed is drawn for. A seed means another world in each of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lot {
+    /// A world in which all assumptions are kept.
+    Kept(Family),
+    /// A world in which one is broken.
+    Broken(Broken),
 }
 
-/// The run of a seed, with all assumptions kept. The odds tell the fate of each message.
-pub fn draw(seed: u64) -> (Script, Odds) {
-    Swarm::new(seed, None).draw()
-}
-
-/// The run of a seed with one assumption broken.
-pub fn draw_broken(seed: u64, broken: Broken) -> (Script, Odds) {
-    Swarm::new(seed, Some(broken)).draw()
+/// The run of a seed. The odds tell the fate of each message.
+pub fn draw(seed: u64, lot: Lot) -> (Script, Odds) {
+    let (family, broken) = match lot {
+        Lot::Kept(family) => (family, None),
+        Lot::Broken(broken) => (broken.family(), Some(broken)),
+    };
+    match family {
+        Family::Store => Swarm::new(seed, broken).draw(),
+        Family::Quorum => quorum::draw(Swarm::new(seed, broken)),
+    }
 }
 
 struct Swarm {
@@ -94,6 +57,9 @@ struct Swarm {
     kernels_apart: bool,
     hosts: usize,
     resources: usize,
+    nodes: usize,
+    /// No server's clock is ahead, so that tokens made of its time are no problem for others.
+    late_nodes: bool,
     /// The ttl that most of the run is about.
     ttl_ns: u64,
     heals_ns: u64,
@@ -106,9 +72,16 @@ impl Swarm {
             Some(Broken::ServerClock) => Kind::Redis,
             // Only there does a reader decide that a record has run out.
             Some(Broken::StaleNow) => Kind::Dynamodb,
-            Some(Broken::Rates | Broken::Wiped | Broken::Evicted | Broken::Suspend | Broken::Marks) | None => {
-                *draws.pick(&[Kind::Redis, Kind::Dynamodb, Kind::Sqlite])
-            }
+            Some(
+                Broken::Rates
+                | Broken::Wiped
+                | Broken::Evicted
+                | Broken::Suspend
+                | Broken::Marks
+                | Broken::Majority
+                | Broken::Undurable,
+            )
+            | None => *draws.pick(&[Kind::Redis, Kind::Dynamodb, Kind::Sqlite]),
         };
         let ttl_ns = *draws.pick(&[300, 500, 1_000, 1_000, 2_000, 5_000]) * MS;
         Self {
@@ -124,6 +97,8 @@ impl Swarm {
             kernels_apart: kind != Kind::Sqlite || draws.one_in(2),
             hosts: usize::try_from(draws.between(2, 5)).unwrap_or(2),
             resources: usize::try_from(draws.between(1, 3)).unwrap_or(1),
+            nodes: 1,
+            late_nodes: false,
             ttl_ns,
             heals_ns: ttl_ns * draws.between(8, 16) + SECOND,
         }
@@ -140,7 +115,16 @@ impl Swarm {
             Some(Broken::StaleNow) => &["delayed", "partition", "silent"],
             // A write that comes after the deletion, and a claim before it that brings the mark back.
             Some(Broken::Marks) => &["delayed", "copied"],
-            Some(Broken::Rates | Broken::ServerClock | Broken::Wiped | Broken::Evicted | Broken::Suspend) | None => &[],
+            Some(Broken::Majority) => &["walls"],
+            Some(
+                Broken::Rates
+                | Broken::ServerClock
+                | Broken::Wiped
+                | Broken::Evicted
+                | Broken::Suspend
+                | Broken::Undurable,
+            )
+            | None => &[],
         };
         needed.contains(&kind) || self.stream("swarm").of(self.stream(kind).at(0)).draws().one_in(3)
     }
@@ -156,7 +140,10 @@ impl Swarm {
             request_timeout_ns,
             // Below a millisecond the network does not hide what clocks of whole milliseconds round away.
             latency_ns: *draws.pick(&[MS / 10, MS, 2 * MS, 5 * MS]),
-            store: self.store(),
+            store: Some(self.store()),
+            nodes: Vec::new(),
+            max_ttl_ns: 0,
+            unmarked: false,
             reads: self.kind == Kind::Dynamodb || (self.kind == Kind::Sqlite && draws.one_in(2)),
             watch: self.kind == Kind::Redis && draws.one_in(2),
             kernels_apart: self.kernels_apart,
@@ -176,9 +163,10 @@ impl Swarm {
             stalls: Vec::new(),
             strangers,
         };
-        if self.kind == Kind::Redis && self.has("retention") {
+        if self.nodes == 1 && self.kind == Kind::Redis && self.has("retention") {
             // Above any record, as in life, and yet short enough to strike.
-            script.world.store.retention = Duration::from_nanos(script.longest_record_ns().max(self.ttl_ns * 4));
+            let retention = Duration::from_nanos(script.longest_record_ns().max(self.ttl_ns * 4));
+            script.world.specs_mut()[0].retention = retention;
         }
         (script, self.odds())
     }
@@ -260,6 +248,7 @@ impl Swarm {
         let mut faults = Vec::new();
         let one_kernel = self.kind == Kind::Sqlite && !self.kernels_apart;
         let host = |draws: &mut Draws| usize::try_from(draws.below(self.hosts as u64)).unwrap_or(0);
+        let node = |draws: &mut Draws| self.node(draws);
         // Around the length of a ttl is where it gets interesting.
         let long = |draws: &mut Draws| draws.below(self.ttl_ns / 2) << draws.below(4);
         let mut add = |kind: &str, enabled: bool, most: u64, what: &dyn Fn(&mut Draws) -> What| {
@@ -285,22 +274,29 @@ impl Swarm {
         });
         add("partition", self.has("partition") && self.kind != Kind::Sqlite, 4, &|draws| What::Partition {
             host: host(draws),
+            nodes: self.some_nodes(draws),
             for_ns: long(draws),
         });
-        add("down", self.has("down"), 3, &|draws| What::StoreDown { for_ns: long(draws) });
-        add("silent", self.has("silent"), 3, &|draws| What::StoreSilent { for_ns: long(draws) });
-        add("errors", self.has("errors"), 3, &|draws| What::StoreErrors { for_ns: long(draws) });
-        add("throttle", self.has("throttle"), 3, &|draws| What::Throttle { for_ns: long(draws) });
-        add("credentials", self.has("credentials"), 2, &|draws| What::Credentials { for_ns: long(draws) });
-        add("denied", self.has("denied"), 2, &|draws| What::Denied { for_ns: long(draws) / 4 });
+        add("down", self.has("down"), 3, &|draws| What::StoreDown { node: node(draws), for_ns: long(draws) });
+        add("silent", self.has("silent"), 3, &|draws| What::StoreSilent { node: node(draws), for_ns: long(draws) });
+        add("errors", self.has("errors"), 3, &|draws| What::StoreErrors { node: node(draws), for_ns: long(draws) });
+        add("throttle", self.has("throttle"), 3, &|draws| What::Throttle { node: node(draws), for_ns: long(draws) });
+        add("credentials", self.has("credentials"), 2, &|draws| What::Credentials {
+            node: node(draws),
+            for_ns: long(draws),
+        });
+        add("denied", self.has("denied"), 2, &|draws| What::Denied { node: node(draws), for_ns: long(draws) / 4 });
         add("store rate", self.has("store rate") && self.kind == Kind::Redis, 3, &|draws| What::StoreRate {
-            rate_ppm: self.rate(draws),
+            node: node(draws),
+            rate_ppm: self.node_rate(draws),
         });
         add("store jump", self.broken == Some(Broken::ServerClock), 3, &|draws| What::StoreJump {
+            node: 0,
             by_ms: i64::try_from(long(draws) / MS).unwrap_or(0),
         });
         add("wiped", self.broken == Some(Broken::Wiped), 2, &|_| What::StoreWiped);
         add("evicted", self.broken == Some(Broken::Evicted), 4, &|draws| What::Evicted {
+            node: 0,
             resource: usize::try_from(draws.below(self.resources as u64)).unwrap_or(0),
         });
         if self.has("fork") {
@@ -311,12 +307,13 @@ impl Swarm {
             let at_ns = TrueTime(draws.below(self.heals_ns / 2));
             faults.push(Fault { at_ns, what: What::Fork { host: parent, child: hosts.len() - 1 } });
         }
+        faults.extend(self.node_faults());
         faults.sort_by_key(|fault| fault.at_ns);
         faults
     }
 
     fn strangers(&self) -> Vec<Stranger> {
-        if self.kind == Kind::Sqlite || !self.has("strangers") {
+        if self.kind == Kind::Sqlite || self.nodes > 1 || !self.has("strangers") {
             return Vec::new();
         }
         let mut draws = self.stream("strangers").of(1).draws();

@@ -18,12 +18,12 @@ use crate::story::{Arrow, ArrowFate, ArrowKind, Lane, LaneKind, Mark, MarkKind, 
 pub(crate) struct Teller {
     story: Story,
     hosts: Vec<usize>,
-    store: usize,
+    stores: Vec<usize>,
     registers: Vec<usize>,
     dead_since: BTreeMap<usize, TrueTime>,
     waits: BTreeMap<(Life, LockId), (usize, TrueTime)>,
     beliefs: BTreeMap<(Life, LockId), (usize, Token, TrueTime)>,
-    records: BTreeMap<usize, (By, TrueTime, Option<TrueTime>)>,
+    records: BTreeMap<(usize, usize), (By, TrueTime, Option<TrueTime>)>,
     nonces: BTreeMap<Nonce, (usize, Option<u64>)>,
 }
 
@@ -52,14 +52,19 @@ impl Teller {
         for (n, host) in script.hosts.iter().enumerate() {
             hosts.push(lane(format!("host {n}"), LaneKind::Host, clock_detail(host)));
         }
-        let store = &script.world.store;
-        let kind = match store.kind {
-            Kind::Sqlite if script.world.kernels_apart => "SQLite-like, kernels apart",
-            Kind::Sqlite => "SQLite-like",
-            Kind::Redis => "Redis-like",
-            Kind::Dynamodb => "DynamoDB-like",
-        };
-        let store = lane("store".into(), LaneKind::Store, kind.into());
+        let mut stores = Vec::new();
+        for (n, spec) in script.world.specs().iter().enumerate() {
+            let kind = match spec.kind {
+                Kind::Sqlite if script.world.kernels_apart => "SQLite-like, kernels apart",
+                Kind::Sqlite => "SQLite-like",
+                Kind::Redis if spec.durable => "Redis-like, declared durable",
+                Kind::Redis => "Redis-like",
+                Kind::Dynamodb => "DynamoDB-like",
+                Kind::Memory => "reference node",
+            };
+            let name = if script.world.is_quorum() { format!("node {n}") } else { "store".into() };
+            stores.push(lane(name, LaneKind::Store, kind.into()));
+        }
         let registers = (0..script.world.resources)
             .map(|n| lane(format!("register {n}"), LaneKind::Register, format!("guarded, behind lock r{n}")));
         let registers = registers.collect();
@@ -67,7 +72,7 @@ impl Teller {
         Self {
             story,
             hosts,
-            store,
+            stores,
             registers,
             dead_since,
             waits: BTreeMap::new(),
@@ -149,10 +154,17 @@ impl Teller {
         };
         let more = if transmit.ops.len() > 1 { format!(" and {} more", transmit.ops.len() - 1) } else { String::new() };
         let label = format!("{what} of {}{more}", first.resource);
-        self.arrows(lane, self.store, kind, journey, label);
+        let node = self.stores[transmit.node.index()];
+        self.arrows(lane, node, kind, journey, label);
     }
 
-    pub(crate) fn answers(&mut self, host: usize, result: &Result<Vec<Outcome>, TransportFault>, journey: Journey) {
+    pub(crate) fn answers(
+        &mut self,
+        node: usize,
+        host: usize,
+        result: &Result<Vec<Outcome>, TransportFault>,
+        journey: Journey,
+    ) {
         let (kind, label) = match result {
             Ok(outcomes) => match outcomes.first() {
                 Some(Outcome::Applied(applied)) => (ArrowKind::Applied, applied_words(applied)),
@@ -164,7 +176,7 @@ impl Teller {
                 (ArrowKind::Unknown, fault.to_string())
             }
         };
-        self.arrows(self.store, self.hosts[host], kind, journey, label);
+        self.arrows(self.stores[node], self.hosts[host], kind, journey, label);
     }
 
     pub(crate) fn asks_register(&mut self, host: usize, resource: usize, token: Token, ask: Ask, journey: Journey) {
@@ -182,8 +194,19 @@ impl Teller {
         self.mark(lane, None, now, MarkKind::Fault, what.to_owned());
     }
 
-    pub(crate) fn fault_lasts(&mut self, host: Option<usize>, what: &str, from: TrueTime, for_ns: u64) {
-        let lane = host.map_or(self.store, |n| self.hosts[n]);
+    pub(crate) fn node_fault(&mut self, node: usize, what: &str, now: TrueTime) {
+        self.mark(Some(self.stores[node]), None, now, MarkKind::Fault, what.to_owned());
+    }
+
+    pub(crate) fn host_trouble(&mut self, host: usize, what: &str, from: TrueTime, for_ns: u64) {
+        self.trouble(self.hosts[host], what, from, for_ns);
+    }
+
+    pub(crate) fn node_trouble(&mut self, node: usize, what: &str, from: TrueTime, for_ns: u64) {
+        self.trouble(self.stores[node], what, from, for_ns);
+    }
+
+    fn trouble(&mut self, lane: usize, what: &str, from: TrueTime, for_ns: u64) {
         let to = from.plus(std::time::Duration::from_nanos(for_ns));
         self.span(lane, SpanKind::Fault, None, None, None, (from, to), what);
     }
@@ -191,29 +214,30 @@ impl Teller {
     /// What stands in the store now, with the counter.
     pub(crate) fn record(
         &mut self,
+        node: usize,
         resource: usize,
         standing: Option<Standing>,
         counter: Option<Token>,
         now: TrueTime,
     ) {
         let same = |(by, ..): &(By, TrueTime, Option<TrueTime>)| standing.is_some_and(|standing| standing.by == *by);
-        if let Some(open) = self.records.get_mut(&resource).filter(|open| same(open)) {
+        if let Some(open) = self.records.get_mut(&(node, resource)).filter(|open| same(open)) {
             open.2 = standing.and_then(|standing| standing.until);
             return;
         }
-        self.close_record(resource, now);
+        self.close_record(node, resource, now);
         if let Some(standing) = standing {
             if let By::Attempt(nonce) = standing.by
                 && let Some((_, token)) = self.nonces.get_mut(&nonce)
             {
                 *token = counter.map(Token::get);
             }
-            self.records.insert(resource, (standing.by, now, standing.until));
+            self.records.insert((node, resource), (standing.by, now, standing.until));
         }
     }
 
-    fn close_record(&mut self, resource: usize, now: TrueTime) {
-        let Some((by, from, until)) = self.records.remove(&resource) else { return };
+    fn close_record(&mut self, node: usize, resource: usize, now: TrueTime) {
+        let Some((by, from, until)) = self.records.remove(&(node, resource)) else { return };
         let to = until.map_or(now, |until| until.min(now));
         let (owner, token, label) = match by {
             By::Attempt(nonce) => {
@@ -222,7 +246,7 @@ impl Teller {
             }
             By::Foreign(n) => (None, None, format!("record of foreign client {n}")),
         };
-        self.span(self.store, SpanKind::Record, Some(resource), owner, token, (from, to), &label);
+        self.span(self.stores[node], SpanKind::Record, Some(resource), owner, token, (from, to), &label);
     }
 
     pub(crate) fn finish(mut self, now: TrueTime, violations: &[Violation], hosts: &[Host]) -> Story {
@@ -232,8 +256,8 @@ impl Teller {
         for (life, lock) in self.beliefs.keys().copied().collect::<Vec<_>>() {
             self.belief_ends(life, lock, now, "still held");
         }
-        for resource in self.records.keys().copied().collect::<Vec<_>>() {
-            self.close_record(resource, now);
+        for (node, resource) in self.records.keys().copied().collect::<Vec<_>>() {
+            self.close_record(node, resource, now);
         }
         for (lane, from) in std::mem::take(&mut self.dead_since) {
             self.span(lane, SpanKind::Dead, None, None, None, (from, now), "not running");
@@ -317,6 +341,7 @@ fn applied_words(applied: &leasehold_core::op::Applied) -> String {
     use leasehold_core::op::Applied;
     match applied {
         Applied::Acquired { counter } => format!("granted, token {counter}"),
+        Applied::AcquiredInDoubt { counter, .. } => format!("granted, token {counter} in doubt"),
         Applied::Renewed => "renewed".into(),
         Applied::Released => "released".into(),
         Applied::Raised { counter } => format!("raised to {counter}"),

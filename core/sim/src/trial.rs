@@ -4,7 +4,7 @@ use crate::counts::Counts;
 use crate::fates::Fates;
 use crate::promise::{Assumptions, Promise, Violation};
 use crate::script::Script;
-use crate::swarm::{self, Broken};
+use crate::swarm::{self, Lot};
 use crate::world::{self, Report};
 
 /// What came of one run.
@@ -20,6 +20,8 @@ pub struct Trial {
     pub expected: Vec<Violation>,
     /// The second run did something else.
     pub differed: bool,
+    /// Of everything that any client put out.
+    pub digest: u64,
 }
 
 impl Trial {
@@ -29,12 +31,9 @@ impl Trial {
     }
 }
 
-/// Runs a seed, with one assumption broken or none.
-pub fn seed(seed: u64, broken: Option<Broken>) -> Trial {
-    let (mut script, odds) = match broken {
-        Some(broken) => swarm::draw_broken(seed, broken),
-        None => swarm::draw(seed),
-    };
+/// Runs a seed.
+pub fn seed(seed: u64, lot: Lot) -> Trial {
+    let (mut script, odds) = swarm::draw(seed, lot);
     let first = world::run(&script, Fates::drawn(odds), false);
     script.messages.clone_from(&first.messages);
     script.stalls.clone_from(&first.stalls);
@@ -51,11 +50,13 @@ pub fn script(script: &Script) -> Trial {
 }
 
 fn verdict(script: Script, first: Report, second: &Report) -> Trial {
-    let kept = Assumptions::of(&script);
+    let mut kept = Assumptions::of(&script);
+    kept.counters &= !first.counters_lost;
     let story = |report: &Report| (report.digest, report.counts.clone(), report.violations.clone());
     let differed = story(&first) != story(second);
     let (broken, expected) = first.violations.into_iter().partition(|violation| kept.allow(violation.promise));
-    Trial { script, counts: first.counts, broken, expected, differed }
+    let digest = first.digest;
+    Trial { script, counts: first.counts, broken, expected, differed, digest }
 }
 
 /// Whether a script breaks a promise that is due, or was expected to fall.

@@ -276,9 +276,10 @@ fn stores_that_expire_records_never_shorten_one() {
             expect: None,
             owner: Owner::new("somebody").unwrap(),
             data: None,
+            member: None,
         };
         ask(&Op::Acquire(Box::new(acquire)), 0);
-        ask(&Op::Renew(Renew { nonce, seq: Seq::new(2), record_ttl: whole / 3 }), 500);
+        ask(&Op::Renew(Renew { nonce, seq: Seq::new(2), record_ttl: whole / 3, quorum: None }), 500);
         let stands = |ms: u64| store.standing(&resource, TrueTime(ms * MS), &clocks(TrueTime(ms * MS))).is_some();
         assert!(stands(2_999) && !stands(3_000), "{kind:?}");
     }

@@ -70,13 +70,13 @@ fn every_row_of_the_table_is_taken_by_a_vector() {
 #[test]
 fn every_kind_of_input_and_output_is_in_a_vector() {
     let text: String = files().into_values().collect();
-    let inputs = "timeout acquire release declare_lost response notified subscribed node_info credentials_renewed \
+    let inputs = "timeout acquire release declare_lost response notified subscribed credentials_renewed \
                   reseed close answered not_sent unknown";
     let outputs = "transmit event subscribe unsubscribe need_credentials rejected acquired contended failed renewed \
                    renew_delayed shortened expiring lost released busy timed_out throttled unavailable abstains \
                    refused cancelled expired max_hold taken_over record_gone duplicate_lock unknown_lock \
-                   too_many_locks closed";
-    let ops = "renew raise read applied not_applied raised conflict needs_credentials denied lease foreign once for \
+                   too_many_locks above_max_ttl closed";
+    let ops = "renew raise read member applied not_applied acquired_in_doubt raised conflict needs_credentials denied lease foreign once for \
                forever off every";
     let words = [inputs, outputs, ops].into_iter().flat_map(str::split_whitespace);
     let missed: Vec<&str> = words.filter(|name| !text.contains(&format!("\"{name}\": {{"))).collect();

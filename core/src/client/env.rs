@@ -3,13 +3,14 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::{Event, NodeInfo};
-use crate::config::{Config, LockOptions};
+use super::Event;
+use crate::config::{Config, LockOptions, Quorum};
 use crate::ids::{LockId, NodeId, Resource, Token};
 use crate::lease::{Ctx, Effects, Input, Machine, Row};
+use crate::member::{Birth, Stamp};
 use crate::observe::Observations;
 use crate::prf::Seed;
-use crate::time::{Monotonic, Now};
+use crate::time::{Monotonic, Now, abstention};
 
 /// Settings, clocks and memory of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -28,15 +29,92 @@ pub(super) struct Env {
 /// What is known of a node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub(crate) struct NodeState {
-    pub(super) info: Option<NodeInfo>,
-    /// For how long rivals abstain after a restart that may have lost data.
-    pub(super) in_doubt_until: Option<Monotonic>,
+    pub(crate) memory: Memory,
     pub(super) lacks_credentials: bool,
 }
 
-impl NodeState {
-    pub(crate) fn is_in_doubt(&self, now: Monotonic) -> bool {
-        self.in_doubt_until.is_some_and(|until| now < until)
+/// What a node of a quorum has shown of its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub(crate) enum Memory {
+    /// Nothing so far.
+    #[default]
+    Unknown,
+    /// It votes; this loss, if it had one, is over.
+    Votes(Option<Stamp>),
+    /// It abstains.
+    Joining {
+        stamp: Stamp,
+        /// The reply that showed this stamp first.
+        since: Monotonic,
+        /// All nodes were seen like this at once, and waited out: the quorum is yet to be born.
+        unborn: bool,
+    },
+}
+
+impl Memory {
+    pub(crate) fn abstains(&mut self, stamp: Stamp, now: Monotonic) {
+        if !matches!(self, Self::Joining { stamp: known, .. } if *known == stamp) {
+            *self = Self::Joining { stamp, since: now, unborn: false };
+        }
+    }
+
+    /// `doubt` is the loss that its answer named.
+    pub(crate) fn votes(&mut self, doubt: Option<Stamp>) {
+        *self = match (*self, doubt) {
+            (Self::Votes(known), None) => Self::Votes(known),
+            (Self::Unknown | Self::Joining { .. }, None) => Self::Votes(None),
+            (_, Some(stamp)) => Self::Votes(Some(stamp)),
+        };
+    }
+
+    /// The instant at which its abstention is over; `None` where it does not abstain.
+    pub(crate) fn abstains_until(&self, config: &Config) -> Option<Monotonic> {
+        let max_ttl = config.quorum().map(Quorum::max_ttl)?;
+        match self {
+            Self::Joining { since, .. } => Some(since.plus(abstention(max_ttl, config.drift()))),
+            Self::Unknown | Self::Votes(_) => None,
+        }
+    }
+
+    pub(crate) fn is_known_to_vote(&self) -> bool {
+        matches!(self, Self::Votes(_))
+    }
+
+    fn waited_out(&self, now: Monotonic, config: &Config) -> Option<Stamp> {
+        let stamp = match self {
+            Self::Joining { stamp, .. } => *stamp,
+            Self::Unknown | Self::Votes(_) => return None,
+        };
+        self.abstains_until(config).is_some_and(|until| now >= until).then_some(stamp)
+    }
+}
+
+/// What an attempt says of the losses that it knows to be over: for each node the loss, and whether the quorum is to be
+/// born of it.
+///
+/// Where no node is known to vote, all may be new: their abstentions are kept to until all nodes were seen to abstain at
+/// once. Were one of them asked to vote before, it would stay in doubt for days.
+pub(crate) fn losses_over(nodes: &[NodeState], now: Monotonic, config: &Config) -> Vec<(Option<Stamp>, Birth)> {
+    let somebody_votes = nodes.iter().any(|node| node.memory.is_known_to_vote());
+    let over = |node: &NodeState| match node.memory {
+        Memory::Unknown => (None, Birth::No),
+        Memory::Votes(stamp) => (stamp, Birth::No),
+        Memory::Joining { stamp, unborn: true, .. } => (Some(stamp), Birth::Yes),
+        Memory::Joining { .. } if somebody_votes => (node.memory.waited_out(now, config), Birth::No),
+        Memory::Joining { .. } => (None, Birth::No),
+    };
+    nodes.iter().map(over).collect()
+}
+
+/// All nodes have abstained in one attempt, which began at `began`. Where every one of them had been waited out by then,
+/// there was an instant at which nobody remembered anything: a quorum can be born.
+pub(crate) fn all_abstained(nodes: &mut [NodeState], began: Monotonic, config: &Config) {
+    if nodes.iter().all(|node| node.memory.waited_out(began, config).is_some()) {
+        for node in nodes {
+            if let Memory::Joining { unborn, .. } = &mut node.memory {
+                *unborn = true;
+            }
+        }
     }
 }
 
@@ -76,7 +154,7 @@ impl Env {
             now: self.now,
             config: &self.config,
             seed: &self.seed,
-            nodes: &self.nodes,
+            nodes: &mut self.nodes,
             lock,
             resource,
             options,

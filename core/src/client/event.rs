@@ -1,7 +1,6 @@
 //! What goes into a [`Client`](super::Client) and what comes out of it.
 
 use alloc::boxed::Box;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
@@ -230,17 +229,6 @@ impl fmt::Display for LostReason {
     }
 }
 
-/// What a node is known to be, as far as it can tell.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct NodeInfo {
-    /// How long it has been up, by its own wall clock.
-    pub uptime: Duration,
-    /// Changes when it restarts.
-    pub run_id: Arc<str>,
-    /// Declared to keep every acknowledged write through a crash.
-    pub durable: bool,
-}
-
 /// The same commands as the methods of [`Client`](super::Client), for hosts where a call is expensive.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Input {
@@ -282,13 +270,6 @@ pub enum Input {
         /// For what.
         resource: Resource,
     },
-    /// See [`node_info`](super::Client::node_info).
-    NodeInfo {
-        /// Which.
-        node: NodeId,
-        /// What is known.
-        info: NodeInfo,
-    },
     /// See [`credentials_renewed`](super::Client::credentials_renewed).
     CredentialsRenewed {
         /// Where.
@@ -315,6 +296,13 @@ pub enum Error {
         /// The limit.
         limit: usize,
     },
+    /// The record would stand for longer than the quorum allows.
+    AboveMaxTtl {
+        /// What was asked for: ttl + lock_delay.
+        record_ttl: Duration,
+        /// The most.
+        max_ttl: Duration,
+    },
     /// The client was closed.
     Closed,
 }
@@ -327,6 +315,11 @@ impl fmt::Display for Error {
             Self::TooManyLocks { limit } => {
                 write!(f, "{limit} acquisitions are alive in this client, which is its limit; release some first")
             }
+            Self::AboveMaxTtl { record_ttl, max_ttl } => write!(
+                f,
+                "ttl + lock_delay is {record_ttl:?}, the most in this quorum is {max_ttl:?} (max_ttl, which all its \
+                 clients share: a node that has lost its data abstains for so long)"
+            ),
             Self::Closed => f.write_str("the client is closed"),
         }
     }

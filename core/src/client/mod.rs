@@ -10,16 +10,16 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use env::Env;
-pub(crate) use env::NodeState;
-pub use event::{Error, Event, Failure, Input, LostReason, NodeInfo, Output, Stats, Transmit};
+pub(crate) use env::{NodeState, all_abstained, losses_over};
+pub use event::{Error, Event, Failure, Input, LostReason, Output, Stats, Transmit};
 use locks::{Lock, Locks, Place};
 
-use crate::config::{Config, LockOptions, Wait};
+use crate::config::{Config, LockOptions, Quorum, Wait};
 use crate::ids::{LockId, NodeId, RequestId, Resource, Seq, Version};
 use crate::lease::{Effects, Idle, Input as LeaseInput, Machine, Quest, Releasing, Send};
 use crate::op::{Fault, FaultKind, Holder, Holding, Outcome, TransportFault};
 use crate::prf::{Entropy, Seed};
-use crate::time::{Monotonic, Now, takeover_bound};
+use crate::time::{Monotonic, Now};
 use crate::timers::{Entry, Timers};
 
 /// The sans-IO client. See the [crate docs](crate) for the loop that drives it.
@@ -124,7 +124,7 @@ impl Client {
     /// `fresh` are 16 bytes that the host drew from the operating system for this very call.
     ///
     /// # Errors
-    /// [`Error::DuplicateLock`], [`Error::TooManyLocks`], [`Error::Closed`].
+    /// [`Error::DuplicateLock`], [`Error::TooManyLocks`], [`Error::AboveMaxTtl`], [`Error::Closed`].
     pub fn acquire(
         &mut self,
         lock: LockId,
@@ -139,6 +139,10 @@ impl Client {
         }
         if self.locks.find(lock).is_some() {
             return Err(Error::DuplicateLock);
+        }
+        let (record_ttl, quorum) = (options.record_ttl(), self.env.config.quorum());
+        if let Some(max_ttl) = quorum.map(Quorum::max_ttl).filter(|max_ttl| record_ttl > *max_ttl) {
+            return Err(Error::AboveMaxTtl { record_ttl, max_ttl });
         }
         let limit = self.env.config.limits().locks;
         if self.locks.len() >= limit {
@@ -260,17 +264,6 @@ impl Client {
         self.notified(resource, now);
     }
 
-    /// What a node says of itself. A new run id of a node that is not durable puts its memory in doubt.
-    pub fn node_info(&mut self, node: NodeId, info: NodeInfo, now: Now) {
-        self.advance(now, None);
-        let in_doubt = self.env.now.monotonic.plus(self.longest_memory());
-        let Some(state) = self.env.node_mut(node) else { return };
-        if state.info.as_ref().is_some_and(|known| known.run_id != info.run_id) && !info.durable {
-            state.in_doubt_until = Some(in_doubt);
-        }
-        state.info = Some(info);
-    }
-
     /// The node's session has fresh credentials: whoever waits for them tries again, once.
     pub fn credentials_renewed(&mut self, node: NodeId, now: Now) {
         self.advance(now, None);
@@ -373,7 +366,6 @@ impl Client {
             Input::Response { id, result } => return self.handle_response(id, result, now),
             Input::Notified { resource } => return self.notified(&resource, now),
             Input::Subscribed { node, resource } => return self.subscribed(node, &resource, now),
-            Input::NodeInfo { node, info } => return self.node_info(node, info, now),
             Input::CredentialsRenewed { node } => return self.credentials_renewed(node, now),
             Input::Reseed { seed } => return self.reseed(seed),
             Input::Close => return self.close(now),
@@ -399,11 +391,5 @@ impl Client {
             since_unix_ms: None,
             data: None,
         })
-    }
-
-    /// How long any record may still matter after a node forgot it.
-    fn longest_memory(&self) -> Duration {
-        let longest = self.locks.iter().map(|lock| lock.options.ttl()).max().unwrap_or_default();
-        takeover_bound(longest, Duration::ZERO, self.env.config.drift())
     }
 }

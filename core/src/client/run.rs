@@ -131,7 +131,7 @@ impl Client {
         }
         let id = self.next_orphan;
         self.next_orphan += 1;
-        self.orphans.insert(id, orphan);
+        self.orphans.insert(id, Orphan { releasing: orphan.releasing.for_nobody(), ..orphan });
         self.drive_orphan(id, LeaseInput::Timeout);
     }
 

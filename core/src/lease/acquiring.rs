@@ -4,15 +4,16 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::client::Event;
+use crate::client::{Event, all_abstained, losses_over};
 use crate::ids::{NodeId, Nonce, Seq, Token};
 use crate::lease::held::{Grant, Held};
 use crate::lease::releasing::MayLand;
 use crate::lease::sends::Sends;
 use crate::lease::{Ctx, Heard, Input, Machine, Obstacle, Quest, Releasing, Row, Step, Waiting, node_ids};
+use crate::member::{Birth, Stamp};
 use crate::op::{Acquire, Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal};
 use crate::prf::{Domain, Entropy, nonce};
-use crate::quorum::{Tally, Verdict, majority, shared_deadline};
+use crate::quorum::{Tally, Trust, Verdict, majority, shared_deadline};
 use crate::time::{Monotonic, deadline_of, fraction_of};
 
 /// An attempt under way.
@@ -22,6 +23,9 @@ pub(crate) struct Acquiring {
     nonce: Nonce,
     /// All nodes and all sends of an attempt get the same floor.
     floor: Token,
+    began: Monotonic,
+    /// What was known when it began of the losses of each node.
+    over: Vec<(Option<Stamp>, Birth)>,
     legs: Vec<Leg>,
     tally: Tally,
     recovered: bool,
@@ -42,6 +46,8 @@ pub(crate) struct Leg {
     pub(crate) deadline: Option<Monotonic>,
     /// When the send left that this node confirmed.
     pub(crate) confirmed: Option<Monotonic>,
+    /// The loss since which its counter was not raised above what it may have forgotten.
+    pub(crate) loss: Option<Stamp>,
     /// It granted, but the grant came too late to be of use.
     landed: bool,
     /// Sends of the operation that is being asked now.
@@ -61,11 +67,16 @@ impl Leg {
             sends: Sends::default(),
             deadline: None,
             confirmed: None,
+            loss: None,
             landed: false,
             tries: 0,
             retry_at: None,
             obstacle: None,
         }
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.in_flight.is_some() || self.retry_at.is_some()
     }
 
     /// The node has, or may come to have, a record of this attempt.
@@ -82,6 +93,8 @@ impl Acquiring {
             nonce: nonce(ctx.seed, fresh, ctx.lock, quest.attempt),
             quest,
             floor: ctx.floor,
+            began: ctx.now.monotonic,
+            over: losses_over(ctx.nodes, ctx.now.monotonic, ctx.config),
             legs: node_ids(nodes).map(Leg::new).collect(),
             tally: Tally::new(nodes),
             recovered: false,
@@ -132,10 +145,11 @@ impl Acquiring {
             Verdict::Open | Verdict::Granted(_) | Verdict::Lost => None,
         };
         let seq = self.quest.next_seq();
+        let member = ctx.membership(self.legs[at].node, &self.nonce, seq, self.over[at]);
         let leg = &mut self.legs[at];
         leg.retry_at = None;
         let op = match (leg.deadline, raise_to) {
-            (Some(_), Some(token)) => Op::Raise(Raise { nonce: self.nonce, token }),
+            (Some(_), Some(token)) => Op::Raise(Raise { nonce: self.nonce, token, loss: leg.loss }),
             // Nothing to raise any more, or not yet again.
             (Some(_), None) => return,
             (None, _) => {
@@ -148,6 +162,7 @@ impl Acquiring {
                     expect: ctx.observations.ran_out(leg.node, ctx.resource, ctx.now.monotonic),
                     owner: ctx.options.owner.clone(),
                     data: ctx.options.data.clone(),
+                    member,
                 }))
             }
         };
@@ -163,14 +178,29 @@ impl Acquiring {
             Outcome::Applied(Applied::Acquired { counter }) if !raising => {
                 let sent = self.legs[at].sends.sent_at(seq);
                 self.legs[at].sends.settle_through(seq);
-                self.granted(at, sent, counter, ctx);
+                ctx.votes(self.legs[at].node, None);
+                self.granted(at, sent, (counter, Trust::Trusted), ctx);
+            }
+            Outcome::Applied(Applied::AcquiredInDoubt { counter, stamp }) if !raising => {
+                let sent = self.legs[at].sends.sent_at(seq);
+                ctx.votes(self.legs[at].node, Some(stamp));
+                // Whoever did not know of the loss has perhaps heard of other nodes before it was over.
+                if self.over[at].0 == Some(stamp) {
+                    self.legs[at].sends.settle_through(seq);
+                    self.legs[at].loss = Some(stamp);
+                    self.granted(at, sent, (counter, Trust::Doubtful), ctx);
+                } else {
+                    self.granted_for_nothing(at, Obstacle::InDoubt);
+                }
             }
             Outcome::Applied(Applied::Raised { counter }) if raising => {
                 self.legs[at].tries = 0;
-                self.tally.answer(self.legs[at].node, counter);
+                self.legs[at].loss = None;
+                self.tally.raised(self.legs[at].node, counter);
             }
             Outcome::NotApplied(Refusal::Conflict(seen)) if !raising => match &seen.holding {
                 Some(holding) if holding.is_of(&self.nonce) && !holding.released => {
+                    ctx.votes(self.legs[at].node, None);
                     let sent = match holding.seq() {
                         Some(took_effect) => self.legs[at].sends.sent_at(took_effect),
                         None => self.legs[at].sends.earliest(),
@@ -178,7 +208,11 @@ impl Acquiring {
                     match (sent, holding.counter) {
                         (Some(sent), Some(counter)) => {
                             self.recovered = true;
-                            self.granted(at, Some(sent), counter, ctx);
+                            self.granted(at, Some(sent), (counter, Trust::Trusted), ctx);
+                        }
+                        // A node in doubt shows no counter.
+                        (Some(_), None) if ctx.config.quorum().is_some() => {
+                            self.granted_for_nothing(at, Obstacle::InDoubt);
                         }
                         _ => {
                             let fault = Fault::new(FaultKind::Protocol, "our record shows a send we never made");
@@ -209,7 +243,7 @@ impl Acquiring {
         self.count(ctx)
     }
 
-    fn granted(&mut self, at: usize, sent: Option<Monotonic>, counter: Token, ctx: &mut Ctx<'_>) {
+    fn granted(&mut self, at: usize, sent: Option<Monotonic>, (counter, trust): (Token, Trust), ctx: &mut Ctx<'_>) {
         let leg = &mut self.legs[at];
         ctx.observations.forget(leg.node, ctx.resource);
         leg.tries = 0;
@@ -219,30 +253,45 @@ impl Acquiring {
             Some(deadline) => {
                 leg.deadline = Some(deadline);
                 leg.confirmed = sent;
-                self.tally.answer(leg.node, counter);
+                self.tally.answer(leg.node, counter, trust);
             }
-            None => {
-                leg.landed = true;
-                leg.obstacle = Some(Obstacle::Unavailable(too_late()));
-                self.tally.refuse(leg.node);
-            }
+            None => self.granted_for_nothing(at, Obstacle::Unavailable(too_late())),
         }
     }
 
-    fn refused(&mut self, at: usize, seq: Seq, refusal: Refusal, ctx: &mut Ctx<'_>) {
+    /// The node has our record, which is of no use to us.
+    fn granted_for_nothing(&mut self, at: usize, why: Obstacle) {
         let leg = &mut self.legs[at];
-        leg.sends.settle(seq);
+        leg.landed = true;
+        leg.obstacle = Some(why);
+        self.tally.refuse(leg.node);
+    }
+
+    fn refused(&mut self, at: usize, seq: Seq, refusal: Refusal, ctx: &mut Ctx<'_>) {
+        let node = self.legs[at].node;
+        self.legs[at].sends.settle(seq);
         if let Refusal::Conflict(seen) = &refusal {
+            ctx.votes(node, None);
+            if let Some(counter) = seen.holding.as_ref().and_then(|holding| holding.counter) {
+                self.tally.saw(node, counter, Trust::Trusted);
+            }
             match seen.held() {
                 Some(holding) => {
                     let (now, drift) = (ctx.now.monotonic, ctx.config.drift());
-                    ctx.observations.note(leg.node, ctx.resource, holding, now, drift);
+                    ctx.observations.note(node, ctx.resource, holding, now, drift);
                 }
-                None => ctx.observations.forget(leg.node, ctx.resource),
+                None => ctx.observations.forget(node, ctx.resource),
             }
         }
-        leg.obstacle = Some(refusal.into());
-        self.tally.refuse(leg.node);
+        self.legs[at].obstacle = Some(match refusal {
+            Refusal::Abstains { stamp } => Obstacle::Abstains(ctx.abstains(node, stamp)),
+            refusal @ (Refusal::Conflict(_)
+            | Refusal::Throttled(_)
+            | Refusal::Unavailable(_)
+            | Refusal::NeedsCredentials(_)
+            | Refusal::Denied(_)) => refusal.into(),
+        });
+        self.tally.refuse(node);
     }
 
     fn unknown(mut self, at: usize, fault: Fault, ctx: &mut Ctx<'_>) -> Step {
@@ -279,10 +328,20 @@ impl Acquiring {
             return self.count(ctx);
         }
         self.ask(at, ctx);
+        if self.legs[at].in_flight.is_none() {
+            // There is nothing to raise any more, and perhaps nothing else to wait for.
+            return self.count(ctx);
+        }
         (Machine::Acquiring(self), Some(Row::AcquiringResent))
     }
 
     fn count(mut self, ctx: &mut Ctx<'_>) -> Step {
+        // An ack is worth the record behind it: once that may be gone, a node that forgot it may vote for others.
+        for leg in &self.legs {
+            if leg.deadline.is_some_and(|deadline| deadline <= ctx.now.monotonic) {
+                self.tally.refuse(leg.node);
+            }
+        }
         match self.tally.verdict() {
             Verdict::Open => (Machine::Acquiring(self), Some(Row::AcquiringCounted)),
             Verdict::Raise { nodes, .. } => {
@@ -295,8 +354,18 @@ impl Acquiring {
                 (Machine::Acquiring(self), Some(Row::AcquiringCounted))
             }
             Verdict::Granted(token) => self.hold(token, ctx),
+            // Whether a quorum is yet to be born, only all nodes together can tell.
+            Verdict::Lost if self.is_nobody_known_to_vote(ctx) && self.legs.iter().any(Leg::is_awaited) => {
+                (Machine::Acquiring(self), Some(Row::AcquiringCounted))
+            }
             Verdict::Lost => self.fail(ctx),
         }
+    }
+
+    /// Somebody abstains, and it may be that all do.
+    fn is_nobody_known_to_vote(&self, ctx: &Ctx<'_>) -> bool {
+        self.legs.iter().any(|leg| matches!(leg.obstacle, Some(Obstacle::Abstains(_))))
+            && !ctx.nodes.iter().any(|node| node.memory.is_known_to_vote())
     }
 
     fn hold(self, token: Token, ctx: &mut Ctx<'_>) -> Step {
@@ -313,6 +382,9 @@ impl Acquiring {
 
     fn fail(mut self, ctx: &mut Ctx<'_>) -> Step {
         self.release_what_may_have_landed(ctx);
+        if self.legs.iter().all(|leg| matches!(leg.obstacle, Some(Obstacle::Abstains(_)))) {
+            all_abstained(ctx.nodes, self.began, ctx.config);
+        }
         let nodes = self.legs.len();
         let (q, blocked) = (majority(nodes), self.blocked(ctx));
         let denied = self.legs.iter().filter(|leg| matches!(leg.obstacle, Some(Obstacle::Denied(_)))).count();
@@ -321,6 +393,9 @@ impl Acquiring {
         let may_echo =
             |(leg, heard): (&Leg, &Heard)| leg.may_hold() && leg.in_flight.is_none() && *heard != Heard::Record;
         let echoes = self.legs.iter().zip(&heard).any(may_echo);
+        // A hint that came meanwhile is older than that release, but an earlier one may have brought it: where nodes are
+        // still to answer that may have granted, it is no more to be believed.
+        let left_something = self.legs.iter().zip(&heard).any(|(leg, heard)| leg.may_hold() && *heard != Heard::Record);
         let obstacles = self.legs.iter_mut().filter_map(|leg| leg.obstacle.take());
         let obstacle = obstacles.max_by_key(Obstacle::weight).unwrap_or_else(|| Obstacle::Unavailable(too_late()));
         self.quest.blocked_by(obstacle, ctx);
@@ -333,8 +408,10 @@ impl Acquiring {
         for (leg, heard) in self.legs.iter().zip(&heard) {
             self.quest.heard(leg.node, *heard);
         }
-        let mut waiting = Waiting::new(self.quest, blocked.into_iter().zip(heard), echoes, ctx);
-        if self.woken {
+        let open = self.legs.iter().map(|leg| leg.in_flight);
+        let answers = blocked.into_iter().zip(heard).zip(open).map(|((blocked, heard), open)| (blocked, heard, open));
+        let mut waiting = Waiting::new(self.quest, answers, echoes, ctx);
+        if self.woken && !left_something {
             waiting.wake(ctx.now.monotonic);
         }
         for node in self.renewed {

@@ -1,15 +1,17 @@
 //! A lease: believed in until its deadline, renewed node by node, lost by the clock alone.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::backoff::Pace;
-use crate::client::{Event, LostReason};
+use crate::client::{Event, LostReason, losses_over};
 use crate::ids::{NodeId, Nonce, Seq, Token};
 use crate::lease::acquiring::Leg as AcquiringLeg;
 use crate::lease::releasing::MayLand;
 use crate::lease::sends::Sends;
 use crate::lease::{Ctx, Input, Machine, Releasing, Row, Step};
-use crate::op::{Applied, Fault, FaultKind, Op, Outcome, Refusal, Renew, Seen};
+use crate::member::Stamp;
+use crate::op::{Acquire, Applied, Fault, FaultKind, Op, Outcome, Raise, Refusal, Renew, Seen};
 use crate::prf::Domain;
 use crate::quorum::{majority, shared_deadline};
 use crate::time::{Monotonic, batch_window, danger_at, deadline_of, renew_at, retry_cap};
@@ -45,29 +47,59 @@ struct Leg {
     in_flight: Option<(Seq, Asked)>,
     sends: Sends,
     standing: Standing,
+    /// When to renew, or to repair.
+    due: Monotonic,
+    /// It has our record, but may have forgotten tokens. As long as the lease stands nobody can have a higher one, so
+    /// lifting its counter to ours makes up for all that it forgot of this resource.
+    in_doubt: bool,
+    /// Since which loss.
+    loss: Option<Stamp>,
+}
+
+impl Leg {
+    fn due(&self) -> Monotonic {
+        if self.is_to_be_raised() { Monotonic::default() } else { self.due }
+    }
+
+    fn is_to_be_raised(&self) -> bool {
+        self.in_doubt && matches!(self.standing, Standing::Ours { .. })
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Asked {
-    /// By the attempt, which was decided before this node answered.
+    /// By the attempt, which was decided before this node answered, or to repair the majority.
     Acquire,
     Renew,
+    Raise,
 }
 
 /// What a node is known to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Standing {
     /// Our record until the deadline.
-    Ours { deadline: Monotonic, renew_at: Monotonic },
+    Ours { deadline: Monotonic },
+    /// It has forgotten our record, but also that anybody may have the lock: nobody gets its vote before the deadline.
+    Forgotten { deadline: Monotonic },
     /// Nothing certain: a send of ours may have landed.
     Perhaps,
     /// Not our record.
     Not,
 }
 
+impl Standing {
+    fn deadline(self) -> Option<Monotonic> {
+        match self {
+            Self::Ours { deadline } | Self::Forgotten { deadline } => Some(deadline),
+            Self::Perhaps | Self::Not => None,
+        }
+    }
+}
+
 /// The rows that both states have, under their own names.
 struct Rows {
     renewed: Row,
+    repaired: Row,
     capped: Row,
     joined: Row,
     expiring: Row,
@@ -79,6 +111,7 @@ impl Held {
     pub(crate) fn handle(self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
         const ROWS: Rows = Rows {
             renewed: Row::HeldRenewed,
+            repaired: Row::HeldRepaired,
             capped: Row::HeldCapped,
             joined: Row::HeldJoined,
             expiring: Row::HeldExpiring,
@@ -93,6 +126,7 @@ impl Renewing {
     pub(crate) fn handle(self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
         const ROWS: Rows = Rows {
             renewed: Row::RenewingAnother,
+            repaired: Row::RenewingRepaired,
             capped: Row::RenewingCapped,
             joined: Row::RenewingJoined,
             expiring: Row::RenewingExpiring,
@@ -123,17 +157,16 @@ impl Grant {
             legs: Vec::with_capacity(legs.len()),
         };
         for leg in legs {
+            let due = grant.next_renewal(leg.confirmed.unwrap_or(ctx.now.monotonic), ctx);
             let standing = match leg.deadline {
-                Some(deadline) => Standing::Ours {
-                    deadline,
-                    renew_at: grant.next_renewal(leg.confirmed.unwrap_or(ctx.now.monotonic), ctx),
-                },
+                Some(deadline) => Standing::Ours { deadline },
                 None if leg.may_hold() => Standing::Perhaps,
                 None => Standing::Not,
             };
             let sends = if leg.deadline.is_some() { Sends::default() } else { leg.sends };
             let in_flight = leg.in_flight.filter(|_| leg.deadline.is_none()).map(|seq| (seq, Asked::Acquire));
-            grant.legs.push(Leg { node: leg.node, in_flight, sends, standing });
+            let (in_doubt, loss) = (leg.loss.is_some() && leg.deadline.is_some(), leg.loss);
+            grant.legs.push(Leg { node: leg.node, in_flight, sends, standing, due, in_doubt, loss });
         }
         grant
     }
@@ -151,11 +184,8 @@ impl Grant {
     }
 
     pub(crate) fn wake_at(&self) -> Monotonic {
-        let renewals = self.legs.iter().filter_map(|leg| match (leg.standing, leg.in_flight) {
-            (Standing::Ours { renew_at, .. }, None) => Some(renew_at),
-            _ => None,
-        });
-        renewals.chain(self.warn_at).fold(self.deadline, Monotonic::min)
+        let due = self.legs.iter().filter(|leg| leg.in_flight.is_none()).map(Leg::due);
+        due.chain(self.warn_at).fold(self.deadline, Monotonic::min)
     }
 
     fn handle(mut self, input: Input<'_>, rows: &Rows, ctx: &mut Ctx<'_>) -> Step {
@@ -183,6 +213,11 @@ impl Grant {
                         self.joined(at, seq, outcome, ctx);
                         (self.into_machine(), Some(rows.joined))
                     }
+                    Some((at, Asked::Raise)) => {
+                        // Whoever cannot be raised stays in doubt, and is raised by the next holder.
+                        self.legs[at].in_flight = None;
+                        (self.into_machine(), Some(rows.joined))
+                    }
                     None => (self.into_machine(), None),
                 }
             }
@@ -190,7 +225,7 @@ impl Grant {
             Input::Release => {
                 let nodes = self.legs.iter().filter_map(|leg| match leg.standing {
                     Standing::Ours { .. } => Some((leg.node, MayLand::No)),
-                    Standing::Perhaps => Some((leg.node, MayLand::Yes)),
+                    Standing::Forgotten { .. } | Standing::Perhaps => Some((leg.node, MayLand::Yes)),
                     Standing::Not => None,
                 });
                 (Machine::Releasing(Releasing::new(self.nonce, nodes, self.next_seq, ctx)), Some(rows.released))
@@ -207,28 +242,60 @@ impl Grant {
         }
     }
 
-    /// Renews on every node whose time comes up to `until`.
+    /// Renews on every node whose time comes up to `until`, and asks those for their vote that have no record of ours, so
+    /// that the majority outlives nodes that restart one after the other.
     fn renew(mut self, until: Monotonic, rows: &Rows, ctx: &mut Ctx<'_>) -> Step {
         let capped = ctx.now.monotonic >= self.renew_until;
-        let mut any = false;
-        for leg in &mut self.legs {
-            let Standing::Ours { renew_at, .. } = &mut leg.standing else { continue };
-            if leg.in_flight.is_some() || *renew_at > until {
+        let over = losses_over(ctx.nodes, ctx.now.monotonic, ctx.config);
+        let mut row = None;
+        for (leg, loss) in self.legs.iter_mut().zip(over) {
+            if leg.in_flight.is_some() || leg.due() > until {
                 continue;
             }
-            any = true;
+            if leg.is_to_be_raised() {
+                self.next_seq += 1;
+                let seq = Seq::new(self.next_seq);
+                leg.in_doubt = false;
+                leg.in_flight = Some((seq, Asked::Raise));
+                row = row.or(Some(rows.repaired));
+                ctx.send(leg.node, seq, Op::Raise(Raise { nonce: self.nonce, token: self.token, loss: leg.loss }));
+                continue;
+            }
             if capped {
-                *renew_at = Monotonic::FAR;
+                leg.due = Monotonic::FAR;
+                row = row.or(Some(rows.capped));
                 continue;
             }
             self.next_seq += 1;
             let seq = Seq::new(self.next_seq);
-            leg.in_flight = Some((seq, Asked::Renew));
             leg.sends.push(seq, ctx.now.monotonic);
-            let record_ttl = ctx.options.record_ttl();
-            ctx.send(leg.node, seq, Op::Renew(Renew { nonce: self.nonce, seq, record_ttl }));
+            if let Standing::Ours { .. } = leg.standing {
+                row = Some(rows.renewed);
+                leg.in_flight = Some((seq, Asked::Renew));
+                let quorum = ctx.config.quorum().map(|_| ctx.durability(leg.node));
+                let renew = Renew { nonce: self.nonce, seq, record_ttl: ctx.options.record_ttl(), quorum };
+                ctx.send(leg.node, seq, Op::Renew(renew));
+            } else {
+                row = row.or(Some(rows.repaired));
+                leg.in_flight = Some((seq, Asked::Acquire));
+                if leg.standing == Standing::Not {
+                    leg.standing = Standing::Perhaps;
+                }
+                let acquire = Acquire {
+                    nonce: self.nonce,
+                    seq,
+                    record_ttl: ctx.options.record_ttl(),
+                    // A node that votes for this lease must not mint less than its token to the next one.
+                    floor: self.token,
+                    expect: ctx.observations.ran_out(leg.node, ctx.resource, ctx.now.monotonic),
+                    owner: ctx.options.owner.clone(),
+                    data: ctx.options.data.clone(),
+                    member: ctx.membership(leg.node, &self.nonce, seq, loss),
+                };
+                ctx.send(leg.node, seq, Op::Acquire(Box::new(acquire)));
+            }
         }
-        (self.into_machine(), any.then_some(if capped { rows.capped } else { rows.renewed }))
+        (self.into_machine(), row)
     }
 
     fn renewed(mut self, at: usize, seq: Seq, outcome: Outcome, ctx: &mut Ctx<'_>) -> Step {
@@ -253,9 +320,17 @@ impl Grant {
             },
             Outcome::NotApplied(refusal) => {
                 self.legs[at].sends.settle(seq);
+                // Without a quorum there is nobody to say so; whoever does may still have the record.
+                let has_forgotten = matches!(refusal, Refusal::Abstains { .. }) && ctx.config.quorum().is_some();
+                if let (true, Standing::Ours { deadline }) = (has_forgotten, self.legs[at].standing) {
+                    self.legs[at].standing = Standing::Forgotten { deadline };
+                }
                 let fault = match refusal {
                     Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => fault,
                     Refusal::Denied(denial) => Fault::new(FaultKind::Server, &denial.detail),
+                    Refusal::Abstains { .. } if has_forgotten => {
+                        Fault::new(FaultKind::Server, "the node has lost its data")
+                    }
                     Refusal::Abstains { .. } | Refusal::Conflict(_) => Fault::of(FaultKind::Busy),
                 };
                 self.delayed(at, fault, ctx)
@@ -269,12 +344,13 @@ impl Grant {
 
     fn confirmed(mut self, at: usize, seq: Seq, sent: Monotonic, recovered: bool, ctx: &mut Ctx<'_>) -> Step {
         self.failures = 0;
-        let renew_at = self.next_renewal(sent, ctx);
+        let due = self.next_renewal(sent, ctx);
         let leg = &mut self.legs[at];
         leg.sends.settle_through(seq);
-        let Standing::Ours { deadline, .. } = leg.standing else { return (self.into_machine(), None) };
+        let Standing::Ours { deadline } = leg.standing else { return (self.into_machine(), None) };
         let deadline = deadline.max(deadline_of(sent, ctx.options.ttl, ctx.config.drift()));
-        leg.standing = Standing::Ours { deadline, renew_at };
+        leg.standing = Standing::Ours { deadline };
+        leg.due = due;
         self.extend(recovered, ctx);
         let row = if recovered { Row::RenewingRecovered } else { Row::RenewingConfirmed };
         (self.into_machine(), Some(row))
@@ -286,20 +362,15 @@ impl Grant {
         let sleep = pace.sleep(self.failures, ctx.jitter(Domain::Retry, self.next_seq, self.failures));
         let again = ctx.after(sleep.min(retry_cap(ctx.options.ttl)));
         self.failures = self.failures.saturating_add(1);
-        if let Standing::Ours { renew_at, .. } = &mut self.legs[at].standing {
-            *renew_at = again;
-        }
+        self.legs[at].due = again;
         ctx.event(Event::RenewDelayed { lock: ctx.lock, deadline: self.deadline, fault });
         (self.into_machine(), Some(Row::RenewingDelayed))
     }
 
     fn not_ours(mut self, at: usize, seen: Seen, ctx: &mut Ctx<'_>) -> Step {
-        let node = self.legs[at].node;
-        let restarted = ctx.nodes.get(node.index()).is_some_and(|node| node.is_in_doubt(ctx.now.monotonic));
-        if seen.holding.is_none() && restarted && self.legs.len() > 1 {
-            // It forgot everything, and so abstains: no rival gets its vote before our deadline there.
-            return self.delayed(at, Fault::new(FaultKind::Server, "the node restarted without its data"), ctx);
-        }
+        // A record that should still be there was taken away on purpose, which asking again would undo.
+        let broken = self.legs[at].standing.deadline().is_some_and(|deadline| ctx.now.monotonic < deadline);
+        self.legs[at].due = if broken { Monotonic::FAR } else { self.next_renewal(ctx.now.monotonic, ctx) };
         self.legs[at].standing = Standing::Not;
         self.legs[at].sends = Sends::default();
         let Some(deadline) = self.shared_deadline() else {
@@ -318,32 +389,64 @@ impl Grant {
         (self.into_machine(), Some(Row::RenewingShrunk))
     }
 
-    /// A node that answered after the majority was reached.
+    /// What a node said to an acquire after the majority was reached.
     fn joined(&mut self, at: usize, seq: Seq, outcome: Outcome, ctx: &mut Ctx<'_>) {
-        let leg = &mut self.legs[at];
-        leg.in_flight = None;
+        let node = self.legs[at].node;
+        self.legs[at].in_flight = None;
+        self.legs[at].due = self.next_renewal(ctx.now.monotonic, ctx);
+        let sends = &self.legs[at].sends;
+        let mut loss = None;
         let sent = match &outcome {
-            Outcome::Applied(Applied::Acquired { .. }) => leg.sends.sent_at(seq),
+            Outcome::Applied(Applied::Acquired { .. }) => sends.sent_at(seq),
+            Outcome::Applied(Applied::AcquiredInDoubt { stamp, .. }) => {
+                ctx.votes(node, Some(*stamp));
+                loss = Some(*stamp);
+                sends.sent_at(seq)
+            }
             Outcome::NotApplied(Refusal::Conflict(seen)) => {
                 seen.held().filter(|holding| holding.is_of(&self.nonce)).and_then(|holding| match holding.seq() {
-                    Some(took_effect) => leg.sends.sent_at(took_effect),
-                    None => leg.sends.earliest(),
+                    Some(took_effect) => sends.sent_at(took_effect),
+                    None => sends.earliest(),
                 })
+            }
+            Outcome::NotApplied(Refusal::Abstains { stamp }) => {
+                ctx.abstains(node, *stamp);
+                None
             }
             Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => None,
         };
-        if let Some(sent) = sent {
+        let shows_ours = matches!(&outcome, Outcome::NotApplied(Refusal::Conflict(seen))
+            if seen.held().is_some_and(|holding| holding.is_of(&self.nonce)));
+        if shows_ours {
+            ctx.votes(node, None);
+        }
+        let due = sent.map(|sent| self.next_renewal(sent, ctx));
+        let leg = &mut self.legs[at];
+        if let (Some(sent), Some(due)) = (sent, due) {
             leg.sends = Sends::default();
+            (leg.in_doubt, leg.loss) = (loss.is_some(), loss);
             let deadline = deadline_of(sent, ctx.options.ttl, ctx.config.drift());
-            let renew_at = self.next_renewal(sent, ctx);
-            self.legs[at].standing = Standing::Ours { deadline, renew_at };
-            self.extend(false, ctx);
-            return;
+            leg.standing =
+                Standing::Ours { deadline: leg.standing.deadline().map_or(deadline, |old| old.max(deadline)) };
+            leg.due = due;
+            return self.extend(false, ctx);
         }
         if matches!(outcome, Outcome::NotApplied(_)) {
             leg.sends.settle(seq);
         }
-        leg.standing = if leg.sends.is_empty() { Standing::Not } else { Standing::Perhaps };
+        if let Outcome::NotApplied(Refusal::Conflict(seen)) = &outcome
+            && seen.holding.as_ref().is_some_and(|holding| holding.released && holding.is_of(&self.nonce))
+        {
+            leg.due = Monotonic::FAR;
+        }
+        leg.standing = match leg.standing {
+            // Nobody else gets the node's vote before that.
+            Standing::Forgotten { deadline } if deadline > ctx.now.monotonic => leg.standing,
+            // Ours, by a send that is not known any more: it does not count, but is to be released.
+            _ if shows_ours => Standing::Perhaps,
+            _ if leg.sends.is_empty() => Standing::Not,
+            Standing::Ours { .. } | Standing::Forgotten { .. } | Standing::Perhaps | Standing::Not => Standing::Perhaps,
+        };
     }
 
     /// Moves the deadline if the nodes allow it.
@@ -363,10 +466,7 @@ impl Grant {
     }
 
     fn shared_deadline(&self) -> Option<Monotonic> {
-        let deadlines = self.legs.iter().map(|leg| match leg.standing {
-            Standing::Ours { deadline, .. } => Some(deadline),
-            Standing::Perhaps | Standing::Not => None,
-        });
+        let deadlines = self.legs.iter().map(|leg| leg.standing.deadline());
         shared_deadline(deadlines, majority(self.legs.len()))
     }
 }

@@ -24,9 +24,10 @@
 //! | Waiting | wake-up or fresh credentials that may help | Waiting | | `WaitingWoken` |
 //! | Waiting | wait over | Ended | Failed | `WaitingOver` |
 //! | Waiting | release | Ended | Failed: cancelled | `WaitingCancelled` |
-//! | Held | renewal due | Renewing | Renew | `HeldRenewed` |
+//! | Held | renewal due | Renewing | Renew, and Acquire to a node without our record | `HeldRenewed` |
+//! | Held | time to ask a node without our record, or in doubt | Held | Acquire or Raise to it | `HeldRepaired` |
 //! | Held | renewal due, `max_hold` over | Held | | `HeldCapped` |
-//! | Held | late answer of a node outside the majority | Held | Renewed if the deadline moves | `HeldJoined` |
+//! | Held | answer of a node outside the majority | Held | Renewed if the deadline moves | `HeldJoined` |
 //! | Held | validity below the danger zone | Held | Expiring | `HeldExpiring` |
 //! | Held | deadline, or the host has said so | Ended | Lost | `HeldLost` |
 //! | Held | release | Releasing | | `HeldReleased` |
@@ -35,13 +36,14 @@
 //! | Renewing | unknown, throttled, not applied | Held or Renewing | RenewDelayed | `RenewingDelayed` |
 //! | Renewing | the record is not ours, majority left | Held or Renewing | Shortened if the deadline moves | `RenewingShrunk` |
 //! | Renewing | the record is not ours, no majority left | Ended | Lost | `RenewingTaken` |
-//! | Renewing | renewal of another node due | Renewing | Renew | `RenewingAnother` |
+//! | Renewing | renewal of another node due | Renewing | Renew, and Acquire to a node without our record | `RenewingAnother` |
+//! | Renewing | time to ask a node without our record, or in doubt | Renewing | Acquire or Raise to it | `RenewingRepaired` |
 //! | Renewing | renewal of another node due, `max_hold` over | Renewing | | `RenewingCapped` |
-//! | Renewing | late answer of a node outside the majority | Renewing | Renewed if the deadline moves | `RenewingJoined` |
+//! | Renewing | answer of a node outside the majority | Renewing | Renewed if the deadline moves | `RenewingJoined` |
 //! | Renewing | validity below the danger zone | Renewing | Expiring | `RenewingExpiring` |
 //! | Renewing | deadline, or the host has said so | Ended | Lost | `RenewingLost` |
 //! | Renewing | release | Releasing | | `RenewingReleased` |
-//! | Releasing | definite answer of every node | Ended | Released, confirmed | `ReleasingConfirmed` |
+//! | Releasing | definite answers leave a majority free | Ended | Released, confirmed, release what may have landed | `ReleasingConfirmed` |
 //! | Releasing | an answer that leaves something open | Releasing | | `ReleasingOpen` |
 //! | Releasing | time to send, at first at once | Releasing | Release | `ReleasingSent` |
 //! | Releasing | the record has run out by itself | Ended | Released, unconfirmed | `ReleasingRanOut` |
@@ -67,9 +69,10 @@ pub(crate) use waiting::Waiting;
 use crate::client::{Event, NodeState};
 use crate::config::{Config, LockOptions};
 use crate::ids::{LockId, NodeId, Nonce, Resource, Seq, Token};
+use crate::member::{Birth, Durability, Membership, RETENTION, Stamp};
 use crate::observe::Observations;
 use crate::op::{Holding, Op, Outcome};
-use crate::prf::{Domain, Entropy, Seed, fraction};
+use crate::prf::{Domain, Entropy, Seed, fraction, stamp};
 use crate::time::{Monotonic, Now, request_timeout};
 
 /// Declares the rows once, and their names beside them for whoever counts.
@@ -110,6 +113,7 @@ rows! {
         WaitingOver,
         WaitingCancelled,
         HeldRenewed,
+        HeldRepaired,
         HeldCapped,
         HeldJoined,
         HeldExpiring,
@@ -121,6 +125,7 @@ rows! {
         RenewingShrunk,
         RenewingTaken,
         RenewingAnother,
+        RenewingRepaired,
         RenewingCapped,
         RenewingJoined,
         RenewingExpiring,
@@ -173,7 +178,7 @@ pub(crate) struct Ctx<'a> {
     pub(crate) now: Now,
     pub(crate) config: &'a Config,
     pub(crate) seed: &'a Seed,
-    pub(crate) nodes: &'a [NodeState],
+    pub(crate) nodes: &'a mut [NodeState],
     pub(crate) lock: LockId,
     pub(crate) resource: &'a Resource,
     pub(crate) options: &'a LockOptions,
@@ -291,6 +296,47 @@ impl Ctx<'_> {
     pub(crate) fn send(&mut self, node: NodeId, seq: Seq, op: Op) {
         let deadline = self.now.monotonic.plus(self.request_timeout());
         self.out.sends.push(Send { node, seq, op, deadline });
+    }
+
+    /// What a node of a quorum is told with an acquire; `None` for a single store.
+    pub(crate) fn membership(
+        &self,
+        node: NodeId,
+        nonce: &Nonce,
+        seq: Seq,
+        (waited_out, birth): (Option<Stamp>, Birth),
+    ) -> Option<Membership> {
+        let quorum = self.config.quorum()?;
+        Some(Membership {
+            quorum: quorum.id(),
+            max_ttl_ms: u64::try_from(quorum.max_ttl().as_millis()).unwrap_or(u64::MAX),
+            durability: self.durability(node),
+            fresh: stamp(self.seed, nonce, node, seq),
+            waited_out,
+            birth,
+            retention: RETENTION,
+        })
+    }
+
+    pub(crate) fn durability(&self, node: NodeId) -> Durability {
+        self.config.nodes().get(node.index()).map_or(Durability::NotDeclared, |node| node.durability)
+    }
+
+    /// Notes that a node abstains, and answers for how long still.
+    pub(crate) fn abstains(&mut self, node: NodeId, loss: Option<Stamp>) -> Duration {
+        let Some(state) = self.nodes.get_mut(node.index()) else { return Duration::ZERO };
+        if let Some(loss) = loss {
+            state.memory.abstains(loss, self.now.monotonic);
+        }
+        let until = state.memory.abstains_until(self.config);
+        until.map_or(Duration::ZERO, |until| until.since(self.now.monotonic))
+    }
+
+    /// Notes that a node votes.
+    pub(crate) fn votes(&mut self, node: NodeId, doubt: Option<Stamp>) {
+        if let Some(state) = self.nodes.get_mut(node.index()) {
+            state.memory.votes(doubt);
+        }
     }
 
     pub(crate) fn request_timeout(&self) -> Duration {

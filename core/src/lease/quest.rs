@@ -1,6 +1,7 @@
 //! What an acquisition carries along from try to try, and the state before the first one.
 
 use alloc::boxed::Box;
+use core::time::Duration;
 
 use crate::backoff::Pace;
 use crate::client::{Event, Failure};
@@ -21,7 +22,10 @@ pub(crate) enum Obstacle {
     Unavailable(Fault),
     /// Away until fresh credentials come.
     Credentials(Fault),
-    Abstains(core::time::Duration),
+    /// For how long still.
+    Abstains(Duration),
+    /// It votes, but what it says counts only for the next attempt.
+    InDoubt,
     Denied(Denial),
 }
 
@@ -35,7 +39,7 @@ impl From<Refusal> for Obstacle {
             Refusal::Throttled(fault) => Self::Throttled(fault),
             Refusal::Unavailable(fault) => Self::Unavailable(fault),
             Refusal::NeedsCredentials(fault) => Self::Credentials(fault),
-            Refusal::Abstains { left } => Self::Abstains(left),
+            Refusal::Abstains { .. } => Self::Abstains(Duration::ZERO),
             Refusal::Denied(denial) => Self::Denied(denial),
         }
     }
@@ -43,15 +47,16 @@ impl From<Refusal> for Obstacle {
 
 impl Obstacle {
     /// Which obstacle to tell the caller of when nodes disagree: the one that a person has to look at first.
-    pub(crate) fn weight(&self) -> u8 {
+    pub(crate) fn weight(&self) -> (u8, Duration) {
         match self {
-            Self::Denied(_) => 6,
-            Self::Busy(_) => 5,
-            Self::Throttled(_) => 4,
-            Self::Credentials(_) => 3,
-            Self::Unavailable(_) => 2,
-            Self::Abstains(_) => 1,
-            Self::Vacant => 0,
+            Self::Denied(_) => (6, Duration::ZERO),
+            Self::Busy(_) => (5, Duration::ZERO),
+            Self::Throttled(_) => (4, Duration::ZERO),
+            Self::Credentials(_) => (3, Duration::ZERO),
+            Self::Unavailable(_) => (2, Duration::ZERO),
+            // The one that abstains longest: a caller who comes back before is told the same again.
+            Self::Abstains(left) => (1, *left),
+            Self::InDoubt | Self::Vacant => (0, Duration::ZERO),
         }
     }
 }
@@ -74,9 +79,13 @@ impl From<Option<&Obstacle>> for Heard {
         match obstacle {
             Some(Obstacle::Busy(_) | Obstacle::Vacant) => Self::Record,
             Some(Obstacle::Credentials(_)) => Self::Credentials,
-            Some(Obstacle::Throttled(_) | Obstacle::Unavailable(_) | Obstacle::Abstains(_) | Obstacle::Denied(_)) => {
-                Self::Trouble
-            }
+            Some(
+                Obstacle::Throttled(_)
+                | Obstacle::Unavailable(_)
+                | Obstacle::Abstains(_)
+                | Obstacle::InDoubt
+                | Obstacle::Denied(_),
+            ) => Self::Trouble,
             None => Self::Nothing,
         }
     }
@@ -144,6 +153,7 @@ impl Quest {
                 | Obstacle::Unavailable(_)
                 | Obstacle::Credentials(_)
                 | Obstacle::Abstains(_)
+                | Obstacle::InDoubt
                 | Obstacle::Denied(_),
             )
             | None => None,
@@ -169,6 +179,7 @@ impl Quest {
                 | Obstacle::Unavailable(_)
                 | Obstacle::Credentials(_)
                 | Obstacle::Abstains(_)
+                | Obstacle::InDoubt
                 | Obstacle::Denied(_),
             )
             | None => Pace::NORMAL,
@@ -213,8 +224,8 @@ impl Quest {
         let failure = match self.obstacle {
             Some(Obstacle::Busy(holding)) if once => Failure::Busy { holding: Some(holding) },
             Some(Obstacle::Busy(holding)) => Failure::TimedOut { holding: Some(holding) },
-            Some(Obstacle::Vacant) | None if once => Failure::Busy { holding: None },
-            Some(Obstacle::Vacant) | None => Failure::TimedOut { holding: None },
+            Some(Obstacle::Vacant | Obstacle::InDoubt) | None if once => Failure::Busy { holding: None },
+            Some(Obstacle::Vacant | Obstacle::InDoubt) | None => Failure::TimedOut { holding: None },
             Some(Obstacle::Throttled(fault)) => Failure::Throttled(fault),
             Some(Obstacle::Unavailable(fault) | Obstacle::Credentials(fault)) => Failure::Unavailable(fault),
             Some(Obstacle::Abstains(left)) => Failure::Abstains { left },

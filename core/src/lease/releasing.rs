@@ -8,6 +8,7 @@ use crate::ids::{NodeId, Nonce, Seq};
 use crate::lease::{Ctx, Input, Machine, Row, Step};
 use crate::op::{Applied, Op, Outcome, Refusal, Release};
 use crate::prf::Domain;
+use crate::quorum::majority;
 use crate::time::Monotonic;
 
 /// Whether a send of the attempt may create a record after its release.
@@ -26,6 +27,8 @@ pub(crate) struct Releasing {
     next_seq: u32,
     tries: u32,
     answered: bool,
+    /// A majority is free, which is all that anybody waits for.
+    told: bool,
     /// Nodes that have not answered for certain.
     legs: Vec<Leg>,
 }
@@ -51,7 +54,7 @@ impl Releasing {
         let retry_at = Some(ctx.now.monotonic);
         let leg = |(node, may_land)| Leg { node, in_flight: None, retry_at, again: may_land == MayLand::Yes };
         let until = ctx.after(ctx.options.record_ttl());
-        Self { nonce, until, next_seq, tries: 0, answered: false, legs: nodes.map(leg).collect() }
+        Self { nonce, until, next_seq, tries: 0, answered: false, told: false, legs: nodes.map(leg).collect() }
     }
 
     /// From then on others in the local line may try: the definite answer may take as long as the ttl.
@@ -126,10 +129,33 @@ impl Releasing {
                 self.tries = self.tries.saturating_add(1);
             }
         }
-        if self.legs.is_empty() {
-            ctx.event(Event::Released { lock: ctx.lock, confirmed: true });
-            return (Machine::Ended, Some(Row::ReleasingConfirmed));
+        let nodes = ctx.config.nodes().len();
+        if self.told || self.legs.len() > nodes - majority(nodes) {
+            return if self.legs.is_empty() {
+                (Machine::Ended, Some(Row::ReleasingConfirmed))
+            } else {
+                (Machine::Releasing(self), Some(Row::ReleasingOpen))
+            };
         }
-        (Machine::Releasing(self), Some(Row::ReleasingOpen))
+        ctx.event(Event::Released { lock: ctx.lock, confirmed: true });
+        if !self.legs.is_empty() {
+            ctx.out.orphan = Some(self.in_background(ctx));
+        }
+        (Machine::Ended, Some(Row::ReleasingConfirmed))
+    }
+
+    /// What is left once a majority is free: rivals can have the lock, so nobody waits for the rest. Answers under way
+    /// are for a lock that has ended, so what they would say is asked again.
+    fn in_background(mut self, ctx: &Ctx<'_>) -> Self {
+        for leg in self.legs.iter_mut().filter(|leg| leg.in_flight.is_some()) {
+            leg.in_flight = None;
+            leg.retry_at = Some(ctx.after(ctx.request_timeout()));
+        }
+        self
+    }
+
+    /// As long as anything is left, whoever else is free.
+    pub(crate) fn for_nobody(self) -> Self {
+        Self { told: true, ..self }
     }
 }

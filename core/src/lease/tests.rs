@@ -16,6 +16,7 @@ use super::*;
 use crate::client::Failure;
 use crate::config::NodeConfig;
 use crate::ids::Version;
+use crate::member::Stamp;
 use crate::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Refusal, Seen};
 
 const SOURCE: &str = include_str!("mod.rs");
@@ -87,7 +88,7 @@ impl Bench {
             now: self.now,
             config: &self.config,
             seed: &[1; 32],
-            nodes: &self.nodes,
+            nodes: &mut self.nodes,
             lock: LockId::new(1),
             resource: &self.resource,
             options: &self.options,
@@ -142,6 +143,9 @@ fn outcome(answer: Answer, sends: &[&Send]) -> Outcome {
     let token = |counter| Token::new(counter).unwrap();
     match answer {
         Answer::Granted(counter) => Outcome::Applied(Applied::Acquired { counter: token(counter) }),
+        Answer::GrantedInDoubt(counter) => {
+            Outcome::Applied(Applied::AcquiredInDoubt { counter: token(counter), stamp: Stamp([1; 16]) })
+        }
         Answer::Raised(counter) => Outcome::Applied(Applied::Raised { counter: token(counter) }),
         Answer::Renewed => Outcome::Applied(Applied::Renewed),
         Answer::Released => Outcome::Applied(Applied::Released),

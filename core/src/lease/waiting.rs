@@ -26,26 +26,30 @@ struct Leg {
     /// Held by somebody when last seen, until this instant as far as is known.
     blocked_until: Option<Monotonic>,
     heard: Heard,
+    /// A send of the last attempt that was decided without its answer.
+    open: Option<Seq>,
     looking: Option<Seq>,
     /// Whether this node is looked at before it is asked.
     reads: bool,
 }
 
 impl Waiting {
-    /// `answers` say for each node until when a record stands in the way, and what it said last.
+    /// `answers` say for each node until when a record stands in the way, what it said last, and which send of the last
+    /// attempt it has not answered.
     pub(crate) fn new(
         quest: Quest,
-        answers: impl Iterator<Item = (Option<Monotonic>, Heard)>,
+        answers: impl Iterator<Item = (Option<Monotonic>, Heard, Option<Seq>)>,
         echoes: bool,
         ctx: &Ctx<'_>,
     ) -> Self {
         let legs = node_ids(ctx.config.nodes().len())
             .zip(ctx.config.nodes())
             .zip(answers)
-            .map(|((node, config), (blocked_until, heard))| Leg {
+            .map(|((node, config), (blocked_until, heard, open))| Leg {
                 node,
                 blocked_until,
                 heard,
+                open,
                 looking: None,
                 reads: config.poll == Poll::Read,
             })
@@ -82,7 +86,21 @@ impl Waiting {
             Input::Outcome { node, seq, outcome } => {
                 match self.legs.iter().position(|leg| leg.node == node && leg.looking == Some(seq)) {
                     Some(at) => self.saw(at, outcome, ctx),
-                    None => (Machine::Waiting(self), None),
+                    None => {
+                        // A late word on the last attempt: what it may have brought is being released.
+                        if self.legs.iter().any(|leg| leg.node == node && leg.open == Some(seq)) {
+                            self.echoes |= match &outcome {
+                                Outcome::Applied(_) => true,
+                                Outcome::NotApplied(_) => false,
+                                Outcome::Unknown(fault) => fault.kind != FaultKind::Timeout,
+                            };
+                            // Or abstentions that were shown at the same time would be waited out one after the other.
+                            if let Outcome::NotApplied(Refusal::Abstains { stamp }) = outcome {
+                                ctx.abstains(node, stamp);
+                            }
+                        }
+                        (Machine::Waiting(self), None)
+                    }
                 }
             }
             Input::Wake => {

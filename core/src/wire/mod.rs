@@ -19,6 +19,7 @@
 //!     expect: None,
 //!     owner: Owner::new("docs")?,
 //!     data: None,
+//!     member: None,
 //! }));
 //! let ops = [LockOp { lock: LockId::new(1), resource: Resource::new("invoice/42")?, op }];
 //!

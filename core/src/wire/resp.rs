@@ -40,6 +40,27 @@ pub enum Value {
     Verbatim(Vec<u8>),
 }
 
+impl Value {
+    /// The bytes of a bulk or simple string; `None` for everything else.
+    pub fn text(&self) -> Option<&[u8]> {
+        match self {
+            Self::Bulk(bytes) => Some(bytes),
+            Self::Simple(text) => Some(text.as_bytes()),
+            Self::Nil
+            | Self::Integer(_)
+            | Self::Error(_)
+            | Self::Array(_)
+            | Self::Push(_)
+            | Self::Set(_)
+            | Self::Map(_)
+            | Self::Boolean(_)
+            | Self::Double(_)
+            | Self::BigNumber(_)
+            | Self::Verbatim(_) => None,
+        }
+    }
+}
+
 /// Appends a command as a list of byte strings.
 pub fn encode(command: &Command, out: &mut Vec<u8>) {
     header(b'*', command.args.len(), out);

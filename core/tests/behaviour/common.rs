@@ -6,8 +6,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use leasehold_core::config::{LockOptionsBuilder, Poll};
+use leasehold_core::member::{Marker, RunId, Stamp};
+use leasehold_core::node::{NodeMemory, serve};
 use leasehold_core::op::{Applied, Fault, FaultKind, Holding, Op, Outcome, Refusal, TransportFault};
-use leasehold_core::store::{BootId, Record, StoreNow, apply};
+use leasehold_core::store::{BootId, Record, StoreNow};
 use leasehold_core::{
     Client, Config, Entropy, Event, Failure, LockId, LockOptions, LostReason, Monotonic, NodeConfig, NodeId, Nonce,
     Now, Output, RequestId, Resource, Token, Transmit, Wait,
@@ -114,10 +116,14 @@ pub(crate) fn kind(op: &Op) -> &'static str {
     }
 }
 
-/// One node: records, and a clock that runs at a rate of its own.
+/// One node: records, what it remembers of its quorum, and a clock that runs at a rate of its own.
 #[derive(Clone)]
 pub(crate) struct Store {
     pub(crate) records: BTreeMap<Resource, Record>,
+    pub(crate) marker: Option<Marker>,
+    /// Resources whose counter was raised, and the loss since which.
+    pub(crate) trusted: BTreeMap<Resource, Stamp>,
+    pub(crate) run: Option<RunId>,
     pub(crate) boot: BootId,
     /// How much faster than true time its clock runs, in parts per million.
     pub(crate) rate_ppm: i64,
@@ -134,11 +140,24 @@ impl Store {
     }
 
     pub(crate) fn perform(&mut self, resource: &Resource, op: &Op, time: Duration) -> Outcome {
-        let decision = apply(self.records.get(resource), op, &self.now(time));
-        if let Some(record) = decision.write {
+        let trusted = self.trusted.get(resource);
+        let memory = NodeMemory { marker: self.marker.as_ref(), trusted, run: self.run.as_ref() };
+        let served = serve(self.records.get(resource), memory, op, &self.now(time));
+        if let Some(record) = served.record {
             self.records.insert(resource.clone(), record);
         }
-        decision.outcome
+        if let Some(stamp) = served.trusted {
+            self.trusted.insert(resource.clone(), stamp);
+        }
+        self.marker = served.marker.or_else(|| self.marker.take());
+        served.outcome
+    }
+
+    /// All that it kept is gone.
+    pub(crate) fn lose_data(&mut self) {
+        self.records.clear();
+        self.trusted.clear();
+        self.marker = None;
     }
 }
 
@@ -211,7 +230,14 @@ impl World {
     }
 
     pub(crate) fn with_config(config: &Config, hosts: usize) -> Self {
-        let store = Store { records: BTreeMap::new(), boot: BootId([1; 16]), rate_ppm: 0 };
+        let store = Store {
+            records: BTreeMap::new(),
+            marker: None,
+            trusted: BTreeMap::new(),
+            run: None,
+            boot: BootId([1; 16]),
+            rate_ppm: 0,
+        };
         let mut world = Self { time: EPOCH, stores: vec![store; config.nodes().len()], hosts: Vec::new(), drawn: 0 };
         for _ in 0..hosts {
             world.add_host(config, 0);

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::common::*;
 use leasehold_core::config::{ConfigError, Drift, Limits, NodeConfig, Ttl};
-use leasehold_core::{Config, LockOptions, Owner, Payload, Resource, Wait};
+use leasehold_core::member::QuorumId;
+use leasehold_core::{Config, LockOptions, Owner, Payload, Quorum, Resource, Wait};
 
 fn refused(
     set: impl FnOnce(leasehold_core::config::LockOptionsBuilder) -> leasehold_core::config::LockOptionsBuilder,
@@ -114,4 +115,16 @@ fn drift_timeouts_and_limits() {
     says(&zero(Limits { locks: 0, ..Limits::default() }), &["locks is 0"]);
     says(&zero(Limits { orphans: 0, ..Limits::default() }), &["orphans is 0"]);
     says(&zero(Limits { observations: 0, ..Limits::default() }), &["observations is 0"]);
+}
+
+#[test]
+fn quorums() {
+    let quorum = |max_ttl| Quorum::new(QuorumId([1; 16]), max_ttl);
+    says(&quorum(ms(99)).unwrap_err().to_string(), &["max_ttl 99ms", "100ms"]);
+    says(&quorum(secs(48 * 3_600 + 1)).unwrap_err().to_string(), &["max_ttl", "172800s"]);
+    assert_eq!(quorum(Duration::from_micros(1_500_900)).unwrap().max_ttl(), ms(1_500), "as nodes write it down");
+    for (nodes, remembers) in [(1, false), (2, true)] {
+        let config = Config::new(vec![NodeConfig::default(); nodes]).unwrap().with_quorum(quorum(secs(60)).unwrap());
+        assert_eq!(config.quorum().is_some(), remembers, "a single store has nothing to agree on");
+    }
 }

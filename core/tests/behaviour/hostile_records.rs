@@ -60,8 +60,8 @@ fn every_operation_refuses_such_a_record() {
     for op in [
         Op::Read,
         Op::Release(Release { nonce }),
-        Op::Renew(Renew { nonce, seq: Seq::new(2), record_ttl: secs(30) }),
-        Op::Raise(leasehold_core::op::Raise { nonce, token: Token::MAX }),
+        Op::Renew(Renew { nonce, seq: Seq::new(2), record_ttl: secs(30), quorum: None }),
+        Op::Raise(leasehold_core::op::Raise { nonce, token: Token::MAX, loss: None }),
     ] {
         let decision = apply(Some(&record), &op, &now());
         assert_eq!(denial(&decision.outcome), Some(DenialKind::CorruptRecord), "{op:?}");

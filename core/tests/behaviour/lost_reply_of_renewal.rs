@@ -120,7 +120,7 @@ fn what_was_certainly_not_applied_is_tried_again_without_loss() {
         Refusal::Throttled(fault()),
         Refusal::Unavailable(fault()),
         Refusal::NeedsCredentials(fault()),
-        Refusal::Abstains { left: secs(1) },
+        Refusal::Abstains { stamp: None },
         Refusal::Denied(Denial::new(DenialKind::Permission, "no")),
     ] {
         let mut world = renewing(1);

@@ -1,8 +1,10 @@
 //! Several nodes: a majority decides, each vouches for its own time, and the token is what a majority answered exactly.
 
 use crate::common::*;
-use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holding, Op, Outcome, Refusal};
-use leasehold_core::{Event, Failure, LostReason, NodeId, NodeInfo, Token};
+use leasehold_core::member::QuorumId;
+use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holding, Op, Outcome, Refusal, Release};
+use leasehold_core::{Config, NodeConfig, Quorum};
+use leasehold_core::{Event, Failure, LostReason, NodeId, Token};
 
 fn nodes_of(world: &World, host: usize, wanted: &str) -> Vec<u16> {
     let of_kind = world.hosts[host].wire.iter().filter(|transmit| kind(&transmit.ops[0].op) == wanted);
@@ -289,18 +291,18 @@ fn losing_one_of_the_latest_nodes_moves_the_deadline_back() {
 }
 
 #[test]
-fn a_node_that_is_known_to_have_restarted_keeps_its_word() {
-    let info = |run: &str| NodeInfo { uptime: secs(1), run_id: run.into(), durable: false };
-    for (runs, lost) in [(["a", "b"], false), (["a", "a"], true)] {
-        let mut world = renewing();
-        for run in runs {
-            for node in [0, 1] {
-                let now = world.now(0);
-                world.hosts[0].client.node_info(NodeId::new(node), info(run), now);
-            }
+fn nodes_that_have_lost_their_data_and_say_so_keep_their_word() {
+    let abstains = Outcome::NotApplied(Refusal::Abstains { stamp: None });
+    for (answer, lost) in [(abstains, false), (conflict(None), true)] {
+        let config = Config::new(vec![NodeConfig::default(); 3]).unwrap();
+        let mut world = World::with_config(&config.with_quorum(Quorum::new(QuorumId([1; 16]), secs(60)).unwrap()), 1);
+        world.acquire(0, 1, "r", options());
+        for node in 0..3 {
+            answer_from(&mut world, node, acquired(5));
         }
+        world.pass_until_sent(0);
         for node in [0, 1] {
-            answer_from(&mut world, node, conflict(None));
+            answer_from(&mut world, node, answer.clone());
         }
         assert_eq!(world.state(0, 1).is_none(), lost, "rivals abstain there, so nobody else can have it");
     }
@@ -316,10 +318,49 @@ fn a_release_goes_to_every_node_that_may_have_our_record() {
     world.release(0, 1);
     assert_eq!(nodes_of(&world, 0, "release"), [0, 1, 2]);
     world.deliver_to(0, 0);
-    world.deliver_to(0, 1);
     assert!(!has(&world.take_events(0), |event| matches!(event, Event::Released { .. })));
-    world.deliver_all();
+    world.deliver_to(0, 1);
+    // A majority is free, so rivals can have it.
     assert!(has(&world.take_events(0), |event| matches!(event, Event::Released { confirmed: true, .. })));
+    world.deliver_all();
+    assert_eq!(world.take_events(0), [], "told once");
+    assert!(!world.is_held(2, "r"));
+}
+
+#[test]
+fn a_release_waits_for_no_minority_and_forgets_none() {
+    let mut world = World::quorum(3, 1);
+    world.hold(0, 1, "r", options());
+    world.release(0, 1);
+    for node in [0, 1] {
+        world.deliver_to(0, node);
+    }
+    assert!(has(&world.take_events(0), |event| matches!(event, Event::Released { confirmed: true, .. })));
+    assert_eq!(world.state(0, 1), None);
+    // Lost on its way to the third node, and sent again by itself.
+    let _ = world.take_for(0, 2);
+    assert!(world.is_held(2, "r"));
+    world.pass(secs(2));
+    assert!(!world.is_held(2, "r"));
+    assert!(world.hosts[0].client.is_idle());
+}
+
+#[test]
+fn a_lock_that_was_broken_is_not_taken_back_by_a_repair() {
+    let mut world = World::quorum(3, 1);
+    world.hold(0, 1, "r", options());
+    let nonce = world.record(0, "r").lease.as_ref().unwrap().nonce;
+    let break_at = |world: &mut World, node: usize| {
+        let time = world.time;
+        world.stores[node].perform(&resource("r"), &Op::Release(Release { nonce }), time);
+    };
+    break_at(&mut world, 0);
+    world.pass(secs(60));
+    assert!(!world.is_held(0, "r"), "two of three still carry it, and the third is left in peace");
+    assert_eq!(world.state(0, 1), Some("Held"));
+    break_at(&mut world, 1);
+    world.pass(secs(60));
+    assert!(matches!(loss(&world.take_events(0)), LostReason::Released));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
-use leasehold_core::{Client, Config, Error, Input, Monotonic, NodeConfig, NodeId, NodeInfo, Now, Output, RequestId};
+use leasehold_core::{Client, Config, Error, Input, Monotonic, NodeConfig, NodeId, Now, Output, RequestId};
 
 fn client() -> (Client, Now) {
     let now = Now { monotonic: Monotonic::from_ns(0).plus(EPOCH), unix_ms: EPOCH_UNIX_MS };
@@ -33,7 +33,6 @@ fn call(client: &mut Client, input: Input, fresh: &[u8; 16], now: Now) {
         Input::Response { id, result } => client.handle_response(id, result, now),
         Input::Notified { resource } => client.notified(&resource, now),
         Input::Subscribed { node, resource } => client.subscribed(node, &resource, now),
-        Input::NodeInfo { node, info } => client.node_info(node, info, now),
         Input::CredentialsRenewed { node } => client.credentials_renewed(node, now),
         Input::Reseed { seed } => client.reseed(seed),
         Input::Close => client.close(now),
@@ -47,7 +46,6 @@ fn step_and_the_methods_give_the_same_outputs() {
     let mut called = stepped.clone();
     let node = NodeId::new(0);
     let acquire = |id, name| Input::Acquire { lock: lock(id), resource: resource(name), options: options() };
-    let info = NodeInfo { uptime: secs(1), run_id: "a".into(), durable: true };
     let respond = |id, outcome| Input::Response { id: RequestId::new(id), result: Ok(vec![outcome]) };
     let busy = || conflict(Some(holding(stranger(), Some(1))));
     let inputs = [
@@ -58,7 +56,6 @@ fn step_and_the_methods_give_the_same_outputs() {
         Input::Notified { resource: resource("b") },
         respond(2, busy()),
         Input::Subscribed { node, resource: resource("b") },
-        Input::NodeInfo { node, info },
         Input::Response { id: RequestId::new(3), result: Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout))) },
         Input::CredentialsRenewed { node },
         Input::Reseed { seed: [8; 32] },
@@ -84,7 +81,6 @@ fn step_and_the_methods_give_the_same_outputs() {
             | Input::Response { .. }
             | Input::Notified { .. }
             | Input::Subscribed { .. }
-            | Input::NodeInfo { .. }
             | Input::CredentialsRenewed { .. }
             | Input::Reseed { .. }
             | Input::Close => call(&mut called, input, &fresh, now),

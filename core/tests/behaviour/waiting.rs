@@ -245,7 +245,7 @@ fn what_stood_in_the_way_last_is_what_is_told() {
         (throttled(), Failure::Throttled(Fault::new(FaultKind::Busy, "slow down"))),
         (Outcome::NotApplied(Refusal::Unavailable(fault.clone())), Failure::Unavailable(fault.clone())),
         (Outcome::NotApplied(Refusal::NeedsCredentials(fault.clone())), Failure::Unavailable(fault)),
-        (Outcome::NotApplied(Refusal::Abstains { left: secs(9) }), Failure::Abstains { left: secs(9) }),
+        (Outcome::NotApplied(Refusal::Abstains { stamp: None }), Failure::Abstains { left: secs(0) }),
         (Outcome::NotApplied(Refusal::Denied(denial.clone())), Failure::Refused(denial)),
         (conflict(None), Failure::Busy { holding: None }),
     ] {
@@ -374,7 +374,7 @@ fn a_wake_up_from_a_store_that_fails_is_not_heeded() {
     let refusals = [
         Outcome::NotApplied(Refusal::Throttled(fault())),
         Outcome::NotApplied(Refusal::Unavailable(fault())),
-        Outcome::NotApplied(Refusal::Abstains { left: secs(60) }),
+        Outcome::NotApplied(Refusal::Abstains { stamp: None }),
     ];
     for refusal in refusals {
         let mut world = World::new(1);

@@ -12,6 +12,8 @@ use crate::test;
 pub enum Suite {
     /// Seeds of the simulator, all promises checked.
     Simulator,
+    /// The same in worlds of several nodes.
+    Quorums,
     /// The core's own tests.
     Core,
     /// The simulator's own tests, those of its model stores among them.
@@ -36,13 +38,15 @@ pub struct Catch {
 const SEEDS: u64 = 5_000;
 
 impl Suite {
-    const ALL: [Self; 6] = [Self::Simulator, Self::Core, Self::Sim, Self::Model, Self::Vectors, Self::Traces];
+    const ALL: [Self; 7] =
+        [Self::Simulator, Self::Core, Self::Sim, Self::Model, Self::Vectors, Self::Traces, Self::Quorums];
     /// For a bug that names nobody.
     pub const USUAL: [Self; 2] = [Self::Simulator, Self::Core];
 
     pub const fn name(self) -> &'static str {
         match self {
             Self::Simulator => "simulator",
+            Self::Quorums => "quorums",
             Self::Core => "core",
             Self::Sim => "sim",
             Self::Model => "model",
@@ -62,7 +66,8 @@ impl Suite {
     /// Asks it about the tree as it is.
     pub fn catches(self, tree: &Tree) -> Result<Option<Catch>> {
         let (package, targets): (_, &[&str]) = match self {
-            Self::Simulator => return simulate(tree),
+            Self::Simulator => return simulate(tree, &[]),
+            Self::Quorums => return simulate(tree, &["--quorum"]),
             Self::Core => ("leasehold-core", &["--lib", "--test", "behaviour"]),
             Self::Sim => ("leasehold-sim", &["--lib"]),
             Self::Model | Self::Vectors | Self::Traces => ("leasehold-sim", &["--test", self.name()]),
@@ -81,10 +86,10 @@ impl Suite {
     }
 }
 
-fn simulate(tree: &Tree) -> Result<Option<Catch>> {
+fn simulate(tree: &Tree, worlds: &[&str]) -> Result<Option<Catch>> {
     tree.compiles("leasehold-sim", &["--bin", "leasehold-sim"])?;
     let mut command = Command::new(tree.built().join("leasehold-sim"));
-    command.args(["--first", "--seeds", &format!("0..{SEEDS}")]);
+    command.args(["--first", "--seeds", &format!("0..{SEEDS}")]).args(worlds);
     let (ended, said) = tree.run(command)?;
     match ended {
         Ended::Well => Ok(None),
@@ -117,7 +122,7 @@ fn first_failure(said: &str) -> Option<&str> {
 /// Whether a suite that lives in a file of its own is there.
 pub fn exists(suite: Suite, root: &Path) -> bool {
     match suite {
-        Suite::Simulator | Suite::Core | Suite::Sim => true,
+        Suite::Simulator | Suite::Quorums | Suite::Core | Suite::Sim => true,
         Suite::Model | Suite::Vectors | Suite::Traces => {
             root.join("core/sim/tests").join(suite.name()).with_extension("rs").exists()
         }

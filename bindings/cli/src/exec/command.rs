@@ -35,7 +35,7 @@ impl Running {
     /// The command cannot be started.
     pub(super) fn start(
         command: &[OsString],
-        environment: [(&str, OsString); 3],
+        environment: impl IntoIterator<Item = (&'static str, OsString)>,
         terminal: &Terminal,
         events: Sender<Event>,
     ) -> io::Result<Self> {

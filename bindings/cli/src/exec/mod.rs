@@ -17,6 +17,7 @@ use rustix::process::Signal;
 
 use crate::args::ExecArgs;
 use crate::output::{Failure, say};
+use crate::store::Target;
 use crate::{status, store};
 use command::{Running, not_started};
 use inbox::{Event, Inbox, tell};
@@ -33,17 +34,18 @@ struct Exec<'a> {
     signals: Signals,
     inbox: Inbox,
     args: &'a ExecArgs,
+    target: &'a Target,
 }
 
-pub(crate) fn run(args: &ExecArgs, store: &str) -> Result<u8, Failure> {
+pub(crate) fn run(args: &ExecArgs, target: &Target) -> Result<u8, Failure> {
     let inbox = Inbox::new();
-    let client = inbox.finish(Client::connect(store))?;
-    store::must_be_shared(client.store())?;
+    let client = inbox.finish(target.settings().connect(target))?;
+    store::must_be_shared(client.stores())?;
     warn_of_waiting_for_itself(args, &client, &inbox);
     let refused = |error| Failure::system("cannot catch signals", &error);
     let signals = Signals::catch(inbox.sender()).map_err(refused)?;
     let messages = Messages::start().map_err(|error| Failure::system("cannot start a thread", &error))?;
-    Exec { client, messages, signals, inbox, args }.run()
+    Exec { client, messages, signals, inbox, args, target }.run()
 }
 
 impl Exec<'_> {
@@ -121,8 +123,9 @@ impl Exec<'_> {
         let environment = [
             ("LEASEHOLD_RESOURCE", self.args.resource.as_str().into()),
             ("LEASEHOLD_TOKEN", lease.token().to_string().into()),
-            ("LEASEHOLD_STORE", store::absolute(self.client.store())),
+            ("LEASEHOLD_STORE", store::absolute(self.client.stores())),
         ];
+        let environment = environment.into_iter().chain(self.target.environment());
         let command = match Running::start(&self.args.command, environment, &terminal, self.inbox.sender()) {
             Ok(command) => command,
             Err(error) => {
@@ -144,7 +147,7 @@ impl Exec<'_> {
 fn warn_of_waiting_for_itself(args: &ExecArgs, client: &Client, inbox: &Inbox) {
     let told = |name: &str, value: &OsStr| std::env::var_os(name).is_some_and(|told| told == value);
     let runs_under_it = told("LEASEHOLD_RESOURCE", OsStr::new(&args.resource))
-        && told("LEASEHOLD_STORE", &store::absolute(client.store()));
+        && told("LEASEHOLD_STORE", &store::absolute(client.stores()));
     if !runs_under_it || args.wait() == Some(Duration::ZERO) {
         return;
     }

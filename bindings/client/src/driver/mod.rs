@@ -1,23 +1,26 @@
 //! The run loop: one core behind one mutex, and the threads and callers that carry its requests.
 //!
-//! Three lanes share it. A **blocking** caller performs the requests of its own lock on its own thread. An **async**
+//! Three lanes share it. A **blocking** caller performs the requests of its own lock on its own thread, unless there are
+//! several nodes to ask. An **async**
 //! caller polls them as part of its own future if the store is behind a socket, and leaves them to a thread of the
 //! store's if it is not. The **background** thread keeps time for all leases, and leaves renewals, retries and releases on
 //! drop to the store's own threads. The mutex is held for microseconds: never while a store is asked, never while
 //! somebody else's code runs.
 
 mod alarm;
+mod ask;
 mod errands;
 mod report;
 mod slot;
+mod troubles;
 mod worker;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use leasehold_core::op::{LockOp, Outcome};
+use leasehold_core::op::Fault;
 use leasehold_core::{
     Client as Core, Config, Entropy, Error as CoreError, Event, LockId, LockOptions, Monotonic, NodeId, Now, Output,
     RequestId, Resource, Transmit,
@@ -32,6 +35,7 @@ pub(crate) use errands::Errands;
 use report::{Report, Stopwatch};
 use slot::Aftermath;
 pub(crate) use slot::{Phase, Slot, Wait};
+use troubles::Troubles;
 use worker::Worker;
 
 /// How long a release is awaited before the caller is told that it goes on in the background.
@@ -45,6 +49,7 @@ pub(crate) struct Driver {
     alarm: Arc<Alarm>,
     transports: Vec<Arc<dyn Transport>>,
     workers: Vec<Workers>,
+    troubles: Troubles,
     /// Runs the callbacks of users, which may take their time.
     callbacks: Worker<Callback>,
     /// Requests made outside the core.
@@ -125,6 +130,7 @@ impl Driver {
             state: Mutex::new(state),
             alarm,
             workers: transports.iter().map(|_| Workers::new()).collect(),
+            troubles: Troubles::new(transports.len()),
             callbacks: Worker::new("leasehold-callbacks"),
             asked: AtomicU64::new(0),
             transports,
@@ -201,36 +207,6 @@ impl Driver {
         .1
     }
 
-    /// One request outside the core, such as a look at a record.
-    pub(crate) async fn ask(self: &Arc<Self>, node: usize, op: LockOp, caller: Caller) -> Result<Outcome, Error> {
-        self.check_process()?;
-        let resource = op.resource.clone();
-        let deadline = clock::monotonic().plus(Config::REQUEST_TIMEOUT);
-        let index = u16::try_from(node).unwrap_or(u16::MAX);
-        // From the other end than the core's, so that no two in flight are alike.
-        let id = RequestId::new(u64::MAX - self.asked.fetch_add(1, Ordering::Relaxed));
-        let transmit = Transmit { id, node: NodeId::new(index), deadline, ops: vec![op] };
-        let transport = &self.transports[node];
-        let result = match transport.network() {
-            Some(network) if caller == Caller::Async => match network.ask_here(transmit) {
-                Ok(answering) => answering.await,
-                Err(transmit) => self.ask_elsewhere(node, transmit).await?,
-            },
-            _ if caller == Caller::Blocking || transport.is_instant() => transport.perform(&transmit, Lane::Caller),
-            _ => self.ask_elsewhere(node, transmit).await?,
-        };
-        let outcome = match result {
-            Ok(outcomes) => outcomes.into_iter().next(),
-            Err(fault) => Some(fault.outcome()),
-        };
-        outcome.ok_or_else(|| Error::new(ErrorKind::StoreUnavailable, "the store gave no answer").on(resource.as_str()))
-    }
-
-    async fn ask_elsewhere(&self, node: usize, transmit: Transmit) -> Result<Answer, Error> {
-        let transport = Arc::clone(&self.transports[node]);
-        crate::exec::offload(move || transport.perform(&transmit, Lane::Caller)).await
-    }
-
     /// Ends everything in the background: leases are released, waiters cancelled.
     pub(crate) fn close(self: &Arc<Self>) {
         let (aftermath, _) = self.turn(Caller::Nobody, None, |state, now| {
@@ -266,6 +242,16 @@ impl Driver {
         &self.transports
     }
 
+    /// The nodes whose last answer was none, and why.
+    pub(crate) fn troubles(&self) -> Vec<(usize, Fault)> {
+        self.troubles.all()
+    }
+
+    /// Whether there are several nodes.
+    pub(crate) fn is_quorum(&self) -> bool {
+        self.transports.len() > 1
+    }
+
     /// Whether an acquisition is queued behind another one of this client.
     pub(crate) fn is_queued(&self, slot: &Slot) -> bool {
         self.lock().core.state(slot.lock()) == Some("Idle")
@@ -298,7 +284,14 @@ impl Driver {
     }
 
     /// What came of a request that was performed elsewhere.
-    fn answered(self: &Arc<Self>, id: RequestId, answer: Answer, caller: Caller, own: Option<LockId>) -> Errands {
+    fn answered(
+        self: &Arc<Self>,
+        (id, node): (RequestId, NodeId),
+        answer: Answer,
+        caller: Caller,
+        own: Option<LockId>,
+    ) -> Errands {
+        self.troubles.note(node.index(), &answer);
         self.turn(caller, own, |state, now| state.core.handle_response(id, answer, now)).1
     }
 
@@ -312,7 +305,8 @@ impl Driver {
                 let own = own.filter(|own| transmit.ops.iter().all(|op| op.lock == *own));
                 let here = transport.network().filter(|_| caller == Caller::Async);
                 match (own, here) {
-                    (Some(_), _) if caller == Caller::Blocking => inline.push_back(transmit),
+                    // The nodes of a quorum are asked at once, not one after the other.
+                    (Some(_), _) if caller == Caller::Blocking && !self.is_quorum() => inline.push_back(transmit),
                     (_, _) if transport.is_instant() => inline.push_back(transmit),
                     (Some(lock), Some(network)) => {
                         if let Err(transmit) = errands.run(self, lock, network, transmit) {
@@ -333,11 +327,11 @@ impl Driver {
         // A thread that held the driver would keep it alive for ever.
         let driver = Arc::downgrade(self);
         if let Some(network) = self.transports[transmit.node.index()].network() {
-            let (id, stopwatch) = (transmit.id, Stopwatch::start(&transmit));
+            let (whose, stopwatch) = ((transmit.id, transmit.node), Stopwatch::start(&transmit));
             let done = Box::new(move |answer| {
                 stopwatch.stop();
                 if let Some(driver) = driver.upgrade() {
-                    driver.answered(id, answer, Caller::Nobody, None);
+                    driver.answered(whose, answer, Caller::Nobody, None);
                 }
             });
             return network.ask_behind(transmit, done);
@@ -358,6 +352,7 @@ impl Driver {
         let stopwatch = Stopwatch::start(transmit);
         let result = self.transports[transmit.node.index()].perform(transmit, lane);
         stopwatch.stop();
+        self.troubles.note(transmit.node.index(), &result);
         let mut state = self.lock();
         let now = clock::now();
         state.core.handle_response(transmit.id, result, now);

@@ -5,14 +5,17 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use leasehold_core::config::Poll;
+use leasehold_core::member::{Durability, Marker, Stamp};
+use leasehold_core::node::{NodeMemory, serve};
 use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Outcome, TransportFault};
 use leasehold_core::store::{self, BootId, Record, StoreNow};
 use leasehold_core::{Monotonic, NodeConfig, Resource, Transmit};
 
 use super::wakeups::Wakeups;
-use super::{Answer, Lane, RETENTION, Transport, Watcher};
+use super::{Answer, Found, Lane, RETENTION, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
+use crate::error::Error;
 use crate::fork::{self, PerProcess};
 
 /// A process's memory knows one boot only.
@@ -36,10 +39,23 @@ pub(super) fn open(name: Option<&str>) -> Arc<dyn Transport> {
     memory
 }
 
+/// What such a store can do. It forgets only when its process ends, and with that everybody who knew of it.
+pub(super) fn config() -> NodeConfig {
+    NodeConfig { poll: Poll::Acquire, watch: true, durability: Durability::Declared, ..NodeConfig::default() }
+}
+
 struct Memory {
-    records: Mutex<BTreeMap<Resource, Entry>>,
+    kept: Mutex<Kept>,
     wakeups: Wakeups,
     generation: u64,
+}
+
+#[derive(Default)]
+struct Kept {
+    records: BTreeMap<Resource, Entry>,
+    /// What it remembers of the quorum that it is a node of.
+    marker: Option<Marker>,
+    trust: BTreeMap<Resource, Stamp>,
 }
 
 struct Entry {
@@ -49,26 +65,34 @@ struct Entry {
 
 impl Memory {
     fn new() -> Self {
-        Self { records: Mutex::default(), wakeups: Wakeups::default(), generation: fork::generation() }
+        Self { kept: Mutex::default(), wakeups: Wakeups::default(), generation: fork::generation() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Resource, Entry>> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn apply(&self, ops: &[LockOp], now: &StoreNow) -> Vec<Outcome> {
-        let mut records = self.lock();
+        let mut kept = self.lock();
         ops.iter()
             .map(|LockOp { resource, op, .. }| {
-                let known = records.get(resource);
-                let (is_new, decision) = (known.is_none(), store::apply(known.map(|known| &known.record), op, now));
-                if let Some(record) = decision.write {
-                    records.insert(resource.clone(), Entry { record, touched: now.uptime });
+                let known = kept.records.get(resource);
+                let memory = NodeMemory { marker: kept.marker.as_ref(), trusted: kept.trust.get(resource), run: None };
+                let (is_new, served) = (known.is_none(), serve(known.map(|known| &known.record), memory, op, now));
+                if let Some(marker) = served.marker {
+                    kept.trust.retain(|_, stamp| *stamp == marker.stamp);
+                    kept.marker = Some(marker);
+                }
+                if let Some(stamp) = served.trusted {
+                    kept.trust.insert(resource.clone(), stamp);
+                }
+                if let Some(record) = served.record {
+                    kept.records.insert(resource.clone(), Entry { record, touched: now.uptime });
                     if is_new {
-                        forget_neighbours(&mut records, resource, now);
+                        forget_neighbours(&mut kept.records, resource, now);
                     }
                 }
-                decision.outcome
+                served.outcome
             })
             .collect()
     }
@@ -76,7 +100,7 @@ impl Memory {
 
 impl Transport for Memory {
     fn config(&self) -> NodeConfig {
-        NodeConfig { poll: Poll::Acquire, watch: true, ..NodeConfig::default() }
+        config()
     }
 
     fn is_instant(&self) -> bool {
@@ -112,6 +136,22 @@ impl Transport for Memory {
             "to lock against other processes, use a file: sqlite:PATH",
         )]
     }
+
+    fn look(&self) -> Result<Found, Error> {
+        let marker = self.lock().marker.clone();
+        let text = marker.as_ref().map(|marker| marker.text().into_bytes()).unwrap_or_default();
+        Ok(Found { marker, text, run: None, run_refused: None })
+    }
+
+    fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error> {
+        let mut kept = self.lock();
+        let text = kept.marker.as_ref().map(Marker::text).unwrap_or_default();
+        if text.as_bytes() != found {
+            return Ok(false);
+        }
+        kept.marker = Some(marker.clone());
+        Ok(true)
+    }
 }
 
 /// Forgets counters that no longer matter, a few for each name that is new, so that ever-new names cannot fill the
@@ -136,6 +176,7 @@ fn forget_neighbours(records: &mut BTreeMap<Resource, Entry>, name: &Resource, n
 mod tests {
     use std::time::Duration;
 
+    use leasehold_core::member::{Phase, QuorumId};
     use leasehold_core::op::{Acquire, Op, Refusal, Release};
     use leasehold_core::{LockId, NodeId, Nonce, Owner, RequestId, Seq, Token};
 
@@ -163,6 +204,7 @@ mod tests {
                 expect: None,
                 owner: Owner::new("me").unwrap(),
                 data: None,
+                member: None,
             })),
         )
     }
@@ -208,6 +250,22 @@ mod tests {
     }
 
     #[test]
+    fn a_marker_is_written_where_it_was_found() {
+        let store = open(None);
+        let marker = Marker {
+            quorum: QuorumId([1; 16]),
+            max_ttl_ms: 60_000,
+            stamp: Stamp([2; 16]),
+            phase: Phase::Member,
+            run: None,
+        };
+        assert!(store.look().unwrap().text.is_empty() && !store.mark(b"something else", &marker).unwrap());
+        assert!(store.mark(b"", &marker).unwrap() && !store.mark(b"", &marker).unwrap());
+        let found = store.look().unwrap();
+        assert_eq!((found.text, found.marker), (marker.text().into_bytes(), Some(marker)));
+    }
+
+    #[test]
     fn ever_new_names_do_not_fill_the_memory() {
         let digest = |n: u64| (n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_string();
         let schemes: [fn(u64) -> String; 2] = [|n| format!("job/{n:08}"), |n| n.to_string()];
@@ -222,7 +280,7 @@ mod tests {
                 let now = at(DAY * u32::try_from(n).unwrap() / 100);
                 store.apply(&[acquire(&scheme(n), 1), release(&scheme(n), 1)], &now);
             }
-            let left = store.lock().len();
+            let left = store.lock().records.len();
             assert!((700..1_000).contains(&left), "{left} names are left");
         }
     }
@@ -233,13 +291,13 @@ mod tests {
         let long = LockOp { resource: Resource::new("b").unwrap(), ..acquire("b", 1) };
         store.apply(&[long, acquire("c", 1), release("c", 1)], &at(DAY));
         // The lease of "b" is not renewed but its record says that it lasts, as after a very long suspend.
-        store.lock().get_mut(&Resource::new("b").unwrap()).unwrap().record.lease.as_mut().unwrap().expires =
+        store.lock().records.get_mut(&Resource::new("b").unwrap()).unwrap().record.lease.as_mut().unwrap().expires =
             Monotonic::default().plus(DAY * 10);
         let c = Resource::new("c").unwrap();
         store.apply(&[acquire("a", 1)], &at(DAY + RETENTION));
-        assert!(store.lock().contains_key(&c));
+        assert!(store.lock().records.contains_key(&c));
         store.apply(&[acquire("aa", 1)], &at(DAY * 9 + Duration::from_secs(1)));
-        assert!(!store.lock().contains_key(&c));
-        assert!(store.lock().contains_key(&Resource::new("b").unwrap()));
+        assert!(!store.lock().records.contains_key(&c));
+        assert!(store.lock().records.contains_key(&Resource::new("b").unwrap()));
     }
 }

@@ -4,6 +4,9 @@
 mod http;
 #[cfg(feature = "network")]
 mod lanes;
+mod late;
+#[cfg(feature = "network")]
+mod membership;
 mod memory;
 #[cfg(feature = "redis")]
 mod redis;
@@ -17,12 +20,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leasehold_core::member::{Marker, RunId};
 use leasehold_core::op::{Outcome, TransportFault};
 use leasehold_core::{NodeConfig, Resource, Transmit};
 
 use crate::doctor::Finding;
 use crate::error::Error;
 use crate::url::StoreUrl;
+pub(crate) use late::Late;
 
 /// How long an embedded store remembers the token counter of a resource that nobody locks. Far above the longest lease;
 /// by then the clock, which is the floor of every new token, has long passed what is forgotten.
@@ -62,6 +67,36 @@ pub(crate) trait Transport: Send + Sync {
 
     /// Looks for what could make locks fail, and says what to do about it.
     fn diagnose(&self) -> Vec<Finding>;
+
+    /// The same, for a node of a quorum, whose memory counts for more.
+    fn diagnose_node(&self) -> Vec<Finding> {
+        self.diagnose()
+    }
+
+    /// What the store remembers of the quorum that it is a node of.
+    fn look(&self) -> Result<Found, Error>;
+
+    /// Writes a marker in the place of the one that was found; `false` where that one is no longer there.
+    fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error>;
+
+    /// How far the store's clock is ahead of ours, and by how much that may be wrong, in milliseconds. `None` where it
+    /// is the same clock, or does not tell.
+    fn clock_offset(&self) -> Option<(i64, u64)> {
+        None
+    }
+}
+
+/// What a store remembers of the quorum that it is a node of.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Found {
+    /// The marker, where there is one that this version understands.
+    pub(crate) marker: Option<Marker>,
+    /// The marker as it is written; empty where there is none.
+    pub(crate) text: Vec<u8>,
+    /// The run of its server; `None` where it has none, or does not tell.
+    pub(crate) run: Option<RunId>,
+    /// Why the run could not be asked, in the server's words.
+    pub(crate) run_refused: Option<String>,
 }
 
 /// A store that waits for sockets, not for disks.
@@ -106,5 +141,20 @@ pub(crate) fn open(url: &StoreUrl) -> Result<Arc<dyn Transport>, Error> {
         StoreUrl::Redis(url) => Ok(Arc::new(redis::Redis::open(url)?)),
         #[cfg(feature = "http")]
         StoreUrl::Http(url) => Ok(Arc::new(http::Http::open(url)?)),
+    }
+}
+
+/// What a store can do, known before it is opened.
+pub(crate) fn node_config(url: &StoreUrl) -> NodeConfig {
+    match url {
+        StoreUrl::Memory { .. } => memory::config(),
+        #[cfg(feature = "sqlite")]
+        StoreUrl::Sqlite { .. } => sqlite::config(),
+        #[cfg(not(feature = "sqlite"))]
+        StoreUrl::Sqlite { .. } => NodeConfig::default(),
+        #[cfg(feature = "redis")]
+        StoreUrl::Redis(url) => redis::config(url),
+        #[cfg(feature = "http")]
+        StoreUrl::Http(url) => http::config(url),
     }
 }

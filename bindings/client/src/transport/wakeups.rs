@@ -57,10 +57,12 @@ pub(super) mod tests {
 
     /// Remembers what it was told.
     #[derive(Default)]
-    pub(crate) struct Heard(Mutex<Vec<String>>);
+    pub(crate) struct Heard(Mutex<Vec<String>>, Mutex<Vec<String>>);
 
     impl Watcher for Heard {
-        fn subscribed(&self, _resource: &Resource) {}
+        fn subscribed(&self, resource: &Resource) {
+            self.1.lock().unwrap().push(resource.to_string());
+        }
 
         fn released(&self, resource: &Resource) {
             self.0.lock().unwrap().push(resource.to_string());
@@ -70,6 +72,10 @@ pub(super) mod tests {
     impl Heard {
         pub(crate) fn take(&self) -> Vec<String> {
             std::mem::take(&mut self.0.lock().unwrap())
+        }
+
+        pub(crate) fn subscribed(&self) -> Vec<String> {
+            std::mem::take(&mut self.1.lock().unwrap())
         }
 
         pub(crate) fn new() -> (Arc<Self>, Arc<dyn Watcher>) {

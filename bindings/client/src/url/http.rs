@@ -4,11 +4,12 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 
+use leasehold_core::member::Durability;
 use leasehold_core::wire::rest::Dialect;
-use url::{Host, Url};
+use url::Url;
 use zeroize::Zeroizing;
 
-use super::{decoded, without_secrets};
+use super::{decoded, durability, is_loopback, without_secrets};
 use crate::error::Error;
 
 /// Where a Redis behind HTTP is, and how to get in. Neither `Debug` nor `Display` show the token or password.
@@ -19,6 +20,7 @@ pub struct HttpUrl {
     pub(crate) base: String,
     pub(crate) reach: Reach,
     pub(crate) login: Login,
+    pub(crate) durability: Durability,
     /// PEM file with certificates that are trusted instead of those of the operating system.
     pub(crate) ca: Option<PathBuf>,
 }
@@ -135,7 +137,7 @@ impl HttpUrl {
             _ if is_loopback(&host) => Reach::Loopback,
             _ => Reach::Plaintext,
         };
-        let mut parsed = Self { dialect, base, reach, login, ca: None };
+        let mut parsed = Self { dialect, base, reach, login, durability: Durability::NotDeclared, ca: None };
         let mut plaintext = Plaintext::WithoutSecrets;
         for (name, value) in url.query_pairs() {
             match (&*name, &*value) {
@@ -144,6 +146,7 @@ impl HttpUrl {
                     return Err(format!("plaintext is {value:?}; write plaintext=allow, or leave it out"));
                 }
                 ("ca", _) => parsed.ca = Some(PathBuf::from(value.into_owned())),
+                ("durable", value) => parsed.durability = durability(value)?,
                 ("wait_replicas", _) => {
                     return Err(
                         "wait_replicas is not possible over HTTP: the server pools its connections to Redis, and \
@@ -154,7 +157,7 @@ impl HttpUrl {
                 ("proxy", _) => {
                     return Err("proxies are not supported; name a host that is reached directly".to_owned());
                 }
-                _ => return Err(format!("there is no parameter {name:?}; there are ca and plaintext")),
+                _ => return Err(format!("there is no parameter {name:?}; there are ca, durable and plaintext")),
             }
         }
         parsed.check(plaintext)?;
@@ -190,6 +193,10 @@ impl HttpUrl {
         Ok(())
     }
 
+    pub(crate) fn host(&self) -> Option<String> {
+        Url::parse(&self.base).ok()?.host_str().map(str::to_owned)
+    }
+
     pub(crate) fn scheme(&self) -> &'static str {
         match self.dialect {
             Dialect::Upstash => "upstash",
@@ -223,14 +230,6 @@ fn login(dialect: Dialect, user: Option<String>, secret: Option<Zeroizing<String
         (Dialect::Webdis, Some(_), None) | (Dialect::Webdis, None, Some(_)) => {
             Err("user and password belong together; write webdis+http://user:password@host".to_owned())
         }
-    }
-}
-
-fn is_loopback(host: &Host<&str>) -> bool {
-    match host {
-        Host::Domain(name) => *name == "localhost" || name.ends_with(".localhost"),
-        Host::Ipv4(address) => address.is_loopback(),
-        Host::Ipv6(address) => address.to_canonical().is_loopback(),
     }
 }
 

@@ -18,6 +18,7 @@ use crate::error::Error;
 /// A store, as named by a url.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
+#[allow(clippy::large_enum_variant, reason = "a client has a few of them, and features decide which is the largest")]
 pub enum StoreUrl {
     /// `memory:` for a store of its own, `memory:NAME` for one shared by name within this process.
     Memory {
@@ -31,14 +32,19 @@ pub enum StoreUrl {
     },
     /// `redis://[user:password@]host[:6379][/db]`, `rediss://` with TLS, `redis+unix:///path/to.sock`: one Redis or
     /// Valkey. Parameters: `db`, `username`, `password`, `wait_replicas` (a grant counts once so many replicas have
-    /// confirmed it), and for TLS `ca`, `cert`, `key` (PEM files).
+    /// confirmed it), `durable=yes` (in a quorum: a restart loses nothing, which is true only with `appendfsync always`
+    /// and without eviction), and for TLS `ca`, `cert`, `key` (PEM files).
+    ///
+    /// `redis+cluster://[user:password@]host[:6379][,host...]`: a Redis Cluster, which any of its nodes tells of.
+    /// `redis+sentinel://[user:password@]host[:26379][,host...]/master-name[/db]`: the master that Sentinels name, with
+    /// `sentinel_username` and `sentinel_password` for the Sentinels themselves. `rediss+...` is with TLS.
     #[cfg(feature = "redis")]
     Redis(RedisUrl),
     /// `upstash+https://:TOKEN@host`, or `upstash:` for what the environment variables `UPSTASH_REDIS_REST_URL` and
     /// `UPSTASH_REDIS_REST_TOKEN` say; `webdis+http://[user:password@]host[:7379]`, `webdis+https://`: one Redis behind
     /// HTTP. Parameters: `ca` (a PEM file, trusted instead of the operating system's certificates), `plaintext=allow`
-    /// (`http` sends a token or password to loopback only, unless this is said). Proxies that the environment names are
-    /// not used.
+    /// (`http` sends a token or password to loopback only, unless this is said), `durable=yes` (as for `redis://`). Proxies
+    /// that the environment names are not used.
     #[cfg(feature = "http")]
     Http(HttpUrl),
 }
@@ -58,6 +64,69 @@ impl StoreUrl {
                 "no store is named, and there is no home folder to keep one in: name a store, such as sqlite:locks.db",
             )),
         }
+    }
+}
+
+impl StoreUrl {
+    /// What the store is called among the nodes of a quorum: the url without user, password and parameters, the same
+    /// for all clients that reach the store by the same way. Files go by their real path where they exist.
+    pub fn node_name(&self) -> String {
+        match self {
+            Self::Memory { .. } => self.to_string(),
+            Self::Sqlite { path } => {
+                let real = std::fs::canonicalize(path).or_else(|_| std::path::absolute(path));
+                format!("sqlite:{}", real.as_ref().unwrap_or(path).display())
+            }
+            // Hosts are the same however they are written.
+            #[cfg(feature = "redis")]
+            Self::Redis(url) => match &url.place {
+                redis::RedisPlace::Unix { .. } => self.to_string(),
+                redis::RedisPlace::Tcp { .. }
+                | redis::RedisPlace::Tls { .. }
+                | redis::RedisPlace::Cluster { .. }
+                | redis::RedisPlace::Sentinel { .. } => self.to_string().to_ascii_lowercase(),
+            },
+            #[cfg(feature = "http")]
+            Self::Http(_) => self.to_string(),
+        }
+    }
+}
+
+impl StoreUrl {
+    /// The machine that the store is on, as far as the url tells.
+    pub(crate) fn machine(&self) -> String {
+        const HERE: &str = "this machine";
+        match self {
+            Self::Memory { .. } | Self::Sqlite { .. } => HERE.to_owned(),
+            #[cfg(feature = "redis")]
+            Self::Redis(url) => machine(url.host()).unwrap_or_else(|| HERE.to_owned()),
+            #[cfg(feature = "http")]
+            Self::Http(url) => machine(url.host().as_deref()).unwrap_or_else(|| HERE.to_owned()),
+        }
+    }
+}
+
+/// A host by its name; `None` for this one.
+#[cfg(feature = "network")]
+fn machine(host: Option<&str>) -> Option<String> {
+    let host = host?;
+    let bare = host.trim_matches(['[', ']']);
+    let parsed = if bare.contains(':') { url::Host::parse(&format!("[{bare}]")) } else { url::Host::parse(bare) };
+    match parsed {
+        Ok(url::Host::Domain(name)) if is_loopback(&url::Host::Domain(name.as_str())) => None,
+        Ok(url::Host::Ipv4(address)) if is_loopback(&url::Host::Ipv4(address)) => None,
+        Ok(url::Host::Ipv6(address)) if is_loopback(&url::Host::Ipv6(address)) => None,
+        Ok(host) => Some(host.to_string()),
+        Err(_) => Some(host.to_ascii_lowercase()),
+    }
+}
+
+#[cfg(feature = "network")]
+fn is_loopback(host: &url::Host<&str>) -> bool {
+    match host {
+        url::Host::Domain(name) => *name == "localhost" || name.ends_with(".localhost"),
+        url::Host::Ipv4(address) => address.is_loopback(),
+        url::Host::Ipv6(address) => address.to_canonical().is_loopback(),
     }
 }
 
@@ -96,11 +165,13 @@ impl FromStr for StoreUrl {
                 Ok(Self::Sqlite { path: PathBuf::from(path) })
             }
             #[cfg(feature = "redis")]
-            "redis" | "rediss" | "redis+unix" | "valkey" | "valkeys" | "valkey+unix" => {
-                Ok(Self::Redis(RedisUrl::parse(url)?))
-            }
+            "redis" | "rediss" | "redis+unix" | "valkey" | "valkeys" | "valkey+unix" | "redis+cluster"
+            | "rediss+cluster" | "valkey+cluster" | "valkeys+cluster" | "redis+sentinel" | "rediss+sentinel"
+            | "valkey+sentinel" | "valkeys+sentinel" => Ok(Self::Redis(RedisUrl::parse(url)?)),
             #[cfg(not(feature = "redis"))]
-            "redis" | "rediss" | "redis+unix" | "valkey" | "valkeys" | "valkey+unix" => {
+            "redis" | "rediss" | "redis+unix" | "valkey" | "valkeys" | "valkey+unix" | "redis+cluster"
+            | "rediss+cluster" | "valkey+cluster" | "valkeys+cluster" | "redis+sentinel" | "rediss+sentinel"
+            | "valkey+sentinel" | "valkeys+sentinel" => {
                 Err(Error::config("this build has no Redis: enable the feature `redis`"))
             }
             #[cfg(feature = "http")]
@@ -113,7 +184,7 @@ impl FromStr for StoreUrl {
             }
             _ => Err(Error::config(format!(
                 "store url {:?} has the unknown scheme {scheme:?}; this version knows memory:, sqlite:, redis://, \
-                 rediss://, redis+unix:, upstash+https://, upstash: and webdis+http://",
+                 rediss://, redis+unix:, redis+cluster://, redis+sentinel://, upstash+https://, upstash: and webdis+http://",
                 without_secrets(url)
             ))),
         }
@@ -147,6 +218,19 @@ fn without_secrets(url: &str) -> String {
     // The same sign may stand in a parameter.
     let is_doubtful = rest.find(['?', '#']).is_some_and(|end| rest[end..].contains('@'));
     if is_doubtful || host.starts_with(':') { format!("{scheme}://...") } else { format!("{scheme}://{host}") }
+}
+
+/// Whether a store loses nothing in a restart, as its user says.
+#[cfg(feature = "network")]
+fn durability(value: &str) -> Result<leasehold_core::member::Durability, String> {
+    match value {
+        "yes" => Ok(leasehold_core::member::Durability::Declared),
+        "no" => Ok(leasehold_core::member::Durability::NotDeclared),
+        _ => Err(format!(
+            "durable is {value:?}; write durable=yes for a server with appendfsync always and without eviction, or leave \
+             it out"
+        )),
+    }
 }
 
 /// A part of a url as it was meant; `Some(None)` where it is empty, `None` where it is no text.
@@ -193,6 +277,44 @@ mod tests {
             assert_eq!(url.parse::<StoreUrl>().unwrap(), StoreUrl::Sqlite { path: "/a/b.db".into() });
         }
         assert_eq!("sqlite:b.db".parse::<StoreUrl>().unwrap().to_string(), "sqlite:b.db");
+    }
+
+    #[test]
+    fn a_node_goes_by_its_place_alone() {
+        let name = |url: &str| url.parse::<StoreUrl>().unwrap().node_name();
+        assert_eq!(name("memory:jobs"), "memory:jobs");
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().canonicalize().unwrap();
+        std::fs::write(real.join("a.db"), "").unwrap();
+        std::os::unix::fs::symlink(real.join("a.db"), real.join("b.db")).unwrap();
+        assert_eq!(name(&format!("sqlite:{}/b.db", real.display())), format!("sqlite:{}/a.db", real.display()));
+        assert_eq!(
+            name("sqlite:not-there.db"),
+            format!("sqlite:{}/not-there.db", std::env::current_dir().unwrap().display())
+        );
+        #[cfg(feature = "redis")]
+        assert_eq!(name("redis://user:hunter2@Cache?durable=yes"), "redis://cache:6379/0");
+        #[cfg(feature = "http")]
+        assert_eq!(name("upstash+https://:hunter2@Calm.upstash.io?durable=yes"), "upstash+https://calm.upstash.io");
+        #[cfg(feature = "redis")]
+        assert!(refused("redis://cache?durable=maybe").contains("appendfsync always"));
+    }
+
+    #[cfg(feature = "redis")]
+    #[test]
+    fn machines_are_told_apart_by_their_hosts() {
+        let machine = |url: &str| url.parse::<StoreUrl>().unwrap().machine();
+        for here in
+            ["memory:", "sqlite:a", "redis://localhost", "redis://127.0.0.9", "redis://[::1]", "redis+unix:///a"]
+        {
+            assert_eq!(machine(here), "this machine", "{here}");
+        }
+        assert_eq!(machine("redis://Cache:1"), machine("rediss://cache:2"));
+        assert_ne!(machine("redis://cache"), machine("redis://other"));
+        #[cfg(feature = "http")]
+        assert_eq!(machine("webdis+http://localhost:7379"), "this machine");
+        #[cfg(feature = "http")]
+        assert_eq!(machine("webdis+http://cache"), machine("redis://cache"));
     }
 
     #[test]

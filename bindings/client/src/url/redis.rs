@@ -1,13 +1,14 @@
-//! `redis://`, `rediss://`, `redis+unix:`: one Redis or Valkey.
+//! `redis://`, `rediss://`, `redis+unix:`: one Redis or Valkey; `redis+cluster://`, `redis+sentinel://`: several.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 
+use leasehold_core::member::Durability;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::{decoded, without_secrets};
+use super::{decoded, durability, without_secrets};
 use crate::error::Error;
 
 /// Where a Redis is, and how to get in. Neither `Debug` nor `Display` show the password.
@@ -18,15 +19,75 @@ pub struct RedisUrl {
     pub(crate) username: Option<String>,
     pub(crate) password: Option<Zeroizing<String>>,
     pub(crate) replicas: Option<u32>,
+    pub(crate) durability: Durability,
     pub(crate) tls: TlsFiles,
+    /// Who we are to Sentinels, which have users of their own.
+    pub(crate) sentinel: SentinelLogin,
 }
 
-/// The socket.
+/// User and password for Sentinels; neither unless given.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(crate) struct SentinelLogin {
+    pub(crate) username: Option<String>,
+    pub(crate) password: Option<Zeroizing<String>>,
+}
+
+/// The socket, or those who know where it is.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RedisPlace {
-    Tcp { host: String, port: u16 },
-    Tls { host: String, port: u16 },
-    Unix { path: PathBuf },
+    Tcp {
+        host: String,
+        port: u16,
+    },
+    Tls {
+        host: String,
+        port: u16,
+    },
+    Unix {
+        path: PathBuf,
+    },
+    /// Some nodes of a Redis Cluster.
+    Cluster {
+        seeds: Vec<Address>,
+        wire: Wire,
+    },
+    /// Sentinels, and what they call the master.
+    Sentinel {
+        sentinels: Vec<Address>,
+        master: String,
+        wire: Wire,
+    },
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Address {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+impl Address {
+    /// As a server told it; `None` if that is no name or number of a host.
+    pub(crate) fn told(host: &str, port: impl TryInto<u16>) -> Option<Self> {
+        let is_of_a_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:%".contains(&byte);
+        let is_host = (1..=LONGEST_HOST).contains(&host.len()) && host.bytes().all(is_of_a_host);
+        let port = port.try_into().ok().filter(|port| *port != 0)?;
+        is_host.then(|| Self { host: host.to_owned(), port })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
+        write!(f, "{open}{}{close}:{}", self.host, self.port)
+    }
+}
+
+/// Whether connections are encrypted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Wire {
+    Plain,
+    Tls,
 }
 
 /// Certificates in PEM files.
@@ -40,7 +101,51 @@ pub(crate) struct TlsFiles {
 
 const PORT: u16 = 6379;
 const MOST_DATABASES: u32 = 1_000_000;
-const PARAMETERS: &str = "db, username, password, wait_replicas, ca, cert and key";
+const SENTINEL_PORT: u16 = 26_379;
+const LONGEST_HOST: usize = 255;
+const MOST_HOSTS: usize = 100;
+const PARAMETERS: &str = "db, username, password, wait_replicas, durable, ca, cert and key, and for Sentinels sentinel_username \
+                          and sentinel_password";
+
+/// What stands behind the scheme.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    One,
+    Unix,
+    Cluster,
+    Sentinel,
+}
+
+fn kind(scheme: &str) -> (Kind, Wire) {
+    let (name, kind) = match scheme.split_once('+') {
+        Some((name, "unix")) => (name, Kind::Unix),
+        Some((name, "cluster")) => (name, Kind::Cluster),
+        Some((name, "sentinel")) => (name, Kind::Sentinel),
+        Some((name, _)) => (name, Kind::One),
+        None => (scheme, Kind::One),
+    };
+    (kind, if matches!(name, "rediss" | "valkeys") { Wire::Tls } else { Wire::Plain })
+}
+
+/// The hosts of a url, and the url with the first one alone.
+fn split_hosts(text: &str) -> (Vec<&str>, String) {
+    let Some((scheme, rest)) = text.split_once("://") else { return (Vec::new(), text.to_owned()) };
+    let end = rest.find(['/', '?']).unwrap_or(rest.len());
+    let (authority, tail) = rest.split_at(end);
+    let (user, hosts) = authority.rsplit_once('@').map_or(("", authority), |(user, hosts)| (user, hosts));
+    let hosts: Vec<&str> = hosts.split(',').collect();
+    let at = if authority.contains('@') { "@" } else { "" };
+    let first = hosts.first().copied().unwrap_or_default();
+    let alone = format!("{scheme}://{user}{at}{first}{tail}");
+    (hosts, alone)
+}
+
+fn address(host: &str, default: u16) -> Option<Address> {
+    let url = Url::parse(&format!("redis://{host}")).ok()?;
+    let name = url.host_str()?.trim_matches(['[', ']']).to_owned();
+    let is_bare = url.username().is_empty() && url.path().trim_matches('/').is_empty();
+    (is_bare && !name.is_empty()).then(|| Address { host: name, port: url.port().unwrap_or(default) })
+}
 
 impl RedisUrl {
     pub(super) fn parse(text: &str) -> Result<Self, Error> {
@@ -49,7 +154,12 @@ impl RedisUrl {
         if text.contains('#') {
             return Err(wrong("a # in a password is written %23"));
         }
-        let url = Url::parse(text).map_err(|error| wrong(&format!("{error}; write redis://host:6379/0")))?;
+        let (kind, wire) = kind(text.split_once(':').map_or(text, |(scheme, _)| scheme));
+        let (hosts, first) = match kind {
+            Kind::One | Kind::Unix => (Vec::new(), text.to_owned()),
+            Kind::Cluster | Kind::Sentinel => split_hosts(text),
+        };
+        let url = Url::parse(&first).map_err(|error| wrong(&format!("{error}; write {}", example(kind))))?;
         let mut parsed = Self {
             place: RedisPlace::Unix { path: PathBuf::new() },
             db: 0,
@@ -61,11 +171,20 @@ impl RedisUrl {
                 }
             },
             replicas: None,
+            durability: Durability::NotDeclared,
             tls: TlsFiles::default(),
+            sentinel: SentinelLogin::default(),
+        };
+        let port = if kind == Kind::Sentinel { SENTINEL_PORT } else { PORT };
+        let named = || {
+            let all: Option<Vec<Address>> = hosts.iter().map(|host| address(host, port)).collect();
+            let all = all.filter(|all| !all.is_empty() && all.len() <= MOST_HOSTS);
+            all.ok_or_else(|| wrong(&format!("name 1 to {MOST_HOSTS} hosts, with commas, as {}", example(kind))))
         };
         let path = decoded(url.path()).ok_or_else(|| wrong("the path is not UTF-8"))?.unwrap_or_default();
-        parsed.place = match url.scheme() {
-            "redis+unix" | "valkey+unix" => match path.strip_prefix('/') {
+        let behind = path.strip_prefix('/').unwrap_or(&path);
+        parsed.place = match kind {
+            Kind::Unix => match path.strip_prefix('/') {
                 Some(file) if !file.is_empty() && url.host_str().is_none_or(str::is_empty) => {
                     RedisPlace::Unix { path: PathBuf::from(&path) }
                 }
@@ -73,20 +192,35 @@ impl RedisUrl {
                     return Err(wrong("name the socket by its whole path, as redis+unix:///run/redis.sock"));
                 }
             },
-            scheme => {
+            Kind::One => {
                 let host = url.host_str().map(|host| host.trim_matches(['[', ']']).to_owned());
                 let host = host.filter(|host| !host.is_empty());
                 let host = host.ok_or_else(|| wrong("the host is missing; write redis://host:6379/0"))?;
+                if !behind.is_empty() {
+                    parsed.db = database(behind).ok_or_else(|| wrong(&not_a_database(behind)))?;
+                }
                 let port = url.port().unwrap_or(PORT);
-                let number = path.strip_prefix('/').unwrap_or(&path);
-                if !number.is_empty() {
-                    parsed.db = database(number).ok_or_else(|| wrong(&not_a_database(number)))?;
+                match wire {
+                    Wire::Tls => RedisPlace::Tls { host, port },
+                    Wire::Plain => RedisPlace::Tcp { host, port },
                 }
-                if matches!(scheme, "rediss" | "valkeys") {
-                    RedisPlace::Tls { host, port }
-                } else {
-                    RedisPlace::Tcp { host, port }
+            }
+            Kind::Cluster => {
+                if !behind.is_empty() && behind != "0" {
+                    return Err(wrong("a cluster has no databases but 0; write redis+cluster://host:6379,host:6379"));
                 }
+                RedisPlace::Cluster { seeds: named()?, wire }
+            }
+            Kind::Sentinel => {
+                let (master, db) = behind.split_once('/').unwrap_or((behind, ""));
+                if master.is_empty() {
+                    let what = "the name that Sentinels have for the master is missing; write";
+                    return Err(wrong(&format!("{what} {}", example(kind))));
+                }
+                if !db.is_empty() {
+                    parsed.db = database(db).ok_or_else(|| wrong(&not_a_database(db)))?;
+                }
+                RedisPlace::Sentinel { sentinels: named()?, master: master.to_owned(), wire }
             }
         };
         for (name, value) in url.query_pairs() {
@@ -94,6 +228,16 @@ impl RedisUrl {
         }
         parsed.check().map_err(|what| wrong(&what))?;
         Ok(parsed)
+    }
+
+    /// `None` for a socket in the file system.
+    pub(crate) fn host(&self) -> Option<&str> {
+        match &self.place {
+            RedisPlace::Tcp { host, .. } | RedisPlace::Tls { host, .. } => Some(host),
+            RedisPlace::Cluster { seeds, .. } => seeds.first().map(|seed| seed.host.as_str()),
+            RedisPlace::Sentinel { sentinels, .. } => sentinels.first().map(|sentinel| sentinel.host.as_str()),
+            RedisPlace::Unix { .. } => None,
+        }
     }
 
     fn set(&mut self, name: &str, value: String) -> Result<(), String> {
@@ -107,6 +251,9 @@ impl RedisUrl {
                     format!("wait_replicas is {value:?}; write how many replicas must confirm, 1 to 100")
                 })?);
             }
+            "durable" => self.durability = durability(&value)?,
+            "sentinel_username" => self.sentinel.username = Some(value),
+            "sentinel_password" => self.sentinel.password = Some(Zeroizing::new(value)),
             "ca" => self.tls.ca = Some(PathBuf::from(value)),
             "cert" => self.tls.cert = Some(PathBuf::from(value)),
             "key" => self.tls.key = Some(PathBuf::from(value)),
@@ -117,7 +264,7 @@ impl RedisUrl {
     }
 
     fn check(&self) -> Result<(), String> {
-        if self.tls != TlsFiles::default() && !matches!(self.place, RedisPlace::Tls { .. }) {
+        if self.tls != TlsFiles::default() && !self.is_encrypted() {
             return Err("certificates are used with rediss:// only".to_owned());
         }
         if self.tls.cert.is_some() != self.tls.key.is_some() {
@@ -126,8 +273,51 @@ impl RedisUrl {
         if self.username.is_some() && self.password.is_none() {
             return Err("a user name without a password; write redis://user:password@host".to_owned());
         }
+        if self.sentinel.username.is_some() && self.sentinel.password.is_none() {
+            return Err("sentinel_username without sentinel_password".to_owned());
+        }
+        let asks_sentinels = matches!(self.place, RedisPlace::Sentinel { .. });
+        if self.sentinel != SentinelLogin::default() && !asks_sentinels {
+            return Err("sentinel_username and sentinel_password are used with redis+sentinel:// only".to_owned());
+        }
+        if self.db != 0 && matches!(self.place, RedisPlace::Cluster { .. }) {
+            return Err("a cluster has no databases but 0".to_owned());
+        }
         Ok(())
     }
+
+    /// Whether connections use TLS.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        match &self.place {
+            RedisPlace::Tls { .. } => true,
+            RedisPlace::Tcp { .. } | RedisPlace::Unix { .. } => false,
+            RedisPlace::Cluster { wire, .. } | RedisPlace::Sentinel { wire, .. } => *wire == Wire::Tls,
+        }
+    }
+
+    /// The hosts that are named.
+    pub(crate) fn hosts(&self) -> Vec<&str> {
+        match &self.place {
+            RedisPlace::Tcp { host, .. } | RedisPlace::Tls { host, .. } => vec![host],
+            RedisPlace::Unix { .. } => Vec::new(),
+            RedisPlace::Cluster { seeds: all, .. } | RedisPlace::Sentinel { sentinels: all, .. } => {
+                all.iter().map(|address| address.host.as_str()).collect()
+            }
+        }
+    }
+}
+
+fn example(kind: Kind) -> &'static str {
+    match kind {
+        Kind::One => "redis://host:6379/0",
+        Kind::Unix => "redis+unix:///run/redis.sock",
+        Kind::Cluster => "redis+cluster://host:6379,host:6379",
+        Kind::Sentinel => "redis+sentinel://host:26379,host:26379/master-name/0",
+    }
+}
+
+fn listed(all: &[Address]) -> String {
+    all.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
 fn database(text: &str) -> Option<u32> {
@@ -141,6 +331,13 @@ fn not_a_database(text: &str) -> String {
     format!("{text:?} is no database number; write redis://host:6379/0")
 }
 
+fn scheme(wire: Wire) -> &'static str {
+    match wire {
+        Wire::Plain => "redis",
+        Wire::Tls => "rediss",
+    }
+}
+
 impl fmt::Display for RedisUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = |host: &str| if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
@@ -148,6 +345,10 @@ impl fmt::Display for RedisUrl {
             RedisPlace::Tcp { host: name, port } => write!(f, "redis://{}:{port}/{}", host(name), self.db),
             RedisPlace::Tls { host: name, port } => write!(f, "rediss://{}:{port}/{}", host(name), self.db),
             RedisPlace::Unix { path } => write!(f, "redis+unix://{}?db={}", path.display(), self.db),
+            RedisPlace::Cluster { seeds, wire } => write!(f, "{}+cluster://{}", scheme(*wire), listed(seeds)),
+            RedisPlace::Sentinel { sentinels, master, wire } => {
+                write!(f, "{}+sentinel://{}/{master}/{}", scheme(*wire), listed(sentinels), self.db)
+            }
         }
     }
 }
@@ -194,6 +395,23 @@ mod tests {
     }
 
     #[test]
+    fn several_hosts_are_read() {
+        let at = |host: &str, port| Address { host: host.into(), port };
+        let cluster = url("redis+cluster://us%65r:p%40,ss@a:7000,[::1]:7001,c?wait_replicas=1");
+        let seeds = vec![at("a", 7000), at("::1", 7001), at("c", 6379)];
+        assert_eq!(cluster.place, RedisPlace::Cluster { seeds, wire: Wire::Plain });
+        assert_eq!((cluster.username.as_deref(), cluster.replicas), (Some("user"), Some(1)));
+        assert_eq!(cluster.password.as_ref().map(|p| p.as_str()), Some("p@,ss"));
+        assert_eq!(cluster.to_string(), "redis+cluster://a:7000,[::1]:7001,c:6379");
+        let sentinel = url("valkeys+sentinel://:p@a,b:5/my%20master/3?sentinel_username=u&sentinel_password=w&ca=x");
+        let sentinels = vec![at("a", 26379), at("b", 5)];
+        assert_eq!(sentinel.place, RedisPlace::Sentinel { sentinels, master: "my master".into(), wire: Wire::Tls });
+        assert_eq!((sentinel.db, sentinel.sentinel.username.as_deref()), (3, Some("u")));
+        assert_eq!(sentinel.sentinel.password.as_ref().map(|p| p.as_str()), Some("w"));
+        assert!(!format!("{sentinel} {sentinel:?}").contains('w'), "{sentinel}");
+    }
+
+    #[test]
     fn a_wrong_part_is_named_with_what_would_be_right() {
         for (text, words) in [
             ("redis://", "redis://host:6379/0"),
@@ -209,6 +427,16 @@ mod tests {
             ("redis://:pass#word@host", "%23"),
             ("redis+unix://run/redis.sock", "whole path"),
             ("redis+unix://", "whole path"),
+            ("redis+cluster://", "redis+cluster://host:6379,host:6379"),
+            ("redis+cluster://a,,b", "1 to 100 hosts"),
+            ("redis+cluster://a,b:x", "1 to 100 hosts"),
+            ("redis+cluster://a/1", "no databases but 0"),
+            ("redis+cluster://a?db=1", "no databases but 0"),
+            ("redis+cluster://a?ca=x", "rediss:// only"),
+            ("redis+sentinel://a,b", "name that Sentinels have"),
+            ("redis+sentinel://a/m/x", "no database number"),
+            ("redis+sentinel://a/m?sentinel_username=u", "without sentinel_password"),
+            ("redis://a?sentinel_password=u", "redis+sentinel:// only"),
         ] {
             let said = refused(text);
             assert!(said.contains(words), "{text}: {said}");

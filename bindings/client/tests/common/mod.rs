@@ -5,6 +5,8 @@
 #[cfg(feature = "redis")]
 pub(crate) mod on_redis;
 pub(crate) mod postgres_server;
+#[cfg(feature = "redis")]
+pub(crate) mod quorum;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

@@ -5,9 +5,13 @@
 
 mod builder;
 mod clock;
+mod cluster;
+mod sentinel;
 mod tls;
 
 pub use builder::Builder;
+pub use cluster::Cluster;
+pub use sentinel::Watched;
 
 use std::fs;
 use std::io;

@@ -203,6 +203,13 @@ pub enum CommandError {
         /// The limit.
         limit: u64,
     },
+    /// The record would stand for longer than the quorum allows.
+    AboveMaxTtl {
+        /// What was asked for: ttl and lock_delay.
+        record_ttl_ns: u64,
+        /// The most.
+        max_ttl_ns: u64,
+    },
     /// The client was closed.
     Closed {},
 }
@@ -428,6 +435,9 @@ impl From<core::Error> for CommandError {
             core::Error::DuplicateLock => Self::DuplicateLock {},
             core::Error::UnknownLock => Self::UnknownLock {},
             core::Error::TooManyLocks { limit } => Self::TooManyLocks { limit: limit as u64 },
+            core::Error::AboveMaxTtl { record_ttl, max_ttl } => {
+                Self::AboveMaxTtl { record_ttl_ns: ns(record_ttl), max_ttl_ns: ns(max_ttl) }
+            }
             core::Error::Closed => Self::Closed {},
         }
     }
@@ -442,6 +452,10 @@ impl CommandError {
                 let limit = integer(limit).within("too_many_locks.limit")?;
                 core::Error::TooManyLocks { limit: usize::try_from(limit).map_err(Error::new)? }
             }
+            Self::AboveMaxTtl { record_ttl_ns, max_ttl_ns } => core::Error::AboveMaxTtl {
+                record_ttl: duration(record_ttl_ns).within("above_max_ttl.record_ttl_ns")?,
+                max_ttl: duration(max_ttl_ns).within("above_max_ttl.max_ttl_ns")?,
+            },
             Self::Closed {} => core::Error::Closed,
         })
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bytes::{array, to_hex};
 use super::events::to_lock;
-use super::{Error, Fault, LockOptions, Outcome, Within, duration, each, integer, ns};
+use super::{Error, Fault, LockOptions, Outcome, Within, each, integer};
 
 /// One call of a client's host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,13 +51,6 @@ pub enum Input {
         /// For what.
         resource: String,
     },
-    /// `node_info`.
-    NodeInfo {
-        /// Which.
-        node: u16,
-        /// What is known.
-        info: NodeInfo,
-    },
     /// `credentials_renewed`.
     CredentialsRenewed {
         /// Where.
@@ -87,18 +80,6 @@ pub enum Reply {
     Unknown(Fault),
 }
 
-/// What a node is known to be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct NodeInfo {
-    /// How long it has been up.
-    pub uptime_ns: u64,
-    /// Changes when it restarts.
-    pub run_id: String,
-    /// Keeps every acknowledged write through a crash.
-    pub durable: bool,
-}
-
 impl From<&core::Input> for Input {
     fn from(input: &core::Input) -> Self {
         match input {
@@ -119,14 +100,6 @@ impl From<&core::Input> for Input {
             core::Input::Subscribed { node, resource } => {
                 Self::Subscribed { node: node.get(), resource: resource.as_str().to_owned() }
             }
-            core::Input::NodeInfo { node, info } => Self::NodeInfo {
-                node: node.get(),
-                info: NodeInfo {
-                    uptime_ns: ns(info.uptime),
-                    run_id: info.run_id.as_ref().to_owned(),
-                    durable: info.durable,
-                },
-            },
             core::Input::CredentialsRenewed { node } => Self::CredentialsRenewed { node: node.get() },
             core::Input::Reseed { seed } => Self::Reseed { seed: to_hex(seed) },
             core::Input::Close => Self::Close {},
@@ -160,14 +133,6 @@ impl Input {
                 node: core::NodeId::new(*node),
                 resource: core::Resource::new(resource).within("subscribed.resource")?,
             },
-            Self::NodeInfo { node, info } => core::Input::NodeInfo {
-                node: core::NodeId::new(*node),
-                info: core::NodeInfo {
-                    uptime: duration(info.uptime_ns).within("node_info.info.uptime_ns")?,
-                    run_id: info.run_id.as_str().into(),
-                    durable: info.durable,
-                },
-            },
             Self::CredentialsRenewed { node } => core::Input::CredentialsRenewed { node: core::NodeId::new(*node) },
             Self::Reseed { seed } => core::Input::Reseed { seed: array(seed).within("reseed.seed")? },
             Self::Close {} => core::Input::Close,
@@ -189,7 +154,6 @@ impl Input {
             Self::Response { .. } => "response",
             Self::Notified { .. } => "notified",
             Self::Subscribed { .. } => "subscribed",
-            Self::NodeInfo { .. } => "node_info",
             Self::CredentialsRenewed { .. } => "credentials_renewed",
             Self::Reseed { .. } => "reseed",
             Self::Close {} => "close",

@@ -8,6 +8,7 @@
 mod bytes;
 mod events;
 mod inputs;
+mod member;
 mod ops;
 mod print;
 mod settings;
@@ -17,7 +18,8 @@ use std::fmt;
 
 pub(crate) use bytes::to_hex;
 pub use events::{CommandError, Event, Failure, LostReason, Output, Transmit};
-pub use inputs::{Input, NodeInfo, Reply};
+pub use inputs::{Input, Reply};
+pub use member::{Durability, Membership, Quorum};
 pub use ops::{Applied, Denial, Fault, Holder, Holding, LockOp, Op, Outcome, Refusal, Seen};
 pub use print::pretty;
 pub use settings::{Config, Limits, LockOptions, NodeConfig, Renewal, Wait};

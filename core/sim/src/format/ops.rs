@@ -4,6 +4,7 @@ use leasehold_core::{self as core, op};
 use serde::{Deserialize, Serialize};
 
 use super::bytes::{array, from_hex, to_hex};
+use super::member::{Durability, Membership, to_stamp};
 use super::{Error, Within, duration, integer, names, ns, token};
 
 names! {
@@ -39,6 +40,8 @@ names! {
         TokensExhausted,
         /// No room left to write.
         StorageFull,
+        /// Of another quorum, or of other settings.
+        Membership,
         /// Anything else that a retry does not mend.
         Other,
     }
@@ -79,6 +82,9 @@ pub enum Op {
         /// Bytes for others to read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         data: Option<String>,
+        /// The quorum that is asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        member: Option<Membership>,
     },
     /// Push the expiry out.
     Renew {
@@ -88,6 +94,9 @@ pub enum Op {
         seq: u32,
         /// How long the record stands from now on.
         record_ttl_ns: u64,
+        /// In a quorum, what is known of the node.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        quorum: Option<Durability>,
     },
     /// Free the resource.
     Release {
@@ -100,6 +109,9 @@ pub enum Op {
         nonce: String,
         /// The least that the counter must show.
         token: u64,
+        /// The loss since which the node is in doubt.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        loss: Option<String>,
     },
     /// Show what is there.
     Read {},
@@ -137,12 +149,20 @@ impl From<&op::Op> for Op {
                 expect: op.expect.as_ref().map(|version| to_hex(version.as_bytes())),
                 owner: op.owner.as_str().to_owned(),
                 data: op.data.as_ref().map(|data| to_hex(data.as_bytes())),
+                member: op.member.as_ref().map(Membership::from),
             },
-            op::Op::Renew(op) => {
-                Self::Renew { nonce: nonce(&op.nonce), seq: op.seq.get(), record_ttl_ns: ns(op.record_ttl) }
-            }
+            op::Op::Renew(op) => Self::Renew {
+                nonce: nonce(&op.nonce),
+                seq: op.seq.get(),
+                record_ttl_ns: ns(op.record_ttl),
+                quorum: op.quorum.map(Durability::from),
+            },
             op::Op::Release(op) => Self::Release { nonce: nonce(&op.nonce) },
-            op::Op::Raise(op) => Self::Raise { nonce: nonce(&op.nonce), token: op.token.get() },
+            op::Op::Raise(op) => Self::Raise {
+                nonce: nonce(&op.nonce),
+                token: op.token.get(),
+                loss: op.loss.map(|loss| to_hex(&loss.0)),
+            },
             op::Op::Read => Self::Read {},
         }
     }
@@ -155,7 +175,7 @@ impl Op {
     /// What no operation can have.
     pub fn to_core(&self) -> Result<op::Op, Error> {
         let op = match self {
-            Self::Acquire { nonce, seq, record_ttl_ns, floor, expect, owner, data } => {
+            Self::Acquire { nonce, seq, record_ttl_ns, floor, expect, owner, data, member } => {
                 op::Op::Acquire(Box::new(op::Acquire {
                     nonce: to_nonce(nonce)?,
                     seq: core::Seq::new(*seq),
@@ -164,16 +184,19 @@ impl Op {
                     expect: expect.as_deref().map(to_version).transpose().within("expect")?,
                     owner: core::Owner::new(owner).within("owner")?,
                     data: data.as_deref().map(to_payload).transpose().within("data")?,
+                    member: member.as_ref().map(Membership::to_core).transpose().within("member")?,
                 }))
             }
-            Self::Renew { nonce, seq, record_ttl_ns } => op::Op::Renew(op::Renew {
+            Self::Renew { nonce, seq, record_ttl_ns, quorum } => op::Op::Renew(op::Renew {
                 nonce: to_nonce(nonce)?,
                 seq: core::Seq::new(*seq),
                 record_ttl: duration(*record_ttl_ns).within("record_ttl_ns")?,
+                quorum: quorum.map(Into::into),
             }),
             Self::Release { nonce } => op::Op::Release(op::Release { nonce: to_nonce(nonce)? }),
-            Self::Raise { nonce, token: least } => {
-                op::Op::Raise(op::Raise { nonce: to_nonce(nonce)?, token: token(*least).within("token")? })
+            Self::Raise { nonce, token: least, loss } => {
+                let loss = loss.as_deref().map(array).transpose().within("loss")?.map(core::member::Stamp);
+                op::Op::Raise(op::Raise { nonce: to_nonce(nonce)?, token: token(*least).within("token")?, loss })
             }
             Self::Read {} => op::Op::Read,
         };
@@ -214,6 +237,13 @@ pub enum Applied {
         /// The node's counter.
         counter: u64,
     },
+    /// The record is ours, and the counter is to be raised before it counts.
+    AcquiredInDoubt {
+        /// The node's counter.
+        counter: u64,
+        /// The loss after which it is in doubt.
+        stamp: String,
+    },
     /// The expiry was pushed out.
     Renewed {},
     /// The resource is free.
@@ -239,8 +269,9 @@ pub enum Refusal {
     Unavailable(Fault),
     /// The node does not vote yet.
     Abstains {
-        /// For how long.
-        left_ns: u64,
+        /// Names the loss, where the node was asked for its vote.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        stamp: Option<String>,
     },
     /// Credentials are missing or have expired.
     NeedsCredentials(Fault),
@@ -329,6 +360,9 @@ impl From<&op::Outcome> for Outcome {
         match outcome {
             op::Outcome::Applied(applied) => Self::Applied(match applied {
                 op::Applied::Acquired { counter } => Applied::Acquired { counter: counter.get() },
+                op::Applied::AcquiredInDoubt { counter, stamp } => {
+                    Applied::AcquiredInDoubt { counter: counter.get(), stamp: stamp.to_string() }
+                }
                 op::Applied::Renewed => Applied::Renewed {},
                 op::Applied::Released => Applied::Released {},
                 op::Applied::Raised { counter } => Applied::Raised { counter: counter.get() },
@@ -338,7 +372,7 @@ impl From<&op::Outcome> for Outcome {
                 op::Refusal::Conflict(seen) => Refusal::Conflict(seen.into()),
                 op::Refusal::Throttled(fault) => Refusal::Throttled(fault.into()),
                 op::Refusal::Unavailable(fault) => Refusal::Unavailable(fault.into()),
-                op::Refusal::Abstains { left } => Refusal::Abstains { left_ns: ns(*left) },
+                op::Refusal::Abstains { stamp } => Refusal::Abstains { stamp: stamp.as_ref().map(ToString::to_string) },
                 op::Refusal::NeedsCredentials(fault) => Refusal::NeedsCredentials(fault.into()),
                 op::Refusal::Denied(denial) => Refusal::Denied(denial.into()),
             }),
@@ -367,6 +401,10 @@ impl Applied {
             Self::Acquired { counter } => {
                 op::Applied::Acquired { counter: token(*counter).within("acquired.counter")? }
             }
+            Self::AcquiredInDoubt { counter, stamp } => op::Applied::AcquiredInDoubt {
+                counter: token(*counter).within("acquired_in_doubt.counter")?,
+                stamp: to_stamp(stamp).within("acquired_in_doubt.stamp")?,
+            },
             Self::Renewed {} => op::Applied::Renewed,
             Self::Released {} => op::Applied::Released,
             Self::Raised { counter } => op::Applied::Raised { counter: token(*counter).within("raised.counter")? },
@@ -381,8 +419,8 @@ impl Refusal {
             Self::Conflict(seen) => op::Refusal::Conflict(seen.to_core().within("conflict")?),
             Self::Throttled(fault) => op::Refusal::Throttled(fault.to_core().within("throttled")?),
             Self::Unavailable(fault) => op::Refusal::Unavailable(fault.to_core().within("unavailable")?),
-            Self::Abstains { left_ns } => {
-                op::Refusal::Abstains { left: duration(*left_ns).within("abstains.left_ns")? }
+            Self::Abstains { stamp } => {
+                op::Refusal::Abstains { stamp: stamp.as_deref().map(to_stamp).transpose().within("abstains.stamp")? }
             }
             Self::NeedsCredentials(fault) => {
                 op::Refusal::NeedsCredentials(fault.to_core().within("needs_credentials")?)

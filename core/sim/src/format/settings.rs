@@ -4,6 +4,7 @@ use leasehold_core::{self as core, config};
 use serde::{Deserialize, Serialize};
 
 use super::bytes::{from_hex, to_hex};
+use super::member::{Durability, Quorum, is_not_declared, not_declared};
 use super::{Error, Within, duration, each, integer, names, ns};
 
 names! {
@@ -28,6 +29,9 @@ pub struct Config {
     pub request_timeout_ns: u64,
     /// Bounds on what the client keeps.
     pub limits: Limits,
+    /// What the nodes remember of their quorum; absent for a single store, and for nodes that never forget.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quorum: Option<Quorum>,
 }
 
 /// What one store can do.
@@ -40,6 +44,9 @@ pub struct NodeConfig {
     pub watch: bool,
     /// Most renewals in one request.
     pub batch: u64,
+    /// In a quorum, whether the store keeps every acknowledged write through a crash; absent where that is not known.
+    #[serde(default = "not_declared", skip_serializing_if = "is_not_declared")]
+    pub durability: Durability,
 }
 
 /// Bounds on what one client keeps.
@@ -66,13 +73,14 @@ impl From<&core::Config> for Config {
                 orphans: limits.orphans as u64,
                 observations: limits.observations as u64,
             },
+            quorum: config.quorum().map(Quorum::from),
         }
     }
 }
 
 impl From<&core::NodeConfig> for NodeConfig {
     fn from(node: &core::NodeConfig) -> Self {
-        Self { poll: node.poll.into(), watch: node.watch, batch: node.batch as u64 }
+        Self { poll: node.poll.into(), watch: node.watch, batch: node.batch as u64, durability: node.durability.into() }
     }
 }
 
@@ -84,7 +92,8 @@ impl Config {
     pub fn to_core(&self) -> Result<core::Config, Error> {
         let node = |node: &NodeConfig| {
             let batch = count(node.batch).within("batch")?;
-            Ok(core::NodeConfig { poll: node.poll.into(), watch: node.watch, batch })
+            let durability = node.durability.into();
+            Ok(core::NodeConfig { poll: node.poll.into(), watch: node.watch, batch, durability })
         };
         let limits = config::Limits {
             locks: count(self.limits.locks).within("limits.locks")?,
@@ -92,7 +101,13 @@ impl Config {
             observations: count(self.limits.observations).within("limits.observations")?,
         };
         let config = core::Config::new(each(&self.nodes, node).within("nodes")?).within("nodes")?;
-        let config = config.with_drift(config::Drift::from_ppm(self.drift_ppm).within("drift_ppm")?);
+        let mut config = config.with_drift(config::Drift::from_ppm(self.drift_ppm).within("drift_ppm")?);
+        if let Some(quorum) = &self.quorum {
+            config = config.with_quorum(quorum.to_core().within("quorum")?);
+            if config.quorum().is_none() {
+                return Err(Error::new("a single store has no use for it")).within("quorum");
+            }
+        }
         let request_timeout = duration(self.request_timeout_ns).within("request_timeout_ns")?;
         config.with_request_timeout(request_timeout).within("request_timeout_ns")?.with_limits(limits).within("limits")
     }
@@ -223,12 +238,20 @@ mod tests {
     #[test]
     fn every_setting_survives() {
         let nodes = vec![
-            core::NodeConfig { poll: config::Poll::Read, watch: true, batch: 7 },
-            core::NodeConfig { poll: config::Poll::Acquire, watch: false, batch: 1 },
+            core::NodeConfig {
+                poll: config::Poll::Read,
+                watch: true,
+                batch: 7,
+                durability: core::member::Durability::Declared,
+            },
+            core::NodeConfig { batch: 1, ..core::NodeConfig::default() },
         ];
         let limits = config::Limits { locks: 3, orphans: 4, observations: 5 };
         let config = core::Config::new(nodes).unwrap().with_drift(config::Drift::from_ppm(500).unwrap());
         let config = config.with_request_timeout(Duration::from_millis(20)).unwrap().with_limits(limits).unwrap();
+        assert_eq!(Config::from(&config).to_core().unwrap(), config);
+        let quorum = core::Quorum::new(core::member::QuorumId([1; 16]), Duration::from_secs(9)).unwrap();
+        let config = config.with_quorum(quorum);
         assert_eq!(Config::from(&config).to_core().unwrap(), config);
 
         let builder = || core::LockOptions::builder().ttl(Duration::from_secs(7)).owner("me");
@@ -260,6 +283,9 @@ mod tests {
         let config = Config::from(&core::Config::new(vec![core::NodeConfig::default()]).unwrap());
         let refused = Config { drift_ppm: 1, ..config.clone() }.to_core().unwrap_err().to_string();
         assert_eq!(refused, "drift_ppm: drift of 1 ppm is outside 100 to 100000 ppm");
+        let quorum = Some(Quorum { id: "01".repeat(16), max_ttl_ns: 60_000_000_000 });
+        let refused = Config { quorum, ..config.clone() }.to_core().unwrap_err().to_string();
+        assert_eq!(refused, "quorum: a single store has no use for it");
         let nodes = vec![NodeConfig { batch: 1 << 53, ..config.nodes[0] }];
         let refused = Config { nodes, ..config }.to_core().unwrap_err().to_string();
         assert!(refused.starts_with("nodes[0].batch: "), "{refused}");

@@ -5,6 +5,8 @@
 
 mod dynamodb;
 mod foreign;
+mod member;
+mod memory;
 mod redis;
 mod sqlite;
 #[cfg(test)]
@@ -12,15 +14,19 @@ mod tests;
 
 use std::time::Duration;
 
+use leasehold_core::member::{Durability, Marker, Phase, QuorumId, RunId, Stamp};
 use leasehold_core::op::{Applied, Denial, DenialKind, Op, Outcome, Refusal, Seen};
-use leasehold_core::store::StoreNow;
-use leasehold_core::{Nonce, Resource, Token};
+use leasehold_core::store::{BootId, StoreNow};
+use leasehold_core::{Monotonic, Nonce, Resource, Token};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{Clock, TrueTime};
+use crate::script::is_false;
 
 use dynamodb::Dynamodb;
 pub use foreign::{ForeignAct, ForeignAnswer, ForeignRow, Mark};
+use member::Beside;
+use memory::Memory;
 use redis::Redis;
 use sqlite::Sqlite;
 
@@ -39,6 +45,8 @@ pub enum Kind {
     Redis,
     /// No expiry: observers wait. Conditional writes only.
     Dynamodb,
+    /// The core's own reference node on a machine of its own; expiry by that machine's uptime, no run id.
+    Memory,
 }
 
 /// One operation as it arrives at a store.
@@ -112,12 +120,21 @@ pub struct Spec {
     /// good. The other kinds keep counters for good in any case.
     #[serde(rename = "retention_ns", with = "retention", default = "for_good", skip_serializing_if = "is_for_good")]
     pub retention: Duration,
+    /// Whether its operator declares that it comes back from a restart with all that it has acknowledged. Matters to
+    /// nodes of a quorum only.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub durable: bool,
 }
 
 impl Spec {
     /// A node whose clock is right and which keeps counters for good.
     pub const fn of(kind: Kind) -> Self {
-        Self { kind, rate_ppm: 0, unix_offset_ms: 0, retention: Duration::MAX }
+        Self { kind, rate_ppm: 0, unix_offset_ms: 0, retention: Duration::MAX, durable: false }
+    }
+
+    /// What clients are told of it.
+    pub const fn durability(&self) -> Durability {
+        if self.durable { Durability::Declared } else { Durability::NotDeclared }
     }
 
     /// Whether no counter is ever forgotten.
@@ -131,14 +148,21 @@ impl Spec {
 pub struct Store {
     /// Shows nanoseconds since 1970. Only Redis looks at it.
     wall: Clock,
+    /// How often it was restarted. Redis makes its run id of it, the reference node its boot.
+    run: u32,
     shelf: Shelf,
 }
+
+/// All that a node has written down at some instant.
+#[derive(Clone, Debug)]
+pub struct Snapshot(Shelf);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Shelf {
     Sqlite(Sqlite),
     Redis(Redis),
     Dynamodb(Dynamodb),
+    Memory(Memory),
 }
 
 impl Store {
@@ -149,8 +173,9 @@ impl Store {
             Kind::Sqlite => Shelf::Sqlite(Sqlite::default()),
             Kind::Redis => Shelf::Redis(Redis::new(spec.retention)),
             Kind::Dynamodb => Shelf::Dynamodb(Dynamodb::default()),
+            Kind::Memory => Shelf::Memory(Memory::default()),
         };
-        Self { wall: Clock::new(shows_ms.saturating_mul(NS_PER_MS), spec.rate_ppm), shelf }
+        Self { wall: Clock::new(shows_ms.saturating_mul(NS_PER_MS), spec.rate_ppm), run: 0, shelf }
     }
 
     /// Which store it is.
@@ -159,24 +184,26 @@ impl Store {
             Shelf::Sqlite(_) => Kind::Sqlite,
             Shelf::Redis(_) => Kind::Redis,
             Shelf::Dynamodb(_) => Kind::Dynamodb,
+            Shelf::Memory(_) => Kind::Memory,
         }
     }
 
     /// One operation, atomically. The instants of successive calls must not fall.
     pub fn ask(&mut self, ask: &Ask<'_>) -> Answer {
-        let unix_ms = self.unix_ms(ask.at);
+        let (unix_ms, now) = (self.unix_ms(ask.at), self.now(ask.at));
         match &mut self.shelf {
             Shelf::Sqlite(shelf) => shelf.ask(ask),
-            Shelf::Redis(shelf) => shelf.ask(ask, unix_ms),
+            Shelf::Redis(shelf) => shelf.ask(ask, unix_ms, self.run),
             Shelf::Dynamodb(shelf) => shelf.ask(ask),
+            Shelf::Memory(shelf) => shelf.ask(ask, &now),
         }
     }
 
-    /// A step of a client of another library. SQLite refuses them all: nobody else opens that file.
+    /// A step of a client of another library. SQLite and the reference node refuse them all.
     pub fn foreign(&mut self, resource: &Resource, act: &ForeignAct, at: TrueTime) -> ForeignAnswer {
         let unix_ms = self.unix_ms(at);
         match &mut self.shelf {
-            Shelf::Sqlite(_) => ForeignAnswer::Refused,
+            Shelf::Sqlite(_) | Shelf::Memory(_) => ForeignAnswer::Refused,
             Shelf::Redis(shelf) => shelf.foreign(resource, act, unix_ms),
             Shelf::Dynamodb(shelf) => shelf.foreign(resource, act),
         }
@@ -189,6 +216,7 @@ impl Store {
             Shelf::Sqlite(shelf) => shelf.standing(resource, caller),
             Shelf::Redis(shelf) => shelf.standing(resource, self.unix_ms(at), &self.wall),
             Shelf::Dynamodb(shelf) => shelf.standing(resource),
+            Shelf::Memory(shelf) => shelf.standing(resource, &self.now(at), &self.wall),
         }
     }
 
@@ -198,6 +226,7 @@ impl Store {
             Shelf::Sqlite(shelf) => shelf.counter(resource),
             Shelf::Redis(shelf) => shelf.counter(resource, self.unix_ms(at)),
             Shelf::Dynamodb(shelf) => shelf.counter(resource),
+            Shelf::Memory(shelf) => shelf.counter(resource),
         }
     }
 
@@ -205,7 +234,7 @@ impl Store {
     /// for good.
     pub fn forgotten(&self, resource: &Resource, at: TrueTime) -> Option<TrueTime> {
         match &self.shelf {
-            Shelf::Sqlite(_) | Shelf::Dynamodb(_) => None,
+            Shelf::Sqlite(_) | Shelf::Dynamodb(_) | Shelf::Memory(_) => None,
             Shelf::Redis(shelf) => shelf.forgotten(resource, self.unix_ms(at), &self.wall),
         }
     }
@@ -221,6 +250,7 @@ impl Store {
             Shelf::Sqlite(shelf) => *shelf = Sqlite::default(),
             Shelf::Redis(shelf) => shelf.wipe(),
             Shelf::Dynamodb(shelf) => *shelf = Dynamodb::default(),
+            Shelf::Memory(shelf) => *shelf = Memory::default(),
         }
     }
 
@@ -231,12 +261,81 @@ impl Store {
             Shelf::Sqlite(shelf) => shelf.evict(resource),
             Shelf::Redis(shelf) => shelf.evict(resource),
             Shelf::Dynamodb(shelf) => shelf.evict(resource),
+            Shelf::Memory(shelf) => shelf.evict(resource),
+        }
+    }
+
+    /// What it has written down by now.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot(self.shelf.clone())
+    }
+
+    /// It has only what it had then.
+    pub fn restore(&mut self, snapshot: Snapshot) {
+        self.shelf = snapshot.0;
+    }
+
+    /// Another run begins, of the same server or of a replica in its place.
+    pub const fn restart(&mut self) {
+        self.run += 1;
+    }
+
+    /// Whoever sets up a quorum marks its nodes.
+    pub fn mark(&mut self, quorum: QuorumId, max_ttl: Duration) {
+        let run = (self.kind() == Kind::Redis).then(|| run_id(self.run));
+        let max_ttl_ms = u64::try_from(max_ttl.as_millis()).unwrap_or(u64::MAX);
+        let marker = Marker { quorum, max_ttl_ms, stamp: Stamp([0x17; 16]), phase: Phase::Member, run };
+        if let Some(beside) = self.beside_mut() {
+            beside.marker = Some(marker);
+        }
+    }
+
+    /// What the node remembers of its membership, in its present run. `None` where it has no marker that speaks of this
+    /// run: it votes for nobody, whatever it holds.
+    pub fn membership(&self, durability: Durability) -> Option<&Marker> {
+        let restarted = |marker: &Marker| {
+            durability == Durability::NotDeclared && marker.run.as_ref().is_some_and(|run| *run != run_id(self.run))
+        };
+        self.beside()?.marker.as_ref().filter(|marker| !restarted(marker))
+    }
+
+    /// The loss since which the counter of a resource was raised here.
+    pub fn raised_since(&self, resource: &Resource) -> Option<Stamp> {
+        self.beside()?.trust.get(resource).map(|raised| raised.since)
+    }
+
+    const fn beside(&self) -> Option<&Beside> {
+        match &self.shelf {
+            Shelf::Redis(shelf) => Some(&shelf.beside),
+            Shelf::Memory(shelf) => Some(&shelf.beside),
+            Shelf::Sqlite(_) | Shelf::Dynamodb(_) => None,
+        }
+    }
+
+    fn beside_mut(&mut self) -> Option<&mut Beside> {
+        match &mut self.shelf {
+            Shelf::Redis(shelf) => Some(&mut shelf.beside),
+            Shelf::Memory(shelf) => Some(&mut shelf.beside),
+            Shelf::Sqlite(_) | Shelf::Dynamodb(_) => None,
         }
     }
 
     fn unix_ms(&self, at: TrueTime) -> u64 {
         self.wall.shows(at) / NS_PER_MS
     }
+
+    /// The clocks of a node that is a process of its own.
+    fn now(&self, at: TrueTime) -> StoreNow {
+        let mut boot = [0; 16];
+        boot[..4].copy_from_slice(&self.run.to_le_bytes());
+        let uptime = Monotonic::from_ns(self.wall.shows(at));
+        StoreNow { boot: BootId(boot), uptime, unix_ms: self.unix_ms(at) }
+    }
+}
+
+/// What a Redis server calls one of its runs.
+fn run_id(run: u32) -> RunId {
+    RunId::new(&format!("{run:08x}")).expect("invariant: eight hexadecimal digits")
 }
 
 fn applied(applied: Applied) -> Answer {

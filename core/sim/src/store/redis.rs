@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold_core::op::{Acquire, Applied, Holder, Holding, Op, Seen};
+use leasehold_core::op::{Acquire, Applied, Holder, Holding, Op, Outcome, Refusal, Renew, Seen};
 use leasehold_core::{Nonce, Owner, Resource, Token, Version};
 
 use crate::clock::{Clock, TrueTime};
-use crate::store::{Answer, Ask, By, Mark, NS_PER_MS, Standing, applied, conflict, exhausted, whole_ms};
+use crate::store::member::{Beside, Vote, in_doubt};
+use crate::store::{Answer, Ask, By, Mark, NS_PER_MS, Standing, applied, conflict, exhausted, run_id, whole_ms};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Redis {
     pub(super) locks: BTreeMap<Resource, Lock>,
     fences: BTreeMap<Resource, Fence>,
+    pub(super) beside: Beside,
     retention_ms: Option<u64>,
 }
 
@@ -54,14 +56,24 @@ const fn is_over(expires_ms: u64, now_ms: u64) -> bool {
 impl Redis {
     pub(super) fn new(retention: Duration) -> Self {
         let retention_ms = (retention < Duration::MAX).then(|| whole_ms(retention));
-        Self { locks: BTreeMap::new(), fences: BTreeMap::new(), retention_ms }
+        Self { locks: BTreeMap::new(), fences: BTreeMap::new(), beside: Beside::default(), retention_ms }
     }
 
-    pub(super) fn ask(&mut self, ask: &Ask<'_>, now_ms: u64) -> Answer {
+    pub(super) fn ask(&mut self, ask: &Ask<'_>, now_ms: u64, run: u32) -> Answer {
         let resource = ask.resource;
         self.expire(resource, now_ms);
         match ask.op {
-            Op::Acquire(op) => self.acquire(resource, op, now_ms),
+            Op::Acquire(op) => match &op.member {
+                Some(asked) => match self.beside.vote(asked, &run_id(run), resource, now_ms) {
+                    Vote::Counts(None) => self.acquire(resource, op, now_ms),
+                    Vote::Counts(Some(loss)) => match self.acquire(resource, op, now_ms) {
+                        Answer::Done(outcome) => Answer::Done(in_doubt(outcome, loss)),
+                        Answer::Again(form) => Answer::Again(form),
+                    },
+                    Vote::Refused(outcome) => Answer::Done(outcome),
+                },
+                None => self.acquire(resource, op, now_ms),
+            },
             Op::Renew(op) if self.is_of(resource, &op.nonce) => {
                 self.lengthen(resource, now_ms, op.record_ttl);
                 self.refresh(resource, now_ms);
@@ -76,7 +88,18 @@ impl Redis {
             Op::Raise(op) if self.is_of(resource, &op.nonce) => {
                 let counter = self.counter(resource, now_ms).map_or(op.token, |counter| counter.max(op.token));
                 self.count(resource, counter, now_ms);
+                self.beside.raised(
+                    resource,
+                    op.loss,
+                    self.retention_ms.map(|retention_ms| now_ms.saturating_add(retention_ms)),
+                );
                 applied(Applied::Raised { counter })
+            }
+            Op::Renew(Renew { quorum: Some(durability), .. })
+                if self.beside.is_in_doubt(*durability, Some(&run_id(run))) =>
+            {
+                self.refresh(resource, now_ms);
+                Answer::Done(Outcome::NotApplied(Refusal::Abstains { stamp: None }))
             }
             Op::Renew(_) | Op::Release(_) => {
                 // The scripts write whatever they find, so that a read-only replica cannot answer.
@@ -136,6 +159,7 @@ impl Redis {
     pub(super) fn wipe(&mut self) {
         self.locks.clear();
         self.fences.clear();
+        self.beside = Beside::default();
     }
 
     pub(super) fn evict(&mut self, resource: &Resource) {

@@ -109,7 +109,7 @@ pub(super) fn version(who: u8, seq: u32) -> Version {
 fn acquire_op(who: u8, seq: u32) -> Acquire {
     let owner = Owner::new("somebody").unwrap();
     let (nonce, seq, floor) = (nonce(who), Seq::new(seq), token(FLOOR));
-    Acquire { nonce, seq, record_ttl: TTL, floor, expect: None, owner, data: None }
+    Acquire { nonce, seq, record_ttl: TTL, floor, expect: None, owner, data: None, member: None }
 }
 
 pub(super) fn acquire(who: u8, seq: u32) -> Op {
@@ -129,7 +129,7 @@ pub(super) fn takeover(who: u8, seq: u32, seen: &Version) -> Op {
 }
 
 pub(super) fn renew_for(who: u8, seq: u32, ms: u64) -> Op {
-    Op::Renew(Renew { nonce: nonce(who), seq: Seq::new(seq), record_ttl: Duration::from_millis(ms) })
+    Op::Renew(Renew { nonce: nonce(who), seq: Seq::new(seq), record_ttl: Duration::from_millis(ms), quorum: None })
 }
 
 pub(super) fn renew(who: u8, seq: u32) -> Op {
@@ -141,7 +141,7 @@ pub(super) fn release(who: u8) -> Op {
 }
 
 pub(super) fn raise(who: u8, to: u64) -> Op {
-    Op::Raise(Raise { nonce: nonce(who), token: token(to) })
+    Op::Raise(Raise { nonce: nonce(who), token: token(to), loss: None })
 }
 
 pub(super) fn granted(counter: Token) -> Outcome {

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use leasehold_core::config::LockOptionsBuilder;
+use leasehold_core::member::Stamp;
 use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Op, Outcome, Refusal, Seen};
 use leasehold_core::op::{LockOp, TransportFault};
 use leasehold_core::{
-    Client, Config, Input, LockId, LockOptions, Monotonic, NodeConfig, NodeId, NodeInfo, Nonce, Now, Output, Owner,
-    RequestId, Resource, Seed, Seq, Token, Transmit, Version,
+    Client, Config, Input, LockId, LockOptions, Monotonic, NodeConfig, NodeId, Nonce, Now, Output, Owner, RequestId,
+    Resource, Seed, Seq, Token, Transmit, Version,
 };
 
 use super::play::call;
@@ -43,8 +44,11 @@ pub(super) enum Answer {
     Throttled,
     Unavailable,
     NeedsCredentials,
-    /// For so many milliseconds.
-    Abstains(u64),
+    Abstains,
+    /// Under a stamp of this byte.
+    AbstainsSince(u8),
+    /// Granted, but with a counter that may be too low since the loss under this stamp.
+    InDoubt(u64, u8),
     Denied(DenialKind),
     /// The record that stands in the way.
     Held(Holding),
@@ -209,9 +213,15 @@ impl Story {
         self.call(Some(Input::Reseed { seed: [byte; 32] }))
     }
 
-    pub(super) fn node_info(&mut self, node: u16, uptime_s: u64, run_id: &str, durable: bool) -> &mut Self {
-        let info = NodeInfo { uptime: Duration::from_secs(uptime_s), run_id: run_id.into(), durable };
-        self.call(Some(Input::NodeInfo { node: NodeId::new(node), info }))
+    /// The host sleeps until something is sent, and every node that was asked gives its own answer.
+    pub(super) fn round(&mut self, answers: &[(u16, Answer)]) -> &mut Self {
+        let before = self.sent.len();
+        self.wake_until_sent();
+        let asked: Vec<u16> = self.sent[before..].iter().map(|sent| sent.node.get()).collect();
+        for (node, answer) in answers.iter().filter(|(node, _)| asked.contains(node)) {
+            self.say(*node, answer.clone());
+        }
+        self
     }
 
     /// The node answers the last request that it was sent.
@@ -290,7 +300,11 @@ impl Story {
             Answer::NeedsCredentials => {
                 Outcome::NotApplied(Refusal::NeedsCredentials(Fault::new(FaultKind::Server, "the token has expired")))
             }
-            Answer::Abstains(ms) => Outcome::NotApplied(Refusal::Abstains { left: Duration::from_millis(*ms) }),
+            Answer::Abstains => Outcome::NotApplied(Refusal::Abstains { stamp: None }),
+            Answer::AbstainsSince(loss) => Outcome::NotApplied(Refusal::Abstains { stamp: Some(Stamp([*loss; 16])) }),
+            Answer::InDoubt(counter, loss) => {
+                Outcome::Applied(Applied::AcquiredInDoubt { counter: token(*counter), stamp: Stamp([*loss; 16]) })
+            }
             Answer::Denied(kind) => Outcome::NotApplied(Refusal::Denied(Denial::new(*kind, "not here"))),
             Answer::Held(holding) => conflict(Some(holding.clone())),
             Answer::Ours(back) => conflict(Some(ours(Some(numbered(*back).expect("as many sends")), false))),

@@ -24,6 +24,7 @@ impl World<'_> {
                 self.see_grant(life, lock, resource, *recovered);
                 self.tell(|teller, now| teller.believes(life, lock, resource, *token, now));
                 self.probe_before(life, *deadline, resource);
+                self.remember(resource, Some(*token));
                 if self.wanted.remove(&resource).is_some() {
                     self.counts.see(Sometimes::Succeeded);
                 }
@@ -80,6 +81,9 @@ impl World<'_> {
 
     fn see_grant(&mut self, life: Life, lock: LockId, resource: usize, recovered: bool) {
         self.counts.see(Sometimes::Granted);
+        if self.is_quorum() {
+            self.see_reach(life.host);
+        }
         if recovered {
             self.counts.see(Sometimes::RecoveredAcquire);
         }

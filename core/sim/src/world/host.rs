@@ -21,9 +21,6 @@ use crate::store::BEGAN_UNIX_MS;
 /// The boot in which all processes of a single machine begin.
 pub(super) const FIRST_BOOT: u32 = 1;
 
-/// Every client here has a single node.
-const THE_NODE: NodeId = NodeId::new(0);
-
 pub(super) struct Host {
     pub(super) life: Life,
     pub(super) client: Option<Client>,
@@ -37,8 +34,8 @@ pub(super) struct Host {
     pub(super) busy_until: TrueTime,
     /// The machine is down until then.
     pub(super) down_until: TrueTime,
-    /// Nothing gets through to the store until then.
-    pub(super) cut_until: TrueTime,
+    /// Nothing gets through to each node until then.
+    pub(super) cut_until: Vec<TrueTime>,
     pub(super) next_lock: u64,
     /// What each lock is wanted for.
     pub(super) wanted: BTreeMap<LockId, crate::script::Job>,
@@ -56,7 +53,7 @@ pub(super) struct Host {
     stall: Option<Option<Stall>>,
     wake_ticket: u64,
     wake_at: Monotonic,
-    sent: BTreeMap<Peer, u64>,
+    sent: BTreeMap<(Peer, usize), u64>,
     /// The deadline that a caller's check reads; `None` once a check or the core has found it passed.
     pub(super) published: BTreeMap<LockId, Option<Monotonic>>,
     /// Locks of which a check has said that they are lost.
@@ -96,7 +93,7 @@ impl Host {
             unix_offset_ms: spec.unix_offset_ms,
             busy_until: TrueTime(0),
             down_until: TrueTime(0),
-            cut_until: TrueTime(0),
+            cut_until: vec![TrueTime(0); script.world.specs().len()],
             next_lock: 0,
             wanted: BTreeMap::new(),
             ignored: 0,
@@ -127,8 +124,8 @@ impl Host {
     }
 
     /// The number of the next message to a peer.
-    pub(super) fn number(&mut self, to: Peer) -> u64 {
-        let n = self.sent.entry(to).or_default();
+    pub(super) fn number(&mut self, to: Peer, node: usize) -> u64 {
+        let n = self.sent.entry((to, node)).or_default();
         *n += 1;
         *n
     }
@@ -141,6 +138,10 @@ impl Host {
         self.tries.remove(&lock);
         self.patience.remove(&lock);
     }
+}
+
+fn id(node: usize) -> NodeId {
+    NodeId::new(u16::try_from(node).unwrap_or(u16::MAX))
 }
 
 impl World<'_> {
@@ -249,15 +250,15 @@ impl World<'_> {
                 self.drive(life, stall, |client, now| client.notified(&name, now));
                 self.must_have_tried(life, &waiting, "a wake-up");
             }
-            Input::Subscribed { resource } => {
+            Input::Subscribed { resource, node } => {
                 let name = self.resources[resource].clone();
                 let waiting = self.waiting_on(life, resource);
                 self.allow_a_try(life);
-                self.drive(life, stall, |client, now| client.subscribed(THE_NODE, &name, now));
+                self.drive(life, stall, |client, now| client.subscribed(id(node), &name, now));
                 self.must_have_tried(life, &waiting, "its subscription was confirmed");
             }
-            Input::Credentials => {
-                self.drive(life, stall, |client, now| client.credentials_renewed(THE_NODE, now));
+            Input::Credentials { node } => {
+                self.drive(life, stall, |client, now| client.credentials_renewed(id(node), now));
             }
         }
     }
@@ -340,12 +341,12 @@ impl World<'_> {
                     self.note_event(life, &event);
                     events.push(event);
                 }
-                Output::Subscribe { resource, .. } => self.subscribe(life, &resource, true, leaves),
-                Output::Unsubscribe { resource, .. } => self.subscribe(life, &resource, false, leaves),
-                Output::NeedCredentials { .. } => {
+                Output::Subscribe { resource, node } => self.subscribe(life, &resource, node, true, leaves),
+                Output::Unsubscribe { resource, node } => self.subscribe(life, &resource, node, false, leaves),
+                Output::NeedCredentials { node } => {
                     // As fast as can be, so that nothing but the core's own pace keeps it from asking for ever.
                     let at = leaves.plus(Duration::from_nanos(self.script.world.latency_ns));
-                    self.push(at, Due::Client { life, input: Input::Credentials });
+                    self.push(at, Due::Client { life, input: Input::Credentials { node: node.index() } });
                 }
                 Output::Rejected { .. } | Output::WakeAt(_) => {}
             }

@@ -3,6 +3,7 @@
 mod events;
 mod host;
 mod network;
+mod nodes;
 mod stranger;
 mod trouble;
 mod watch;
@@ -23,12 +24,12 @@ use crate::fates::Fates;
 use crate::ledger::{Ledger, Life};
 use crate::promise::{Promise, Violation};
 use crate::register::{self, Register};
-use crate::script::{Message, Script, Stall};
-use crate::store::Store;
+use crate::script::{Data, Message, Script, Stall, What};
 use crate::story::Story;
 use crate::teller::Teller;
 use host::Host;
-use network::{Parcel, Windows};
+use network::Parcel;
+use nodes::{Memory, Node};
 use stranger::Stranger;
 
 /// What one run has shown.
@@ -38,6 +39,8 @@ pub struct Report {
     pub counts: Counts,
     /// What was found wrong, whether or not a promise was due.
     pub violations: Vec<Violation>,
+    /// Whether the nodes of a quorum have forgotten tokens beyond what the protocol stands.
+    pub counters_lost: bool,
     /// Of everything that any client put out. Two runs of one script agree on it.
     pub digest: u64,
     /// What befell the messages, beyond the usual.
@@ -74,12 +77,12 @@ struct World<'a> {
     now: TrueTime,
     heap: BinaryHeap<Reverse<Entry>>,
     pushed: u64,
-    store: Store,
-    windows: Windows,
+    nodes: Vec<Node>,
+    memory: Memory,
     registers: Vec<Register>,
     hosts: Vec<Host>,
     strangers: Vec<Stranger>,
-    watchers: BTreeSet<(usize, Life)>,
+    watchers: BTreeSet<(usize, Life, usize)>,
     ledger: Ledger,
     /// Who held each resource last, and whether it was given back.
     last_held: BTreeMap<usize, Tenure>,
@@ -110,11 +113,12 @@ enum Due {
     Worker { life: Life, worker: usize, step: u64 },
     Publish { life: Life, events: Vec<Event> },
     Arrive(Box<Parcel>),
-    Watch { life: Life, resource: usize, on: bool },
+    Watch { life: Life, resource: usize, node: usize, on: bool },
     AtRegister { life: Life, worker: usize, lock: LockId, token: Token, ask: register::Ask, back: Message },
     FromRegister { life: Life, worker: usize, lock: LockId, ask: register::Ask, reply: register::Reply },
     Stranger(usize),
     Fault(usize),
+    Snapshot { fault: usize },
     Resumed { host: usize },
     Rebooted { host: usize },
     Start { host: usize },
@@ -129,8 +133,8 @@ enum Input {
     Wake { ticket: u64 },
     Reply { id: RequestId, result: Result<Vec<Outcome>, TransportFault> },
     Notified { resource: usize },
-    Subscribed { resource: usize },
-    Credentials,
+    Subscribed { resource: usize, node: usize },
+    Credentials { node: usize },
 }
 
 struct Entry {
@@ -175,8 +179,8 @@ impl<'a> World<'a> {
             now: TrueTime(0),
             heap: BinaryHeap::new(),
             pushed: 0,
-            store: Store::new(&settings.store),
-            windows: Windows::default(),
+            nodes: Node::all(script),
+            memory: Memory::default(),
             registers: vec![Register::default(); settings.resources],
             hosts: Vec::new(),
             strangers: script.strangers.iter().map(Stranger::new).collect(),
@@ -200,6 +204,9 @@ impl<'a> World<'a> {
             }
         }
         for (n, fault) in script.faults.iter().enumerate() {
+            if let What::NodeRestart { data: Data::Lags { by_ns }, .. } = fault.what {
+                world.push(TrueTime(fault.at_ns.0.saturating_sub(by_ns)), Due::Snapshot { fault: n });
+            }
             world.push(fault.at_ns, Due::Fault(n));
         }
         for (n, stranger) in script.strangers.iter().enumerate() {
@@ -239,7 +246,7 @@ impl<'a> World<'a> {
             Due::Worker { life, worker, step } => self.worker_step(life, worker, step),
             Due::Publish { life, events } => self.publish(life, events),
             Due::Arrive(parcel) => self.arrive(*parcel),
-            Due::Watch { life, resource, on } => self.watch(life, resource, on),
+            Due::Watch { life, resource, node, on } => self.watch(life, resource, node, on),
             Due::AtRegister { life, worker, lock, token, ask, back } => {
                 self.at_register(life, worker, lock, token, ask, &back);
             }
@@ -248,6 +255,7 @@ impl<'a> World<'a> {
             }
             Due::Stranger(n) => self.stranger(n),
             Due::Fault(n) => self.fault(n),
+            Due::Snapshot { fault } => self.take_snapshot(fault),
             Due::Resumed { host } => self.resumed(host),
             Due::Rebooted { host } => self.rebooted(host),
             Due::Start { host } => self.start(host),
@@ -295,7 +303,8 @@ impl<'a> World<'a> {
         let violations = self.ledger.violations().to_vec();
         let story = self.teller.map(|teller| teller.finish(self.now, &violations, &self.script.hosts));
         let (messages, stalls) = self.fates.recorded();
-        Report { counts: self.counts, violations, digest: self.digest.finish(), messages, stalls, story }
+        let counters_lost = self.memory.counters_lost;
+        Report { counts: self.counts, violations, counters_lost, digest: self.digest.finish(), messages, stalls, story }
     }
 }
 
@@ -312,9 +321,9 @@ impl World<'_> {
         if self.teller.is_none() {
             return;
         }
-        let caller = self.store_now(0);
-        let standing = self.store.standing(&self.resources[resource], self.now, &caller);
-        let counter = self.store.counter(&self.resources[resource], self.now);
-        self.tell(|teller, now| teller.record(resource, standing, counter, now));
+        for (n, standing) in self.standings(resource, 0).into_iter().enumerate() {
+            let counter = self.nodes[n].store.counter(&self.resources[resource], self.now);
+            self.tell(|teller, now| teller.record(n, resource, standing, counter, now));
+        }
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
-use leasehold_core::{Nonce, RequestId, Resource, Transmit};
+use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, LockOp, Outcome, Refusal, TransportFault};
+use leasehold_core::{NodeId, Nonce, RequestId, Resource, Transmit};
 
 use super::host::FIRST_BOOT;
 use super::{Due, Input, World};
@@ -25,17 +25,6 @@ pub(super) struct Parcel {
     pub(super) fate: Message,
 }
 
-/// Until when the store is in which kind of trouble.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Windows {
-    pub(super) down: TrueTime,
-    pub(super) silent: TrueTime,
-    pub(super) errors: TrueTime,
-    pub(super) throttle: TrueTime,
-    pub(super) credentials: TrueTime,
-    pub(super) denied: TrueTime,
-}
-
 /// Changes of form before a session gives up: the row keeps changing under its feet.
 const MOST_CHANGES: u32 = 4;
 
@@ -46,10 +35,11 @@ impl World<'_> {
     }
 
     fn post(&mut self, life: Life, transmit: Transmit, form: Form, changes: u32, leaves: TrueTime) {
-        let number = self.hosts[life.host].number(Peer::Store);
-        let fate = self.fates.message(life.host, Peer::Store, number);
+        let node = transmit.node.index();
+        let number = self.hosts[life.host].number(Peer::Store, node);
+        let fate = self.fates.message(life.host, Peer::Store, node, number);
         let arrives = self.travel(leaves, &fate.request);
-        let lost = fate.request.lost || leaves < self.hosts[life.host].cut_until;
+        let lost = fate.request.lost || leaves < self.hosts[life.host].cut_until[node];
         let copy = fate.request.copy_ns.map(|ns| arrives.plus(Duration::from_nanos(ns)));
         if fate.request.delay_ns > 0 {
             self.counts.strike(Struck::RequestDelayed);
@@ -85,26 +75,27 @@ impl World<'_> {
     }
 
     pub(super) fn arrive(&mut self, parcel: Parcel) {
-        let host = &self.hosts[parcel.life.host];
-        if self.now < host.cut_until {
+        let (host, node) = (&self.hosts[parcel.life.host], parcel.transmit.node.index());
+        let windows = self.nodes[node].windows;
+        if self.now < host.cut_until[node] {
             return self.counts.strike(Struck::RequestLost);
         }
-        if self.now < self.windows.silent {
+        if self.now < windows.silent {
             return;
         }
         let given_up = host.clock.shows(self.now) >= parcel.transmit.deadline.ns();
         if given_up || host.life != parcel.life {
             self.counts.strike(Struck::Zombie);
         }
-        if self.now < self.windows.down {
+        if self.now < windows.down {
             let result = Err(TransportFault::NotSent(Fault::of(FaultKind::Unreachable)));
             return self.reply(&parcel, result);
         }
-        let refusal = if self.now < self.windows.throttle {
+        let refusal = if self.now < windows.throttle {
             Some(Refusal::Throttled(Fault::of(FaultKind::Busy)))
-        } else if self.now < self.windows.credentials {
+        } else if self.now < windows.credentials {
             Some(Refusal::NeedsCredentials(Fault::of(FaultKind::Server)))
-        } else if self.now < self.windows.denied {
+        } else if self.now < windows.denied {
             Some(Refusal::Denied(Denial::new(DenialKind::Permission, "not allowed")))
         } else {
             None
@@ -113,36 +104,53 @@ impl World<'_> {
         for op in &parcel.transmit.ops {
             let outcome = match &refusal {
                 Some(refusal) => Outcome::NotApplied(refusal.clone()),
-                None => match self.perform(parcel.life, &op.resource, &op.op, parcel.form) {
+                None => match self.perform(parcel.life, node, op, parcel.form) {
                     Answer::Done(outcome) => outcome,
                     Answer::Again(form) => return self.change_form(parcel, form),
                 },
             };
             outcomes.push(outcome);
         }
-        if self.now < self.windows.errors {
+        if self.now < windows.errors {
             let unknown = |_| Outcome::Unknown(Fault::of(FaultKind::Server));
             outcomes = outcomes.into_iter().map(unknown).collect();
         }
         self.reply(&parcel, Ok(outcomes));
     }
 
-    fn perform(&mut self, life: Life, resource: &Resource, op: &Op, form: Form) -> Answer {
+    fn perform(&mut self, life: Life, node: usize, LockOp { resource, op, .. }: &LockOp, form: Form) -> Answer {
         let caller = self.store_now(life.host);
-        let forgotten = self.store.counter(resource, self.now).is_none();
-        let answer = self.store.ask(&Ask { resource, op, form, at: self.now, caller });
+        let store = &mut self.nodes[node].store;
+        let forgotten = store.counter(resource, self.now).is_none();
+        let before = self.phase(node).filter(|_| self.is_quorum());
+        let doubted = self.is_quorum() && self.nodes[node].is_doubted(resource);
+        let answer = self.nodes[node].store.ask(&Ask { resource, op, form, at: self.now, caller });
         let number = self.number_of(resource).unwrap_or(0);
         if let Answer::Done(outcome) = &answer {
             match (outcome, op.nonce()) {
-                (Outcome::Applied(applied @ (Applied::Acquired { .. } | Applied::Renewed)), Some(nonce)) => {
-                    self.ledger.landed(self.now, &nonce);
+                (
+                    Outcome::Applied(
+                        applied @ (Applied::Acquired { .. } | Applied::AcquiredInDoubt { .. } | Applied::Renewed),
+                    ),
+                    Some(nonce),
+                ) => {
+                    self.ledger.landed(self.now, &nonce, node);
                     if forgotten && *applied != Applied::Renewed && self.ledger.was_granted(number) {
                         self.counts.see(Sometimes::Forgotten);
                     }
                 }
-                (Outcome::NotApplied(Refusal::Conflict(_)), Some(nonce)) => self.see_obstacle(number, &nonce, life),
-                (Outcome::Applied(Applied::Released), _) => self.wake_up(number),
+                (Outcome::NotApplied(Refusal::Conflict(_)), Some(nonce)) => {
+                    self.see_obstacle(number, node, &nonce, life)
+                }
+                (Outcome::Applied(Applied::Released), _) => self.wake_up(number, node),
                 (_, _) => {}
+            }
+            if self.is_quorum() {
+                self.see_vote(node, op, outcome, before);
+                if doubted && !self.nodes[node].is_doubted(resource) {
+                    self.counts.see(Sometimes::DoubtRaised);
+                }
+                self.remember(number, None);
             }
         }
         self.audit(number);
@@ -150,14 +158,13 @@ impl World<'_> {
         answer
     }
 
-    fn see_obstacle(&mut self, resource: usize, asking: &Nonce, life: Life) {
-        let caller = self.store_now(life.host);
-        let Some(standing) = self.store.standing(&self.resources[resource], self.now, &caller) else { return };
+    fn see_obstacle(&mut self, resource: usize, node: usize, asking: &Nonce, life: Life) {
+        let Some(standing) = self.standings(resource, life.host)[node] else { return };
         let By::Attempt(nonce) = standing.by else { return };
         // Where observers have to wait, each of them begins when it first looks; so they do after a reboot.
         let in_first_boot = self.script.world.one_kernel() && self.hosts[life.host].boot == FIRST_BOOT;
         let runs_out = standing.until.is_some() || in_first_boot;
-        if nonce != *asking && runs_out && self.ledger.blocks(self.now, &nonce, self.drift) {
+        if nonce != *asking && runs_out && self.ledger.blocks(self.now, &nonce, node, self.drift) {
             self.counts.see(Sometimes::Orphan);
         }
     }
@@ -184,12 +191,13 @@ impl World<'_> {
     fn reply(&mut self, parcel: &Parcel, result: Result<Vec<Outcome>, TransportFault>) {
         let (life, id, way) = (parcel.life, parcel.transmit.id, &parcel.fate.reply);
         let arrives = self.travel(self.now, way);
-        let lost = way.lost || self.now < self.hosts[life.host].cut_until;
+        let node = parcel.transmit.node.index();
+        let lost = way.lost || self.now < self.hosts[life.host].cut_until[node];
         let copy = way.copy_ns.map(|ns| arrives.plus(Duration::from_nanos(ns)));
         let resource = parcel.transmit.ops.first().and_then(|op| self.number_of(&op.resource));
         let (sent, delayed, copy_told) = (self.now, way.delay_ns > 0, copy.filter(|_| !lost));
         let journey = Journey { resource, sent, arrives: (!lost).then_some(arrives), copy: copy_told, delayed };
-        self.tell(|teller, _| teller.answers(life.host, &result, journey));
+        self.tell(|teller, _| teller.answers(node, life.host, &result, journey));
         if lost {
             return self.counts.strike(Struck::ReplyLost);
         }
@@ -216,38 +224,39 @@ impl World<'_> {
             self.hosts[life.host].throttled.extend(lock);
             self.counts.see(Sometimes::ThrottledWait);
             self.has_patience_with(life, lock);
-        } else if let Some(lock) = lock {
+        } else if let Some(lock) = lock.filter(|_| !self.is_quorum()) {
+            // Of several nodes the one that asked for patience is not heard again before the next attempt.
             self.hosts[life.host].throttled.remove(&lock);
         }
     }
 
-    pub(super) fn subscribe(&mut self, life: Life, resource: &Resource, on: bool, leaves: TrueTime) {
+    pub(super) fn subscribe(&mut self, life: Life, resource: &Resource, node: NodeId, on: bool, leaves: TrueTime) {
         let Some(resource) = self.number_of(resource) else { return };
         let at = self.travel(leaves, &Way::default());
-        self.push(at, Due::Watch { life, resource, on });
+        self.push(at, Due::Watch { life, resource, node: node.index(), on });
     }
 
-    pub(super) fn watch(&mut self, life: Life, resource: usize, on: bool) {
+    pub(super) fn watch(&mut self, life: Life, resource: usize, node: usize, on: bool) {
         if on {
-            self.watchers.insert((resource, life));
+            self.watchers.insert((resource, life, node));
             let at = self.after(self.script.world.latency_ns);
-            self.push(at, Due::Client { life, input: Input::Subscribed { resource } });
+            self.push(at, Due::Client { life, input: Input::Subscribed { resource, node } });
         } else {
-            self.watchers.remove(&(resource, life));
+            self.watchers.remove(&(resource, life, node));
         }
     }
 
     /// Tells everybody who watches a resource; each message takes its own way.
-    fn wake_up(&mut self, resource: usize) {
+    fn wake_up(&mut self, resource: usize, node: usize) {
         if !self.script.world.watch {
             return;
         }
-        let watchers: Vec<Life> =
-            self.watchers.iter().filter(|(of, _)| *of == resource).map(|(_, life)| *life).collect();
+        let here = |(of, _, at): &&(usize, Life, usize)| *of == resource && *at == node;
+        let watchers: Vec<Life> = self.watchers.iter().filter(here).map(|(_, life, _)| *life).collect();
         for life in watchers {
-            let number = self.hosts[life.host].number(Peer::Wakeups);
-            let fate = self.fates.message(life.host, Peer::Wakeups, number);
-            if fate.request.lost || self.now < self.hosts[life.host].cut_until {
+            let number = self.hosts[life.host].number(Peer::Wakeups, node);
+            let fate = self.fates.message(life.host, Peer::Wakeups, node, number);
+            if fate.request.lost || self.now < self.hosts[life.host].cut_until[node] {
                 self.counts.strike(Struck::WakeupLost);
                 continue;
             }

@@ -104,14 +104,16 @@ impl World<'_> {
     }
 
     fn stranger_tries(&mut self, n: usize, by: u32, name: &leasehold_core::Resource) -> Option<Duration> {
-        let ForeignAnswer::Read(row) = self.store.foreign(name, &ForeignAct::Read, self.now) else { return None };
+        let ForeignAnswer::Read(row) = self.nodes[0].store.foreign(name, &ForeignAct::Read, self.now) else {
+            return None;
+        };
         // Where the store expires records, a client of Redis simply tries to set its own.
-        let row = row.filter(|_| self.store.kind() == Kind::Dynamodb);
+        let row = row.filter(|_| self.nodes[0].store.kind() == Kind::Dynamodb);
         let Some(act) = self.strangers[n].attempt(by, row.as_ref(), self.now) else { return Some(POLL) };
-        match self.store.foreign(name, &act, self.now) {
+        match self.nodes[0].store.foreign(name, &act, self.now) {
             ForeignAnswer::Held(mark) => {
                 self.counts.strike(Struck::Strangers);
-                self.strangers[n].believe(self.store.kind(), mark, self.now, self.now);
+                self.strangers[n].believe(self.nodes[0].store.kind(), mark, self.now, self.now);
                 Some(self.strangers[n].ttl() / 3)
             }
             ForeignAnswer::Released | ForeignAnswer::Refused | ForeignAnswer::Read(_) => Some(POLL),
@@ -122,15 +124,15 @@ impl World<'_> {
         let spec = self.strangers[n].spec;
         if self.now.since(held.since) >= Duration::from_nanos(spec.hold_ns) {
             if spec.releases {
-                self.store.foreign(name, &ForeignAct::ReleaseDelete { mark: held.mark }, self.now);
+                self.nodes[0].store.foreign(name, &ForeignAct::ReleaseDelete { mark: held.mark }, self.now);
                 self.strangers[n].held = None;
             }
             return None;
         }
         let ttl = self.strangers[n].ttl();
-        match self.store.foreign(name, &ForeignAct::Heartbeat { mark: held.mark, ttl }, self.now) {
+        match self.nodes[0].store.foreign(name, &ForeignAct::Heartbeat { mark: held.mark, ttl }, self.now) {
             ForeignAnswer::Held(mark) => {
-                self.strangers[n].believe(self.store.kind(), mark, held.since, self.now);
+                self.strangers[n].believe(self.nodes[0].store.kind(), mark, held.since, self.now);
                 Some(ttl / 3)
             }
             ForeignAnswer::Released | ForeignAnswer::Refused | ForeignAnswer::Read(_) => None,

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use leasehold_core::LockId;
+use leasehold_core::time::abstention;
 
 use super::host::Host;
-use super::{Due, Windows, World};
+use super::nodes::Windows;
+use super::{Due, World};
 use crate::clock::{Clock, TrueTime};
 use crate::counts::Struck;
 use crate::ledger::{Life, longest_stand};
@@ -29,34 +31,45 @@ impl World<'_> {
             What::Suspend { host, for_ns } => self.suspend(host, for_ns),
             What::WallJump { host, by_ms } => self.set_wall_clock(host, by_ms),
             What::Rate { host, rate_ppm } => self.set_rate(host, rate_ppm),
-            What::Partition { host, for_ns } => self.cut_off(host, for_ns),
-            What::StoreDown { for_ns } => self.window(Struck::StoreDown, for_ns, |windows| &mut windows.down),
-            What::StoreSilent { for_ns } => self.window(Struck::StoreSilent, for_ns, |windows| &mut windows.silent),
-            What::StoreErrors { for_ns } => self.window(Struck::StoreErrors, for_ns, |windows| &mut windows.errors),
-            What::Throttle { for_ns } => self.window(Struck::Throttling, for_ns, |windows| &mut windows.throttle),
-            What::Credentials { for_ns } => {
-                self.window(Struck::NoCredentials, for_ns, |windows| &mut windows.credentials);
+            What::Partition { host, ref nodes, for_ns } => self.cut_off(host, nodes, for_ns),
+            What::StoreDown { node, for_ns } => {
+                self.window(Struck::StoreDown, node, for_ns, |windows| &mut windows.down)
             }
-            What::Denied { for_ns } => self.window(Struck::Denied, for_ns, |windows| &mut windows.denied),
-            What::StoreRate { rate_ppm } => {
-                self.store.clock_mut().set_rate(self.now, rate_ppm);
-                self.strike(Struck::RateChanged, None);
+            What::StoreSilent { node, for_ns } => {
+                self.window(Struck::StoreSilent, node, for_ns, |windows| &mut windows.silent);
             }
-            What::StoreJump { by_ms } => {
-                self.store.clock_mut().jump(self.now, by_ms * 1_000_000);
-                self.strike(Struck::StoreJumped, None);
+            What::StoreErrors { node, for_ns } => {
+                self.window(Struck::StoreErrors, node, for_ns, |windows| &mut windows.errors);
+            }
+            What::Throttle { node, for_ns } => {
+                self.window(Struck::Throttling, node, for_ns, |windows| &mut windows.throttle);
+            }
+            What::Credentials { node, for_ns } => {
+                self.window(Struck::NoCredentials, node, for_ns, |windows| &mut windows.credentials);
+            }
+            What::Denied { node, for_ns } => self.window(Struck::Denied, node, for_ns, |windows| &mut windows.denied),
+            What::StoreRate { node, rate_ppm } => {
+                self.nodes[node].store.clock_mut().set_rate(self.now, rate_ppm);
+                self.strike_store(Struck::RateChanged, node);
+            }
+            What::StoreJump { node, by_ms } => {
+                self.nodes[node].store.clock_mut().jump(self.now, by_ms * 1_000_000);
+                self.strike_store(Struck::StoreJumped, node);
             }
             What::StoreWiped => {
-                self.store.wipe();
+                self.nodes[0].store.wipe();
                 self.strike(Struck::StoreWiped, None);
             }
-            What::Evicted { resource } => {
-                self.store.evict(&self.resources[resource]);
-                self.strike(Struck::Evicted, None);
+            What::NodeWiped { node } => self.wipe_node(node),
+            What::NodeRestart { node, for_ns, data } => self.restart_node(n, node, for_ns, data),
+            What::Evicted { node, resource } => {
+                self.nodes[node].store.evict(&self.resources[resource]);
+                self.strike_store(Struck::Evicted, node);
             }
         }
         for resource in 0..self.resources.len() {
             self.tell_record(resource);
+            self.remember(resource, None);
             self.audit(resource);
         }
     }
@@ -67,10 +80,15 @@ impl World<'_> {
     }
 
     /// The store is in trouble of one kind for a while.
-    fn window(&mut self, fault: Struck, for_ns: u64, of: impl FnOnce(&mut Windows) -> &mut TrueTime) {
-        *of(&mut self.windows) = self.after(for_ns);
+    /// What befalls the store is nobody's in a world with one; of several nodes it is told which.
+    fn strike_store(&mut self, fault: Struck, node: usize) {
+        if self.is_quorum() { self.strike_node(fault, node) } else { self.strike(fault, None) }
+    }
+
+    fn window(&mut self, fault: Struck, node: usize, for_ns: u64, which: impl FnOnce(&mut Windows) -> &mut TrueTime) {
+        *which(&mut self.nodes[node].windows) = self.after(for_ns);
         self.counts.strike(fault);
-        self.tell(|teller, now| teller.fault_lasts(None, fault.words(), now, for_ns));
+        self.tell(|teller, now| teller.node_trouble(node, fault.words(), now, for_ns));
     }
 
     fn crash(&mut self, host: usize, for_ns: u64) {
@@ -151,10 +169,17 @@ impl World<'_> {
         }
     }
 
-    fn cut_off(&mut self, host: usize, for_ns: u64) {
-        self.hosts[host].cut_until = self.after(for_ns);
+    fn cut_off(&mut self, host: usize, nodes: &[usize], for_ns: u64) {
+        let until = self.after(for_ns);
+        for (node, cut_until) in self.hosts[host].cut_until.iter_mut().enumerate() {
+            if nodes.is_empty() || nodes.contains(&node) {
+                *cut_until = until;
+            }
+        }
         self.strike(Struck::Partitioned, Some(host));
-        self.tell(|teller, now| teller.fault_lasts(Some(host), "cut off", now, for_ns));
+        let named: String = nodes.iter().map(|node| format!(" {node}")).collect();
+        let what = if nodes.is_empty() { "cut off".to_owned() } else { format!("cut off from node{named}") };
+        self.tell(|teller, now| teller.host_trouble(host, &what, now, for_ns));
     }
 
     fn wake_again(&mut self, host: usize) {
@@ -191,12 +216,12 @@ impl World<'_> {
     pub(super) fn heal(&mut self) {
         self.healed = true;
         self.fates.heal();
-        self.windows = Windows::default();
+        self.nodes.iter_mut().for_each(|node| node.windows = Windows::default());
         for n in 0..self.hosts.len() {
             let now = self.now;
             let host = &mut self.hosts[n];
             host.busy_until = now;
-            host.cut_until = now;
+            host.cut_until.fill(now);
             host.clock.go_on(now);
             self.wake_again(n);
         }
@@ -248,8 +273,24 @@ impl World<'_> {
             let request = self.config.request_timeout();
             // A poll is measured by the waiter's clock, and one request may just have been sent in vain.
             let by = self.last_arrival.max(self.now).plus(stands + poll * 21 / 20 + latency * 4 + request * 2);
+            let by = if self.is_quorum() { by.plus(self.time_of_doubt(resource, poll)) } else { by };
             self.wanted.insert(resource, by);
             self.push(by, Due::Judge);
+        }
+    }
+
+    /// What may be added in a quorum: attempts that only split the votes, or show which nodes are in doubt; and where the
+    /// nodes that are not are no majority, the time for which the others abstain.
+    fn time_of_doubt(&self, resource: usize, poll: Duration) -> Duration {
+        let abstaining = self.nodes.iter().filter(|node| node.abstains()).count();
+        let doubted = self.nodes.iter().filter(|node| node.is_doubted(&self.resources[resource])).count();
+        let spare = self.nodes.len() - self.majority();
+        let waits = abstaining > 0 && abstaining + doubted > spare;
+        let attempts = (poll * 21 / 20 + self.config.request_timeout() * 6) * 5;
+        match self.config.quorum().filter(|_| waits) {
+            // By the waiter's clock, from an answer that it has yet to get.
+            Some(quorum) => attempts + abstention(quorum.max_ttl(), self.drift) * 21 / 20,
+            None => attempts,
         }
     }
 

@@ -66,7 +66,7 @@ impl World<'_> {
         let limit = alive * self.most_orphans;
         if stats.locks > 2 * alive
             || stats.orphans > limit
-            || stats.in_flight > 3 * alive + limit
+            || stats.in_flight > (3 * alive + limit) * self.nodes.len()
             || stats.undrained > 0
         {
             let text = format!("{alive} workers, and the client keeps {stats:?}");
@@ -85,6 +85,7 @@ impl World<'_> {
             Op::Renew(op) => op.record_ttl,
             Op::Release(_) | Op::Raise(_) | Op::Read => return,
         };
+        let nodes = self.nodes.len() as u64;
         let host = &mut self.hosts[life.host];
         let Some(job) = host.wanted.get(&op.lock) else { return };
         let whole = |ns: u64| Duration::from_millis(ns / 1_000_000);
@@ -101,7 +102,7 @@ impl World<'_> {
             let passed = now.monotonic.since(tries.renewed_since);
             // A failed renewal is tried again after at most a twelfth of the ttl, and half of that as a rule.
             let most = 12 + u64::try_from(40 * passed.as_nanos() / ttl.as_nanos().max(1)).unwrap_or(u64::MAX);
-            if tries.renewals > most {
+            if tries.renewals > most.saturating_mul(nodes) {
                 let text = format!("lock {} was renewed {} times in {passed:?}", op.lock, tries.renewals);
                 found.push((Promise::Bounds, text));
             }
@@ -137,7 +138,7 @@ impl World<'_> {
         for (lock, tries) in &host.tries {
             let passed = now.monotonic.since(tries.since);
             let most = 20 + 3 * tries.wakeups + u64::try_from(passed.as_millis() / 15).unwrap_or(u64::MAX);
-            if tries.sends > most {
+            if tries.sends > most.saturating_mul(self.nodes.len() as u64) {
                 found.push((Promise::Bounds, format!("lock {lock} has asked {} times in {passed:?}", tries.sends)));
             }
         }
@@ -152,7 +153,7 @@ impl World<'_> {
         let waits = |lock: &LockId| {
             client.state(*lock) == Some("Waiting")
                 && self.resource_of(life, *lock) == Some(resource)
-                && self.ledger.is_blocked(life, *lock)
+                && self.ledger.is_blocked(life, *lock, self.nodes.len())
         };
         host.active.keys().copied().filter(waits).collect()
     }
@@ -180,13 +181,14 @@ impl World<'_> {
             }
         }
         for belief in &believers {
-            let caller = self.store_now(belief.life.host);
-            let standing = self.store.standing(&self.resources[resource], self.now, &caller);
-            if standing.is_none_or(|standing| standing.by != By::Attempt(belief.nonce)) {
+            let backing = self.backing(resource, belief.life.host, By::Attempt(belief.nonce));
+            if backing < self.majority() {
+                let standing = self.standings(resource, belief.life.host)[0];
                 let whose = match standing.map(|standing| standing.by) {
-                    None => "nobody's",
-                    Some(By::Attempt(_)) => "another client's",
-                    Some(By::Foreign(_)) => "a foreign client's",
+                    _ if self.is_quorum() => format!("backed by {backing} nodes only"),
+                    None => "nobody's".to_owned(),
+                    Some(By::Attempt(_)) => "another client's".to_owned(),
+                    Some(By::Foreign(_)) => "a foreign client's".to_owned(),
                 };
                 let text =
                     format!("lock {} (token {}) is believed in, but the record is {whose}", belief.lock, belief.token);

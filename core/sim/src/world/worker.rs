@@ -161,6 +161,8 @@ impl World<'_> {
         if let Some(wait) = job.wait_ns {
             // Whoever tries once makes up to three sends; else what is in flight at the end of the wait is awaited.
             let grace = self.config.request_timeout() * if wait == 0 { 4 } else { 1 };
+            // In a quorum a raise may follow, and another one.
+            let grace = grace * if self.script.world.is_quorum() { 3 } else { 1 };
             let until = host.now(self.now).monotonic.plus(Duration::from_nanos(wait)).plus(grace);
             host.patience.insert(lock, until);
         }
@@ -264,8 +266,8 @@ impl World<'_> {
     }
 
     fn send_to_register(&mut self, life: Life, worker: usize, lock: LockId, token: Token, ask: Ask) {
-        let number = self.hosts[life.host].number(Peer::Register);
-        let fate = self.fates.message(life.host, Peer::Register, number);
+        let number = self.hosts[life.host].number(Peer::Register, 0);
+        let fate = self.fates.message(life.host, Peer::Register, 0, number);
         let usual = self.after(self.script.world.latency_ns);
         let at = usual.plus(Duration::from_nanos(fate.request.delay_ns));
         let copy = fate.request.copy_ns.map(|ns| at.plus(Duration::from_nanos(ns)));

@@ -127,6 +127,7 @@ fn op_text(op: &Op) -> String {
 fn outcome_text(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Applied(Applied::Acquired { counter }) => format!("acquired, token {counter}"),
+        Outcome::Applied(Applied::AcquiredInDoubt { counter, .. }) => format!("acquired, token {counter} in doubt"),
         Outcome::Applied(Applied::Renewed) => "renewed".into(),
         Outcome::Applied(Applied::Released) => "released".into(),
         Outcome::Applied(Applied::Raised { counter }) => format!("raised to {counter}"),

@@ -149,7 +149,9 @@ impl Dice {
             0..=7 => self.acquire(resource, known, now_ms),
             8..=12 => self.renew(known),
             13..=15 => Op::Release(Release { nonce: self.nonce(known) }),
-            16 | 17 => Op::Raise(Raise { nonce: self.nonce(known), token: self.token(resource, known, now_ms) }),
+            16 | 17 => {
+                Op::Raise(Raise { nonce: self.nonce(known), token: self.token(resource, known, now_ms), loss: None })
+            }
             _ => Op::Read,
         }
     }
@@ -166,11 +168,12 @@ impl Dice {
             expect: None,
             owner: owner_of(&nonce),
             data: data_of(&nonce),
+            member: None,
         }))
     }
 
     fn renew(&mut self, known: Known) -> Op {
-        Op::Renew(Renew { nonce: self.nonce(known), seq: self.seq(), record_ttl: self.ttl() })
+        Op::Renew(Renew { nonce: self.nonce(known), seq: self.seq(), record_ttl: self.ttl(), quorum: None })
     }
 
     /// Around the counter, far below it, ahead of the time, and at the very top.

@@ -26,6 +26,7 @@ pub(super) enum Do {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Answer {
     Granted(u64),
+    GrantedInDoubt(u64),
     Raised(u64),
     Renewed,
     Released,
@@ -268,7 +269,6 @@ pub(super) const SCRIPTS: &[Script] = &[
             (Say(1, Renewed), &[RenewingConfirmed]),
             (Do::Release, &[HeldReleased, ReleasingSent, ReleasingSent, ReleasingSent]),
             (Say(0, Released), &[ReleasingOpen]),
-            (Say(1, Released), &[ReleasingOpen]),
             (Say(2, Gone), &[ReleasingOpen]),
             (At(13_000), &[ReleasingSent]),
             (Say(2, Gone), &[ReleasingConfirmed]),
@@ -288,6 +288,72 @@ pub(super) const SCRIPTS: &[Script] = &[
             (Say(2, Granted(7)), &[HeldJoined]),
             (At(10_200), &[HeldRenewed]),
             (Say(2, Gone), &[RenewingShrunk]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "a node without our record is asked again",
+        nodes: 3,
+        steps: &[
+            START,
+            (Say(0, Granted(7)), &[AcquiringCounted]),
+            (Say(1, Granted(7)), &[AcquiringGranted]),
+            (At(5_000), &[]),
+            (Say(2, Gone), &[HeldJoined]),
+            (At(10_000), &[HeldRenewed]),
+            (Say(0, Renewed), &[RenewingConfirmed]),
+            (Say(1, Renewed), &[RenewingConfirmed]),
+            (At(15_000), &[HeldRepaired]),
+            (Say(2, Theirs), &[HeldJoined]),
+            (At(20_000), &[HeldRenewed]),
+            (At(25_000), &[RenewingRepaired]),
+            (Say(2, Granted(8)), &[RenewingJoined]),
+            (Say(0, Renewed), &[RenewingConfirmed]),
+            (Say(1, Renewed), &[RenewingConfirmed]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "a node without our record is asked again while others are renewed",
+        nodes: 3,
+        options: |o| o.renew_every(Duration::from_millis(10)),
+        steps: &[
+            START,
+            (Say(0, Reset), &[AcquiringUnknown]),
+            (Say(2, Reset), &[AcquiringUnknown]),
+            (At(200), &[AcquiringResent, AcquiringResent]),
+            (Say(0, Granted(7)), &[AcquiringCounted]),
+            (Say(1, Granted(7)), &[AcquiringGranted, HeldRenewed]),
+            (Say(2, Gone), &[RenewingJoined]),
+            (At(210), &[RenewingAnother]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "a node in doubt is lifted by the holder",
+        nodes: 3,
+        steps: &[
+            START,
+            (Say(0, Granted(7)), &[AcquiringCounted]),
+            (Say(1, Granted(7)), &[AcquiringGranted]),
+            (Say(2, GrantedInDoubt(3)), &[HeldJoined, HeldRepaired]),
+            (Say(2, Raised(7)), &[HeldJoined]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "a node in doubt is lifted while others are renewed",
+        nodes: 3,
+        options: |o| o.renew_every(Duration::from_millis(10)),
+        steps: &[
+            START,
+            (Say(0, Reset), &[AcquiringUnknown]),
+            (Say(2, Reset), &[AcquiringUnknown]),
+            (At(200), &[AcquiringResent, AcquiringResent]),
+            (Say(0, Granted(7)), &[AcquiringCounted]),
+            (Say(1, Granted(7)), &[AcquiringGranted, HeldRenewed]),
+            (Say(2, GrantedInDoubt(3)), &[RenewingJoined, RenewingRepaired]),
+            (Say(2, Timeout), &[RenewingJoined]),
         ],
         ..PLAIN
     },

@@ -45,8 +45,10 @@ const LASTING: [(&str, DenialKind, &str); 8] = [
 ];
 
 const GRANT: &str = "the user needs the commands EVALSHA, EVAL, GETRANGE, EXISTS, PTTL, TYPE, TIME, SET, PEXPIRE, DEL, \
-                     PUBLISH and, with replicas, WAIT, on the locked names and on their {name}\\x1ffence, and the \
-                     channels {name}\\x1fwake";
+                     PUBLISH, SUBSCRIBE, UNSUBSCRIBE and, with replicas, WAIT, on a cluster ASKING, CLUSTER|SLOTS and \
+                     CLUSTER|INFO, on the locked names and on their {name}\\x1ffence, and the channels \
+                     {name}\\x1fwake; in a quorum also GET and INFO, the keys {name}\\x1ftrust, and the key \
+                     leasehold\\x1fquorum";
 
 /// Judges the text of an error reply.
 pub fn classify(error: &str) -> ErrorClass {
@@ -164,6 +166,7 @@ mod tests {
                 DenialKind::CorruptRecord => "corrupt",
                 DenialKind::TokensExhausted => "exhausted",
                 DenialKind::StorageFull => "full",
+                DenialKind::Membership => "membership",
                 DenialKind::Other => "other",
             },
             ErrorClass::Refused(Refusal::Conflict(_) | Refusal::Abstains { .. } | Refusal::NeedsCredentials(_)) => "?",

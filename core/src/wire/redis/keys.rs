@@ -10,6 +10,11 @@ use crate::op::{Denial, DenialKind};
 
 const SEPARATOR: u8 = 0x1f;
 
+/// The key with what a node of a quorum remembers of its membership.
+pub(super) const MARKER: &[u8] = b"leasehold\x1fquorum";
+/// How many slots the keys of a cluster are spread over.
+pub const SLOTS: u16 = 16_384;
+
 /// What stands between the first `{` and the first `}` after it, unless that is nothing: the part that a cluster
 /// hashes instead of the whole key.
 pub(super) fn hash_tag(resource: &str) -> Option<&str> {
@@ -18,9 +23,28 @@ pub(super) fn hash_tag(resource: &str) -> Option<&str> {
     (!tag.is_empty()).then_some(tag)
 }
 
+/// The slot of a key on a cluster, below [`SLOTS`]: CRC-16/XMODEM of its hash tag, or of the whole key if it has none.
+pub fn slot(key: &[u8]) -> u16 {
+    let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
+        let rest = key.get(open + 1..)?;
+        let close = rest.iter().position(|byte| *byte == b'}')?;
+        rest.get(..close).filter(|tag| !tag.is_empty())
+    });
+    tag.unwrap_or(key).iter().fold(0_u16, |crc, byte| shifted(crc ^ u16::from(*byte) << 8)) % SLOTS
+}
+
+fn shifted(crc: u16) -> u16 {
+    (0..8).fold(crc, |crc, _| if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 })
+}
+
 /// The key with the counter.
 pub(super) fn fence(resource: &Resource) -> Vec<u8> {
     beside(resource, b"fence")
+}
+
+/// The key with the loss of memory since which the counter was raised.
+pub(super) fn trust(resource: &Resource) -> Vec<u8> {
+    beside(resource, b"trust")
 }
 
 /// The channel that a release is told on.
@@ -55,21 +79,6 @@ mod tests {
         Resource::new(name).unwrap()
     }
 
-    /// The slot as the cluster specification computes it: CRC-16/XMODEM of the tag, or else of the whole key.
-    fn slot(key: &[u8]) -> u16 {
-        let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
-            let length = key[open + 1..].iter().position(|byte| *byte == b'}')?;
-            (length > 0).then(|| &key[open + 1..open + 1 + length])
-        });
-        let crc = tag.unwrap_or(key).iter().fold(0_u16, |crc, byte| {
-            (0..8).fold(
-                crc ^ u16::from(*byte) << 8,
-                |crc, _| if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 },
-            )
-        });
-        crc % 16384
-    }
-
     #[test]
     fn keys_are_these_bytes() {
         assert_eq!(fence(&named("invoice/42")), b"{invoice/42}\x1ffence");
@@ -82,7 +91,10 @@ mod tests {
 
     #[test]
     fn keys_of_a_name_share_a_slot_or_the_name_is_refused() {
-        assert_eq!(slot(b"123456789"), 0x31c3, "the check value of the specification");
+        // The first is the check value of the specification; a server gives the others.
+        for (key, expected) in [("123456789", 12739), ("", 0), ("foo{}{bar}", 8363), ("{user1000}.x", 3443)] {
+            assert_eq!(slot(key.as_bytes()), expected, "{key:?}");
+        }
         for name in ["a", "{a}", "a{b}c", "a{b", "{", "a{b}}", "{a}{b}", "x{{y}z}", "}{a}", "a{{}}b", "{{a}"] {
             let resource = named(name);
             assert_eq!(check_cluster(&resource), Ok(()), "{name}");

@@ -4,6 +4,8 @@
 //! |---|---|
 //! | lock | the resource as it is: `<nonce>@<owner>;<since>[;<data>]`, with an expiry |
 //! | counter | `{resource}` 0x1F `fence`, decimal digits, kept for [`Settings::retention`] after its last use |
+//! | trust | in a quorum, after a loss of data: `{resource}` 0x1F `trust`, the loss since which the counter was raised |
+//! | marker | in a quorum: `leasehold` 0x1F `quorum`, a [`Marker`](crate::member::Marker) |
 //! | wake-ups | channel `{resource}` 0x1F `wake`; the message is the resource |
 //!
 //! A resource that has a hash tag of its own gets no braces. Other libraries keep their locks as plain values under
@@ -11,6 +13,9 @@
 
 mod errors;
 mod keys;
+mod membership;
+#[cfg(test)]
+mod quorum_tests;
 mod replies;
 mod scripts;
 #[cfg(test)]
@@ -24,10 +29,13 @@ use core::time::Duration;
 
 pub(crate) use errors::said;
 pub use errors::{ErrorClass, classify, error_outcome, refusal};
+pub use keys::{SLOTS, slot};
+pub use membership::{Found, found, look, mark, marked};
 pub use scripts::{SCRIPTS, Script};
 
 use crate::config::MAX_RECORD_TTL;
 use crate::ids::{Nonce, RequestId, Resource, Token};
+use crate::member::{Birth, Durability, Membership, QuorumId, Stamp};
 use crate::op::{Denial, DenialKind, LockOp, Op, Outcome};
 use crate::wire::resp::Value;
 
@@ -43,6 +51,14 @@ pub struct Command {
 impl Command {
     fn new<const N: usize>(args: [&[u8]; N]) -> Self {
         Self { args: args.map(<[u8]>::to_vec).into() }
+    }
+
+    /// The slot of the keys of a script call on a cluster; `None` for what is no script call or has no key.
+    pub fn slot(&self) -> Option<u16> {
+        let (name, rest) = self.args.split_first()?;
+        let has_keys = rest.get(1).is_some_and(|count| count != b"0");
+        let key = rest.get(2).filter(|_| has_keys && (name == b"EVALSHA" || name == b"EVAL"))?;
+        Some(keys::slot(key))
     }
 }
 
@@ -100,6 +116,11 @@ impl Session {
         Self { settings }
     }
 
+    /// How the keys are spread, as it was told.
+    pub const fn topology(&self) -> Topology {
+        self.settings.topology
+    }
+
     /// Begins a request. No other request on the same connection may carry the same `id`, for an answer names the one
     /// that it is for. Of `left`, the time until its deadline, three quarters are for replicas to confirm, at least
     /// 1 ms. `unix_ms`, the sender's milliseconds since 1970, is for people to read.
@@ -113,6 +134,10 @@ impl Session {
                 keys::check_cluster(&op.resource)?;
             }
             let mut call = self.call(op, unix_ms)?;
+            let needs_marker = call.keys.len() > 2 || call.script == scripts::KEEP;
+            if self.settings.topology == Topology::Cluster && needs_marker {
+                return Err(Denial::new(DenialKind::Membership, NO_CLUSTER));
+            }
             call.ops.push(index);
             match calls.iter_mut().find(|earlier| self.joins(&call, earlier)) {
                 Some(earlier) => earlier.join(call),
@@ -153,7 +178,7 @@ impl Session {
 
     /// Several renewals are one call, on a cluster those of one slot.
     fn joins(&self, call: &Call, earlier: &Call) -> bool {
-        let renewals = call.script == scripts::RENEW && earlier.script == scripts::RENEW;
+        let renewals = is_renewal(call.script) && call.script == earlier.script;
         renewals && (self.settings.topology == Topology::Single || call.tag() == earlier.tag())
     }
 
@@ -163,12 +188,22 @@ impl Session {
             Op::Acquire(acquire) => {
                 let value = value::written(&acquire.nonce, &acquire.owner, unix_ms, acquire.data.as_ref());
                 let floor = decimal(acquire.floor.get());
-                let args = alloc::vec![value.into_bytes(), ttl(acquire.record_ttl)?, retention, floor];
-                (scripts::ACQUIRE, args)
+                let mut args = alloc::vec![value.into_bytes(), ttl(acquire.record_ttl)?, retention, floor];
+                match &acquire.member {
+                    Some(member) => {
+                        args.extend(membership(member));
+                        (scripts::VOTE, args)
+                    }
+                    None => (scripts::ACQUIRE, args),
+                }
             }
             Op::Renew(renew) => {
                 let nonce = value::hex(&renew.nonce).into_bytes();
-                (scripts::RENEW, alloc::vec![retention, nonce, ttl(renew.record_ttl)?])
+                let args = alloc::vec![retention, nonce, ttl(renew.record_ttl)?];
+                match renew.quorum {
+                    Some(durability) => (scripts::KEEP, [args, alloc::vec![asks_run(durability)]].concat()),
+                    None => (scripts::RENEW, args),
+                }
             }
             Op::Release(release) => {
                 let nonce = value::hex(&release.nonce).into_bytes();
@@ -176,12 +211,57 @@ impl Session {
             }
             Op::Raise(raise) => {
                 let nonce = value::hex(&raise.nonce).into_bytes();
-                (scripts::RAISE, alloc::vec![nonce, retention, decimal(raise.token.get())])
+                (
+                    scripts::RAISE,
+                    alloc::vec![
+                        nonce,
+                        retention,
+                        decimal(raise.token.get()),
+                        raise.loss.map(name_of).unwrap_or_default()
+                    ],
+                )
             }
             Op::Read => (scripts::READ, Vec::new()),
         };
         let lock = op.resource.as_str().as_bytes().to_vec();
-        Ok(Call { script, keys: alloc::vec![lock, keys::fence(&op.resource)], args, ops: Vec::new() })
+        let mut keys = alloc::vec![lock, keys::fence(&op.resource)];
+        if script == scripts::VOTE || script == scripts::RAISE {
+            keys.extend([keys::MARKER.to_vec(), keys::trust(&op.resource)]);
+        }
+        Ok(Call { script, keys, args, ops: Vec::new() })
+    }
+}
+
+const NO_CLUSTER: &str = "a Redis Cluster cannot be a node of a quorum: what it remembers of its membership would lie in \
+    another slot than the lock; name single servers, or use the cluster alone";
+
+fn is_renewal(script: Script) -> bool {
+    script == scripts::RENEW || script == scripts::KEEP
+}
+
+/// What a vote is told of the quorum, in the order of the script's arguments.
+fn membership(member: &Membership) -> [Vec<u8>; 6] {
+    [
+        member.quorum.to_string().into_bytes(),
+        decimal(member.max_ttl_ms),
+        name_of(member.fresh),
+        member.waited_out.map(name_of).unwrap_or_default(),
+        match member.birth {
+            Birth::Yes => b"birth".to_vec(),
+            Birth::No => Vec::new(),
+        },
+        asks_run(member.durability),
+    ]
+}
+
+fn name_of(loss: Stamp) -> Vec<u8> {
+    loss.to_string().into_bytes()
+}
+
+fn asks_run(durability: Durability) -> Vec<u8> {
+    match durability {
+        Durability::Declared => Vec::new(),
+        Durability::NotDeclared => b"ask".to_vec(),
     }
 }
 
@@ -217,10 +297,12 @@ struct Call {
 }
 
 impl Call {
-    /// The retention stands first, and is the same for all.
+    /// The retention stands first and what is asked of the server last, and both are the same for all.
     fn join(&mut self, other: Self) {
+        let own = other.args.into_iter().skip(1).take(2);
+        let at = self.args.len() - usize::from(self.script == scripts::KEEP);
+        self.args.splice(at..at, own);
         self.keys.extend(other.keys);
-        self.args.extend(other.args.into_iter().skip(1));
         self.ops.extend(other.ops);
     }
 
@@ -233,8 +315,10 @@ impl Call {
     fn command(self, form: Form, id: RequestId) -> Command {
         let mut args = Vec::with_capacity(4 + self.keys.len() + self.args.len());
         args.extend(form.words(self.script));
-        args.push(decimal(self.keys.len() as u64));
+        let marker = (self.script == scripts::KEEP).then(|| keys::MARKER.to_vec());
+        args.push(decimal((self.keys.len() + usize::from(marker.is_some())) as u64));
         args.extend(self.keys);
+        args.extend(marker);
         args.extend(self.args);
         args.push(decimal(id.get()));
         Command { args }
@@ -261,6 +345,8 @@ impl Form {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Asked {
     Acquire(Nonce),
+    /// An acquire at a node of this quorum, with this max_ttl in milliseconds.
+    Vote(Nonce, QuorumId, u64),
     Renew(Nonce),
     Release(Nonce),
     Raise(Nonce, Token),
@@ -270,7 +356,10 @@ enum Asked {
 impl Asked {
     fn of(op: &Op) -> Self {
         match op {
-            Op::Acquire(op) => Self::Acquire(op.nonce),
+            Op::Acquire(op) => match &op.member {
+                Some(member) => Self::Vote(op.nonce, member.quorum, member.max_ttl_ms),
+                None => Self::Acquire(op.nonce),
+            },
             Op::Renew(op) => Self::Renew(op.nonce),
             Op::Release(op) => Self::Release(op.nonce),
             Op::Raise(op) => Self::Raise(op.nonce, op.token),
@@ -323,14 +412,27 @@ impl Exchange {
     /// The replies to [`Exchange::commands`], in their order, one for each. Another number of them says nothing of any
     /// operation: all are unknown.
     pub fn replies(&mut self, replies: Vec<Value>) -> Progress {
+        self.answers(replies.into_iter().map(Ok).collect())
+    }
+
+    /// The same where commands go to several servers, so that one may be answered and another not: in the place of a
+    /// reply that never came stands what is known of its command, [`Outcome::NotApplied`] or [`Outcome::Unknown`].
+    pub fn answers(&mut self, answers: Vec<Result<Value, Outcome>>) -> Progress {
         let calls = core::mem::take(&mut self.calls);
         let mut commands = core::mem::take(&mut self.commands).into_iter();
-        if replies.len() == commands.len() {
-            let mut replies = replies.iter();
+        if answers.len() == commands.len() {
+            let mut answers = answers.iter();
             for call in calls {
-                let (Some(reply), Some(command)) = (replies.next(), commands.next()) else { break };
+                let (Some(answer), Some(command)) = (answers.next(), commands.next()) else { break };
                 let wait = self.wait.filter(|_| call.awaits_replicas());
-                let wait = wait.and_then(|wait| commands.next().and(replies.next()).map(|reply| (wait, reply)));
+                let wait = wait.and_then(|wait| commands.next().and(answers.next()).map(|answer| (wait, answer)));
+                let reply = match answer {
+                    Ok(reply) => reply,
+                    Err(outcome) => {
+                        self.conclude(&call, call.ops.iter().map(|_| outcome.clone()).collect());
+                        continue;
+                    }
+                };
                 let is_unknown = matches!(reply, Value::Error(error) if classify(error) == ErrorClass::UnknownScript);
                 if is_unknown && self.form == Form::Digest {
                     self.repeat(call, command);
@@ -347,17 +449,22 @@ impl Exchange {
         Progress::Done(self.outcomes.drain(..).map(|outcome| outcome.unwrap_or_else(unanswered)).collect())
     }
 
-    fn settle(&mut self, call: &Sent, reply: &Value, wait: Option<(Wait, &Value)>) {
+    fn settle(&mut self, call: &Sent, reply: &Value, wait: Option<(Wait, &Result<Value, Outcome>)>) {
         let asked: Vec<Asked> = call.ops.iter().filter_map(|index| self.asked.get(*index)).copied().collect();
         let outcomes = match asked.as_slice() {
-            [asked] if call.script != scripts::RENEW => alloc::vec![replies::outcome(self.id, *asked, reply)],
+            [asked] if !is_renewal(call.script) => alloc::vec![replies::outcome(self.id, *asked, reply)],
             asked => replies::renewals(self.id, asked, reply),
         };
+        let confirmed = |outcome| match wait {
+            Some((Wait { count, .. }, Ok(reply))) => replies::with_replicas(outcome, count, reply),
+            Some((Wait { count, .. }, Err(_))) => replies::with_replicas(outcome, count, &Value::Nil),
+            None => outcome,
+        };
+        self.conclude(call, outcomes.into_iter().map(confirmed).collect());
+    }
+
+    fn conclude(&mut self, call: &Sent, outcomes: Vec<Outcome>) {
         for (index, outcome) in call.ops.iter().zip(outcomes) {
-            let outcome = match wait {
-                Some((Wait { count, .. }, reply)) => replies::with_replicas(outcome, count, reply),
-                None => outcome,
-            };
             if let Some(place) = self.outcomes.get_mut(*index) {
                 *place = Some(outcome);
             }

@@ -10,6 +10,8 @@ use super::errors::error_outcome;
 use super::scripts::RENEW_PARTS;
 use super::value::{self, LockValue};
 use crate::ids::{Nonce, RequestId, Token, Version};
+use crate::member::Stamp;
+use crate::node::stranger;
 use crate::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen};
 use crate::wire::resp::Value;
 
@@ -40,7 +42,7 @@ pub(super) fn renewals(id: RequestId, all: &[Asked], reply: &Value) -> Vec<Outco
 
 /// The parts of an answer to this very request: after a reply too many, the next ones would be read as answers to
 /// questions that were asked later. An error names no request; taken for another's, it is never a grant.
-fn answer_to(id: RequestId, reply: &Value) -> Result<&[Value], Outcome> {
+pub(super) fn answer_to(id: RequestId, reply: &Value) -> Result<&[Value], Outcome> {
     match reply {
         Value::Error(error) => Err(error_outcome(error)),
         Value::Array(parts) => {
@@ -64,8 +66,12 @@ fn answer_to(id: RequestId, reply: &Value) -> Result<&[Value], Outcome> {
 
 /// A grant that is only as good as the replicas that have it: `reply` is what WAIT said.
 pub(super) fn with_replicas(outcome: Outcome, wanted: u32, reply: &Value) -> Outcome {
-    let grants =
-        matches!(outcome, Outcome::Applied(Applied::Acquired { .. } | Applied::Renewed | Applied::Raised { .. }));
+    let grants = matches!(
+        outcome,
+        Outcome::Applied(
+            Applied::Acquired { .. } | Applied::AcquiredInDoubt { .. } | Applied::Renewed | Applied::Raised { .. }
+        )
+    );
     if !grants {
         return outcome;
     }
@@ -107,20 +113,32 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
     let (word, rest) = parts.split_first()?;
     let applied = |applied| Some(Outcome::Applied(applied));
     match (asked, bytes(word)?, rest) {
-        (Asked::Acquire(_), b"granted", [counter]) => {
+        (Asked::Acquire(_) | Asked::Vote(..), b"granted", [counter]) => {
             applied(Applied::Acquired { counter: token(counter).filter(|counter| *counter > Token::ZERO)? })
+        }
+        (Asked::Vote(..), b"doubtful", [counter, loss]) => {
+            let counter = token(counter).filter(|counter| *counter > Token::ZERO)?;
+            applied(Applied::AcquiredInDoubt { counter, stamp: stamp(loss)? })
+        }
+        (Asked::Vote(..), b"abstains", [loss]) => {
+            Some(Outcome::NotApplied(Refusal::Abstains { stamp: Some(stamp(loss)?) }))
+        }
+        (Asked::Renew(_), b"abstains", []) => Some(Outcome::NotApplied(Refusal::Abstains { stamp: None })),
+        (Asked::Vote(_, ours, max_ttl_ms), b"stranger", [quorum, most]) => {
+            let theirs = (core::str::from_utf8(bytes(quorum)?).ok()?, integer(most).and_then(|ms| ms.try_into().ok()));
+            Some(Outcome::NotApplied(Refusal::Denied(stranger((ours, max_ttl_ms), theirs))))
         }
         (Asked::Renew(_), b"renewed", []) => applied(Applied::Renewed),
         (Asked::Release(_), b"released", []) => applied(Applied::Released),
         (Asked::Raise(_, least), b"raised", [counter]) => {
             applied(Applied::Raised { counter: token(counter).filter(|counter| *counter >= least)? })
         }
-        (Asked::Acquire(_) | Asked::Raise(..), b"corrupt", []) => Some(denied(
+        (Asked::Acquire(_) | Asked::Vote(..) | Asked::Raise(..), b"corrupt", []) => Some(denied(
             DenialKind::CorruptRecord,
             "the counter beside the lock is no integer below 2^53; set the key {name}\\x1ffence to a number above every \
              token that was used, or delete it",
         )),
-        (Asked::Acquire(_), b"exhausted", []) => Some(denied(
+        (Asked::Acquire(_) | Asked::Vote(..), b"exhausted", []) => Some(denied(
             DenialKind::TokensExhausted,
             "the counter has reached 2^53 - 1; lock another name, or start over with a lower counter everywhere",
         )),
@@ -145,7 +163,11 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
 fn shown(asked: Asked, seen: Seen) -> Option<Outcome> {
     let ours = |nonce: &Nonce| seen.holding.as_ref().is_some_and(|holding| holding.is_of(nonce));
     let contradicts = match asked {
-        Asked::Acquire(nonce) | Asked::Renew(nonce) | Asked::Release(nonce) | Asked::Raise(nonce, _) => ours(&nonce),
+        Asked::Acquire(nonce)
+        | Asked::Vote(nonce, ..)
+        | Asked::Renew(nonce)
+        | Asked::Release(nonce)
+        | Asked::Raise(nonce, _) => ours(&nonce),
         Asked::Read => false,
     };
     if contradicts {
@@ -155,7 +177,7 @@ fn shown(asked: Asked, seen: Seen) -> Option<Outcome> {
     Some(match (asked, seen.checked()) {
         (_, Err(denial)) => Outcome::NotApplied(Refusal::Denied(denial)),
         (Asked::Read, Ok(seen)) => Outcome::Applied(Applied::Read(seen)),
-        (Asked::Acquire(_) | Asked::Renew(_) | Asked::Release(_) | Asked::Raise(..), Ok(seen)) => {
+        (Asked::Acquire(_) | Asked::Vote(..) | Asked::Renew(_) | Asked::Release(_) | Asked::Raise(..), Ok(seen)) => {
             Outcome::NotApplied(Refusal::Conflict(seen))
         }
     })
@@ -203,6 +225,10 @@ fn time_left(value: &Value) -> Option<Option<Duration>> {
     }
 }
 
+fn stamp(value: &Value) -> Option<Stamp> {
+    Stamp::parse(core::str::from_utf8(bytes(value)?).ok()?)
+}
+
 fn token(value: &Value) -> Option<Token> {
     Token::new(u64::try_from(integer(value)?).ok()?)
 }
@@ -218,22 +244,8 @@ fn integer(value: &Value) -> Option<i64> {
     if plain { text.parse().ok() } else { None }
 }
 
-fn bytes(value: &Value) -> Option<&[u8]> {
-    match value {
-        Value::Bulk(bytes) => Some(bytes),
-        Value::Simple(text) => Some(text.as_bytes()),
-        Value::Nil
-        | Value::Integer(_)
-        | Value::Error(_)
-        | Value::Array(_)
-        | Value::Push(_)
-        | Value::Set(_)
-        | Value::Map(_)
-        | Value::Boolean(_)
-        | Value::Double(_)
-        | Value::BigNumber(_)
-        | Value::Verbatim(_) => None,
-    }
+pub(super) fn bytes(value: &Value) -> Option<&[u8]> {
+    value.text()
 }
 
 fn denied(kind: DenialKind, detail: &str) -> Outcome {

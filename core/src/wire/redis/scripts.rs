@@ -5,7 +5,7 @@
 //! has granted, renewed and freed nothing: what could fail comes before the write that counts, or undoes it. Every
 //! answer but an error is an array that begins with a word, in printable ASCII: bytes that another client wrote never leave the
 //! server, only their digest does. Commands used: `GETRANGE`, `EXISTS`, `PTTL`, `TYPE`, `TIME`, `SET`, `PEXPIRE`, `DEL`
-//! and `PUBLISH`, all of them older than Redis 5.
+//! and `PUBLISH`, in a quorum also `GET` and `INFO`, all of them older than Redis 5.
 
 /// A script and the name that the server gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -19,7 +19,7 @@ pub struct Script {
 }
 
 /// Every script there is.
-pub const SCRIPTS: [Script; 5] = [ACQUIRE, RENEW, RELEASE, RAISE, READ];
+pub const SCRIPTS: [Script; 8] = [ACQUIRE, RENEW, RELEASE, RAISE, READ, VOTE, KEEP, MARK];
 
 /// What a script says when the lock is not, or not yet, its caller's. Each script does its work before this, so that
 /// what is not needed is not made.
@@ -68,14 +68,57 @@ end
     };
 }
 
-/// KEYS: lock, fence. ARGV: value, ttl, retention, floor, request.
+/// The parts of a node's marker, and whether it was written in another run of the server, which a run that was
+/// not written down counts as.
+macro_rules! marker {
+    () => {
+        r"local form = '^leasehold/1 quorum=(%x+) max_ttl_ms=(%d+) stamp=(%x+) phase=(%S+) run=(%S*)$'
+local quorum, most, stamp, phase, marked = string.match(marker or '', form)
+local function restarted(run)
+  return run ~= '' and run ~= marked
+end
+"
+    };
+}
+
+/// A renewal. `$missing` is done before a record that is not ours is looked at.
+macro_rules! renew {
+    ($missing:literal) => {
+        concat!(
+            tail!(),
+            r"local function renew(lock, fence, nonce, ttl)
+  local done = redis.pcall('PEXPIRE', fence, ARGV[1])
+  if type(done) ~= 'table' then
+    local value = get(lock)
+    if failed(value) then return {'error', value.err} end
+",
+            $missing,
+            r"    if not is_of(value, nonce) then return seen(lock, fence, value) end
+    local left = math.max(redis.call('PTTL', lock), tonumber(ttl))
+    done = redis.pcall('PEXPIRE', lock, string.format('%.0f', left))
+  end
+  if type(done) == 'table' then return {'error', done.err} end
+  return {'renewed'}
+end
+local replies = {}
+for i = 1, math.floor(#KEYS / 2) do
+  local reply = renew(KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i], ARGV[2 * i + 1])
+  for part = 1, 4 do replies[#replies + 1] = reply[part] or '' end
+end
+return told(replies)
+"
+        )
+    };
+}
+
+/// The acquire itself, from where `granted` says what a grant is answered with, and `shown` what may be shown of a record.
 ///
 /// The lock is taken first, since that one command also tells whether it is free; a counter that cannot go on gives it
 /// back, before anybody else can see it. Our own lock whose counter is gone is taken anew, in a second go.
-pub(super) const ACQUIRE: Script = Script {
-    name: "acquire",
-    text: concat!(
-        r"local lock, fence = KEYS[1], KEYS[2]
+macro_rules! acquire {
+    ($shown:literal) => {
+        concat!(
+            r"local lock, fence = KEYS[1], KEYS[2]
 for go = 1, 2 do
   if redis.call('SET', lock, ARGV[1], 'NX', 'PX', ARGV[2]) then
     local value, number = redis.pcall('GETRANGE', fence, 0, 16), tonumber(ARGV[4])
@@ -102,61 +145,140 @@ for go = 1, 2 do
     if not refusal then
       local token = string.format('%.0f', number)
       local done = redis.pcall('SET', fence, token, 'PX', ARGV[3])
-      if done.ok then return {'granted', token, ARGV[5]} end
+      if done.ok then return granted(token) end
       refusal = done
     end
     local undone = redis.pcall('DEL', lock)
     if type(undone) == 'table' then return {err = 'ERR the lock stands without a token: ' .. undone.err} end
-    if not refusal.err then refusal[2] = ARGV[5] end
+    if not refusal.err then refusal[2] = ARGV[#ARGV] end
     return refusal
   end
 ",
-        tail!(),
-        r"  local value = get(lock)
+            tail!(),
+            $shown,
+            r"  local value = get(lock)
   if failed(value) then return value end
-  if not is_of(value, string.sub(ARGV[1], 1, 32)) then return told(seen(lock, fence, value)) end
+  if not is_of(value, string.sub(ARGV[1], 1, 32)) then return told(shown(seen(lock, fence, value))) end
   local number = count(fence)
   if type(number) == 'table' then return told(number) end
   if number and number > 0 then
     redis.call('PEXPIRE', fence, ARGV[3])
     redis.call('PEXPIRE', lock, string.format('%.0f', math.max(redis.call('PTTL', lock), tonumber(ARGV[2]))))
-    return {'granted', string.format('%.0f', number), ARGV[5]}
+    return granted(string.format('%.0f', number))
   end
   redis.call('DEL', lock)
 end
 "
+        )
+    };
+}
+
+/// KEYS: lock, fence. ARGV: value, ttl, retention, floor, request.
+pub(super) const ACQUIRE: Script = Script {
+    name: "acquire",
+    text: concat!(
+        r"local function granted(token)
+  return {'granted', token, ARGV[#ARGV]}
+end
+",
+        acquire!(
+            r"  local function shown(reply) return reply end
+"
+        )
     ),
-    sha1: "856e4fd09485905a691e3e08238c1523a0735444",
+    sha1: "83651216117434530e9e08be5250a20f8cad4446",
+};
+
+/// KEYS: lock, fence, marker, trust. ARGV: value, ttl, retention, floor, quorum, max_ttl, fresh stamp, stamp that was
+/// waited out, `birth` or nothing, `ask` for the run id or nothing, request. What a node of a quorum does with an acquire:
+/// see [`admit`](crate::member::admit).
+pub(super) const VOTE: Script = Script {
+    name: "vote",
+    text: concat!(
+        r"local run, doubt = ''
+local marker = redis.pcall('GET', KEYS[3])
+if type(marker) == 'table' then return marker end
+if ARGV[10] == 'ask' or not marker then
+  local info = redis.pcall('INFO', 'server')
+  if type(info) == 'table' then return info end
+  run = string.match(info, 'run_id:(%x+)') or ''
+end
+",
+        marker!(),
+        r"local function mark(stamp, phase, run)
+  local head = 'leasehold/1 quorum=' .. ARGV[5] .. ' max_ttl_ms=' .. ARGV[6]
+  return redis.pcall('SET', KEYS[3], head .. ' stamp=' .. stamp .. ' phase=' .. phase .. ' run=' .. run)
+end
+if marker and (quorum ~= ARGV[5] or most ~= ARGV[6]) then
+  return {'stranger', quorum or '', most or '', ARGV[#ARGV]}
+end
+if not marker or restarted(run) then
+  local time = redis.pcall('TIME')
+  if time.err then return time end
+  local loss = string.sub(redis.sha1hex(ARGV[7] .. time[1] .. '.' .. time[2]), 1, 32)
+  local done = mark(loss, 'joining', run)
+  if done.err then return done end
+  return {'abstains', loss, ARGV[#ARGV]}
+end
+local now = 0
+if phase ~= 'member' then
+  local time = redis.pcall('TIME')
+  if time.err then return time end
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+if phase == 'joining' then
+  if stamp ~= ARGV[8] then return {'abstains', stamp, ARGV[#ARGV]} end
+  phase = ARGV[9] == 'birth' and 'member' or 'rejoined:' .. string.format('%.0f', now + ARGV[3])
+  local done = mark(stamp, phase, marked)
+  if done.err then return done end
+end
+if phase ~= 'member' then
+  local from = tonumber(string.match(phase, '^rejoined:(%d+)$'))
+  if not from then return {'stranger', '', '', ARGV[#ARGV]} end
+  if now < from and redis.pcall('GET', KEYS[4]) ~= stamp then doubt = stamp end
+end
+local function granted(token)
+  if doubt then return {'doubtful', token, doubt, ARGV[#ARGV]} end
+  return {'granted', token, ARGV[#ARGV]}
+end
+",
+        acquire!(
+            r"  local function shown(reply)
+    if doubt and reply[1] == 'held' then reply[4] = '' end
+    return reply
+  end
+"
+        )
+    ),
+    sha1: "3381d979e22a58a55cc7e89bddd0ea01d226598e",
 };
 
 /// KEYS: lock and fence of each. ARGV: retention, then nonce and ttl of each, request. Answers [`RENEW_PARTS`] for each,
 /// filled up with empty ones: one that cannot be renewed must not hide what became of the others, and lists within lists are more
 /// than Webdis can pass on. Whoever is asked must be able to write, as in a release.
-pub(super) const RENEW: Script = Script {
-    name: "renew",
+pub(super) const RENEW: Script =
+    Script { name: "renew", text: renew!(""), sha1: "dc13d2582d1c847fb35cd7f62808437d51e993ed" };
+
+/// KEYS: as in a renewal, and the marker. ARGV: as in a renewal, but before the request `ask` for the run id or nothing.
+/// A record that is missing may have been forgotten, along with the marker, and what stands in its place may be older: then
+/// nobody gets this node's vote.
+pub(super) const KEEP: Script = Script {
+    name: "keep",
     text: concat!(
-        tail!(),
-        r"local function renew(lock, fence, nonce, ttl)
-  local done = redis.pcall('PEXPIRE', fence, ARGV[1])
-  if type(done) ~= 'table' then
-    local value = get(lock)
-    if failed(value) then return {'error', value.err} end
-    if not is_of(value, nonce) then return seen(lock, fence, value) end
-    local left = math.max(redis.call('PTTL', lock), tonumber(ttl))
-    done = redis.pcall('PEXPIRE', lock, string.format('%.0f', left))
-  end
-  if type(done) == 'table' then return {'error', done.err} end
-  return {'renewed'}
+        r"local function in_doubt()
+  local marker = redis.pcall('GET', KEYS[#KEYS])
+  if type(marker) == 'table' then return false end
+",
+        marker!(),
+        r"  if not quorum or phase == 'joining' then return true end
+  if ARGV[#ARGV - 1] ~= 'ask' then return false end
+  local info = redis.pcall('INFO', 'server')
+  return type(info) == 'string' and restarted(string.match(info, 'run_id:(%x+)') or '')
 end
-local replies = {}
-for i = 1, #KEYS / 2 do
-  local reply = renew(KEYS[2 * i - 1], KEYS[2 * i], ARGV[2 * i], ARGV[2 * i + 1])
-  for part = 1, 4 do replies[#replies + 1] = reply[part] or '' end
-end
-return told(replies)
-"
+",
+        renew!("    if not is_of(value, nonce) and in_doubt() then return {'abstains'} end\n")
     ),
-    sha1: "24832d3f8fbaabf20da6bb4d6b4e1c25ea51ce25",
+    sha1: "eec167c659d410b4f2b15cd620526fa18822bb78",
 };
 
 /// How many parts the answer to one of several renewals has.
@@ -184,7 +306,8 @@ return told(seen(KEYS[1], KEYS[2], value))
     sha1: "5032f0a284b0ef8967c68939c3b5b3d7e828282e",
 };
 
-/// KEYS: lock, fence. ARGV: nonce, retention, token, request.
+/// KEYS: lock, fence, marker, trust. ARGV: nonce, retention, token, loss, request. A node that has rejoined is trusted with this
+/// resource from then on, which comes last: trust without the counter would be false.
 pub(super) const RAISE: Script = Script {
     name: "raise",
     text: concat!(
@@ -196,10 +319,13 @@ local number = count(KEYS[2])
 if type(number) == 'table' then return told(number) end
 local token = string.format('%.0f', math.max(number or 0, tonumber(ARGV[3])))
 redis.call('SET', KEYS[2], token, 'PX', ARGV[2])
-return {'raised', token, ARGV[4]}
+local marker = redis.call('GET', KEYS[3])
+local loss = string.match(marker or '', '^leasehold/1 .* stamp=(%x+) phase=rejoined:')
+if loss and loss == ARGV[4] then redis.call('SET', KEYS[4], loss, 'PX', ARGV[2]) end
+return {'raised', token, ARGV[5]}
 "
     ),
-    sha1: "aa3ad266c8c3a51fe99b7a21db07ba09f2ebc3b8",
+    sha1: "5da9846a8194256fd4c732ef17aaa9498683ef4c",
 };
 
 /// KEYS: lock, fence. ARGV: request.
@@ -215,17 +341,29 @@ return told(seen(KEYS[1], KEYS[2], value))
     sha1: "35b64cac6b75d84eaf4f8d5db81bfe40a0b5adb6",
 };
 
+/// KEYS: marker. ARGV: the text that must be there, or nothing; the text to write; request.
+pub(super) const MARK: Script = Script {
+    name: "mark",
+    text: r"local marker = redis.call('GET', KEYS[1]) or ''
+if marker ~= ARGV[1] then return {'changed', ARGV[3]} end
+redis.call('SET', KEYS[1], ARGV[2])
+return {'marked', ARGV[3]}
+",
+    sha1: "0172ab6dda9f743fd04364e721753909bc75726e",
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use alloc::string::ToString;
+    use alloc::vec::Vec;
 
     #[test]
     fn every_script_goes_by_the_digest_of_its_text() {
-        for script in SCRIPTS {
-            let digest = sha1_smol::Sha1::from(script.text).digest().to_string();
-            assert_eq!(script.sha1, digest, "{}", script.name);
-        }
+        let digest = |script: &Script| sha1_smol::Sha1::from(script.text).digest().to_string();
+        let wrong: Vec<_> = SCRIPTS.iter().filter(|script| script.sha1 != digest(script)).collect();
+        let right: Vec<_> = wrong.iter().map(|script| (script.name, digest(script))).collect();
+        assert!(right.is_empty(), "{right:#?}");
     }
 
     #[test]

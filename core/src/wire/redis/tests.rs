@@ -37,11 +37,12 @@ fn acquire_with(owner: &str, data: Option<&[u8]>, record_ttl: Duration) -> Op {
         expect: None,
         owner: Owner::new(owner).unwrap(),
         data: data.map(|data| Payload::new(data).unwrap()),
+        member: None,
     }))
 }
 
 fn renew() -> Op {
-    Op::Renew(Renew { nonce: NONCE, seq: Seq::new(2), record_ttl: Duration::from_secs(30) })
+    Op::Renew(Renew { nonce: NONCE, seq: Seq::new(2), record_ttl: Duration::from_secs(30), quorum: None })
 }
 
 fn release() -> Op {
@@ -49,7 +50,7 @@ fn release() -> Op {
 }
 
 fn raise() -> Op {
-    Op::Raise(Raise { nonce: NONCE, token: token(9) })
+    Op::Raise(Raise { nonce: NONCE, token: token(9), loss: None })
 }
 
 fn session() -> Session {
@@ -146,13 +147,13 @@ fn each_operation_is_these_arguments() {
     let data = acquire_with("a b", Some(b"foo"), Duration::from_millis(1500));
     let plain = format!("{HEX}@me;1700000000000");
     let spaced = format!("{HEX}@a%20b;1700000000000;Zm9v");
-    let (fence, wake) = ("{a}\x1ffence", "{a}\x1fwake");
+    let (fence, wake, marker) = ("{a}\x1ffence", "{a}\x1fwake", "leasehold\x1fquorum");
     for (op, expected) in [
         (acquire(), ("acquire", vec!["2", "a", fence, &plain, "30000", week, "7", "17"])),
         (data, ("acquire", vec!["2", "a", fence, &spaced, "1500", week, "7", "17"])),
         (renew(), ("renew", vec!["2", "a", fence, week, HEX, "30000", "17"])),
         (release(), ("release", vec!["2", "a", fence, HEX, wake, week, "17"])),
-        (raise(), ("raise", vec!["2", "a", fence, HEX, week, "9", "17"])),
+        (raise(), ("raise", vec!["4", "a", fence, marker, "{a}\x1ftrust", HEX, week, "9", "", "17"])),
         (Op::Read, ("read", vec!["2", "a", fence, "17"])),
     ] {
         let exchange = session().begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap();
@@ -481,4 +482,19 @@ fn debug_output_shows_no_nonce() {
     let exchange = session().begin(ID, &[on("a", acquire())], LEFT, UNIX_MS).unwrap();
     let text = format!("{exchange:?} {:?}", exchange.commands()[0]);
     assert!(text.contains("EVALSHA") && !text.contains("5a5a") && !text.contains("90, 90"), "{text}");
+}
+
+#[test]
+fn one_server_may_answer_and_another_not() {
+    let ops = [on("a", renew()), on("b", renew()), on("c", renew())];
+    let mut exchange = on_a_cluster().begin(ID, &ops, LEFT, UNIX_MS).unwrap();
+    let slots: Vec<_> = exchange.commands().iter().map(Command::slot).collect();
+    assert_eq!(slots, ["a", "b", "c"].map(|name| Some(slot(name.as_bytes()))));
+    let renewed = || Ok(filled([list([bulk("renewed")])]));
+    let lost = Outcome::Unknown(Fault::of(FaultKind::Reset));
+    let answers = vec![renewed(), Err(lost.clone()), Ok(Value::Error("NOSCRIPT No matching script.".into()))];
+    assert_eq!(exchange.answers(answers), Progress::Again);
+    assert_eq!(exchange.commands().len(), 1, "only what was not known");
+    let outcomes = done(exchange.answers(vec![renewed()]));
+    assert_eq!(outcomes, [Outcome::Applied(Applied::Renewed), lost, Outcome::Applied(Applied::Renewed)]);
 }

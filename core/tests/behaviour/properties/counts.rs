@@ -1,7 +1,7 @@
 //! Votes and marks: what is counted does not depend on the order in which it comes.
 
 use leasehold_core::fence::Guard;
-use leasehold_core::quorum::{Tally, Verdict, majority, shared_deadline};
+use leasehold_core::quorum::{Tally, Trust, Verdict, majority, shared_deadline};
 use leasehold_core::{Monotonic, NodeId, Token};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ fn votes() -> impl Strategy<Value = Vec<Option<u64>>> {
 fn cast(tally: &mut Tally, node: usize, vote: Option<u64>) {
     let node = NodeId::new(u16::try_from(node).unwrap());
     match vote {
-        Some(counter) => tally.answer(node, token(counter)),
+        Some(counter) => tally.answer(node, token(counter), Trust::Trusted),
         None => tally.refuse(node),
     }
 }
@@ -103,7 +103,7 @@ proptest! {
     fn words_from_nodes_that_do_not_exist_are_ignored(votes in votes(), node in 7_u16.., counter in 1_u64..9) {
         let mut tally = Tally::new(votes.len());
         let before = tally.clone();
-        tally.answer(NodeId::new(node), token(counter));
+        tally.answer(NodeId::new(node), token(counter), Trust::Trusted);
         tally.refuse(NodeId::new(node));
         prop_assert_eq!(tally, before);
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use leasehold_core::op::{Acquire, Applied, Op, Outcome, Raise, Refusal, Release, Renew};
-use leasehold_core::store::{BootId, Record, StoreNow, apply, seen};
+use leasehold_core::store::{BootId, LeaseRecord, Record, StoreNow, apply, seen};
 use leasehold_core::{Monotonic, Nonce, Owner, Seq, Token, Version};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -51,10 +51,11 @@ fn op_of(step: &Move, version: Option<&Version>) -> Op {
             expect: version.filter(|_| step.expects).cloned(),
             owner: Owner::new("").unwrap(),
             data: None,
+            member: None,
         })),
-        "renew" => Op::Renew(Renew { nonce, seq, record_ttl }),
+        "renew" => Op::Renew(Renew { nonce, seq, record_ttl, quorum: None }),
         "release" => Op::Release(Release { nonce }),
-        "raise" => Op::Raise(Raise { nonce, token: Token::new(step.floor).unwrap() }),
+        "raise" => Op::Raise(Raise { nonce, token: Token::new(step.floor).unwrap(), loss: None }),
         _ => Op::Read,
     }
 }
@@ -93,7 +94,8 @@ proptest! {
                     prop_assert!(*token > counter(before.as_ref()) && token.get() >= step.floor);
                     prop_assert_eq!(counter(after), *token);
                     prop_assert!(granted.insert(*token), "a token is granted once");
-                    prop_assert!(ours.is_none(), "an attempt never writes over its own record");
+                    let spent = |was: &LeaseRecord| !was.released && was.seq.get() < step.seq;
+                    prop_assert!(ours.is_none_or(spent), "an attempt never writes over its own record, unless that has run out");
                     let waited_out = step.expects && lease.is_some_and(|lease| lease.boot != now.boot);
                     prop_assert!(!stands(before.as_ref(), &now) || waited_out, "two leases at once");
                     let lease = after.and_then(|record| record.lease.as_ref()).unwrap();
@@ -137,7 +139,9 @@ proptest! {
                         _ => prop_assert!(ours.is_none() || !stands(before.as_ref(), &now)),
                     }
                 }
-                other @ (Outcome::NotApplied(_) | Outcome::Unknown(_)) => {
+                other @ (Outcome::Applied(Applied::AcquiredInDoubt { .. })
+                | Outcome::NotApplied(_)
+                | Outcome::Unknown(_)) => {
                     return Err(TestCaseError::fail(format!("{other:?}")));
                 }
             }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use leasehold_core::member::Durability;
 use leasehold_core::wire::redis::Command;
 use leasehold_core::wire::resp::Value;
 use leasehold_core::wire::rest::Dialect;
@@ -15,13 +16,19 @@ use crate::url::http::{Login, Reach};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(super) fn diagnose(access: &Access, lanes: &Lanes<HttpLink>) -> Vec<Finding> {
+pub(super) fn diagnose(access: &Access, lanes: &Lanes<HttpLink>, durability: Durability) -> Vec<Finding> {
     let mut findings = vec![way(access), login(access)];
     let met = ask(lanes, &["PING"]);
     let reached = !matches!(met, Err(NoServer::Fault(_)));
     findings.push(server(access, &met));
     if reached {
         findings.push(scripts(&ask(lanes, &["EVAL", "return 1", "0"])));
+        if durability == Durability::Declared {
+            findings.push(durable(
+                &ask(lanes, &["EVAL", "return redis.call('INFO','persistence')", "0"]),
+                &ask(lanes, &["CONFIG", "GET", "appendfsync"]),
+            ));
+        }
         findings.extend(losses(lanes));
     }
     findings.push(limits(access));
@@ -92,6 +99,37 @@ fn scripts(reply: &Result<Value, NoServer>) -> Finding {
         Ok(Value::Error(error)) => Finding::problem(CHECK, format!("scripts do not run: {error}"), ADVICE),
         Ok(_) => Finding::problem(CHECK, "a script that returns 1 returned something else", ADVICE),
         Err(why) => Finding::problem(CHECK, format!("scripts do not run: {why}"), ADVICE),
+    }
+}
+
+/// Whether what the url says is true.
+fn durable(info: &Result<Value, NoServer>, appendfsync: &Result<Value, NoServer>) -> Finding {
+    const CHECK: &str = "http.durable";
+    const ADVICE: &str = "set appendonly yes and appendfsync always, or take durable=yes out of the url";
+    let text = |value: &Value| value.text().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let aof = info.as_ref().ok().and_then(text).and_then(|info| {
+        info.lines().find_map(|line| line.trim_end().strip_prefix("aof_enabled:")).map(|value| value != "0")
+    });
+    let sync = match appendfsync {
+        Ok(Value::Array(pair)) => pair.get(1).and_then(text),
+        Ok(_) | Err(_) => None,
+    };
+    let harm =
+        "after a restart this node of a quorum would vote as if it had forgotten nothing, and two could hold one lock";
+    match (aof, sync.as_deref()) {
+        (Some(true), Some("always")) => Finding::good(CHECK, "as the url says: no restart loses what was answered"),
+        (Some(false), _) => Finding::problem(
+            CHECK,
+            format!("the url says durable=yes, but nothing is written to disk before it is answered: {harm}"),
+            ADVICE,
+        ),
+        (_, Some(other)) if other != "always" => {
+            let other: String = other.chars().filter(char::is_ascii_graphic).take(40).collect();
+            Finding::problem(CHECK, format!("the url says durable=yes, but appendfsync is {other}: {harm}"), ADVICE)
+        }
+        (_, _) => {
+            Finding::warning(CHECK, "the url says durable=yes; whether it is so cannot be seen from here", ADVICE)
+        }
     }
 }
 

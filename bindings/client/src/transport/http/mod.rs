@@ -14,24 +14,33 @@ mod tests;
 use std::sync::Arc;
 
 use leasehold_core::config::Poll;
+use leasehold_core::member::Marker;
 use leasehold_core::op::{FaultKind, Refusal};
-use leasehold_core::wire::redis::{Session, Settings};
+use leasehold_core::wire::redis::{Command, Session, Settings};
+use leasehold_core::wire::resp::Value;
 use leasehold_core::{NodeConfig, Resource, Transmit};
 
 use self::access::{Access, CONNECT_PATIENCE};
 use self::link::{HttpLink, NoServer};
 use super::lanes::Lanes;
-use super::{Answer, Answering, Done, Lane, Network, Transport, Watcher};
+use super::membership;
+use super::{Answer, Answering, Done, Found, Lane, Network, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::fork;
 use crate::url::http::HttpUrl;
 
+/// What such a store can do.
+pub(super) fn config(url: &HttpUrl) -> NodeConfig {
+    NodeConfig { poll: Poll::Acquire, watch: false, durability: url.durability, ..NodeConfig::default() }
+}
+
 /// One Redis behind HTTP.
 pub(super) struct Http {
     access: Arc<Access>,
     lanes: Arc<Lanes<HttpLink>>,
+    url: HttpUrl,
 }
 
 impl Http {
@@ -43,16 +52,8 @@ impl Http {
         // Nothing is asked of replicas: a request would need a connection of its own between server and Redis.
         let session = Session::new(Settings::default());
         let lanes = Arc::new(Lanes::new(move || HttpLink::new(Arc::clone(&links), session.clone())));
-        let store = Self { access, lanes };
-        store.greet().map_err(|why| {
-            let kind = match &why {
-                // A page of something else is not mended by waiting for it.
-                NoServer::Fault(fault) if fault.kind == FaultKind::Protocol => ErrorKind::StoreRefused,
-                NoServer::Refused(Refusal::Denied(_)) => ErrorKind::StoreRefused,
-                NoServer::Fault(_) | NoServer::Refused(_) => ErrorKind::StoreUnavailable,
-            };
-            Error::new(kind, format!("{url}: {why}"))
-        })?;
+        let store = Self { access, lanes, url: url.clone() };
+        store.greet().map_err(|why| told(url, &why))?;
         Ok(store)
     }
 
@@ -63,9 +64,34 @@ impl Http {
     }
 }
 
+impl Http {
+    /// One after the other, for each is a request of its own.
+    fn ask(&self, commands: Vec<Command>) -> Result<Vec<Value>, Error> {
+        let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
+        let asked = self.lanes.block_on(move |link| async move {
+            let mut replies = Vec::with_capacity(commands.len());
+            for command in &commands {
+                replies.push(link.command(command, deadline).await?);
+            }
+            Ok(replies)
+        });
+        asked.unwrap_or_else(|fault| Err(NoServer::Fault(fault))).map_err(|why| told(&self.url, &why))
+    }
+}
+
+fn told(url: &HttpUrl, why: &NoServer) -> Error {
+    let kind = match why {
+        // A page of something else is not mended by waiting for it.
+        NoServer::Fault(fault) if fault.kind == FaultKind::Protocol => ErrorKind::StoreRefused,
+        NoServer::Refused(Refusal::Denied(_)) => ErrorKind::StoreRefused,
+        NoServer::Fault(_) | NoServer::Refused(_) => ErrorKind::StoreUnavailable,
+    };
+    Error::new(kind, format!("{url}: {why}"))
+}
+
 impl Transport for Http {
     fn config(&self) -> NodeConfig {
-        NodeConfig { poll: Poll::Acquire, watch: false, batch: 100 }
+        config(&self.url)
     }
 
     fn is_instant(&self) -> bool {
@@ -85,7 +111,28 @@ impl Transport for Http {
     fn unwatch(&self, _resource: &Resource, _watcher: &Arc<dyn Watcher>) {}
 
     fn diagnose(&self) -> Vec<Finding> {
-        doctor::diagnose(&self.access, &self.lanes)
+        doctor::diagnose(&self.access, &self.lanes, self.url.durability)
+    }
+
+    fn look(&self) -> Result<Found, Error> {
+        // Webdis takes INFO to pieces, unless a script asks.
+        let by_script = |command: Command| match command.args.as_slice() {
+            [info, section] if info == b"INFO" => {
+                let section = String::from_utf8_lossy(section);
+                let text = format!("return redis.call('INFO','{section}')");
+                Command { args: vec![b"EVAL".to_vec(), text.into_bytes(), b"0".to_vec()] }
+            }
+            _ => command,
+        };
+        membership::look(&self.url, |commands| self.ask(commands.into_iter().map(by_script).collect()))
+    }
+
+    fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error> {
+        membership::mark(&self.url, found, marker, |commands| self.ask(commands))
+    }
+
+    fn clock_offset(&self) -> Option<(i64, u64)> {
+        membership::clock_offset(|commands| self.ask(commands))
     }
 }
 

@@ -32,12 +32,13 @@ fn acquire(resource: &str, attempt: u8) -> LockOp {
         expect: None,
         owner: Owner::new("tests").unwrap(),
         data: None,
+        member: None,
     };
     lock_op(resource, Op::Acquire(Box::new(acquire)))
 }
 
 fn renew(resource: &str, attempt: u8) -> LockOp {
-    let renew = Renew { nonce: Nonce::from_bytes([attempt; 16]), seq: Seq::new(2), record_ttl: TTL };
+    let renew = Renew { nonce: Nonce::from_bytes([attempt; 16]), seq: Seq::new(2), record_ttl: TTL, quorum: None };
     lock_op(resource, Op::Renew(renew))
 }
 
@@ -175,7 +176,8 @@ fn a_server_that_is_gone_was_sent_nothing() {
     drop(server);
     for _ in 0..3 {
         let (word, words) = class(&store.perform(&soon(vec![acquire("job", 2)]), Lane::Caller));
-        assert!(word == "not sent" && words.contains("refused"), "{words}");
+        // The first one may still have met the old connection with its greeting.
+        assert!(word == "not sent" && (words.contains("refused") || words.contains("closed")), "{words}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,11 +18,13 @@ use tokio::net::{TcpStream, UnixStream, lookup_host};
 use tokio::task::AbortHandle;
 use tokio_rustls::TlsConnector;
 
-use super::link::NoConnection;
+use super::cluster::Cluster;
+use super::link::{NoConnection, Role, role_of};
 use super::meter::{Meter, Metered};
+use super::sentinel::Sentinels;
 use crate::error::Error;
 use crate::transport::tls;
-use crate::url::redis::{RedisPlace, RedisUrl};
+use crate::url::redis::{Address, RedisPlace, RedisUrl};
 
 /// How long a connection may take, greeting included.
 pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
@@ -30,12 +33,26 @@ const KEEPALIVE: Duration = Duration::from_secs(15);
 /// More of what a server says is not repeated.
 const MOST_WORDS: usize = 200;
 
-/// The way to one server.
+/// The way to a server, or to whichever server it is just now.
 pub(super) struct Access {
-    place: RedisPlace,
-    login: RedisConnectionInfo,
-    tls: Option<(TlsConnector, ServerName<'static>)>,
+    to: To,
+    entry: Arc<Entry>,
     shown: String,
+}
+
+enum To {
+    Socket(PathBuf),
+    Host(Address),
+    /// Whoever is the master.
+    Master(Arc<Sentinels>),
+    /// Any node.
+    Nodes(Arc<Cluster>),
+}
+
+/// Who we are, and whether what we say is encrypted.
+pub(super) struct Entry {
+    login: RedisConnectionInfo,
+    tls: Option<TlsConnector>,
 }
 
 /// A connection for requests. It closes with the last clone, whatever is under way.
@@ -51,6 +68,8 @@ pub(super) struct Listening {
     pub(super) sink: PubSubSink,
     pub(super) stream: PubSubStream,
     pub(super) meter: Arc<Meter>,
+    /// Where it leads; nowhere known for a socket file.
+    pub(super) address: Option<Address>,
 }
 
 impl Connection {
@@ -77,54 +96,151 @@ impl Access {
     /// A certificate cannot be read.
     pub(super) fn new(url: &RedisUrl) -> Result<Self, Error> {
         let wrong = |what: String| Error::config(format!("{url}: {what}"));
-        let tls = match &url.place {
-            RedisPlace::Tcp { .. } | RedisPlace::Unix { .. } => None,
-            RedisPlace::Tls { host, .. } => {
-                let trusting = tls::trusting(url.tls.ca.as_deref()).map_err(wrong)?;
-                let config = match (&url.tls.cert, &url.tls.key) {
-                    (Some(cert), Some(key)) => tls::showing(trusting, cert, key).map_err(wrong)?,
-                    (_, _) => trusting.with_no_client_auth(),
-                };
-                let name = ServerName::try_from(host.clone()).map_err(|error| wrong(format!("{host:?}: {error}")))?;
-                Some((TlsConnector::from(Arc::new(config)), name))
+        let tls = if url.is_encrypted() {
+            let trusting = tls::trusting(url.tls.ca.as_deref()).map_err(wrong)?;
+            let config = match (&url.tls.cert, &url.tls.key) {
+                (Some(cert), Some(key)) => tls::showing(trusting, cert, key).map_err(wrong)?,
+                (_, _) => trusting.with_no_client_auth(),
+            };
+            for host in url.hosts() {
+                ServerName::try_from(host).map_err(|error| wrong(format!("{host:?}: {error}")))?;
+            }
+            Some(TlsConnector::from(Arc::new(config)))
+        } else {
+            None
+        };
+        let login = login_of(url.username.as_deref(), url.password.as_ref().map(|password| password.as_str()));
+        let to = match &url.place {
+            RedisPlace::Unix { path } => To::Socket(path.clone()),
+            RedisPlace::Tcp { host, port } | RedisPlace::Tls { host, port } => {
+                To::Host(Address { host: host.clone(), port: *port })
+            }
+            RedisPlace::Cluster { seeds, .. } => To::Nodes(Arc::new(Cluster::new(seeds.clone()))),
+            RedisPlace::Sentinel { sentinels, master, .. } => {
+                let ours = &url.sentinel;
+                let login =
+                    login_of(ours.username.as_deref(), ours.password.as_ref().map(|password| password.as_str()));
+                let entry = Arc::new(Entry { login, tls: tls.clone() });
+                let ways = sentinels.iter().map(|sentinel| Self::at(&entry, sentinel)).collect();
+                To::Master(Arc::new(Sentinels::new(ways, master.clone())))
             }
         };
-        let mut login = RedisConnectionInfo::default()
-            .set_db(i64::from(url.db))
-            .set_lib_name("leasehold", env!("CARGO_PKG_VERSION"));
-        if let Some(username) = &url.username {
-            login = login.set_username(username);
+        let entry = Entry { login: login.set_db(i64::from(url.db)), tls };
+        Ok(Self { to, entry: Arc::new(entry), shown: url.to_string() })
+    }
+
+    /// The way to one server by its address.
+    pub(super) fn at(entry: &Arc<Entry>, address: &Address) -> Self {
+        Self { to: To::Host(address.clone()), entry: Arc::clone(entry), shown: address.to_string() }
+    }
+
+    /// The way to one of several servers that are entered alike.
+    pub(super) fn beside(&self, address: &Address) -> Self {
+        Self::at(&self.entry, address)
+    }
+
+    /// What is known of the cluster that it leads to, if it is one.
+    pub(super) fn cluster(&self) -> Option<&Arc<Cluster>> {
+        match &self.to {
+            To::Nodes(cluster) => Some(cluster),
+            To::Socket(_) | To::Host(_) | To::Master(_) => None,
         }
-        if let Some(password) = &url.password {
-            login = login.set_password(password.as_str());
+    }
+
+    /// Who tells where the server is, if that must be asked.
+    pub(super) fn sentinels(&self) -> Option<&Arc<Sentinels>> {
+        match &self.to {
+            To::Master(sentinels) => Some(sentinels),
+            To::Socket(_) | To::Host(_) | To::Nodes(_) => None,
         }
-        Ok(Self { place: url.place.clone(), login, tls, shown: url.to_string() })
     }
 
     /// A connection for requests.
     pub(super) async fn connect(&self) -> Result<Connection, NoConnection> {
+        match &self.to {
+            To::Socket(_) | To::Host(_) => self.connect_there().await,
+            To::Master(sentinels) => {
+                let address = sentinels.master().await?;
+                let connection = self.beside(&address).connect_there().await?;
+                match tokio::time::timeout(CONNECT_PATIENCE, role_of(&connection)).await {
+                    Ok(Role::Replica | Role::Sentinel) => {
+                        let detail = format!("{}: {address}, named as the master, is none", self.shown);
+                        Err(NoConnection::Fault(Fault::new(FaultKind::Server, &detail)))
+                    }
+                    Ok(Role::Master | Role::Unknown) | Err(_) => {
+                        sentinels.found(&address);
+                        Ok(connection)
+                    }
+                }
+            }
+            To::Nodes(cluster) => {
+                let mut last = NoConnection::Fault(Fault::of(FaultKind::Unreachable));
+                for address in cluster.everybody() {
+                    match self.beside(&address).connect_there().await {
+                        Ok(connection) => return Ok(connection),
+                        Err(why) => last = why,
+                    }
+                }
+                Err(last)
+            }
+        }
+    }
+
+    /// A connection for wake-ups alone.
+    pub(super) async fn listen(&self) -> Result<Listening, NoConnection> {
+        match &self.to {
+            To::Socket(_) | To::Host(_) => self.listen_there().await,
+            To::Master(sentinels) => self.beside(&sentinels.master().await?).listen_there().await,
+            // Whoever is asked tells of releases on every node.
+            To::Nodes(cluster) => {
+                let mut last = NoConnection::Fault(Fault::of(FaultKind::Unreachable));
+                for address in cluster.everybody() {
+                    match self.beside(&address).listen_there().await {
+                        Ok(listening) => return Ok(listening),
+                        Err(why) => last = why,
+                    }
+                }
+                Err(last)
+            }
+        }
+    }
+
+    /// Waits until wake-ups had better come from another server than this one.
+    pub(super) async fn turns_away_from(&self, address: Option<&Address>) {
+        match (&self.to, address) {
+            (To::Master(sentinels), Some(address)) => sentinels.turn_away_from(address).await,
+            (To::Nodes(cluster), Some(address)) => cluster.forgets(address).await,
+            (To::Socket(_) | To::Host(_), _) | (_, None) => std::future::pending().await,
+        }
+    }
+
+    /// Without asking anybody where: for those that lead to one server.
+    pub(super) async fn connect_there(&self) -> Result<Connection, NoConnection> {
         let meter = Meter::new();
         let greet = async {
             let socket = Metered { socket: self.reach().await?, meter: Arc::clone(&meter) };
             // The core decides how long an answer is awaited, and for which request.
             let config = AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(1_024);
-            MultiplexedConnection::new_with_config(&self.login, socket, config).await
+            MultiplexedConnection::new_with_config(&self.entry.login, socket, config).await
         };
         let (driver, work) = self.in_time(&meter, greet).await?;
         let task = tokio::spawn(work);
         Ok(Connection { driver, meter, task: Arc::new(Task(task.abort_handle())) })
     }
 
-    /// A connection for wake-ups alone.
-    pub(super) async fn listen(&self) -> Result<Listening, NoConnection> {
+    async fn listen_there(&self) -> Result<Listening, NoConnection> {
         let meter = Meter::new();
         let greet = async {
             let socket = Metered { socket: self.reach().await?, meter: Arc::clone(&meter) };
-            PubSub::new(&self.login, socket).await
+            PubSub::new(&self.entry.login, socket).await
         };
         let (sink, stream) = self.in_time(&meter, greet).await?.split();
         meter.caught_up();
-        Ok(Listening { sink, stream, meter })
+        let address = match &self.to {
+            To::Host(address) => Some(address.clone()),
+            To::Socket(_) | To::Master(_) | To::Nodes(_) => None,
+        };
+        Ok(Listening { sink, stream, meter, address })
     }
 
     async fn in_time<R>(
@@ -142,23 +258,26 @@ impl Access {
     }
 
     async fn reach(&self) -> io::Result<Box<dyn Socket>> {
-        match &self.place {
-            RedisPlace::Unix { path } => Ok(Box::new(UnixStream::connect(path).await?)),
-            RedisPlace::Tcp { host, port } | RedisPlace::Tls { host, port } => {
-                // Whichever address answers first: the others may be of a network that leads nowhere.
-                let tries: Vec<_> = lookup_host((host.as_str(), *port)).await?.map(TcpStream::connect).collect();
-                if tries.is_empty() {
-                    return Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address"));
-                }
-                let (socket, _) = select_ok(tries.into_iter().map(Box::pin)).await?;
-                socket.set_nodelay(true)?;
-                let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 3);
-                SockRef::from(&socket).set_tcp_keepalive(&keepalive)?;
-                match &self.tls {
-                    Some((connector, name)) => Ok(Box::new(connector.connect(name.clone(), socket).await?)),
-                    None => Ok(Box::new(socket)),
-                }
+        let Address { host, port } = match &self.to {
+            To::Socket(path) => return Ok(Box::new(UnixStream::connect(path).await?)),
+            To::Host(address) => address,
+            To::Master(_) | To::Nodes(_) => return Err(io::Error::other("it is not known where")),
+        };
+        // Whichever address answers first: the others may be of a network that leads nowhere.
+        let tries: Vec<_> = lookup_host((host.as_str(), *port)).await?.map(TcpStream::connect).collect();
+        if tries.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address"));
+        }
+        let (socket, _) = select_ok(tries.into_iter().map(Box::pin)).await?;
+        socket.set_nodelay(true)?;
+        let keepalive = TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE / 3);
+        SockRef::from(&socket).set_tcp_keepalive(&keepalive)?;
+        match &self.entry.tls {
+            Some(connector) => {
+                let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
+                Ok(Box::new(connector.connect(name, socket).await?))
             }
+            None => Ok(Box::new(socket)),
         }
     }
 
@@ -181,6 +300,17 @@ impl Access {
     }
 }
 
+fn login_of(username: Option<&str>, password: Option<&str>) -> RedisConnectionInfo {
+    let mut login = RedisConnectionInfo::default().set_lib_name("leasehold", env!("CARGO_PKG_VERSION"));
+    if let Some(username) = username {
+        login = login.set_username(username);
+    }
+    if let Some(password) = password {
+        login = login.set_password(password);
+    }
+    login
+}
+
 /// What a server said when it let us not in; the driver only says that it did.
 fn refused_login(driver: &str, words: &[String]) -> Refusal {
     // What follows a refusal is that nobody has logged in; what Redis 5 says to a user name the driver has mended.
@@ -199,7 +329,7 @@ fn refused_login(driver: &str, words: &[String]) -> Refusal {
 }
 
 /// Text of a server, fit for a terminal and a log.
-fn printable(text: &str) -> String {
+pub(super) fn printable(text: &str) -> String {
     text.chars().take(MOST_WORDS).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 

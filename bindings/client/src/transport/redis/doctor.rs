@@ -4,37 +4,61 @@
 //! the user may not ask costs its own answer and no other.
 
 mod info;
+mod replicas;
 mod rights;
 mod server;
+mod topology;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::Monotonic;
 use leasehold_core::op::Refusal;
-use leasehold_core::wire::redis::Command;
+use leasehold_core::wire::redis::{Command, slot};
 use leasehold_core::wire::resp::Value;
 
 use self::info::{Fields, items, printable, text};
 use self::server::{Role, Told};
 use super::access::Access;
+use super::cluster::slots::Map;
 use super::link::{NoConnection, RedisLink};
+use super::way::Way;
 use crate::clock;
 use crate::doctor::Finding;
 use crate::transport::lanes::Lanes;
-use crate::url::redis::RedisUrl;
+use crate::url::redis::{Address, RedisUrl};
 
 /// For everything together.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-pub(super) fn diagnose(lanes: &Lanes<RedisLink>, access: &Arc<Access>, url: &RedisUrl) -> Vec<Finding> {
+/// What the server is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// It decides alone.
+    Alone,
+    /// It votes, and what it remembers of its membership lies beside the locks.
+    Node,
+}
+
+pub(super) fn diagnose(lanes: &Lanes<Way>, access: &Arc<Access>, url: &RedisUrl, part: Part) -> Vec<Finding> {
     let until = clock::monotonic().plus(PATIENCE);
     let (access, url) = (Arc::clone(access), url.clone());
-    let examined = lanes.block_on(move |link| async move { examine(&Asker { link, until }, &access, &url).await });
+    let examined = lanes.block_on(move |way| async move {
+        match (access.cluster(), access.sentinels()) {
+            (Some(cluster), _) => topology::cluster(&way, cluster, &access, &url, until).await,
+            (None, Some(sentinels)) => topology::sentinels(&way, sentinels, &access, &url, until).await,
+            (None, None) => match &*way {
+                Way::One(link) => {
+                    examine(&Asker { link: Arc::clone(link), until, home: None }, &access, &url, part).await
+                }
+                Way::Cluster(_) => Vec::new(),
+            },
+        }
+    });
     examined.unwrap_or_else(|fault| vec![silent(&fault.to_string())])
 }
 
-async fn examine(asker: &Asker, access: &Access, url: &RedisUrl) -> Vec<Finding> {
+async fn examine(asker: &Asker, access: &Access, url: &RedisUrl, part: Part) -> Vec<Finding> {
     // The first answer may have waited for a connection.
     let trip = match asker.one(&["TIME"]).await {
         Ok(_) => timed(asker).await,
@@ -55,9 +79,9 @@ async fn examine(asker: &Asker, access: &Access, url: &RedisUrl) -> Vec<Finding>
             return findings;
         }
     };
-    findings.extend(told.judge(url));
+    findings.extend(told.judge(url, part));
     if told.role() != Role::Sentinel {
-        match rights::examine(asker, access, url, told.role()).await {
+        match rights::examine(asker, access, url, part, told.role()).await {
             Ok(more) => findings.extend(more),
             Err(why) => findings.push(silent(&why)),
         }
@@ -77,9 +101,24 @@ fn silent(why: &str) -> Finding {
 struct Asker {
     link: Arc<RedisLink>,
     until: Monotonic,
+    /// Which node of a cluster it leads to.
+    home: Option<Home>,
+}
+
+/// One node, and what all of them serve.
+#[derive(Clone)]
+struct Home {
+    map: Arc<Map>,
+    node: Address,
 }
 
 impl Asker {
+    /// Whether the server has a say in this key.
+    fn serves(&self, key: &[u8]) -> bool {
+        let home = self.home.as_ref();
+        home.is_none_or(|home| home.map.master_of(slot(key)) == Some(&home.node))
+    }
+
     async fn one(&self, words: &[&str]) -> Result<Value, String> {
         let replies = self.all(&[command(words)]).await?;
         replies.into_iter().next().ok_or_else(|| "no reply to a command".to_owned())
@@ -145,16 +184,16 @@ impl Trip {
 }
 
 async fn told(asker: &Asker) -> Result<Told, String> {
-    let settings = ["save", "appendfsync", "min-replicas-to-write", "protected-mode", "bind"];
+    let settings = ["save", "appendfsync", "min-replicas-to-write", "min-replicas-max-lag", "protected-mode", "bind"];
     let mut commands = vec![command(&["HELLO"]), command(&["INFO"])];
     commands.extend(settings.map(|name| command(&["CONFIG", "GET", name])));
     let mut replies = asker.all(&commands).await?.into_iter();
     let mut next = || replies.next().unwrap_or(Value::Nil);
     let hello = Some(next()).filter(|reply| error_of(reply).is_none());
     let info = next();
-    let [save, appendfsync, min_replicas, protected_mode, bind] = settings.map(|name| setting(name, &next()));
+    let [save, appendfsync, min_replicas, max_lag, protected_mode, bind] = settings.map(|name| setting(name, &next()));
     let hello = hello.as_ref().map(Fields::of_pairs);
-    Ok(Told { info: fields(&info), hello, save, appendfsync, min_replicas, protected_mode, bind })
+    Ok(Told { info: fields(&info), hello, save, appendfsync, min_replicas, max_lag, protected_mode, bind })
 }
 
 fn fields(info: &Value) -> Result<Fields, String> {
@@ -177,8 +216,8 @@ pub(in crate::transport) fn losses(info: &Value, settings: impl Fn(&str) -> Resu
     let ask = |name| settings(name).and_then(|reply| setting(name, &reply));
     let unasked = || Err("not asked".to_owned());
     let (save, appendfsync) = (ask("save"), ask("appendfsync"));
-    let (min_replicas, protected_mode, bind) = (unasked(), unasked(), unasked());
-    Told { info: Ok(info), hello: None, save, appendfsync, min_replicas, protected_mode, bind }.losses()
+    let (min_replicas, max_lag, protected_mode, bind) = (unasked(), unasked(), unasked(), unasked());
+    Told { info: Ok(info), hello: None, save, appendfsync, min_replicas, max_lag, protected_mode, bind }.losses()
 }
 
 fn error_of(reply: &Value) -> Option<&str> {

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use ::redis::aio::ConnectionLike;
-use leasehold_core::op::{Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
-use leasehold_core::wire::redis::{Command, Progress, Session};
+use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
+use leasehold_core::wire::redis::{Command, Progress, Session, Topology};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::{Monotonic, Transmit};
 use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, oneshot, watch};
@@ -26,6 +26,9 @@ const MOST_ALONE: usize = 16;
 const MOST_ASIDE: usize = 4;
 
 const REPLICA: &str = "READONLY: the server is a replica; name its primary in the store url";
+const SENTINEL: &str = "the server is a Sentinel, which keeps no locks; write redis+sentinel://host:26379/master-name";
+const CLUSTER: &str = "the server is a node of a Redis Cluster, and the name belongs to another node; write \
+                       redis+cluster://host:6379 in the place of redis://host:6379";
 
 /// Why there is no connection.
 #[derive(Clone, Debug)]
@@ -68,8 +71,27 @@ struct Open {
     connection: Connection,
     /// Tells this connection from the ones before and after it.
     number: u64,
-    /// Whether it leads to a replica, once that was asked.
-    replica: Arc<OnceCell<bool>>,
+    /// Where it leads, once that was asked.
+    role: Arc<OnceCell<Role>>,
+}
+
+/// What a server says it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Master,
+    Replica,
+    Sentinel,
+    /// It may not be asked.
+    Unknown,
+}
+
+/// Why commands have no replies.
+#[derive(Debug)]
+pub(super) enum NoReply {
+    /// None of them left.
+    NotSent(NoConnection),
+    /// Each may have been carried out.
+    Unknown(Fault),
 }
 
 type Connected = Result<Open, NoConnection>;
@@ -118,6 +140,50 @@ impl RedisLink {
             self.leave(number);
         }
         Err(NoConnection::Fault(Fault::of(FaultKind::Timeout)))
+    }
+
+    /// Sends commands of requests, one reply each, and says for certain whether any of them may have left. The number
+    /// is that of the connection, for [`Self::leave`].
+    ///
+    /// # Errors
+    /// No connection, no answer by `deadline`, or an answer that is no RESP.
+    pub(super) async fn call(
+        self: &Arc<Self>,
+        commands: &[Command],
+        deadline: Monotonic,
+    ) -> Result<(Vec<Value>, u64), NoReply> {
+        let mut sent = Sent::No;
+        let asked = async {
+            let (mut open, turn) = if commands.iter().any(awaits_replicas) {
+                self.aside().await.map(|(open, permit)| (open, Some(permit)))
+            } else {
+                self.connection().await.map(|open| (open, None))
+            }
+            .map_err(NoReply::NotSent)?;
+            sent = Sent::Perhaps(open.number);
+            let number = open.number;
+            let replies = send(&mut open.connection, commands).await.map_err(|error| {
+                self.leave(number);
+                NoReply::Unknown(fault_of(&error))
+            })?;
+            if turn.is_some() {
+                self.put_aside(open);
+            }
+            Ok((replies, number))
+        };
+        if let Some(replies) = until(deadline, asked).await {
+            return replies;
+        }
+        match sent {
+            Sent::No => {
+                let detail = format!("{}: no connection in time", self.access);
+                Err(NoReply::NotSent(NoConnection::Fault(Fault::new(FaultKind::Unreachable, &detail))))
+            }
+            Sent::Perhaps(number) => {
+                self.leave(number);
+                Err(NoReply::Unknown(Fault::of(FaultKind::Timeout)))
+            }
+        }
     }
 
     /// The open connection, or the one that somebody is making, or a new one.
@@ -194,9 +260,11 @@ impl RedisLink {
             state.made += 1;
             state.made
         };
-        let open = Open { connection, number, replica: Arc::default() };
+        let open = Open { connection, number, role: Arc::default() };
         // Now, so that no request needs the time for it; whoever gets no answer asks again.
-        let _ = tokio::time::timeout(CONNECT_PATIENCE, open.leads_to_a_replica()).await;
+        if self.session.topology() == Topology::Single {
+            let _ = tokio::time::timeout(CONNECT_PATIENCE, open.misleads()).await;
+        }
         Ok(open)
     }
 
@@ -233,11 +301,12 @@ impl RedisLink {
     }
 
     /// Others may still wait for their answers on it; it closes with the last of them.
-    fn leave(&self, number: u64) {
+    pub(super) fn leave(&self, number: u64) {
         let mut state = self.lock();
         if state.open.as_ref().is_some_and(|open| open.number == number) {
             state.open = None;
         }
+        state.aside.retain(|open| open.number != number);
     }
 
     async fn exchange(self: &Arc<Self>, request: &Transmit, sent: &mut Sent) -> Answer {
@@ -247,9 +316,9 @@ impl RedisLink {
             Err(NoConnection::Refused(refusal)) => return Ok(refused(request, &refusal)),
         };
         let writes = request.ops.iter().any(|op| !matches!(op.op, Op::Read));
-        if writes && open.leads_to_a_replica().await {
+        if writes && let Some(why) = open.misleads().await {
             self.leave(open.number);
-            return Ok(refused(request, &Refusal::Unavailable(Fault::new(FaultKind::Server, REPLICA))));
+            return Ok(refused(request, &Refusal::Unavailable(Fault::new(FaultKind::Server, why))));
         }
         let left = request.deadline.since(clock::monotonic());
         let mut exchange = match self.session.begin(request.id, &request.ops, left, clock::unix_ms()) {
@@ -264,8 +333,8 @@ impl RedisLink {
                 Err(NoConnection::Fault(fault)) => return Err(TransportFault::NotSent(fault)),
                 Err(NoConnection::Refused(refusal)) => return Ok(refused(request, &refusal)),
             };
-            if spare.leads_to_a_replica().await {
-                return Ok(refused(request, &Refusal::Unavailable(Fault::new(FaultKind::Server, REPLICA))));
+            if let Some(why) = spare.misleads().await {
+                return Ok(refused(request, &Refusal::Unavailable(Fault::new(FaultKind::Server, why))));
             }
             open = spare;
             turn = Some(permit);
@@ -276,7 +345,7 @@ impl RedisLink {
                 Ok(replies) => {
                     // The name may by now lead to the new primary.
                     let mut in_doubt = replies.iter().any(is_of_a_replica);
-                    let progress = exchange.replies(replies);
+                    let progress = exchange.answers(replies.into_iter().map(of_one_server).collect());
                     if let Progress::Done(outcomes) = &progress {
                         // After a reply that is not to its request, the next ones are not to theirs.
                         in_doubt |= outcomes.iter().any(is_nonsense);
@@ -308,17 +377,37 @@ impl RedisLink {
 }
 
 impl Open {
-    /// A replica that takes writes would grant what its primary has granted to somebody else. Whoever may not ask is
-    /// trusted to have named the primary.
-    async fn leads_to_a_replica(&self) -> bool {
-        let ask = async || {
-            let mut connection = self.connection.clone();
-            let role = send(&mut connection, &[Command { args: vec![b"ROLE".to_vec()] }]).await;
-            let first = role.ok().and_then(|replies| replies.into_iter().next());
-            matches!(first, Some(Value::Array(parts)) if matches!(parts.first(), Some(Value::Bulk(word)) if word == b"slave"))
-        };
-        *self.replica.get_or_init(ask).await
+    /// Why it leads to the wrong server: a replica that takes writes would grant what its primary has granted to
+    /// somebody else. Whoever may not ask is trusted to have named the primary.
+    async fn misleads(&self) -> Option<&'static str> {
+        match *self.role.get_or_init(async || role_of(&self.connection).await).await {
+            Role::Replica => Some(REPLICA),
+            Role::Sentinel => Some(SENTINEL),
+            Role::Master | Role::Unknown => None,
+        }
     }
+}
+
+pub(super) async fn role_of(connection: &Connection) -> Role {
+    let mut connection = connection.clone();
+    let role = send(&mut connection, &[Command { args: vec![b"ROLE".to_vec()] }]).await;
+    let Some(Value::Array(parts)) = role.ok().and_then(|replies| replies.into_iter().next()) else {
+        return Role::Unknown;
+    };
+    match parts.first() {
+        Some(Value::Bulk(word)) if word == b"slave" => Role::Replica,
+        Some(Value::Bulk(word)) if word == b"sentinel" => Role::Sentinel,
+        Some(Value::Bulk(word)) if word == b"master" => Role::Master,
+        Some(_) | None => Role::Unknown,
+    }
+}
+
+/// Whoever is directed to another server has named one node of several.
+fn of_one_server(reply: Value) -> Result<Value, Outcome> {
+    if matches!(&reply, Value::Error(error) if error.starts_with("MOVED ")) {
+        return Err(Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Other, CLUSTER))));
+    }
+    Ok(reply)
 }
 
 impl Link for RedisLink {
@@ -347,7 +436,7 @@ impl Link for RedisLink {
     }
 }
 
-async fn send(connection: &mut Connection, commands: &[Command]) -> ::redis::RedisResult<Vec<Value>> {
+pub(super) async fn send(connection: &mut Connection, commands: &[Command]) -> ::redis::RedisResult<Vec<Value>> {
     let ticket = connection.meter.asked(commands);
     if let [command] = commands {
         let reply = connection.driver.req_packed_command(&packed(command)).await;
@@ -363,7 +452,7 @@ async fn send(connection: &mut Connection, commands: &[Command]) -> ::redis::Red
     Ok(replies?.into_iter().map(value::of).collect())
 }
 
-fn awaits_replicas(command: &Command) -> bool {
+pub(super) fn awaits_replicas(command: &Command) -> bool {
     command.args.first().is_some_and(|name| name == b"WAIT")
 }
 
@@ -376,11 +465,11 @@ fn packed(command: &Command) -> ::redis::Cmd {
     packed
 }
 
-fn refused(request: &Transmit, refusal: &Refusal) -> Vec<Outcome> {
+pub(super) fn refused(request: &Transmit, refusal: &Refusal) -> Vec<Outcome> {
     request.ops.iter().map(|_| Outcome::NotApplied(refusal.clone())).collect()
 }
 
-fn is_nonsense(outcome: &Outcome) -> bool {
+pub(super) fn is_nonsense(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Unknown(fault) if fault.kind == FaultKind::Protocol)
 }
 

@@ -16,6 +16,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 pub(super) const GREETING: usize = 64 << 10;
 /// For any command at all, as `INFO` of a server with many modules.
 const FOR_A_COMMAND: usize = 64 << 10;
+/// The map of a cluster names its nodes again for every range of slots, and there may be thousands of those.
+const FOR_A_MAP: usize = 4 << 20;
 /// For each argument of it. A holder with the longest data and name takes less than 16 KiB in a reply, and costs at
 /// least four arguments.
 const FOR_AN_ARGUMENT: usize = 4 << 10;
@@ -52,7 +54,7 @@ impl Meter {
 
     /// What commands are answered with is welcome from now on.
     pub(super) fn asked(&self, commands: &[Command]) -> Ticket {
-        let worth = commands.iter().map(|command| FOR_A_COMMAND + FOR_AN_ARGUMENT * command.args.len()).sum::<usize>();
+        let worth = commands.iter().map(worth).sum::<usize>();
         let mut state = self.lock();
         state.left = state.left.saturating_add(worth);
         state.granted = state.granted.saturating_add(worth as u64);
@@ -104,6 +106,12 @@ impl Meter {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn worth(command: &Command) -> usize {
+    let is_about_cluster = command.args.first().is_some_and(|name| name == b"CLUSTER");
+    let base = if is_about_cluster { FOR_A_MAP } else { FOR_A_COMMAND };
+    base + FOR_AN_ARGUMENT * command.args.len()
 }
 
 /// A socket with a meter.

@@ -1,37 +1,51 @@
-//! Redis and Valkey over a socket.
+//! Redis and Valkey over a socket: one server, the master that Sentinels name, or a cluster.
 //!
 //! What is said stands in `leasehold_core::wire::redis`; here is how it gets there. Connections are made when they are
 //! needed, and each lane has its own, so that a caller's runtime that stands still holds up no renewal.
 
 mod access;
+mod cluster;
 pub(super) mod doctor;
+mod failovers;
 mod link;
 mod meter;
+mod sentinel;
 mod subscriber;
 mod value;
+mod way;
 
 use std::sync::Arc;
 
 use leasehold_core::config::Poll;
-use leasehold_core::op::{Fault, FaultKind, Refusal};
-use leasehold_core::wire::redis::{Command, Replicas, Session, Settings, refusal};
+use leasehold_core::member::Marker;
+use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
+use leasehold_core::wire::redis::{Command, Replicas, Session, Settings, Topology, refusal};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::{NodeConfig, Resource, Transmit};
 
 use self::access::{Access, CONNECT_PATIENCE};
+use self::cluster::link::ClusterLink;
+use self::doctor::Part;
 use self::link::{NoConnection, RedisLink, Spares};
 use self::subscriber::Subscriber;
-use super::lanes::Lanes;
-use super::{Answer, Answering, Done, Lane, Network, Transport, Watcher};
+use self::way::Way;
+use super::lanes::{Lanes, Link};
+use super::membership;
+use super::{Answer, Answering, Done, Found, Lane, Network, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::fork;
 use crate::url::redis::RedisUrl;
 
-/// One Redis.
+/// What such a store can do.
+pub(super) fn config(url: &RedisUrl) -> NodeConfig {
+    NodeConfig { poll: Poll::Acquire, watch: true, durability: url.durability, ..NodeConfig::default() }
+}
+
+/// One Redis, or one cluster.
 pub(super) struct Redis {
-    lanes: Arc<Lanes<RedisLink>>,
+    lanes: Arc<Lanes<Way>>,
     subscriber: Subscriber,
     access: Arc<Access>,
     url: RedisUrl,
@@ -42,24 +56,19 @@ impl Redis {
     pub(super) fn open(url: &RedisUrl) -> Result<Self, Error> {
         fork::install().map_err(|error| Error::config(format!("cannot watch for forks: {error}")))?;
         let access = Arc::new(Access::new(url)?);
-        let settings = Settings { replicas: url.replicas.map(|count| Replicas { count }), ..Settings::default() };
+        let settings = settings(url, &access);
         let (links, session) = (Arc::clone(&access), Session::new(settings));
         let spares = if url.replicas.is_some() { Spares::ForWaits } else { Spares::None };
-        let lanes = Arc::new(Lanes::new(move || RedisLink::new(Arc::clone(&links), session.clone(), spares)));
+        let lanes = Arc::new(Lanes::new(move || match links.cluster() {
+            None => Way::One(Arc::new(RedisLink::new(Arc::clone(&links), session.clone(), spares))),
+            Some(cluster) => {
+                let (access, cluster) = (Arc::clone(&links), Arc::clone(cluster));
+                Way::Cluster(Arc::new(ClusterLink::new(access, cluster, session.clone(), spares)))
+            }
+        }));
         let subscriber = Subscriber::new(Arc::clone(&access), Arc::clone(&lanes));
         let store = Self { lanes, subscriber, access, url: url.clone() };
-        store.greet().map_err(|why| match why {
-            NoConnection::Fault(fault) => Error::new(ErrorKind::StoreUnavailable, format!("{url}: {fault}")),
-            NoConnection::Refused(Refusal::Denied(denial)) => {
-                Error::new(ErrorKind::StoreRefused, format!("{url}: {denial}"))
-            }
-            NoConnection::Refused(
-                Refusal::Unavailable(fault) | Refusal::Throttled(fault) | Refusal::NeedsCredentials(fault),
-            ) => Error::new(ErrorKind::StoreUnavailable, format!("{url}: {fault}")),
-            NoConnection::Refused(Refusal::Conflict(_) | Refusal::Abstains { .. }) => {
-                Error::new(ErrorKind::StoreUnavailable, format!("{url}: the server does not serve now"))
-            }
-        })?;
+        store.greet().map_err(|why| told(url, why))?;
         Ok(store)
     }
 
@@ -67,8 +76,19 @@ impl Redis {
     fn greet(&self) -> Result<(), NoConnection> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
         let ping = Command { args: vec![b"PING".to_vec()] };
-        let done = self.lanes.block_on_background(move |link| async move { link.command(&[ping], deadline).await });
-        let replies = done.map_err(NoConnection::Fault)??;
+        let access = Arc::clone(&self.access);
+        let greeting = move |way: Arc<Way>| async move {
+            match (&*way, access.cluster()) {
+                (Way::One(link), _) => link.command(&[ping], deadline).await,
+                (Way::Cluster(_), None) => Ok(Vec::new()),
+                (Way::Cluster(_), Some(cluster)) => {
+                    cluster.begin(&access).await?;
+                    way.prepare();
+                    Ok(Vec::new())
+                }
+            }
+        };
+        let replies = self.lanes.block_on_background(greeting).map_err(NoConnection::Fault)??;
         match replies.first() {
             // A user who may not PING has got in all the same.
             Some(Value::Error(said)) if !said.starts_with("NOPERM") => match refusal(said) {
@@ -80,9 +100,41 @@ impl Redis {
     }
 }
 
+impl Redis {
+    fn commands(&self, commands: Vec<Command>) -> Result<Vec<Value>, NoConnection> {
+        let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
+        let ask = move |way: Arc<Way>| async move {
+            match &*way {
+                Way::One(link) => link.command(&commands, deadline).await,
+                Way::Cluster(_) => Err(NoConnection::Refused(Refusal::Denied(Denial::new(
+                    DenialKind::Membership,
+                    "a Redis Cluster cannot be a node of a quorum",
+                )))),
+            }
+        };
+        self.lanes.block_on_background(ask).map_err(NoConnection::Fault)?
+    }
+
+    fn ask(&self, commands: Vec<Command>) -> Result<Vec<Value>, Error> {
+        self.commands(commands).map_err(|why| told(&self.url, why))
+    }
+}
+
+fn told(url: &RedisUrl, why: NoConnection) -> Error {
+    match why {
+        NoConnection::Fault(fault) => Error::new(ErrorKind::StoreUnavailable, format!("{url}: {fault}")),
+        NoConnection::Refused(refusal) => membership::refused(url, &refusal),
+    }
+}
+
+fn settings(url: &RedisUrl, access: &Access) -> Settings {
+    let topology = if access.cluster().is_some() { Topology::Cluster } else { Topology::Single };
+    Settings { replicas: url.replicas.map(|count| Replicas { count }), topology, ..Settings::default() }
+}
+
 impl Transport for Redis {
     fn config(&self) -> NodeConfig {
-        NodeConfig { poll: Poll::Acquire, watch: true, batch: 100 }
+        config(&self.url)
     }
 
     fn is_instant(&self) -> bool {
@@ -106,7 +158,23 @@ impl Transport for Redis {
     }
 
     fn diagnose(&self) -> Vec<Finding> {
-        doctor::diagnose(&self.lanes, &self.access, &self.url)
+        doctor::diagnose(&self.lanes, &self.access, &self.url, Part::Alone)
+    }
+
+    fn diagnose_node(&self) -> Vec<Finding> {
+        doctor::diagnose(&self.lanes, &self.access, &self.url, Part::Node)
+    }
+
+    fn look(&self) -> Result<Found, Error> {
+        membership::look(&self.url, |commands| self.ask(commands))
+    }
+
+    fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error> {
+        membership::mark(&self.url, found, marker, |commands| self.ask(commands))
+    }
+
+    fn clock_offset(&self) -> Option<(i64, u64)> {
+        membership::clock_offset(|commands| self.ask(commands))
     }
 }
 

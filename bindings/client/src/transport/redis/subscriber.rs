@@ -13,7 +13,8 @@ use tokio::task::unconstrained;
 use tokio::time::{sleep, timeout};
 
 use super::access::{Access, Listening};
-use super::link::{NoConnection, RedisLink};
+use super::link::NoConnection;
+use super::way::Way;
 use crate::transport::Watcher;
 use crate::transport::lanes::Lanes;
 
@@ -30,7 +31,7 @@ const CHUNK: usize = 100;
 /// Listens, in the background, for as long as it is not dropped.
 pub(super) struct Subscriber {
     access: Arc<Access>,
-    lanes: Arc<Lanes<RedisLink>>,
+    lanes: Arc<Lanes<Way>>,
     wishes: Mutex<Option<UnboundedSender<Wish>>>,
 }
 
@@ -40,7 +41,7 @@ enum Wish {
 }
 
 impl Subscriber {
-    pub(super) fn new(access: Arc<Access>, lanes: Arc<Lanes<RedisLink>>) -> Self {
+    pub(super) fn new(access: Arc<Access>, lanes: Arc<Lanes<Way>>) -> Self {
         Self { access, lanes, wishes: Mutex::default() }
     }
 
@@ -134,9 +135,13 @@ impl Listener {
             self.catch_up(connection);
         }
         *pause = FIRST_PAUSE;
+        let (access, address) = (Arc::clone(&self.access), connection.address.clone());
+        let mut elsewhere = std::pin::pin!(access.turns_away_from(address.as_ref()));
         loop {
             let idle = sleep(IDLE);
             tokio::select! {
+                // Another server has what is told by now.
+                () = &mut elsewhere => return Stop::Broken,
                 message = connection.stream.next() => match message {
                     Some(message) => {
                         self.tell(&message);

@@ -6,6 +6,7 @@
 
 mod connection;
 mod doctor;
+mod membership;
 mod queue;
 mod record;
 mod schema;
@@ -18,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use leasehold_core::config::Poll;
+use leasehold_core::member::{Durability, Marker};
 use leasehold_core::op::{Applied, LockOp, Outcome, TransportFault};
 use leasehold_core::store::BootId;
 use leasehold_core::{Monotonic, NodeConfig, Resource, Transmit};
@@ -26,7 +28,7 @@ use self::queue::{Queue, Queues};
 use self::transaction::Stop;
 use self::trouble::{Kind, Trouble};
 use super::wakeups::Wakeups;
-use super::{Answer, Lane, Transport, Watcher};
+use super::{Answer, Found, Lane, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
@@ -39,6 +41,11 @@ const OPEN_PATIENCE: Duration = Duration::from_secs(5);
 
 type Shared = Mutex<BTreeMap<PathBuf, Weak<Wakeups>>>;
 static WAKEUPS: PerProcess<Shared> = PerProcess::new(|| Mutex::new(BTreeMap::new()));
+
+/// What such a store can do. Every commit reaches the disk before it is answered.
+pub(super) fn config() -> NodeConfig {
+    NodeConfig { poll: Poll::Read, watch: true, batch: 100, durability: Durability::Declared }
+}
 
 /// A SQLite file with leases.
 pub(super) struct Sqlite {
@@ -77,9 +84,7 @@ impl Sqlite {
             gate::register(&pass, store.queues.clone());
         }
         let until = clock::monotonic().plus(OPEN_PATIENCE);
-        store.with_connection(Lane::Caller, until, |_| Ok(())).map_err(|stop| match stop {
-            Stop::NotApplied(trouble) | Stop::Unknown(trouble) => Error::from(trouble),
-        })?;
+        store.with_connection(Lane::Caller, until, |_| Ok(())).map_err(given_up)?;
         if let Some(kind) = doctor::shared_by_hosts(path) {
             tracing::warn!(file = %path.display(), kind, "lock file is on a network file system, which SQLite cannot use safely");
         }
@@ -143,13 +148,19 @@ impl Sqlite {
     }
 }
 
+fn given_up(stop: Stop) -> Error {
+    match stop {
+        Stop::NotApplied(trouble) | Stop::Unknown(trouble) => Error::from(trouble),
+    }
+}
+
 fn is_busy<R>(done: &Result<R, Stop>) -> bool {
     matches!(done, Err(Stop::NotApplied(trouble)) if trouble.kind() == Kind::Busy)
 }
 
 impl Transport for Sqlite {
     fn config(&self) -> NodeConfig {
-        NodeConfig { poll: Poll::Read, watch: true, batch: 100 }
+        config()
     }
 
     fn is_instant(&self) -> bool {
@@ -182,6 +193,23 @@ impl Transport for Sqlite {
 
     fn diagnose(&self) -> Vec<Finding> {
         doctor::diagnose(self)
+    }
+
+    fn look(&self) -> Result<Found, Error> {
+        let until = clock::monotonic().plus(OPEN_PATIENCE);
+        let looked = self.with_connection(Lane::Caller, until, |connection| {
+            membership::text(connection.db()).map_err(|error| Stop::NotApplied(Trouble::from(error).at(&self.path)))
+        });
+        let text = looked.map_err(given_up)?.unwrap_or_default().into_bytes();
+        Ok(Found { marker: Marker::parse(&text), text, run: None, run_refused: None })
+    }
+
+    fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error> {
+        let until = clock::monotonic().plus(OPEN_PATIENCE);
+        let marked = self.with_connection(Lane::Caller, until, |connection| {
+            transaction::mark(connection, &self.path, found, marker, until)
+        });
+        marked.map_err(given_up)
     }
 }
 

@@ -3,10 +3,13 @@
 use std::path::Path;
 
 use leasehold_core::Monotonic;
+use leasehold_core::member::Marker;
+use leasehold_core::node::{NodeMemory, Served, serve};
 use leasehold_core::op::{LockOp, Op, Outcome, Refusal};
-use leasehold_core::store::{self, BootId, StoreNow};
+use leasehold_core::store::{BootId, StoreNow};
 
 use super::connection::Connection;
+use super::membership::{self, Remembered};
 use super::record;
 use super::trouble::{Kind, Trouble, commit_left_nothing};
 use crate::clock;
@@ -60,9 +63,42 @@ fn read(connection: &Connection, boot: BootId, ops: &[LockOp]) -> rusqlite::Resu
     ops.iter()
         .map(|LockOp { resource, op, .. }| {
             let found = record::read(connection.db(), resource)?;
-            Ok(decide(found, op, &clock::store_now(boot)).outcome)
+            Ok(decide(found, &Remembered::default(), op, &clock::store_now(boot)).outcome)
         })
         .collect()
+}
+
+/// Writes a marker in the place of the one that was found; `false` where that one is no longer there.
+pub(super) fn mark(
+    connection: &Connection,
+    path: &Path,
+    found: &[u8],
+    marker: &Marker,
+    until: Monotonic,
+) -> Result<bool, Stop> {
+    let write = || -> Result<bool, Trouble> {
+        let text = membership::text(connection.db())?.unwrap_or_default();
+        if text.as_bytes() != found {
+            return Ok(false);
+        }
+        membership::write_marker(connection.db(), marker)?;
+        Ok(true)
+    };
+    match begin(connection, until).and_then(|()| write()) {
+        Ok(true) => {}
+        Ok(false) => {
+            roll_back(connection);
+            return Ok(false);
+        }
+        Err(trouble) => {
+            roll_back(connection);
+            return Err(Stop::NotApplied(trouble.at(path)));
+        }
+    }
+    execute(connection, "COMMIT").map(|()| true).map_err(|error| {
+        roll_back(connection);
+        Stop::Unknown(Trouble::from(error).at(path))
+    })
 }
 
 fn begin(connection: &Connection, until: Monotonic) -> Result<(), Trouble> {
@@ -86,24 +122,42 @@ fn apply(connection: &Connection, boot: BootId, ops: &[LockOp]) -> Result<Applie
     for LockOp { resource, op, .. } in ops {
         let found = record::read(connection.db(), resource)?;
         let is_new = matches!(found, Ok(None));
-        let decision = decide(found, op, &now);
-        if let Some(record) = &decision.write {
+        let remembered =
+            if op.asks_a_quorum() { membership::read(connection.db(), resource)? } else { Ok(Remembered::default()) };
+        let served = match remembered {
+            Ok(remembered) => decide(found, &remembered, op, &now),
+            Err(denial) => refused(Refusal::Denied(denial)),
+        };
+        if let Some(marker) = &served.marker {
+            membership::write_marker(connection.db(), marker)?;
+            applied.changed = true;
+        }
+        if let Some(stamp) = served.trusted {
+            membership::write_trust(connection.db(), resource, stamp)?;
+            applied.changed = true;
+        }
+        if let Some(record) = &served.record {
             record::write(connection.db(), resource, record, &now)?;
             applied.changed = true;
             if is_new {
                 record::forget_neighbours(connection.db(), resource, &now)?;
             }
         }
-        applied.outcomes.push(decision.outcome);
+        applied.outcomes.push(served.outcome);
     }
     Ok(applied)
 }
 
-fn decide(found: record::Found, op: &Op, now: &StoreNow) -> store::Decision {
+fn decide(found: record::Found, remembered: &Remembered, op: &Op, now: &StoreNow) -> Served {
+    let memory = NodeMemory { marker: remembered.marker.as_ref(), trusted: remembered.trusted.as_ref(), run: None };
     match found {
-        Ok(record) => store::apply(record.as_ref(), op, now),
-        Err(denial) => store::Decision { write: None, outcome: Outcome::NotApplied(Refusal::Denied(denial)) },
+        Ok(record) => serve(record.as_ref(), memory, op, now),
+        Err(denial) => refused(Refusal::Denied(denial)),
     }
+}
+
+fn refused(refusal: Refusal) -> Served {
+    Served { record: None, marker: None, trusted: None, outcome: Outcome::NotApplied(refusal) }
 }
 
 fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {

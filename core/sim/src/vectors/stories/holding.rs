@@ -22,7 +22,7 @@ pub(super) fn renewal_delayed() -> Vector {
         Throttled,
         Unavailable,
         NeedsCredentials,
-        Abstains(1_000),
+        Abstains,
         Denied(DenialKind::Permission),
         Granted(9),
         OursAsOf(99),
@@ -128,7 +128,7 @@ pub(super) fn release_unanswered() -> Vector {
     );
     s.acquire(1, "r", |o| o.ttl(Duration::from_secs(3))).say(0, Granted(7));
     s.wake_until_sent().release(1).say_to(1, Renewed).say(0, Unknown(FaultKind::Reset));
-    for answer in [Throttled, Unavailable, NeedsCredentials, Denied(DenialKind::Other), Abstains(5)] {
+    for answer in [Throttled, Unavailable, NeedsCredentials, Denied(DenialKind::Other), Abstains] {
         s.wake_until_sent().say(0, answer);
     }
     while s.state(1).is_some() {

@@ -3,6 +3,7 @@
 mod acquiring;
 mod client;
 mod holding;
+mod memory;
 mod quorum;
 mod waiting;
 
@@ -35,7 +36,10 @@ pub(super) const ALL: &[fn() -> Vector] = &[
     quorum::quorum_lost_tally,
     quorum::quorum_raise_fails,
     quorum::quorum_grant_too_late,
-    quorum::quorum_restarted_node,
+    memory::quorum_birth,
+    memory::quorum_restarted_node,
+    memory::quorum_rejoined_node,
+    memory::quorum_bounds,
     client::credentials,
     client::bad_commands,
     client::closing,

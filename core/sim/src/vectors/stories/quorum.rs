@@ -119,22 +119,3 @@ pub(super) fn quorum_grant_too_late() -> Vector {
     s.say(0, Released).say(1, Released);
     s.about(&["AcquiringResent", "AcquiringFailed", "ReleasingConfirmed"])
 }
-
-pub(super) fn quorum_restarted_node() -> Vector {
-    let mut s = three(
-        "quorum_restarted_node",
-        "A node that restarted without its data forgets the record, but does not vote for a while either: its time \
-         still counts, and the renewal is only delayed. One that is declared durable, or is past its doubt, has no such \
-         excuse: the record is gone.",
-    );
-    for node in 0..3 {
-        s.node_info(node, 1_000, "run-1", node == 1);
-    }
-    s.acquire(1, "r", |o| o).say(0, Granted(7)).say(1, Granted(7)).say(2, Granted(7));
-    s.clock(1_000).node_info(0, 1, "run-2", false).node_info(1, 1, "run-2", true).node_info(0, 2, "run-2", false);
-    s.wake_until_sent().say(0, Gone).say(1, Gone).say(2, Renewed).release(1);
-    s.say(0, Gone).say(1, Gone).say(2, Released);
-    s.clock(25_000).acquire(2, "r", |o| o).say(0, Granted(8)).say(1, Granted(8)).say(2, Granted(8));
-    s.wake_until_sent().say(0, Gone).say(1, Renewed).say(2, Renewed);
-    s.about(&["RenewingDelayed", "RenewingShrunk", "RenewingConfirmed"])
-}

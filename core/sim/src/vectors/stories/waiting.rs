@@ -59,10 +59,10 @@ pub(super) fn store_in_the_way() -> Vector {
     s.acquire(1, "throttled", patient(600)).say(0, Throttled).wake().say(0, Throttled).wake().say(0, Throttled);
     s.at(600);
     s.acquire(2, "away", patient(300)).say(0, Unavailable).wake().say(0, Unavailable).at(900);
-    s.acquire(3, "abstains", patient(50)).say(0, Abstains(90_000)).at(950);
+    s.acquire(3, "abstains", patient(50)).say(0, Abstains).at(950);
     s.acquire(4, "r", once).say(0, Throttled);
     s.acquire(5, "r", once).say(0, Unavailable);
-    s.acquire(6, "r", once).say(0, Abstains(60_000));
+    s.acquire(6, "r", once).say(0, Abstains);
     s.about(&["AcquiringBlocked", "WaitingStarted", "WaitingOver", "AcquiringFailed"])
 }
 

@@ -6,22 +6,27 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
+use leasehold_core::member::Durability;
 use leasehold_core::op::{Acquire, LockOp, Op, Outcome, Release, Renew};
-use leasehold_core::wire::redis::{Command, Progress, Replicas, Session, Settings};
+use leasehold_core::wire::redis::{Command, Progress, Replicas, Session, Settings, look};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::{LockId, Nonce, Owner, RequestId, Resource, Seq, Token};
 
 use super::super::access::Access;
 use super::info::{Fields, items, printable, text};
 use super::server::Role;
-use super::{Asker, command, error_of, refused, words};
+use super::{Asker, Part, command, error_of, refused, words};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::transport::lanes::until;
 use crate::url::redis::RedisUrl;
 
+/// `?` for the byte 0x1F, which no file of users can have.
+const MARKER_RULE: &str = "~leasehold?quorum";
 /// What the scripts of locks use, on a key.
 const ON_KEYS: [&str; 7] = ["getrange", "exists", "pttl", "type", "set", "pexpire", "del"];
+/// With a single slot of all, one in 16384 would do.
+const MOST_NAMES: u64 = 1 << 18;
 /// If this process ends in the middle, the keys of the trial do so soon after.
 const TRIAL: Duration = Duration::from_secs(10);
 const TRIAL_COUNTER: Duration = Duration::from_secs(60);
@@ -36,6 +41,7 @@ const MESSAGE_PATIENCE: Duration = Duration::from_secs(2);
 struct Names {
     resource: Resource,
     fence: Vec<u8>,
+    trust: Vec<u8>,
     channel: Vec<u8>,
 }
 
@@ -43,8 +49,8 @@ impl Names {
     fn new(name: &str) -> Result<Self, String> {
         let resource = Resource::new(name).map_err(|error| error.to_string())?;
         let channel = Session::channel(&resource);
-        let fence = [channel.strip_suffix(b"wake").unwrap_or(&channel), b"fence"].concat();
-        Ok(Self { resource, fence, channel })
+        let beside = |what: &[u8]| [channel.strip_suffix(b"wake").unwrap_or(&channel), what].concat();
+        Ok(Self { resource, fence: beside(b"fence"), trust: beside(b"trust"), channel })
     }
 }
 
@@ -53,6 +59,8 @@ impl Names {
 enum About {
     Lock,
     Fence,
+    Trust,
+    Marker,
     Channel,
     Nothing,
 }
@@ -68,6 +76,9 @@ struct Missing {
     wake_ups: Vec<String>,
     lock: bool,
     fence: bool,
+    /// The two keys of a node of a quorum.
+    trust: bool,
+    marker: bool,
     channel: bool,
 }
 
@@ -75,39 +86,60 @@ pub(super) async fn examine(
     asker: &Asker,
     access: &Access,
     url: &RedisUrl,
+    part: Part,
     role: Role,
 ) -> Result<Vec<Finding>, String> {
     let mut random = [0; 16];
     getrandom::fill(&mut random).map_err(|error| format!("no randomness: {error}"))?;
-    let plain = format!("leasehold-doctor-{:016x}", u128::from_le_bytes(random) >> 64);
-    let mut names = Names::new(&plain)?;
-    let mut missing = probe(asker, url, &names).await?;
+    let mut names = nobodys(asker, "", random)?;
+    let mut missing = probe(asker, url, part, &names).await?;
     let mut patterns = None;
     if missing.lock {
         patterns = key_patterns(asker).await?;
         let prefix = patterns.as_deref().and_then(|patterns| patterns.iter().find_map(|pattern| prefix_of(pattern)));
         if let Some(prefix) = prefix
-            && let Ok(inside) = Names::new(&format!("{prefix}{plain}"))
+            && let Ok(inside) = nobodys(asker, prefix, random)
         {
             names = inside;
-            missing = probe(asker, url, &names).await?;
+            missing = probe(asker, url, part, &names).await?;
         }
     }
     let mut findings = missing.judge(url, &names, patterns.as_deref());
     // Why a lock cannot be had there stands in the finding on the role already.
     let can_lock = missing.commands.is_empty() && missing.unknown.is_empty() && !missing.lock && !missing.fence;
-    let trial = can_lock && matches!(role, Role::Master | Role::Unknown);
+    let serves = match role {
+        Role::Master | Role::Unknown => true,
+        // Alone, it has not all names.
+        Role::ClusterNode => asker.home.is_some(),
+        Role::Replica | Role::Sentinel => false,
+    };
+    let trial = can_lock && serves;
     findings.extend(wake_ups(asker, access, url, &names, missing, trial, Nonce::from_bytes(random)).await?);
     Ok(findings)
 }
 
-async fn probe(asker: &Asker, url: &RedisUrl, names: &Names) -> Result<Missing, String> {
+/// A name that nobody uses and that the server would serve.
+fn nobodys(asker: &Asker, prefix: &str, random: [u8; 16]) -> Result<Names, String> {
+    let random = u64::try_from(u128::from_le_bytes(random) >> 64).unwrap_or_default();
+    for other in 0..MOST_NAMES {
+        let name = format!("{prefix}leasehold-doctor-{:016x}", random.wrapping_add(other));
+        if asker.serves(name.as_bytes()) {
+            return Names::new(&name);
+        }
+    }
+    Err("the node has no slot that a name for a trial was found for".to_owned())
+}
+
+async fn probe(asker: &Asker, url: &RedisUrl, part: Part, names: &Names) -> Result<Missing, String> {
     let lock = names.resource.as_str().as_bytes();
     let mut probes: Vec<(About, &str, Command)> = vec![
         (About::Nothing, "evalsha", command(&["EVALSHA", &"0".repeat(40), "0"])),
         (About::Nothing, "eval", command(&["EVAL", "return 1", "0"])),
         (About::Nothing, "time", command(&["TIME"])),
     ];
+    if asker.home.is_some() {
+        probes.push((About::Nothing, "asking", command(&["ASKING"])));
+    }
     if url.replicas.is_some() {
         probes.push((About::Nothing, "wait", command(&["WAIT", "0", "1"])));
     }
@@ -124,6 +156,9 @@ async fn probe(asker: &Asker, url: &RedisUrl, names: &Names) -> Result<Missing, 
             probes.push((about, name, Command { args: args.into_iter().map(<[u8]>::to_vec).collect() }));
         }
     }
+    if part == Part::Node {
+        probes.extend(votes(url, &names.trust));
+    }
     let publish = [b"PUBLISH", names.channel.as_slice(), lock].map(<[u8]>::to_vec);
     probes.push((About::Channel, "publish", Command { args: publish.into() }));
 
@@ -134,6 +169,29 @@ async fn probe(asker: &Asker, url: &RedisUrl, names: &Names) -> Result<Missing, 
         missing.note(*about, name, reply);
     }
     Ok(missing)
+}
+
+/// What a vote does beside locking. Writing a marker to see whether that is allowed would end or begin a membership; a
+/// script that is given a key and leaves it alone is judged by the same rules, and `SET` itself is tried on the lock.
+fn votes(url: &RedisUrl, trust: &[u8]) -> Vec<(About, &'static str, Command)> {
+    let [get, _] = look();
+    let marker = get.args.last().cloned().unwrap_or_default();
+    let given = |key: &[u8]| {
+        let args = [&b"EVAL"[..], b"return 1", b"1", key].map(<[u8]>::to_vec);
+        Command { args: args.into() }
+    };
+    let get_trust = [&b"GET"[..], trust].map(<[u8]>::to_vec);
+    let mut probes = vec![
+        (About::Marker, "get", get),
+        (About::Marker, "eval", given(&marker)),
+        (About::Trust, "get", Command { args: get_trust.into() }),
+        (About::Trust, "eval", given(trust)),
+    ];
+    // Another run means nothing where the url says so, and is not asked for.
+    if url.durability == Durability::NotDeclared {
+        probes.push((About::Nothing, "info", command(&["INFO", "server"])));
+    }
+    probes
 }
 
 impl Missing {
@@ -156,6 +214,8 @@ impl Missing {
             match about {
                 About::Lock => self.lock = true,
                 About::Fence => self.fence = true,
+                About::Trust => self.trust = true,
+                About::Marker => self.marker = true,
                 About::Channel => self.channel = true,
                 About::Nothing => add(&mut self.commands, format!("+{name}")),
             }
@@ -175,6 +235,25 @@ impl Missing {
         if !self.commands.is_empty() {
             let rules = self.commands.join(" ");
             findings.push(Finding::problem(CHECK, format!("the user lacks {rules}"), grant(url, &rules)));
+        }
+        if self.marker {
+            findings.push(Finding::problem(
+                CHECK,
+                "the key leasehold\\x1fquorum is refused, which has what a node of a quorum remembers of it: this node \
+                 never votes",
+                grant(url, MARKER_RULE),
+            ));
+        }
+        if self.trust && !self.lock && !self.fence {
+            findings.push(Finding::problem(
+                CHECK,
+                format!(
+                    "of {:?} the key {{name}}\\x1ftrust is refused: once this node has lost its memory, it never counts \
+                     fully again",
+                    names.resource
+                ),
+                format!("locks named jobs/* need ~{{jobs/*: {}", grant(url, "~{jobs/*")),
+            ));
         }
         let shown = patterns.map(|patterns| printable(&patterns.join(" ")));
         match (self.lock, self.fence) {
@@ -311,10 +390,10 @@ async fn try_lock(asker: &Asker, url: &RedisUrl, names: &Names, nonce: Nonce) ->
     let session = Session::new(Settings { retention: TRIAL_COUNTER, replicas, ..Settings::default() });
     let owner = Owner::new("leasehold doctor").map_err(|error| error.to_string())?;
     let (record_ttl, floor) = (TRIAL, Token::new(1).ok_or("no token")?);
-    let acquire = Acquire { nonce, seq: Seq::new(0), record_ttl, floor, expect: None, owner, data: None };
+    let acquire = Acquire { nonce, seq: Seq::new(0), record_ttl, floor, expect: None, owner, data: None, member: None };
     let steps = [
         ("taking", Op::Acquire(Box::new(acquire))),
-        ("renewing", Op::Renew(Renew { nonce, seq: Seq::new(1), record_ttl })),
+        ("renewing", Op::Renew(Renew { nonce, seq: Seq::new(1), record_ttl, quorum: None })),
         ("releasing", Op::Release(Release { nonce })),
     ];
     let mut tried = Ok(());
@@ -327,7 +406,7 @@ async fn try_lock(asker: &Asker, url: &RedisUrl, names: &Names, nonce: Nonce) ->
     }
     let remove = [b"DEL", names.resource.as_str().as_bytes(), &names.fence].map(<[u8]>::to_vec);
     let until = asker.until.max(clock::monotonic().plus(REMOVAL));
-    let asker = Asker { link: Arc::clone(&asker.link), until };
+    let asker = Asker { link: Arc::clone(&asker.link), until, home: None };
     let removed = asker.all(&[Command { args: remove.into() }]).await;
     tried.and(removed.map(drop))
 }

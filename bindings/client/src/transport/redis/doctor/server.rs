@@ -2,6 +2,9 @@
 
 use std::net::IpAddr;
 
+use leasehold_core::member::Durability;
+
+use super::Part;
 use super::info::{Fields, Version, printable};
 use crate::doctor::Finding;
 use crate::url::redis::{RedisPlace, RedisUrl};
@@ -17,6 +20,7 @@ pub(super) struct Told {
     pub(super) save: Result<String, String>,
     pub(super) appendfsync: Result<String, String>,
     pub(super) min_replicas: Result<String, String>,
+    pub(super) max_lag: Result<String, String>,
     pub(super) protected_mode: Result<String, String>,
     pub(super) bind: Result<String, String>,
 }
@@ -36,7 +40,7 @@ impl Told {
         self.hello.as_ref()?.get(name)
     }
 
-    fn info(&self, name: &str) -> Option<&str> {
+    pub(super) fn info(&self, name: &str) -> Option<&str> {
         self.info.as_ref().ok()?.get(name)
     }
 
@@ -53,20 +57,40 @@ impl Told {
     }
 
     /// Why something cannot be seen, in the server's words.
-    fn unseen(&self) -> &str {
+    pub(super) fn unseen(&self) -> &str {
         self.info.as_ref().err().map_or("INFO does not tell", String::as_str)
     }
 
-    pub(super) fn judge(&self, url: &RedisUrl) -> Vec<Finding> {
-        let mut findings = vec![self.version(), self.judge_role()];
+    pub(super) fn judge(&self, url: &RedisUrl, part: Part) -> Vec<Finding> {
+        let mut findings = vec![self.version(), self.judge_role(url)];
         if self.role() != Role::Sentinel {
             findings.extend(self.losses());
+            findings.extend(self.durable(url));
         }
         if matches!(self.role(), Role::Master | Role::ClusterNode | Role::Unknown) {
-            findings.push(self.replicas(url.replicas));
+            findings.push(self.replicas(url.replicas, part));
         }
         findings.extend([plaintext(url), self.password(url)].into_iter().flatten());
         findings
+    }
+
+    /// Whether a master that the others have given up goes on granting.
+    pub(super) fn cut_off(&self) -> Finding {
+        const CHECK: &str = "redis.min_replicas";
+        let advice =
+            "set min-replicas-to-write 1 and min-replicas-max-lag to a few seconds, if there are replicas enough";
+        match self.min_replicas.as_deref() {
+            Ok("0") => Finding::warning(
+                CHECK,
+                "min-replicas-to-write is 0: a master that is cut off goes on granting locks that the next one lacks",
+                advice,
+            ),
+            Ok(count) => Finding::good(
+                CHECK,
+                format!("min-replicas-to-write is {}: a master that is cut off stops granting", printable(count)),
+            ),
+            Err(why) => Finding::warning(CHECK, format!("min-replicas-to-write cannot be seen: {why}"), advice),
+        }
     }
 
     /// What it removes or forgets by itself.
@@ -94,14 +118,14 @@ impl Told {
         }
     }
 
-    fn judge_role(&self) -> Finding {
+    fn judge_role(&self, url: &RedisUrl) -> Finding {
         const CHECK: &str = "redis.role";
         match self.role() {
             Role::Master => Finding::good(CHECK, "a master, no cluster"),
             Role::Sentinel => Finding::problem(
                 CHECK,
                 "a Sentinel, which keeps no data",
-                "name the master in the store url: SENTINEL GET-MASTER-ADDR-BY-NAME tells where it is",
+                "write redis+sentinel://host:26379/master-name: that finds the master, also after a failover",
             ),
             Role::Replica => {
                 let master = match (self.info("master_host"), self.info("master_port")) {
@@ -115,11 +139,14 @@ impl Told {
                 };
                 Finding::problem(CHECK, what, format!("name the master in the store url{master}{advice}"))
             }
+            Role::ClusterNode if matches!(url.place, RedisPlace::Cluster { .. }) => {
+                Finding::good(CHECK, "a master of the cluster")
+            }
             Role::ClusterNode => Finding::warning(
                 CHECK,
                 "a node of a Redis Cluster; redis:// speaks to this node alone, and names in slots of other nodes are \
                  refused",
-                "use a Redis outside of the cluster, or lock only names in this node's slots",
+                "write redis+cluster:// in the place of redis://",
             ),
             Role::Unknown => Finding::warning(
                 CHECK,
@@ -237,53 +264,41 @@ impl Told {
         }
     }
 
-    fn save(&self) -> Option<&str> {
-        self.save.as_deref().ok()
+    /// Whether what the url says is true.
+    fn durable(&self, url: &RedisUrl) -> Option<Finding> {
+        const CHECK: &str = "redis.durable";
+        const ADVICE: &str = "set appendonly yes and appendfsync always, or take durable=yes out of the url";
+        if url.durability == Durability::NotDeclared {
+            return None;
+        }
+        let wrong = |what: &str| {
+            let harm = "after a restart this node of a quorum would vote as if it had forgotten nothing, and two could \
+                        hold one lock";
+            Some(Finding::problem(CHECK, format!("the url says durable=yes, but {what}: {harm}"), ADVICE))
+        };
+        if let Some(connected) = self.connected().filter(|connected| *connected > 0) {
+            return Some(Finding::problem(
+                CHECK,
+                format!(
+                    "the url says durable=yes, but {connected} replicas are connected: one that is promoted votes at once, \
+                     without the last locks of its master, and two could hold one lock"
+                ),
+                "take durable=yes out of the url, or give this node of a quorum no replicas",
+            ));
+        }
+        match (self.info("aof_enabled"), self.appendfsync.as_deref()) {
+            (Some("0"), _) => wrong("nothing is written to disk before it is answered"),
+            (Some(_), Ok("always")) => {
+                Some(Finding::good(CHECK, "as the url says: no restart loses what was answered"))
+            }
+            (Some(_), Ok(other)) => wrong(&format!("appendfsync is {}", printable(other))),
+            (Some(_), Err(why)) => Some(Finding::warning(CHECK, format!("cannot be seen: {why}"), ADVICE)),
+            (None, _) => Some(Finding::warning(CHECK, format!("cannot be seen: {}", self.unseen()), ADVICE)),
+        }
     }
 
-    fn replicas(&self, wanted: Option<u32>) -> Finding {
-        const CHECK: &str = "redis.replicas";
-        let Some(connected) = self.info.as_ref().ok().and_then(|info| info.number("connected_slaves")) else {
-            return Finding::warning(
-                CHECK,
-                format!("cannot be seen: {}", self.unseen()),
-                "if a replica can take over, put wait_replicas into the store url; +info lets this user see",
-            );
-        };
-        let enough = match &self.min_replicas {
-            Ok(count) => format!("; min-replicas-to-write is {}", printable(count)),
-            Err(_) => String::new(),
-        };
-        match wanted.map(u64::from) {
-            Some(wanted) if wanted > connected => Finding::problem(
-                CHECK,
-                format!("wait_replicas is {wanted}, and {connected} are connected{enough}: no lock is granted"),
-                "connect more replicas, or lower wait_replicas in the store url",
-            ),
-            Some(wanted) if wanted == connected => Finding::good(
-                CHECK,
-                format!("{connected} connected, and every one of them has a lock before it counts{enough}"),
-            ),
-            Some(wanted) => Finding::good(
-                CHECK,
-                format!(
-                    "{connected} connected, and {wanted} of them have a lock before it counts{enough}; a failover loses \
-                     it only by picking another"
-                ),
-            ),
-            None if connected == 0 => Finding::good(CHECK, "none connected, so none can take over without the locks"),
-            None => Finding::warning(
-                CHECK,
-                format!(
-                    "{connected} connected, asynchronously{enough}: after a failover a lock that was granted may be \
-                     missing, and can be granted again"
-                ),
-                format!(
-                    "put wait_replicas={connected} into the store url; min-replicas-to-write keeps a master that lost \
-                     its replicas from granting"
-                ),
-            ),
-        }
+    fn save(&self) -> Option<&str> {
+        self.save.as_deref().ok()
     }
 
     /// Whether others get in without a password.
@@ -293,23 +308,24 @@ impl Told {
         if url.password.is_some() {
             return None;
         }
-        match &url.place {
-            RedisPlace::Tcp { host, .. } | RedisPlace::Tls { host, .. } if !is_loopback(host) => {
-                if matches!(&url.place, RedisPlace::Tls { .. }) && url.tls.cert.is_some() {
-                    return None;
-                }
-                Some(Finding::warning(CHECK, "the server lets anybody in who reaches it over the network", advice))
+        if !is_local(url) {
+            if url.is_encrypted() && url.tls.cert.is_some() {
+                return None;
             }
-            RedisPlace::Tcp { .. } | RedisPlace::Tls { .. } | RedisPlace::Unix { .. } => {
-                let open = self.protected_mode.as_deref() == Ok("no");
-                let listens = self.bind.as_deref().is_ok_and(listens_beyond_loopback);
-                (open && listens).then(|| {
-                    let what = "no password and protected-mode no: the server lets in anybody who reaches this host";
-                    Finding::warning(CHECK, what, advice)
-                })
-            }
+            return Some(Finding::warning(CHECK, "the server lets anybody in who reaches it over the network", advice));
         }
+        let open = self.protected_mode.as_deref() == Ok("no");
+        let listens = self.bind.as_deref().is_ok_and(listens_beyond_loopback);
+        (open && listens).then(|| {
+            let what = "no password and protected-mode no: the server lets in anybody who reaches this host";
+            Finding::warning(CHECK, what, advice)
+        })
     }
+}
+
+/// Whether no connection leaves this host, as far as the url tells.
+fn is_local(url: &RedisUrl) -> bool {
+    url.hosts().iter().all(|host| is_loopback(host))
 }
 
 fn listens_beyond_loopback(bind: &str) -> bool {
@@ -320,19 +336,18 @@ fn listens_beyond_loopback(bind: &str) -> bool {
 fn plaintext(url: &RedisUrl) -> Option<Finding> {
     const CHECK: &str = "redis.plaintext";
     let advice = "use rediss:// (TLS), or a tunnel, unless nobody else is on this network";
-    match &url.place {
-        RedisPlace::Tls { .. } => Some(Finding::good(CHECK, "the connection is encrypted")),
-        RedisPlace::Unix { .. } => None,
-        RedisPlace::Tcp { host, .. } if is_loopback(host) => None,
-        RedisPlace::Tcp { .. } if url.password.is_some() => Some(Finding::warning(
-            CHECK,
-            "the password goes over the network in clear: whoever listens has it, and with it every lock",
-            advice,
-        )),
-        RedisPlace::Tcp { .. } => {
-            Some(Finding::warning(CHECK, "the connection is not encrypted: others can read and change it", advice))
-        }
+    if url.is_encrypted() {
+        return Some(Finding::good(CHECK, "the connection is encrypted"));
     }
+    if is_local(url) {
+        return None;
+    }
+    let what = if url.password.is_some() {
+        "the password goes over the network in clear: whoever listens has it, and with it every lock"
+    } else {
+        "the connection is not encrypted: others can read and change it"
+    };
+    Some(Finding::warning(CHECK, what, advice))
 }
 
 fn is_loopback(host: &str) -> bool {
@@ -376,6 +391,7 @@ mod tests {
             save: refused(),
             appendfsync: refused(),
             min_replicas: refused(),
+            max_lag: refused(),
             protected_mode: refused(),
             bind: refused(),
         }

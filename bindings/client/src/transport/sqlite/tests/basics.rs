@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use leasehold_core::member::{Marker, Phase, QuorumId, Stamp};
 use leasehold_core::op::{FaultKind, Holder, Raise};
 use leasehold_core::store::BootId;
 
@@ -47,7 +48,7 @@ fn it_answers_as_the_store_in_memory_does() {
             }),
             2 => renew(name, id, u32::try_from(draw(20)).unwrap()),
             3 => release(name, id),
-            4 => on(name, Op::Raise(Raise { nonce: nonce(id), token: Token::new(draw(4_000)).unwrap() })),
+            4 => on(name, Op::Raise(Raise { nonce: nonce(id), token: Token::new(draw(4_000)).unwrap(), loss: None })),
             _ => read(name),
         };
         let answers = [
@@ -343,4 +344,28 @@ fn ever_new_names_do_not_fill_the_file() {
         assert!(old.len() < 60, "{} of 300 are left", old.len());
         raw.execute("DELETE FROM leases", []).unwrap();
     }
+}
+
+#[test]
+fn a_marker_is_written_where_it_was_found() {
+    let place = Place::new();
+    let store = place.open();
+    let nothing = store.look().unwrap();
+    assert!(nothing.marker.is_none() && nothing.text.is_empty() && nothing.run.is_none());
+    let marker = |stamp| Marker {
+        quorum: QuorumId([1; 16]),
+        max_ttl_ms: 60_000,
+        stamp: Stamp([stamp; 16]),
+        phase: Phase::Member,
+        run: None,
+    };
+    assert!(!store.mark(b"something else", &marker(1)).unwrap(), "it is not what is there");
+    assert!(store.mark(b"", &marker(1)).unwrap());
+    assert!(!store.mark(b"", &marker(2)).unwrap(), "somebody came before");
+    let found = place.open().look().unwrap();
+    assert_eq!((found.marker, found.text), (Some(marker(1)), marker(1).text().into_bytes()));
+    assert!(store.mark(marker(1).text().as_bytes(), &marker(2)).unwrap());
+    place.raw().execute("UPDATE quorum SET marker = 'odd'", []).unwrap();
+    let odd = store.look().unwrap();
+    assert!(odd.marker.is_none() && odd.text == b"odd");
 }

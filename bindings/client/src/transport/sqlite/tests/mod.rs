@@ -74,13 +74,14 @@ fn acquire_with(name: &str, id: u8, change: impl FnOnce(&mut Acquire)) -> LockOp
         expect: None,
         owner: Owner::new(&format!("worker {id}")).unwrap(),
         data: None,
+        member: None,
     };
     change(&mut op);
     on(name, Op::Acquire(Box::new(op)))
 }
 
 fn renew(name: &str, id: u8, seq: u32) -> LockOp {
-    on(name, Op::Renew(Renew { nonce: nonce(id), seq: Seq::new(seq), record_ttl: TTL }))
+    on(name, Op::Renew(Renew { nonce: nonce(id), seq: Seq::new(seq), record_ttl: TTL, quorum: None }))
 }
 
 fn release(name: &str, id: u8) -> LockOp {

@@ -1,0 +1,159 @@
+//! Opening a client: settings, one store or the nodes of a quorum.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_core::config::Drift;
+use leasehold_core::{Config, Quorum as Agreed};
+
+use crate::client::Client;
+use crate::driver::Driver;
+use crate::error::Error;
+use crate::exec;
+use crate::quorum::{self, Quorum};
+use crate::stores::Stores;
+use crate::transport;
+use crate::url::StoreUrl;
+
+/// Settings of a client that are not its stores; start with [`Client::builder`].
+#[derive(Clone, Debug, Default)]
+pub struct ClientBuilder {
+    owner: Option<String>,
+    drift_ppm: Option<u32>,
+    request_timeout: Option<Duration>,
+    max_ttl: Option<Duration>,
+    quorum_id: Option<String>,
+    create: Create,
+}
+
+/// Whether connecting makes a quorum of new nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Create {
+    #[default]
+    Leave,
+    Make,
+}
+
+impl ClientBuilder {
+    /// The label that others see beside a lock. Default `host:pid:thread` of whoever acquires; at most 256 bytes.
+    #[must_use]
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
+        self
+    }
+
+    /// The largest rate error of any clock involved, in parts per million: 100 to 100,000, default 10,000 (1%). All
+    /// clients of a store should use the same.
+    #[must_use]
+    pub fn drift_ppm(mut self, ppm: u32) -> Self {
+        self.drift_ppm = Some(ppm);
+        self
+    }
+
+    /// The longest that one reply of the store is awaited: 10 ms to 60 s, default 500 ms. A sixth of a lock's ttl
+    /// binds as well.
+    #[must_use]
+    pub fn request_timeout(mut self, timeout: Duration) -> Self {
+        self.request_timeout = Some(timeout);
+        self
+    }
+
+    /// For a quorum: the most that ttl and lock delay of a lock may be together, 100 ms to 48 h, default 60 s. A node
+    /// that has lost its data does not vote for a little longer than this. All clients of a quorum must use the same:
+    /// the nodes remember it.
+    #[must_use]
+    pub fn max_ttl(mut self, max_ttl: Duration) -> Self {
+        self.max_ttl = Some(max_ttl);
+        self
+    }
+
+    /// For a quorum: what its nodes know it by. By default that follows from the names of the nodes, which must then be
+    /// the same for all clients; give an id where some reach a node under another name. 32 hexadecimal digits, as
+    /// `leasehold quorum status` shows them, are the id itself; any other text, of 1 to 256 bytes, stands for one.
+    #[must_use]
+    pub fn quorum_id(mut self, id: impl Into<String>) -> Self {
+        self.quorum_id = Some(id.into());
+        self
+    }
+
+    /// For a quorum: if none of its nodes has been marked yet, marks all of them as members, so that the first lock need
+    /// not wait. Where the quorum exists already, nothing is done.
+    ///
+    /// For tests, examples and the first start. Left in code that is deployed, it **skips the abstention when all nodes
+    /// lose their data**: they look like new ones then, and the first client to connect marks them at once, while
+    /// holders from before still believe in their leases. Normally use `leasehold quorum init`, once.
+    #[must_use]
+    pub fn create_quorum(mut self) -> Self {
+        self.create = Create::Make;
+        self
+    }
+
+    /// Opens a store, or the nodes of a quorum: see [`Client::connect`].
+    ///
+    /// # Errors
+    /// As [`Client::connect`], and [`ErrorKind::Config`](crate::ErrorKind::Config) for a setting outside its bounds, or
+    /// one of a quorum where a single store is named.
+    pub async fn connect(self, stores: impl Stores) -> Result<Client, Error> {
+        let urls = stores.urls()?;
+        exec::offload(move || self.open(urls)).await?
+    }
+
+    pub(crate) fn open(self, urls: Vec<StoreUrl>) -> Result<Client, Error> {
+        if let Some(owner) = &self.owner {
+            leasehold_core::Owner::new(owner)?;
+        }
+        if let [url] = urls.as_slice() {
+            self.refuse_settings_of_a_quorum()?;
+            let transport = transport::open(url)?;
+            let driver = Driver::start(self.config(vec![transport.config()])?, vec![transport])?;
+            return Ok(Client::new(driver, self.owner, urls, None));
+        }
+        let mut quorum = self.quorum(urls)?;
+        quorum::check(&quorum)?;
+        if self.create == Create::Make {
+            quorum.create()?;
+        }
+        quorum::announce(&quorum);
+        let config = quorum.config().clone();
+        let (transports, urls, quorum) = quorum.into_parts();
+        let driver = Driver::start(config, transports)?;
+        Ok(Client::new(driver, self.owner, urls, Some(Arc::new(quorum))))
+    }
+
+    /// The nodes, as far as they answer.
+    pub(crate) fn quorum(&self, urls: Vec<StoreUrl>) -> Result<Quorum, Error> {
+        let names: Vec<String> = urls.iter().map(StoreUrl::node_name).collect();
+        quorum::refuse_doubles(&urls, &names)?;
+        // Refuses too many nodes before any of them is asked.
+        let config = self.config(urls.iter().map(transport::node_config).collect())?;
+        let id = quorum::id(self.quorum_id.as_deref(), &names)?;
+        let agreed = Agreed::new(id, self.max_ttl.unwrap_or(Agreed::MAX_TTL))?;
+        Quorum::open(urls, names, agreed, config)
+    }
+
+    fn config(&self, nodes: Vec<leasehold_core::NodeConfig>) -> Result<Config, Error> {
+        let mut config = Config::new(nodes)?;
+        if let Some(ppm) = self.drift_ppm {
+            config = config.with_drift(Drift::from_ppm(ppm)?);
+        }
+        if let Some(timeout) = self.request_timeout {
+            config = config.with_request_timeout(timeout)?;
+        }
+        Ok(config)
+    }
+
+    fn refuse_settings_of_a_quorum(&self) -> Result<(), Error> {
+        let set = [
+            (self.max_ttl.is_some(), "max_ttl"),
+            (self.quorum_id.is_some(), "quorum_id"),
+            (self.create == Create::Make, "create_quorum"),
+        ];
+        match set.iter().find(|(is_set, _)| *is_set) {
+            Some((_, name)) => Err(Error::config(format!(
+                "{name} is a setting of quorums, and one store is named: a single store decides alone, and nobody could \
+                 stand in for it while it abstains; name all nodes of the quorum, or leave {name} out"
+            ))),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! What went wrong with each node last, so that an error can name all of them; the core names the worst.
+
+use std::sync::{Mutex, PoisonError};
+
+use leasehold_core::op::{Fault, Outcome, Refusal};
+
+use crate::transport::Answer;
+
+/// One for each node.
+pub(super) struct Troubles(Vec<Mutex<Option<Fault>>>);
+
+impl Troubles {
+    pub(super) fn new(nodes: usize) -> Self {
+        Self((0..nodes).map(|_| Mutex::default()).collect())
+    }
+
+    pub(super) fn note(&self, node: usize, answer: &Answer) {
+        let Some(known) = self.0.get(node) else { return };
+        let fault = match answer {
+            Err(fault) => match fault.outcome() {
+                Outcome::Unknown(fault) | Outcome::NotApplied(Refusal::Unavailable(fault)) => Some(fault),
+                Outcome::Applied(_) | Outcome::NotApplied(_) => None,
+            },
+            Ok(outcomes) => match outcomes.first() {
+                Some(
+                    Outcome::Unknown(fault)
+                    | Outcome::NotApplied(
+                        Refusal::Unavailable(fault) | Refusal::Throttled(fault) | Refusal::NeedsCredentials(fault),
+                    ),
+                ) => Some(fault.clone()),
+                Some(Outcome::Applied(_) | Outcome::NotApplied(_)) | None => None,
+            },
+        };
+        *known.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+    }
+
+    /// The nodes whose last answer was none, and why.
+    pub(super) fn all(&self) -> Vec<(usize, Fault)> {
+        let known = |node: &Mutex<Option<Fault>>| node.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.0.iter().enumerate().filter_map(|(node, fault)| Some((node, known(fault)?))).collect()
+    }
+}

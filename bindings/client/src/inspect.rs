@@ -1,0 +1,259 @@
+//! Looking at locks, and breaking them.
+
+use leasehold_core::op::{Applied, Fault, Holder, Holding, LockOp, Op, Outcome, Refusal, Release, Seen};
+use leasehold_core::{LockId, Nonce, Resource, Token};
+
+use crate::client::Client;
+use crate::driver::Caller;
+use crate::error::{Error, ErrorKind, LockInfo};
+
+/// What the nodes of a quorum show of one lock.
+struct View {
+    /// `None` for a node that did not answer.
+    shown: Vec<Option<Seen>>,
+}
+
+impl Client {
+    pub(crate) async fn look(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
+        if self.driver().is_quorum() {
+            return Ok(self.view(resource).await?.holder(resource));
+        }
+        let seen = self.look_at_one(resource, caller).await?;
+        Ok(seen.held().map(|holding| LockInfo::shown(resource, holding)))
+    }
+
+    pub(crate) async fn break_it(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
+        if self.driver().is_quorum() {
+            return self.break_on_all(resource).await;
+        }
+        let seen = self.look_at_one(resource, caller).await?;
+        let Some(holding) = seen.held() else { return Ok(None) };
+        let Holder::Lease { nonce, .. } = holding.holder else { return Err(of_another_library(resource)) };
+        self.request(resource, Op::Release(Release { nonce }), caller).await?;
+        Ok(Some(LockInfo::shown(resource, holding)))
+    }
+
+    async fn look_at_one(&self, resource: &str, caller: Caller) -> Result<Seen, Error> {
+        match self.request(resource, Op::Read, caller).await? {
+            Applied::Read(seen) => Ok(seen),
+            Applied::Acquired { .. }
+            | Applied::AcquiredInDoubt { .. }
+            | Applied::Renewed
+            | Applied::Released
+            | Applied::Raised { .. } => {
+                let nonsense = "the store's answer fits another question";
+                Err(Error::new(ErrorKind::StoreUnavailable, nonsense).on(resource))
+            }
+        }
+    }
+
+    async fn request(&self, resource: &str, op: Op, caller: Caller) -> Result<Applied, Error> {
+        let name = Resource::new(resource)?;
+        let op = LockOp { lock: LockId::new(u64::MAX), resource: name, op };
+        match self.driver().ask(0, op, caller).await? {
+            Outcome::Applied(applied) => Ok(applied),
+            Outcome::Unknown(fault) => Err(unavailable(&fault).on(resource)),
+            Outcome::NotApplied(refusal) => Err(error_of(&refusal).on(resource)),
+        }
+    }
+
+    /// # Errors
+    /// No majority answers.
+    async fn view(&self, resource: &str) -> Result<View, Error> {
+        let name = Resource::new(resource)?;
+        let nodes = self.stores().len();
+        let outcomes = self.driver().ask_all(&name, (0..nodes).map(|node| (node, Op::Read)).collect()).await?;
+        let (mut shown, mut errors) = (Vec::with_capacity(nodes), Vec::new());
+        for (node, outcome) in outcomes.into_iter().enumerate() {
+            let answer = match outcome {
+                Outcome::Applied(Applied::Read(seen)) => Ok(seen),
+                Outcome::Applied(_) => Err(Error::new(ErrorKind::StoreUnavailable, "its answer fits another question")),
+                Outcome::Unknown(fault) => Err(unavailable(&fault)),
+                Outcome::NotApplied(refusal) => Err(error_of(&refusal)),
+            };
+            shown.push(answer.map_err(|error| errors.push((self.node_name(node), error))).ok());
+        }
+        if nodes - errors.len() >= majority(nodes) {
+            return Ok(View { shown });
+        }
+        let refused = errors.iter().filter(|(_, error)| error.kind() == ErrorKind::StoreRefused).count();
+        let kind =
+            if nodes - refused < majority(nodes) { ErrorKind::StoreRefused } else { ErrorKind::StoreUnavailable };
+        Err(Error::new(kind, format!("no majority of the nodes answers: {}", listed(&errors))).on(resource))
+    }
+
+    async fn break_on_all(&self, resource: &str) -> Result<Option<LockInfo>, Error> {
+        let view = self.view(resource).await?;
+        let Some(holder) = view.holder(resource) else { return Ok(None) };
+        let releases = view.releases();
+        if releases.is_empty() {
+            return Err(of_another_library(resource));
+        }
+        let (name, nodes) = (Resource::new(resource)?, self.stores().len());
+        let asked: Vec<usize> = releases.iter().map(|(node, _)| *node).collect();
+        let outcomes = self.driver().ask_all(&name, releases).await?;
+        let mut errors = Vec::new();
+        for (node, outcome) in asked.into_iter().zip(outcomes) {
+            let error = match outcome {
+                // What was not there any more has gone by itself.
+                Outcome::Applied(_) | Outcome::NotApplied(Refusal::Conflict(_)) => continue,
+                Outcome::Unknown(fault) => unavailable(&fault),
+                Outcome::NotApplied(refusal) => error_of(&refusal),
+            };
+            errors.push((self.node_name(node), error));
+        }
+        // Nodes that did not show what they have may have the record as well.
+        let left = errors.len() + view.shown.iter().filter(|shown| shown.is_none()).count();
+        if errors.is_empty() || nodes - left >= majority(nodes) {
+            return Ok(Some(holder));
+        }
+        let message = format!(
+            "the lock is broken on fewer nodes than a majority, so it may still be held: {}; ask again",
+            listed(&errors)
+        );
+        Err(Error::new(ErrorKind::StoreUnavailable, message).on(resource))
+    }
+}
+
+impl View {
+    /// The record that most nodes show, unless a majority shows the lock free.
+    fn holder(&self, resource: &str) -> Option<LockInfo> {
+        let of = self.shown.len();
+        let free = self.shown.iter().flatten().filter(|seen| seen.held().is_none()).count();
+        if free >= majority(of) {
+            return None;
+        }
+        let held: Vec<&Holding> = self.shown.iter().flatten().filter_map(Seen::held).collect();
+        let same = |one: &Holding, other: &Holding| match (&one.holder, &other.holder) {
+            (Holder::Lease { nonce: one, .. }, Holder::Lease { nonce: other, .. }) => one == other,
+            (Holder::Foreign, Holder::Foreign) => one.owner == other.owner,
+            (Holder::Lease { .. }, Holder::Foreign) | (Holder::Foreign, Holder::Lease { .. }) => false,
+        };
+        let votes = |of: &Holding| held.iter().filter(|other| same(of, other)).count();
+        // Of two with as many votes the later one, which is more likely to get the rest.
+        let most = held.iter().max_by_key(|holding| (votes(holding), holding.counter))?;
+        let group: Vec<&&Holding> = held.iter().filter(|other| same(most, other)).collect();
+        let mut info = LockInfo::shown(resource, most);
+        info.token = self.token(&group).map(Token::get);
+        // It ends for others once a majority is free of it.
+        let mut left: Vec<_> = group.iter().map(|holding| holding.left).collect();
+        left.sort_unstable();
+        left.reverse();
+        info.left = left.get(majority(of) - 1).or(left.first()).copied().flatten();
+        info.votes = u16::try_from(group.len()).unwrap_or(u16::MAX);
+        info.of = u16::try_from(of).unwrap_or(u16::MAX);
+        Some(info)
+    }
+
+    /// The token that a majority has acknowledged. A node's counter may be beside it: it granted too late to matter, or
+    /// is yet to be raised.
+    fn token(&self, group: &[&&Holding]) -> Option<Token> {
+        let silent = self.shown.iter().filter(|shown| shown.is_none()).count();
+        let votes = |counter: Token| group.iter().filter(|holding| holding.counter == Some(counter)).count();
+        let mut possible = group.iter().filter_map(|holding| holding.counter);
+        let token = possible.find(|counter| votes(*counter) + silent >= majority(self.shown.len()))?;
+        let is_certain = possible.all(|other| other == token || votes(other) + silent < majority(self.shown.len()));
+        is_certain.then_some(token)
+    }
+
+    /// One for each node that shows a record of ours.
+    fn releases(&self) -> Vec<(usize, Op)> {
+        let nonce = |seen: &Seen| -> Option<Nonce> {
+            match seen.held()?.holder {
+                Holder::Lease { nonce, .. } => Some(nonce),
+                Holder::Foreign => None,
+            }
+        };
+        let shown = self.shown.iter().enumerate();
+        shown.filter_map(|(node, seen)| Some((node, Op::Release(Release { nonce: nonce(seen.as_ref()?)? })))).collect()
+    }
+}
+
+fn majority(nodes: usize) -> usize {
+    nodes / 2 + 1
+}
+
+fn listed(errors: &[(String, Error)]) -> String {
+    errors.iter().map(|(name, error)| format!("{name}: {error}")).collect::<Vec<_>>().join("; ")
+}
+
+fn of_another_library(resource: &str) -> Error {
+    let advice = "the lock belongs to another library; release it with that library's own tools";
+    Error::new(ErrorKind::StoreRefused, advice).on(resource)
+}
+
+fn unavailable(fault: &Fault) -> Error {
+    Error::new(ErrorKind::StoreUnavailable, fault.to_string())
+}
+
+fn error_of(refusal: &Refusal) -> Error {
+    match refusal {
+        Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => {
+            unavailable(fault)
+        }
+        Refusal::Abstains { .. } => Error::new(ErrorKind::StoreUnavailable, "the node does not vote"),
+        Refusal::Denied(denial) => Error::new(ErrorKind::StoreRefused, denial.to_string()),
+        Refusal::Conflict(_) => Error::new(ErrorKind::Busy, "somebody else took the lock in between; look again"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use leasehold_core::{Owner, Version};
+
+    use super::*;
+
+    fn record(nonce: u8, token: u64, left_ms: u64) -> Option<Seen> {
+        let holding = Holding {
+            holder: Holder::Lease { nonce: Nonce::from_bytes([nonce; 16]), seq: None },
+            version: Version::new(&[nonce]).unwrap(),
+            released: false,
+            counter: Token::new(token),
+            owner: Some(Owner::new(&format!("worker {nonce}")).unwrap()),
+            record_ttl: None,
+            left: Some(Duration::from_millis(left_ms)),
+            since_unix_ms: None,
+            data: None,
+        };
+        Some(Seen { holding: Some(Box::new(holding)) })
+    }
+
+    fn holder(shown: Vec<Option<Seen>>) -> Option<(String, Option<u64>, (u16, u16))> {
+        let info = View { shown }.holder("job")?;
+        Some((info.owner.unwrap(), info.token, (info.votes, info.of)))
+    }
+
+    #[test]
+    fn a_majority_tells_who_holds_a_lock() {
+        let free = || Some(Seen::default());
+        assert_eq!(holder(vec![free(), free(), free()]), None);
+        let shown = holder(vec![record(1, 7, 10), record(1, 7, 10), record(1, 9, 10)]);
+        assert_eq!(shown, Some(("worker 1".into(), Some(7), (3, 3))), "a late node's counter is no token");
+        let shown = holder(vec![record(1, 7, 10), record(1, 9, 10), None]);
+        assert_eq!(shown, Some(("worker 1".into(), None, (2, 3))), "it may be either");
+        let shown = holder(vec![record(1, 7, 10), record(1, 9, 10), free()]);
+        assert_eq!(shown, Some(("worker 1".into(), None, (2, 3))), "it is not decided");
+        assert_eq!(holder(vec![record(1, 7, 10), free(), free()]), None, "a remainder holds nothing");
+        assert_eq!(holder(vec![record(1, 7, 10), free(), None]), Some(("worker 1".into(), Some(7), (1, 3))));
+        let split = vec![record(1, 7, 10), record(1, 7, 10), record(2, 9, 10), record(2, 9, 10), free()];
+        assert_eq!(holder(split), Some(("worker 2".into(), None, (2, 5))), "nobody holds it, nobody can have it");
+    }
+
+    #[test]
+    fn what_is_left_is_what_a_majority_leaves() {
+        let info = View { shown: vec![record(1, 7, 10), record(1, 7, 900), record(1, 7, 500)] }.holder("job").unwrap();
+        assert_eq!(info.left, Some(Duration::from_millis(500)));
+        assert!(info.is_shown_by_a_majority() && !info.to_string().contains("nodes"));
+        let info = View { shown: vec![record(1, 7, 10), None, None] }.holder("job").unwrap();
+        assert!(info.to_string().contains("by 1 of 3 nodes only"), "{info}");
+    }
+
+    #[test]
+    fn each_record_is_released_where_it_stands() {
+        let view = View { shown: vec![record(1, 7, 10), None, record(2, 9, 10), Some(Seen::default())] };
+        let nonces: Vec<_> = view.releases().iter().map(|(node, op)| (*node, op.nonce().unwrap())).collect();
+        assert_eq!(nonces, [(0, Nonce::from_bytes([1; 16])), (2, Nonce::from_bytes([2; 16]))]);
+    }
+}

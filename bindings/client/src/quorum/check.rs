@@ -1,0 +1,138 @@
+//! What a client finds out when it connects: what cannot work is an error, what weakens the quorum is a warning.
+
+use std::collections::HashMap;
+
+use super::{Known, Quorum, Standing, enroll, unavailable};
+use crate::error::{Error, ErrorKind};
+use crate::url::StoreUrl;
+
+/// # Errors
+/// The same store twice.
+pub(crate) fn refuse_doubles(urls: &[StoreUrl], names: &[String]) -> Result<(), Error> {
+    let mut seen = HashMap::new();
+    for (url, name) in urls.iter().zip(names) {
+        // Without a name, each is a store of its own.
+        if matches!(url, StoreUrl::Memory { name: None }) {
+            continue;
+        }
+        if seen.insert(name, url).is_some() {
+            return Err(Error::config(format!(
+                "{name} is named twice: its failure would take two votes at once, and a quorum of two names for one node \
+                 stands no failure at all; name each node once"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// # Errors
+/// As [`check_answers`]; or too many do not answer.
+pub(crate) fn check(quorum: &Quorum) -> Result<(), Error> {
+    check_answers(quorum)?;
+    let unreachable: Vec<String> = quorum
+        .nodes
+        .iter()
+        .filter_map(|node| node.found.as_ref().err().map(|error| format!("{}: {error}", node.name)))
+        .collect();
+    let (all, majority) = (quorum.nodes.len(), quorum.majority());
+    if all - unreachable.len() < majority {
+        return Err(unavailable(format!(
+            "{} of {all} nodes cannot be reached, and a majority of {majority} is needed: {}",
+            unreachable.len(),
+            unreachable.join("; ")
+        )));
+    }
+    Ok(())
+}
+
+/// # Errors
+/// A node is another one's, refuses, or is the same as another.
+pub(super) fn check_answers(quorum: &Quorum) -> Result<(), Error> {
+    let failed = |node: &super::Node| {
+        let error = node.found.as_ref().err()?;
+        (error.kind() != ErrorKind::StoreUnavailable).then(|| error.clone())
+    };
+    if let Some(error) = quorum.nodes.iter().find_map(failed) {
+        return Err(error);
+    }
+    check_identities(quorum)?;
+    for status in quorum.status() {
+        if matches!(status.standing, Standing::Stranger | Standing::Unreadable) {
+            return Err(Error::config(format!("{}: {}", status.name, status.meaning)));
+        }
+    }
+    Ok(())
+}
+
+/// # Errors
+/// Two nodes are one.
+pub(super) fn check_identities(quorum: &Quorum) -> Result<(), Error> {
+    let known = Known::default();
+    for node in &quorum.nodes {
+        let Ok(found) = &node.found else { continue };
+        if let Err(other) = enroll(&known, &node.url, &node.name, found) {
+            let same = match (db_of(quorum, &other), db_of_url(&node.url)) {
+                (Some(one), Some(two)) if one != two => "databases of the same server",
+                (_, _) => "the same server under two names",
+            };
+            return Err(Error::config(format!(
+                "{other} and {} are {same}: its failure would take two votes at once, and with them the majority that \
+                 independent nodes would still have; name each server once",
+                node.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn db_of(quorum: &Quorum, name: &str) -> Option<u32> {
+    quorum.nodes.iter().find(|node| node.name == name).and_then(|node| db_of_url(&node.url))
+}
+
+fn db_of_url(url: &StoreUrl) -> Option<u32> {
+    match url {
+        #[cfg(feature = "redis")]
+        StoreUrl::Redis(url) => Some(url.db),
+        _ => None,
+    }
+}
+
+/// Tells operators what weakens the quorum, though it works.
+pub(crate) fn announce(quorum: &Quorum) {
+    let nodes = quorum.nodes.len();
+    if let Some(what) = even(nodes) {
+        tracing::warn!(name: "quorum.even", target: "leasehold", nodes, "{what}");
+    }
+    for status in quorum.status() {
+        let (node, standing, meaning) = (&status.name, status.standing.name(), &status.meaning);
+        match status.standing {
+            Standing::Member | Standing::Rejoined => {}
+            Standing::Unreachable | Standing::Refused | Standing::Stranger | Standing::Unreadable => {
+                tracing::warn!(name: "quorum.node_unreachable", target: "leasehold", node, standing, "{node} {meaning}; it is connected to later");
+            }
+            Standing::Joining | Standing::Restarted | Standing::Unmarked => {
+                tracing::info!(name: "lock.node_abstains", target: "leasehold", node, standing, "{node} {meaning}");
+            }
+        }
+    }
+}
+
+/// Why an even number of nodes is a bad choice.
+pub(super) fn even(nodes: usize) -> Option<String> {
+    let stands = |nodes: usize| match nodes.saturating_sub(1) / 2 {
+        0 => "no failure".to_owned(),
+        1 => "1 failure".to_owned(),
+        more => format!("{more} failures"),
+    };
+    nodes.is_multiple_of(2).then(|| match nodes {
+        2 => "a quorum of 2 nodes stands no failure: both are needed for every lock; use one store alone, or 3 nodes"
+            .to_owned(),
+        _ => format!(
+            "a quorum of {nodes} nodes stands {}, as one of {} does, and more nodes can fail; use {} or {} nodes",
+            stands(nodes),
+            nodes - 1,
+            nodes - 1,
+            nodes + 1
+        ),
+    })
+}

@@ -1,0 +1,187 @@
+//! What is wrong with a quorum as a whole, beside what is wrong with each of its nodes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_core::member::Durability;
+
+use super::check::even;
+use super::{Known, NodeStatus, Nodes, Standing, each, enroll};
+use crate::clock;
+use crate::doctor::Finding;
+use crate::error::{Error, ErrorKind};
+use crate::transport::{Found, Transport, node_config};
+
+/// Tokens begin at the wall clock, so that clocks which differ by more make them jump when one node answers first.
+const LARGE_OFFSET_MS: u64 = 1_000;
+
+/// What one node answered.
+struct Examined {
+    findings: Vec<Finding>,
+    found: Result<Found, Error>,
+    offset: Option<(i64, u64)>,
+}
+
+impl Nodes {
+    pub(crate) fn diagnose(&self, transports: &[Arc<dyn Transport>]) -> Vec<Finding> {
+        let examined = each(transports, |transport| {
+            let found = look(transport);
+            // A node that does not answer has no clock to ask for, and would only take its time again.
+            let offset = found.as_ref().ok().and_then(|_| transport.clock_offset());
+            Examined { findings: transport.diagnose_node(), found, offset }
+        });
+        let nothing = || Examined {
+            findings: Vec::new(),
+            found: Err(Error::config("a thread could not be started, or has panicked")),
+            offset: None,
+        };
+        let examined: Vec<Examined> = examined.into_iter().map(|one| one.unwrap_or_else(nothing)).collect();
+        let named = self.names.iter().zip(&self.urls).zip(&examined);
+        let statuses: Vec<NodeStatus> = named.map(|((name, url), one)| self.status(name, url, &one.found)).collect();
+
+        let mut findings = Vec::new();
+        for (name, one) in self.names.iter().zip(&examined) {
+            let of_node = one.findings.iter().cloned();
+            findings.extend(of_node.map(|finding| Finding { what: format!("{name}: {}", finding.what), ..finding }));
+        }
+        findings.extend(even(self.names.len()).map(|what| {
+            Finding::warning("quorum.size", what, "add or take away a node: stop all clients, then mark the nodes anew")
+        }));
+        findings.push(self.votes(&statuses));
+        findings.extend(statuses.iter().filter_map(membership));
+        findings.extend(self.independence(&examined));
+        findings.extend(self.durability(&examined));
+        findings.extend(self.clocks(&examined));
+        findings
+    }
+
+    fn votes(&self, statuses: &[NodeStatus]) -> Finding {
+        const CHECK: &str = "quorum.votes";
+        let count = |which: fn(Standing) -> bool| statuses.iter().filter(|status| which(status.standing)).count();
+        let (all, answer, vote, q) =
+            (statuses.len(), count(Standing::answers), count(Standing::votes), self.majority());
+        let what = format!("{answer} of {all} nodes answer, {vote} vote, {q} are needed");
+        let wait = format!("{:.1} s", self.abstention().as_secs_f64());
+        if vote == all {
+            Finding::good(CHECK, what)
+        } else if vote >= q {
+            let advice = format!(
+                "see to the nodes named here: {} more may fail; those that abstain come back {wait} after a client that \
+                 wants a lock, such as `leasehold quorum join`, has noticed and stays",
+                vote - q
+            );
+            Finding::warning(CHECK, what, advice)
+        } else if answer >= q {
+            let advice = format!(
+                "no lock can be had until enough nodes vote: that is {wait} after a client that wants one has noticed, \
+                 at most, if it stays for so long, as `leasehold quorum join` does; new nodes are marked at once with \
+                 `leasehold quorum init`"
+            );
+            Finding::problem(CHECK, what, advice)
+        } else {
+            Finding::problem(CHECK, what, "no lock can be had: bring the nodes back that do not answer")
+        }
+    }
+
+    fn independence(&self, examined: &[Examined]) -> Vec<Finding> {
+        const CHECK: &str = "quorum.independence";
+        let known = Known::default();
+        let mut findings = Vec::new();
+        for ((name, url), one) in self.names.iter().zip(&self.urls).zip(examined) {
+            if let Ok(found) = &one.found
+                && let Err(other) = enroll(&known, url, name, found)
+            {
+                let what = format!("{other} and {name} are the same server: its failure takes two votes at once");
+                findings.push(Finding::problem(CHECK, what, "name each server once"));
+            }
+        }
+        let mut hosts: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+        for (name, url) in self.names.iter().zip(&self.urls) {
+            hosts.entry(url.machine()).or_default().push(name);
+        }
+        for (host, names) in hosts.iter().filter(|(_, names)| names.len() > 1) {
+            let what = format!("{} are all on {host}: when it fails, their votes are gone together", names.join(", "));
+            findings.push(Finding::warning(CHECK, what, "keep each node on a machine of its own"));
+        }
+        if findings.is_empty() {
+            findings.push(Finding::good(CHECK, "no two nodes are seen to share a server or a machine"));
+        }
+        findings
+    }
+
+    fn durability(&self, examined: &[Examined]) -> Vec<Finding> {
+        const CHECK: &str = "quorum.durability";
+        let named = self.names.iter().zip(&self.urls).zip(examined);
+        named
+            .filter(|((_, url), _)| node_config(url).durability == Durability::NotDeclared)
+            .map(|((name, _), one)| match &one.found {
+                Ok(Found { run: None, run_refused, .. }) => Finding::warning(
+                    CHECK,
+                    format!(
+                        "{name}: not declared durable, and it does not tell whether it was restarted{}: if it is restarted \
+                         with old data, it votes on leases that it has forgotten",
+                        run_refused.as_ref().map(|why| format!(" ({why})")).unwrap_or_default()
+                    ),
+                    "let the user run INFO (+info), or make the server durable and say durable=yes",
+                ),
+                Ok(_) | Err(_) => Finding::good(
+                    CHECK,
+                    format!(
+                        "{name}: not declared durable, so that after each restart it does not vote for {:.1} s",
+                        self.abstention().as_secs_f64()
+                    ),
+                ),
+            })
+            .collect()
+    }
+
+    fn clocks(&self, examined: &[Examined]) -> Vec<Finding> {
+        const CHECK: &str = "quorum.clock";
+        let offsets = self.names.iter().zip(examined).filter_map(|(name, one)| Some((name, one.offset?)));
+        offsets
+            .map(|(name, (offset, doubt))| {
+                let seconds = offset as f64 / 1e3;
+                if offset.unsigned_abs() > LARGE_OFFSET_MS.saturating_add(doubt) {
+                    Finding::warning(
+                        CHECK,
+                        format!("{name}: its clock is {seconds:+.1} s off this machine's"),
+                        "keep all clocks with NTP: leases do not depend on them, but a token that is forgotten is outbid \
+                         only by clocks that agree",
+                    )
+                } else {
+                    Finding::good(CHECK, format!("{name}: within {:.1} s of this machine's", seconds.abs().max(0.1)))
+                }
+            })
+            .collect()
+    }
+}
+
+/// A connection that was kept may have been closed by a restart since, which says nothing of the server that is there now.
+pub(super) fn look(transport: &Arc<dyn Transport>) -> Result<Found, Error> {
+    const AT_ONCE: Duration = Duration::from_millis(500);
+    let began = clock::monotonic();
+    match transport.look() {
+        Err(error) if error.kind() == ErrorKind::StoreUnavailable && clock::monotonic().since(began) < AT_ONCE => {
+            transport.look()
+        }
+        found => found,
+    }
+}
+
+/// What a node's standing means, where it is not simply a member.
+fn membership(status: &NodeStatus) -> Option<Finding> {
+    const CHECK: &str = "quorum.node";
+    let what = format!("{}: {}", status.name, status.meaning);
+    match status.standing {
+        // The node's own findings say it.
+        Standing::Member | Standing::Unreachable => None,
+        Standing::Rejoined => Some(Finding::good(CHECK, what)),
+        Standing::Joining | Standing::Restarted | Standing::Unmarked => {
+            Some(Finding::warning(CHECK, what, "find out why it lost its memory, unless it is new"))
+        }
+        Standing::Stranger | Standing::Unreadable | Standing::Refused => {
+            Some(Finding::problem(CHECK, what, "do what is said there; it does not vote until then"))
+        }
+    }
+}

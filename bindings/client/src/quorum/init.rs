@@ -1,0 +1,159 @@
+//! Marking the nodes of a quorum.
+
+use leasehold_core::member::{Marker, Phase, Stamp};
+
+use super::{Quorum, Standing, each, unavailable};
+use crate::error::{Error, ErrorKind};
+use crate::transport::Found;
+
+/// Whether nodes are marked whatever they remember.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Force {
+    /// Only nodes that nobody has marked, and only all of them at once.
+    #[default]
+    No,
+    /// All nodes that answer. What they remember of leases that may still be valid no longer keeps them from voting:
+    /// only safe while nobody holds a lock.
+    Yes,
+}
+
+/// What [`Quorum::init`] has done.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Init {
+    /// All nodes, or with [`Force::Yes`] those that answered, are members now.
+    Marked {
+        /// How many.
+        nodes: usize,
+        /// Names of nodes that did not answer, and were left out.
+        left_out: Vec<String>,
+    },
+    /// The quorum exists, and all nodes are in it. Nothing was done.
+    Exists,
+    /// The quorum exists, and these nodes have lost their memory. They come back by themselves. Nothing was done.
+    Recovering {
+        /// Their names.
+        nodes: Vec<String>,
+    },
+    /// No node votes, but clients have begun to wait for the quorum to come up by itself. Nothing was done.
+    ComingUp,
+}
+
+impl Quorum {
+    /// Makes a quorum of nodes that are new.
+    ///
+    /// # Errors
+    /// Without [`Force::Yes`]: [`ErrorKind::Config`] where a node is marked otherwise, [`ErrorKind::StoreUnavailable`]
+    /// where one does not answer. With it: where none does. [`ErrorKind::StoreUnavailable`] also where a node
+    /// changed, or failed, while it was being marked.
+    pub fn init(&self, force: Force) -> Result<Init, Error> {
+        super::check::check_identities(self)?;
+        match force {
+            Force::No => self.init_new(),
+            Force::Yes => self.mark_all(),
+        }
+    }
+
+    /// For a client that connects: as [`Quorum::init`] without force, except that of a quorum that exists a minority
+    /// may be missing.
+    pub(crate) fn create(&mut self) -> Result<(), Error> {
+        if self.status().iter().any(|status| status.standing.votes()) {
+            return Ok(());
+        }
+        if let Init::Marked { .. } = self.init_new()? {
+            for node in &mut self.nodes {
+                if let Ok(transport) = &node.transport {
+                    node.found = transport.look();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn init_new(&self) -> Result<Init, Error> {
+        let statuses = self.status();
+        for status in &statuses {
+            let wrong = |kind| Err(Error::new(kind, format!("{} {}; nothing was marked", status.name, status.meaning)));
+            match status.standing {
+                Standing::Stranger | Standing::Unreadable => return wrong(ErrorKind::Config),
+                Standing::Refused => return wrong(ErrorKind::StoreRefused),
+                Standing::Unreachable => {
+                    return Err(unavailable(format!(
+                        "{} {}; a quorum is made of all its nodes at once, so nothing was marked: see that all of them \
+                         answer, then ask again",
+                        status.name, status.meaning
+                    )));
+                }
+                Standing::Member
+                | Standing::Rejoined
+                | Standing::Joining
+                | Standing::Restarted
+                | Standing::Unmarked => {}
+            }
+        }
+        let votes = statuses.iter().filter(|status| status.standing.votes()).count();
+        let unmarked = statuses.iter().filter(|status| status.standing == Standing::Unmarked).count();
+        if votes == statuses.len() {
+            return Ok(Init::Exists);
+        }
+        if unmarked == statuses.len() {
+            return self.mark_all();
+        }
+        // A node that was a member before it was restarted tells of a quorum that exists.
+        if votes == 0 && statuses.iter().all(|status| status.standing != Standing::Restarted) {
+            return Ok(Init::ComingUp);
+        }
+        let lost = statuses.into_iter().filter(|status| !status.standing.votes()).map(|status| status.name);
+        Ok(Init::Recovering { nodes: lost.collect() })
+    }
+
+    fn mark_all(&self) -> Result<Init, Error> {
+        let answering: Vec<_> = self
+            .nodes
+            .iter()
+            .filter_map(|node| Some((node, node.transport.as_ref().ok()?, node.found.as_ref().ok()?)))
+            .collect();
+        if answering.is_empty() {
+            let why: Vec<String> = self.status().into_iter().map(|status| status.meaning).collect();
+            return Err(unavailable(format!("no node answers, so nothing was marked: {}", why.join("; "))));
+        }
+        let marked =
+            each(&answering, |(node, transport, found)| match transport.mark(&found.text, &self.member(found)?) {
+                Ok(true) => Ok(()),
+                Ok(false) => Err(unavailable(format!(
+                    "{} was marked by somebody else meanwhile, and left as it is; look at `leasehold quorum status`",
+                    node.name
+                ))),
+                Err(error) => Err(error),
+            });
+        for marked in marked {
+            marked.unwrap_or_else(|| Err(Error::config("cannot start a thread")))?;
+        }
+        let left_out = self.nodes.iter().filter(|node| node.transport.is_err() || node.found.is_err());
+        Ok(Init::Marked { nodes: answering.len(), left_out: left_out.map(|node| node.name.clone()).collect() })
+    }
+
+    fn member(&self, found: &Found) -> Result<Marker, Error> {
+        let agreed = self.agreed();
+        Ok(Marker {
+            quorum: agreed.id(),
+            max_ttl_ms: u64::try_from(agreed.max_ttl().as_millis()).unwrap_or(u64::MAX),
+            stamp: Stamp(random()?),
+            phase: Phase::Member,
+            run: found.run.clone(),
+        })
+    }
+}
+
+fn random<const N: usize>() -> Result<[u8; N], Error> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| unavailable(format!("the operating system gives no random bytes: {error}")))?;
+    Ok(bytes)
+}
+
+/// For a request outside of any client. No two are alike, so that no answer is taken for another's.
+#[cfg(feature = "network")]
+pub(crate) fn request_id() -> Result<leasehold_core::RequestId, Error> {
+    random().map(|bytes| leasehold_core::RequestId::new(u64::from_le_bytes(bytes)))
+}

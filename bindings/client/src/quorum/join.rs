@@ -1,0 +1,185 @@
+//! Waiting until all nodes vote, as a client that stays: abstentions are waited out in the memory of one client, so that
+//! short-lived ones alone never bring a node back.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use super::doctor::look;
+use super::{NodeStatus, Nodes, Quorum, Standing, check, each};
+use crate::client::Client;
+use crate::clock;
+use crate::driver::{Caller, Driver};
+use crate::error::{Error, ErrorKind};
+use crate::exec::block_on;
+use crate::lease::Lease;
+use crate::transport::Transport;
+
+/// What is locked, so that nodes are asked for their votes.
+const LOCK: &str = "leasehold:join";
+/// How soon a node is asked again after it could not vote; a third of it, and of `max_ttl`.
+const TTL: Duration = Duration::from_secs(6);
+/// What a join waits beyond two longest ttls, where nobody says otherwise: one abstention, with time for a node that is
+/// lost meanwhile, and for slow answers.
+const SLACK: Duration = Duration::from_secs(30);
+
+/// How far a [`Quorum::join`] has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct JoinProgress {
+    /// What each node showed, in the order in which they were named.
+    pub nodes: Vec<NodeStatus>,
+    /// What is waited for, in words: one for each node that stands in the way.
+    pub reasons: Vec<String>,
+    /// The most that it goes on, beside an answer that is under way.
+    pub left: Duration,
+    /// Until when that is, in milliseconds since 1970 by this machine's wall clock.
+    pub until_unix_ms: u64,
+}
+
+/// How a [`Quorum::join`] ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Join {
+    /// All nodes that answer vote, and they are a majority.
+    Complete {
+        /// What each node showed.
+        nodes: Vec<NodeStatus>,
+    },
+    /// The time is over, and they do not.
+    TimedOut {
+        /// What each node showed last.
+        nodes: Vec<NodeStatus>,
+        /// Why it is not complete, one for each node that stands in the way.
+        reasons: Vec<String>,
+    },
+}
+
+impl Quorum {
+    /// How long [`Quorum::join`] waits where nobody says otherwise: `2 * max_ttl + 30 s`.
+    pub fn join_timeout(&self) -> Duration {
+        self.max_ttl().saturating_mul(2).saturating_add(SLACK)
+    }
+
+    /// Stays until every node that answers votes, and they are a majority.
+    ///
+    /// A node that has lost its memory, or is new, votes once *one* client has stayed for the whole abstention and asks
+    /// for its vote then. Clients that hold or want locks for long do so by the way. Where all are short-lived, such as
+    /// jobs of cron, this call does it for them. It takes, and gives back, the lock `leasehold:join`; others may join
+    /// at the same time. Where no node votes, as in a quorum that was never marked, all of its nodes have to answer.
+    ///
+    /// `timeout` is [`Quorum::join_timeout`] by default; a node that hangs can make it up to 10 s longer. `tell` hears
+    /// how it stands once in each round, at least each second if all nodes answer at once.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] where a node is marked otherwise, or two are one; [`ErrorKind::StoreRefused`] where one
+    /// refuses. That nodes do not answer is no error: they may come.
+    pub fn join(self, timeout: Option<Duration>, tell: impl FnMut(&JoinProgress)) -> Result<Join, Error> {
+        check::check_answers(&self)?;
+        let until = clock::monotonic().plus(timeout.unwrap_or_else(|| self.join_timeout()));
+        let config = self.config.clone();
+        let (transports, urls, nodes) = self.into_parts();
+        let nodes = Arc::new(nodes);
+        let driver = Driver::start(config, transports.clone())?;
+        let client = Client::new(driver, Some("leasehold quorum join".to_owned()), urls, Some(Arc::clone(&nodes)));
+        let joiner = Joiner { client, transports, nodes, lease: None, refused: None };
+        joiner.run(until, tell)
+    }
+}
+
+struct Joiner {
+    client: Client,
+    transports: Vec<Arc<dyn Transport>>,
+    nodes: Arc<Nodes>,
+    lease: Option<Lease>,
+    /// Why the lock cannot be had, if that may not pass.
+    refused: Option<Error>,
+}
+
+impl Joiner {
+    fn run(mut self, until: leasehold_core::Monotonic, mut tell: impl FnMut(&JoinProgress)) -> Result<Join, Error> {
+        let max_ttl = self.nodes.agreed.max_ttl();
+        let pause = (max_ttl / 8).clamp(Duration::from_millis(50), Duration::from_secs(1));
+        loop {
+            let nodes = self.nodes.look_again(&self.transports);
+            if self.nodes.is_complete(&nodes) {
+                self.give_back();
+                return Ok(Join::Complete { nodes });
+            }
+            let left = until.since(clock::monotonic());
+            if left.is_zero() {
+                self.give_back();
+                return Ok(Join::TimedOut { reasons: self.reasons(&nodes), nodes });
+            }
+            self.ask(&nodes, TTL.min(max_ttl));
+            let left = until.since(clock::monotonic());
+            let left_ms = u64::try_from(left.as_millis()).unwrap_or(u64::MAX);
+            let until_unix_ms = clock::unix_ms().saturating_add(left_ms);
+            tell(&JoinProgress { reasons: self.reasons(&nodes), nodes, left, until_unix_ms });
+            thread::sleep(pause.min(left));
+        }
+    }
+
+    /// Keeps the lock, whose renewals ask nodes that have no record of it for their votes; or takes it, which asks all.
+    fn ask(&mut self, nodes: &[NodeStatus], ttl: Duration) {
+        // Restarted with its data, a node goes on renewing, and is not asked to vote; nor is one whose record was taken
+        // away on purpose.
+        let unnoticed = |node: &NodeStatus| matches!(node.standing, Standing::Restarted | Standing::Unmarked);
+        if self.lease.as_ref().is_some_and(Lease::is_lost) || nodes.iter().any(unnoticed) {
+            self.give_back();
+        }
+        if self.lease.is_some() {
+            return;
+        }
+        match block_on(self.client.lock(LOCK).ttl(ttl).once().acquire(Caller::Blocking)) {
+            Ok(lease) => (self.lease, self.refused) = (Some(lease), None),
+            // Whoever has it asks the nodes as well; and nodes that do not answer, or do not vote, are waited for.
+            Err(error) if error.kind().is_temporary() => self.refused = None,
+            Err(error) => self.refused = Some(error),
+        }
+    }
+
+    /// What is not confirmed goes on in the background, or runs out soon.
+    fn give_back(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            let _ = block_on(lease.give_back(Caller::Blocking));
+        }
+    }
+
+    fn reasons(&self, nodes: &[NodeStatus]) -> Vec<String> {
+        let votes = nodes.iter().filter(|node| node.standing.votes()).count();
+        let q = self.nodes.majority();
+        let in_the_way = nodes.iter().filter_map(|node| {
+            let said = format!("{} {}", node.name, node.meaning);
+            match node.standing {
+                Standing::Member | Standing::Rejoined => None,
+                Standing::Unreachable if votes >= q => None,
+                Standing::Unreachable if votes == 0 => Some(format!(
+                    "{said}; as no node votes, this may be a new quorum, which begins only once all of its nodes answer"
+                )),
+                Standing::Unreachable => Some(format!("{said}; {votes} nodes vote, and {q} are needed")),
+                Standing::Joining
+                | Standing::Restarted
+                | Standing::Unmarked
+                | Standing::Stranger
+                | Standing::Unreadable
+                | Standing::Refused => Some(said),
+            }
+        });
+        let refused = self.refused.iter().map(|error| format!("no node can be asked for its vote: {error}"));
+        in_the_way.chain(refused).collect()
+    }
+}
+
+impl Nodes {
+    fn look_again(&self, transports: &[Arc<dyn Transport>]) -> Vec<NodeStatus> {
+        let found = each(transports, look);
+        let named = self.names.iter().zip(&self.urls).zip(found);
+        let unseen = || Err(Error::new(ErrorKind::StoreUnavailable, "a thread could not be started, or has panicked"));
+        named.map(|((name, url), found)| self.status(name, url, &found.unwrap_or_else(unseen))).collect()
+    }
+
+    fn is_complete(&self, nodes: &[NodeStatus]) -> bool {
+        let votes = nodes.iter().filter(|node| node.standing.votes()).count();
+        votes >= self.majority() && nodes.iter().all(|node| node.standing.votes() || !node.standing.answers())
+    }
+}

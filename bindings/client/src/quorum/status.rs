@@ -1,0 +1,188 @@
+//! What a node shows of its membership, and what that means in words.
+
+use std::time::Duration;
+
+use leasehold_core::member::{Durability, Marker, Phase};
+
+use super::Nodes;
+use crate::clock;
+use crate::error::{Error, ErrorKind};
+use crate::transport::{Found, node_config};
+use crate::url::StoreUrl;
+
+/// What one node of a quorum shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NodeStatus {
+    /// Its name: the url without user, password and parameters.
+    pub name: String,
+    /// Where it stands.
+    pub standing: Standing,
+    /// The id of the quorum that it is marked with.
+    pub quorum: Option<String>,
+    /// The `max_ttl` that it is marked with.
+    pub max_ttl: Option<Duration>,
+    /// The run of its server, which changes with every restart; `None` where it has none or does not tell.
+    pub run: Option<String>,
+    /// Whether its url says `durable=yes`; files, and memory, which nothing restarts, always are.
+    pub durable: bool,
+    /// What all of this means, and what to do.
+    pub meaning: String,
+}
+
+/// Where a node stands in its quorum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Standing {
+    /// It votes, and has forgotten nothing since the quorum was made.
+    Member,
+    /// It votes; since it lost its memory, its counters are believed resource by resource only.
+    Rejoined,
+    /// It does not vote until a client has waited its abstention out.
+    Joining,
+    /// Its server was restarted, and nobody says that it lost nothing: it will not vote until then either.
+    Restarted,
+    /// It has no marker: it is new, or has lost its data. It will not vote until then either.
+    Unmarked,
+    /// It belongs to another quorum, or its quorum has another `max_ttl`.
+    Stranger,
+    /// Its marker is written in a form that this version does not know.
+    Unreadable,
+    /// It does not answer.
+    Unreachable,
+    /// It answers, and refuses.
+    Refused,
+}
+
+impl Standing {
+    /// A stable name for machines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Member => "member",
+            Self::Rejoined => "rejoined",
+            Self::Joining => "joining",
+            Self::Restarted => "restarted",
+            Self::Unmarked => "unmarked",
+            Self::Stranger => "stranger",
+            Self::Unreadable => "unreadable",
+            Self::Unreachable => "unreachable",
+            Self::Refused => "refused",
+        }
+    }
+
+    /// Whether it votes now.
+    pub const fn votes(self) -> bool {
+        matches!(self, Self::Member | Self::Rejoined)
+    }
+
+    /// Whether it answers at all.
+    pub const fn answers(self) -> bool {
+        !matches!(self, Self::Unreachable)
+    }
+}
+
+impl Nodes {
+    pub(super) fn status(&self, name: &str, url: &StoreUrl, found: &Result<Found, Error>) -> NodeStatus {
+        let durable = node_config(url).durability == Durability::Declared;
+        let standing = self.standing(durable, found);
+        let marker = found.as_ref().ok().and_then(|found| found.marker.as_ref());
+        NodeStatus {
+            name: name.to_owned(),
+            standing,
+            quorum: marker.map(|marker| marker.quorum.to_string()),
+            max_ttl: marker.map(|marker| Duration::from_millis(marker.max_ttl_ms)),
+            run: found.as_ref().ok().and_then(|found| found.run.as_ref()).map(|run| run.as_str().to_owned()),
+            durable,
+            meaning: self.meaning(standing, found, marker),
+        }
+    }
+
+    fn standing(&self, durable: bool, found: &Result<Found, Error>) -> Standing {
+        let found = match found {
+            Ok(found) => found,
+            Err(error) if error.kind() == ErrorKind::StoreUnavailable => return Standing::Unreachable,
+            Err(_) => return Standing::Refused,
+        };
+        let Some(marker) = &found.marker else {
+            return if found.text.is_empty() { Standing::Unmarked } else { Standing::Unreadable };
+        };
+        if marker.quorum != self.agreed.id() || u128::from(marker.max_ttl_ms) != self.agreed.max_ttl().as_millis() {
+            return Standing::Stranger;
+        }
+        let restarted = matches!((&marker.run, &found.run), (Some(marked), Some(now)) if marked != now);
+        match marker.phase {
+            _ if restarted && !durable => Standing::Restarted,
+            Phase::Member => Standing::Member,
+            Phase::Joining => Standing::Joining,
+            Phase::Rejoined { .. } => Standing::Rejoined,
+        }
+    }
+
+    fn meaning(&self, standing: Standing, found: &Result<Found, Error>, marker: Option<&Marker>) -> String {
+        let wait = format!("{:.1} s", self.abstention().as_secs_f64());
+        match standing {
+            Standing::Member => "votes".to_owned(),
+            Standing::Rejoined => match marker.map(|marker| marker.phase) {
+                Some(Phase::Rejoined { trusted_from_unix_ms }) => {
+                    let left = Duration::from_millis(trusted_from_unix_ms.saturating_sub(clock::unix_ms()));
+                    if left.is_zero() {
+                        "votes; it lost its memory once, long enough ago".to_owned()
+                    } else {
+                        format!(
+                            "votes; it lost its memory, and until {:.1} days from now its counter for a lock is believed \
+                             only once that lock was granted anew",
+                            left.as_secs_f64() / 86_400.0
+                        )
+                    }
+                }
+                Some(Phase::Member | Phase::Joining) | None => "votes".to_owned(),
+            },
+            Standing::Joining => format!(
+                "does not vote: it is new, or was found to have lost its memory; it votes again once a client that wants \
+                 a lock has waited {wait} for it"
+            ),
+            Standing::Restarted => format!(
+                "does not vote: its server was restarted, and nobody says that it keeps all it has acknowledged; it votes \
+                 again once a client that wants a lock has waited {wait} for it. Say durable=yes in its url if it has \
+                 appendfsync always and evicts nothing"
+            ),
+            Standing::Unmarked => format!(
+                "does not vote: it has no marker, so it is new, or has lost its data (a restart without persistence, \
+                 FLUSHALL, eviction, a replica that was promoted); it votes once a client that wants a lock has waited \
+                 {wait} for it. New nodes are marked with `leasehold quorum init`"
+            ),
+            Standing::Stranger => self.stranger(marker),
+            Standing::Unreadable => "refuses: its marker is written in a form that this version does not know; update \
+                                     leasehold, or mark the nodes anew with `leasehold quorum init --force` while nobody \
+                                     holds a lock"
+                .to_owned(),
+            Standing::Unreachable | Standing::Refused => {
+                let why = found.as_ref().err().map(Error::to_string).unwrap_or_default();
+                let verb = if standing == Standing::Refused { "refuses" } else { "does not answer" };
+                format!("{verb}: {why}")
+            }
+        }
+    }
+
+    /// What is wrong with the marker, and what to do.
+    pub(super) fn stranger(&self, marker: Option<&Marker>) -> String {
+        let Some(marker) = marker else { return "its marker cannot be read".to_owned() };
+        let ours = self.agreed.id();
+        if marker.quorum != ours {
+            return format!(
+                "belongs to the quorum {}, and these nodes are the quorum {ours}: two lists of nodes do not exclude each \
+                 other, so that both could grant the same lock. Name the same nodes everywhere, by the same names, or give \
+                 the old id as quorum_id if only names have changed; after a change of nodes, mark them anew with \
+                 `leasehold quorum init --force` while nobody holds a lock",
+                marker.quorum
+            );
+        }
+        format!(
+            "has a max_ttl of {:?}, and this client one of {:?}: a node that has lost its data does not vote for so long, \
+             so all clients must have the same. Set max_ttl to what the nodes have; to change it, mark all nodes anew with \
+             `leasehold quorum init --force --max-ttl` while nobody holds a lock",
+            Duration::from_millis(marker.max_ttl_ms),
+            self.agreed.max_ttl()
+        )
+    }
+}

@@ -1,0 +1,147 @@
+//! Naming one store, or the nodes of a quorum.
+
+use std::env::VarError;
+
+use crate::error::Error;
+use crate::url::StoreUrl;
+
+/// What names a store: one url, or a list of them, whose stores form a quorum of independent nodes.
+///
+/// A text may have several urls as well, with white space in between; a word that begins with no scheme belongs to the
+/// path before it. An empty text means the urls in the environment variable `LEASEHOLD_STORE`, else a file in the
+/// user's state folder.
+pub trait Stores {
+    /// The urls, at least one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for what cannot be read, and for an empty list.
+    fn urls(&self) -> Result<Vec<StoreUrl>, Error>;
+}
+
+impl Stores for str {
+    fn urls(&self) -> Result<Vec<StoreUrl>, Error> {
+        let from_environment = match std::env::var("LEASEHOLD_STORE") {
+            Ok(text) => text,
+            Err(VarError::NotPresent) => String::new(),
+            Err(VarError::NotUnicode(_)) => {
+                return Err(Error::config(
+                    "LEASEHOLD_STORE is not valid UTF-8; write a url such as sqlite:/var/lib/app/locks.db",
+                ));
+            }
+        };
+        let text = if self.is_empty() { &from_environment } else { self };
+        if text.is_empty() {
+            return StoreUrl::default_store().map(|url| vec![url]);
+        }
+        if text.trim().is_empty() {
+            return Err(Error::config(
+                "the store url is blank; write one such as sqlite:locks.db, or nothing for the default",
+            ));
+        }
+        split(text).into_iter().map(str::parse).collect()
+    }
+}
+
+impl Stores for String {
+    fn urls(&self) -> Result<Vec<StoreUrl>, Error> {
+        self.as_str().urls()
+    }
+}
+
+impl<S: AsRef<str>> Stores for [S] {
+    fn urls(&self) -> Result<Vec<StoreUrl>, Error> {
+        if self.is_empty() {
+            return Err(Error::config(
+                "the list of stores is empty; name one store, or the nodes of a quorum, three or five of them",
+            ));
+        }
+        self.iter()
+            .map(|url| match url.as_ref().trim() {
+                "" => Err(Error::config(
+                    "a url in the list of stores is empty; each names one store, such as redis://host",
+                )),
+                url => url.parse(),
+            })
+            .collect()
+    }
+}
+
+impl<S: AsRef<str>> Stores for Vec<S> {
+    fn urls(&self) -> Result<Vec<StoreUrl>, Error> {
+        self.as_slice().urls()
+    }
+}
+
+impl<S: AsRef<str>, const N: usize> Stores for [S; N] {
+    fn urls(&self) -> Result<Vec<StoreUrl>, Error> {
+        self.as_slice().urls()
+    }
+}
+
+impl<T: Stores + ?Sized> Stores for &T {
+    fn urls(&self) -> Result<Vec<StoreUrl>, Error> {
+        T::urls(self)
+    }
+}
+
+/// A path may contain spaces, so that only a word with a scheme begins another url.
+fn split(text: &str) -> Vec<&str> {
+    let text = text.trim();
+    let mut starts: Vec<usize> = text
+        .split_whitespace()
+        .filter(|word| has_scheme(word))
+        .map(|word| word.as_ptr() as usize - text.as_ptr() as usize)
+        .collect();
+    if starts.first() != Some(&0) {
+        starts.insert(0, 0);
+    }
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    starts.iter().zip(ends).map(|(start, end)| text[*start..end].trim_end()).collect()
+}
+
+fn has_scheme(word: &str) -> bool {
+    word.split_once(':').is_some_and(|(scheme, _)| {
+        scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_with_a_scheme_begins_another_url() {
+        for (text, urls) in [
+            ("sqlite:a.db", &["sqlite:a.db"][..]),
+            (" sqlite:/my files/a.db\n", &["sqlite:/my files/a.db"]),
+            ("sqlite:/my files/12:30.db", &["sqlite:/my files/12:30.db"]),
+            ("redis://a redis+unix:///b\tmemory:", &["redis://a", "redis+unix:///b", "memory:"]),
+            ("sqlite:/my  files/a.db   redis://b", &["sqlite:/my  files/a.db", "redis://b"]),
+            ("locks.db redis://b", &["locks.db", "redis://b"]),
+        ] {
+            assert_eq!(split(text), urls, "{text}");
+        }
+    }
+
+    #[test]
+    fn one_url_or_a_list_of_them_names_stores() {
+        let one = |name: &str| StoreUrl::Memory { name: Some(name.into()) };
+        let two = vec![one("a"), one("b")];
+        assert_eq!("memory:a".urls().unwrap(), [one("a")]);
+        assert_eq!("memory:a".to_owned().urls().unwrap(), [one("a")]);
+        assert_eq!("memory:a memory:b".urls().unwrap(), two);
+        assert_eq!(["memory:a", "memory:b"].urls().unwrap(), two);
+        let borrowed: &[&str; 2] = &["memory:a", "memory:b"];
+        assert_eq!(Stores::urls(&borrowed).unwrap(), two);
+        assert_eq!(vec!["memory:a".to_owned(), "memory:b".to_owned()].urls().unwrap(), two);
+        assert_eq!(["memory:a", "memory:b"][..].urls().unwrap(), two);
+    }
+
+    #[test]
+    fn a_list_without_stores_is_refused() {
+        assert!(Vec::<String>::new().urls().unwrap_err().to_string().contains("list of stores is empty"));
+        assert!(["memory:a", " "].urls().unwrap_err().to_string().contains("is empty"));
+        assert!("  ".urls().unwrap_err().to_string().contains("blank"));
+    }
+}

@@ -1,0 +1,329 @@
+//! A node of a quorum that did not answer when the client connected: it is opened as soon as it does.
+//!
+//! Until then it refuses at once, so that the other nodes decide without waiting for it.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::thread;
+use std::time::Duration;
+
+use leasehold_core::member::Marker;
+use leasehold_core::op::{Fault, FaultKind, TransportFault};
+use leasehold_core::{NodeConfig, Resource, Transmit};
+
+use super::{Answer, Answering, Done, Found, Lane, Network, Transport, Watcher, node_config, open};
+use crate::clock;
+use crate::doctor::Finding;
+use crate::error::{Error, ErrorKind};
+use crate::quorum::{Known, enroll};
+use crate::url::StoreUrl;
+
+/// How soon after a failure it is tried again, at first and at most; in between it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// A store that may not be open yet. Dropping it ends the attempts to open it.
+pub(crate) struct Late {
+    config: NodeConfig,
+    is_network: bool,
+    door: Arc<Door>,
+}
+
+/// What the attempts to open it share with those who wait for it.
+struct Door {
+    store: OnceLock<Arc<dyn Transport>>,
+    state: Mutex<State>,
+    closed: Condvar,
+}
+
+struct State {
+    /// Why it is not open.
+    why: Error,
+    /// To be told once it is.
+    watchers: Vec<(Resource, Weak<dyn Watcher>)>,
+    is_closed: bool,
+}
+
+impl Late {
+    /// Begins to try; `known` are the nodes that are open already.
+    pub(crate) fn start(url: StoreUrl, name: String, why: &Error, known: Known) -> Self {
+        Self::begin(node_config(&url), is_network(&url), why, move || {
+            let store = open(&url)?;
+            match enroll(&known, &url, &name, &store.look()?) {
+                Ok(()) => Ok(store),
+                Err(other) => Err(Error::config(format!(
+                    "{name} is the same server as {other}, and has no vote of its own: name each server once"
+                ))),
+            }
+        })
+    }
+
+    fn begin(
+        config: NodeConfig,
+        is_network: bool,
+        why: &Error,
+        mut attempt: impl FnMut() -> Result<Arc<dyn Transport>, Error> + Send + 'static,
+    ) -> Self {
+        let state = State { why: why.clone(), watchers: Vec::new(), is_closed: false };
+        let door = Arc::new(Door { store: OnceLock::new(), state: Mutex::new(state), closed: Condvar::new() });
+        let theirs = Arc::clone(&door);
+        let knock = move || {
+            let mut pause = FIRST_PAUSE;
+            while theirs.stays_open_for(pause) {
+                match attempt() {
+                    Ok(store) => return theirs.open(store),
+                    Err(error) => theirs.lock().why = error,
+                }
+                pause = LONGEST_PAUSE.min(pause * 2);
+            }
+        };
+        if let Err(error) = thread::Builder::new().name("leasehold-reopen".to_owned()).spawn(knock) {
+            door.lock().why = Error::config(format!("cannot start a thread to open it: {error}"));
+        }
+        Self { config, is_network, door }
+    }
+
+    fn store(&self) -> Option<&Arc<dyn Transport>> {
+        self.door.store.get()
+    }
+
+    fn fault(&self) -> TransportFault {
+        TransportFault::NotSent(Fault::new(FaultKind::Unreachable, &self.door.lock().why.to_string()))
+    }
+
+    /// The store, or as long as it is not open, why.
+    fn opened(&self) -> Result<&Arc<dyn Transport>, Error> {
+        self.store().ok_or_else(|| {
+            let why = self.door.lock().why.clone();
+            // Whatever keeps it closed, it may pass.
+            Error::new(ErrorKind::StoreUnavailable, why.to_string())
+        })
+    }
+}
+
+impl Door {
+    /// Waits, and answers whether anybody still wants the store.
+    fn stays_open_for(&self, pause: Duration) -> bool {
+        let until = clock::monotonic().plus(pause);
+        let mut state = self.lock();
+        while !state.is_closed {
+            let left = until.since(clock::monotonic());
+            if left.is_zero() {
+                return true;
+            }
+            state = self.closed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        false
+    }
+
+    fn open(&self, store: Arc<dyn Transport>) {
+        // Locked throughout, so that nobody begins to watch in between and is forgotten.
+        let mut state = self.lock();
+        if state.is_closed {
+            return;
+        }
+        for (resource, watcher) in state.watchers.drain(..) {
+            if let Some(watcher) = watcher.upgrade() {
+                store.watch(&resource, &watcher);
+            }
+        }
+        let _ = self.store.set(store);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Transport for Late {
+    fn config(&self) -> NodeConfig {
+        self.config
+    }
+
+    fn is_instant(&self) -> bool {
+        self.store().is_some_and(|store| store.is_instant())
+    }
+
+    fn perform(&self, request: &Transmit, lane: Lane) -> Answer {
+        match self.store() {
+            Some(store) => store.perform(request, lane),
+            None => Err(self.fault()),
+        }
+    }
+
+    fn network(&self) -> Option<&dyn Network> {
+        self.is_network.then_some(self)
+    }
+
+    fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        // The lock also waits for the one who opens it, which only writes things down.
+        let mut state = self.door.lock();
+        match self.store() {
+            Some(store) => {
+                drop(state);
+                store.watch(resource, watcher);
+            }
+            None => {
+                state.watchers.retain(|(_, other)| other.strong_count() > 0);
+                state.watchers.push((resource.clone(), Arc::downgrade(watcher)));
+            }
+        }
+    }
+
+    fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        let mut state = self.door.lock();
+        match self.store() {
+            Some(store) => {
+                drop(state);
+                store.unwatch(resource, watcher);
+            }
+            None => {
+                let watcher = Arc::downgrade(watcher);
+                state.watchers.retain(|(name, other)| name != resource || !other.ptr_eq(&watcher));
+            }
+        }
+    }
+
+    fn diagnose(&self) -> Vec<Finding> {
+        self.opened().map_or_else(not_open, |store| store.diagnose())
+    }
+
+    fn diagnose_node(&self) -> Vec<Finding> {
+        self.opened().map_or_else(not_open, |store| store.diagnose_node())
+    }
+
+    fn look(&self) -> Result<Found, Error> {
+        self.opened()?.look()
+    }
+
+    fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error> {
+        self.opened()?.mark(found, marker)
+    }
+
+    fn clock_offset(&self) -> Option<(i64, u64)> {
+        self.store()?.clock_offset()
+    }
+}
+
+fn not_open(error: Error) -> Vec<Finding> {
+    vec![Finding::problem(
+        "store.open",
+        error.to_string(),
+        "see that the node is there and answers; it is connected to as soon as it does",
+    )]
+}
+
+impl Network for Late {
+    fn ask_here(&self, request: Transmit) -> Result<Answering, Transmit> {
+        match self.store().and_then(|store| store.network()) {
+            Some(network) => network.ask_here(request),
+            None => Ok(Box::pin(std::future::ready(Err(self.fault())))),
+        }
+    }
+
+    fn ask_behind(&self, request: Transmit, done: Done) {
+        match self.store().and_then(|store| store.network()) {
+            Some(network) => network.ask_behind(request, done),
+            None => done(Err(self.fault())),
+        }
+    }
+}
+
+impl Drop for Late {
+    fn drop(&mut self) {
+        self.door.lock().is_closed = true;
+        self.door.closed.notify_all();
+    }
+}
+
+fn is_network(url: &StoreUrl) -> bool {
+    match url {
+        StoreUrl::Memory { .. } | StoreUrl::Sqlite { .. } => false,
+        #[cfg(feature = "redis")]
+        StoreUrl::Redis(_) => true,
+        #[cfg(feature = "http")]
+        StoreUrl::Http(_) => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use leasehold_core::{Monotonic, NodeId, RequestId};
+
+    use super::super::memory;
+    use super::super::wakeups::tests::Heard;
+    use super::*;
+
+    fn eventually(mut condition: impl FnMut() -> bool) {
+        let start = clock::monotonic();
+        while !condition() {
+            assert!(clock::monotonic().since(start) < Duration::from_secs(20), "still not so");
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn closed() -> Error {
+        Error::new(ErrorKind::StoreUnavailable, "nobody is there")
+    }
+
+    fn nothing() -> Transmit {
+        Transmit { id: RequestId::new(1), node: NodeId::new(0), deadline: Monotonic::FAR, ops: Vec::new() }
+    }
+
+    #[test]
+    fn it_refuses_at_once_and_serves_once_it_is_open() {
+        let (go, tries) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let (gate, count) = (Arc::clone(&go), Arc::clone(&tries));
+        let late = Late::begin(memory::config(), false, &closed(), move || {
+            count.fetch_add(1, Ordering::SeqCst);
+            if gate.load(Ordering::SeqCst) == 0 { Err(closed()) } else { Ok(memory::open(None)) }
+        });
+        let Err(TransportFault::NotSent(fault)) = late.perform(&nothing(), Lane::Caller) else {
+            panic!("it is closed")
+        };
+        assert!(fault.to_string().contains("nobody is there") && late.look().is_err());
+        let (heard, watcher) = Heard::new();
+        let (kept, left) = (Resource::new("kept").unwrap(), Resource::new("left").unwrap());
+        late.watch(&kept, &watcher);
+        late.watch(&left, &watcher);
+        late.unwatch(&left, &watcher);
+        eventually(|| tries.load(Ordering::SeqCst) > 2);
+        go.store(1, Ordering::SeqCst);
+        eventually(|| late.store().is_some());
+        assert!(late.perform(&nothing(), Lane::Caller).is_ok() && late.look().is_ok() && late.is_instant());
+        assert_eq!(heard.subscribed(), ["kept"]);
+    }
+
+    #[test]
+    fn nobody_knocks_after_it_was_dropped() {
+        let (knocking, tries) = (Arc::new(()), Arc::new(AtomicUsize::new(0)));
+        let (alive, count) = (Arc::clone(&knocking), Arc::clone(&tries));
+        let late = Late::begin(memory::config(), false, &closed(), move || {
+            let _ = &alive;
+            count.fetch_add(1, Ordering::SeqCst);
+            Err(closed())
+        });
+        eventually(|| tries.load(Ordering::SeqCst) > 0);
+        drop(late);
+        eventually(|| Arc::strong_count(&knocking) == 1);
+    }
+
+    #[test]
+    fn a_store_that_opens_for_nobody_is_let_go() {
+        let made = memory::open(None);
+        let (store, knocking) = (Arc::clone(&made), Arc::new(Mutex::new(())));
+        let held = knocking.lock().unwrap();
+        let begun = Arc::new(AtomicUsize::new(0));
+        let (turn, seen) = (Arc::clone(&knocking), Arc::clone(&begun));
+        let late = Late::begin(memory::config(), false, &closed(), move || {
+            seen.fetch_add(1, Ordering::SeqCst);
+            let _turn = turn.lock().unwrap();
+            Ok(Arc::clone(&store))
+        });
+        eventually(|| begun.load(Ordering::SeqCst) == 1);
+        drop(late);
+        drop(held);
+        eventually(|| Arc::strong_count(&made) == 1);
+    }
+}

@@ -1,0 +1,72 @@
+//! What a Redis remembers of its quorum, by whatever way it is asked.
+
+use std::fmt::Display;
+
+use leasehold_core::member::Marker;
+use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal};
+use leasehold_core::wire::redis::{self, Command};
+use leasehold_core::wire::resp::Value;
+
+use super::Found;
+use crate::clock;
+use crate::error::{Error, ErrorKind};
+use crate::quorum::request_id;
+
+/// `ask` answers each command.
+pub(super) fn look(url: &dyn Display, ask: impl Fn(Vec<Command>) -> Result<Vec<Value>, Error>) -> Result<Found, Error> {
+    let replies = ask(redis::look().into())?;
+    let redis::Found { marker, text, run, run_refused } =
+        redis::found(&replies).map_err(|outcome| judged(url, outcome))?;
+    Ok(Found { marker, text, run, run_refused })
+}
+
+pub(super) fn mark(
+    url: &dyn Display,
+    found: &[u8],
+    marker: &Marker,
+    ask: impl Fn(Vec<Command>) -> Result<Vec<Value>, Error>,
+) -> Result<bool, Error> {
+    let id = request_id()?;
+    let reply = ask(vec![redis::mark(id, found, marker)])?.into_iter().next().unwrap_or(Value::Nil);
+    redis::marked(id, &reply).map_err(|outcome| judged(url, outcome))
+}
+
+/// How far the server's clock is ahead of ours, and by how much that may be wrong, in milliseconds.
+pub(super) fn clock_offset(ask: impl Fn(Vec<Command>) -> Result<Vec<Value>, Error>) -> Option<(i64, u64)> {
+    let time = || ask(vec![Command { args: vec![b"TIME".to_vec()] }]);
+    // The first answer may have waited for a connection.
+    time().ok()?;
+    let sent = clock::unix_ms();
+    let replies = time().ok()?;
+    let got = clock::unix_ms();
+    let Some(Value::Array(parts)) = replies.first() else { return None };
+    let mut numbers = parts.iter().map(|part| std::str::from_utf8(part.text()?).ok()?.parse::<u64>().ok());
+    let (seconds, micros) = (numbers.next()??, numbers.next()??);
+    let theirs = i64::try_from(seconds.checked_mul(1_000)?.checked_add(micros / 1_000)?).ok()?;
+    let ours = i64::try_from(sent / 2 + got / 2).ok()?;
+    Some((theirs - ours, got.saturating_sub(sent) / 2 + 1))
+}
+
+/// A refusal as an error of somebody who connects.
+pub(super) fn refused(url: &dyn Display, refusal: &Refusal) -> Error {
+    match refusal {
+        Refusal::Denied(denial) => Error::new(ErrorKind::StoreRefused, format!("{url}: {denial}")),
+        Refusal::Unavailable(fault) | Refusal::Throttled(fault) | Refusal::NeedsCredentials(fault) => {
+            Error::new(ErrorKind::StoreUnavailable, format!("{url}: {fault}"))
+        }
+        Refusal::Conflict(_) | Refusal::Abstains { .. } => {
+            Error::new(ErrorKind::StoreUnavailable, format!("{url}: the server does not serve now"))
+        }
+    }
+}
+
+fn judged(url: &dyn Display, outcome: Outcome) -> Error {
+    match outcome {
+        Outcome::NotApplied(refusal) => refused(url, &refusal),
+        Outcome::Unknown(fault) => Error::new(ErrorKind::StoreUnavailable, format!("{url}: {fault}")),
+        Outcome::Applied(_) => {
+            let fault = Fault::of(FaultKind::Protocol);
+            Error::new(ErrorKind::StoreUnavailable, format!("{url}: {fault}"))
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! One lane's way to a cluster: a connection to each master, and each command to the node that has its slot.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use leasehold_core::op::{Denial, Fault, FaultKind, Outcome, Refusal};
+use leasehold_core::wire::redis::{Command, Progress, Session};
+use leasehold_core::wire::resp::Value;
+use leasehold_core::{Monotonic, Transmit};
+
+use super::super::access::Access;
+use super::super::link::{NoConnection, NoReply, RedisLink, Spares, awaits_replicas, is_nonsense, refused};
+use super::Cluster;
+use super::slots::Redirection;
+use crate::clock;
+use crate::transport::Answer;
+use crate::transport::lanes::Link;
+use crate::url::redis::Address;
+
+/// How often one command is sent on to another node.
+const MOST_REDIRECTIONS: u8 = 5;
+/// Links to nodes that have left are dropped when there are so many more than nodes.
+const MOST_LEFT_OVER: usize = 16;
+
+/// A connection to each node that is needed.
+pub(in super::super) struct ClusterLink {
+    access: Arc<Access>,
+    cluster: Arc<Cluster>,
+    session: Session,
+    spares: Spares,
+    nodes: Mutex<HashMap<Address, Arc<RedisLink>>>,
+}
+
+/// A command on its way, with the WAIT that belongs to it.
+struct Errand {
+    /// Its place, and how many commands it is.
+    at: usize,
+    count: usize,
+    /// Whether the node serves its slot only to those who ask.
+    asking: bool,
+    redirections: u8,
+}
+
+/// What came of the errands that went to one node together.
+struct Visit {
+    node: Address,
+    errands: Vec<Errand>,
+    link: Arc<RedisLink>,
+    came_back: Result<(Vec<Value>, u64), NoReply>,
+}
+
+/// What is known of each command so far, and which connections told it.
+struct Ledger {
+    answers: Vec<Option<Result<Value, Outcome>>>,
+    used: Vec<(Arc<RedisLink>, u64)>,
+}
+
+impl ClusterLink {
+    pub(in super::super) fn new(access: Arc<Access>, cluster: Arc<Cluster>, session: Session, spares: Spares) -> Self {
+        Self { access, cluster, session, spares, nodes: Mutex::default() }
+    }
+
+    /// The way to one node.
+    pub(in super::super) fn to(&self, node: &Address) -> Arc<RedisLink> {
+        let mut nodes = self.nodes();
+        if let Some(link) = nodes.get(node) {
+            return Arc::clone(link);
+        }
+        let map = self.cluster.map();
+        if nodes.len() > map.shards().len() + MOST_LEFT_OVER {
+            nodes.retain(|address, _| map.everybody().any(|node| node == address));
+        }
+        let access = Arc::new(self.access.beside(node));
+        let link = Arc::new(RedisLink::new(access, self.session.clone(), self.spares));
+        nodes.insert(node.clone(), Arc::clone(&link));
+        link
+    }
+
+    /// Each operation has its own outcome: a node that hangs takes nothing from those that others have answered. For
+    /// that it is given up a little before the deadline, at which the whole request would be.
+    async fn exchange(&self, request: &Transmit) -> Answer {
+        let now = clock::monotonic();
+        let left = request.deadline.since(now);
+        let left = left - left / 8;
+        let deadline = now.plus(left);
+        let mut exchange = match self.session.begin(request.id, &request.ops, left, clock::unix_ms()) {
+            Ok(exchange) => exchange,
+            Err(denial) => return Ok(refused(request, &Refusal::Denied(denial))),
+        };
+        loop {
+            let Ledger { answers, used } = self.carry(exchange.commands(), deadline).await;
+            let unanswered = || Err(Outcome::Unknown(Fault::of(FaultKind::Protocol)));
+            let answers = answers.into_iter().map(|answer| answer.unwrap_or_else(unanswered)).collect();
+            match exchange.answers(answers) {
+                Progress::Done(outcomes) => {
+                    // After a reply that is not to its request, the next ones are not to theirs.
+                    if outcomes.iter().any(is_nonsense) {
+                        used.iter().for_each(|(link, number)| link.leave(*number));
+                    }
+                    return Ok(outcomes);
+                }
+                Progress::Again => {}
+            }
+        }
+    }
+
+    /// Sends each command to the node of its slot, all nodes at once, and on from there where a node says so.
+    async fn carry(&self, commands: &[Command], deadline: Monotonic) -> Ledger {
+        let mut ledger = Ledger { answers: commands.iter().map(|_| None).collect(), used: Vec::new() };
+        let mut leaving: BTreeMap<Address, Vec<Errand>> = BTreeMap::new();
+        for errand in errands(commands) {
+            match commands[errand.at].slot().and_then(|slot| self.cluster.master_of(slot)) {
+                Some(node) => leaving.entry(node).or_default().push(errand),
+                None => {
+                    self.cluster.refresh(&self.access);
+                    let fault = Fault::new(FaultKind::Server, "no node of the cluster serves the slot of this name");
+                    ledger.conclude(&errand, &Outcome::NotApplied(Refusal::Unavailable(fault)));
+                }
+            }
+        }
+        let mut visits = FuturesUnordered::new();
+        loop {
+            for (node, errands) in std::mem::take(&mut leaving) {
+                visits.push(self.visit(node, errands, commands, deadline));
+            }
+            let Some(visit) = visits.next().await else { return ledger };
+            self.take(visit, deadline, &mut ledger, &mut leaving);
+        }
+    }
+
+    async fn visit(&self, node: Address, errands: Vec<Errand>, commands: &[Command], deadline: Monotonic) -> Visit {
+        let mut taken = Vec::with_capacity(errands.len());
+        for errand in &errands {
+            if errand.asking {
+                taken.push(Command { args: vec![b"ASKING".to_vec()] });
+            }
+            taken.extend_from_slice(&commands[errand.at..errand.at + errand.count]);
+        }
+        let link = self.to(&node);
+        let came_back = link.call(&taken, deadline).await;
+        Visit { node, errands, link, came_back }
+    }
+
+    fn take(
+        &self,
+        visit: Visit,
+        deadline: Monotonic,
+        ledger: &mut Ledger,
+        leaving: &mut BTreeMap<Address, Vec<Errand>>,
+    ) {
+        let Visit { node, errands, link, came_back } = visit;
+        let (replies, number) = match came_back {
+            Ok(came_back) => came_back,
+            Err(why) => {
+                self.cluster.refresh(&self.access);
+                let outcome = outcome(&node, why);
+                errands.iter().for_each(|errand| ledger.conclude(errand, &outcome));
+                return;
+            }
+        };
+        ledger.used.push((link, number));
+        let mut replies = replies.into_iter();
+        for mut errand in errands {
+            if errand.asking {
+                replies.next();
+            }
+            let own: Vec<Value> = replies.by_ref().take(errand.count).collect();
+            let redirection = own.first().and_then(|reply| Redirection::of(reply, &node));
+            if let Some(Redirection::Moved { slot, to }) = &redirection {
+                self.cluster.note_moved(*slot, to);
+            }
+            if redirection.is_some() || own.first().is_some_and(is_cluster_down) {
+                self.cluster.refresh(&self.access);
+            }
+            match redirection {
+                Some(redirection) if errand.redirections < MOST_REDIRECTIONS && clock::monotonic() < deadline => {
+                    let (to, asking) = match redirection {
+                        Redirection::Moved { to, .. } => (to, false),
+                        Redirection::Ask { to } => (to, true),
+                    };
+                    errand.asking = asking;
+                    errand.redirections += 1;
+                    leaving.entry(to).or_default().push(errand);
+                }
+                Some(_) | None => {
+                    for (place, reply) in ledger.answers[errand.at..errand.at + errand.count].iter_mut().zip(own) {
+                        *place = Some(Ok(reply));
+                    }
+                }
+            }
+        }
+    }
+
+    fn nodes(&self) -> MutexGuard<'_, HashMap<Address, Arc<RedisLink>>> {
+        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ledger {
+    fn conclude(&mut self, errand: &Errand, outcome: &Outcome) {
+        self.answers[errand.at..errand.at + errand.count].fill_with(|| Some(Err(outcome.clone())));
+    }
+}
+
+impl Link for ClusterLink {
+    async fn ask(self: Arc<Self>, request: Transmit) -> Answer {
+        self.exchange(&request).await
+    }
+
+    fn is_ready(&self) -> bool {
+        let map = self.cluster.map();
+        let nodes = self.nodes();
+        let is_ready = |node| nodes.get(node).is_some_and(|link| link.is_ready());
+        map.covered() > 0 && map.shards().iter().all(|shard| is_ready(&shard.master))
+    }
+
+    fn prepare(self: Arc<Self>) {
+        for shard in self.cluster.map().shards() {
+            self.to(&shard.master).prepare();
+        }
+    }
+}
+
+fn errands(commands: &[Command]) -> Vec<Errand> {
+    let is_wait = |at: usize| commands.get(at).is_some_and(awaits_replicas);
+    let calls = (0..commands.len()).filter(|at| !is_wait(*at));
+    calls.map(|at| Errand { at, count: 1 + usize::from(is_wait(at + 1)), asking: false, redirections: 0 }).collect()
+}
+
+fn outcome(node: &Address, why: NoReply) -> Outcome {
+    match why {
+        NoReply::NotSent(NoConnection::Fault(fault)) => Outcome::NotApplied(Refusal::Unavailable(fault)),
+        NoReply::NotSent(NoConnection::Refused(Refusal::Denied(denial))) => {
+            let detail = format!("{node}: {}", denial.detail);
+            Outcome::NotApplied(Refusal::Denied(Denial::new(denial.kind, &detail)))
+        }
+        NoReply::NotSent(NoConnection::Refused(refusal)) => Outcome::NotApplied(refusal),
+        NoReply::Unknown(fault) => Outcome::Unknown(fault),
+    }
+}
+
+fn is_cluster_down(reply: &Value) -> bool {
+    matches!(reply, Value::Error(error) if error.starts_with("CLUSTERDOWN"))
+}

@@ -1,0 +1,265 @@
+//! What all lanes know of a Redis Cluster: who serves which slot, and what has changed since.
+//!
+//! A node that is asked for a slot of another one says so (MOVED), which counts at once; the whole map is then read
+//! anew, in the background and not too often.
+
+pub(super) mod link;
+pub(super) mod slots;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use leasehold_core::Monotonic;
+use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
+use leasehold_core::wire::redis::{Command, refusal};
+use leasehold_core::wire::resp::Value;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+use self::slots::Map;
+use super::access::{Access, printable};
+use super::failovers::Failovers;
+use super::link::{NoConnection, send};
+use crate::clock;
+use crate::url::redis::Address;
+
+/// For each node, from connecting to its answer: the next one knows as well.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How soon after one reading the next begins, and at most, after failures; in between it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// One cluster.
+pub(super) struct Cluster {
+    seeds: Vec<Address>,
+    learned: watch::Sender<Arc<Map>>,
+    /// The epoch of that map, by which nodes tell what is older.
+    epoch: AtomicU64,
+    /// What was told of single slots since.
+    moved: Mutex<HashMap<u16, Address>>,
+    pub(super) failovers: Failovers,
+    /// Spreads those who ask any node over all of them.
+    turn: AtomicUsize,
+    reading: Mutex<Reading>,
+    /// Where the map is read, whichever lane wants it.
+    background: OnceLock<Handle>,
+}
+
+struct Reading {
+    is_under_way: bool,
+    pause: Duration,
+    not_before: Monotonic,
+}
+
+/// Whoever reads says so until it ends, however it ends.
+struct Reader(Arc<Cluster>);
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.0.reading().is_under_way = false;
+    }
+}
+
+impl Cluster {
+    pub(super) fn new(seeds: Vec<Address>) -> Self {
+        let (learned, _) = watch::channel(Arc::default());
+        let reading = Reading { is_under_way: false, pause: FIRST_PAUSE, not_before: clock::monotonic() };
+        Self {
+            seeds,
+            learned,
+            epoch: AtomicU64::new(0),
+            moved: Mutex::default(),
+            failovers: Failovers::default(),
+            turn: AtomicUsize::new(0),
+            reading: Mutex::new(reading),
+            background: OnceLock::new(),
+        }
+    }
+
+    /// What is known.
+    pub(super) fn map(&self) -> Arc<Map> {
+        Arc::clone(&self.learned.borrow())
+    }
+
+    /// Who serves a slot, as far as is known.
+    pub(super) fn master_of(&self, slot: u16) -> Option<Address> {
+        let moved = self.moved().get(&slot).cloned();
+        moved.or_else(|| self.map().master_of(slot).cloned())
+    }
+
+    /// Each node once, beginning with another one each time; those that only the url names come last.
+    pub(super) fn everybody(&self) -> Vec<Address> {
+        let map = self.map();
+        let mut all: Vec<Address> = map.everybody().cloned().collect();
+        if !all.is_empty() {
+            let first = self.turn.fetch_add(1, Ordering::Relaxed) % all.len();
+            all.rotate_left(first);
+        }
+        for seed in &self.seeds {
+            if !all.contains(seed) {
+                all.push(seed.clone());
+            }
+        }
+        all
+    }
+
+    /// Waits until a node is no longer one of the cluster.
+    pub(super) async fn forgets(&self, address: &Address) {
+        let mut learned = self.learned.subscribe();
+        while learned.changed().await.is_ok() {
+            let map = Arc::clone(&learned.borrow_and_update());
+            if !map.everybody().any(|node| node == address) {
+                return;
+            }
+        }
+        std::future::pending().await
+    }
+
+    /// A node has said who serves a slot now.
+    fn note_moved(&self, slot: u16, to: &Address) {
+        self.moved().insert(slot, to.clone());
+    }
+
+    /// Reads the map for the first time, in the runtime that will do so from now on.
+    ///
+    /// # Errors
+    /// No node answers, or they are of no cluster; what each has said.
+    pub(super) async fn begin(&self, access: &Access) -> Result<(), NoConnection> {
+        let _ = self.background.set(Handle::current());
+        self.read(access).await
+    }
+
+    /// Has the map read anew, soon, unless that is under way.
+    pub(super) fn refresh(self: &Arc<Self>, access: &Arc<Access>) {
+        let Some(background) = self.background.get() else { return };
+        let rest = {
+            let mut reading = self.reading();
+            if reading.is_under_way {
+                return;
+            }
+            reading.is_under_way = true;
+            reading.not_before.since(clock::monotonic())
+        };
+        let (reader, access) = (Reader(Arc::clone(self)), Arc::clone(access));
+        background.spawn(async move {
+            sleep(rest).await;
+            let cluster = &reader.0;
+            let read = cluster.read(&access).await;
+            let mut reading = cluster.reading();
+            reading.pause = match &read {
+                Ok(()) => FIRST_PAUSE,
+                Err(_) => LONGEST_PAUSE.min(reading.pause * 2),
+            };
+            reading.not_before = clock::monotonic().plus(reading.pause);
+            drop(reading);
+            if let Err(why) = read {
+                tracing::debug!(target: "leasehold", store = %access, ?why, "the cluster cannot be seen");
+            }
+        });
+    }
+
+    /// Reads the map now.
+    ///
+    /// # Errors
+    /// No node tells; what each has said.
+    pub(super) async fn read(&self, access: &Access) -> Result<(), NoConnection> {
+        let (mut said, mut refused, mut behind) = (Vec::new(), None, None::<Told>);
+        for node in self.everybody() {
+            match ask(&access.beside(&node), &node).await {
+                Ok(told) if told.map.covered() == 0 => {
+                    said.push(format!("{node}: it knows of no node that has slots"));
+                }
+                // It may have been cut off from the others, and still believe in what was before.
+                Ok(told) if told.epoch.is_some_and(|epoch| epoch < self.epoch.load(Ordering::Relaxed)) => {
+                    if behind.as_ref().is_none_or(|other| other.epoch < told.epoch) {
+                        behind = Some(told);
+                    }
+                }
+                Ok(told) => {
+                    self.learn(told);
+                    return Ok(());
+                }
+                Err(NoConnection::Fault(fault)) => said.push(fault.to_string()),
+                Err(NoConnection::Refused(refusal)) => refused = refused.or(Some(refusal)),
+            }
+        }
+        // All there are: who knew better is out of reach, or the cluster was made anew.
+        if let Some(told) = behind {
+            self.learn(told);
+            return Ok(());
+        }
+        Err(match refused {
+            Some(refusal) => NoConnection::Refused(refusal),
+            None => {
+                let detail = format!("no node of the cluster tells of it: {}", said.join("; "));
+                NoConnection::Fault(Fault::new(FaultKind::Unreachable, &detail))
+            }
+        })
+    }
+
+    fn learn(&self, told: Told) {
+        let map = Arc::new(told.map);
+        let epoch = told.epoch.unwrap_or(0);
+        let is_older = epoch < self.epoch.swap(epoch, Ordering::Relaxed);
+        self.moved().clear();
+        let before = self.learned.send_replace(Arc::clone(&map));
+        for (from, to) in map.failovers_since(&before) {
+            if !is_older {
+                self.failovers.note(&from, &to);
+            }
+        }
+    }
+
+    fn moved(&self) -> MutexGuard<'_, HashMap<u16, Address>> {
+        self.moved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reading(&self) -> MutexGuard<'_, Reading> {
+        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What one node says of the cluster.
+struct Told {
+    map: Map,
+    /// `None` if the user may not ask.
+    epoch: Option<u64>,
+}
+
+async fn ask(way: &Access, node: &Address) -> Result<Told, NoConnection> {
+    let fault = |what: &str| {
+        let detail = format!("{node}: {}", printable(what));
+        NoConnection::Fault(Fault::new(FaultKind::Unreachable, &detail))
+    };
+    let asked = async {
+        let mut connection = way.connect_there().await?;
+        let commands = ["SLOTS", "INFO"].map(|what| Command { args: vec![b"CLUSTER".to_vec(), what.into()] });
+        let replies = send(&mut connection, &commands).await.map_err(|error| fault(&error.to_string()))?;
+        <[Value; 2]>::try_from(replies).map_err(|_| fault("another number of replies than commands"))
+    };
+    let [slots, info] = timeout(PATIENCE, asked).await.unwrap_or_else(|_| Err(fault("no answer in time")))?;
+    let Value::Error(error) = &slots else {
+        let map = Map::read(&slots, node).map_err(fault)?;
+        return Ok(Told { map, epoch: epoch(&info) });
+    };
+    match error {
+        error if error.contains("cluster support disabled") => {
+            let detail = format!("{node} is no node of a Redis Cluster; write redis://{node}");
+            Err(NoConnection::Refused(Refusal::Denied(Denial::new(DenialKind::Other, &detail))))
+        }
+        error if error.starts_with("NOPERM") => {
+            let detail = format!("the user needs +cluster|slots ({node} said: {})", printable(error));
+            Err(NoConnection::Refused(Refusal::Denied(Denial::new(DenialKind::Permission, &detail))))
+        }
+        error => Err(refusal(error).map_or_else(|| fault(error), NoConnection::Refused)),
+    }
+}
+
+fn epoch(info: &Value) -> Option<u64> {
+    let (Value::Bulk(text) | Value::Verbatim(text)) = info else { return None };
+    let line = std::str::from_utf8(text).ok()?.lines().find_map(|line| line.strip_prefix("cluster_current_epoch:"))?;
+    line.trim_end().parse().ok()
+}

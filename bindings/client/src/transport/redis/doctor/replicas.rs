@@ -1,0 +1,104 @@
+//! What replicas mean: they take over without the last locks, and a master that was cut off from them goes on.
+
+use super::Part;
+use super::info::printable;
+use super::server::Told;
+use crate::doctor::Finding;
+
+const CHECK: &str = "redis.replicas";
+const FENCE: &str = "set min-replicas-to-write 1 and min-replicas-max-lag 10 or less on every server that can be the master, \
+                     or give a node of a quorum no replicas; whatever comes back after a failover must start empty";
+
+impl Told {
+    pub(super) fn connected(&self) -> Option<u64> {
+        self.info.as_ref().ok().and_then(|info| info.number("connected_slaves"))
+    }
+
+    pub(super) fn replicas(&self, wanted: Option<u32>, part: Part) -> Finding {
+        let Some(connected) = self.connected() else {
+            return Finding::warning(
+                CHECK,
+                format!("cannot be seen: {}", self.unseen()),
+                match part {
+                    Part::Alone => {
+                        "if a replica can take over, put wait_replicas into the store url; +info lets this user see"
+                    }
+                    Part::Node => FENCE,
+                },
+            );
+        };
+        let enough = match &self.min_replicas {
+            Ok(count) => format!("; min-replicas-to-write is {}", printable(count)),
+            Err(_) => String::new(),
+        };
+        match wanted.map(u64::from) {
+            Some(wanted) if wanted > connected => Finding::problem(
+                CHECK,
+                format!("wait_replicas is {wanted}, and {connected} are connected{enough}: no lock is granted"),
+                "connect more replicas, or lower wait_replicas in the store url",
+            ),
+            _ if connected > 0 && part == Part::Node => self.fenced(connected),
+            Some(wanted) if wanted == connected => Finding::good(
+                CHECK,
+                format!("{connected} connected, and every one of them has a lock before it counts{enough}"),
+            ),
+            Some(wanted) => Finding::good(
+                CHECK,
+                format!(
+                    "{connected} connected, and {wanted} of them have a lock before it counts{enough}; a failover loses \
+                     it only by picking another"
+                ),
+            ),
+            None if connected == 0 => Finding::good(CHECK, "none connected, so none can take over without the locks"),
+            None => Finding::warning(
+                CHECK,
+                format!(
+                    "{connected} connected, asynchronously{enough}: after a failover a lock that was granted may be \
+                     missing, and can be granted again"
+                ),
+                format!(
+                    "put wait_replicas={connected} into the store url; min-replicas-to-write keeps a master that lost \
+                     its replicas from granting"
+                ),
+            ),
+        }
+    }
+
+    /// Of a node of a quorum that has replicas: whether it stops when it is cut off from them. One that does not goes on
+    /// as the same run with the same marker, while a promoted replica comes to vote as well.
+    fn fenced(&self, connected: u64) -> Finding {
+        let both =
+            "when it is cut off from them and one is promoted, both could vote, for different holders of one lock";
+        match (number(&self.min_replicas), number(&self.max_lag)) {
+            (Err(why), _) | (_, Err(why)) => Finding::warning(
+                CHECK,
+                format!(
+                    "{connected} connected; whether min-replicas-to-write and min-replicas-max-lag stop a master cannot be \
+                     seen: {}. Without them, {both}",
+                    printable(why)
+                ),
+                FENCE,
+            ),
+            (Ok(0), Ok(_)) => {
+                Finding::problem(CHECK, format!("{connected} connected, and min-replicas-to-write is 0: {both}"), FENCE)
+            }
+            (Ok(_), Ok(0)) => Finding::problem(
+                CHECK,
+                format!("{connected} connected, and min-replicas-max-lag is 0, so that none is ever missed: {both}"),
+                FENCE,
+            ),
+            (Ok(count), Ok(lag)) => Finding::good(
+                CHECK,
+                format!(
+                    "{connected} connected; without {count} of them it stops within {lag} s (min-replicas-to-write). After a \
+                     failover the former master must start empty"
+                ),
+            ),
+        }
+    }
+}
+
+/// What is no number protects as little as nothing.
+fn number(setting: &Result<String, String>) -> Result<u64, &str> {
+    setting.as_ref().map(|text| text.parse().unwrap_or(0)).map_err(String::as_str)
+}

@@ -1,0 +1,212 @@
+//! Several servers that are one store: who they are, whether they can replace one another, and whether they have.
+
+use std::sync::Arc;
+
+use leasehold_core::Monotonic;
+use leasehold_core::wire::redis::SLOTS;
+use leasehold_core::wire::resp::Value;
+
+use super::super::access::Access;
+use super::super::cluster::Cluster;
+use super::super::cluster::slots::Map;
+use super::super::failovers::Failover;
+use super::super::link::NoConnection;
+use super::super::sentinel::{Sentinels, ask};
+use super::super::way::Way;
+use super::info::{Fields, printable};
+use super::{Asker, Home, Part, examine, setting, silent, told, words};
+use crate::clock;
+use crate::doctor::{Finding, Severity};
+use crate::transport::lanes::until as within;
+use crate::url::redis::{Address, RedisUrl};
+
+const TOPOLOGY: &str = "redis.topology";
+const SENTINELS: &str = "redis.sentinels";
+const COVERAGE: &str = "redis.coverage";
+
+/// One master after the other, of which the first is tried with a lock.
+pub(super) async fn cluster(
+    way: &Way,
+    cluster: &Cluster,
+    access: &Access,
+    url: &RedisUrl,
+    until: Monotonic,
+) -> Vec<Finding> {
+    match within(until, cluster.read(access)).await {
+        Some(Ok(())) => {}
+        Some(Err(why)) => return vec![silent(&words(&why))],
+        None => return vec![silent("no node of the cluster answers in time")],
+    }
+    let map = cluster.map();
+    let asker = |node: &Address| {
+        let home = Home { map: Arc::clone(&map), node: node.clone() };
+        Asker { link: way.to(node), until, home: Some(home) }
+    };
+    let mut findings = vec![members(&map), failovers(&cluster.failovers.all())];
+    for (place, shard) in map.shards().iter().enumerate() {
+        let (node, asker) = (&shard.master, asker(&shard.master));
+        if place == 0 {
+            findings.push(coverage(&asker, &map).await);
+            findings.extend(examine(&asker, access, url, Part::Alone).await);
+        }
+        // What is as it should be was said of the first already.
+        let mut more = match told(&asker).await {
+            Ok(told) if place == 0 => vec![told.cut_off()],
+            Ok(told) => [told.losses(), vec![told.cut_off()]].concat(),
+            Err(why) => vec![silent(&why)],
+        };
+        if place > 0 {
+            more.retain(|finding| finding.severity != Severity::Good);
+            more.iter_mut().for_each(|finding| finding.what = format!("{node}: {}", finding.what));
+        }
+        findings.extend(more);
+    }
+    findings
+}
+
+fn members(map: &Map) -> Finding {
+    let masters = map.shards().len();
+    let replicas: usize = map.shards().iter().map(|shard| shard.replicas.len()).sum();
+    let what = format!("a cluster of {masters} masters with {replicas} replicas");
+    let alone: Vec<String> =
+        map.shards().iter().filter(|shard| shard.replicas.is_empty()).map(|shard| shard.master.to_string()).collect();
+    if alone.is_empty() {
+        return Finding::good(TOPOLOGY, what);
+    }
+    Finding::warning(
+        TOPOLOGY,
+        format!("{what}; nobody can take over from {}", printable(&alone.join(", "))),
+        "add a replica to each master, or take into account that its locks are not to be had while it is down",
+    )
+}
+
+async fn coverage(asker: &Asker, map: &Map) -> Finding {
+    let name = "cluster-require-full-coverage";
+    let required = asker.one(&["CONFIG", "GET", name]).await.and_then(|reply| setting(name, &reply));
+    let then = match required.as_deref() {
+        Ok("no") => "; names in other slots can be locked when some are missing",
+        Ok(_) => "; when some are missing, no name at all can be locked (cluster-require-full-coverage yes)",
+        Err(_) => "",
+    };
+    let missing = usize::from(SLOTS).saturating_sub(map.covered());
+    if missing == 0 {
+        return Finding::good(COVERAGE, format!("all {SLOTS} slots are served{then}"));
+    }
+    Finding::problem(
+        COVERAGE,
+        format!("{missing} of {SLOTS} slots are served by nobody, and names there cannot be locked{then}"),
+        "see CLUSTER SLOTS and redis-cli --cluster fix",
+    )
+}
+
+/// What each Sentinel says, then the master itself.
+pub(super) async fn sentinels(
+    way: &Way,
+    sentinels: &Sentinels,
+    access: &Access,
+    url: &RedisUrl,
+    until: Monotonic,
+) -> Vec<Finding> {
+    let (mut problems, mut seen, mut answered) = (Vec::new(), None, 0);
+    for sentinel in sentinels.ways() {
+        let quorum = ask(sentinel, &["SENTINEL", "CKQUORUM", sentinels.name()]).await;
+        match &quorum {
+            Ok(_) => answered += 1,
+            Err(NoConnection::Fault(fault)) if fault.to_string().contains("NOQUORUM") => {
+                answered += 1;
+                problems.push((Severity::Problem, fault.to_string()));
+            }
+            Err(why) => problems.push((Severity::Warning, words(why))),
+        }
+        if seen.is_none()
+            && let Ok(reply @ (Value::Array(_) | Value::Map(_))) =
+                ask(sentinel, &["SENTINEL", "MASTER", sentinels.name()]).await
+        {
+            seen = Some(Fields::of_pairs(&reply));
+        }
+    }
+    let master = sentinels.master().await.map_err(|why| words(&why));
+    let all = sentinels.ways().len();
+    let mut findings =
+        vec![watched(&master, seen.as_ref()), votes(all, answered, &problems), failovers(&sentinels.failovers.all())];
+    if let (Ok(named), Some(known)) = (&master, sentinels.known())
+        && *named != known
+    {
+        findings.push(Finding::warning(
+            "redis.failover",
+            format!("the Sentinels name {named} as the master, and this client is connected to {known}"),
+            "nothing, if it passes: connections move when the old master ends them or refuses",
+        ));
+    }
+    let Way::One(link) = way else { return findings };
+    let asker = Asker { link: Arc::clone(link), until, home: None };
+    findings.extend(examine(&asker, access, url, Part::Alone).await);
+    if let Ok(told) = told(&asker).await {
+        findings.push(told.cut_off());
+    }
+    findings
+}
+
+fn watched(master: &Result<Address, String>, seen: Option<&Fields>) -> Finding {
+    let number = |name| seen.and_then(|seen| seen.number(name));
+    let known = |number: Option<u64>| number.map_or("an unknown number of".to_owned(), |number| number.to_string());
+    match master {
+        Err(why) => Finding::problem(TOPOLOGY, printable(why), "see that the Sentinels run and watch that name"),
+        Ok(master) => {
+            let replicas = number("num-slaves");
+            let sentinels = number("num-other-sentinels").map(|others| others.saturating_add(1));
+            let what =
+                format!("{master} is the master, with {} replicas and {} Sentinels", known(replicas), known(sentinels));
+            if replicas == Some(0) {
+                return Finding::warning(TOPOLOGY, what, "add a replica: nobody can take over");
+            }
+            if sentinels.is_some_and(|count| count < 3) {
+                return Finding::warning(
+                    TOPOLOGY,
+                    what,
+                    "run three Sentinels or more: fewer cannot agree when one is gone",
+                );
+            }
+            Finding::good(TOPOLOGY, what)
+        }
+    }
+}
+
+fn votes(all: usize, answered: usize, problems: &[(Severity, String)]) -> Finding {
+    let said = || printable(&problems.iter().map(|(_, said)| said.as_str()).collect::<Vec<_>>().join("; "));
+    match problems.iter().map(|(severity, _)| *severity).max() {
+        None => Finding::good(SENTINELS, format!("all {all} that the url names answer, and can agree on a failover")),
+        Some(Severity::Problem) => Finding::problem(
+            SENTINELS,
+            format!("they cannot agree on a failover: {}", said()),
+            "see that as many Sentinels run and reach each other as their quorum and a majority need",
+        ),
+        Some(Severity::Warning | Severity::Good) => Finding::warning(
+            SENTINELS,
+            format!("{answered} of {all} that the url names answer: {}", said()),
+            "start the others, or name those that there are in the store url",
+        ),
+    }
+}
+
+fn failovers(all: &[Failover]) -> Finding {
+    const CHECK: &str = "redis.failover";
+    if all.is_empty() {
+        return Finding::good(CHECK, "none since this client connected");
+    }
+    let now = clock::unix_ms();
+    let told = |failover: &Failover| {
+        let ago = now.saturating_sub(failover.unix_ms) / 1_000;
+        format!("{} took over from {} {ago} s ago", failover.to, failover.from)
+    };
+    Finding::warning(
+        CHECK,
+        format!(
+            "failover since this client connected: {}; a lock that the old master had acknowledged may be lost, for \
+             replication is asynchronous",
+            printable(&all.iter().rev().map(told).collect::<Vec<_>>().join(", "))
+        ),
+        "put wait_replicas into the store url, or use a quorum of servers that do not replicate; and check fencing \
+         tokens where a lock must not be granted twice",
+    )
+}

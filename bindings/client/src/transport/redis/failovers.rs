@@ -1,0 +1,45 @@
+//! Masters that gave way to others while we looked on. Replication is asynchronous, so the new one may lack locks that
+//! the old one had acknowledged: each change is told, in the log and by `doctor`.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::clock;
+use crate::url::redis::Address;
+
+/// The latest are kept.
+const MOST_KEPT: usize = 16;
+
+/// One change of masters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failover {
+    pub(super) from: Address,
+    pub(super) to: Address,
+    /// When it was noticed, in milliseconds since 1970.
+    pub(super) unix_ms: u64,
+}
+
+/// Those since the client connected.
+#[derive(Default)]
+pub(super) struct Failovers(Mutex<Vec<Failover>>);
+
+impl Failovers {
+    pub(super) fn note(&self, from: &Address, to: &Address) {
+        tracing::warn!(
+            target: "leasehold",
+            %from,
+            %to,
+            "another Redis server is the master now; replication is asynchronous, so locks that the old one had \
+             acknowledged may be lost, and may be granted again while their holders still work"
+        );
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.len() == MOST_KEPT {
+            all.remove(0);
+        }
+        all.push(Failover { from: from.clone(), to: to.clone(), unix_ms: clock::unix_ms() });
+    }
+
+    /// The latest last.
+    pub(super) fn all(&self) -> Vec<Failover> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}

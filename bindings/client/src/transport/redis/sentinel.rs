@@ -1,0 +1,132 @@
+//! Who is the master: Sentinels are asked, one after the other, until one knows.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
+use leasehold_core::wire::redis::{Command, refusal};
+use leasehold_core::wire::resp::Value;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::access::{Access, printable};
+use super::failovers::Failovers;
+use super::link::{NoConnection, send};
+use crate::url::redis::Address;
+
+/// For each Sentinel, from connecting to its answer: the next one may know as well.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The Sentinels of one master.
+pub(super) struct Sentinels {
+    ways: Vec<Access>,
+    name: String,
+    /// Whoever answered last is asked first.
+    first: AtomicUsize,
+    master: watch::Sender<Option<Address>>,
+    pub(super) failovers: Failovers,
+}
+
+impl Sentinels {
+    pub(super) fn new(ways: Vec<Access>, name: String) -> Self {
+        let (master, _) = watch::channel(None);
+        Self { ways, name, first: AtomicUsize::new(0), master, failovers: Failovers::default() }
+    }
+
+    /// What the master is called.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Each of them, as the url names them.
+    pub(super) fn ways(&self) -> &[Access] {
+        &self.ways
+    }
+
+    /// Where the master is, as far as the first Sentinel knows that answers.
+    ///
+    /// # Errors
+    /// Nobody knows; what each of them said. A refusal only if one refuses, and none knows.
+    pub(super) async fn master(&self) -> Result<Address, NoConnection> {
+        let first = self.first.load(Ordering::Relaxed);
+        let (mut said, mut refused) = (Vec::new(), None);
+        for turn in 0..self.ways.len() {
+            let index = (first + turn) % self.ways.len();
+            let way = &self.ways[index];
+            match ask(way, &["SENTINEL", "GET-MASTER-ADDR-BY-NAME", &self.name]).await {
+                Ok(reply) => match address(&reply) {
+                    Some(address) => {
+                        self.first.store(index, Ordering::Relaxed);
+                        return Ok(address);
+                    }
+                    None => said.push(format!("{way} knows no master named {:?}", self.name)),
+                },
+                Err(NoConnection::Fault(fault)) => said.push(fault.to_string()),
+                Err(NoConnection::Refused(refusal)) => refused = refused.or(Some(refusal)),
+            }
+        }
+        Err(match refused {
+            Some(refusal) => NoConnection::Refused(refusal),
+            None => {
+                let detail = format!("no Sentinel tells where the master is: {}", said.join("; "));
+                NoConnection::Fault(Fault::new(FaultKind::Unreachable, &detail))
+            }
+        })
+    }
+
+    /// The server there says that it is the master.
+    pub(super) fn found(&self, address: &Address) {
+        let before = self.master.send_replace(Some(address.clone()));
+        if let Some(before) = before.filter(|before| before != address) {
+            self.failovers.note(&before, address);
+        }
+    }
+
+    /// The master that was found last.
+    pub(super) fn known(&self) -> Option<Address> {
+        self.master.borrow().clone()
+    }
+
+    /// Waits until another master than this one is found.
+    pub(super) async fn turn_away_from(&self, address: &Address) {
+        let mut master = self.master.subscribe();
+        while master.changed().await.is_ok() {
+            if master.borrow_and_update().as_ref() != Some(address) {
+                return;
+            }
+        }
+        std::future::pending().await
+    }
+}
+
+/// One question to one Sentinel.
+pub(super) async fn ask(way: &Access, words: &[&str]) -> Result<Value, NoConnection> {
+    let command = Command { args: words.iter().map(|word| word.as_bytes().to_vec()).collect() };
+    let asked = async {
+        let mut connection = way.connect_there().await?;
+        let replies = send(&mut connection, &[command]).await;
+        let reply = replies.map(|replies| replies.into_iter().next().unwrap_or(Value::Nil));
+        reply.map_err(|error| unreachable(&format!("{way}: {error}")))
+    };
+    let reply = timeout(PATIENCE, asked).await.unwrap_or_else(|_| Err(unreachable(&format!("{way}: no answer"))))?;
+    let Value::Error(error) = &reply else { return Ok(reply) };
+    if error.to_ascii_lowercase().contains("unknown command") {
+        let detail = format!("{way} is no Sentinel; write redis://{way} if it is the server itself");
+        return Err(NoConnection::Refused(Refusal::Denied(Denial::new(DenialKind::Other, &detail))));
+    }
+    Err(match refusal(error) {
+        Some(refusal) => NoConnection::Refused(refusal),
+        None => unreachable(&format!("{way}: {}", printable(error))),
+    })
+}
+
+fn unreachable(detail: &str) -> NoConnection {
+    NoConnection::Fault(Fault::new(FaultKind::Unreachable, detail))
+}
+
+fn address(reply: &Value) -> Option<Address> {
+    let Value::Array(parts) = reply else { return None };
+    let [Value::Bulk(host), Value::Bulk(port)] = parts.as_slice() else { return None };
+    let port: u16 = std::str::from_utf8(port).ok()?.parse().ok()?;
+    Address::told(std::str::from_utf8(host).ok()?, port)
+}

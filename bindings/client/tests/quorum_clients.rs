@@ -1,0 +1,252 @@
+//! Clients of one quorum against each other.
+#![cfg(all(feature = "redis", feature = "sqlite", feature = "http"))]
+#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
+
+mod common;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
+
+use common::on_redis::{count_grants, digest, request, wait_for_renewals};
+use common::quorum::{Nodes, TTL, settings};
+use common::{PATIENCE, Role, eventually, ms, role_args, say, stay};
+use leasehold::Client as AsyncClient;
+use leasehold::blocking::Client;
+use leasehold_rig::proxy::Request;
+use leasehold_rig::redis::Server;
+use leasehold_rig::{rest, webdis};
+
+fn exclude_each_other(one: &Client, two: &Client) {
+    let nodes = u16::try_from(one.stores().len()).unwrap();
+    let mut token = 0;
+    for (holder, rival) in [(one, two), (two, one), (one, two)] {
+        let lease = holder.lock("job").ttl(TTL).owner("holder").wait(PATIENCE).acquire().unwrap();
+        assert!(lease.token() > token);
+        token = lease.token();
+        assert!(rival.lock("job").ttl(TTL).try_acquire().unwrap().is_none());
+        let shown = || rival.inspect("job").unwrap().unwrap();
+        eventually("all nodes show it", || (shown().votes, shown().of) == (nodes, nodes));
+        assert_eq!((shown().owner.as_deref(), shown().token), (Some("holder"), Some(token)));
+        lease.release().unwrap();
+        eventually("it is free", || rival.inspect("job").unwrap().is_none());
+    }
+}
+
+#[test]
+fn three_and_five_nodes_let_one_in() {
+    for count in [3, 5] {
+        let nodes = Nodes::start(count);
+        exclude_each_other(&nodes.create(), &nodes.connect_directly());
+        nodes.wait_for_nothing_left("job");
+    }
+}
+
+#[test]
+fn nodes_of_all_kinds_let_one_in() {
+    let folder = tempfile::tempdir().unwrap();
+    let servers = [Server::start(), Server::start(), Server::start()];
+    let (webdis, rest) = (webdis::Server::start(&servers[1]), rest::Server::start(&servers[2]));
+    let file = format!("sqlite:{}", folder.path().join("locks.db").display());
+    let (webdis, upstash) =
+        (format!("webdis+http://{}", webdis.address()), format!("upstash+http://:{}@{}", rest.token(), rest.address()));
+    for (id, urls) in [("one", [&file, &servers[0].url(), &webdis]), ("two", [&servers[0].url(), &webdis, &upstash])] {
+        let settings = || settings().quorum_id(id);
+        // One has the other's marks on it.
+        for server in &servers {
+            server.command(&["FLUSHALL"]);
+        }
+        let one = Client::connect_with(settings().create_quorum(), urls).unwrap();
+        exclude_each_other(&one, &Client::connect_with(settings(), urls).unwrap());
+    }
+}
+
+#[test]
+fn urls_in_one_text_are_a_quorum() {
+    let text = "memory:t1 memory:t2 memory:t3";
+    let one = Client::connect_with(settings().create_quorum(), text).unwrap();
+    let two = Client::connect_with(settings(), text.split(' ').collect::<Vec<_>>()).unwrap();
+    exclude_each_other(&one, &two);
+}
+
+/// A runtime that goes on while nobody waits for it; its thread ends with the process.
+fn driven() -> tokio::runtime::Handle {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let handle = runtime.handle().clone();
+    thread::spawn(move || runtime.block_on(std::future::pending::<()>()));
+    handle
+}
+
+/// Counts requests of a script that reach a node, without touching them.
+fn count(nodes: &Nodes, node: usize, script: &'static str) -> Arc<AtomicUsize> {
+    let seen = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&seen);
+    let (short, digest) = (digest(script).as_bytes(), digest(script).len());
+    nodes.proxies[node].reset_before_forwarding(Request::matching(move |bytes| {
+        if bytes.windows(digest).any(|window| window == short) {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+        false
+    }));
+    seen
+}
+
+#[test]
+fn what_a_slow_node_grants_is_known_when_it_has() {
+    let nodes = Nodes::start(3);
+    nodes.create();
+    let runtime = driven();
+    let client = runtime.block_on(settings().connect(nodes.urls())).unwrap();
+    // Connections are there, so that only the answer is slow.
+    runtime.block_on(async { client.lock("other").ttl(TTL).await.unwrap().release().await }).unwrap();
+    nodes.wait_for_nothing_left("other");
+    nodes.proxies[2].delay(ms(100));
+    let (votes, keeps) = (count(&nodes, 2, "vote"), count(&nodes, 2, "keep"));
+    let lease = runtime.block_on(async { client.lock("job").ttl(TTL).await }).unwrap();
+    eventually("it is renewed there", || keeps.load(Ordering::SeqCst) > 1);
+    assert_eq!(votes.load(Ordering::SeqCst), 1, "a grant that nobody knew of would be asked for again");
+    runtime.block_on(lease.release()).unwrap();
+    nodes.wait_for_nothing_left("job");
+}
+
+#[test]
+fn a_blocking_caller_asks_all_nodes_at_once() {
+    let nodes = Nodes::start(3);
+    let client = nodes.create();
+    client.lock("other").ttl(TTL).acquire().unwrap().release().unwrap();
+    let (asked, alone) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    for proxy in &nodes.proxies {
+        let (asked, alone) = (Arc::clone(&asked), Arc::clone(&alone));
+        proxy.reset_before_forwarding(Request::matching(move |bytes| {
+            let vote = digest("vote").as_bytes();
+            if bytes.windows(vote.len()).any(|window| window == vote) {
+                // No node answers before all are asked; whoever asks one after the other gives up on the first.
+                asked.fetch_add(1, Ordering::SeqCst);
+                let start = std::time::Instant::now();
+                while asked.load(Ordering::SeqCst) < 3 {
+                    if start.elapsed() > ms(1_500) {
+                        alone.fetch_add(1, Ordering::SeqCst);
+                        break;
+                    }
+                    thread::sleep(ms(1));
+                }
+            }
+            false
+        }));
+    }
+    let lease = client.lock("job").ttl(TTL).wait(PATIENCE).acquire().unwrap();
+    lease.release().unwrap();
+    assert_eq!((asked.load(Ordering::SeqCst), alone.load(Ordering::SeqCst)), (3, 0));
+}
+
+#[test]
+fn a_caller_that_goes_away_leaves_nothing_behind() {
+    let nodes = Nodes::start(3);
+    nodes.create();
+    let runtime = driven();
+    let client = runtime.block_on(settings().connect(nodes.urls())).unwrap();
+    runtime.block_on(async { client.lock("other").ttl(TTL).await.unwrap().release().await }).unwrap();
+    nodes.proxies.iter().for_each(|proxy| proxy.delay(ms(100)));
+    runtime.block_on(async {
+        let request = client.lock("job").ttl(TTL).no_renewal();
+        assert!(tokio::time::timeout(ms(20), request.into_future()).await.is_err());
+    });
+    nodes.wait_for_nothing_left("job");
+}
+
+#[test]
+fn two_at_the_same_moment_never_both_get_in() {
+    const ROUNDS: usize = 50;
+    let nodes = Nodes::start(3);
+    let clients = [nodes.create(), nodes.connect_directly()];
+    let (barrier, inside, tokens) = (Barrier::new(2), AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for client in &clients {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    barrier.wait();
+                    let lease = client.lock("job").ttl(TTL).wait(PATIENCE).acquire().unwrap();
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two are inside");
+                    tokens.lock().unwrap().push(lease.token());
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    lease.release().unwrap();
+                }
+            });
+        }
+    });
+    let tokens = tokens.into_inner().unwrap();
+    assert!(tokens.len() == 2 * ROUNDS && tokens.is_sorted_by(|one, two| one < two), "{tokens:?}");
+    nodes.wait_for_nothing_left("job");
+}
+
+#[test]
+fn two_that_try_once_are_both_answered() {
+    let nodes = Nodes::start(3);
+    let clients = [nodes.create(), nodes.connect_directly()];
+    let barrier = Barrier::new(2);
+    for _ in 0..50 {
+        let leases: Vec<_> = thread::scope(|scope| {
+            let tries = clients.each_ref().map(|client| {
+                scope.spawn(|| {
+                    barrier.wait();
+                    client.lock("job").ttl(TTL).try_acquire().unwrap()
+                })
+            });
+            tries.map(|one| one.join().unwrap()).into_iter().flatten().collect()
+        });
+        assert!(leases.len() < 2);
+        leases.iter().for_each(|lease| lease.release().unwrap());
+        nodes.wait_for_nothing_left("job");
+    }
+}
+
+/// Takes `job` and tells its token.
+#[test]
+#[ignore = "a role of other tests"]
+fn role_holder() {
+    let Some(stores) = role_args() else { return };
+    let client = Client::connect_with(settings(), stores).unwrap();
+    let lease = client.lock("job").ttl(TTL).acquire().unwrap();
+    say(lease.token());
+    stay();
+}
+
+#[test]
+fn a_killed_holder_is_succeeded() {
+    let nodes = Nodes::start(3);
+    let client = nodes.create();
+    let mut holder = Role::start("role_holder", &nodes.urls().join(" "));
+    let token: u64 = holder.says().parse().unwrap();
+    wait_for_renewals(&nodes.servers[0], 2);
+    holder.signal(libc::SIGKILL);
+    holder.wait();
+    assert!(client.lock("job").ttl(TTL).wait(PATIENCE).acquire().unwrap().token() > token);
+}
+
+#[test]
+fn a_client_killed_between_grant_and_raise_is_succeeded() {
+    let nodes = Nodes::start(3);
+    let client = nodes.create();
+    // One counter is ahead, and whoever is to raise the others never hears of it.
+    count_grants(&nodes.servers[0], "job");
+    let stuck = [1, 2].map(|node: usize| nodes.proxies[node].lose_replies(request("raise")));
+    let mut holder = Role::start("role_holder", &nodes.urls().join(" "));
+    stuck[0].wait_for_hits(1);
+    holder.signal(libc::SIGKILL);
+    holder.wait();
+    let before = (0..3).map(|node| common::on_redis::counter(&nodes.servers[node], "job")).max().unwrap();
+    let lease = client.lock("job").ttl(TTL).wait(PATIENCE).acquire().unwrap();
+    assert!(lease.token() > before);
+    lease.release().unwrap();
+    nodes.wait_for_nothing_left("job");
+}
+
+#[test]
+fn an_async_client_reads_a_list_as_well() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let urls = ["memory:l1", "memory:l2", "memory:l3"];
+    let client = runtime.block_on(AsyncClient::builder().create_quorum().connect(urls)).unwrap();
+    assert_eq!(client.stores().len(), 3);
+    let lease = runtime.block_on(async { client.lock("job").await }).unwrap();
+    assert!(lease.token() > 0);
+}

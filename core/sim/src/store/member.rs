@@ -1,0 +1,90 @@
+//! What a node remembers beside its records: which quorum it belongs to, and for which resources it was raised since it
+//! last lost its memory.
+
+use std::collections::BTreeMap;
+
+use leasehold_core::Resource;
+use leasehold_core::member::{
+    Admission, Answer as Admitted, Durability, Marker, Membership, Phase, RunId, Stamp, admit,
+};
+use leasehold_core::op::{Applied, Denial, DenialKind, Outcome, Refusal};
+use leasehold_core::quorum::Trust;
+
+/// It lies beside the locks, so whatever takes those takes it too.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Beside {
+    pub(super) marker: Option<Marker>,
+    pub(super) trust: BTreeMap<Resource, Raised>,
+}
+
+/// The trust entry of a resource.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Raised {
+    pub(super) since: Stamp,
+    /// `None` keeps it for good.
+    pub(super) expires_ms: Option<u64>,
+}
+
+/// What becomes of an acquire.
+pub(super) enum Vote {
+    /// It goes on to the lock; with a loss, if the counter is in doubt because of it.
+    Counts(Option<Stamp>),
+    /// It ends here.
+    Refused(Outcome),
+}
+
+impl Beside {
+    /// An acquire, before the lock is looked at. Where nobody asks for the run, because of what was declared, the server
+    /// does not look it up.
+    pub(super) fn vote(&mut self, asked: &Membership, run: &RunId, resource: &Resource, now_ms: u64) -> Vote {
+        let asks = asked.durability == Durability::NotDeclared || self.marker.is_none();
+        let asked = &Membership { fresh: asked.fresh.found_at(now_ms), ..asked.clone() };
+        let Admission { write, answer } = admit(self.marker.as_ref(), asked, asks.then_some(run), now_ms);
+        if let Some(marker) = write {
+            self.marker = Some(marker);
+        }
+        match answer {
+            Admitted::Votes(standing) => {
+                let raised = self.trust.get(resource).filter(|raised| raised.expires_ms.is_none_or(|at| now_ms < at));
+                let doubtful = standing.trust(raised.map(|raised| &raised.since)) == Trust::Doubtful;
+                let loss = self.marker.as_ref().map(|marker| marker.stamp);
+                Vote::Counts(loss.filter(|_| doubtful))
+            }
+            Admitted::Abstains(stamp) => Vote::Refused(Outcome::NotApplied(Refusal::Abstains { stamp: Some(stamp) })),
+            Admitted::Stranger { quorum, .. } => {
+                let denial = Denial::new(DenialKind::Membership, &format!("a node of quorum {quorum}"));
+                Vote::Refused(Outcome::NotApplied(Refusal::Denied(denial)))
+            }
+        }
+    }
+
+    /// Whether a record that is missing may have been forgotten. The server's run is looked up as for an acquire.
+    pub(super) fn is_in_doubt(&self, durability: Durability, run: Option<&RunId>) -> bool {
+        let Some(marker) = &self.marker else { return true };
+        let restarted = run.is_some() && marker.run.as_ref() != run;
+        marker.phase == Phase::Joining || (restarted && durability == Durability::NotDeclared)
+    }
+
+    /// The counter of a resource was raised because of a loss.
+    pub(super) fn raised(&mut self, resource: &Resource, loss: Option<Stamp>, expires_ms: Option<u64>) {
+        if let Some(Marker { phase: Phase::Rejoined { .. }, stamp, .. }) = &self.marker
+            && loss == Some(*stamp)
+        {
+            self.trust.insert(resource.clone(), Raised { since: *stamp, expires_ms });
+        }
+    }
+}
+
+/// The same answer of a node in doubt: with a warning, or without the counter.
+pub(super) fn in_doubt(outcome: Outcome, loss: Stamp) -> Outcome {
+    match outcome {
+        Outcome::Applied(Applied::Acquired { counter }) => {
+            Outcome::Applied(Applied::AcquiredInDoubt { counter, stamp: loss })
+        }
+        Outcome::NotApplied(Refusal::Conflict(mut seen)) => {
+            seen.holding.iter_mut().for_each(|holding| holding.counter = None);
+            Outcome::NotApplied(Refusal::Conflict(seen))
+        }
+        other @ (Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_)) => other,
+    }
+}

@@ -1,0 +1,189 @@
+//! The nodes of the world: one store, or several that form a quorum, and what befalls them.
+
+use std::collections::BTreeMap;
+
+use leasehold_core::member::Phase;
+use leasehold_core::op::{Applied, Op, Outcome, Refusal};
+use leasehold_core::{Resource, Token};
+
+use super::World;
+use crate::clock::TrueTime;
+use crate::counts::{Sometimes, Struck};
+use crate::script::{Data, QUORUM, Script, What};
+use crate::store::{By, Snapshot, Spec, Standing, Store};
+
+/// One node.
+pub(super) struct Node {
+    pub(super) store: Store,
+    pub(super) windows: Windows,
+    spec: Spec,
+    /// What it had some time before a fault that takes it back there, by the number of the fault.
+    past: BTreeMap<usize, Snapshot>,
+}
+
+/// Until when a node is in which kind of trouble.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Windows {
+    pub(super) down: TrueTime,
+    pub(super) silent: TrueTime,
+    pub(super) errors: TrueTime,
+    pub(super) throttle: TrueTime,
+    pub(super) credentials: TrueTime,
+    pub(super) denied: TrueTime,
+}
+
+impl Node {
+    pub(super) fn all(script: &Script) -> Vec<Self> {
+        let world = &script.world;
+        let node = |spec: &Spec| {
+            let mut store = Store::new(spec);
+            if world.is_quorum() && !world.unmarked {
+                store.mark(QUORUM, std::time::Duration::from_nanos(world.max_ttl_ns));
+            }
+            Self { store, windows: Windows::default(), spec: spec.clone(), past: BTreeMap::new() }
+        };
+        world.specs().iter().map(node).collect()
+    }
+
+    /// Nobody gets its vote now, whatever it holds.
+    pub(super) fn abstains(&self) -> bool {
+        let marker = self.store.membership(self.spec.durability());
+        marker.is_none_or(|marker| marker.phase == Phase::Joining)
+    }
+
+    /// Its counter of a resource is not believed.
+    pub(super) fn is_doubted(&self, resource: &Resource) -> bool {
+        let marker = self.store.membership(self.spec.durability());
+        marker.is_some_and(|marker| {
+            matches!(marker.phase, Phase::Rejoined { .. }) && self.store.raised_since(resource) != Some(marker.stamp)
+        })
+    }
+
+    pub(super) fn is_away(&self, at: TrueTime) -> bool {
+        at < self.windows.down.max(self.windows.silent)
+    }
+}
+
+/// What the nodes have forgotten, as the world knows and no client can.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Memory {
+    /// The highest token of each resource that anybody was granted.
+    granted: BTreeMap<usize, Token>,
+    /// No node knew it any more, or all nodes were in doubt at once, so that a quorum without a past could be born.
+    pub(super) counters_lost: bool,
+}
+
+impl World<'_> {
+    pub(super) const fn majority(&self) -> usize {
+        self.nodes.len() / 2 + 1
+    }
+
+    pub(super) fn is_quorum(&self) -> bool {
+        self.script.world.is_quorum()
+    }
+
+    /// Whose records stand in the way of others on a resource, node by node.
+    pub(super) fn standings(&self, resource: usize, host: usize) -> Vec<Option<Standing>> {
+        let caller = self.store_now(host);
+        let name = &self.resources[resource];
+        self.nodes.iter().map(|node| node.store.standing(name, self.now, &caller)).collect()
+    }
+
+    /// Nodes that keep others away on behalf of this attempt: they hold its record, or vote for nobody.
+    pub(super) fn backing(&self, resource: usize, host: usize, by: By) -> usize {
+        let standings = self.standings(resource, host);
+        let backs = |(node, standing): &(&Node, Option<Standing>)| {
+            standing.is_some_and(|standing| standing.by == by) || (self.is_quorum() && node.abstains())
+        };
+        self.nodes.iter().zip(standings).filter(backs).count()
+    }
+
+    /// Notes what tokens rest on: that one node at least remembers the highest.
+    pub(super) fn remember(&mut self, resource: usize, granted: Option<Token>) {
+        if !self.is_quorum() {
+            return;
+        }
+        if let Some(token) = granted {
+            let highest = self.memory.granted.entry(resource).or_insert(token);
+            *highest = token.max(*highest);
+        }
+        let Some(highest) = self.memory.granted.get(&resource).copied() else { return };
+        let name = &self.resources[resource];
+        let knows = |node: &Node| node.store.counter(name, self.now).is_some_and(|counter| counter >= highest);
+        if !self.nodes.iter().any(knows) || self.nodes.iter().all(Node::abstains) {
+            self.memory.counters_lost = true;
+        }
+    }
+
+    pub(super) fn take_snapshot(&mut self, fault: usize) {
+        if let What::NodeRestart { node, .. } = self.script.faults[fault].what {
+            let node = &mut self.nodes[node];
+            node.past.insert(fault, node.store.snapshot());
+        }
+    }
+
+    pub(super) fn wipe_node(&mut self, node: usize) {
+        self.nodes[node].store.wipe();
+        self.strike_node(Struck::NodeWiped, node);
+    }
+
+    pub(super) fn restart_node(&mut self, fault: usize, n: usize, for_ns: u64, data: Data) {
+        let until = self.after(for_ns);
+        let node = &mut self.nodes[n];
+        node.store.restart();
+        node.windows.down = until.max(node.windows.down);
+        let struck = match data {
+            Data::Kept => Struck::NodeRestarted,
+            Data::Lost => {
+                node.store.wipe();
+                Struck::NodeLostData
+            }
+            Data::Lags { .. } => {
+                if let Some(past) = node.past.remove(&fault) {
+                    node.store.restore(past);
+                }
+                Struck::NodePromoted
+            }
+        };
+        self.strike_node(struck, n);
+        self.tell(|teller, now| teller.node_trouble(n, "down", now, for_ns));
+    }
+
+    pub(super) fn strike_node(&mut self, fault: Struck, node: usize) {
+        self.counts.strike(fault);
+        self.tell(|teller, now| teller.node_fault(node, fault.words(), now));
+    }
+
+    /// What is worth counting of one operation at a node of a quorum. `before` is how the node stood.
+    pub(super) fn see_vote(&mut self, n: usize, op: &Op, outcome: &Outcome, before: Option<Phase>) {
+        let node = &self.nodes[n];
+        let after = node.store.membership(node.spec.durability()).map(|marker| marker.phase);
+        match (before, after) {
+            (Some(Phase::Joining), Some(Phase::Member)) => self.counts.see(Sometimes::Born),
+            (Some(Phase::Joining), Some(Phase::Rejoined { .. })) => self.counts.see(Sometimes::Rejoined),
+            (_, _) => {}
+        }
+        match (op, outcome) {
+            (Op::Raise(_), Outcome::Applied(Applied::Raised { .. })) => self.counts.see(Sometimes::WroteBack),
+            (Op::Acquire(_), Outcome::NotApplied(Refusal::Abstains { .. })) => self.counts.see(Sometimes::Abstained),
+            (Op::Renew(_), Outcome::NotApplied(Refusal::Abstains { .. })) => self.counts.see(Sometimes::KeptInDoubt),
+            (Op::Acquire(op), Outcome::Applied(_)) if self.ledger.is_repair(&op.nonce, n, op.seq) => {
+                self.counts.see(Sometimes::Repaired);
+            }
+            (_, _) => {}
+        }
+    }
+
+    pub(super) fn phase(&self, node: usize) -> Option<Phase> {
+        let node = &self.nodes[node];
+        node.store.membership(node.spec.durability()).map(|marker| marker.phase)
+    }
+
+    /// Whether somebody was granted a lock with fewer than all nodes within reach.
+    pub(super) fn see_reach(&mut self, host: usize) {
+        let cut = |n: usize| self.now < self.hosts[host].cut_until[n];
+        if self.nodes.iter().enumerate().any(|(n, node)| node.is_away(self.now) || cut(n)) {
+            self.counts.see(Sometimes::MinorityDown);
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! A search of the quorum that knows no time: messages in any order, records that run out at any instant, nodes that
+//! lose their data, and a handful of clients.
+//!
+//! The tally and the node are the real ones. The client around them is written here, as small as it can be; what it
+//! has to keep to is said in the rules that `mistakes.rs` breaks one by one. "All" in the output means that the bounds
+//! were exhausted, "bounded" that the search stopped at a number of steps, breadth first.
+//!
+//! Larger searches take minutes:
+//! `cargo test --profile ci -p leasehold-sim --test quorum_model -- --ignored --nocapture --test-threads 1`
+
+mod bounds;
+mod client;
+mod mistakes;
+mod node;
+mod search;
+mod state;
+mod stories;
+mod world;

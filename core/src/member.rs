@@ -1,0 +1,538 @@
+//! What a node of a quorum remembers of its membership, and what it therefore makes of an acquire.
+//!
+//! A node that has lost its data forgets leases and counters. It keeps a [`Marker`] beside its locks, which gets lost
+//! along with them, and [`admit`] runs atomically with each acquire: a node without its marker, or with that of another
+//! run, abstains until all leases it may have forgotten are over. Its counters stay in doubt for longer, resource by
+//! resource, until somebody who knows better has raised them.
+
+use alloc::string::String;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use crate::prf;
+use crate::quorum::Trust;
+
+/// Names a quorum: its nodes and its majority, or whatever else its clients agreed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct QuorumId(pub [u8; 16]);
+
+impl QuorumId {
+    /// Derives the id from the names of the nodes, in any order, and the size of a majority.
+    ///
+    /// It tells apart quorums that got mixed up by mistake. It is no cryptographic digest and need not be one: whoever
+    /// can write to a node can write any marker.
+    pub fn of(names: &[&str], q: usize) -> Self {
+        let mut sorted = names.to_vec();
+        sorted.sort_unstable();
+        let mut words = Vec::new();
+        words.push(q as u64);
+        for name in sorted {
+            // The length first: otherwise "ab", "c" and "a", "bc" could be the same quorum.
+            words.push(name.len() as u64);
+            for chunk in name.as_bytes().chunks(8) {
+                let mut eight = [0; 8];
+                eight[..chunk.len()].copy_from_slice(chunk);
+                words.push(u64::from_le_bytes(eight));
+            }
+        }
+        Self(prf::digest(&words))
+    }
+}
+
+/// 16 fresh random bytes that name one loss of memory.
+///
+/// Every *send* of an acquire carries its own. Were one used twice, a delayed send could mark a second loss with the
+/// name of the first, whose abstention somebody has already waited out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Stamp(pub [u8; 16]);
+
+impl Stamp {
+    /// The name of a loss that a node finds at this instant of its clock. A request that a proxy delivers a second time
+    /// must not name a later loss as it named an earlier one.
+    #[must_use]
+    pub fn found_at(self, unix_ms: u64) -> Self {
+        let word = |at: usize| {
+            let mut eight = [0; 8];
+            eight.copy_from_slice(&self.0[at..at + 8]);
+            u64::from_le_bytes(eight)
+        };
+        Self(prf::digest(&[word(0), word(8), unix_ms]))
+    }
+
+    /// Reads what `Display` writes: 32 hexadecimal digits in lower case.
+    pub fn parse(text: &str) -> Option<Self> {
+        hex(text).map(Self).filter(|stamp| alloc::format!("{stamp}") == text)
+    }
+}
+
+impl fmt::Display for QuorumId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+impl fmt::Display for Stamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", u128::from_be_bytes(self.0))
+    }
+}
+
+/// Names one run of a server: it changes with every restart.
+///
+/// 1 to 64 bytes of printable ASCII without spaces.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RunId(Arc<str>);
+
+impl RunId {
+    /// The longest, in bytes.
+    pub const MAX_BYTES: usize = 64;
+
+    /// `None` where the text is empty, too long, or not printable.
+    pub fn new(text: &str) -> Option<Self> {
+        let fits = (1..=Self::MAX_BYTES).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+        fits.then(|| Self(text.into()))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Where a node stands in its quorum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// It has forgotten nothing since it was born with the quorum.
+    Member,
+    /// It has lost its memory, or may have: it abstains.
+    Joining,
+    /// Its abstention was waited out: it votes, but its counters are trusted resource by resource only.
+    Rejoined {
+        /// From when on all its counters are trusted, in milliseconds since 1970 by the node's clock: by then the
+        /// wall-clock floor has passed whatever token it may have forgotten.
+        trusted_from_unix_ms: u64,
+    },
+}
+
+/// What a node remembers of its membership. It lies beside the locks, so whatever takes those takes it too.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Marker {
+    /// Which quorum the node belongs to.
+    pub quorum: QuorumId,
+    /// The longest time that a record of this quorum stands, in milliseconds.
+    pub max_ttl_ms: u64,
+    /// Names the loss after which the marker was written.
+    pub stamp: Stamp,
+    /// Where the node stands.
+    pub phase: Phase,
+    /// The server's run when it was marked; `None` for a store that has none.
+    pub run: Option<RunId>,
+}
+
+/// Whether a node is known to keep across a restart all that it has acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// Its operator says so. A changed run alone then means nothing.
+    Declared,
+    /// Not known: a changed run counts as lost memory.
+    NotDeclared,
+}
+
+/// Whether a client has found the quorum unborn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Birth {
+    /// Within one attempt *all* nodes answered that they are joining, each under a stamp that was shown before that
+    /// attempt began and has been waited out since. So there was an instant at which nobody remembered anything.
+    Yes,
+    /// Anything else.
+    No,
+}
+
+/// What a client of a quorum sends along with every acquire.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Membership {
+    /// The quorum it means.
+    pub quorum: QuorumId,
+    /// The longest time that a record stands, in milliseconds.
+    pub max_ttl_ms: u64,
+    /// What is known of this node.
+    pub durability: Durability,
+    /// The name of a loss, should this send be the first to find it; never used before.
+    pub fresh: Stamp,
+    /// The loss whose abstention this client has waited out, or which it has seen to be over, *before this attempt
+    /// began*: all sends of an attempt carry the same.
+    pub waited_out: Option<Stamp>,
+    /// Whether this client found the quorum unborn.
+    pub birth: Birth,
+    /// For how long a node that rejoins stays in doubt; [`RETENTION`] unless there is a reason.
+    pub retention: Duration,
+}
+
+/// How long a counter may be remembered without being used: 7 days.
+pub const RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// What [`admit`] decided.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Admission {
+    /// The marker to write, atomically with whatever follows; `None` leaves it as it is.
+    pub write: Option<Marker>,
+    /// What to do with the acquire.
+    pub answer: Answer,
+}
+
+/// What a node does with an acquire.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Answer {
+    /// Goes on to it.
+    Votes(Standing),
+    /// Leaves it: what was forgotten under this stamp may still be valid.
+    Abstains(Stamp),
+    /// Refuses it: the node belongs elsewhere.
+    Stranger {
+        /// The quorum that the node belongs to.
+        quorum: QuorumId,
+        /// And the longest record that it knows, in milliseconds.
+        max_ttl_ms: u64,
+    },
+}
+
+/// Whether a voting node's counters can be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Standing {
+    /// All of them.
+    Trusted,
+    /// Only those raised since this loss.
+    ByResource(Stamp),
+}
+
+impl Standing {
+    /// What to say of a resource whose trust entry shows this stamp.
+    ///
+    /// A doubtful answer counts only for an attempt whose [`Membership::waited_out`] names that stamp. What an attempt
+    /// that began earlier has heard of other nodes may be older than the last grant the node took part in.
+    pub fn trust(&self, entry: Option<&Stamp>) -> Trust {
+        match self {
+            Self::Trusted => Trust::Trusted,
+            Self::ByResource(stamp) if entry == Some(stamp) => Trust::Trusted,
+            Self::ByResource(_) => Trust::Doubtful,
+        }
+    }
+}
+
+/// One acquire at one node, before the lock itself is looked at.
+///
+/// `run` is the server's run now, `unix_ms` the node's clock in milliseconds since 1970. The node derives
+/// [`Membership::fresh`] from what it was sent by [`Stamp::found_at`] before.
+pub fn admit(marker: Option<&Marker>, asked: &Membership, run: Option<&RunId>, unix_ms: u64) -> Admission {
+    let abstains = || {
+        let marker = Marker {
+            quorum: asked.quorum,
+            max_ttl_ms: asked.max_ttl_ms,
+            stamp: asked.fresh,
+            phase: Phase::Joining,
+            run: run.cloned(),
+        };
+        Admission { write: Some(marker), answer: Answer::Abstains(asked.fresh) }
+    };
+    let keep = |answer| Admission { write: None, answer };
+    let Some(marker) = marker else { return abstains() };
+    if marker.quorum != asked.quorum || marker.max_ttl_ms != asked.max_ttl_ms {
+        return keep(Answer::Stranger { quorum: marker.quorum, max_ttl_ms: marker.max_ttl_ms });
+    }
+    // A run that nobody has written down may have ended since.
+    let restarted = run.is_some() && marker.run.as_ref() != run;
+    if restarted && asked.durability == Durability::NotDeclared {
+        return abstains();
+    }
+    match marker.phase {
+        Phase::Member => keep(Answer::Votes(Standing::Trusted)),
+        Phase::Joining if asked.waited_out == Some(marker.stamp) => {
+            let (phase, standing) = match asked.birth {
+                Birth::Yes => (Phase::Member, Standing::Trusted),
+                Birth::No => {
+                    let retention_ms = u64::try_from(asked.retention.as_millis()).unwrap_or(u64::MAX);
+                    let trusted_from_unix_ms = unix_ms.saturating_add(retention_ms);
+                    (Phase::Rejoined { trusted_from_unix_ms }, Standing::ByResource(marker.stamp))
+                }
+            };
+            Admission { write: Some(Marker { phase, ..marker.clone() }), answer: Answer::Votes(standing) }
+        }
+        Phase::Joining => keep(Answer::Abstains(marker.stamp)),
+        Phase::Rejoined { trusted_from_unix_ms } if unix_ms >= trusted_from_unix_ms => {
+            keep(Answer::Votes(Standing::Trusted))
+        }
+        Phase::Rejoined { .. } => keep(Answer::Votes(Standing::ByResource(marker.stamp))),
+    }
+}
+
+/// One line of printable ASCII, at most [`Marker::MAX_BYTES`]:
+///
+/// ```text
+/// leasehold/1 quorum=HEX max_ttl_ms=N stamp=HEX phase=PHASE run=RUN
+/// ```
+///
+/// HEX is 32 lower-case hexadecimal digits, N a decimal number below 2^64 without leading zeros, PHASE one of `member`,
+/// `joining`, `rejoined:N` (N: trusted from, ms since 1970), and RUN the run id, empty where there is none.
+impl fmt::Display for Marker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{HEAD} quorum={} max_ttl_ms={} stamp={} phase=", self.quorum, self.max_ttl_ms, self.stamp)?;
+        match self.phase {
+            Phase::Member => f.write_str("member"),
+            Phase::Joining => f.write_str("joining"),
+            Phase::Rejoined { trusted_from_unix_ms } => write!(f, "rejoined:{trusted_from_unix_ms}"),
+        }?;
+        write!(f, " run={}", self.run.as_ref().map_or("", RunId::as_str))
+    }
+}
+
+const HEAD: &str = "leasehold/1";
+
+impl Marker {
+    /// The longest text form, in bytes.
+    pub const MAX_BYTES: usize = 256;
+
+    /// Reads the text form. `None` for everything that [`Marker`]'s `Display` does not write, to the letter.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        if text.len() > Self::MAX_BYTES {
+            return None;
+        }
+        let text = core::str::from_utf8(text).ok()?;
+        let mut fields = text.split(' ');
+        if fields.next() != Some(HEAD) {
+            return None;
+        }
+        let mut field = |name: &str| fields.next()?.strip_prefix(name)?.strip_prefix('=');
+        let quorum = QuorumId(hex(field("quorum")?)?);
+        let max_ttl_ms = field("max_ttl_ms")?.parse().ok()?;
+        let stamp = Stamp(hex(field("stamp")?)?);
+        let phase = match field("phase")? {
+            "member" => Phase::Member,
+            "joining" => Phase::Joining,
+            other => Phase::Rejoined { trusted_from_unix_ms: other.strip_prefix("rejoined:")?.parse().ok()? },
+        };
+        let run = match field("run")? {
+            "" => None,
+            run => Some(RunId::new(run)?),
+        };
+        let marker = Self { quorum, max_ttl_ms, stamp, phase, run };
+        // Signs, leading zeros, upper case and further fields are read above, or passed over; nobody writes them.
+        (marker.text() == text).then_some(marker)
+    }
+
+    /// The text form.
+    pub fn text(&self) -> String {
+        alloc::format!("{self}")
+    }
+}
+
+fn hex(digits: &str) -> Option<[u8; 16]> {
+    u128::from_str_radix(digits, 16).ok().map(u128::to_be_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: Stamp = Stamp([7; 16]);
+    const FRESH: Stamp = Stamp([9; 16]);
+    const DAY_MS: u64 = 86_400_000;
+
+    fn run(text: &str) -> Option<RunId> {
+        Some(RunId::new(text).unwrap())
+    }
+
+    fn asked() -> Membership {
+        Membership {
+            quorum: QuorumId([1; 16]),
+            max_ttl_ms: 60_000,
+            durability: Durability::NotDeclared,
+            fresh: FRESH,
+            waited_out: None,
+            birth: Birth::No,
+            retention: RETENTION,
+        }
+    }
+
+    fn marker(phase: Phase) -> Marker {
+        Marker { quorum: QuorumId([1; 16]), max_ttl_ms: 60_000, stamp: S, phase, run: run("one") }
+    }
+
+    fn rejoined(trusted_from_unix_ms: u64) -> Marker {
+        marker(Phase::Rejoined { trusted_from_unix_ms })
+    }
+
+    fn at(marker: &Marker, asked: &Membership, now: &str) -> Admission {
+        admit(Some(marker), asked, run(now).as_ref(), 1_000)
+    }
+
+    fn kept(answer: Answer) -> Admission {
+        Admission { write: None, answer }
+    }
+
+    #[test]
+    fn a_node_without_a_marker_is_marked_and_abstains() {
+        let found = admit(None, &Membership { waited_out: Some(S), birth: Birth::Yes, ..asked() }, None, 1_000);
+        let written = Marker { stamp: FRESH, run: None, ..marker(Phase::Joining) };
+        assert_eq!(found, Admission { write: Some(written), answer: Answer::Abstains(FRESH) });
+    }
+
+    #[test]
+    fn a_node_of_another_quorum_refuses_and_says_which() {
+        let stranger = kept(Answer::Stranger { quorum: QuorumId([1; 16]), max_ttl_ms: 60_000 });
+        for phase in [Phase::Member, Phase::Joining, Phase::Rejoined { trusted_from_unix_ms: 0 }] {
+            let other = Membership { quorum: QuorumId([2; 16]), waited_out: Some(S), ..asked() };
+            assert_eq!(at(&marker(phase), &other, "one"), stranger);
+            let longer = Membership { max_ttl_ms: 60_001, waited_out: Some(S), ..asked() };
+            assert_eq!(at(&marker(phase), &longer, "two"), stranger, "even after a restart");
+        }
+    }
+
+    #[test]
+    fn another_run_is_another_memory_unless_declared_durable() {
+        for phase in [Phase::Member, Phase::Joining, Phase::Rejoined { trusted_from_unix_ms: 0 }] {
+            let found = at(&marker(phase), &Membership { waited_out: Some(S), ..asked() }, "two");
+            let written = Marker { stamp: FRESH, run: run("two"), ..marker(Phase::Joining) };
+            assert_eq!(found, Admission { write: Some(written), answer: Answer::Abstains(FRESH) });
+        }
+        let durable = Membership { durability: Durability::Declared, ..asked() };
+        assert_eq!(at(&marker(Phase::Member), &durable, "two"), kept(Answer::Votes(Standing::Trusted)));
+        assert_eq!(at(&marker(Phase::Joining), &durable, "two"), kept(Answer::Abstains(S)));
+    }
+
+    #[test]
+    fn a_run_that_was_not_written_down_may_have_ended() {
+        let unmarked = Marker { run: None, ..marker(Phase::Member) };
+        assert_eq!(at(&unmarked, &asked(), "two").answer, Answer::Abstains(FRESH));
+        let durable = Membership { durability: Durability::Declared, ..asked() };
+        assert_eq!(at(&unmarked, &durable, "two"), kept(Answer::Votes(Standing::Trusted)));
+        let found = admit(Some(&marker(Phase::Member)), &asked(), None, 1_000);
+        assert_eq!(found, kept(Answer::Votes(Standing::Trusted)), "a store that has no runs");
+    }
+
+    #[test]
+    fn one_request_names_two_losses_differently() {
+        assert_ne!(FRESH.found_at(1), FRESH.found_at(2));
+        assert_ne!(FRESH.found_at(1), S.found_at(1));
+        assert_eq!(FRESH.found_at(1), FRESH.found_at(1));
+    }
+
+    #[test]
+    fn a_joining_node_abstains_until_its_own_stamp_was_waited_out() {
+        for waited_out in [None, Some(FRESH)] {
+            let asked = Membership { waited_out, birth: Birth::Yes, ..asked() };
+            assert_eq!(at(&marker(Phase::Joining), &asked, "one"), kept(Answer::Abstains(S)));
+        }
+        let found = at(&marker(Phase::Joining), &Membership { waited_out: Some(S), ..asked() }, "one");
+        let write = Some(rejoined(1_000 + 7 * DAY_MS));
+        assert_eq!(found, Admission { write, answer: Answer::Votes(Standing::ByResource(S)) });
+        let asked = Membership { waited_out: Some(S), retention: Duration::MAX, ..asked() };
+        assert_eq!(at(&marker(Phase::Joining), &asked, "one").write, Some(rejoined(u64::MAX)));
+    }
+
+    #[test]
+    fn a_quorum_is_born_of_nodes_that_were_waited_out() {
+        let asked = Membership { waited_out: Some(S), birth: Birth::Yes, ..asked() };
+        let write = Some(marker(Phase::Member));
+        let found = at(&marker(Phase::Joining), &asked, "one");
+        assert_eq!(found, Admission { write, answer: Answer::Votes(Standing::Trusted) });
+        let late = at(&rejoined(2_000), &asked, "one");
+        assert_eq!(late, kept(Answer::Votes(Standing::ByResource(S))), "a birth does not lift doubt");
+    }
+
+    #[test]
+    fn a_member_votes_whatever_it_is_told() {
+        for (waited_out, birth) in [(None, Birth::No), (Some(S), Birth::Yes), (Some(FRESH), Birth::No)] {
+            let asked = Membership { waited_out, birth, ..asked() };
+            assert_eq!(at(&marker(Phase::Member), &asked, "one"), kept(Answer::Votes(Standing::Trusted)));
+        }
+    }
+
+    #[test]
+    fn a_node_that_rejoined_is_trusted_in_the_end() {
+        assert_eq!(at(&rejoined(1_001), &asked(), "one"), kept(Answer::Votes(Standing::ByResource(S))));
+        assert_eq!(at(&rejoined(1_000), &asked(), "one"), kept(Answer::Votes(Standing::Trusted)));
+    }
+
+    #[test]
+    fn trust_by_resource_belongs_to_one_loss() {
+        assert_eq!(Standing::Trusted.trust(None), Trust::Trusted);
+        assert_eq!(Standing::ByResource(S).trust(Some(&S)), Trust::Trusted);
+        assert_eq!(Standing::ByResource(S).trust(Some(&FRESH)), Trust::Doubtful);
+        assert_eq!(Standing::ByResource(S).trust(None), Trust::Doubtful);
+    }
+
+    #[test]
+    fn markers_read_as_they_were_written() {
+        let longest = Marker { max_ttl_ms: u64::MAX, run: run(&"r".repeat(64)), ..rejoined(u64::MAX) };
+        let bare = Marker { run: None, ..marker(Phase::Joining) };
+        for marker in [marker(Phase::Member), bare, longest] {
+            let text = marker.text();
+            assert!(text.len() <= Marker::MAX_BYTES && text.bytes().all(|byte| matches!(byte, b' '..=b'~')), "{text}");
+            assert_eq!(Marker::parse(text.as_bytes()), Some(marker));
+        }
+        let expected = "leasehold/1 quorum=01010101010101010101010101010101 max_ttl_ms=60000 \
+                        stamp=07070707070707070707070707070707 phase=member run=one";
+        assert_eq!(marker(Phase::Member).text(), expected);
+    }
+
+    #[test]
+    fn nothing_else_is_a_marker() {
+        let good = rejoined(5).text();
+        for (from, to) in [
+            ("leasehold/1", "leasehold/2"),
+            ("leasehold/1 ", ""),
+            ("max_ttl_ms=60000", "max_ttl_ms=060000"),
+            ("max_ttl_ms=60000", "max_ttl_ms=+60000"),
+            ("max_ttl_ms=60000", "max_ttl_ms=18446744073709551616"),
+            ("max_ttl_ms=60000 ", ""),
+            ("quorum=01", "quorum=1"),
+            ("quorum=01", "quorum=001"),
+            ("stamp=07", "stamp=0A"),
+            ("rejoined:5", "rejoined:"),
+            ("rejoined:5", "gone"),
+            ("run=one", "run=one two"),
+            ("run=one", "run=one "),
+            ("run=one", "run=on\u{e9}"),
+            ("run=one", "run=one\n"),
+            (" run=one", ""),
+            ("quorum", " quorum"),
+        ] {
+            let bad = good.replacen(from, to, 1);
+            assert_ne!(bad, good);
+            assert_eq!(Marker::parse(bad.as_bytes()), None, "{bad:?}");
+        }
+        assert_eq!(Marker::parse(&[b'x'; 257]), None);
+        assert_eq!(Marker::parse(&[0xff, 0xfe]), None);
+        assert_eq!(Marker::parse(b""), None);
+        for end in 0..good.len() {
+            let cut = Marker::parse(&good.as_bytes()[..end]);
+            assert!(cut.is_none_or(|marker| marker.text().len() == end), "only the run id may be shorter");
+        }
+    }
+
+    #[test]
+    fn run_ids_are_short_and_printable() {
+        assert!(RunId::new(&"r".repeat(64)).is_some());
+        for bad in ["", " ", "a b", "\u{7f}", "\u{e9}", &"r".repeat(65)] {
+            assert_eq!(RunId::new(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn the_id_of_a_quorum_is_that_of_its_names_and_majority() {
+        let id = QuorumId::of(&["a:1", "b:2", "c:3"], 2);
+        assert_eq!(id, QuorumId::of(&["c:3", "a:1", "b:2"], 2));
+        for other in [
+            QuorumId::of(&["a:1", "b:2", "c:3"], 3),
+            QuorumId::of(&["a:1", "b:2"], 2),
+            QuorumId::of(&["a:1b", ":2", "c:3"], 2),
+            QuorumId::of(&["a:1", "b:2", "c:3\0"], 2),
+        ] {
+            assert_ne!(id, other);
+        }
+        // A stored marker must be recognised by every later release.
+        assert_eq!(alloc::format!("{id}"), "ce304f56defc20892fbc67da72e5bb80");
+    }
+}

@@ -1,0 +1,154 @@
+//! What one node of a quorum does with one operation: the reference [`store`](crate::store) behind a memory that may be
+//! in doubt.
+
+use crate::member::{Answer, Durability, Marker, Membership, Phase, QuorumId, RunId, Stamp, Standing, admit};
+use crate::op::{Applied, Denial, DenialKind, Op, Outcome, Refusal};
+use crate::quorum::Trust;
+use crate::store::{Record, StoreNow, apply};
+
+/// What a node remembers beside its records, as it was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct NodeMemory<'a> {
+    /// Its membership.
+    pub marker: Option<&'a Marker>,
+    /// The loss since which the counter of this resource was raised.
+    pub trusted: Option<&'a Stamp>,
+    /// The server's run now; `None` for a store that has none.
+    pub run: Option<&'a RunId>,
+}
+
+/// What [`serve`] decided; all of it is written at once.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Served {
+    /// The record to write; `None` leaves it as it is.
+    pub record: Option<Record>,
+    /// The marker to write.
+    pub marker: Option<Marker>,
+    /// What to write beside the resource: since this loss its counter is trusted.
+    pub trusted: Option<Stamp>,
+    /// The answer.
+    pub outcome: Outcome,
+}
+
+impl Served {
+    fn only(outcome: Outcome) -> Self {
+        Self { record: None, marker: None, trusted: None, outcome }
+    }
+}
+
+impl Op {
+    /// Whether [`serve`] needs to know what the node remembers of its membership.
+    pub fn asks_a_quorum(&self) -> bool {
+        match self {
+            Self::Acquire(acquire) => acquire.member.is_some(),
+            Self::Renew(renew) => renew.quorum.is_some(),
+            Self::Raise(_) => true,
+            Self::Release(_) | Self::Read => false,
+        }
+    }
+}
+
+/// One operation at one node, atomically. Operations that name no quorum are those of a single store.
+pub fn serve(record: Option<&Record>, memory: NodeMemory<'_>, op: &Op, now: &StoreNow) -> Served {
+    match op {
+        Op::Acquire(acquire) => match &acquire.member {
+            Some(asked) => vote(record, memory, op, asked, now),
+            None => plain(record, op, now),
+        },
+        Op::Renew(renew) => {
+            let served = plain(record, op, now);
+            match (renew.quorum, &served.outcome) {
+                (Some(durability), Outcome::NotApplied(Refusal::Conflict(_))) if memory.is_in_doubt(durability) => {
+                    Served::only(Outcome::NotApplied(Refusal::Abstains { stamp: None }))
+                }
+                _ => served,
+            }
+        }
+        Op::Raise(raise) => {
+            let served = plain(record, op, now);
+            let raised = matches!(served.outcome, Outcome::Applied(Applied::Raised { .. }));
+            let is_meant = |marker: &&Marker| {
+                raised && matches!(marker.phase, Phase::Rejoined { .. }) && raise.loss == Some(marker.stamp)
+            };
+            Served { trusted: memory.marker.filter(is_meant).map(|marker| marker.stamp), ..served }
+        }
+        Op::Release(_) | Op::Read => plain(record, op, now),
+    }
+}
+
+impl NodeMemory<'_> {
+    /// Whether a record that is missing may have been forgotten, in which case nobody gets this node's vote. What stands
+    /// in its place may be older: the node may be a replica that had not heard of it.
+    fn is_in_doubt(&self, durability: Durability) -> bool {
+        let Some(marker) = self.marker else { return true };
+        let restarted = self.run.is_some() && marker.run.as_ref() != self.run;
+        marker.phase == Phase::Joining || (restarted && durability == Durability::NotDeclared)
+    }
+}
+
+fn plain(record: Option<&Record>, op: &Op, now: &StoreNow) -> Served {
+    let decision = apply(record, op, now);
+    Served { record: decision.write, marker: None, trusted: None, outcome: decision.outcome }
+}
+
+fn vote(record: Option<&Record>, memory: NodeMemory<'_>, op: &Op, asked: &Membership, now: &StoreNow) -> Served {
+    let asked = &Membership { fresh: asked.fresh.found_at(now.unix_ms), ..asked.clone() };
+    let admission = admit(memory.marker, asked, memory.run, now.unix_ms);
+    let standing = match admission.answer {
+        Answer::Votes(standing) => standing,
+        Answer::Abstains(stamp) => {
+            let refusal = Refusal::Abstains { stamp: Some(stamp) };
+            return Served { marker: admission.write, ..Served::only(Outcome::NotApplied(refusal)) };
+        }
+        Answer::Stranger { quorum, max_ttl_ms } => {
+            let theirs = alloc::format!("{quorum}");
+            let denial = stranger((asked.quorum, asked.max_ttl_ms), (&theirs, Some(max_ttl_ms)));
+            return Served::only(Outcome::NotApplied(Refusal::Denied(denial)));
+        }
+    };
+    let mut served = Served { marker: admission.write, ..plain(record, op, now) };
+    if let (Standing::ByResource(stamp), Trust::Doubtful) = (standing, standing.trust(memory.trusted)) {
+        served.outcome = in_doubt(served.outcome, stamp);
+    }
+    served
+}
+
+/// The same answer without the counter, or with a warning beside it.
+pub(crate) fn in_doubt(outcome: Outcome, stamp: Stamp) -> Outcome {
+    match outcome {
+        Outcome::Applied(Applied::Acquired { counter }) => {
+            Outcome::Applied(Applied::AcquiredInDoubt { counter, stamp })
+        }
+        Outcome::NotApplied(Refusal::Conflict(mut seen)) => {
+            if let Some(holding) = &mut seen.holding {
+                holding.counter = None;
+            }
+            Outcome::NotApplied(Refusal::Conflict(seen))
+        }
+        other @ (Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_)) => other,
+    }
+}
+
+/// Why a node of another quorum refuses, and what to do; `theirs` is what its marker says, nothing where it says nothing
+/// that this version understands.
+pub(crate) fn stranger(ours: (QuorumId, u64), theirs: (&str, Option<u64>)) -> Denial {
+    let detail = match theirs {
+        (quorum, Some(max_ttl_ms)) if quorum == alloc::format!("{}", ours.0) => alloc::format!(
+            "this node's quorum has a max_ttl of {max_ttl_ms} ms, this client one of {} ms: a node that has lost its data \
+             abstains for max_ttl, so all clients must have the same",
+            ours.1
+        ),
+        ("", _) => {
+            "this node's membership is written in a form that this version does not know; update leasehold, or mark \
+                    its nodes anew with `leasehold quorum init --force` while nobody holds a lock"
+                .into()
+        }
+        (quorum, _) => alloc::format!(
+            "this node belongs to the quorum {quorum}, this client means {}: two lists of nodes do not exclude each other. \
+             Give all clients the same nodes; after a change of nodes, mark them anew with `leasehold quorum init --force` \
+             while nobody holds a lock",
+            ours.0
+        ),
+    };
+    Denial::new(DenialKind::Membership, &detail)
+}

@@ -1,0 +1,532 @@
+//! Nodes that remember which quorum they belong to: one that has lost its data abstains, comes back, and is believed
+//! only after its counter was raised.
+
+use std::time::Duration;
+
+use crate::common::*;
+use leasehold_core::member::{Durability, Marker, Phase, QuorumId, RunId, Stamp};
+use leasehold_core::op::{Acquire, Applied, DenialKind, Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
+use leasehold_core::{
+    Client, Config, Error, Event, Failure, LockOptions, NodeConfig, NodeId, Output, Quorum, Token, Transmit,
+};
+
+const QUORUM: QuorumId = QuorumId([0xa1; 16]);
+const OTHER: QuorumId = QuorumId([0xb2; 16]);
+/// Of a lost memory that somebody has waited out.
+const LOSS: Stamp = Stamp([0xcc; 16]);
+/// For records of at most 60 s, at the default drift of 1%: 60 s * 1.01 / 0.99 + 1 s.
+const ABSTENTION: Duration = Duration::from_nanos(62_212_121_213);
+/// More than the pauses between tries.
+const SOON: Duration = secs(6);
+
+fn config_of(id: QuorumId, max_ttl: Duration, durability: Durability) -> Config {
+    let nodes = vec![NodeConfig { durability, ..NodeConfig::default() }; 3];
+    Config::new(nodes).unwrap().with_quorum(Quorum::new(id, max_ttl).unwrap())
+}
+
+fn config() -> Config {
+    config_of(QUORUM, secs(60), Durability::NotDeclared)
+}
+
+/// Three new nodes.
+fn unborn(hosts: usize) -> World {
+    World::with_config(&config(), hosts)
+}
+
+/// Three nodes that have always been of the quorum.
+fn born(hosts: usize) -> World {
+    let mut world = unborn(hosts);
+    for store in &mut world.stores {
+        store.marker = Some(marker(QUORUM, 60_000, Phase::Member));
+    }
+    world
+}
+
+fn marker(quorum: QuorumId, max_ttl_ms: u64, phase: Phase) -> Marker {
+    Marker { quorum, max_ttl_ms, stamp: LOSS, phase, run: None }
+}
+
+fn phase(world: &World, node: usize) -> Option<Phase> {
+    world.stores[node].marker.as_ref().map(|marker| marker.phase)
+}
+
+/// Whether two nodes have a record of the same attempt.
+fn agree(world: &World, one: usize, other: usize) -> bool {
+    let of = |node: usize| world.stores[node].records.get(&resource("r"))?.lease.as_ref().map(|lease| lease.nonce);
+    of(one).is_some() && of(one) == of(other)
+}
+
+fn is_back(world: &World, node: usize) -> bool {
+    matches!(phase(world, node), Some(Phase::Rejoined { .. }))
+}
+
+/// The node has lost its data, and somebody has waited that out.
+fn rejoin(world: &mut World, node: usize) {
+    world.stores[node].lose_data();
+    world.stores[node].marker = Some(marker(QUORUM, 60_000, Phase::Rejoined { trusted_from_unix_ms: u64::MAX }));
+}
+
+fn nodes_of(world: &World, host: usize, wanted: &str) -> Vec<u16> {
+    let of_kind = world.hosts[host].wire.iter().filter(|transmit| kind(&transmit.ops[0].op) == wanted);
+    of_kind.map(|transmit| transmit.node.get()).collect()
+}
+
+/// What the next request to the node was, and what it said.
+fn answer_of(world: &mut World, host: usize, node: u16) -> (Transmit, Outcome) {
+    let transmit = world.take_for(host, node);
+    let outcomes = world.perform(&transmit);
+    world.answer(host, transmit.id, Ok(outcomes.clone()));
+    (transmit, outcomes[0].clone())
+}
+
+fn refuse_connection(world: &mut World, host: usize, node: u16) {
+    let transmit = world.take_for(host, node);
+    let away = TransportFault::NotSent(Fault::of(FaultKind::Unreachable));
+    world.answer(host, transmit.id, Err(away));
+}
+
+/// A record that somebody has left on one node.
+fn occupy(world: &mut World, node: u16, name: &str, floor: Token) {
+    let (now, fresh, time) = (world.now(0), world.fresh(), world.time);
+    let mut somebody = Client::new(config(), [9; 32], now);
+    somebody.acquire(lock(1), resource(name), options(), &fresh, now).unwrap();
+    let Output::Transmit(transmit) = somebody.poll_output(now) else { panic!("a request") };
+    let Op::Acquire(acquire) = &transmit.ops[0].op else { panic!("an acquire") };
+    let op = Op::Acquire(Box::new(Acquire { floor, member: None, ..(**acquire).clone() }));
+    let outcome = world.stores[usize::from(node)].perform(&resource(name), &op, time);
+    assert!(matches!(outcome, Outcome::Applied(_)), "{outcome:?}");
+}
+
+fn is_lost(events: &[Event]) -> bool {
+    has(events, |event| matches!(event, Event::Lost { .. } | Event::Shortened { .. }))
+}
+
+#[test]
+fn a_new_quorum_is_born_after_one_abstention() {
+    let mut world = unborn(2);
+    world.acquire(0, 1, "r", options());
+    world.deliver_all();
+    assert!((0..3).all(|node| phase(&world, node) == Some(Phase::Joining)));
+    world.pass(secs(20));
+    // Each client waits by its own clock, from the first answer that it has seen itself.
+    for (host, left) in [(0, ABSTENTION - secs(20)), (1, ABSTENTION)] {
+        world.acquire(host, 2, "s", once());
+        world.deliver_all();
+        assert_eq!(failure(&world.take_events(host)), Failure::Abstains { left });
+    }
+    world.pass(ABSTENTION - secs(20) - ms(1));
+    assert_eq!(world.take_events(0), []);
+    assert!((0..3).all(|node| phase(&world, node) == Some(Phase::Joining) && !world.is_held(node, "r")));
+    world.pass(SOON);
+    let token = token(&world.take_events(0));
+    assert!(token.get() >= EPOCH_UNIX_MS);
+    assert!((0..3).all(|node| phase(&world, node) == Some(Phase::Member)), "none of them is in doubt");
+    world.acquire(1, 3, "s", once());
+    world.deliver_all();
+    assert_eq!(world.state(1, 3), Some("Held"), "whoever comes later need not wait");
+}
+
+/// Two answers decide that an attempt is lost, whichever they are; the third is waited for all the same.
+#[test]
+fn a_quorum_is_born_though_one_node_is_always_the_slowest() {
+    let mut world = unborn(1);
+    world.acquire(0, 1, "r", options());
+    world.pass(ABSTENTION + SOON);
+    assert_eq!(world.state(0, 1), Some("Held"));
+}
+
+#[test]
+fn without_one_of_its_nodes_a_new_quorum_is_not_born() {
+    let mut world = unborn(1);
+    world.acquire(0, 1, "r", options());
+    let end = world.time + 2 * ABSTENTION;
+    while world.time < end {
+        while let Some(transmit) = world.hosts[0].wire.front().cloned() {
+            if transmit.node.get() == 2 {
+                refuse_connection(&mut world, 0, 2)
+            } else {
+                world.deliver(0);
+            }
+        }
+        world.pass_cut_off(ms(100));
+    }
+    assert_eq!(world.take_events(0), [], "the third may remember what the two have lost");
+    assert!((0..2).all(|node| phase(&world, node) == Some(Phase::Joining)));
+}
+
+#[test]
+fn a_node_that_loses_its_data_again_starts_its_wait_again() {
+    let mut world = unborn(1);
+    world.acquire(0, 1, "r", options());
+    world.pass(secs(30));
+    let before = world.stores[2].marker.clone();
+    world.stores[2].lose_data();
+    world.pass(SOON);
+    let after = world.stores[2].marker.clone();
+    assert_ne!(before.map(|marker| marker.stamp), after.map(|marker| marker.stamp), "another loss, another name");
+    world.acquire(0, 2, "s", once());
+    world.deliver_all();
+    let Failure::Abstains { left } = failure(&world.take_events(0)) else { panic!("all abstain") };
+    assert!(left > ABSTENTION - SOON && left <= ABSTENTION, "as long as the last of them: {left:?}");
+    world.pass(ABSTENTION - SOON - ms(1));
+    assert_eq!(world.take_events(0), [], "the other two were ready long ago");
+    world.pass(2 * SOON);
+    token(&world.take_events(0));
+    assert!((0..3).all(|node| phase(&world, node) == Some(Phase::Member)));
+}
+
+#[test]
+fn a_node_that_loses_its_data_keeps_its_word_to_the_holder() {
+    let mut world = born(1);
+    world.hold(0, 1, "r", options());
+    let deadline = world.now(0).monotonic.plus(world.remaining(0, 1));
+    world.stores[1].lose_data();
+    // What is not said to be lost, but gone.
+    world.stores[0].records.clear();
+    world.pass_until_sent(0);
+    let (_, outcome) = answer_of(&mut world, 0, 1);
+    assert_eq!(outcome, Outcome::NotApplied(Refusal::Abstains { stamp: None }));
+    let events = world.take_events(0);
+    assert!(matches!(events[..], [Event::RenewDelayed { deadline: at, .. }] if at == deadline), "{events:?}");
+    let (_, outcome) = answer_of(&mut world, 0, 0);
+    assert_eq!(outcome, conflict(None));
+    assert_eq!(world.take_events(0), [], "nodes 1 and 2 are a majority, as of the first sends");
+    assert_eq!(world.now(0).monotonic.plus(world.remaining(0, 1)), deadline);
+    world.deliver_to(0, 2);
+    assert_eq!(world.take_events(0), [], "the one renewal alone moves nothing");
+    // What it remembers of us is over when it was to be over.
+    world.pass_until_sent(0);
+    assert_eq!(nodes_of(&world, 0, "acquire"), [1], "it is asked for its vote from now on");
+}
+
+#[test]
+fn a_node_that_lost_its_data_is_repaired_after_its_abstention() {
+    let mut world = born(2);
+    let token = world.hold(0, 1, "r", options());
+    world.stores[1].lose_data();
+    let mut asked = 0;
+    while !agree(&world, 0, 1) {
+        world.pass(secs(1));
+        asked += 1;
+        assert!(asked < 90, "the node is asked until it has our record again");
+        assert!(is_back(&world, 1) || !world.is_held(1, "r"), "nobody has its vote yet");
+        // A rival waits it out as well.
+        world.acquire(1, asked, "r", once());
+        world.deliver_all();
+        assert!(matches!(failure(&world.take_events(1)), Failure::Busy { .. }));
+    }
+    assert!(asked > ABSTENTION.as_secs());
+    assert!(!is_lost(&world.take_events(0)));
+    assert!(world.record(1, "r").counter >= token, "it votes for this lease, so it knows its token");
+    assert_eq!(world.stores[1].trusted.len(), 1, "and all that came before, since nobody can have a higher one now");
+    // It counts: with one of the others gone for good, the lease goes on.
+    world.stores[0].records.clear();
+    world.stores[0].marker = Some(marker(OTHER, 60_000, Phase::Member));
+    world.pass(secs(60));
+    assert!(!has(&world.take_events(0), |event| matches!(event, Event::Lost { .. })));
+    assert!(world.remaining(0, 1) > secs(15));
+}
+
+#[test]
+fn a_rolling_restart_loses_no_lease() {
+    let mut world = born(2);
+    let first = world.hold(0, 1, "r", options());
+    for node in 0..3 {
+        world.stores[node].lose_data();
+        let until = world.time + ABSTENTION + secs(20);
+        while !(is_back(&world, node) && world.is_held(node, "r")) {
+            world.pass(ms(500));
+            assert!(world.time < until, "node {node} comes back");
+            assert!(world.remaining(0, 1) > secs(10), "node {node}");
+        }
+        assert!(!is_lost(&world.take_events(0)), "node {node}");
+        world.acquire(1, node as u64, "r", once());
+        world.deliver_all();
+        assert!(matches!(failure(&world.take_events(1)), Failure::Busy { .. }));
+    }
+    world.pass(secs(60));
+    assert!(!is_lost(&world.take_events(0)) && world.remaining(0, 1) > secs(15));
+    world.release(0, 1);
+    world.deliver_all();
+    // All three are in doubt now, and agree all the same, for all of them are known.
+    world.hosts[1].unix_ms = Some(0);
+    world.acquire(1, 9, "r", options());
+    world.pass(SOON);
+    assert!(token(&world.take_events(1)) > first);
+}
+
+/// The nodes 0 and 2 have given tokens, node 1 has forgotten them, and host 1 has no clock that would make up for it.
+/// Node 2 is held by somebody, so that node 1 is needed.
+fn needed(knows_of_the_loss: bool) -> (World, Token) {
+    let mut world = born(2);
+    world.hosts[1].unix_ms = Some(0);
+    for id in 1..=3 {
+        world.hold(0, id, "r", options());
+        world.release(0, id);
+        world.deliver_all();
+    }
+    rejoin(&mut world, 1);
+    let above = Token::new(2 * EPOCH_UNIX_MS).unwrap();
+    occupy(&mut world, 2, "r", above);
+    if knows_of_the_loss {
+        world.acquire(1, 1, "s", once());
+        world.deliver_all();
+        world.release(1, 1);
+        world.deliver_all();
+        world.take_events(1);
+    }
+    (world, above)
+}
+
+#[test]
+fn a_node_in_doubt_is_raised_above_all_that_others_show_before_it_counts() {
+    let (mut world, above) = needed(true);
+    world.acquire(1, 2, "r", once());
+    let (_, outcome) = answer_of(&mut world, 1, 1);
+    let Outcome::Applied(Applied::AcquiredInDoubt { counter, stamp: LOSS }) = outcome else { panic!("{outcome:?}") };
+    assert!(counter.get() < 10, "it begins from nothing: {counter}");
+    world.deliver_to(1, 0);
+    assert_eq!(world.take_events(1), [], "one other node is not enough to know of every token");
+    world.deliver_to(1, 2);
+    assert_eq!(nodes_of(&world, 1, "raise"), [0, 1]);
+    world.deliver_to(1, 0);
+    assert_eq!(world.take_events(1), [], "the one in doubt still has to be raised");
+    world.deliver_to(1, 1);
+    assert_eq!(token(&world.take_events(1)), above.next().unwrap());
+    assert_eq!(world.stores[1].trusted.get(&resource("r")), Some(&LOSS));
+    // From now on it is believed.
+    world.release(1, 2);
+    world.deliver_all();
+    world.acquire(1, 3, "r", once());
+    let (_, outcome) = answer_of(&mut world, 1, 1);
+    assert!(matches!(outcome, Outcome::Applied(Applied::Acquired { counter }) if counter > above), "{outcome:?}");
+}
+
+#[test]
+fn an_attempt_that_did_not_know_of_the_loss_leaves_the_node_out() {
+    let (mut world, above) = needed(false);
+    world.acquire(1, 2, "r", once());
+    world.deliver_to(1, 0);
+    let (_, outcome) = answer_of(&mut world, 1, 1);
+    assert!(matches!(outcome, Outcome::Applied(Applied::AcquiredInDoubt { .. })), "{outcome:?}");
+    world.deliver_to(1, 2);
+    assert!(matches!(failure(&world.take_events(1)), Failure::Busy { .. }));
+    assert_eq!(nodes_of(&world, 1, "release"), [0, 1], "its record is ours, and given back");
+    world.deliver_all();
+    world.acquire(1, 3, "r", once());
+    world.deliver_all();
+    assert!(token(&world.take_events(1)) > above);
+}
+
+#[test]
+fn nodes_of_another_quorum_refuse_and_name_both() {
+    for (id, max_ttl, said) in [
+        (OTHER, secs(60), [format!("{QUORUM}"), format!("{OTHER}")]),
+        (QUORUM, secs(40), ["60000 ms".into(), "40000 ms".into()]),
+    ] {
+        let mut world = born(0);
+        let host = world.add_host(&config_of(id, max_ttl, Durability::NotDeclared), 0);
+        world.acquire(host, 1, "r", options());
+        world.deliver_all();
+        let failure = failure(&world.take_events(host));
+        let Failure::Refused(denial) = failure else { panic!("{failure:?}") };
+        assert_eq!(denial.kind, DenialKind::Membership);
+        assert!(said.iter().all(|said| denial.detail.contains(said)), "{denial}");
+        assert!((0..3).all(|node| phase(&world, node) == Some(Phase::Member) && !world.is_held(node, "r")));
+    }
+}
+
+#[test]
+fn a_minority_of_strangers_hinders_nobody() {
+    for first in [0, 2] {
+        let mut world = born(1);
+        world.stores[first].marker = Some(marker(OTHER, 60_000, Phase::Member));
+        world.hold(0, 1, "r", options());
+        world.pass(secs(120));
+        let events = world.take_events(0);
+        assert!(has(&events, |event| matches!(event, Event::Renewed { .. })));
+        assert!(!is_lost(&events) && world.remaining(0, 1) > secs(15), "{events:?}");
+        assert!(!world.is_held(first, "r"));
+    }
+}
+
+#[test]
+fn a_record_that_would_outlive_an_abstention_is_not_asked_for() {
+    let mut world = born(1);
+    let (now, fresh) = (world.now(0), world.fresh());
+    let mut acquire = |ttl, lock_delay| {
+        let options = with(|o| o.ttl(ttl).lock_delay(lock_delay));
+        world.hosts[0].client.acquire(lock(1), resource("r"), options, &fresh, now)
+    };
+    let error = acquire(secs(50), secs(11)).unwrap_err();
+    assert_eq!(error, Error::AboveMaxTtl { record_ttl: secs(61), max_ttl: secs(60) });
+    let text = error.to_string();
+    assert!(text.contains("61s") && text.contains("60s") && text.contains("max_ttl"), "{text}");
+    assert_eq!(acquire(secs(50), secs(10)), Ok(()));
+}
+
+#[test]
+fn a_node_of_another_run_votes_only_if_it_is_declared_durable() {
+    for (durability, expected) in [(Durability::NotDeclared, Phase::Joining), (Durability::Declared, Phase::Member)] {
+        let mut world = World::with_config(&config_of(QUORUM, secs(60), durability), 1);
+        for store in &mut world.stores {
+            let run = RunId::new("one");
+            store.marker = Some(Marker { run: run.clone(), ..marker(QUORUM, 60_000, Phase::Member) });
+            store.run = run;
+        }
+        world.hold(0, 1, "r", options());
+        world.stores[0].run = RunId::new("two");
+        world.acquire(0, 2, "s", once());
+        world.deliver_all();
+        assert_eq!(phase(&world, 0), Some(expected), "{durability:?}");
+        assert_eq!(world.is_held(0, "s"), expected == Phase::Member, "{durability:?}");
+        world.release(0, 2);
+        world.deliver_all();
+        // It still has the record of the lease, which is as good as it ever was.
+        world.pass(secs(30));
+        let events = world.take_events(0);
+        assert!(!is_lost(&events) && !has(&events, |event| matches!(event, Event::RenewDelayed { .. })), "{events:?}");
+        world.stores[0].records.remove(&resource("r"));
+        world.pass_until_sent(0);
+        let (_, outcome) = answer_of(&mut world, 0, 0);
+        let abstains = Outcome::NotApplied(Refusal::Abstains { stamp: None });
+        assert_eq!(outcome, if expected == Phase::Member { conflict(None) } else { abstains }, "{durability:?}");
+    }
+}
+
+/// Nodes 0 and 1 hold the lease; nothing has reached node 2, and its request is on the wire again.
+fn repairing(options: LockOptions) -> World {
+    let mut world = born(1);
+    world.acquire(0, 1, "r", options);
+    refuse_connection(&mut world, 0, 2);
+    world.deliver_to(0, 0);
+    world.deliver_to(0, 1);
+    world.take_events(0);
+    until_repair(&mut world);
+    world
+}
+
+/// Renewals are answered until node 2 is asked for its vote.
+fn until_repair(world: &mut World) {
+    let until = world.time + secs(30);
+    while nodes_of(world, 0, "acquire").is_empty() {
+        assert!(world.time < until, "the node is asked again with the renewals");
+        for node in nodes_of(world, 0, "renew") {
+            world.deliver_to(0, node);
+        }
+        world.pass_until_sent(0);
+    }
+}
+
+#[test]
+fn a_node_that_was_down_is_asked_again_and_counts() {
+    let mut world = repairing(options());
+    for _ in 0..3 {
+        refuse_connection(&mut world, 0, 2);
+        until_repair(&mut world);
+    }
+    let (floor, sent) = (world.record(0, "r").counter, world.now(0).monotonic);
+    let (transmit, outcome) = answer_of(&mut world, 0, 2);
+    assert!(matches!(&transmit.ops[0].op, Op::Acquire(op) if op.floor == floor), "{transmit:?}");
+    assert_eq!(outcome, acquired(floor.get()));
+    // Nodes 1 and 2 are cut off. With the next renewal of node 0 it is what node 2 has promised that counts.
+    let until = world.time + secs(15);
+    world.hosts[0].wire.clear();
+    while !nodes_of(&world, 0, "renew").contains(&0) {
+        assert!(world.time < until, "node 0 is renewed");
+        world.hosts[0].wire.clear();
+        world.pass_until_sent(0);
+    }
+    world.take_events(0);
+    world.deliver_to(0, 0);
+    let deadline = sent.plus(validity(secs(30)));
+    let events = world.take_events(0);
+    assert!(matches!(events[..], [Event::Renewed { deadline: at, .. }] if at == deadline), "{events:?}");
+    while world.hosts[0].wire.iter().all(|transmit| transmit.node != NodeId::new(2)) {
+        world.hosts[0].wire.clear();
+        world.pass_until_sent(0);
+    }
+    assert_eq!(nodes_of(&world, 0, "acquire"), [0_u16; 0], "from now on it is renewed");
+}
+
+#[test]
+fn repair_ends_with_max_hold() {
+    let mut world = born(1);
+    world.acquire(0, 1, "r", with(|o| o.max_hold(secs(40))));
+    let (mut repairs, start) = (Vec::new(), world.time);
+    while world.time < start + secs(60) {
+        while let Some(transmit) = world.hosts[0].wire.front().cloned() {
+            if transmit.node == NodeId::new(2) {
+                repairs.push(world.time - start);
+                refuse_connection(&mut world, 0, 2);
+            } else {
+                world.deliver(0);
+            }
+        }
+        world.pass_cut_off(ms(100));
+    }
+    assert!(repairs.iter().any(|at| *at > secs(30)), "{repairs:?}");
+    assert!(repairs.iter().all(|at| *at < secs(40)), "{repairs:?}");
+}
+
+#[test]
+fn a_release_goes_where_a_repair_may_have_landed() {
+    let mut world = repairing(options());
+    let late = world.take_for(0, 2);
+    world.release(0, 1);
+    assert_eq!(nodes_of(&world, 0, "release"), [0, 1, 2]);
+    while !world.hosts[0].wire.is_empty() {
+        world.deliver(0);
+    }
+    // It was slower than the release.
+    world.perform(&late);
+    world.pass(secs(5));
+    assert!(!world.is_held(2, "r"), "an orphan is left on node 2");
+}
+
+#[test]
+fn a_rival_on_a_node_to_be_repaired_changes_nothing() {
+    let mut world = repairing(options());
+    let before = (world.remaining(0, 1), world.state(0, 1));
+    let transmit = world.take_for(0, 2);
+    let Op::Acquire(acquire) = &transmit.ops[0].op else { panic!("a repair") };
+    // Its number is one of ours by chance.
+    let theirs = conflict(Some(holding(stranger(), Some(acquire.seq.get()))));
+    world.answer(0, transmit.id, Ok(vec![theirs]));
+    assert_eq!(world.take_events(0), []);
+    assert_eq!((world.remaining(0, 1), world.state(0, 1)), before);
+    world.hosts[0].wire.clear();
+    world.release(0, 1);
+    assert_eq!(nodes_of(&world, 0, "release"), [0, 1], "none of our sends has landed there");
+}
+
+/// Otherwise one more failure within days would leave nobody to vouch for a token.
+#[test]
+fn a_holder_lifts_a_node_in_doubt_that_it_did_not_need() {
+    let mut world = born(2);
+    rejoin(&mut world, 2);
+    let token = world.hold(0, 1, "r", options());
+    world.deliver_all();
+    assert!(world.stores[2].trusted.contains_key(&resource("r")));
+    assert_eq!(world.record(2, "r").counter, token);
+    world.release(0, 1);
+    world.deliver_all();
+    // One of the others goes for good, and the next holder does without it.
+    world.stores[0].marker = Some(marker(OTHER, 60_000, Phase::Member));
+    world.acquire(1, 1, "r", options());
+    world.deliver_all();
+    assert!(self::token(&world.take_events(1)) > token);
+}
+
+/// Raising is the holder's business only as long as it is one.
+#[test]
+fn a_node_in_doubt_is_not_lifted_after_the_lease() {
+    let mut world = born(1);
+    rejoin(&mut world, 2);
+    world.acquire(0, 1, "r", options());
+    world.deliver_to(0, 0);
+    world.deliver_to(0, 1);
+    world.release(0, 1);
+    world.deliver_all();
+    assert!(world.stores[2].trusted.is_empty());
+}
