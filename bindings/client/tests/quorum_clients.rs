@@ -5,10 +5,10 @@
 mod common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
+use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::thread;
 
-use common::on_redis::{count_grants, digest, request, wait_for_renewals};
+use common::on_redis::{HIGH, count_grants_from, digest, request, wait_for_renewals};
 use common::quorum::{Nodes, TTL, settings};
 use common::{PATIENCE, Role, eventually, ms, role_args, say, stay};
 use leasehold::Client as AsyncClient;
@@ -114,29 +114,26 @@ fn a_blocking_caller_asks_all_nodes_at_once() {
     let nodes = Nodes::start(3);
     let client = nodes.create();
     client.lock("other").ttl(TTL).acquire().unwrap().release().unwrap();
-    let (asked, alone) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (asked, all) = (Arc::new((Mutex::new(0), Condvar::new())), Arc::new(AtomicUsize::new(0)));
     for proxy in &nodes.proxies {
-        let (asked, alone) = (Arc::clone(&asked), Arc::clone(&alone));
+        let (asked, all) = (Arc::clone(&asked), Arc::clone(&all));
         proxy.reset_before_forwarding(Request::matching(move |bytes| {
             let vote = digest("vote").as_bytes();
             if bytes.windows(vote.len()).any(|window| window == vote) {
                 // No node answers before all are asked; whoever asks one after the other gives up on the first.
-                asked.fetch_add(1, Ordering::SeqCst);
-                let start = std::time::Instant::now();
-                while asked.load(Ordering::SeqCst) < 3 {
-                    if start.elapsed() > ms(1_500) {
-                        alone.fetch_add(1, Ordering::SeqCst);
-                        break;
-                    }
-                    thread::sleep(ms(1));
-                }
+                let (count, another) = &*asked;
+                let mut count = count.lock().unwrap();
+                *count += 1;
+                another.notify_all();
+                let (count, _) = another.wait_timeout_while(count, ms(1_500), |count| *count < 3).unwrap();
+                all.fetch_add(usize::from(*count == 3), Ordering::SeqCst);
             }
             false
         }));
     }
     let lease = client.lock("job").ttl(TTL).wait(PATIENCE).acquire().unwrap();
     lease.release().unwrap();
-    assert_eq!((asked.load(Ordering::SeqCst), alone.load(Ordering::SeqCst)), (3, 0));
+    assert_eq!((*asked.0.lock().unwrap(), all.load(Ordering::SeqCst)), (3, 3));
 }
 
 #[test]
@@ -227,11 +224,12 @@ fn a_killed_holder_is_succeeded() {
 fn a_client_killed_between_grant_and_raise_is_succeeded() {
     let nodes = Nodes::start(3);
     let client = nodes.create();
-    // One counter is ahead, and whoever is to raise the others never hears of it.
-    count_grants(&nodes.servers[0], "job");
+    // No two counters agree, so that any majority has a node to raise, and the answer to that never comes.
+    count_grants_from(HIGH + 10, &nodes.servers[0], "job");
+    count_grants_from(HIGH, &nodes.servers[1], "job");
     let stuck = [1, 2].map(|node: usize| nodes.proxies[node].lose_replies(request("raise")));
     let mut holder = Role::start("role_holder", &nodes.urls().join(" "));
-    stuck[0].wait_for_hits(1);
+    eventually("a raise is under way", || stuck.iter().any(|fault| fault.hits() > 0));
     holder.signal(libc::SIGKILL);
     holder.wait();
     let before = (0..3).map(|node| common::on_redis::counter(&nodes.servers[node], "job")).max().unwrap();

@@ -4,17 +4,13 @@
 
 mod common;
 
-use std::sync::{Arc, Mutex};
-
+use common::log::Log;
 use common::quorum::{MAX_TTL, Nodes, settings};
 use common::{PATIENCE, ms};
 use leasehold::blocking::Client;
 use leasehold::quorum::{Force, Init, Quorum, Standing};
 use leasehold::{Client as AsyncClient, ClientBuilder, Error, ErrorKind, Severity, Stores};
 use leasehold_rig::redis::Server;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Metadata, Subscriber};
 
 fn refused(settings: ClientBuilder, stores: impl Stores) -> Error {
     Client::connect_with(settings, stores).expect_err("must be refused")
@@ -165,46 +161,9 @@ fn a_quorum_is_made_of_all_nodes_or_not_at_all() {
     nodes.create();
 }
 
-/// Keeps the warnings and what else is told.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<String>>>);
-
-struct Line(String);
-
-impl Visit for Line {
-    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
-        self.0.push_str(&format!(" {field}={value:?}"));
-    }
-}
-
-impl Subscriber for Log {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "leasehold"
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut line = Line(format!("{} {}", event.metadata().level(), event.metadata().name()));
-        event.record(&mut line);
-        self.0.lock().unwrap().push(line.0);
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
 #[test]
 fn what_weakens_a_quorum_is_told() {
     let log = Log::default();
-    let told = |parts: &[&str]| log.0.lock().unwrap().iter().any(|line| parts.iter().all(|part| line.contains(part)));
     let nodes = Nodes::start(3);
     nodes.create();
     nodes.servers[1].command(&["FLUSHALL"]);
@@ -215,17 +174,13 @@ fn what_weakens_a_quorum_is_told() {
         Client::connect_with(settings(), ["memory:", "memory:", "memory:", "memory:"]).unwrap();
         (Client::connect_with(settings(), nodes.direct()).unwrap(), pair)
     });
-    assert!(told(&["WARN quorum.even", "2 nodes stands no failure"]), "{:?}", log.0);
-    assert!(told(&["WARN quorum.even", "4 nodes stands 1 failure, as one of 3 does"]), "{:?}", log.0);
-    assert!(told(&["WARN quorum.node_unreachable", &nodes.servers[2].port().to_string(), "connected to later"]));
+    assert!(log.has("quorum.even WARN", &["2 nodes stands no failure"]), "{log:?}");
+    assert!(log.has("quorum.even WARN", &["4 nodes stands 1 failure, as one of 3 does"]), "{log:?}");
+    assert!(log.has("quorum.node_unreachable WARN", &[&nodes.servers[2].port().to_string(), "connected to later"]));
     let wait = "3.0 s";
-    assert!(told(&[
-        "INFO lock.node_abstains",
-        &nodes.servers[1].port().to_string(),
-        "does not vote",
-        "FLUSHALL",
-        wait
-    ]));
+    assert!(
+        log.has("lock.node_abstains INFO", &[&nodes.servers[1].port().to_string(), "does not vote", "FLUSHALL", wait])
+    );
     assert_eq!(client.stores().len(), 3);
     let found = pair.doctor().unwrap();
     assert!(found.iter().any(|one| one.check == "quorum.size" && one.severity == Severity::Warning));

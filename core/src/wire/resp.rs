@@ -42,22 +42,16 @@ pub enum Value {
 
 impl Value {
     /// The bytes of a bulk or simple string; `None` for everything else.
-    pub fn text(&self) -> Option<&[u8]> {
-        match self {
-            Self::Bulk(bytes) => Some(bytes),
-            Self::Simple(text) => Some(text.as_bytes()),
-            Self::Nil
-            | Self::Integer(_)
-            | Self::Error(_)
-            | Self::Array(_)
-            | Self::Push(_)
-            | Self::Set(_)
-            | Self::Map(_)
-            | Self::Boolean(_)
-            | Self::Double(_)
-            | Self::BigNumber(_)
-            | Self::Verbatim(_) => None,
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        if let Self::Bulk(bytes) = self {
+            return Some(bytes);
         }
+        if let Self::Simple(text) = self { Some(text.as_bytes()) } else { None }
+    }
+
+    /// What the server says that went wrong; `None` for everything else.
+    pub fn as_error(&self) -> Option<&str> {
+        if let Self::Error(error) = self { Some(error) } else { None }
     }
 }
 

@@ -392,6 +392,14 @@ impl World {
         panic!("the traffic never ends");
     }
 
+    /// All that a host has sent arrives and is answered, and then a request that was slower.
+    pub(crate) fn overtake(&mut self, host: usize, slower: &Transmit) {
+        while !self.hosts[host].wire.is_empty() {
+            self.deliver(host);
+        }
+        self.perform(slower);
+    }
+
     /// Time passes, hosts wake up when they asked for it, and the network delivers at once.
     pub(crate) fn pass(&mut self, length: Duration) {
         self.run_until(self.time + length, true);

@@ -475,11 +475,7 @@ fn a_release_goes_where_a_repair_may_have_landed() {
     let late = world.take_for(0, 2);
     world.release(0, 1);
     assert_eq!(nodes_of(&world, 0, "release"), [0, 1, 2]);
-    while !world.hosts[0].wire.is_empty() {
-        world.deliver(0);
-    }
-    // It was slower than the release.
-    world.perform(&late);
+    world.overtake(0, &late);
     world.pass(secs(5));
     assert!(!world.is_held(2, "r"), "an orphan is left on node 2");
 }

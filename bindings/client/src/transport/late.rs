@@ -10,16 +10,13 @@ use leasehold_core::member::Marker;
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
 use leasehold_core::{NodeConfig, Resource, Transmit};
 
+use super::pauses::Pauses;
 use super::{Answer, Answering, Done, Found, Lane, Network, Transport, Watcher, node_config, open};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::quorum::{Known, enroll};
 use crate::url::StoreUrl;
-
-/// How soon after a failure it is tried again, at first and at most; in between it doubles.
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 /// A store that may not be open yet. Dropping it ends the attempts to open it.
 pub(crate) struct Late {
@@ -67,13 +64,12 @@ impl Late {
         let door = Arc::new(Door { store: OnceLock::new(), state: Mutex::new(state), closed: Condvar::new() });
         let theirs = Arc::clone(&door);
         let knock = move || {
-            let mut pause = FIRST_PAUSE;
-            while theirs.stays_open_for(pause) {
+            let mut pauses = Pauses::CONNECTING;
+            while theirs.stays_open_for(pauses.next()) {
                 match attempt() {
                     Ok(store) => return theirs.open(store),
                     Err(error) => theirs.lock().why = error,
                 }
-                pause = LONGEST_PAUSE.min(pause * 2);
             }
         };
         if let Err(error) = thread::Builder::new().name("leasehold-reopen".to_owned()).spawn(knock) {
@@ -252,16 +248,10 @@ mod tests {
     use leasehold_core::{Monotonic, NodeId, RequestId};
 
     use super::super::memory;
+    use leasehold_rig::wait_until;
+
     use super::super::wakeups::tests::Heard;
     use super::*;
-
-    fn eventually(mut condition: impl FnMut() -> bool) {
-        let start = clock::monotonic();
-        while !condition() {
-            assert!(clock::monotonic().since(start) < Duration::from_secs(20), "still not so");
-            thread::sleep(Duration::from_millis(1));
-        }
-    }
 
     fn closed() -> Error {
         Error::new(ErrorKind::StoreUnavailable, "nobody is there")
@@ -288,9 +278,9 @@ mod tests {
         late.watch(&kept, &watcher);
         late.watch(&left, &watcher);
         late.unwatch(&left, &watcher);
-        eventually(|| tries.load(Ordering::SeqCst) > 2);
+        wait_until("it is so", || tries.load(Ordering::SeqCst) > 2);
         go.store(1, Ordering::SeqCst);
-        eventually(|| late.store().is_some());
+        wait_until("it is so", || late.store().is_some());
         assert!(late.perform(&nothing(), Lane::Caller).is_ok() && late.look().is_ok() && late.is_instant());
         assert_eq!(heard.subscribed(), ["kept"]);
     }
@@ -304,9 +294,9 @@ mod tests {
             count.fetch_add(1, Ordering::SeqCst);
             Err(closed())
         });
-        eventually(|| tries.load(Ordering::SeqCst) > 0);
+        wait_until("it is so", || tries.load(Ordering::SeqCst) > 0);
         drop(late);
-        eventually(|| Arc::strong_count(&knocking) == 1);
+        wait_until("it is so", || Arc::strong_count(&knocking) == 1);
     }
 
     #[test]
@@ -321,9 +311,9 @@ mod tests {
             let _turn = turn.lock().unwrap();
             Ok(Arc::clone(&store))
         });
-        eventually(|| begun.load(Ordering::SeqCst) == 1);
+        wait_until("it is so", || begun.load(Ordering::SeqCst) == 1);
         drop(late);
         drop(held);
-        eventually(|| Arc::strong_count(&made) == 1);
+        wait_until("it is so", || Arc::strong_count(&made) == 1);
     }
 }

@@ -40,7 +40,7 @@ pub(super) fn clock_offset(ask: impl Fn(Vec<Command>) -> Result<Vec<Value>, Erro
     let replies = time().ok()?;
     let got = clock::unix_ms();
     let Some(Value::Array(parts)) = replies.first() else { return None };
-    let mut numbers = parts.iter().map(|part| std::str::from_utf8(part.text()?).ok()?.parse::<u64>().ok());
+    let mut numbers = parts.iter().map(|part| std::str::from_utf8(part.as_bytes()?).ok()?.parse::<u64>().ok());
     let (seconds, micros) = (numbers.next()??, numbers.next()??);
     let theirs = i64::try_from(seconds.checked_mul(1_000)?.checked_add(micros / 1_000)?).ok()?;
     let ours = i64::try_from(sent / 2 + got / 2).ok()?;

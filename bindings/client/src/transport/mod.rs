@@ -8,6 +8,7 @@ mod late;
 #[cfg(feature = "network")]
 mod membership;
 mod memory;
+mod pauses;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(feature = "sqlite")]

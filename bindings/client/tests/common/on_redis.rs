@@ -25,7 +25,11 @@ pub(crate) fn channel(resource: &str) -> String {
 
 /// From now on every grant of `resource` counts one up from [`HIGH`].
 pub(crate) fn count_grants(server: &Server, resource: &str) {
-    assert!(!server.command(&["SET", &fence_key(resource), &HIGH.to_string()]).is_error());
+    count_grants_from(HIGH, server, resource);
+}
+
+pub(crate) fn count_grants_from(token: u64, server: &Server, resource: &str) {
+    assert!(!server.command(&["SET", &fence_key(resource), &token.to_string()]).is_error());
 }
 
 #[track_caller]

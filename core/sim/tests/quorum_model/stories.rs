@@ -38,6 +38,25 @@ impl Story {
         self.then(nodes.iter().map(|node| Action::Hear { client, node: *node }))
     }
 
+    /// B has heard of a loss of node 0, waits it out and makes it vote. A is granted by nodes 0 and 1, and node 0 loses its
+    /// data again.
+    fn node_0_forgets_twice(self) -> Self {
+        self.asks(B, &[0])
+            .starts(A)
+            .asks(A, &[1, 2, 0])
+            .asks(B, &[1])
+            .waits_out(B, &[0])
+            .starts(B)
+            .run_out(&[1, 2])
+            .asks(B, &[0, 1, 2])
+            .waits_out(A, &[0])
+            .starts(A)
+            .run_out(&[0, 1])
+            .asks(A, &[0, 1, 2])
+            .asks(A, &[0])
+            .lose_data(&[0])
+    }
+
     /// There and back.
     fn asks(self, client: usize, nodes: &[usize]) -> Self {
         self.arrives(client, nodes).hears(client, nodes)
@@ -146,20 +165,7 @@ pub(crate) fn second_loss_and_a_stray() -> Setting {
         .lose_data(&[0])
         .starts(B)
         .then([Action::Resend { client: B, node: 0, stray: true }])
-        .asks(B, &[0])
-        .starts(A)
-        .asks(A, &[1, 2, 0])
-        .asks(B, &[1])
-        .waits_out(B, &[0])
-        .starts(B)
-        .run_out(&[1, 2])
-        .asks(B, &[0, 1, 2])
-        .waits_out(A, &[0])
-        .starts(A)
-        .run_out(&[0, 1])
-        .asks(A, &[0, 1, 2])
-        .asks(A, &[0])
-        .lose_data(&[0]);
+        .node_0_forgets_twice();
     story.setting(&[0, 0, 0], [2, 3], Budget { losses: 2, strays: 1, timeouts: 1, ..CALM })
 }
 
@@ -169,20 +175,7 @@ pub(crate) fn second_loss() -> Setting {
     let story = Story::new()
         .lose_data(&[0])
         .starts(B)
-        .asks(B, &[0])
-        .starts(A)
-        .asks(A, &[1, 2, 0])
-        .asks(B, &[1])
-        .waits_out(B, &[0])
-        .starts(B)
-        .run_out(&[1, 2])
-        .asks(B, &[0, 1, 2])
-        .waits_out(A, &[0])
-        .starts(A)
-        .run_out(&[0, 1])
-        .asks(A, &[0, 1, 2])
-        .asks(A, &[0])
-        .lose_data(&[0])
+        .node_0_forgets_twice()
         .starts(B)
         .asks(B, &[0, 1])
         .starts(B)

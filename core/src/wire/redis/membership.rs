@@ -5,7 +5,6 @@ use alloc::string::{String, ToString};
 
 use alloc::vec::Vec;
 
-use super::replies::bytes;
 use super::{Command, keys, scripts};
 use crate::ids::RequestId;
 use crate::member::{Marker, RunId};
@@ -42,11 +41,11 @@ pub fn found(replies: &[Value]) -> Result<Found, Outcome> {
     if let Value::Error(error) = marker {
         return Err(error_outcome(error));
     }
-    let text = if *marker == Value::Nil { Some(&[][..]) } else { bytes(marker) };
+    let text = if *marker == Value::Nil { Some(&[][..]) } else { marker.as_bytes() };
     let text = text.ok_or_else(|| super::replies::protocol("GET was answered with no text"))?.to_vec();
     let run_refused = if let Value::Error(error) = info { Some(super::said(error).to_string()) } else { None };
     // In RESP3 it comes with its format in front.
-    let info = if let Value::Verbatim(text) = info { Some(text.as_slice()) } else { bytes(info) };
+    let info = if let Value::Verbatim(text) = info { Some(text.as_slice()) } else { info.as_bytes() };
     let run = info.and_then(|info| core::str::from_utf8(info).ok()).and_then(run_of);
     Ok(Found { marker: Marker::parse(&text), text, run, run_refused })
 }
@@ -72,8 +71,8 @@ pub fn mark(id: RequestId, found: &[u8], marker: &Marker) -> Command {
 pub fn marked(id: RequestId, reply: &Value) -> Result<bool, Outcome> {
     let parts = super::replies::answer_to(id, reply)?;
     match parts {
-        [word] if bytes(word) == Some(b"marked") => Ok(true),
-        [word] if bytes(word) == Some(b"changed") => Ok(false),
+        [word] if word.as_bytes() == Some(b"marked") => Ok(true),
+        [word] if word.as_bytes() == Some(b"changed") => Ok(false),
         _ => Err(super::replies::protocol("the reply does not fit the request")),
     }
 }

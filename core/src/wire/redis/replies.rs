@@ -43,25 +43,13 @@ pub(super) fn renewals(id: RequestId, all: &[Asked], reply: &Value) -> Vec<Outco
 /// The parts of an answer to this very request: after a reply too many, the next ones would be read as answers to
 /// questions that were asked later. An error names no request; taken for another's, it is never a grant.
 pub(super) fn answer_to(id: RequestId, reply: &Value) -> Result<&[Value], Outcome> {
-    match reply {
-        Value::Error(error) => Err(error_outcome(error)),
-        Value::Array(parts) => {
-            let (last, parts) = parts.split_last().ok_or_else(misfit)?;
-            let is_ours = bytes(last).is_some_and(|named| named == id.get().to_string().as_bytes());
-            if is_ours { Ok(parts) } else { Err(protocol("the reply is not to this request")) }
-        }
-        Value::Nil
-        | Value::Simple(_)
-        | Value::Bulk(_)
-        | Value::Integer(_)
-        | Value::Push(_)
-        | Value::Set(_)
-        | Value::Map(_)
-        | Value::Boolean(_)
-        | Value::Double(_)
-        | Value::BigNumber(_)
-        | Value::Verbatim(_) => Err(misfit()),
+    if let Some(error) = reply.as_error() {
+        return Err(error_outcome(error));
     }
+    let Value::Array(parts) = reply else { return Err(misfit()) };
+    let (last, parts) = parts.split_last().ok_or_else(misfit)?;
+    let is_ours = last.as_bytes().is_some_and(|named| named == id.get().to_string().as_bytes());
+    if is_ours { Ok(parts) } else { Err(protocol("the reply is not to this request")) }
 }
 
 /// A grant that is only as good as the replicas that have it: `reply` is what WAIT said.
@@ -95,14 +83,14 @@ fn misfit() -> Outcome {
 
 /// The parts that an answer of this word has; the others must be empty.
 fn without_filling(parts: &[Value]) -> Option<&[Value]> {
-    let meant = match bytes(parts.first()?)? {
+    let meant = match parts.first()?.as_bytes()? {
         b"error" => 2,
         b"foreign" => 3,
         b"held" => 4,
         _ => 1,
     };
     let (parts, filling) = parts.split_at_checked(meant)?;
-    filling.iter().all(|part| bytes(part) == Some(b"")).then_some(parts)
+    filling.iter().all(|part| part.as_bytes() == Some(b"")).then_some(parts)
 }
 
 pub(super) fn protocol(detail: &str) -> Outcome {
@@ -112,7 +100,7 @@ pub(super) fn protocol(detail: &str) -> Outcome {
 fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
     let (word, rest) = parts.split_first()?;
     let applied = |applied| Some(Outcome::Applied(applied));
-    match (asked, bytes(word)?, rest) {
+    match (asked, word.as_bytes()?, rest) {
         (Asked::Acquire(_) | Asked::Vote(..), b"granted", [counter]) => {
             applied(Applied::Acquired { counter: token(counter).filter(|counter| *counter > Token::ZERO)? })
         }
@@ -125,7 +113,8 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
         }
         (Asked::Renew(_), b"abstains", []) => Some(Outcome::NotApplied(Refusal::Abstains { stamp: None })),
         (Asked::Vote(_, ours, max_ttl_ms), b"stranger", [quorum, most]) => {
-            let theirs = (core::str::from_utf8(bytes(quorum)?).ok()?, integer(most).and_then(|ms| ms.try_into().ok()));
+            let theirs =
+                (core::str::from_utf8(quorum.as_bytes()?).ok()?, integer(most).and_then(|ms| ms.try_into().ok()));
             Some(Outcome::NotApplied(Refusal::Denied(stranger((ours, max_ttl_ms), theirs))))
         }
         (Asked::Renew(_), b"renewed", []) => applied(Applied::Renewed),
@@ -143,17 +132,17 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
             "the counter has reached 2^53 - 1; lock another name, or start over with a lower counter everywhere",
         )),
         // An answer for one of several renewals; a single script's error is an error reply.
-        (Asked::Renew(_), b"error", [error]) => Some(error_outcome(core::str::from_utf8(bytes(error)?).ok()?)),
+        (Asked::Renew(_), b"error", [error]) => Some(error_outcome(core::str::from_utf8(error.as_bytes()?).ok()?)),
         (Asked::Renew(_) | Asked::Release(_) | Asked::Raise(..) | Asked::Read, b"free", []) => {
             shown(asked, Seen::default())
         }
         (_, b"held", [value, left, counter]) => {
-            let counter = if bytes(counter) == Some(b"") { None } else { Some(token(counter)?) };
-            let holding = held(bytes(value)?, time_left(left)?, counter)?;
+            let counter = if counter.as_bytes() == Some(b"") { None } else { Some(token(counter)?) };
+            let holding = held(value.as_bytes()?, time_left(left)?, counter)?;
             shown(asked, Seen { holding: Some(Box::new(holding)) })
         }
         (_, b"foreign", [version, left]) => {
-            let holding = foreign(bytes(version)?, time_left(left)?)?;
+            let holding = foreign(version.as_bytes()?, time_left(left)?)?;
             shown(asked, Seen { holding: Some(Box::new(holding)) })
         }
         _ => None,
@@ -226,7 +215,7 @@ fn time_left(value: &Value) -> Option<Option<Duration>> {
 }
 
 fn stamp(value: &Value) -> Option<Stamp> {
-    Stamp::parse(core::str::from_utf8(bytes(value)?).ok()?)
+    Stamp::parse(core::str::from_utf8(value.as_bytes()?).ok()?)
 }
 
 fn token(value: &Value) -> Option<Token> {
@@ -238,14 +227,10 @@ fn integer(value: &Value) -> Option<i64> {
     if let Value::Integer(integer) = value {
         return Some(*integer);
     }
-    let text = core::str::from_utf8(bytes(value)?).ok()?;
+    let text = core::str::from_utf8(value.as_bytes()?).ok()?;
     let digits = text.strip_prefix('-').unwrap_or(text);
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     if plain { text.parse().ok() } else { None }
-}
-
-pub(super) fn bytes(value: &Value) -> Option<&[u8]> {
-    value.text()
 }
 
 fn denied(kind: DenialKind, detail: &str) -> Outcome {

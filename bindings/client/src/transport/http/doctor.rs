@@ -106,7 +106,7 @@ fn scripts(reply: &Result<Value, NoServer>) -> Finding {
 fn durable(info: &Result<Value, NoServer>, appendfsync: &Result<Value, NoServer>) -> Finding {
     const CHECK: &str = "http.durable";
     const ADVICE: &str = "set appendonly yes and appendfsync always, or take durable=yes out of the url";
-    let text = |value: &Value| value.text().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    let text = |value: &Value| value.as_bytes().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     let aof = info.as_ref().ok().and_then(text).and_then(|info| {
         info.lines().find_map(|line| line.trim_end().strip_prefix("aof_enabled:")).map(|value| value != "0")
     });

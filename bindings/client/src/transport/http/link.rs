@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::wire::redis::{Command, Exchange, Progress, Session, refusal};
@@ -17,10 +16,7 @@ use super::access::{Access, CONNECT_PATIENCE, MOST_CONNECTIONS};
 use crate::clock;
 use crate::transport::Answer;
 use crate::transport::lanes::{Link, until};
-
-/// How soon after a failure the next greeting is tried, at first and at most; in between it doubles.
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+use crate::transport::pauses::LastAttempt;
 
 /// Why there is no server to ask.
 #[derive(Clone, Debug)]
@@ -55,16 +51,10 @@ pub(super) struct HttpLink {
 struct State {
     met: bool,
     greeting: Option<watch::Receiver<Option<Met>>>,
-    failed: Option<Failed>,
+    last: LastAttempt<NoServer>,
 }
 
 type Met = Result<(), NoServer>;
-
-struct Failed {
-    why: NoServer,
-    pause: Duration,
-    until: Monotonic,
-}
 
 /// Whether any byte of a request may have left.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -119,8 +109,8 @@ impl HttpLink {
         if state.met {
             return Err(Ok(()));
         }
-        if let Some(failed) = state.failed.as_ref().filter(|failed| clock::monotonic() < failed.until) {
-            return Err(Err(failed.why.clone()));
+        if let Some(why) = state.last.forbids_another() {
+            return Err(Err(why));
         }
         match &state.greeting {
             // Whoever was greeting may have gone with its runtime.
@@ -145,11 +135,13 @@ impl HttpLink {
         let mut state = self.lock();
         state.greeting = None;
         state.met = met.is_ok();
-        state.failed = met.as_ref().err().map(|why| {
-            let pause = state.failed.as_ref().map_or(FIRST_PAUSE, |failed| LONGEST_PAUSE.min(failed.pause * 2));
-            tracing::debug!(target: "leasehold", store = %self.access, why = %why, "no answer");
-            Failed { why: why.clone(), pause, until: clock::monotonic().plus(pause) }
-        });
+        match &met {
+            Ok(()) => state.last.succeeded(),
+            Err(why) => {
+                tracing::debug!(target: "leasehold", store = %self.access, why = %why, "no answer");
+                state.last.failed(why.clone());
+            }
+        }
         drop(state);
         let _ = done.send(Some(met));
     }

@@ -176,7 +176,7 @@ impl Trip {
             Some(server_ms) => server::clock(self.sent_ms, server_ms, self.got_ms),
             None => Finding::warning(
                 "redis.clock",
-                format!("cannot be seen: {}", error_of(&self.reply).unwrap_or("TIME does not tell")),
+                format!("cannot be seen: {}", self.reply.as_error().unwrap_or("TIME does not tell")),
                 "see that NTP keeps the clock of the server; +time lets this user see",
             ),
         }
@@ -189,7 +189,7 @@ async fn told(asker: &Asker) -> Result<Told, String> {
     commands.extend(settings.map(|name| command(&["CONFIG", "GET", name])));
     let mut replies = asker.all(&commands).await?.into_iter();
     let mut next = || replies.next().unwrap_or(Value::Nil);
-    let hello = Some(next()).filter(|reply| error_of(reply).is_none());
+    let hello = Some(next()).filter(|reply| reply.as_error().is_none());
     let info = next();
     let [save, appendfsync, min_replicas, max_lag, protected_mode, bind] = settings.map(|name| setting(name, &next()));
     let hello = hello.as_ref().map(Fields::of_pairs);
@@ -197,7 +197,7 @@ async fn told(asker: &Asker) -> Result<Told, String> {
 }
 
 fn fields(info: &Value) -> Result<Fields, String> {
-    match (error_of(info), text(info)) {
+    match (info.as_error(), text(info)) {
         (None, Some(text)) => Ok(Fields::of_text(&text)),
         (error, _) => Err(printable(error.unwrap_or("INFO is no text"))),
     }
@@ -205,7 +205,7 @@ fn fields(info: &Value) -> Result<Fields, String> {
 
 fn setting(name: &str, reply: &Value) -> Result<String, String> {
     let value = Fields::of_pairs(reply).get(name).map(str::to_owned);
-    value.ok_or_else(|| printable(error_of(reply).unwrap_or("CONFIG does not tell")))
+    value.ok_or_else(|| printable(reply.as_error().unwrap_or("CONFIG does not tell")))
 }
 
 /// What a server removes or forgets by itself, in its own words, whichever way they came. Nothing, where it does not
@@ -218,22 +218,4 @@ pub(in crate::transport) fn losses(info: &Value, settings: impl Fn(&str) -> Resu
     let (save, appendfsync) = (ask("save"), ask("appendfsync"));
     let (min_replicas, max_lag, protected_mode, bind) = (unasked(), unasked(), unasked(), unasked());
     Told { info: Ok(info), hello: None, save, appendfsync, min_replicas, max_lag, protected_mode, bind }.losses()
-}
-
-fn error_of(reply: &Value) -> Option<&str> {
-    match reply {
-        Value::Error(error) => Some(error),
-        Value::Nil
-        | Value::Simple(_)
-        | Value::Bulk(_)
-        | Value::Integer(_)
-        | Value::Array(_)
-        | Value::Push(_)
-        | Value::Set(_)
-        | Value::Map(_)
-        | Value::Boolean(_)
-        | Value::Double(_)
-        | Value::BigNumber(_)
-        | Value::Verbatim(_) => None,
-    }
 }

@@ -1,7 +1,6 @@
 //! One connection to a Redis, made when it is needed, and left as soon as it is in doubt.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use ::redis::aio::ConnectionLike;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
@@ -15,10 +14,7 @@ use super::value;
 use crate::clock;
 use crate::transport::Answer;
 use crate::transport::lanes::{Link, until};
-
-/// How soon after a failure the next connection is tried, at first and at most; in between it doubles.
-const FIRST_PAUSE: Duration = Duration::from_millis(20);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+use crate::transport::pauses::LastAttempt;
 
 /// Requests of one link that wait for replicas at the same time, each on a connection of its own; more wait for their
 /// turn. So many of those connections are kept when nobody uses them.
@@ -62,7 +58,7 @@ struct State {
     open: Option<Open>,
     aside: Vec<Open>,
     connecting: Option<watch::Receiver<Option<Connected>>>,
-    failed: Option<Failed>,
+    last: LastAttempt<NoConnection>,
     made: u64,
 }
 
@@ -95,12 +91,6 @@ pub(super) enum NoReply {
 }
 
 type Connected = Result<Open, NoConnection>;
-
-struct Failed {
-    why: NoConnection,
-    pause: Duration,
-    until: Monotonic,
-}
 
 /// Whether any byte of a request may have left.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -206,8 +196,8 @@ impl RedisLink {
         if let Some(open) = state.open.as_ref().filter(|open| !open.connection.is_over()) {
             return Err(Ok(open.clone()));
         }
-        if let Some(failed) = state.failed.as_ref().filter(|failed| clock::monotonic() < failed.until) {
-            return Err(Err(failed.why.clone()));
+        if let Some(why) = state.last.forbids_another() {
+            return Err(Err(why));
         }
         match &state.connecting {
             // Whoever was making it may have gone with its runtime.
@@ -238,14 +228,13 @@ impl RedisLink {
         state.connecting = None;
         let connected = match connected {
             Ok(open) => {
-                state.failed = None;
+                state.last.succeeded();
                 state.open = Some(open.clone());
                 Ok(open)
             }
             Err(why) => {
-                let pause = state.failed.as_ref().map_or(FIRST_PAUSE, |failed| LONGEST_PAUSE.min(failed.pause * 2));
                 tracing::debug!(target: "leasehold", store = %self.access, why = ?why, "no connection");
-                state.failed = Some(Failed { why: why.clone(), pause, until: clock::monotonic().plus(pause) });
+                state.last.failed(why.clone());
                 Err(why)
             }
         };

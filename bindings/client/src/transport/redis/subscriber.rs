@@ -17,12 +17,12 @@ use super::link::NoConnection;
 use super::way::Way;
 use crate::transport::Watcher;
 use crate::transport::lanes::Lanes;
+use crate::transport::pauses::Pauses;
 
 /// How long a confirmation is awaited before the connection counts as dead.
 const CONFIRM_PATIENCE: Duration = Duration::from_secs(2);
-/// How soon after a failure the next connection is tried, at first and at most; waiters poll meanwhile.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Until the next connection is tried after a failure; waiters poll meanwhile.
+const PAUSES: Pauses = Pauses::new(Duration::from_millis(50), Duration::from_secs(5));
 /// How long the connection is kept once nobody waits any more.
 const IDLE: Duration = Duration::from_secs(30);
 /// Channels in one command. Their confirmations come at once, and count as one (see `meter`).
@@ -84,7 +84,7 @@ enum Stop {
 
 impl Listener {
     async fn run(mut self, mut wishes: UnboundedReceiver<Wish>) {
-        let mut pause = FIRST_PAUSE;
+        let mut pauses = PAUSES;
         loop {
             if self.watchers.is_empty() {
                 let Some(wish) = wishes.recv().await else { return };
@@ -92,7 +92,7 @@ impl Listener {
                 continue;
             }
             match self.access.listen().await {
-                Ok(mut connection) => match self.listen(&mut connection, &mut wishes, &mut pause).await {
+                Ok(mut connection) => match self.listen(&mut connection, &mut wishes, &mut pauses).await {
                     Stop::Over => return,
                     Stop::Idle => continue,
                     Stop::Broken => {
@@ -106,8 +106,7 @@ impl Listener {
                     tracing::warn!(target: "leasehold", store = %self.access, ?refusal, "no wake-ups: waiters poll");
                 }
             }
-            let rest = sleep(pause);
-            pause = LONGEST_PAUSE.min(pause * 2);
+            let rest = sleep(pauses.next());
             let mut rest = std::pin::pin!(rest);
             loop {
                 tokio::select! {
@@ -125,7 +124,7 @@ impl Listener {
         &mut self,
         connection: &mut Listening,
         wishes: &mut UnboundedReceiver<Wish>,
-        pause: &mut Duration,
+        pauses: &mut Pauses,
     ) -> Stop {
         let all: Vec<Resource> = self.watchers.keys().cloned().collect();
         for some in all.chunks(CHUNK) {
@@ -134,7 +133,7 @@ impl Listener {
             }
             self.catch_up(connection);
         }
-        *pause = FIRST_PAUSE;
+        pauses.begin_again();
         let (access, address) = (Arc::clone(&self.access), connection.address.clone());
         let mut elsewhere = std::pin::pin!(access.turns_away_from(address.as_ref()));
         loop {

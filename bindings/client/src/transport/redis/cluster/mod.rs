@@ -24,13 +24,13 @@ use super::access::{Access, printable};
 use super::failovers::Failovers;
 use super::link::{NoConnection, send};
 use crate::clock;
+use crate::transport::pauses::Pauses;
 use crate::url::redis::Address;
 
 /// For each node, from connecting to its answer: the next one knows as well.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// How soon after one reading the next begins, and at most, after failures; in between it doubles.
-const FIRST_PAUSE: Duration = Duration::from_millis(100);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// Between two readings.
+const PAUSES: Pauses = Pauses::new(Duration::from_millis(100), Duration::from_secs(1));
 
 /// One cluster.
 pub(super) struct Cluster {
@@ -50,7 +50,7 @@ pub(super) struct Cluster {
 
 struct Reading {
     is_under_way: bool,
-    pause: Duration,
+    pauses: Pauses,
     not_before: Monotonic,
 }
 
@@ -66,7 +66,7 @@ impl Drop for Reader {
 impl Cluster {
     pub(super) fn new(seeds: Vec<Address>) -> Self {
         let (learned, _) = watch::channel(Arc::default());
-        let reading = Reading { is_under_way: false, pause: FIRST_PAUSE, not_before: clock::monotonic() };
+        let reading = Reading { is_under_way: false, pauses: PAUSES, not_before: clock::monotonic() };
         Self {
             seeds,
             learned,
@@ -149,11 +149,10 @@ impl Cluster {
             let cluster = &reader.0;
             let read = cluster.read(&access).await;
             let mut reading = cluster.reading();
-            reading.pause = match &read {
-                Ok(()) => FIRST_PAUSE,
-                Err(_) => LONGEST_PAUSE.min(reading.pause * 2),
-            };
-            reading.not_before = clock::monotonic().plus(reading.pause);
+            if read.is_ok() {
+                reading.pauses.begin_again();
+            }
+            reading.not_before = clock::monotonic().plus(reading.pauses.next());
             drop(reading);
             if let Err(why) = read {
                 tracing::debug!(target: "leasehold", store = %access, ?why, "the cluster cannot be seen");

@@ -99,7 +99,7 @@ impl Map {
 fn node(entry: &Value, asked: &Address) -> Option<Address> {
     let Value::Array(parts) = entry else { return None };
     let [host, Value::Integer(port), ..] = parts.as_slice() else { return None };
-    let host = if *host == Value::Nil { "" } else { std::str::from_utf8(host.text()?).ok()? };
+    let host = if *host == Value::Nil { "" } else { std::str::from_utf8(host.as_bytes()?).ok()? };
     let host = if host.is_empty() || host == "?" { &asked.host } else { host };
     Address::told(host, *port)
 }

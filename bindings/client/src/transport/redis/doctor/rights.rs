@@ -15,7 +15,7 @@ use leasehold_core::{LockId, Nonce, Owner, RequestId, Resource, Seq, Token};
 use super::super::access::Access;
 use super::info::{Fields, items, printable, text};
 use super::server::Role;
-use super::{Asker, Part, command, error_of, refused, words};
+use super::{Asker, Part, command, refused, words};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::transport::lanes::until;
@@ -196,7 +196,7 @@ fn votes(url: &RedisUrl, trust: &[u8]) -> Vec<(About, &'static str, Command)> {
 
 impl Missing {
     fn note(&mut self, about: About, name: &str, reply: &Value) {
-        let Some(error) = error_of(reply).map(str::to_ascii_lowercase) else { return };
+        let Some(error) = reply.as_error().map(str::to_ascii_lowercase) else { return };
         let add = |list: &mut Vec<String>, rule: String| {
             if !list.contains(&rule) {
                 list.push(rule);

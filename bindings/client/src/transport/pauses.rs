@@ -1,0 +1,100 @@
+//! Pauses between attempts to reach a store, each twice as long as the one before.
+
+use std::time::Duration;
+
+#[cfg(feature = "network")]
+use leasehold_core::Monotonic;
+
+#[cfg(feature = "network")]
+use crate::clock;
+
+/// The pauses after failures in a row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pauses {
+    first: Duration,
+    longest: Duration,
+    next: Duration,
+}
+
+impl Pauses {
+    /// Between attempts to connect.
+    pub(super) const CONNECTING: Self = Self::new(Duration::from_millis(20), Duration::from_secs(1));
+
+    pub(super) const fn new(first: Duration, longest: Duration) -> Self {
+        Self { first, longest, next: first }
+    }
+
+    /// The pause after one more failure.
+    pub(super) fn next(&mut self) -> Duration {
+        let pause = self.next;
+        self.next = self.longest.min(pause * 2);
+        pause
+    }
+
+    /// After a success.
+    pub(super) fn begin_again(&mut self) {
+        self.next = self.first;
+    }
+}
+
+/// How the last attempt to connect ended, for whoever wants to make the next one.
+#[cfg(feature = "network")]
+#[derive(Debug)]
+pub(super) struct LastAttempt<W> {
+    pauses: Pauses,
+    failed: Option<(W, Monotonic)>,
+}
+
+#[cfg(feature = "network")]
+impl<W> Default for LastAttempt<W> {
+    fn default() -> Self {
+        Self { pauses: Pauses::CONNECTING, failed: None }
+    }
+}
+
+#[cfg(feature = "network")]
+impl<W: Clone> LastAttempt<W> {
+    /// Why not to try again yet; `None` once the pause is over, and after a success.
+    pub(super) fn forbids_another(&self) -> Option<W> {
+        self.failed.as_ref().filter(|(_, until)| clock::monotonic() < *until).map(|(why, _)| why.clone())
+    }
+
+    pub(super) fn succeeded(&mut self) {
+        *self = Self::default();
+    }
+
+    pub(super) fn failed(&mut self, why: W) {
+        self.failed = Some((why, clock::monotonic().plus(self.pauses.next())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_up_to_the_longest_and_begin_again() {
+        let mut pauses = Pauses::new(Duration::from_millis(20), Duration::from_millis(70));
+        assert_eq!(
+            [pauses.next(), pauses.next(), pauses.next(), pauses.next()].map(|p| p.as_millis()),
+            [20, 40, 70, 70]
+        );
+        pauses.begin_again();
+        assert_eq!(pauses.next(), Duration::from_millis(20));
+    }
+
+    #[cfg(feature = "network")]
+    #[test]
+    fn a_failure_is_repeated_until_its_pause_is_over() {
+        let mut last =
+            LastAttempt { pauses: Pauses::new(Duration::from_secs(60), Duration::from_secs(60)), failed: None };
+        assert_eq!(last.forbids_another(), None);
+        last.failed("refused");
+        assert_eq!(last.forbids_another(), Some("refused"));
+        last.succeeded();
+        assert_eq!(last.forbids_another(), None);
+        last.pauses = Pauses::new(Duration::ZERO, Duration::ZERO);
+        last.failed("refused");
+        assert_eq!(last.forbids_another(), None, "the pause is over at once");
+    }
+}
