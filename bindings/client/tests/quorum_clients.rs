@@ -9,7 +9,7 @@ use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::thread;
 
 use common::on_redis::{HIGH, count_grants_from, digest, request, wait_for_renewals};
-use common::quorum::{Nodes, TTL, settings};
+use common::quorum::{LONG_TTL, Nodes, TTL, patient, settings};
 use common::{PATIENCE, Role, eventually, ms, role_args, say, stay};
 use leasehold::Client as AsyncClient;
 use leasehold::blocking::Client;
@@ -94,15 +94,15 @@ fn count(nodes: &Nodes, node: usize, script: &'static str) -> Arc<AtomicUsize> {
 #[test]
 fn what_a_slow_node_grants_is_known_when_it_has() {
     let nodes = Nodes::start(3);
-    nodes.create();
+    Client::connect_with(patient().create_quorum(), nodes.urls()).unwrap();
     let runtime = driven();
-    let client = runtime.block_on(settings().connect(nodes.urls())).unwrap();
+    let client = runtime.block_on(patient().connect(nodes.urls())).unwrap();
     // Connections are there, so that only the answer is slow.
     runtime.block_on(async { client.lock("other").ttl(TTL).await.unwrap().release().await }).unwrap();
     nodes.wait_for_nothing_left("other");
     nodes.proxies[2].delay(ms(100));
     let (votes, keeps) = (count(&nodes, 2, "vote"), count(&nodes, 2, "keep"));
-    let lease = runtime.block_on(async { client.lock("job").ttl(TTL).await }).unwrap();
+    let lease = runtime.block_on(async { client.lock("job").ttl(LONG_TTL).renew_every(ms(300)).await }).unwrap();
     eventually("it is renewed there", || keeps.load(Ordering::SeqCst) > 1);
     assert_eq!(votes.load(Ordering::SeqCst), 1, "a grant that nobody knew of would be asked for again");
     runtime.block_on(lease.release()).unwrap();
@@ -112,8 +112,8 @@ fn what_a_slow_node_grants_is_known_when_it_has() {
 #[test]
 fn a_blocking_caller_asks_all_nodes_at_once() {
     let nodes = Nodes::start(3);
-    let client = nodes.create();
-    client.lock("other").ttl(TTL).acquire().unwrap().release().unwrap();
+    let client = Client::connect_with(patient().create_quorum(), nodes.urls()).unwrap();
+    client.lock("other").ttl(LONG_TTL).acquire().unwrap().release().unwrap();
     let (asked, all) = (Arc::new((Mutex::new(0), Condvar::new())), Arc::new(AtomicUsize::new(0)));
     for proxy in &nodes.proxies {
         let (asked, all) = (Arc::clone(&asked), Arc::clone(&all));
@@ -125,15 +125,16 @@ fn a_blocking_caller_asks_all_nodes_at_once() {
                 let mut count = count.lock().unwrap();
                 *count += 1;
                 another.notify_all();
-                let (count, _) = another.wait_timeout_while(count, ms(1_500), |count| *count < 3).unwrap();
+                let (count, _) = another.wait_timeout_while(count, ms(5_000), |count| *count < 3).unwrap();
                 all.fetch_add(usize::from(*count == 3), Ordering::SeqCst);
             }
             false
         }));
     }
-    let lease = client.lock("job").ttl(TTL).wait(PATIENCE).acquire().unwrap();
+    let lease = client.lock("job").ttl(LONG_TTL).wait(PATIENCE).acquire().unwrap();
     lease.release().unwrap();
-    assert_eq!((*asked.0.lock().unwrap(), all.load(Ordering::SeqCst)), (3, 3));
+    // The third may still be about to say so.
+    eventually("each saw all asked", || all.load(Ordering::SeqCst) == 3);
 }
 
 #[test]
@@ -232,9 +233,9 @@ fn a_client_killed_between_grant_and_raise_is_succeeded() {
     eventually("a raise is under way", || stuck.iter().any(|fault| fault.hits() > 0));
     holder.signal(libc::SIGKILL);
     holder.wait();
-    let before = (0..3).map(|node| common::on_redis::counter(&nodes.servers[node], "job")).max().unwrap();
     let lease = client.lock("job").ttl(TTL).wait(PATIENCE).acquire().unwrap();
-    assert!(lease.token() > before);
+    // Node 0 or node 1 had given more than this, whichever the holder had heard of.
+    assert!(lease.token() > HIGH + 1);
     lease.release().unwrap();
     nodes.wait_for_nothing_left("job");
 }

@@ -79,3 +79,11 @@ impl Nodes {
 pub(crate) fn settings() -> ClientBuilder {
     AsyncClient::builder().max_ttl(MAX_TTL).quorum_id("of these tests")
 }
+
+/// The longest ttl of [`patient`] clients.
+pub(crate) const LONG_TTL: Duration = ms(60_000);
+
+/// Clients that take no slow answer for a lost one, however busy the machine is.
+pub(crate) fn patient() -> ClientBuilder {
+    settings().max_ttl(LONG_TTL).request_timeout(ms(10_000))
+}
