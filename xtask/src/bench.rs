@@ -2,19 +2,20 @@
 
 use crate::demo::{Stores, become_program, build_programs};
 use crate::run::{self, Failure, Result, Steps};
-use crate::setup;
+use crate::{interop, setup};
 use std::process::Command;
 
-const BENCHMARKS: [&str; 3] = ["core", "sqlite", "redis"];
+const BENCHMARKS: [&str; 4] = ["core", "sqlite", "redis", "quorum"];
+/// Those that compare with other libraries, which nothing else should have to compile.
+const BESIDE_PEERS: [&str; 2] = ["bench-redis", "bench-quorum"];
 const CHAOS_SECONDS: &str = "60";
 
 pub fn bench(args: &[String]) -> Result {
     let (names, rest) = selected(args)?;
     let programs: Vec<String> = names.iter().map(|name| format!("bench-{name}")).collect();
     let mut steps = Steps::default();
-    // By itself: it compares with other libraries, which nothing else should have to compile.
     let (peers, own): (Vec<&str>, Vec<&str>) =
-        programs.iter().map(String::as_str).partition(|program| *program == "bench-redis");
+        programs.iter().map(String::as_str).partition(|program| BESIDE_PEERS.contains(program));
     if !own.is_empty() {
         setup::c_compiler()?;
         let mut build = released();
@@ -22,15 +23,22 @@ pub fn bench(args: &[String]) -> Result {
         own.iter().for_each(|program| _ = build.args(["--bin", program]));
         steps.run(&format!("build {}", own.join(" ")), build)?;
     }
+    let mut others = None;
     if !peers.is_empty() {
         setup::install(&mut steps)?;
         let mut build = released();
-        build.args(["-p", "leasehold-peers", "--bin", "bench-redis"]);
-        steps.run("build bench-redis", build)?;
+        build.args(["-p", "leasehold-peers"]);
+        peers.iter().for_each(|program| _ = build.args(["--bin", program]));
+        let installing = interop::begin();
+        steps.run(&format!("build {}", peers.join(" ")), build)?;
+        others = Some(installing.finish(&mut steps)?);
     }
     for program in &programs {
         let mut command = Command::new(run::target()?.join("release").join(program));
         command.args(rest);
+        if let Some(others) = &others {
+            others.tell(&mut command);
+        }
         steps.run(program, command)?;
     }
     Ok(())
@@ -54,8 +62,24 @@ fn selected(args: &[String]) -> Result<(Vec<&str>, &[String])> {
     }
 }
 
+/// With `quorum` as the first argument, on a quorum of Redis servers; else on a SQLite file.
 pub fn chaos(args: &[String]) -> Result {
-    become_program(build_chaos(&mut Steps::default(), args)?)
+    let mut steps = Steps::default();
+    become_program(match args.split_first() {
+        Some((first, rest)) if first == "quorum" => build_quorum_chaos(&mut steps, rest)?,
+        _ => build_chaos(&mut steps, args)?,
+    })
+}
+
+/// As [`build_chaos`], for quorums.
+pub fn build_quorum_chaos(steps: &mut Steps, args: &[String]) -> Result<Command> {
+    setup::install(steps)?;
+    let mut build = run::cargo_ci("build");
+    build.args(["-p", "leasehold-peers", "--bin", "chaos-quorum"]);
+    steps.run("build chaos-quorum", build)?;
+    let mut command = Command::new(run::built()?.join("chaos-quorum"));
+    command.args(with_seconds(args));
+    Ok(command)
 }
 
 /// Builds the torture program; returns the command that starts it.

@@ -25,12 +25,14 @@ Usage: cargo xtask <command> [arguments]
   test                     everything that must pass before a change is merged
   tidy                     the house rules: who imports whom, where clocks are read, how long files get
   vectors [--bless]        whether core/vectors says what the core does; or write it anew
-  bench [core|sqlite|redis]
+  bench [core|sqlite|redis|quorum]
                            measure; all benchmarks without a name
   interop                  install the lock libraries of other languages that tests share keys with
   sim [--seed N | --seeds A..B | --minutes M [--from N]] [--html FILE]
                            the simulator: the real core under every fault, checked against every promise
-  chaos [--seconds N]      processes under random SIGSTOP and SIGKILL against one guarded counter (60 s)
+  chaos [quorum] [--seconds N]
+                           processes under random SIGSTOP and SIGKILL against one guarded counter (60 s); the
+                           lock in a SQLite file, or on five Redis servers that are killed as well
   mutants [NAME...]        break one line at a time, in a copy, and see each bug caught; --list names them
   prove                    before a release: test, chaos, deliberate bugs, long simulations and searches
   help                     this text

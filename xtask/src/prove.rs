@@ -11,6 +11,8 @@ pub fn prove() -> Result {
 
     let chaos = bench::build_chaos(&mut steps, &[])?;
     steps.run("chaos", chaos)?;
+    let chaos = bench::build_quorum_chaos(&mut steps, &[])?;
+    steps.run("chaos on a quorum", chaos)?;
 
     sim::run_long(&mut steps)?;
     for (name, test) in [("one store", "model"), ("quorums", "quorum_model")] {

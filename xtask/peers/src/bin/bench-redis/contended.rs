@@ -1,5 +1,6 @@
 //! Eight workers want one lock: hold it for a millisecond, then pause for ten.
 
+use std::slice;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
@@ -7,8 +8,10 @@ use leasehold_bench::child::{Child, say};
 use leasehold_bench::figures::{percentile, table};
 use leasehold_rig::redis::Server;
 
-use super::cost::Meter;
-use super::{Plan, Result, runtime};
+use leasehold_peers::Result;
+use leasehold_peers::cost::Meter;
+
+use super::{Plan, runtime};
 
 const WORKERS: usize = 8;
 const HOLD: Duration = Duration::from_millis(1);
@@ -35,7 +38,7 @@ pub fn measure(server: &Server, plan: &Plan) -> Result {
 fn run(server: &Server, library: &str, processes: usize, time: Duration, name: &str) -> Result<Vec<String>> {
     server.command(&["FLUSHALL"]);
     let (sender, receiver) = channel();
-    let meter = Meter::start(server);
+    let meter = Meter::start(slice::from_ref(server));
     let mut children = Vec::new();
     for _ in 0..processes {
         let sender = sender.clone();

@@ -1,5 +1,6 @@
 //! Many leases held for a while: what their renewals cost.
 
+use std::slice;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -8,8 +9,10 @@ use leasehold_bench::figures::table;
 use leasehold_rig::redis::Server;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::cost::Meter;
-use super::{Plan, Result, runtime};
+use leasehold_peers::Result;
+use leasehold_peers::cost::Meter;
+
+use super::{Plan, runtime};
 
 const TTL: Duration = Duration::from_secs(30);
 /// Acquisitions under way at once.
@@ -31,7 +34,7 @@ pub fn measure(server: &Server, plan: &Plan) -> Result {
         let next = || receiver.recv_timeout(PATIENCE)?.ok_or_else(|| "the holder has ended".into());
         let ready: Result<String> = next();
         ready?;
-        let meter = Meter::start(server);
+        let meter = Meter::start(slice::from_ref(server));
         let done: Result<String> = next();
         let cost = meter.stop();
         drop(child);

@@ -1,21 +1,18 @@
 //! What leasehold costs on Redis, beside the bare commands and beside other libraries, in turns and in one run.
 
 mod contended;
-mod cost;
 mod holding;
 mod pairs;
 mod recovery;
 
-use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use leasehold_bench::args::Args;
-use leasehold_bench::{build, child};
+use leasehold_bench::child;
+use leasehold_peers::{Result, surroundings};
 use leasehold_rig::redis::Server;
 use tokio::runtime::{Builder, Runtime};
-
-type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
 fn main() -> ExitCode {
     let result = match child::part() {
@@ -79,7 +76,8 @@ fn measure() -> Result {
     let only: Option<String> = args.value("--only")?;
     let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
     let server = Server::start();
-    println!("{}", surroundings(&server));
+    let version = server.info("redis_version").unwrap_or_default();
+    println!("{}", surroundings(&format!("Redis {version} on 127.0.0.1, without persistence")));
     if wanted("pairs") {
         pairs::one_client(&server, &plan)?;
         pairs::many_tasks(&server, &plan)?;
@@ -94,23 +92,6 @@ fn measure() -> Result {
         recovery::measure(&server, &plan)?;
     }
     Ok(())
-}
-
-fn surroundings(server: &Server) -> String {
-    let cpus = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model = cpus.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or(": unknown processor");
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    format!(
-        "machine    {}, {cores} cores, load {} before the run\n\
-         versions   leasehold {}, Redis {} on 127.0.0.1, without persistence\n\
-         build      {}\n",
-        model.trim_start_matches([' ', '\t', ':']),
-        load.split(' ').next().unwrap_or("unknown"),
-        env!("CARGO_PKG_VERSION"),
-        server.info("redis_version").unwrap_or_default(),
-        build()
-    )
 }
 
 fn runtime() -> Result<Runtime> {

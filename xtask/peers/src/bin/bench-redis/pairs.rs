@@ -1,13 +1,16 @@
 //! Acquire and release, over and over: one client at a time, and 64 tasks with a key each.
 
+use std::slice;
 use std::time::{Duration, Instant};
 
 use leasehold_bench::figures::{median, percentile, table};
 use leasehold_rig::redis::Server;
 use redis::aio::MultiplexedConnection;
 
-use super::cost::{Cost, Meter, us_each};
-use super::{Plan, Result, runtime};
+use leasehold_peers::Result;
+use leasehold_peers::cost::{Cost, Meter, us_each};
+
+use super::{Plan, runtime};
 
 const TTL: Duration = Duration::from_secs(30);
 const TASKS: usize = 64;
@@ -118,7 +121,7 @@ pub fn one_client(server: &Server, plan: &Plan) -> Result {
         let mut seen: Vec<(&str, Seen)> = peers.iter().map(|(name, _)| (*name, Seen::default())).collect();
         for round in 0..=plan.rounds {
             for ((_, peer), (_, seen)) in peers.iter_mut().zip(&mut seen) {
-                let (mut times, meter) = (Vec::new(), Meter::start(server));
+                let (mut times, meter) = (Vec::new(), Meter::start(slice::from_ref(server)));
                 let end = Instant::now() + plan.round;
                 while Instant::now() < end {
                     let start = Instant::now();
@@ -148,7 +151,7 @@ fn blocking(server: &Server, plan: &Plan) -> Result {
     let mut seen = [("bare commands", Seen::default()), ("leasehold", Seen::default())];
     for round in 0..=plan.rounds {
         for (name, seen) in &mut seen {
-            let (mut times, meter) = (Vec::new(), Meter::start(server));
+            let (mut times, meter) = (Vec::new(), Meter::start(slice::from_ref(server)));
             let end = Instant::now() + plan.round;
             while Instant::now() < end {
                 let start = Instant::now();
@@ -182,7 +185,7 @@ pub fn many_tasks(server: &Server, plan: &Plan) -> Result {
         let mut costs: Vec<(Cost, usize)> = peers.iter().map(|_| (Cost::default(), 0)).collect();
         for round in 0..=plan.rounds {
             for (at, (_, peer)) in peers.iter().enumerate() {
-                let meter = Meter::start(server);
+                let meter = Meter::start(slice::from_ref(server));
                 let end = Instant::now() + plan.round;
                 let local = tokio::task::LocalSet::new();
                 let pairs = local.run_until(all_tasks(peer, end)).await?;

@@ -8,7 +8,9 @@ use leasehold_bench::child::{Child, say};
 use leasehold_bench::figures::median;
 use leasehold_rig::redis::Server;
 
-use super::{Plan, Result};
+use leasehold_peers::Result;
+
+use super::Plan;
 
 const TTL: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! What a stretch of work costs in processor time, here and in the server, however busy the machine is.
+//! What a stretch of work costs in processor time, here and in the servers, however busy the machine is.
 
 use std::time::{Duration, Instant};
 
@@ -8,26 +8,32 @@ use rustix::time::{ClockId, clock_gettime};
 /// Running totals, or what lies between two of them.
 #[derive(Clone, Copy, Default)]
 pub struct Cost {
+    /// Processor time of this process.
     pub client: Duration,
+    /// Processor time of the servers.
     pub server: Duration,
+    /// What the servers processed.
     pub commands: u64,
+    /// What a clock on the wall shows.
     pub wall: Duration,
 }
 
 /// Measures from here on.
 pub struct Meter<'a> {
-    server: &'a Server,
+    servers: &'a [Server],
     start: Cost,
     since: Instant,
 }
 
 impl<'a> Meter<'a> {
-    pub fn start(server: &'a Server) -> Self {
-        Self { server, start: totals(server), since: Instant::now() }
+    /// Of this process and of the servers.
+    pub fn start(servers: &'a [Server]) -> Self {
+        Self { servers, start: totals(servers), since: Instant::now() }
     }
 
+    /// What it came to.
     pub fn stop(self) -> Cost {
-        let end = totals(self.server);
+        let end = totals(self.servers);
         Cost {
             client: end.client.saturating_sub(self.start.client),
             server: end.server.saturating_sub(self.start.server),
@@ -46,13 +52,16 @@ impl std::ops::AddAssign for Cost {
     }
 }
 
-fn totals(server: &Server) -> Cost {
-    let seconds = |field| server.info(field).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+fn totals(servers: &[Server]) -> Cost {
     let own = clock_gettime(ClockId::ProcessCPUTime);
     let client = Duration::new(own.tv_sec.unsigned_abs(), u32::try_from(own.tv_nsec).unwrap_or(0));
-    let server_time = Duration::from_secs_f64(seconds("used_cpu_user") + seconds("used_cpu_sys"));
-    let commands = server.info("total_commands_processed").and_then(|text| text.parse().ok()).unwrap_or(0);
-    Cost { client, server: server_time, commands, wall: Duration::ZERO }
+    let mut totals = Cost { client, ..Cost::default() };
+    for server in servers {
+        let seconds = |field| server.info(field).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
+        totals.server += Duration::from_secs_f64(seconds("used_cpu_user") + seconds("used_cpu_sys"));
+        totals.commands += server.info("total_commands_processed").and_then(|text| text.parse().ok()).unwrap_or(0);
+    }
+    totals
 }
 
 /// Microseconds for each of `count`.
