@@ -5,6 +5,8 @@ mod http;
 #[cfg(feature = "network")]
 mod lanes;
 mod late;
+#[cfg(feature = "http")]
+mod meeting;
 #[cfg(feature = "network")]
 mod membership;
 mod memory;
@@ -16,6 +18,8 @@ mod sqlite;
 #[cfg(feature = "network")]
 mod tls;
 mod wakeups;
+#[cfg(feature = "http")]
+mod web;
 
 use std::pin::Pin;
 use std::sync::Arc;

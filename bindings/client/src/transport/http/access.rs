@@ -1,28 +1,18 @@
 //! Making clients of HTTP: where to, TLS, who we are.
 
-use std::error::Error as _;
 use std::fmt;
-use std::time::Duration;
 
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
 use leasehold_core::wire::redis::Command;
 use leasehold_core::wire::rest::{self, Dialect};
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
-use reqwest::{Client, RequestBuilder, redirect};
-use rustls::{ClientConfig, RootCertStore};
+use reqwest::{Client, RequestBuilder};
+use rustls::ClientConfig;
 
 use crate::error::Error;
-use crate::transport::tls;
+use crate::transport::{tls, web};
 use crate::url::http::{HttpUrl, Login, Reach};
 
-/// How long the first answer may take, connecting included.
-pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
-/// Connections are closed on this side first, for servers and what stands before them keep idle ones about a minute.
-const IDLE: Duration = Duration::from_secs(30);
-/// Of one lane; more requests wait for their turn. As many are kept, so that a crowd does not make new ones all the time.
-pub(super) const MOST_CONNECTIONS: usize = 32;
-/// A peer that vanished without a word is noticed after about this long, where nothing else notices it.
-const KEEPALIVE: Duration = Duration::from_secs(15);
 /// Shorter secrets are found in texts that have nothing to do with them.
 const SECRET_BYTES: usize = 8;
 
@@ -44,12 +34,7 @@ impl Access {
         let wrong = |what: String| Error::config(format!("{url}: {what}"));
         let tls = match url.reach {
             Reach::Tls => tls::trusting(url.ca.as_deref()).map_err(wrong)?.with_no_client_auth(),
-            Reach::Loopback | Reach::Plaintext => {
-                // Without effect where the application has chosen its own.
-                let _ = rustls::crypto::ring::default_provider().install_default();
-                let roots = RootCertStore::empty();
-                ClientConfig::builder().with_root_certificates(roots).with_no_client_auth()
-            }
+            Reach::Loopback | Reach::Plaintext => web::without_tls(),
         };
         let access = Self {
             dialect: url.dialect,
@@ -65,28 +50,7 @@ impl Access {
 
     /// A client for one lane: its connections belong to the runtime that makes them.
     pub(super) fn client(&self) -> Result<Client, Fault> {
-        let client = Client::builder()
-            .user_agent(concat!("leasehold/", env!("CARGO_PKG_VERSION")))
-            .tls_backend_preconfigured(self.tls.clone())
-            .https_only(self.reach == Reach::Tls)
-            .connect_timeout(CONNECT_PATIENCE)
-            .pool_idle_timeout(IDLE)
-            .pool_max_idle_per_host(MOST_CONNECTIONS)
-            .tcp_nodelay(true)
-            .tcp_keepalive(KEEPALIVE)
-            .http1_only()
-            .redirect(redirect::Policy::none())
-            // Whether to ask again is for the core to decide.
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .no_proxy()
-            // Others in the same build may have turned these features on.
-            .no_gzip()
-            .no_brotli()
-            .no_zstd()
-            .no_deflate();
-        let unable = |error: &reqwest::Error| Fault::new(FaultKind::Unreachable, &format!("no HTTP client: {error}"));
-        client.build().map_err(|error| unable(&error))
+        web::client(&self.tls, self.reach == Reach::Tls)
     }
 
     /// # Errors
@@ -113,19 +77,7 @@ impl Access {
 
     /// What went wrong below HTTP. Before a connection stands, nothing of a request has left.
     pub(super) fn trouble(&self, error: reqwest::Error) -> TransportFault {
-        let never_left = error.is_connect() || error.is_builder();
-        let timed_out = error.is_timeout();
-        let said = innermost(&error.without_url());
-        if never_left {
-            let advice = if said.contains("certificate") {
-                "; if the server's certificate is of an authority of your own, name its file in the parameter ca"
-            } else {
-                ""
-            };
-            return TransportFault::NotSent(Fault::new(FaultKind::Unreachable, &format!("{self}: {said}{advice}")));
-        }
-        let kind = if timed_out { FaultKind::Timeout } else { FaultKind::Reset };
-        TransportFault::Unknown(Fault::new(kind, &said))
+        web::trouble(error, self)
     }
 
     /// Whether a text repeats the token or password, and so must not be shown.
@@ -150,13 +102,4 @@ impl fmt::Display for Access {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }
-}
-
-/// The layers above only say that something failed.
-fn innermost(error: &reqwest::Error) -> String {
-    let Some(mut cause) = error.source() else { return error.to_string() };
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
 }

@@ -8,10 +8,11 @@ use leasehold_core::wire::resp::Value;
 use leasehold_core::wire::rest::Dialect;
 
 use super::access::Access;
-use super::link::{HttpLink, NoServer};
+use super::link::HttpLink;
 use crate::clock;
 use crate::doctor::{Finding, Severity};
 use crate::transport::lanes::Lanes;
+use crate::transport::meeting::NoServer;
 use crate::url::http::{Login, Reach};
 
 const PATIENCE: Duration = Duration::from_secs(5);

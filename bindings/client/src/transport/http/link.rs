@@ -1,31 +1,22 @@
 //! One pool of connections to a server, and whether that server is known to answer.
 
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::wire::redis::{Command, Exchange, Progress, Session, refusal};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::wire::rest;
 use leasehold_core::{Monotonic, Transmit};
-use reqwest::header::{CONTENT_TYPE, HeaderName, LOCATION};
-use reqwest::{Client, Response};
-use tokio::sync::{Semaphore, watch};
+use reqwest::Client;
+use reqwest::header::{CONTENT_TYPE, LOCATION};
+use tokio::sync::Semaphore;
 
-use super::access::{Access, CONNECT_PATIENCE, MOST_CONNECTIONS};
+use super::access::Access;
 use crate::clock;
 use crate::transport::Answer;
 use crate::transport::lanes::{Link, until};
-use crate::transport::pauses::LastAttempt;
-
-/// Why there is no server to ask.
-#[derive(Clone, Debug)]
-pub(super) enum NoServer {
-    /// It may work later.
-    Fault(Fault),
-    /// The server was reached and refuses.
-    Refused(Refusal),
-}
+use crate::transport::meeting::{Meeting, Met, NoServer, all, in_time};
+use crate::transport::web::{CONNECT_PATIENCE, MOST_CONNECTIONS, catch_up, header, read};
 
 /// Why there is no reply to a command.
 enum NoReply {
@@ -36,25 +27,14 @@ enum NoReply {
 
 /// Requests share it, each on a connection that it has to itself meanwhile.
 ///
-/// The first one, and the first after a failure, waits until the server has answered a `PING`. That may take longer than
-/// the request has time, so that a far server is reached however short the deadlines are; and as long as there is no
-/// answer, no request has left.
+/// The server is met by a `PING`.
 pub(super) struct HttpLink {
     access: Arc<Access>,
     client: Result<Client, Fault>,
     session: Session,
     room: Semaphore,
-    state: Mutex<State>,
+    meeting: Arc<Meeting>,
 }
-
-#[derive(Default)]
-struct State {
-    met: bool,
-    greeting: Option<watch::Receiver<Option<Met>>>,
-    last: LastAttempt<NoServer>,
-}
-
-type Met = Result<(), NoServer>;
 
 /// Whether any byte of a request may have left.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,7 +46,7 @@ enum Sent {
 impl HttpLink {
     pub(super) fn new(access: Arc<Access>, session: Session) -> Self {
         let client = access.client();
-        Self { access, client, session, room: Semaphore::new(MOST_CONNECTIONS), state: Mutex::default() }
+        Self { access, client, session, room: Semaphore::new(MOST_CONNECTIONS), meeting: Arc::default() }
     }
 
     /// Waits until the server has answered.
@@ -74,7 +54,7 @@ impl HttpLink {
     /// # Errors
     /// It does not, not by `deadline`, or it refuses us, or is something else.
     pub(super) async fn meet(self: &Arc<Self>, deadline: Monotonic) -> Met {
-        until(deadline, self.met()).await.unwrap_or_else(|| Err(NoServer::Fault(Fault::of(FaultKind::Timeout))))
+        in_time(deadline, self.met()).await
     }
 
     /// Sends a command as it is.
@@ -82,68 +62,29 @@ impl HttpLink {
     /// # Errors
     /// No server, or no reply by `deadline`.
     pub(super) async fn command(self: &Arc<Self>, command: &Command, deadline: Monotonic) -> Result<Value, NoServer> {
-        let asked = async {
+        in_time(deadline, async {
             self.met().await?;
             catch_up().await;
             self.post(command).await.map_err(|why| self.no_server(why))
-        };
-        until(deadline, asked).await.unwrap_or_else(|| Err(NoServer::Fault(Fault::of(FaultKind::Timeout))))
+        })
+        .await
     }
 
     async fn met(self: &Arc<Self>) -> Met {
-        let mut greeting = match self.meeting() {
-            Ok(greeting) => greeting,
-            Err(met) => return met,
-        };
-        let gone = || Err(NoServer::Fault(Fault::of(FaultKind::Cancelled)));
-        let met = greeting.wait_for(Option::is_some).await;
-        met.ok().and_then(|met| met.clone()).unwrap_or_else(gone)
+        self.meeting.met(|| Arc::clone(self).greet()).await
     }
 
-    /// The greeting that is under way, or a new one.
-    ///
-    /// # Errors
-    /// What is known without.
-    fn meeting(self: &Arc<Self>) -> Result<watch::Receiver<Option<Met>>, Met> {
-        let mut state = self.lock();
-        if state.met {
-            return Err(Ok(()));
-        }
-        if let Some(why) = state.last.forbids_another() {
-            return Err(Err(why));
-        }
-        match &state.greeting {
-            // Whoever was greeting may have gone with its runtime.
-            Some(greeting) if greeting.has_changed().is_ok() => Ok(greeting.clone()),
-            Some(_) | None => {
-                let (done, greeting) = watch::channel(None);
-                state.greeting = Some(greeting.clone());
-                // On its own, so that it gets its time however little a request has left.
-                tokio::spawn(Arc::clone(self).greet(done));
-                Ok(greeting)
-            }
-        }
-    }
-
-    async fn greet(self: Arc<Self>, done: watch::Sender<Option<Met>>) {
+    async fn greet(self: Arc<Self>) -> Met {
         let ping = Command { args: vec![b"PING".to_vec()] };
         let met = match tokio::time::timeout(CONNECT_PATIENCE, self.post(&ping)).await {
             Ok(Ok(reply)) => self.judge(&reply),
             Ok(Err(why)) => Err(self.no_server(why)),
             Err(_) => Err(NoServer::Fault(Fault::new(FaultKind::Timeout, "no answer to a PING"))),
         };
-        let mut state = self.lock();
-        state.greeting = None;
-        state.met = met.is_ok();
-        match &met {
-            Ok(()) => state.last.succeeded(),
-            Err(why) => {
-                tracing::debug!(target: "leasehold", store = %self.access, why = %why, "no answer");
-                state.last.failed(why.clone());
-            }
+        if let Err(why) = &met {
+            tracing::debug!(target: "leasehold", store = %self.access, why = %why, "no answer");
         }
-        drop(state);
-        let _ = done.send(Some(met));
+        met
     }
 
     fn judge(&self, reply: &Value) -> Met {
@@ -194,7 +135,7 @@ impl HttpLink {
             return Err(NoReply::Judged(rest::redirected(header(&response, LOCATION).as_deref())));
         }
         let content_type = header(&response, CONTENT_TYPE);
-        let mut body = read(&mut response).await.map_err(broken)?;
+        let mut body = read(&mut response, rest::MAX_BODY).await.map_err(broken)?;
         if status != 200 && self.access.is_betrayed_by(&body) {
             body.clear();
         }
@@ -205,10 +146,8 @@ impl HttpLink {
     }
 
     async fn exchange(self: &Arc<Self>, request: &Transmit, sent: &mut Sent) -> Answer {
-        match self.met().await {
-            Ok(()) => {}
-            Err(NoServer::Fault(fault)) => return Err(TransportFault::NotSent(fault)),
-            Err(NoServer::Refused(refusal)) => return Ok(all(request, &Outcome::NotApplied(refusal))),
+        if let Err(why) = self.met().await {
+            return why.answer(request);
         }
         let left = request.deadline.since(clock::monotonic());
         let mut exchange = match self.session.begin(request.id, &request.ops, left, clock::unix_ms()) {
@@ -232,20 +171,11 @@ impl HttpLink {
                 },
                 Err(NoReply::Judged(outcome)) => return Ok(all(request, &outcome)),
                 Err(NoReply::Transport(fault)) => {
-                    self.doubt();
+                    self.meeting.doubt();
                     return Err(fault);
                 }
             }
         }
-    }
-
-    /// The next request waits until the server has shown itself again.
-    fn doubt(&self) {
-        self.lock().met = false;
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -260,38 +190,19 @@ impl Link for HttpLink {
                 Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)))
             }
             Sent::Perhaps => {
-                self.doubt();
+                self.meeting.doubt();
                 Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)))
             }
         })
     }
 
     fn is_ready(&self) -> bool {
-        self.lock().met
+        self.meeting.is_over()
     }
 
     fn prepare(self: Arc<Self>) {
-        let _ = self.meeting();
+        let _ = self.meeting.begin(|| Arc::clone(&self).greet());
     }
-}
-
-impl fmt::Display for NoServer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Fault(fault)
-            | Self::Refused(
-                Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault),
-            ) => fault.fmt(f),
-            Self::Refused(Refusal::Denied(denial)) => denial.fmt(f),
-            Self::Refused(refusal @ (Refusal::Conflict(_) | Refusal::Abstains { .. })) => write!(f, "{refusal:?}"),
-        }
-    }
-}
-
-/// A runtime that stood still hears only now which of its connections have been closed meanwhile; what is written to one
-/// of those has an unknown fate.
-async fn catch_up() {
-    tokio::task::yield_now().await;
 }
 
 /// Without replicas there is one command for each operation, or one for all renewals, and the core batches nothing else.
@@ -306,26 +217,4 @@ fn only_command(exchange: &Exchange) -> Result<&Command, Denial> {
             ))
         }
     }
-}
-
-/// The body, as far as it is worth reading: one byte more than a reply may have. What the head says of its length is
-/// not looked at.
-async fn read(response: &mut Response) -> reqwest::Result<Vec<u8>> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        let room = rest::MAX_BODY + 1 - body.len();
-        body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if body.len() > rest::MAX_BODY {
-            break;
-        }
-    }
-    Ok(body)
-}
-
-fn header(response: &Response, name: HeaderName) -> Option<String> {
-    response.headers().get(name)?.to_str().ok().map(str::to_owned)
-}
-
-fn all(request: &Transmit, outcome: &Outcome) -> Vec<Outcome> {
-    request.ops.iter().map(|_| outcome.clone()).collect()
 }

@@ -20,10 +20,12 @@ use leasehold_core::wire::redis::{Command, Session, Settings};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::{NodeConfig, Resource, Transmit};
 
-use self::access::{Access, CONNECT_PATIENCE};
-use self::link::{HttpLink, NoServer};
+use self::access::Access;
+use self::link::HttpLink;
 use super::lanes::Lanes;
+use super::meeting::NoServer;
 use super::membership;
+use super::web::CONNECT_PATIENCE;
 use super::{Answer, Answering, Done, Found, Lane, Network, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;

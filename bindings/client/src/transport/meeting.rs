@@ -1,0 +1,157 @@
+//! Whether a server behind HTTP is known to answer.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
+use leasehold_core::{Monotonic, Transmit};
+use tokio::sync::watch;
+
+use super::Answer;
+use super::lanes::until;
+use super::pauses::LastAttempt;
+
+/// Why there is no server to ask.
+#[derive(Clone, Debug)]
+pub(super) enum NoServer {
+    /// It may work later.
+    Fault(Fault),
+    /// The server was reached and refuses.
+    Refused(Refusal),
+}
+
+/// What came of a greeting.
+pub(super) type Met = Result<(), NoServer>;
+
+/// The first request, and the first after a failure, waits until the server has answered something harmless. That may
+/// take longer than the request has time, so that a far server is reached however short the deadlines are; and as long
+/// as there is no answer, no request has left.
+#[derive(Default)]
+pub(super) struct Meeting {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    met: bool,
+    greeting: Option<watch::Receiver<Option<Met>>>,
+    last: LastAttempt<NoServer>,
+}
+
+impl Meeting {
+    pub(super) fn is_over(&self) -> bool {
+        self.lock().met
+    }
+
+    /// The next request waits until the server has shown itself again.
+    pub(super) fn doubt(&self) {
+        self.lock().met = false;
+    }
+
+    /// Waits until the server has answered; `greet` asks it, unless somebody is at that.
+    ///
+    /// # Errors
+    /// It does not, or it refuses us, or is something else.
+    pub(super) async fn met<G: Future<Output = Met> + Send + 'static>(
+        self: &Arc<Self>,
+        greet: impl FnOnce() -> G,
+    ) -> Met {
+        let mut greeting = match self.begin(greet) {
+            Ok(greeting) => greeting,
+            Err(met) => return met,
+        };
+        let gone = || Err(NoServer::Fault(Fault::of(FaultKind::Cancelled)));
+        let met = greeting.wait_for(Option::is_some).await;
+        met.ok().and_then(|met| met.clone()).unwrap_or_else(gone)
+    }
+
+    /// The greeting that is under way, or a new one.
+    ///
+    /// # Errors
+    /// What is known without.
+    pub(super) fn begin<G: Future<Output = Met> + Send + 'static>(
+        self: &Arc<Self>,
+        greet: impl FnOnce() -> G,
+    ) -> Result<watch::Receiver<Option<Met>>, Met> {
+        let mut state = self.lock();
+        if state.met {
+            return Err(Ok(()));
+        }
+        if let Some(why) = state.last.forbids_another() {
+            return Err(Err(why));
+        }
+        match &state.greeting {
+            // Whoever was greeting may have gone with its runtime.
+            Some(greeting) if greeting.has_changed().is_ok() => Ok(greeting.clone()),
+            Some(_) | None => {
+                let (done, greeting) = watch::channel(None);
+                state.greeting = Some(greeting.clone());
+                let (meeting, greet) = (Arc::clone(self), greet());
+                // On its own, so that it gets its time however little a request has left.
+                tokio::spawn(async move {
+                    let met = greet.await;
+                    meeting.ended(&met);
+                    let _ = done.send(Some(met));
+                });
+                Ok(greeting)
+            }
+        }
+    }
+
+    fn ended(&self, met: &Met) {
+        let mut state = self.lock();
+        state.greeting = None;
+        state.met = met.is_ok();
+        match met {
+            Ok(()) => state.last.succeeded(),
+            Err(why) => state.last.failed(why.clone()),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl NoServer {
+    /// What it means for a request, of which nothing has left.
+    pub(super) fn answer(self, request: &Transmit) -> Answer {
+        match self {
+            Self::Fault(fault) => Err(TransportFault::NotSent(fault)),
+            Self::Refused(refusal) => Ok(all(request, &Outcome::NotApplied(refusal))),
+        }
+    }
+
+    fn timeout() -> Self {
+        Self::Fault(Fault::of(FaultKind::Timeout))
+    }
+}
+
+/// The same outcome for each operation.
+pub(super) fn all(request: &Transmit, outcome: &Outcome) -> Vec<Outcome> {
+    request.ops.iter().map(|_| outcome.clone()).collect()
+}
+
+/// Gives up at the deadline.
+///
+/// # Errors
+/// What `asked` says, or that it said nothing in time.
+pub(super) async fn in_time<T>(
+    deadline: Monotonic,
+    asked: impl Future<Output = Result<T, NoServer>>,
+) -> Result<T, NoServer> {
+    until(deadline, asked).await.unwrap_or_else(|| Err(NoServer::timeout()))
+}
+
+impl fmt::Display for NoServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fault(fault)
+            | Self::Refused(
+                Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault),
+            ) => fault.fmt(f),
+            Self::Refused(Refusal::Denied(denial)) => denial.fmt(f),
+            Self::Refused(refusal @ (Refusal::Conflict(_) | Refusal::Abstains { .. })) => write!(f, "{refusal:?}"),
+        }
+    }
+}
