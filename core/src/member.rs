@@ -241,9 +241,7 @@ pub fn admit(marker: Option<&Marker>, asked: &Membership, run: Option<&RunId>, u
     if marker.quorum != asked.quorum || marker.max_ttl_ms != asked.max_ttl_ms {
         return keep(Answer::Stranger { quorum: marker.quorum, max_ttl_ms: marker.max_ttl_ms });
     }
-    // A run that nobody has written down may have ended since.
-    let restarted = run.is_some() && marker.run.as_ref() != run;
-    if restarted && asked.durability == Durability::NotDeclared {
+    if marker.is_of_another_run(run) && asked.durability == Durability::NotDeclared {
         return abstains();
     }
     match marker.phase {
@@ -324,6 +322,12 @@ impl Marker {
     /// The text form.
     pub fn text(&self) -> String {
         alloc::format!("{self}")
+    }
+
+    /// Whether the server was restarted since the node was marked, or may have been: a run that nobody has written down
+    /// may have ended since. `run` is the server's run now; without one, nothing can be told.
+    pub fn is_of_another_run(&self, run: Option<&RunId>) -> bool {
+        run.is_some() && self.run.as_ref() != run
     }
 }
 
@@ -409,6 +413,15 @@ mod tests {
         assert_eq!(at(&unmarked, &durable, "two"), kept(Answer::Votes(Standing::Trusted)));
         let found = admit(Some(&marker(Phase::Member)), &asked(), None, 1_000);
         assert_eq!(found, kept(Answer::Votes(Standing::Trusted)), "a store that has no runs");
+    }
+
+    #[test]
+    fn another_run_is_told_by_a_server_that_names_its_own() {
+        let (marked, unmarked) = (marker(Phase::Member), Marker { run: None, ..marker(Phase::Member) });
+        assert!(!marked.is_of_another_run(run("one").as_ref()));
+        assert!(marked.is_of_another_run(run("two").as_ref()));
+        assert!(unmarked.is_of_another_run(run("one").as_ref()), "nobody knows under which run it was marked");
+        assert!(!marked.is_of_another_run(None) && !unmarked.is_of_another_run(None), "a store that has no runs");
     }
 
     #[test]

@@ -79,10 +79,10 @@ pub fn serve(record: Option<&Record>, memory: NodeMemory<'_>, op: &Op, now: &Sto
 impl NodeMemory<'_> {
     /// Whether a record that is missing may have been forgotten, in which case nobody gets this node's vote. What stands
     /// in its place may be older: the node may be a replica that had not heard of it.
-    fn is_in_doubt(&self, durability: Durability) -> bool {
+    pub fn is_in_doubt(&self, durability: Durability) -> bool {
         let Some(marker) = self.marker else { return true };
-        let restarted = self.run.is_some() && marker.run.as_ref() != self.run;
-        marker.phase == Phase::Joining || (restarted && durability == Durability::NotDeclared)
+        let restarted = durability == Durability::NotDeclared && marker.is_of_another_run(self.run);
+        marker.phase == Phase::Joining || restarted
     }
 }
 
@@ -113,8 +113,9 @@ fn vote(record: Option<&Record>, memory: NodeMemory<'_>, op: &Op, asked: &Member
     served
 }
 
-/// The same answer without the counter, or with a warning beside it.
-pub(crate) fn in_doubt(outcome: Outcome, stamp: Stamp) -> Outcome {
+/// The same answer of a node whose counter of the resource is in doubt since the loss of this name: a grant comes with a
+/// warning, a conflict without the counter; everything else is as it was.
+pub fn in_doubt(outcome: Outcome, stamp: Stamp) -> Outcome {
     match outcome {
         Outcome::Applied(Applied::Acquired { counter }) => {
             Outcome::Applied(Applied::AcquiredInDoubt { counter, stamp })

@@ -4,22 +4,22 @@ use crate::demo::become_program;
 use crate::run::{self, Result, Steps};
 use std::process::Command;
 
-/// What every change has to pass.
-const SEEDS: [&str; 2] = ["--seeds", "0..20000"];
-/// Before a release.
-const MINUTES: [&str; 2] = ["--minutes", "10"];
+/// What every change has to pass, with one store and with several.
+const SHORT: [&[&str]; 2] = [&["--seeds", "0..20000"], &["--quorum", "--seeds", "0..5000"]];
+/// Before a release, in the same proportion.
+const LONG: [&[&str]; 2] = [&["--minutes", "10"], &["--quorum", "--minutes", "2.5"]];
 
 pub fn sim(args: &[String]) -> Result {
-    let mut sim = build(&mut Steps::default())?;
+    build(&mut Steps::default())?;
+    let mut sim = command()?;
     sim.args(args);
     become_program(sim)
 }
 
 /// Seeds, and hunts for the counterexamples that must exist once an assumption is broken.
 pub fn run_short(steps: &mut Steps) -> Result {
-    let mut sim = build(steps)?;
-    sim.args(SEEDS);
-    steps.run("simulator", sim)?;
+    build(steps)?;
+    both("simulator", SHORT, steps)?;
     let mut hunts = command()?;
     hunts.args(["--broken", "all"]);
     steps.run("simulator, assumptions broken", hunts)
@@ -27,17 +27,25 @@ pub fn run_short(steps: &mut Steps) -> Result {
 
 /// Many more seeds.
 pub fn run_long(steps: &mut Steps) -> Result {
-    let mut sim = build(steps)?;
-    sim.args(MINUTES);
-    steps.run("simulator, long", sim)
+    build(steps)?;
+    both("simulator, long", LONG, steps)
+}
+
+/// A seed means one world with one store, and another with several.
+fn both(name: &str, [store, quorum]: [&[&str]; 2], steps: &mut Steps) -> Result {
+    for (name, args) in [(name.to_owned(), store), (format!("{name}, quorums"), quorum)] {
+        let mut sim = command()?;
+        sim.args(args);
+        steps.run(&name, sim)?;
+    }
+    Ok(())
 }
 
 /// Built by itself: it wants the core with its counters, which nothing else should be compiled with.
-fn build(steps: &mut Steps) -> Result<Command> {
+fn build(steps: &mut Steps) -> Result {
     let mut build = run::cargo_ci("build");
     build.args(["-p", "leasehold-sim", "--bin", "leasehold-sim"]);
-    steps.run("build leasehold-sim", build)?;
-    command()
+    steps.run("build leasehold-sim", build)
 }
 
 fn command() -> Result<Command> {

@@ -342,8 +342,9 @@ and 64, 69, 70, 74, 77 as in `leasehold --help`.
 
 JSON: resource, held; if held also owner, token, since (RFC 3339),
 since_unix_ms, ttl_ms, left_ms (until the lock is free unless renewed),
-data_bytes, foreign (written by another lock library). What the store does not
-show is null. A failure is {\"error\": {\"kind\", \"message\"}}.
+data_bytes, foreign (written by another lock library), nodes: votes, of (how
+many nodes show it; 1 of 1 for one store alone). What the store does not show is
+null. A failure is {\"error\": {\"kind\", \"message\"}}.
 ";
 
 const BREAK_HELP: &str = "\
@@ -367,8 +368,12 @@ Exit status:
        store cannot be opened is one
 and 64 (an empty --store), 74 as in `leasehold --help`.
 
-JSON: store (null if its url cannot be read), worst (good, warning or problem),
-findings: severity, check, what, advice.
+With several --store, the nodes of a quorum are checked one by one and against
+each other.
+
+JSON: store (its url, or several with spaces in between; null if they cannot be
+read), worst (good, warning or problem), findings: severity, check, what,
+advice.
 ";
 
 const INIT_HELP: &str = "\

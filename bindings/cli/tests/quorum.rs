@@ -2,29 +2,42 @@
 
 mod common;
 
-use common::{Place, Ran};
+use std::process::Command;
+
+use common::{Place, Ran, Started};
 use leasehold_rig::redis::{Data, Server};
+use serde_json::{Value, json};
 
 struct Rig {
     place: Place,
     servers: Vec<Server>,
+    max_ttl: &'static str,
 }
 
 impl Rig {
+    /// With ttls that are over soon.
     fn start() -> Self {
-        Self { place: Place::new(), servers: (0..3).map(|_| Server::start()).collect() }
+        Self::with_max_ttl("2s")
     }
 
-    /// A command on all nodes, with a ttl that is over soon.
-    fn run(&self, arguments: &[&str]) -> Ran {
+    fn with_max_ttl(max_ttl: &'static str) -> Self {
+        Self { place: Place::new(), servers: (0..3).map(|_| Server::start()).collect(), max_ttl }
+    }
+
+    /// A command on all nodes.
+    fn command(&self, arguments: &[&str]) -> Command {
         let urls: Vec<String> = self.servers.iter().map(Server::url).collect();
         let mut all = Vec::new();
         for url in &urls {
             all.extend(["--store", url.as_str()]);
         }
-        all.extend(["--max-ttl", "2s"]);
+        all.extend(["--max-ttl", self.max_ttl]);
         all.extend(arguments);
-        self.place.run(&all)
+        self.place.leasehold(&all)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::from(self.command(arguments).output().unwrap())
     }
 
     fn standings(&self, status: i32) -> Vec<String> {
@@ -94,7 +107,7 @@ fn another_quorum_is_left_alone() {
 }
 
 #[test]
-fn locks_of_a_quorum_are_run_shown_and_broken() {
+fn a_quorum_serves_as_long_as_a_majority_answers() {
     let rig = Rig::start();
     rig.run(&["quorum", "init"]).expect(0);
     let ran = rig.run(&["exec", "--ttl", "2s", "--owner", "night shift", "job", "--", "printenv", "LEASEHOLD_STORE"]);
@@ -112,6 +125,32 @@ fn locks_of_a_quorum_are_run_shown_and_broken() {
     assert_eq!((votes["severity"].as_str(), json["worst"].as_str()), (Some("warning"), Some("problem")));
     rig.servers[1].kill();
     rig.run(&["inspect", "job"]).expect(69).says("2 of 3 nodes cannot be reached");
+}
+
+#[test]
+fn a_lock_that_is_held_is_shown_by_all_nodes_and_broken() {
+    // Nothing of this may run out by itself while a busy machine gets to it.
+    let rig = Rig::with_max_ttl("60s");
+    rig.run(&["quorum", "init"]).expect(0);
+    // A grant takes a majority; the last of the nodes may hear of it later.
+    let script = "until \"$0\" inspect job > text && grep -q '3 of 3 show it' text; do sleep 0.05; done
+        \"$0\" inspect job --json > json && echo shown > shown
+        while :; do sleep 0.05; done";
+    let holder = ["exec", "--ttl", "15s", "--owner", "night shift", "job", "--", "sh", "-c", script];
+    let holder = Started::new(&mut rig.command(&[&holder[..], &[env!("CARGO_BIN_EXE_leasehold")]].concat()));
+    rig.place.wait_for_file("shown");
+    assert!(rig.place.read("text").contains("owner      night shift"), "{}", rig.place.read("text"));
+    let shown: Value = serde_json::from_str(&rig.place.read("json")).unwrap();
+    assert_eq!((&shown["held"], &shown["owner"]), (&json!(true), &json!("night shift")));
+    assert_eq!(shown["nodes"], json!({ "votes": 3, "of": 3 }));
+    let broken = rig.run(&["break", "job", "--yes", "--json"]).expect(0).json();
+    assert_eq!((&broken["broken"], &broken["holder"]["token"]), (&json!(true), &shown["token"]));
+    assert_eq!(broken["holder"]["nodes"], json!({ "votes": 3, "of": 3 }));
+    for server in &rig.servers {
+        assert_eq!(server.command(&["EXISTS", "job"]).integer(), 0, "it was broken on every node");
+    }
+    holder.wait().expect(76);
+    rig.run(&["inspect", "job"]).expect(1);
 }
 
 #[test]

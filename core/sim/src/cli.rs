@@ -26,7 +26,8 @@ Runs the real core in a simulated world of faults, and checks every promise.
   --minutes M      one seed after the other, for so long
   --from SEED      where --minutes begins (0)
   --script FILE    a script instead of a seed
-  --quorum         worlds of 3 or 5 nodes; a seed means another world there than without
+  --quorum         worlds of 3 or 5 nodes; a seed means another world there than without. Not with --script or
+                   --broken, which say themselves how many nodes there are
   --broken NAME    break an assumption on purpose: rates, server-clock, wiped, evicted, suspend, stale-now, marks,
                    in a quorum majority, undurable; or all
   --first          stop at the first seed that fails, and say no more than what it broke
@@ -122,6 +123,14 @@ impl Args {
             (What::Many(Extent::Seeds(..)) | What::Seed(_) | What::Script(_), Some(_)) => {
                 return Err("--from goes with --minutes".into());
             }
+        }
+        let decides = match (&parsed.what, &parsed.broken) {
+            (What::Script(_), _) => Some("a script"),
+            (What::Many(_) | What::Seed(_), Some(_)) => Some("--broken"),
+            (What::Many(_) | What::Seed(_), None) | (What::Help, _) => None,
+        };
+        if let (Family::Quorum, Some(decides)) = (parsed.family, decides) {
+            return Err(format!("--quorum goes with seeds; {decides} says itself how many nodes there are"));
         }
         if parsed.first && (parsed.broken.is_some() || !matches!(parsed.what, What::Many(Extent::Seeds(..)))) {
             return Err("--first goes with --seeds, and with nothing broken on purpose".into());
@@ -375,6 +384,9 @@ mod tests {
             ("--loud", "no option `--loud`"),
             ("--first --minutes 1", "goes with --seeds"),
             ("--first --broken wiped", "nothing broken on purpose"),
+            ("--quorum --broken majority", "--broken says itself how many nodes"),
+            ("--seed 5 --broken all --quorum", "--broken says itself how many nodes"),
+            ("--quorum --script some.json", "a script says itself how many nodes"),
         ] {
             let error = parse(line).expect_err(line);
             assert!(error.contains(part), "{line}: {error}");

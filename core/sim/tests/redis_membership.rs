@@ -12,6 +12,7 @@ use std::time::Duration;
 use leasehold_core::member::{
     Admission, Answer, Birth, Durability, Marker, Membership, Phase, QuorumId, RETENTION, RunId, Stamp, Standing, admit,
 };
+use leasehold_core::node::NodeMemory;
 use leasehold_core::op::{Acquire, Applied, DenialKind, LockOp, Op, Outcome, Raise, Refusal, Release, Renew};
 use leasehold_core::quorum::Trust;
 use leasehold_core::wire::redis::{found, look};
@@ -152,9 +153,14 @@ impl Node {
             Answer::Votes(standing) => standing,
         };
         let trust = standing.trust(lock.trust.as_ref());
-        let mut seen = match (standing, trust) {
-            (Standing::ByResource(_), Trust::Trusted) => vec!["trusted by resource"],
-            _ => vec![],
+        let marked = self.marker.as_ref().map(|marker| (marker.phase, marker.stamp));
+        let mut seen = match (standing, trust, marked) {
+            (Standing::ByResource(_), Trust::Trusted, _) => vec!["trusted by resource"],
+            // Were it not for the time that has passed, it would be doubted.
+            (Standing::Trusted, _, Some((Phase::Rejoined { .. }, loss))) if lock.trust != Some(loss) => {
+                vec!["trusted at last"]
+            }
+            (_, _, _) => vec![],
         };
         match (lock.holder.filter(|holder| *holder != nonce), outcome) {
             (None, Outcome::Applied(applied)) => {
@@ -196,13 +202,8 @@ impl Node {
     fn renew(&mut self, name: &'static str, draws: &mut Draws) {
         let (nonce, durability) = (nonce(draws), *draws.pick(&[Durability::Declared, Durability::NotDeclared]));
         let renew = Renew { nonce, seq: Seq::new(2), record_ttl: TTL, quorum: Some(durability) };
-        let in_doubt = match &self.marker {
-            None => true,
-            Some(marker) => {
-                let restarted = marker.run.as_ref() != Some(&self.run);
-                marker.phase == Phase::Joining || (restarted && durability == Durability::NotDeclared)
-            }
-        };
+        let memory = NodeMemory { marker: self.marker.as_ref(), trusted: None, run: Some(&self.run) };
+        let in_doubt = memory.is_in_doubt(durability);
         let outcome = self.ask(name, Op::Renew(renew));
         match (self.locks[name].holder, outcome) {
             (Some(holder), Outcome::Applied(Applied::Renewed)) => assert_eq!(holder, nonce),
@@ -336,13 +337,6 @@ fn a_real_server_remembers_what_admit_says() {
                 _ => {
                     node.wire.call(&[b"SCRIPT", b"FLUSH"]);
                 }
-            }
-            if node
-                .marker
-                .as_ref()
-                .is_some_and(|marker| matches!(marker.phase, Phase::Rejoined { trusted_from_unix_ms: 1 }))
-            {
-                node.see("trusted at last");
             }
             println!("seed {seed}, step {step}");
             node.compare();

@@ -334,6 +334,11 @@ fn a_script_that_makes_no_sense_is_refused_with_words() {
             "\"stalls\": [{\"host\": 7, \"n\": 1, \"place\": \"before\", \"for_ns\": 1}], \"faults\"",
             "there is no host 7",
         ),
+        (
+            "\"faults\"",
+            "\"messages\": [{\"host\": 0, \"to\": \"store\", \"node\": 1, \"n\": 0}], \"faults\"",
+            "there is no node 1",
+        ),
         ("\"fork\"", "\"spoon\"", "unknown variant `spoon`"),
         ("\"ttl_ns\": 3000000000,", "", "missing field `ttl_ns`"),
     ] {

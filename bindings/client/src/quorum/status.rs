@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::member::{Durability, Marker, Phase};
+use leasehold_core::member::{Durability, Marker, Phase, RunId};
 
 use super::Nodes;
 use crate::clock;
@@ -83,8 +83,8 @@ impl Standing {
 
 impl Nodes {
     pub(super) fn status(&self, name: &str, url: &StoreUrl, found: &Result<Found, Error>) -> NodeStatus {
-        let durable = node_config(url).durability == Durability::Declared;
-        let standing = self.standing(durable, found);
+        let durability = node_config(url).durability;
+        let standing = self.standing(durability, found);
         let marker = found.as_ref().ok().and_then(|found| found.marker.as_ref());
         NodeStatus {
             name: name.to_owned(),
@@ -92,12 +92,12 @@ impl Nodes {
             quorum: marker.map(|marker| marker.quorum.to_string()),
             max_ttl: marker.map(|marker| Duration::from_millis(marker.max_ttl_ms)),
             run: found.as_ref().ok().and_then(|found| found.run.as_ref()).map(|run| run.as_str().to_owned()),
-            durable,
+            durable: durability == Durability::Declared,
             meaning: self.meaning(standing, found, marker),
         }
     }
 
-    fn standing(&self, durable: bool, found: &Result<Found, Error>) -> Standing {
+    fn standing(&self, durability: Durability, found: &Result<Found, Error>) -> Standing {
         let found = match found {
             Ok(found) => found,
             Err(error) if error.kind() == ErrorKind::StoreUnavailable => return Standing::Unreachable,
@@ -109,13 +109,7 @@ impl Nodes {
         if marker.quorum != self.agreed.id() || u128::from(marker.max_ttl_ms) != self.agreed.max_ttl().as_millis() {
             return Standing::Stranger;
         }
-        let restarted = matches!((&marker.run, &found.run), (Some(marked), Some(now)) if marked != now);
-        match marker.phase {
-            _ if restarted && !durable => Standing::Restarted,
-            Phase::Member => Standing::Member,
-            Phase::Joining => Standing::Joining,
-            Phase::Rejoined { .. } => Standing::Rejoined,
-        }
+        by_marker(marker, found.run.as_ref(), durability)
     }
 
     fn meaning(&self, standing: Standing, found: &Result<Found, Error>, marker: Option<&Marker>) -> String {
@@ -184,5 +178,47 @@ impl Nodes {
             Duration::from_millis(marker.max_ttl_ms),
             self.agreed.max_ttl()
         )
+    }
+}
+
+/// Where a node of this quorum stands, if its server's run is `run` now.
+fn by_marker(marker: &Marker, run: Option<&RunId>, durability: Durability) -> Standing {
+    if durability == Durability::NotDeclared && marker.is_of_another_run(run) {
+        return Standing::Restarted;
+    }
+    match marker.phase {
+        Phase::Member => Standing::Member,
+        Phase::Joining => Standing::Joining,
+        Phase::Rejoined { .. } => Standing::Rejoined,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::member::{QuorumId, Stamp};
+
+    use super::*;
+
+    #[test]
+    fn what_is_shown_of_a_run_is_what_the_node_makes_of_it() {
+        let run = |text: &str| Some(RunId::new(text).unwrap());
+        let marked = |run| Marker {
+            quorum: QuorumId([1; 16]),
+            max_ttl_ms: 60_000,
+            stamp: Stamp([2; 16]),
+            phase: Phase::Member,
+            run,
+        };
+        for (under, now, standing) in [
+            (run("one"), run("one"), Standing::Member),
+            (run("one"), run("two"), Standing::Restarted),
+            (None, run("one"), Standing::Restarted),
+            (run("one"), None, Standing::Member),
+            (None, None, Standing::Member),
+        ] {
+            let marker = marked(under);
+            assert_eq!(by_marker(&marker, now.as_ref(), Durability::NotDeclared), standing, "{marker} under {now:?}");
+            assert_eq!(by_marker(&marker, now.as_ref(), Durability::Declared), Standing::Member);
+        }
     }
 }

@@ -80,37 +80,48 @@ impl Watched {
         self.sentinels[place].daemon.lock().unwrap_or_else(PoisonError::into_inner).kill();
     }
 
-    /// The port of the master, as a Sentinel that runs knows it.
+    /// The port of the master as each Sentinel that runs knows it; at least one does.
     #[track_caller]
-    pub fn master_port(&self) -> u16 {
-        let reply = self.ask(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]);
-        let port = reply.array()[1].integer();
-        u16::try_from(port).unwrap_or_else(|_| panic!("no port: {port}"))
+    pub fn master_ports(&self) -> Vec<u16> {
+        let port = |sentinel| {
+            let reply = self.command(sentinel, &["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]);
+            let port = reply.array()[1].integer();
+            u16::try_from(port).unwrap_or_else(|_| panic!("no port: {port}"))
+        };
+        self.running().into_iter().map(port).collect()
     }
 
-    /// Has the replica promoted, while the master runs, and waits until it is.
+    /// Has the replica promoted, while the master runs, and waits until every Sentinel that runs knows.
     #[track_caller]
     pub fn fail_over(&self) {
-        let before = self.master_port();
+        let before = self.master_ports();
         let reply = self.ask(&["SENTINEL", "FAILOVER", NAME]);
         assert!(!reply.is_error(), "{reply:?}");
-        wait_until("another master", || self.master_port() != before);
+        wait_until("another master", || self.master_ports().iter().all(|port| !before.contains(port)));
     }
 
-    /// Waits until the Sentinels agree that `server` is the master. Only then are connections to it safe: those before
+    /// Waits until all Sentinels that run know `server` as the master. Only then are connections to it safe: those before
     /// are ended by its promotion.
     #[track_caller]
     pub fn wait_until_master(&self, server: &Server) {
-        wait_until("the Sentinels agree on the new master", || self.master_port() == server.port());
+        let all = || self.master_ports().iter().all(|port| *port == server.port());
+        wait_until("the Sentinels agree on the new master", all);
     }
 
     /// A command to a Sentinel that runs.
     #[track_caller]
     pub fn ask(&self, words: &[&str]) -> Reply {
+        self.command(self.running()[0], words)
+    }
+
+    /// The Sentinels that run; at least one does.
+    #[track_caller]
+    fn running(&self) -> Vec<&Sentinel> {
         let runs =
             |sentinel: &&Sentinel| sentinel.daemon.lock().unwrap_or_else(PoisonError::into_inner).ended().is_none();
-        let sentinel = self.sentinels.iter().find(runs).unwrap_or_else(|| panic!("no Sentinel runs"));
-        self.command(sentinel, words)
+        let running: Vec<_> = self.sentinels.iter().filter(runs).collect();
+        assert!(!running.is_empty(), "no Sentinel runs");
+        running
     }
 
     fn command(&self, sentinel: &Sentinel, words: &[&str]) -> Reply {

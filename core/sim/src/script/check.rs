@@ -28,6 +28,9 @@ impl Script {
         {
             host(named)?;
         }
+        for message in &self.messages {
+            node(message.node)?;
+        }
         for stranger in &self.strangers {
             resource(stranger.resource)?;
         }
@@ -139,7 +142,6 @@ impl Script {
             }
         }
         for message in &self.messages {
-            at_most("node", message.node as u64, 31)?;
             for way in [message.request, message.reply] {
                 at_most("delay_ns", way.delay_ns, 24 * HOUR_NS)?;
                 at_most("copy_ns", way.copy_ns.unwrap_or(0), 24 * HOUR_NS)?;

@@ -7,7 +7,7 @@ use leasehold_core::Resource;
 use leasehold_core::member::{
     Admission, Answer as Admitted, Durability, Marker, Membership, Phase, RunId, Stamp, admit,
 };
-use leasehold_core::op::{Applied, Denial, DenialKind, Outcome, Refusal};
+use leasehold_core::op::{Denial, DenialKind, Outcome, Refusal};
 use leasehold_core::quorum::Trust;
 
 /// It lies beside the locks, so whatever takes those takes it too.
@@ -58,13 +58,6 @@ impl Beside {
         }
     }
 
-    /// Whether a record that is missing may have been forgotten. The server's run is looked up as for an acquire.
-    pub(super) fn is_in_doubt(&self, durability: Durability, run: Option<&RunId>) -> bool {
-        let Some(marker) = &self.marker else { return true };
-        let restarted = run.is_some() && marker.run.as_ref() != run;
-        marker.phase == Phase::Joining || (restarted && durability == Durability::NotDeclared)
-    }
-
     /// The counter of a resource was raised because of a loss.
     pub(super) fn raised(&mut self, resource: &Resource, loss: Option<Stamp>, expires_ms: Option<u64>) {
         if let Some(Marker { phase: Phase::Rejoined { .. }, stamp, .. }) = &self.marker
@@ -72,19 +65,5 @@ impl Beside {
         {
             self.trust.insert(resource.clone(), Raised { since: *stamp, expires_ms });
         }
-    }
-}
-
-/// The same answer of a node in doubt: with a warning, or without the counter.
-pub(super) fn in_doubt(outcome: Outcome, loss: Stamp) -> Outcome {
-    match outcome {
-        Outcome::Applied(Applied::Acquired { counter }) => {
-            Outcome::Applied(Applied::AcquiredInDoubt { counter, stamp: loss })
-        }
-        Outcome::NotApplied(Refusal::Conflict(mut seen)) => {
-            seen.holding.iter_mut().for_each(|holding| holding.counter = None);
-            Outcome::NotApplied(Refusal::Conflict(seen))
-        }
-        other @ (Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_)) => other,
     }
 }

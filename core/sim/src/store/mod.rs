@@ -282,9 +282,8 @@ impl Store {
 
     /// Whoever sets up a quorum marks its nodes.
     pub fn mark(&mut self, quorum: QuorumId, max_ttl: Duration) {
-        let run = (self.kind() == Kind::Redis).then(|| run_id(self.run));
         let max_ttl_ms = u64::try_from(max_ttl.as_millis()).unwrap_or(u64::MAX);
-        let marker = Marker { quorum, max_ttl_ms, stamp: Stamp([0x17; 16]), phase: Phase::Member, run };
+        let marker = Marker { quorum, max_ttl_ms, stamp: Stamp([0x17; 16]), phase: Phase::Member, run: self.run_id() };
         if let Some(beside) = self.beside_mut() {
             beside.marker = Some(marker);
         }
@@ -293,15 +292,20 @@ impl Store {
     /// What the node remembers of its membership, in its present run. `None` where it has no marker that speaks of this
     /// run: it votes for nobody, whatever it holds.
     pub fn membership(&self, durability: Durability) -> Option<&Marker> {
-        let restarted = |marker: &Marker| {
-            durability == Durability::NotDeclared && marker.run.as_ref().is_some_and(|run| *run != run_id(self.run))
-        };
+        let run = self.run_id();
+        let restarted =
+            |marker: &Marker| durability == Durability::NotDeclared && marker.is_of_another_run(run.as_ref());
         self.beside()?.marker.as_ref().filter(|marker| !restarted(marker))
     }
 
     /// The loss since which the counter of a resource was raised here.
     pub fn raised_since(&self, resource: &Resource) -> Option<Stamp> {
         self.beside()?.trust.get(resource).map(|raised| raised.since)
+    }
+
+    /// What its server calls the present run; `None` where it has none.
+    fn run_id(&self) -> Option<RunId> {
+        (self.kind() == Kind::Redis).then(|| run_id(self.run))
     }
 
     const fn beside(&self) -> Option<&Beside> {

@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use leasehold_core::member::RunId;
+use leasehold_core::node::{NodeMemory, in_doubt};
 use leasehold_core::op::{Acquire, Applied, Holder, Holding, Op, Outcome, Refusal, Renew, Seen};
 use leasehold_core::{Nonce, Owner, Resource, Token, Version};
 
 use crate::clock::{Clock, TrueTime};
-use crate::store::member::{Beside, Vote, in_doubt};
+use crate::store::member::{Beside, Vote};
 use crate::store::{Answer, Ask, By, Mark, NS_PER_MS, Standing, applied, conflict, exhausted, run_id, whole_ms};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -96,7 +98,7 @@ impl Redis {
                 applied(Applied::Raised { counter })
             }
             Op::Renew(Renew { quorum: Some(durability), .. })
-                if self.beside.is_in_doubt(*durability, Some(&run_id(run))) =>
+                if self.remembers(&run_id(run)).is_in_doubt(*durability) =>
             {
                 self.refresh(resource, now_ms);
                 Answer::Done(Outcome::NotApplied(Refusal::Abstains { stamp: None }))
@@ -109,6 +111,11 @@ impl Redis {
             Op::Raise(_) => conflict(self.seen(resource, now_ms)),
             Op::Read => applied(Applied::Read(self.seen(resource, now_ms))),
         }
+    }
+
+    /// What is known of its membership when a record is missing.
+    const fn remembers<'a>(&'a self, run: &'a RunId) -> NodeMemory<'a> {
+        NodeMemory { marker: self.beside.marker.as_ref(), trusted: None, run: Some(run) }
     }
 
     fn acquire(&mut self, resource: &Resource, op: &Acquire, now_ms: u64) -> Answer {

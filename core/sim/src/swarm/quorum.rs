@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use leasehold_core::quorum::majority;
+
 use super::{Broken, MS, SECOND, Swarm};
 use crate::chance::Draws;
 use crate::clock::TrueTime;
@@ -116,13 +118,13 @@ impl Swarm {
         let at_ns = TrueTime(self.heals_ns / 4 + draws.below(self.heals_ns / 2));
         if self.broken == Some(Broken::Majority) {
             let first = self.node(&mut draws);
-            let wiped = (first..=first + self.nodes / 2).map(|node| node % self.nodes);
+            let wiped = (first..first + majority(self.nodes)).map(|node| node % self.nodes);
             faults.extend(wiped.map(|node| Fault { at_ns, what: What::NodeWiped { node } }));
         }
         if self.broken == Some(Broken::Undurable) {
             let by_ns = (self.ttl_ns + draws.below(self.ttl_ns)).min(at_ns.0);
             faults.extend(
-                (0..self.nodes / 2 + 1).map(|node| Fault {
+                (0..majority(self.nodes)).map(|node| Fault {
                     at_ns,
                     what: What::NodeRestart { node, for_ns: 0, data: Data::Lags { by_ns } },
                 }),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use leasehold_core::member::Phase;
 use leasehold_core::op::{Applied, Op, Outcome, Refusal};
+use leasehold_core::quorum::majority;
 use leasehold_core::{Resource, Token};
 
 use super::World;
@@ -75,7 +76,7 @@ pub(super) struct Memory {
 
 impl World<'_> {
     pub(super) const fn majority(&self) -> usize {
-        self.nodes.len() / 2 + 1
+        majority(self.nodes.len())
     }
 
     pub(super) fn is_quorum(&self) -> bool {
@@ -156,9 +157,7 @@ impl World<'_> {
 
     /// What is worth counting of one operation at a node of a quorum. `before` is how the node stood.
     pub(super) fn see_vote(&mut self, n: usize, op: &Op, outcome: &Outcome, before: Option<Phase>) {
-        let node = &self.nodes[n];
-        let after = node.store.membership(node.spec.durability()).map(|marker| marker.phase);
-        match (before, after) {
+        match (before, self.phase(n)) {
             (Some(Phase::Joining), Some(Phase::Member)) => self.counts.see(Sometimes::Born),
             (Some(Phase::Joining), Some(Phase::Rejoined { .. })) => self.counts.see(Sometimes::Rejoined),
             (_, _) => {}

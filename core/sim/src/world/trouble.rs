@@ -79,12 +79,12 @@ impl World<'_> {
         self.tell(|teller, now| teller.fault(host, fault.words(), now));
     }
 
-    /// The store is in trouble of one kind for a while.
     /// What befalls the store is nobody's in a world with one; of several nodes it is told which.
     fn strike_store(&mut self, fault: Struck, node: usize) {
         if self.is_quorum() { self.strike_node(fault, node) } else { self.strike(fault, None) }
     }
 
+    /// The store is in trouble of one kind for a while.
     fn window(&mut self, fault: Struck, node: usize, for_ns: u64, which: impl FnOnce(&mut Windows) -> &mut TrueTime) {
         *which(&mut self.nodes[node].windows) = self.after(for_ns);
         self.counts.strike(fault);

@@ -21,7 +21,6 @@ pub(crate) fn setting(nodes: usize, clients: usize, attempts: u8, budget: Budget
         deadlines: Deadlines::Kept,
         repair_trust: RepairTrust::Never,
         bug: None,
-        symmetry: true,
         limit: usize::MAX,
     }
 }

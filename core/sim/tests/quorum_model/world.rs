@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use leasehold_core::Owner;
-use leasehold_core::quorum::Trust;
+use leasehold_core::quorum::{Trust, majority};
 use stateright::{Model, Property};
 
 use crate::node::answer;
@@ -73,7 +73,6 @@ pub(crate) struct Setting {
     pub(crate) deadlines: Deadlines,
     pub(crate) repair_trust: RepairTrust,
     pub(crate) bug: Option<Bug>,
-    pub(crate) symmetry: bool,
     /// How many steps to look at; a search that stops there has not seen everything.
     pub(crate) limit: usize,
 }
@@ -443,7 +442,7 @@ impl<const N: usize, const C: usize> Model for World<N, C> {
                 }
                 if holds && state.left.repairs > 0 && leg.wire == Wire::Idle {
                     let ours = state.vouches(client, node);
-                    if !ours && state.vouching(client) > N / 2 {
+                    if !ours && state.vouching(client) >= majority(N) {
                         actions.push(Action::Repair { client, node });
                     }
                 }
@@ -468,21 +467,18 @@ impl<const N: usize, const C: usize> Model for World<N, C> {
 
     fn next_state(&self, before: &Self::State, action: Self::Action) -> Option<Self::State> {
         let mut state = self.step(before, action);
-        let alike = self.setting.floors.iter().all(|floor| *floor == self.setting.floors[0]);
-        if self.setting.symmetry {
-            self.settle(&mut state);
-            // Where nothing is forgotten and no floor is felt, only differences count.
-            let floating = self.setting.floors.iter().all(|floor| *floor == 0)
-                && self.setting.budget.losses == 0
-                && self.setting.deadlines == Deadlines::Kept
-                && self.setting.budget.repairs == 0
-                && self.setting.bug.is_none();
-            if floating && state.broken.is_none() {
-                state = state.lowered();
-            }
-            state = state.sorted(alike);
+        self.settle(&mut state);
+        // Where nothing is forgotten and no floor is felt, only differences count.
+        let floating = self.setting.floors.iter().all(|floor| *floor == 0)
+            && self.setting.budget.losses == 0
+            && self.setting.deadlines == Deadlines::Kept
+            && self.setting.budget.repairs == 0
+            && self.setting.bug.is_none();
+        if floating && state.broken.is_none() {
+            state = state.lowered();
         }
-        Some(state)
+        let alike = self.setting.floors.iter().all(|floor| *floor == self.setting.floors[0]);
+        Some(state.sorted(alike))
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
