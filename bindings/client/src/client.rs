@@ -46,8 +46,13 @@ pub(crate) struct Shared {
     /// Closing has been waited for, and dropping need not wait again.
     pub(crate) closed: AtomicBool,
     owner: Option<String>,
-    urls: Vec<StoreUrl>,
-    quorum: Option<Arc<Nodes>>,
+    place: Place,
+}
+
+/// Where the locks are.
+pub(crate) enum Place {
+    Store(Box<StoreUrl>),
+    Quorum(Arc<Nodes>),
 }
 
 impl Client {
@@ -70,14 +75,9 @@ impl Client {
         Self::builder().connect(stores).await
     }
 
-    pub(crate) fn new(
-        driver: Arc<Driver>,
-        owner: Option<String>,
-        urls: Vec<StoreUrl>,
-        quorum: Option<Arc<Nodes>>,
-    ) -> Self {
+    pub(crate) fn new(driver: Arc<Driver>, owner: Option<String>, place: Place) -> Self {
         let driver = ManuallyDrop::new(driver);
-        Self { shared: Arc::new(Shared { driver, closed: AtomicBool::new(false), owner, urls, quorum }) }
+        Self { shared: Arc::new(Shared { driver, closed: AtomicBool::new(false), owner, place }) }
     }
 
     /// Starts with settings other than the defaults.
@@ -134,7 +134,7 @@ impl Client {
 
     /// Without the client itself, which must not end on the thread that does this.
     pub(crate) fn examination(&self) -> impl FnOnce() -> Vec<Finding> + Send + 'static {
-        let (transports, quorum) = (self.driver().transports().to_vec(), self.shared.quorum.clone());
+        let (transports, quorum) = (self.driver().transports().to_vec(), self.shared.quorum().cloned());
         move || match quorum {
             Some(quorum) => quorum.diagnose(&transports),
             None => transports.iter().flat_map(|transport| transport.diagnose()).collect(),
@@ -156,17 +156,15 @@ impl Client {
 
     /// The url of the store; of a quorum, that of its first node.
     pub fn store(&self) -> &StoreUrl {
-        &self.shared.urls[0]
+        &self.stores()[0]
     }
 
     /// The urls of all nodes, in the order in which they were named; one where there is no quorum.
     pub fn stores(&self) -> &[StoreUrl] {
-        &self.shared.urls
-    }
-
-    /// What the nodes of a quorum are called in messages.
-    pub(crate) fn node_name(&self, node: usize) -> String {
-        self.shared.urls.get(node).map(StoreUrl::node_name).unwrap_or_default()
+        match &self.shared.place {
+            Place::Store(url) => std::slice::from_ref(url),
+            Place::Quorum(nodes) => nodes.urls(),
+        }
     }
 
     pub(crate) fn driver(&self) -> &Arc<Driver> {
@@ -201,11 +199,17 @@ impl Shared {
     pub(crate) fn silent_nodes(&self, failure: &Failure) -> Vec<(String, Fault)> {
         let is_about_nodes =
             matches!(failure, Failure::Unavailable(_) | Failure::Abstains { .. } | Failure::Throttled(_));
-        if !is_about_nodes || !self.driver.is_quorum() {
-            return Vec::new();
+        let Some(nodes) = self.quorum().filter(|_| is_about_nodes) else { return Vec::new() };
+        let troubles = self.driver.troubles().into_iter();
+        troubles.map(|(node, fault)| (nodes.name(node).to_owned(), fault)).collect()
+    }
+
+    /// The nodes, where there are several.
+    pub(crate) fn quorum(&self) -> Option<&Arc<Nodes>> {
+        match &self.place {
+            Place::Store(_) => None,
+            Place::Quorum(nodes) => Some(nodes),
         }
-        let name = |node: usize| self.urls.get(node).map(StoreUrl::node_name).unwrap_or_default();
-        self.driver.troubles().into_iter().map(|(node, fault)| (name(node), fault)).collect()
     }
 
     /// The label of whoever acquires now.

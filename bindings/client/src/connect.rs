@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold_core::config::Drift;
 use leasehold_core::{Config, Quorum as Agreed};
 
-use crate::client::Client;
+use crate::client::{Client, Place};
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::exec;
@@ -106,7 +106,7 @@ impl ClientBuilder {
             self.refuse_settings_of_a_quorum()?;
             let transport = transport::open(url)?;
             let driver = Driver::start(self.config(vec![transport.config()])?, vec![transport])?;
-            return Ok(Client::new(driver, self.owner, urls, None));
+            return Ok(Client::new(driver, self.owner, Place::Store(Box::new(url.clone()))));
         }
         let mut quorum = self.quorum(urls)?;
         quorum::check(&quorum)?;
@@ -115,9 +115,9 @@ impl ClientBuilder {
         }
         quorum::announce(&quorum);
         let config = quorum.config().clone();
-        let (transports, urls, quorum) = quorum.into_parts();
+        let (transports, nodes) = quorum.into_parts();
         let driver = Driver::start(config, transports)?;
-        Ok(Client::new(driver, self.owner, urls, Some(Arc::new(quorum))))
+        Ok(Client::new(driver, self.owner, Place::Quorum(Arc::new(nodes))))
     }
 
     /// The nodes, as far as they answer.

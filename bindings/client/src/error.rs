@@ -83,10 +83,12 @@ pub struct LockInfo {
     pub data: Option<Vec<u8>>,
     /// Written by another lock library.
     pub foreign: bool,
-    /// How many nodes show this record: fewer than a majority of [`LockInfo::of`] while an attempt is under way, or is
-    /// being cleaned up behind. 1 for a single store.
+    /// How many nodes showed this record, of [`LockInfo::of`] that were looked at: fewer than a majority while an attempt
+    /// is under way, or is being cleaned up behind.
     pub votes: u16,
-    /// How many nodes there are. 1 for a single store.
+    /// How many nodes were looked at: all of a quorum in answer to [`Client::inspect`](crate::Client::inspect) and
+    /// [`Client::break_lock`](crate::Client::break_lock); 1 for a single store, and for [`Error::holder`], which tells
+    /// what one of the nodes showed.
     pub of: u16,
 }
 
@@ -105,10 +107,9 @@ impl LockInfo {
             of: 1,
         }
     }
-}
 
-impl LockInfo {
-    /// Whether enough nodes show the record for it to be a held lock. Always so for a single store.
+    /// Whether a majority of the nodes that were looked at showed the record, so that it is a held lock. Always so for a
+    /// single store, and for [`Error::holder`].
     pub const fn is_shown_by_a_majority(&self) -> bool {
         self.votes > self.of / 2
     }

@@ -29,6 +29,20 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     }
 }
 
+/// Does the same blocking work to all items at once. `None` where a thread could not be started, or has panicked.
+pub(crate) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<Option<R>> {
+    let work = &work;
+    thread::scope(|scope| {
+        let started: Vec<_> = items
+            .iter()
+            .map(|item| thread::Builder::new().name(OFFLOAD.to_owned()).spawn_scoped(scope, move || work(item)))
+            .collect();
+        started.into_iter().map(|thread| thread.ok()?.join().ok()).collect()
+    })
+}
+
+const OFFLOAD: &str = "leasehold-offload";
+
 /// Does blocking work on a thread of its own; for rare work such as opening a store.
 pub(crate) async fn offload<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, Error> {
     struct Desk<R> {
@@ -49,7 +63,7 @@ pub(crate) async fn offload<R: Send + 'static>(work: impl FnOnce() -> R + Send +
         }
     };
     thread::Builder::new()
-        .name("leasehold-offload".to_owned())
+        .name(OFFLOAD.to_owned())
         .spawn(run)
         .map_err(|error| Error::config(format!("cannot start a thread: {error}")))?;
     let result = poll_fn(|context| {

@@ -1,11 +1,13 @@
 //! Looking at locks, and breaking them.
 
 use leasehold_core::op::{Applied, Fault, Holder, Holding, LockOp, Op, Outcome, Refusal, Release, Seen};
+use leasehold_core::quorum::majority;
 use leasehold_core::{LockId, Nonce, Resource, Token};
 
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind, LockInfo};
+use crate::quorum::Nodes;
 
 /// What the nodes of a quorum show of one lock.
 struct View {
@@ -15,16 +17,16 @@ struct View {
 
 impl Client {
     pub(crate) async fn look(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
-        if self.driver().is_quorum() {
-            return Ok(self.view(resource).await?.holder(resource));
+        if let Some(quorum) = self.shared.quorum() {
+            return Ok(self.view(quorum, resource).await?.holder(resource));
         }
         let seen = self.look_at_one(resource, caller).await?;
         Ok(seen.held().map(|holding| LockInfo::shown(resource, holding)))
     }
 
     pub(crate) async fn break_it(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
-        if self.driver().is_quorum() {
-            return self.break_on_all(resource).await;
+        if let Some(quorum) = self.shared.quorum() {
+            return self.break_on_all(quorum, resource).await;
         }
         let seen = self.look_at_one(resource, caller).await?;
         let Some(holding) = seen.held() else { return Ok(None) };
@@ -50,7 +52,7 @@ impl Client {
     async fn request(&self, resource: &str, op: Op, caller: Caller) -> Result<Applied, Error> {
         let name = Resource::new(resource)?;
         let op = LockOp { lock: LockId::new(u64::MAX), resource: name, op };
-        match self.driver().ask(0, op, caller).await? {
+        match self.driver().ask(op, caller).await? {
             Outcome::Applied(applied) => Ok(applied),
             Outcome::Unknown(fault) => Err(unavailable(&fault).on(resource)),
             Outcome::NotApplied(refusal) => Err(error_of(&refusal).on(resource)),
@@ -59,9 +61,9 @@ impl Client {
 
     /// # Errors
     /// No majority answers.
-    async fn view(&self, resource: &str) -> Result<View, Error> {
+    async fn view(&self, quorum: &Nodes, resource: &str) -> Result<View, Error> {
         let name = Resource::new(resource)?;
-        let nodes = self.stores().len();
+        let nodes = quorum.urls().len();
         let outcomes = self.driver().ask_all(&name, (0..nodes).map(|node| (node, Op::Read)).collect()).await?;
         let (mut shown, mut errors) = (Vec::with_capacity(nodes), Vec::new());
         for (node, outcome) in outcomes.into_iter().enumerate() {
@@ -71,7 +73,7 @@ impl Client {
                 Outcome::Unknown(fault) => Err(unavailable(&fault)),
                 Outcome::NotApplied(refusal) => Err(error_of(&refusal)),
             };
-            shown.push(answer.map_err(|error| errors.push((self.node_name(node), error))).ok());
+            shown.push(answer.map_err(|error| errors.push((quorum.name(node), error))).ok());
         }
         if nodes - errors.len() >= majority(nodes) {
             return Ok(View { shown });
@@ -82,14 +84,14 @@ impl Client {
         Err(Error::new(kind, format!("no majority of the nodes answers: {}", listed(&errors))).on(resource))
     }
 
-    async fn break_on_all(&self, resource: &str) -> Result<Option<LockInfo>, Error> {
-        let view = self.view(resource).await?;
+    async fn break_on_all(&self, quorum: &Nodes, resource: &str) -> Result<Option<LockInfo>, Error> {
+        let view = self.view(quorum, resource).await?;
         let Some(holder) = view.holder(resource) else { return Ok(None) };
         let releases = view.releases();
         if releases.is_empty() {
             return Err(of_another_library(resource));
         }
-        let (name, nodes) = (Resource::new(resource)?, self.stores().len());
+        let (name, nodes) = (Resource::new(resource)?, quorum.urls().len());
         let asked: Vec<usize> = releases.iter().map(|(node, _)| *node).collect();
         let outcomes = self.driver().ask_all(&name, releases).await?;
         let mut errors = Vec::new();
@@ -100,7 +102,7 @@ impl Client {
                 Outcome::Unknown(fault) => unavailable(&fault),
                 Outcome::NotApplied(refusal) => error_of(&refusal),
             };
-            errors.push((self.node_name(node), error));
+            errors.push((quorum.name(node), error));
         }
         // Nodes that did not show what they have may have the record as well.
         let left = errors.len() + view.shown.iter().filter(|shown| shown.is_none()).count();
@@ -139,7 +141,7 @@ impl View {
         let mut left: Vec<_> = group.iter().map(|holding| holding.left).collect();
         left.sort_unstable();
         left.reverse();
-        info.left = left.get(majority(of) - 1).or(left.first()).copied().flatten();
+        info.left = left.get(of - majority(of)).or(left.first()).copied().flatten();
         info.votes = u16::try_from(group.len()).unwrap_or(u16::MAX);
         info.of = u16::try_from(of).unwrap_or(u16::MAX);
         Some(info)
@@ -169,11 +171,7 @@ impl View {
     }
 }
 
-fn majority(nodes: usize) -> usize {
-    nodes / 2 + 1
-}
-
-fn listed(errors: &[(String, Error)]) -> String {
+fn listed(errors: &[(&str, Error)]) -> String {
     errors.iter().map(|(name, error)| format!("{name}: {error}")).collect::<Vec<_>>().join("; ")
 }
 
@@ -246,6 +244,9 @@ mod tests {
         let info = View { shown: vec![record(1, 7, 10), record(1, 7, 900), record(1, 7, 500)] }.holder("job").unwrap();
         assert_eq!(info.left, Some(Duration::from_millis(500)));
         assert!(info.is_shown_by_a_majority() && !info.to_string().contains("nodes"));
+        // Others need three of four.
+        let four = [10, 900, 500, 700].map(|left_ms| record(1, 7, left_ms)).to_vec();
+        assert_eq!(View { shown: four }.holder("job").unwrap().left, Some(Duration::from_millis(700)));
         let info = View { shown: vec![record(1, 7, 10), None, None] }.holder("job").unwrap();
         assert!(info.to_string().contains("by 1 of 3 nodes only"), "{info}");
     }

@@ -140,13 +140,14 @@ fn a_blocking_caller_asks_all_nodes_at_once() {
 #[test]
 fn a_caller_that_goes_away_leaves_nothing_behind() {
     let nodes = Nodes::start(3);
-    nodes.create();
+    Client::connect_with(patient().create_quorum(), nodes.urls()).unwrap();
     let runtime = driven();
-    let client = runtime.block_on(settings().connect(nodes.urls())).unwrap();
+    let client = runtime.block_on(patient().connect(nodes.urls())).unwrap();
     runtime.block_on(async { client.lock("other").ttl(TTL).await.unwrap().release().await }).unwrap();
     nodes.proxies.iter().for_each(|proxy| proxy.delay(ms(100)));
     runtime.block_on(async {
-        let request = client.lock("job").ttl(TTL).no_renewal();
+        // Nothing runs out while the test looks.
+        let request = client.lock("job").ttl(LONG_TTL).no_renewal();
         assert!(tokio::time::timeout(ms(20), request.into_future()).await.is_err());
     });
     nodes.wait_for_nothing_left("job");

@@ -6,10 +6,11 @@ mod common;
 
 use common::log::Log;
 use common::quorum::{MAX_TTL, Nodes, settings};
-use common::{PATIENCE, ms};
+use common::{PATIENCE, eventually, ms};
 use leasehold::blocking::Client;
 use leasehold::quorum::{Force, Init, Quorum, Standing};
-use leasehold::{Client as AsyncClient, ClientBuilder, Error, ErrorKind, Severity, Stores};
+use leasehold::{Client as AsyncClient, ClientBuilder, Error, ErrorKind, Finding, Severity, Stores};
+use leasehold_rig::proxy::{Proxy, Request};
 use leasehold_rig::redis::Server;
 
 fn refused(settings: ClientBuilder, stores: impl Stores) -> Error {
@@ -113,6 +114,37 @@ fn a_minority_may_be_away_and_a_majority_not() {
     let ports = [0, 2].map(|node: usize| nodes.servers[node].port().to_string());
     says(&error, ErrorKind::StoreUnavailable, &["2 of 3", "majority of 2", &ports[0], &ports[1], "refused"]);
     drop(lease);
+}
+
+#[test]
+fn a_node_that_was_opened_and_not_seen_is_taken_in_later_unless_it_is_another_one() {
+    let nodes = Nodes::start(3);
+    nodes.create();
+    let marker = || Request::containing("leasehold\u{1f}quorum");
+    let lost = nodes.proxies[2].reset_before_forwarding(marker());
+    let client = nodes.connect();
+    assert_eq!(lost.hits(), 1);
+    let lease = client.lock("job").ttl(MAX_TTL).wait(PATIENCE).acquire().unwrap();
+    let votes = || client.inspect("job").unwrap().map(|info| (info.votes, info.of));
+    eventually("the third is asked along", || votes() == Some((3, 3)));
+    lease.release().unwrap();
+
+    // The third is the second by another name, which nobody can see at first.
+    let double = Proxy::to(nodes.servers[1].address());
+    let [first, second, _] = nodes.direct().try_into().unwrap();
+    let url = nodes.servers[1].url_at(double.port());
+    let lost = double.reset_before_forwarding(marker());
+    let client = Client::connect_with(settings(), [&first, &second, &url]).unwrap();
+    assert_eq!(lost.hits(), 1);
+    let is_told = |finding: &Finding| finding.check == "store.open" && finding.what.contains("is the same server as");
+    eventually("it is told", || client.doctor().unwrap().iter().any(is_told));
+    let lease = client.lock("job").ttl(MAX_TTL).wait(PATIENCE).acquire().unwrap();
+    let info = client.inspect("job").unwrap().unwrap();
+    assert_eq!((info.votes, info.of), (2, 3), "it has no vote of its own");
+    lease.release().unwrap();
+    nodes.servers[0].kill();
+    let error = client.lock("job").ttl(MAX_TTL).wait(ms(500)).acquire().unwrap_err();
+    says(&error, ErrorKind::StoreUnavailable, &["is the same server as"]);
 }
 
 #[test]

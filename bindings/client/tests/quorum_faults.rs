@@ -5,10 +5,11 @@
 mod common;
 
 use common::on_redis::{HIGH, count_grants, request, wait_for_renewals};
-use common::quorum::{Nodes, TTL, settings};
+use common::quorum::{LONG_TTL, Nodes, TTL, patient, settings};
 use common::{PATIENCE, eventually, ms};
 use leasehold::ErrorKind;
 use leasehold::blocking::{Client, Lease};
+use leasehold_core::Config;
 use leasehold_rig::proxy::{Fault, Proxy, Request};
 use leasehold_rig::redis::Data;
 
@@ -122,12 +123,14 @@ fn trouble_in_the_middle_of_a_lease_loses_nothing() {
 fn without_a_majority_the_error_names_the_nodes() {
     for trouble in [Trouble::Down, Trouble::Stopped, Trouble::Cut] {
         let nodes = Nodes::start(3);
-        let client = nodes.create();
+        let settings = settings().max_ttl(LONG_TTL).request_timeout(ms(300));
+        let client = Client::connect_with(settings.create_quorum(), nodes.urls()).unwrap();
         // So that all three have been talked to.
         acquire(&client).release().unwrap();
         begin(trouble, &nodes, 0);
         begin(trouble, &nodes, 2);
-        let error = client.lock("job").ttl(TTL).wait(ms(500)).acquire().unwrap_err();
+        // What is left on the live node does not run out while the test looks.
+        let error = client.lock("job").ttl(LONG_TTL).wait(ms(500)).acquire().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{trouble:?}: {error}");
         for node in [0, 2] {
             let port = nodes.proxies[node].port().to_string();
@@ -197,6 +200,20 @@ fn a_node_that_comes_late_is_taken_in() {
     let info = || client.inspect("job").unwrap().unwrap();
     eventually("it shows the record", || (info().votes, info().of) == (3, 3));
     lease.release().unwrap();
+    nodes.wait_for_nothing_left("job");
+}
+
+#[test]
+fn a_look_waits_for_nodes_as_long_as_it_was_told_to() {
+    let nodes = Nodes::start(3);
+    let client = Client::connect_with(patient().create_quorum(), nodes.urls()).unwrap();
+    let lease = client.lock("job").ttl(LONG_TTL).acquire().unwrap();
+    eventually("all have it", || nodes.taken("job") == [true; 3]);
+    // Longer than by default.
+    nodes.proxies.iter().for_each(|proxy| proxy.delay(2 * Config::REQUEST_TIMEOUT));
+    let info = client.inspect("job").unwrap().unwrap();
+    assert_eq!((info.token, info.votes, info.of), (Some(lease.token()), 3, 3));
+    assert!(client.break_lock("job").unwrap().is_some());
     nodes.wait_for_nothing_left("job");
 }
 

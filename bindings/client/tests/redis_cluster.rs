@@ -7,7 +7,7 @@ mod common;
 use std::collections::HashSet;
 use std::thread;
 
-use common::on_redis::{channel, is_taken};
+use common::on_redis::{channel, expect_wake_ups, is_taken, wait_for_renewals};
 use common::{PATIENCE, eventually, ms};
 use leasehold::blocking::{Client, Lease};
 use leasehold::{ErrorKind, Severity};
@@ -21,16 +21,6 @@ const SAMPLE: &str = include_str!("../../../docs/infra/redis.acl");
 /// A lease that outlasts the test, unless it is told otherwise at one of its many renewals.
 fn long_lease(client: &Client, name: &str) -> Lease {
     client.lock(name).ttl(ms(120_000)).renew_every(ms(100)).wait(PATIENCE).acquire().unwrap()
-}
-
-fn pexpires(server: &Server) -> u64 {
-    server.commands_processed("pexpire")
-}
-
-/// Waits until `server` has renewed something twice more: the first may have been under way.
-fn wait_for_renewals(server: &Server) {
-    let wanted = pexpires(server) + 4;
-    eventually("leases are renewed there", || pexpires(server) >= wanted);
 }
 
 /// A name whose slot this master serves.
@@ -54,7 +44,7 @@ fn names_of_all_slots_are_locked_renewed_and_released() {
     }
     assert_eq!(masters.len(), 3);
     assert!(other.lock(&*names[0]).try_acquire().unwrap().is_none());
-    cluster.nodes().iter().for_each(wait_for_renewals);
+    cluster.nodes().iter().for_each(|node| wait_for_renewals(node, 2));
     for (lease, name) in leases.iter().zip(&names) {
         lease.check(ms(1)).unwrap();
         lease.release().unwrap();
@@ -73,7 +63,7 @@ fn renewals_of_one_slot_travel_together() {
         .map(|name| client.lock(&**name).ttl(ms(600_000)).renew_every(ms(1_000)).acquire().unwrap())
         .collect();
     let sum = |count: &dyn Fn(&Server) -> u64| cluster.nodes().iter().map(count).sum::<u64>();
-    let renewed = || sum(&pexpires) / 2;
+    let renewed = || sum(&|node| node.commands_processed("pexpire")) / 2;
     let calls = || sum(&|node| node.commands_processed("evalsha") + node.commands_processed("eval"));
     let (renewed_before, calls_before) = (renewed(), calls());
     eventually("every lease is renewed five times", || renewed() >= renewed_before + 5 * 60);
@@ -90,16 +80,17 @@ fn a_slot_that_moves_takes_its_locks_along() {
     let name = name_on(&cluster, from);
     let lease = long_lease(&client, &name);
     cluster.begin_move(&name, to);
-    wait_for_renewals(from);
+    // The first may have been under way.
+    wait_for_renewals(from, 2);
     cluster.move_keys(&name, to);
     // The old node still answers for the slot, and sends on what it has no longer: ASK.
-    wait_for_renewals(to);
+    wait_for_renewals(to, 2);
     assert_eq!(cluster.master_of(&name).port(), from.port());
     assert_eq!(other.inspect(&*name).unwrap().unwrap().token, Some(lease.token()));
     assert!(other.lock(&*name).try_acquire().unwrap().is_none());
     cluster.end_move(&name, to);
     // From here on it is MOVED.
-    wait_for_renewals(to);
+    wait_for_renewals(to, 2);
     lease.check(ms(1)).unwrap();
     assert!(other.lock(&*name).try_acquire().unwrap().is_none());
     lease.release().unwrap();
@@ -137,7 +128,7 @@ fn a_node_that_hangs_costs_its_own_locks_only() {
     cluster.nodes()[0].stop_process();
     let error = leases[0].lost();
     assert!(error.to_string().contains("no renewal was confirmed in time"), "{error}");
-    cluster.nodes()[1..].iter().for_each(wait_for_renewals);
+    cluster.nodes()[1..].iter().for_each(|node| wait_for_renewals(node, 2));
     leases[1..].iter().for_each(|lease| lease.check(ms(1)).unwrap());
 }
 
@@ -156,9 +147,10 @@ fn a_release_wakes_who_waits_whichever_node_tells() {
         let name = name_on(&cluster, node);
         let lease = long_lease(&holder, &name);
         thread::scope(|scope| {
-            let waiter = scope.spawn(|| other.lock(&*name).wait(PATIENCE).acquire().unwrap());
+            let waiter = scope.spawn(|| other.lock(&*name).wait(3 * PATIENCE).acquire().unwrap());
             eventually("the waiter listens", || listening(&name).is_some());
             elsewhere += usize::from(listening(&name).is_some_and(|there| there.port() != node.port()));
+            expect_wake_ups(node, node, &name);
             lease.release().unwrap();
             waiter.join().unwrap().release().unwrap();
         });
@@ -177,6 +169,7 @@ fn a_release_wakes_who_waits_whichever_node_tells() {
             assert!(!telling.command(&["CLIENT", "KILL", "TYPE", "pubsub"]).is_error());
         }
         eventually("it listens elsewhere", || listening(&name).is_some_and(|other| other.port() != telling.port()));
+        expect_wake_ups(cluster.master_of(&name), cluster.master_of(&name), &name);
         lease.release().unwrap();
         assert!(waiter.join().unwrap().token() > lease.token());
     });

@@ -7,7 +7,7 @@ mod common;
 use std::net::Ipv4Addr;
 use std::thread;
 
-use common::on_redis::{channel, is_taken};
+use common::on_redis::{self, channel, expect_wake_ups, is_taken};
 use common::{PATIENCE, eventually, ms};
 use leasehold::blocking::{Client, Lease};
 use leasehold::{ErrorKind, Severity};
@@ -19,11 +19,9 @@ fn long_lease(client: &Client, name: &str) -> Lease {
 }
 
 fn wait_for_renewals(server: &Server) {
-    let count = || server.commands_processed("pexpire");
     // What comes from its own master counts there as well.
     eventually("it is a master", || server.info("role").as_deref() == Some("master"));
-    let wanted = count() + 4;
-    eventually("leases are renewed there", || count() >= wanted);
+    on_redis::wait_for_renewals(server, 2);
 }
 
 #[track_caller]
@@ -131,6 +129,18 @@ fn under_sentinels_locks_are_taken_renewed_and_released() {
 }
 
 #[test]
+fn each_connection_is_asked_once_where_it_leads() {
+    let watched = Watched::start();
+    let [master, _] = watched.servers();
+    let asked = || master.commands_processed("role");
+    let before = asked();
+    let client = Client::connect(watched.url()).unwrap();
+    // One connection serves all lanes until they have their own.
+    assert_eq!(asked(), before + 1);
+    drop(client);
+}
+
+#[test]
 fn a_failover_that_sentinels_were_asked_for_is_followed() {
     let watched = Watched::start();
     let client = Client::connect(watched.url()).unwrap();
@@ -161,6 +171,7 @@ fn a_master_that_dies_under_sentinels_is_replaced_and_waiters_are_woken_by_the_n
         wait_for_renewals(replica);
         lease.check(ms(1)).unwrap();
         eventually("the waiter listens to the new master", || listeners(replica) == 1);
+        expect_wake_ups(replica, replica, "job");
         lease.release().unwrap();
         assert!(waiter.join().unwrap().token() > lease.token());
     });

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use common::on_redis::{is_taken, load_scripts};
 use common::{PATIENCE, eventually, ms};
 use leasehold::{Client, blocking};
+use leasehold_core::Config;
 use leasehold_rig::proxy::Proxy;
 use leasehold_rig::redis::Server;
 
@@ -40,6 +41,26 @@ fn the_first_request_of_a_lane_needs_no_time_for_connecting() {
 }
 
 #[test]
+fn a_look_has_the_time_that_a_request_is_given() {
+    let server = Server::start();
+    load_scripts(&server);
+    let proxy = Proxy::to(server.address());
+    let url = server.url_at(proxy.port());
+    let builder = || Client::builder().request_timeout(PATIENCE);
+    let (client, other) = (blocking::Client::connect_with(builder(), &url).unwrap(), server.url());
+    let lease = blocking::Client::connect(other).unwrap().lock("a").ttl(ms(120_000)).acquire().unwrap();
+    assert!(client.inspect("a").unwrap().is_some());
+    // Longer than by default.
+    proxy.delay(2 * Config::REQUEST_TIMEOUT);
+    assert!(client.inspect("a").unwrap().is_some());
+    assert_eq!(client.break_lock("a").unwrap().unwrap().token, Some(lease.token()));
+    on_a_runtime(async {
+        let client = builder().connect(&url).await.unwrap();
+        assert!(client.inspect("a").await.unwrap().is_none());
+    });
+}
+
+#[test]
 fn a_runtime_without_sockets_can_lock_all_the_same() {
     let server = Server::start();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
@@ -67,9 +88,10 @@ fn a_lock_that_waits_for_replicas_holds_up_nobody_else() {
         let asked = Arc::clone(&server);
         let taken = move || eventually("it is taken", || is_taken(&asked, "slow"));
         tokio::task::spawn_blocking(taken).await.unwrap();
-        // Who only looks needs no replica, and has less time than the replica is given.
+        // Who only looks needs no replica, and here has less time than the replica is given.
         for _ in 0..3 {
-            assert!(client.inspect("other").await.unwrap().is_none());
+            let look = tokio::time::timeout(PATIENCE / 4, client.inspect("other"));
+            assert!(look.await.unwrap().unwrap().is_none());
         }
         assert!(!slow.is_finished());
         replica.continue_process();

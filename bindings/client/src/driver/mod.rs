@@ -54,6 +54,8 @@ pub(crate) struct Driver {
     callbacks: Worker<Callback>,
     /// Requests made outside the core.
     asked: AtomicU64,
+    /// How long one of those is awaited.
+    request_timeout: Duration,
     /// [`fork::generation`] when the client was made; in a forked child it differs, and nothing here may be touched.
     generation: u64,
 }
@@ -111,6 +113,7 @@ impl Driver {
         fork::install().map_err(|error| Error::config(format!("cannot watch for forks: {error}")))?;
         let mut seed = [0; 32];
         fill(&mut seed)?;
+        let request_timeout = config.request_timeout();
         let core = Core::new(config, seed, clock::now());
         let alarm = Arc::new(Alarm::default());
         let ear = |n| Arc::new(Ear { node: NodeId::new(n), alarm: Arc::clone(&alarm) }) as Arc<dyn Watcher>;
@@ -133,6 +136,7 @@ impl Driver {
             troubles: Troubles::new(transports.len()),
             callbacks: Worker::new("leasehold-callbacks"),
             asked: AtomicU64::new(0),
+            request_timeout,
             transports,
             generation: fork::generation(),
         });

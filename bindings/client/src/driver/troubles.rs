@@ -16,20 +16,26 @@ impl Troubles {
 
     pub(super) fn note(&self, node: usize, answer: &Answer) {
         let Some(known) = self.0.get(node) else { return };
-        let fault = match answer {
-            Err(fault) => match fault.outcome() {
-                Outcome::Unknown(fault) | Outcome::NotApplied(Refusal::Unavailable(fault)) => Some(fault),
-                Outcome::Applied(_) | Outcome::NotApplied(_) => None,
-            },
-            Ok(outcomes) => match outcomes.first() {
-                Some(
-                    Outcome::Unknown(fault)
-                    | Outcome::NotApplied(
-                        Refusal::Unavailable(fault) | Refusal::Throttled(fault) | Refusal::NeedsCredentials(fault),
-                    ),
-                ) => Some(fault.clone()),
-                Some(Outcome::Applied(_) | Outcome::NotApplied(_)) | None => None,
-            },
+        let of_all;
+        let outcome = match answer {
+            Ok(outcomes) => outcomes.first(),
+            Err(fault) => {
+                of_all = fault.outcome();
+                Some(&of_all)
+            }
+        };
+        let fault = match outcome {
+            Some(
+                Outcome::Unknown(fault)
+                | Outcome::NotApplied(
+                    Refusal::Unavailable(fault) | Refusal::Throttled(fault) | Refusal::NeedsCredentials(fault),
+                ),
+            ) => Some(fault.clone()),
+            Some(
+                Outcome::Applied(_)
+                | Outcome::NotApplied(Refusal::Conflict(_) | Refusal::Denied(_) | Refusal::Abstains { .. }),
+            )
+            | None => None,
         };
         *known.lock().unwrap_or_else(PoisonError::into_inner) = fault;
     }

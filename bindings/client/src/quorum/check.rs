@@ -29,12 +29,9 @@ pub(crate) fn refuse_doubles(urls: &[StoreUrl], names: &[String]) -> Result<(), 
 /// As [`check_answers`]; or too many do not answer.
 pub(crate) fn check(quorum: &Quorum) -> Result<(), Error> {
     check_answers(quorum)?;
-    let unreachable: Vec<String> = quorum
-        .nodes
-        .iter()
-        .filter_map(|node| node.found.as_ref().err().map(|error| format!("{}: {error}", node.name)))
-        .collect();
-    let (all, majority) = (quorum.nodes.len(), quorum.majority());
+    let failed = quorum.answers().filter_map(|(node, answered)| Some((node.name, answered.found.as_ref().err()?)));
+    let unreachable: Vec<String> = failed.map(|(name, error)| format!("{name}: {error}")).collect();
+    let (all, majority) = (quorum.answers.len(), quorum.majority());
     if all - unreachable.len() < majority {
         return Err(unavailable(format!(
             "{} of {all} nodes cannot be reached, and a majority of {majority} is needed: {}",
@@ -48,12 +45,9 @@ pub(crate) fn check(quorum: &Quorum) -> Result<(), Error> {
 /// # Errors
 /// A node is another one's, refuses, or is the same as another.
 pub(super) fn check_answers(quorum: &Quorum) -> Result<(), Error> {
-    let failed = |node: &super::Node| {
-        let error = node.found.as_ref().err()?;
-        (error.kind() != ErrorKind::StoreUnavailable).then(|| error.clone())
-    };
-    if let Some(error) = quorum.nodes.iter().find_map(failed) {
-        return Err(error);
+    let mut errors = quorum.answers.iter().filter_map(|answered| answered.found.as_ref().err());
+    if let Some(error) = errors.find(|error| error.kind() != ErrorKind::StoreUnavailable) {
+        return Err(error.clone());
     }
     check_identities(quorum)?;
     for status in quorum.status() {
@@ -68,10 +62,10 @@ pub(super) fn check_answers(quorum: &Quorum) -> Result<(), Error> {
 /// Two nodes are one.
 pub(super) fn check_identities(quorum: &Quorum) -> Result<(), Error> {
     let known = Known::default();
-    for node in &quorum.nodes {
-        let Ok(found) = &node.found else { continue };
-        if let Err(other) = enroll(&known, &node.url, &node.name, found) {
-            let same = match (db_of(quorum, &other), db_of_url(&node.url)) {
+    for (node, answered) in quorum.answers() {
+        let Ok(found) = &answered.found else { continue };
+        if let Err(other) = enroll(&known, node.name, found) {
+            let same = match (db_of(quorum, &other), db_of_url(node.url)) {
                 (Some(one), Some(two)) if one != two => "databases of the same server",
                 (_, _) => "the same server under two names",
             };
@@ -86,7 +80,7 @@ pub(super) fn check_identities(quorum: &Quorum) -> Result<(), Error> {
 }
 
 fn db_of(quorum: &Quorum, name: &str) -> Option<u32> {
-    quorum.nodes.iter().find(|node| node.name == name).and_then(|node| db_of_url(&node.url))
+    quorum.nodes.iter().find(|node| node.name == name).and_then(|node| db_of_url(node.url))
 }
 
 fn db_of_url(url: &StoreUrl) -> Option<u32> {
@@ -99,7 +93,7 @@ fn db_of_url(url: &StoreUrl) -> Option<u32> {
 
 /// Tells operators what weakens the quorum, though it works.
 pub(crate) fn announce(quorum: &Quorum) {
-    let nodes = quorum.nodes.len();
+    let nodes = quorum.answers.len();
     if let Some(what) = even(nodes) {
         tracing::warn!(name: "quorum.even", target: "leasehold", nodes, "{what}");
     }

@@ -7,10 +7,11 @@ use std::time::Duration;
 use leasehold_core::member::Durability;
 
 use super::check::even;
-use super::{Known, NodeStatus, Nodes, Standing, each, enroll};
+use super::{Known, Named, NodeStatus, Nodes, Standing, enroll};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
+use crate::exec::each;
 use crate::transport::{Found, Transport, node_config};
 
 /// Tokens begin at the wall clock, so that clocks which differ by more make them jump when one node answers first.
@@ -37,8 +38,8 @@ impl Nodes {
             offset: None,
         };
         let examined: Vec<Examined> = examined.into_iter().map(|one| one.unwrap_or_else(nothing)).collect();
-        let named = self.names.iter().zip(&self.urls).zip(&examined);
-        let statuses: Vec<NodeStatus> = named.map(|((name, url), one)| self.status(name, url, &one.found)).collect();
+        let seen = self.iter().zip(&examined);
+        let statuses: Vec<NodeStatus> = seen.map(|(node, one)| self.status(node.name, node.url, &one.found)).collect();
 
         let mut findings = Vec::new();
         for (name, one) in self.names.iter().zip(&examined) {
@@ -88,17 +89,19 @@ impl Nodes {
         const CHECK: &str = "quorum.independence";
         let known = Known::default();
         let mut findings = Vec::new();
-        for ((name, url), one) in self.names.iter().zip(&self.urls).zip(examined) {
+        for (Named { name, .. }, one) in self.iter().zip(examined) {
             if let Ok(found) = &one.found
-                && let Err(other) = enroll(&known, url, name, found)
+                && let Err(other) = enroll(&known, name, found)
             {
                 let what = format!("{other} and {name} are the same server: its failure takes two votes at once");
                 findings.push(Finding::problem(CHECK, what, "name each server once"));
             }
         }
         let mut hosts: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-        for (name, url) in self.names.iter().zip(&self.urls) {
-            hosts.entry(url.machine()).or_default().push(name);
+        for Named { name, url } in self.iter() {
+            if let Some(machine) = url.machine() {
+                hosts.entry(machine).or_default().push(name);
+            }
         }
         for (host, names) in hosts.iter().filter(|(_, names)| names.len() > 1) {
             let what = format!("{} are all on {host}: when it fails, their votes are gone together", names.join(", "));
@@ -112,10 +115,10 @@ impl Nodes {
 
     fn durability(&self, examined: &[Examined]) -> Vec<Finding> {
         const CHECK: &str = "quorum.durability";
-        let named = self.names.iter().zip(&self.urls).zip(examined);
-        named
-            .filter(|((_, url), _)| node_config(url).durability == Durability::NotDeclared)
-            .map(|((name, _), one)| match &one.found {
+        self.iter()
+            .zip(examined)
+            .filter(|(node, _)| node_config(node.url).durability == Durability::NotDeclared)
+            .map(|(Named { name, .. }, one)| match &one.found {
                 Ok(Found { run: None, run_refused, .. }) => Finding::warning(
                     CHECK,
                     format!(

@@ -2,8 +2,9 @@
 
 use leasehold_core::member::{Marker, Phase, Stamp};
 
-use super::{Quorum, Standing, each, unavailable};
+use super::{Quorum, Standing, unavailable};
 use crate::error::{Error, ErrorKind};
+use crate::exec::each;
 use crate::transport::Found;
 
 /// Whether nodes are marked whatever they remember.
@@ -61,9 +62,9 @@ impl Quorum {
             return Ok(());
         }
         if let Init::Marked { .. } = self.init_new()? {
-            for node in &mut self.nodes {
-                if let Ok(transport) = &node.transport {
-                    node.found = transport.look();
+            for answered in &mut self.answers {
+                if let Ok(transport) = &answered.transport {
+                    answered.found = transport.look();
                 }
             }
         }
@@ -109,28 +110,29 @@ impl Quorum {
 
     fn mark_all(&self) -> Result<Init, Error> {
         let answering: Vec<_> = self
-            .nodes
-            .iter()
-            .filter_map(|node| Some((node, node.transport.as_ref().ok()?, node.found.as_ref().ok()?)))
+            .answers()
+            .filter_map(|(node, answered)| {
+                Some((node.name, answered.transport.as_ref().ok()?, answered.found.as_ref().ok()?))
+            })
             .collect();
         if answering.is_empty() {
             let why: Vec<String> = self.status().into_iter().map(|status| status.meaning).collect();
             return Err(unavailable(format!("no node answers, so nothing was marked: {}", why.join("; "))));
         }
         let marked =
-            each(&answering, |(node, transport, found)| match transport.mark(&found.text, &self.member(found)?) {
+            each(&answering, |(name, transport, found)| match transport.mark(&found.text, &self.member(found)?) {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(unavailable(format!(
-                    "{} was marked by somebody else meanwhile, and left as it is; look at `leasehold quorum status`",
-                    node.name
+                    "{name} was marked by somebody else meanwhile, and left as it is; look at `leasehold quorum status`"
                 ))),
                 Err(error) => Err(error),
             });
         for marked in marked {
             marked.unwrap_or_else(|| Err(Error::config("cannot start a thread")))?;
         }
-        let left_out = self.nodes.iter().filter(|node| node.transport.is_err() || node.found.is_err());
-        Ok(Init::Marked { nodes: answering.len(), left_out: left_out.map(|node| node.name.clone()).collect() })
+        let left_out = self.answers().filter(|(_, answered)| answered.found.is_err());
+        let left_out = left_out.map(|(node, _)| node.name.to_owned()).collect();
+        Ok(Init::Marked { nodes: answering.len(), left_out })
     }
 
     fn member(&self, found: &Found) -> Result<Marker, Error> {

@@ -6,12 +6,12 @@ use std::thread;
 use std::time::Duration;
 
 use super::doctor::look;
-use super::{NodeStatus, Nodes, Quorum, Standing, check, each};
-use crate::client::Client;
+use super::{NodeStatus, Nodes, Quorum, Standing, check};
+use crate::client::{Client, Place};
 use crate::clock;
 use crate::driver::{Caller, Driver};
 use crate::error::{Error, ErrorKind};
-use crate::exec::block_on;
+use crate::exec::{block_on, each};
 use crate::lease::Lease;
 use crate::transport::Transport;
 
@@ -77,18 +77,18 @@ impl Quorum {
         check::check_answers(&self)?;
         let until = clock::monotonic().plus(timeout.unwrap_or_else(|| self.join_timeout()));
         let config = self.config.clone();
-        let (transports, urls, nodes) = self.into_parts();
+        let (transports, nodes) = self.into_parts();
         let nodes = Arc::new(nodes);
-        let driver = Driver::start(config, transports.clone())?;
-        let client = Client::new(driver, Some("leasehold quorum join".to_owned()), urls, Some(Arc::clone(&nodes)));
-        let joiner = Joiner { client, transports, nodes, lease: None, refused: None };
-        joiner.run(until, tell)
+        let driver = Driver::start(config, transports)?;
+        let owner = Some("leasehold quorum join".to_owned());
+        let client = Client::new(driver, owner, Place::Quorum(Arc::clone(&nodes)));
+        Joiner { client, nodes, lease: None, refused: None }.run(until, tell)
     }
 }
 
 struct Joiner {
     client: Client,
-    transports: Vec<Arc<dyn Transport>>,
+    /// The client's.
     nodes: Arc<Nodes>,
     lease: Option<Lease>,
     /// Why the lock cannot be had, if that may not pass.
@@ -100,7 +100,7 @@ impl Joiner {
         let max_ttl = self.nodes.agreed.max_ttl();
         let pause = (max_ttl / 8).clamp(Duration::from_millis(50), Duration::from_secs(1));
         loop {
-            let nodes = self.nodes.look_again(&self.transports);
+            let nodes = self.nodes.look_again(self.client.driver().transports());
             if self.nodes.is_complete(&nodes) {
                 self.give_back();
                 return Ok(Join::Complete { nodes });
@@ -173,9 +173,9 @@ impl Joiner {
 impl Nodes {
     fn look_again(&self, transports: &[Arc<dyn Transport>]) -> Vec<NodeStatus> {
         let found = each(transports, look);
-        let named = self.names.iter().zip(&self.urls).zip(found);
         let unseen = || Err(Error::new(ErrorKind::StoreUnavailable, "a thread could not be started, or has panicked"));
-        named.map(|((name, url), found)| self.status(name, url, &found.unwrap_or_else(unseen))).collect()
+        let seen = self.iter().zip(found);
+        seen.map(|(node, found)| self.status(node.name, node.url, &found.unwrap_or_else(unseen))).collect()
     }
 
     fn is_complete(&self, nodes: &[NodeStatus]) -> bool {

@@ -11,11 +11,11 @@ mod status;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use leasehold_core::config::Drift;
-use leasehold_core::member::QuorumId;
+use leasehold_core::member::{QuorumId, RunId};
+use leasehold_core::quorum::majority;
 use leasehold_core::time::abstention;
 use leasehold_core::{Config, Quorum as Agreed};
 
@@ -27,23 +27,23 @@ pub use self::join::{Join, JoinProgress};
 pub use self::status::{NodeStatus, Standing};
 use crate::connect::ClientBuilder;
 use crate::error::{Error, ErrorKind};
+use crate::exec::each;
 use crate::stores::Stores;
-use crate::transport::{Found, Late, Transport, open};
+use crate::transport::{FileId, Found, Late, Transport, open};
 use crate::url::StoreUrl;
 
 /// The nodes of a quorum, as they answered when it was opened.
 ///
 /// Its calls wait for the nodes, on the calling thread; a node that does not answer costs up to 5 s.
 pub struct Quorum {
-    shared: Nodes,
-    nodes: Vec<Node>,
+    nodes: Nodes,
+    /// In the order of the nodes.
+    answers: Vec<Answered>,
     config: Config,
 }
 
-/// One node, as far as it answered.
-struct Node {
-    url: StoreUrl,
-    name: String,
+/// What one node answered.
+struct Answered {
     transport: Result<Arc<dyn Transport>, Error>,
     found: Result<Found, Error>,
 }
@@ -56,11 +56,18 @@ pub(crate) struct Nodes {
     drift: Drift,
 }
 
+/// One node, as it is named.
+#[derive(Clone, Copy)]
+struct Named<'a> {
+    url: &'a StoreUrl,
+    name: &'a str,
+}
+
 /// What tells one server from another.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Identity {
-    Run(String),
-    File { device: u64, inode: u64 },
+    Run(RunId),
+    File(FileId),
 }
 
 /// Which servers are nodes already.
@@ -87,45 +94,47 @@ impl Quorum {
         let opened = each(&urls, |url| {
             let transport = open(url);
             let found = transport.as_ref().map_err(Clone::clone).and_then(|transport| transport.look());
-            (transport, found)
+            Answered { transport, found }
         });
-        let nodes = urls.iter().zip(&names).zip(opened).map(|((url, name), opened)| {
-            let panicked = || Err(Error::config("a thread of leasehold could not be started, or has panicked"));
-            let (transport, found) = opened.unwrap_or_else(|| (panicked(), Err(Error::config("it was not looked at"))));
-            Node { url: url.clone(), name: name.clone(), transport, found }
-        });
-        let nodes = nodes.collect();
+        let panicked = || Error::config("a thread of leasehold could not be started, or has panicked");
+        let unseen = || Answered { transport: Err(panicked()), found: Err(panicked()) };
+        let answers = opened.into_iter().map(|answered| answered.unwrap_or_else(unseen)).collect();
         let drift = config.drift();
-        Ok(Self { shared: Nodes { urls, names, agreed, drift }, nodes, config: config.with_quorum(agreed) })
+        Ok(Self { nodes: Nodes { urls, names, agreed, drift }, answers, config: config.with_quorum(agreed) })
     }
 
     /// The quorum's id: 32 hexadecimal digits.
     pub fn id(&self) -> String {
-        self.shared.agreed.id().to_string()
+        self.nodes.agreed.id().to_string()
     }
 
     /// The most that ttl and lock delay of a lock may be together.
     pub fn max_ttl(&self) -> Duration {
-        self.shared.agreed.max_ttl()
+        self.nodes.agreed.max_ttl()
     }
 
     /// How long a node that has lost its memory does not vote, from when a client has noticed.
     pub fn abstention(&self) -> Duration {
-        self.shared.abstention()
+        self.nodes.abstention()
     }
 
     /// How many nodes decide.
     pub fn majority(&self) -> usize {
-        self.shared.majority()
+        self.nodes.majority()
     }
 
     /// What each node shows, in the order in which they were named.
     pub fn status(&self) -> Vec<NodeStatus> {
-        self.nodes.iter().map(|node| self.shared.status(&node.name, &node.url, &node.found)).collect()
+        self.answers().map(|(node, answered)| self.nodes.status(node.name, node.url, &answered.found)).collect()
+    }
+
+    /// Each node with what it answered.
+    fn answers(&self) -> impl Iterator<Item = (Named<'_>, &Answered)> {
+        self.nodes.iter().zip(&self.answers)
     }
 
     pub(crate) fn agreed(&self) -> &Agreed {
-        &self.shared.agreed
+        &self.nodes.agreed
     }
 
     /// The settings of a client of this quorum.
@@ -133,31 +142,44 @@ impl Quorum {
         &self.config
     }
 
-    /// Nodes that could not be opened are opened later.
-    pub(crate) fn into_parts(self) -> (Vec<Arc<dyn Transport>>, Vec<StoreUrl>, Nodes) {
+    /// Nodes that were not seen yet are taken in later, once they are, and only if they are none of the others.
+    pub(crate) fn into_parts(self) -> (Vec<Arc<dyn Transport>>, Nodes) {
         let known = Known::default();
-        for node in &self.nodes {
-            if let (Some(identity), Ok(mut known)) = (node.identity(), known.lock()) {
-                known.insert(identity, node.name.clone());
+        for (node, answered) in self.answers() {
+            if let Ok(found) = &answered.found {
+                // Two that are one were refused before.
+                let _ = enroll(&known, node.name, found);
             }
         }
-        let transports = self.nodes.into_iter().map(|node| match node.transport {
-            Ok(transport) => transport,
-            Err(error) => Arc::new(Late::start(node.url, node.name, &error, Arc::clone(&known))) as Arc<dyn Transport>,
+        let transports = self.nodes.iter().zip(self.answers).map(|(node, answered)| {
+            let (opened, why) = match answered {
+                Answered { transport: Ok(transport), found: Ok(_) } => return transport,
+                Answered { transport: Ok(transport), found: Err(why) } => (Some(transport), why),
+                Answered { transport: Err(why), .. } => (None, why),
+            };
+            Arc::new(Late::start(node.url.clone(), node.name.to_owned(), opened, &why, Arc::clone(&known)))
         });
-        (transports.collect(), self.shared.urls.clone(), self.shared)
-    }
-}
-
-impl Node {
-    fn identity(&self) -> Option<Identity> {
-        self.found.as_ref().ok().and_then(|found| identity(&self.url, found))
+        (transports.collect(), self.nodes)
     }
 }
 
 impl Nodes {
+    /// In the order in which they were named.
+    pub(crate) fn urls(&self) -> &[StoreUrl] {
+        &self.urls
+    }
+
+    /// What a node is called in messages.
+    pub(crate) fn name(&self, node: usize) -> &str {
+        self.names.get(node).map_or("?", String::as_str)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Named<'_>> {
+        self.urls.iter().zip(&self.names).map(|(url, name)| Named { url, name })
+    }
+
     fn majority(&self) -> usize {
-        self.names.len() / 2 + 1
+        majority(self.names.len())
     }
 
     fn abstention(&self) -> Duration {
@@ -167,39 +189,31 @@ impl Nodes {
 
 impl std::fmt::Debug for Quorum {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Quorum").field("id", &self.id()).field("nodes", &self.shared.names).finish_non_exhaustive()
+        f.debug_struct("Quorum").field("id", &self.id()).field("nodes", &self.nodes.names).finish_non_exhaustive()
     }
 }
 
 /// Takes note of a server; if it is a node already, says under which name.
-pub(crate) fn enroll(known: &Known, url: &StoreUrl, name: &str, found: &Found) -> Result<(), String> {
-    let Some(identity) = identity(url, found) else { return Ok(()) };
+pub(crate) fn enroll(known: &Known, name: &str, found: &Found) -> Result<(), String> {
+    let Some(identity) = identity(found) else { return Ok(()) };
     let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-    match known.get(&identity) {
-        Some(other) if other != name => Err(other.clone()),
-        Some(_) => Ok(()),
-        None => {
-            known.insert(identity, name.to_owned());
-            Ok(())
-        }
-    }
+    let other = known.entry(identity).or_insert_with(|| name.to_owned());
+    if other == name { Ok(()) } else { Err(other.clone()) }
 }
 
-fn identity(url: &StoreUrl, found: &Found) -> Option<Identity> {
-    if let StoreUrl::Sqlite { path } = url {
-        use std::os::unix::fs::MetadataExt;
-        let metadata = std::fs::metadata(path).ok()?;
-        return Some(Identity::File { device: metadata.dev(), inode: metadata.ino() });
+fn identity(found: &Found) -> Option<Identity> {
+    if let Some(file) = found.file {
+        return Some(Identity::File(file));
     }
     // Some who speak the protocol of Redis say the same nothing everywhere.
-    let run = found.run.as_ref()?.as_str();
-    run.bytes().any(|byte| byte != b'0').then(|| Identity::Run(run.to_owned()))
+    let run = found.run.as_ref().filter(|run| run.as_str().bytes().any(|byte| byte != b'0'))?;
+    Some(Identity::Run(run.clone()))
 }
 
 /// The id that was given, or else the one that follows from the nodes.
 pub(crate) fn id(given: Option<&str>, names: &[String]) -> Result<QuorumId, Error> {
     const MAX_BYTES: usize = 256;
-    let majority = names.len() / 2 + 1;
+    let majority = majority(names.len());
     let Some(text) = given else {
         return Ok(QuorumId::of(&names.iter().map(String::as_str).collect::<Vec<_>>(), majority));
     };
@@ -207,18 +221,6 @@ pub(crate) fn id(given: Option<&str>, names: &[String]) -> Result<QuorumId, Erro
         return Err(Error::config(format!("quorum_id has {} bytes; it must have 1 to {MAX_BYTES}", text.len())));
     }
     Ok(leasehold_core::member::Stamp::parse(text).map_or_else(|| QuorumId::of(&[text], majority), |id| QuorumId(id.0)))
-}
-
-/// Does the same to all nodes at once. `None` where a thread could not be started, or has panicked.
-fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<Option<R>> {
-    let work = &work;
-    thread::scope(|scope| {
-        let started: Vec<_> = items
-            .iter()
-            .map(|item| thread::Builder::new().name("leasehold-offload".into()).spawn_scoped(scope, move || work(item)))
-            .collect();
-        started.into_iter().map(|thread| thread.ok().and_then(|thread| thread.join().ok())).collect()
-    })
 }
 
 fn unavailable(message: impl Into<String>) -> Error {

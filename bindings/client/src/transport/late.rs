@@ -1,4 +1,5 @@
-//! A node of a quorum that did not answer when the client connected: it is opened as soon as it does.
+//! A node of a quorum that did not answer when the client connected: it is opened, and seen to be none of the others, as
+//! soon as it does.
 //!
 //! Until then it refuses at once, so that the other nodes decide without waiting for it.
 
@@ -41,11 +42,21 @@ struct State {
 }
 
 impl Late {
-    /// Begins to try; `known` are the nodes that are open already.
-    pub(crate) fn start(url: StoreUrl, name: String, why: &Error, known: Known) -> Self {
+    /// Begins to try; `known` are the nodes that are there already, and `opened` is the store where it is open, and was
+    /// not seen yet.
+    pub(crate) fn start(
+        url: StoreUrl,
+        name: String,
+        mut opened: Option<Arc<dyn Transport>>,
+        why: &Error,
+        known: Known,
+    ) -> Self {
         Self::begin(node_config(&url), is_network(&url), why, move || {
-            let store = open(&url)?;
-            match enroll(&known, &url, &name, &store.look()?) {
+            let store = match &opened {
+                Some(store) => Arc::clone(store),
+                None => Arc::clone(opened.insert(open(&url)?)),
+            };
+            match enroll(&known, &name, &store.look()?) {
                 Ok(()) => Ok(store),
                 Err(other) => Err(Error::config(format!(
                     "{name} is the same server as {other}, and has no vote of its own: name each server once"

@@ -12,14 +12,14 @@ use crate::clock;
 use crate::error::{Error, ErrorKind};
 use crate::quorum::request_id;
 
-/// `ask` answers each command.
-pub(super) fn look(url: &dyn Display, ask: impl Fn(Vec<Command>) -> Result<Vec<Value>, Error>) -> Result<Found, Error> {
-    let replies = ask(redis::look().into())?;
+/// What the replies to the commands of a look say.
+pub(super) fn found(url: &dyn Display, replies: &[Value]) -> Result<Found, Error> {
     let redis::Found { marker, text, run, run_refused } =
-        redis::found(&replies).map_err(|outcome| judged(url, outcome))?;
-    Ok(Found { marker, text, run, run_refused })
+        redis::found(replies).map_err(|outcome| judged(url, outcome))?;
+    Ok(Found { marker, text, run, run_refused, file: None })
 }
 
+/// `ask` answers each command.
 pub(super) fn mark(
     url: &dyn Display,
     found: &[u8],
@@ -39,10 +39,7 @@ pub(super) fn clock_offset(ask: impl Fn(Vec<Command>) -> Result<Vec<Value>, Erro
     let sent = clock::unix_ms();
     let replies = time().ok()?;
     let got = clock::unix_ms();
-    let Some(Value::Array(parts)) = replies.first() else { return None };
-    let mut numbers = parts.iter().map(|part| std::str::from_utf8(part.as_bytes()?).ok()?.parse::<u64>().ok());
-    let (seconds, micros) = (numbers.next()??, numbers.next()??);
-    let theirs = i64::try_from(seconds.checked_mul(1_000)?.checked_add(micros / 1_000)?).ok()?;
+    let theirs = i64::try_from(redis::time_ms(replies.first()?)?).ok()?;
     let ours = i64::try_from(sent / 2 + got / 2).ok()?;
     Some((theirs - ours, got.saturating_sub(sent) / 2 + 1))
 }

@@ -140,7 +140,7 @@ impl Transport for Memory {
     fn look(&self) -> Result<Found, Error> {
         let marker = self.lock().marker.clone();
         let text = marker.as_ref().map(|marker| marker.text().into_bytes()).unwrap_or_default();
-        Ok(Found { marker, text, run: None, run_refused: None })
+        Ok(Found { marker, text, ..Found::default() })
     }
 
     fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error> {

@@ -3,6 +3,10 @@
 #[cfg(feature = "http")]
 mod http;
 #[cfg(feature = "network")]
+mod info;
+#[cfg(feature = "network")]
+mod kept;
+#[cfg(feature = "network")]
 mod lanes;
 mod late;
 #[cfg(feature = "http")]
@@ -102,6 +106,15 @@ pub(crate) struct Found {
     pub(crate) run: Option<RunId>,
     /// Why the run could not be asked, in the server's words.
     pub(crate) run_refused: Option<String>,
+    /// Which file it is, under whatever name; `None` where it is none.
+    pub(crate) file: Option<FileId>,
+}
+
+/// What tells one file from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FileId {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
 }
 
 /// A store that waits for sockets, not for disks.

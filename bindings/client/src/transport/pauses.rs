@@ -8,10 +8,9 @@ use leasehold_core::Monotonic;
 #[cfg(feature = "network")]
 use crate::clock;
 
-/// The pauses after failures in a row.
+/// The pauses after failures in a row; after a success they begin anew.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pauses {
-    first: Duration,
     longest: Duration,
     next: Duration,
 }
@@ -21,7 +20,7 @@ impl Pauses {
     pub(super) const CONNECTING: Self = Self::new(Duration::from_millis(20), Duration::from_secs(1));
 
     pub(super) const fn new(first: Duration, longest: Duration) -> Self {
-        Self { first, longest, next: first }
+        Self { longest, next: first }
     }
 
     /// The pause after one more failure.
@@ -29,11 +28,6 @@ impl Pauses {
         let pause = self.next;
         self.next = self.longest.min(pause * 2);
         pause
-    }
-
-    /// After a success.
-    pub(super) fn begin_again(&mut self) {
-        self.next = self.first;
     }
 }
 
@@ -73,14 +67,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_up_to_the_longest_and_begin_again() {
+    fn pauses_double_up_to_the_longest() {
         let mut pauses = Pauses::new(Duration::from_millis(20), Duration::from_millis(70));
         assert_eq!(
             [pauses.next(), pauses.next(), pauses.next(), pauses.next()].map(|p| p.as_millis()),
             [20, 40, 70, 70]
         );
-        pauses.begin_again();
-        assert_eq!(pauses.next(), Duration::from_millis(20));
     }
 
     #[cfg(feature = "network")]

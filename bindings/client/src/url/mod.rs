@@ -93,31 +93,35 @@ impl StoreUrl {
 }
 
 impl StoreUrl {
-    /// The machine that the store is on, as far as the url tells.
-    pub(crate) fn machine(&self) -> String {
-        const HERE: &str = "this machine";
+    /// The machine that the store is on; `None` where the url names others, who tell.
+    pub(crate) fn machine(&self) -> Option<String> {
         match self {
-            Self::Memory { .. } | Self::Sqlite { .. } => HERE.to_owned(),
+            Self::Memory { .. } | Self::Sqlite { .. } => Some(HERE.to_owned()),
             #[cfg(feature = "redis")]
-            Self::Redis(url) => machine(url.host()).unwrap_or_else(|| HERE.to_owned()),
+            Self::Redis(url) => match &url.place {
+                redis::RedisPlace::Unix { .. } => Some(HERE.to_owned()),
+                redis::RedisPlace::Tcp { host, .. } | redis::RedisPlace::Tls { host, .. } => Some(machine(host)),
+                redis::RedisPlace::Cluster { .. } | redis::RedisPlace::Sentinel { .. } => None,
+            },
             #[cfg(feature = "http")]
-            Self::Http(url) => machine(url.host().as_deref()).unwrap_or_else(|| HERE.to_owned()),
+            Self::Http(url) => url.host().as_deref().map(machine),
         }
     }
 }
 
-/// A host by its name; `None` for this one.
+const HERE: &str = "this machine";
+
+/// A host by its name, whichever way this one is written.
 #[cfg(feature = "network")]
-fn machine(host: Option<&str>) -> Option<String> {
-    let host = host?;
+fn machine(host: &str) -> String {
     let bare = host.trim_matches(['[', ']']);
     let parsed = if bare.contains(':') { url::Host::parse(&format!("[{bare}]")) } else { url::Host::parse(bare) };
     match parsed {
-        Ok(url::Host::Domain(name)) if is_loopback(&url::Host::Domain(name.as_str())) => None,
-        Ok(url::Host::Ipv4(address)) if is_loopback(&url::Host::Ipv4(address)) => None,
-        Ok(url::Host::Ipv6(address)) if is_loopback(&url::Host::Ipv6(address)) => None,
-        Ok(host) => Some(host.to_string()),
-        Err(_) => Some(host.to_ascii_lowercase()),
+        Ok(url::Host::Domain(name)) if is_loopback(&url::Host::Domain(name.as_str())) => HERE.to_owned(),
+        Ok(url::Host::Ipv4(address)) if is_loopback(&url::Host::Ipv4(address)) => HERE.to_owned(),
+        Ok(url::Host::Ipv6(address)) if is_loopback(&url::Host::Ipv6(address)) => HERE.to_owned(),
+        Ok(host) => host.to_string(),
+        Err(_) => host.to_ascii_lowercase(),
     }
 }
 
@@ -307,12 +311,15 @@ mod tests {
         for here in
             ["memory:", "sqlite:a", "redis://localhost", "redis://127.0.0.9", "redis://[::1]", "redis+unix:///a"]
         {
-            assert_eq!(machine(here), "this machine", "{here}");
+            assert_eq!(machine(here).as_deref(), Some(HERE), "{here}");
+        }
+        for elsewhere in ["redis+cluster://localhost,other", "redis+sentinel://localhost,other/main"] {
+            assert_eq!(machine(elsewhere), None, "{elsewhere}");
         }
         assert_eq!(machine("redis://Cache:1"), machine("rediss://cache:2"));
         assert_ne!(machine("redis://cache"), machine("redis://other"));
         #[cfg(feature = "http")]
-        assert_eq!(machine("webdis+http://localhost:7379"), "this machine");
+        assert_eq!(machine("webdis+http://localhost:7379").as_deref(), Some(HERE));
         #[cfg(feature = "http")]
         assert_eq!(machine("webdis+http://cache"), machine("redis://cache"));
     }

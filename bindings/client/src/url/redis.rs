@@ -5,6 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 
 use leasehold_core::member::Durability;
+pub(crate) use leasehold_core::wire::redis::Address;
 use url::Url;
 use zeroize::Zeroizing;
 
@@ -59,30 +60,6 @@ pub(crate) enum RedisPlace {
     },
 }
 
-/// Where a server listens.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Address {
-    pub(crate) host: String,
-    pub(crate) port: u16,
-}
-
-impl Address {
-    /// As a server told it; `None` if that is no name or number of a host.
-    pub(crate) fn told(host: &str, port: impl TryInto<u16>) -> Option<Self> {
-        let is_of_a_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:%".contains(&byte);
-        let is_host = (1..=LONGEST_HOST).contains(&host.len()) && host.bytes().all(is_of_a_host);
-        let port = port.try_into().ok().filter(|port| *port != 0)?;
-        is_host.then(|| Self { host: host.to_owned(), port })
-    }
-}
-
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
-        write!(f, "{open}{}{close}:{}", self.host, self.port)
-    }
-}
-
 /// Whether connections are encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Wire {
@@ -102,7 +79,6 @@ pub(crate) struct TlsFiles {
 const PORT: u16 = 6379;
 const MOST_DATABASES: u32 = 1_000_000;
 const SENTINEL_PORT: u16 = 26_379;
-const LONGEST_HOST: usize = 255;
 const MOST_HOSTS: usize = 100;
 const PARAMETERS: &str = "db, username, password, wait_replicas, durable, ca, cert and key, and for Sentinels sentinel_username \
                           and sentinel_password";
@@ -228,16 +204,6 @@ impl RedisUrl {
         }
         parsed.check().map_err(|what| wrong(&what))?;
         Ok(parsed)
-    }
-
-    /// `None` for a socket in the file system.
-    pub(crate) fn host(&self) -> Option<&str> {
-        match &self.place {
-            RedisPlace::Tcp { host, .. } | RedisPlace::Tls { host, .. } => Some(host),
-            RedisPlace::Cluster { seeds, .. } => seeds.first().map(|seed| seed.host.as_str()),
-            RedisPlace::Sentinel { sentinels, .. } => sentinels.first().map(|sentinel| sentinel.host.as_str()),
-            RedisPlace::Unix { .. } => None,
-        }
     }
 
     fn set(&mut self, name: &str, value: String) -> Result<(), String> {

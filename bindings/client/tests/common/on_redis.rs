@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use leasehold_core::wire::redis::SCRIPTS;
 use leasehold_rig::proxy::Request;
@@ -61,6 +62,20 @@ pub(crate) fn wait_for_renewals(server: &Server, times: u64) {
     // Two for each: the lock and its counter.
     let wanted = server.commands_processed("pexpire") + 2 * times;
     eventually("leases are renewed", || server.commands_processed("pexpire") >= wanted);
+}
+
+/// Sees that each release that `told` is told of has whoever waits for `resource` ask `asked` at once. By its timer alone,
+/// which pauses for a second on average, so many looks would take minutes.
+pub(crate) fn expect_wake_ups(told: &Server, asked: &Server, resource: &str) {
+    // Every attempt begins with one, and no renewal has any.
+    let attempts = || asked.commands_processed("set");
+    let start = Instant::now();
+    for _ in 0..200 {
+        let before = attempts();
+        assert!(!told.command(&["PUBLISH", &channel(resource), resource]).is_error());
+        eventually("the waiter looks", || attempts() > before);
+    }
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
 }
 
 /// Forwards connections to one of several servers, as a name does that is moved after a failover. What is open stays

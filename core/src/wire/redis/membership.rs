@@ -5,7 +5,7 @@ use alloc::string::{String, ToString};
 
 use alloc::vec::Vec;
 
-use super::{Command, keys, scripts};
+use super::{Command, info_by_script, keys, scripts};
 use crate::ids::RequestId;
 use crate::member::{Marker, RunId};
 use crate::op::Outcome;
@@ -28,6 +28,12 @@ pub struct Found {
 /// To be sent in order; [`found`] reads the replies.
 pub fn look() -> [Command; 2] {
     [Command::new([b"GET", keys::MARKER]), Command::new([b"INFO", b"server"])]
+}
+
+/// As [`look`], where `INFO` is told as it is only to scripts: see [`info_by_script`].
+pub fn look_by_script() -> [Command; 2] {
+    let [get, _] = look();
+    [get, info_by_script(Some("server"))]
 }
 
 /// What the replies to [`look`] say.

@@ -11,6 +11,8 @@
 //! A resource that has a hash tag of its own gets no braces. Other libraries keep their locks as plain values under
 //! the same key, so one excludes the other; theirs are shown as [`Holder::Foreign`](crate::op::Holder::Foreign).
 
+mod address;
+pub mod cluster;
 mod errors;
 mod keys;
 mod membership;
@@ -18,6 +20,7 @@ mod membership;
 mod quorum_tests;
 mod replies;
 mod scripts;
+mod server;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -27,11 +30,13 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+pub use address::Address;
 pub(crate) use errors::said;
 pub use errors::{ErrorClass, classify, error_outcome, refusal};
 pub use keys::{SLOTS, slot};
-pub use membership::{Found, found, look, mark, marked};
+pub use membership::{Found, found, look, look_by_script, mark, marked};
 pub use scripts::{SCRIPTS, Script};
+pub use server::{info_by_script, time_ms};
 
 use crate::config::MAX_RECORD_TTL;
 use crate::ids::{Nonce, RequestId, Resource, Token};

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::member::Durability;
-use leasehold_core::wire::redis::Command;
+use leasehold_core::wire::redis::{Command, info_by_script};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::wire::rest::Dialect;
 
@@ -11,6 +11,8 @@ use super::access::Access;
 use super::link::HttpLink;
 use crate::clock;
 use crate::doctor::{Finding, Severity};
+use crate::transport::info::{fields, setting};
+use crate::transport::kept::Kept;
 use crate::transport::lanes::Lanes;
 use crate::transport::meeting::NoServer;
 use crate::url::http::{Login, Reach};
@@ -24,20 +26,17 @@ pub(super) fn diagnose(access: &Access, lanes: &Lanes<HttpLink>, durability: Dur
     findings.push(server(access, &met));
     if reached {
         findings.push(scripts(&ask(lanes, &["EVAL", "return 1", "0"])));
-        if durability == Durability::Declared {
-            findings.push(durable(
-                &ask(lanes, &["EVAL", "return redis.call('INFO','persistence')", "0"]),
-                &ask(lanes, &["CONFIG", "GET", "appendfsync"]),
-            ));
-        }
-        findings.extend(losses(lanes));
+        findings.extend(kept(lanes, durability));
     }
     findings.push(limits(access));
     findings
 }
 
 fn ask(lanes: &Lanes<HttpLink>, args: &[&str]) -> Result<Value, NoServer> {
-    let command = Command { args: args.iter().map(|arg| arg.as_bytes().to_vec()).collect() };
+    perform(lanes, Command { args: args.iter().map(|arg| arg.as_bytes().to_vec()).collect() })
+}
+
+fn perform(lanes: &Lanes<HttpLink>, command: Command) -> Result<Value, NoServer> {
     let deadline = clock::monotonic().plus(PATIENCE);
     lanes
         .block_on(move |link| async move { link.command(&command, deadline).await })
@@ -103,48 +102,22 @@ fn scripts(reply: &Result<Value, NoServer>) -> Finding {
     }
 }
 
-/// Whether what the url says is true.
-fn durable(info: &Result<Value, NoServer>, appendfsync: &Result<Value, NoServer>) -> Finding {
-    const CHECK: &str = "http.durable";
-    const ADVICE: &str = "set appendonly yes and appendfsync always, or take durable=yes out of the url";
-    let text = |value: &Value| value.as_bytes().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    let aof = info.as_ref().ok().and_then(text).and_then(|info| {
-        info.lines().find_map(|line| line.trim_end().strip_prefix("aof_enabled:")).map(|value| value != "0")
-    });
-    let sync = match appendfsync {
-        Ok(Value::Array(pair)) => pair.get(1).and_then(text),
-        Ok(_) | Err(_) => None,
-    };
-    let harm =
-        "after a restart this node of a quorum would vote as if it had forgotten nothing, and two could hold one lock";
-    match (aof, sync.as_deref()) {
-        (Some(true), Some("always")) => Finding::good(CHECK, "as the url says: no restart loses what was answered"),
-        (Some(false), _) => Finding::problem(
-            CHECK,
-            format!("the url says durable=yes, but nothing is written to disk before it is answered: {harm}"),
-            ADVICE,
-        ),
-        (_, Some(other)) if other != "always" => {
-            let other: String = other.chars().filter(char::is_ascii_graphic).take(40).collect();
-            Finding::problem(CHECK, format!("the url says durable=yes, but appendfsync is {other}: {harm}"), ADVICE)
-        }
-        (_, _) => {
-            Finding::warning(CHECK, "the url says durable=yes; whether it is so cannot be seen from here", ADVICE)
-        }
+/// What it keeps. Many such servers do not tell: it is somebody else's then to see to it, unless the url says something
+/// of it.
+fn kept(lanes: &Lanes<HttpLink>, durability: Durability) -> Vec<Finding> {
+    let told = |reply: Result<Value, NoServer>| reply.map_err(|why| why.to_string());
+    // Webdis takes INFO to pieces, unless a script asks; others tell nothing to scripts.
+    let mut info = told(perform(lanes, info_by_script(None))).and_then(|reply| fields(&reply));
+    if info.is_err() {
+        info = told(ask(lanes, &["INFO"])).and_then(|reply| fields(&reply)).or(info);
     }
-}
-
-/// Many such servers do not tell: it is somebody else's then to see to it.
-#[cfg(feature = "redis")]
-fn losses(lanes: &Lanes<HttpLink>) -> Vec<Finding> {
-    let Ok(info) = ask(lanes, &["INFO"]) else { return Vec::new() };
-    let setting = |name: &str| ask(lanes, &["CONFIG", "GET", name]).map_err(|why| why.to_string());
-    crate::transport::redis::doctor::losses(&info, setting)
-}
-
-#[cfg(not(feature = "redis"))]
-fn losses(_lanes: &Lanes<HttpLink>) -> Vec<Finding> {
-    Vec::new()
+    if info.is_err() && durability == Durability::NotDeclared {
+        return Vec::new();
+    }
+    let of = |name| told(ask(lanes, &["CONFIG", "GET", name])).and_then(|reply| setting(name, &reply));
+    let kept = Kept { info, save: of("save"), appendfsync: of("appendfsync") };
+    let losses = if kept.info.is_ok() { kept.losses() } else { Vec::new() };
+    losses.into_iter().chain(kept.durable(durability)).collect()
 }
 
 fn limits(access: &Access) -> Finding {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{FaultKind, Refusal};
-use leasehold_core::wire::redis::{Command, Session, Settings};
+use leasehold_core::wire::redis::{Command, Session, Settings, look_by_script};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::{NodeConfig, Resource, Transmit};
 
@@ -118,15 +118,7 @@ impl Transport for Http {
 
     fn look(&self) -> Result<Found, Error> {
         // Webdis takes INFO to pieces, unless a script asks.
-        let by_script = |command: Command| match command.args.as_slice() {
-            [info, section] if info == b"INFO" => {
-                let section = String::from_utf8_lossy(section);
-                let text = format!("return redis.call('INFO','{section}')");
-                Command { args: vec![b"EVAL".to_vec(), text.into_bytes(), b"0".to_vec()] }
-            }
-            _ => command,
-        };
-        membership::look(&self.url, |commands| self.ask(commands.into_iter().map(by_script).collect()))
+        membership::found(&self.url, &self.ask(look_by_script().into())?)
     }
 
     fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error> {

@@ -421,6 +421,32 @@ fn what_the_server_loses_is_told_where_it_tells() {
 }
 
 #[test]
+fn what_the_url_says_of_durability_is_held_against_the_server() {
+    let judged = |redis: &redis::Server| {
+        let (rest, webdis) = (rest::Server::start(redis), webdis::Server::start(redis));
+        let upstash = format!("upstash+http://:{}@{}?durable=yes", rest.token(), rest.address());
+        let webdis = format!("webdis+http://{}?durable=yes", webdis.address());
+        [upstash, webdis].map(|url| {
+            let findings = open(&url).unwrap().diagnose();
+            let found = findings.iter().find(|finding| finding.check == "redis.durable");
+            found.map(|finding| (finding.severity, finding.what.clone())).unwrap()
+        })
+    };
+    let durable = redis::Server::builder().appendonly().start();
+    for (severity, what) in judged(&durable) {
+        assert!(severity == Severity::Good, "{what}");
+    }
+    let _replica = redis::Server::builder().replica_of(&durable).start();
+    durable.wait_replicas_in_sync(1);
+    for (severity, what) in judged(&durable) {
+        assert!(severity == Severity::Problem && what.contains("promoted"), "{what}");
+    }
+    for (severity, what) in judged(&redis::Server::start()) {
+        assert!(severity == Severity::Problem && what.contains("nothing is written to disk"), "{what}");
+    }
+}
+
+#[test]
 fn a_crowd_shares_few_connections() {
     let redis = redis::Server::start();
     let server = rest::Server::start(&redis);

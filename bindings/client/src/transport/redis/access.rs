@@ -15,6 +15,7 @@ use leasehold_core::wire::redis::refusal;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream, lookup_host};
+use tokio::sync::OnceCell;
 use tokio::task::AbortHandle;
 use tokio_rustls::TlsConnector;
 
@@ -23,6 +24,7 @@ use super::link::{NoConnection, Role, role_of};
 use super::meter::{Meter, Metered};
 use super::sentinel::Sentinels;
 use crate::error::Error;
+use crate::transport::info::printable;
 use crate::transport::tls;
 use crate::url::redis::{Address, RedisPlace, RedisUrl};
 
@@ -30,8 +32,6 @@ use crate::url::redis::{Address, RedisPlace, RedisUrl};
 pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// A peer that vanished without a word is noticed after about this long, where nothing else notices it.
 const KEEPALIVE: Duration = Duration::from_secs(15);
-/// More of what a server says is not repeated.
-const MOST_WORDS: usize = 200;
 
 /// The way to a server, or to whichever server it is just now.
 pub(super) struct Access {
@@ -61,6 +61,7 @@ pub(super) struct Connection {
     pub(super) driver: MultiplexedConnection,
     pub(super) meter: Arc<Meter>,
     task: Arc<Task>,
+    role: Arc<OnceCell<Role>>,
 }
 
 /// A connection for wake-ups.
@@ -76,6 +77,11 @@ impl Connection {
     /// Whether it is at an end, as far as its runtime has noticed.
     pub(super) fn is_over(&self) -> bool {
         self.task.0.is_finished()
+    }
+
+    /// What is at the other end, asked once.
+    pub(super) async fn role(&self) -> Role {
+        *self.role.get_or_init(async || role_of(self).await).await
     }
 }
 
@@ -162,7 +168,7 @@ impl Access {
             To::Master(sentinels) => {
                 let address = sentinels.master().await?;
                 let connection = self.beside(&address).connect_there().await?;
-                match tokio::time::timeout(CONNECT_PATIENCE, role_of(&connection)).await {
+                match tokio::time::timeout(CONNECT_PATIENCE, connection.role()).await {
                     Ok(Role::Replica | Role::Sentinel) => {
                         let detail = format!("{}: {address}, named as the master, is none", self.shown);
                         Err(NoConnection::Fault(Fault::new(FaultKind::Server, &detail)))
@@ -225,7 +231,7 @@ impl Access {
         };
         let (driver, work) = self.in_time(&meter, greet).await?;
         let task = tokio::spawn(work);
-        Ok(Connection { driver, meter, task: Arc::new(Task(task.abort_handle())) })
+        Ok(Connection { driver, meter, task: Arc::new(Task(task.abort_handle())), role: Arc::default() })
     }
 
     async fn listen_there(&self) -> Result<Listening, NoConnection> {
@@ -326,11 +332,6 @@ fn refused_login(driver: &str, words: &[String]) -> Refusal {
             Refusal::Denied(Denial::new(DenialKind::Permission, &detail))
         }
     }
-}
-
-/// Text of a server, fit for a terminal and a log.
-pub(super) fn printable(text: &str) -> String {
-    text.chars().take(MOST_WORDS).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 impl fmt::Display for Access {

@@ -3,28 +3,29 @@
 //! What the server says of itself is judged in `server`, what this user may do is tried in `rights`. A question that
 //! the user may not ask costs its own answer and no other.
 
-mod info;
 mod replicas;
 mod rights;
 mod server;
 mod topology;
+mod version;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::Monotonic;
 use leasehold_core::op::Refusal;
-use leasehold_core::wire::redis::{Command, slot};
+use leasehold_core::wire::redis::cluster::Map;
+use leasehold_core::wire::redis::{Command, slot, time_ms};
 use leasehold_core::wire::resp::Value;
 
-use self::info::{Fields, items, printable, text};
 use self::server::{Role, Told};
 use super::access::Access;
-use super::cluster::slots::Map;
 use super::link::{NoConnection, RedisLink};
 use super::way::Way;
 use crate::clock;
 use crate::doctor::Finding;
+use crate::transport::info::{Fields, fields, printable, setting};
+use crate::transport::kept::Kept;
 use crate::transport::lanes::Lanes;
 use crate::url::redis::{Address, RedisUrl};
 
@@ -167,12 +168,7 @@ async fn timed(asker: &Asker) -> Result<Trip, String> {
 
 impl Trip {
     fn clock(&self) -> Finding {
-        let mut parts = items(&self.reply).iter().map(|part| text(part)?.parse::<u64>().ok());
-        let server_ms = match (parts.next().flatten(), parts.next().flatten()) {
-            (Some(seconds), Some(micros)) => Some(seconds.saturating_mul(1_000).saturating_add(micros / 1_000)),
-            (_, _) => None,
-        };
-        match server_ms {
+        match time_ms(&self.reply) {
             Some(server_ms) => server::clock(self.sent_ms, server_ms, self.got_ms),
             None => Finding::warning(
                 "redis.clock",
@@ -193,29 +189,6 @@ async fn told(asker: &Asker) -> Result<Told, String> {
     let info = next();
     let [save, appendfsync, min_replicas, max_lag, protected_mode, bind] = settings.map(|name| setting(name, &next()));
     let hello = hello.as_ref().map(Fields::of_pairs);
-    Ok(Told { info: fields(&info), hello, save, appendfsync, min_replicas, max_lag, protected_mode, bind })
-}
-
-fn fields(info: &Value) -> Result<Fields, String> {
-    match (info.as_error(), text(info)) {
-        (None, Some(text)) => Ok(Fields::of_text(&text)),
-        (error, _) => Err(printable(error.unwrap_or("INFO is no text"))),
-    }
-}
-
-fn setting(name: &str, reply: &Value) -> Result<String, String> {
-    let value = Fields::of_pairs(reply).get(name).map(str::to_owned);
-    value.ok_or_else(|| printable(reply.as_error().unwrap_or("CONFIG does not tell")))
-}
-
-/// What a server removes or forgets by itself, in its own words, whichever way they came. Nothing, where it does not
-/// answer `INFO`.
-#[cfg(feature = "http")]
-pub(in crate::transport) fn losses(info: &Value, settings: impl Fn(&str) -> Result<Value, String>) -> Vec<Finding> {
-    let Ok(info) = fields(info) else { return Vec::new() };
-    let ask = |name| settings(name).and_then(|reply| setting(name, &reply));
-    let unasked = || Err("not asked".to_owned());
-    let (save, appendfsync) = (ask("save"), ask("appendfsync"));
-    let (min_replicas, max_lag, protected_mode, bind) = (unasked(), unasked(), unasked(), unasked());
-    Told { info: Ok(info), hello: None, save, appendfsync, min_replicas, max_lag, protected_mode, bind }.losses()
+    let kept = Kept { info: fields(&info), save, appendfsync };
+    Ok(Told { kept, hello, min_replicas, max_lag, protected_mode, bind })
 }

@@ -7,7 +7,7 @@ use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Op, Outcome, Refu
 use leasehold_core::wire::redis::{Command, Progress, Session, Topology};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::{Monotonic, Transmit};
-use tokio::sync::{OnceCell, OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 
 use super::access::{Access, CONNECT_PATIENCE, Connection};
 use super::value;
@@ -67,8 +67,6 @@ struct Open {
     connection: Connection,
     /// Tells this connection from the ones before and after it.
     number: u64,
-    /// Where it leads, once that was asked.
-    role: Arc<OnceCell<Role>>,
 }
 
 /// What a server says it is.
@@ -113,23 +111,11 @@ impl RedisLink {
         commands: &[Command],
         deadline: Monotonic,
     ) -> Result<Vec<Value>, NoConnection> {
-        let mut sent = Sent::No;
-        let asked = async {
-            let mut open = self.connection().await?;
-            sent = Sent::Perhaps(open.number);
-            let replies = send(&mut open.connection, commands).await;
-            replies.map_err(|error| {
-                self.leave(open.number);
-                NoConnection::Fault(fault_of(&error))
-            })
-        };
-        if let Some(replies) = until(deadline, asked).await {
-            return replies;
+        match self.call(commands, deadline).await {
+            Ok((replies, _)) => Ok(replies),
+            Err(NoReply::NotSent(why)) => Err(why),
+            Err(NoReply::Unknown(fault)) => Err(NoConnection::Fault(fault)),
         }
-        if let Sent::Perhaps(number) = sent {
-            self.leave(number);
-        }
-        Err(NoConnection::Fault(Fault::of(FaultKind::Timeout)))
     }
 
     /// Sends commands of requests, one reply each, and says for certain whether any of them may have left. The number
@@ -249,7 +235,7 @@ impl RedisLink {
             state.made += 1;
             state.made
         };
-        let open = Open { connection, number, role: Arc::default() };
+        let open = Open { connection, number };
         // Now, so that no request needs the time for it; whoever gets no answer asks again.
         if self.session.topology() == Topology::Single {
             let _ = tokio::time::timeout(CONNECT_PATIENCE, open.misleads()).await;
@@ -369,7 +355,7 @@ impl Open {
     /// Why it leads to the wrong server: a replica that takes writes would grant what its primary has granted to
     /// somebody else. Whoever may not ask is trusted to have named the primary.
     async fn misleads(&self) -> Option<&'static str> {
-        match *self.role.get_or_init(async || role_of(&self.connection).await).await {
+        match self.connection.role().await {
             Role::Replica => Some(REPLICA),
             Role::Sentinel => Some(SENTINEL),
             Role::Master | Role::Unknown => None,

@@ -5,7 +5,7 @@
 
 mod access;
 mod cluster;
-pub(super) mod doctor;
+mod doctor;
 mod failovers;
 mod link;
 mod meter;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
-use leasehold_core::wire::redis::{Command, Replicas, Session, Settings, Topology, refusal};
+use leasehold_core::wire::redis::{Command, Replicas, Session, Settings, Topology, look, refusal};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::{NodeConfig, Resource, Transmit};
 
@@ -166,7 +166,7 @@ impl Transport for Redis {
     }
 
     fn look(&self) -> Result<Found, Error> {
-        membership::look(&self.url, |commands| self.ask(commands))
+        membership::found(&self.url, &self.ask(look().into())?)
     }
 
     fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error> {

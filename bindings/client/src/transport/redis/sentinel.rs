@@ -9,9 +9,10 @@ use leasehold_core::wire::resp::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use super::access::{Access, printable};
+use super::access::Access;
 use super::failovers::Failovers;
 use super::link::{NoConnection, send};
+use crate::transport::info::printable;
 use crate::url::redis::Address;
 
 /// For each Sentinel, from connecting to its answer: the next one may know as well.
@@ -54,7 +55,7 @@ impl Sentinels {
             let index = (first + turn) % self.ways.len();
             let way = &self.ways[index];
             match ask(way, &["SENTINEL", "GET-MASTER-ADDR-BY-NAME", &self.name]).await {
-                Ok(reply) => match address(&reply) {
+                Ok(reply) => match Address::of_master(&reply) {
                     Some(address) => {
                         self.first.store(index, Ordering::Relaxed);
                         return Ok(address);
@@ -87,15 +88,13 @@ impl Sentinels {
         self.master.borrow().clone()
     }
 
-    /// Waits until another master than this one is found.
+    /// Waits until another master than this one is found; not at all, if one was found already.
     pub(super) async fn turn_away_from(&self, address: &Address) {
         let mut master = self.master.subscribe();
-        while master.changed().await.is_ok() {
-            if master.borrow_and_update().as_ref() != Some(address) {
-                return;
-            }
+        let is_another = |now: &Option<Address>| now.as_ref().is_some_and(|now| now != address);
+        if master.wait_for(is_another).await.is_err() {
+            std::future::pending().await
         }
-        std::future::pending().await
     }
 }
 
@@ -124,9 +123,34 @@ fn unreachable(detail: &str) -> NoConnection {
     NoConnection::Fault(Fault::new(FaultKind::Unreachable, detail))
 }
 
-fn address(reply: &Value) -> Option<Address> {
-    let Value::Array(parts) = reply else { return None };
-    let [Value::Bulk(host), Value::Bulk(port)] = parts.as_slice() else { return None };
-    let port: u16 = std::str::from_utf8(port).ok()?.parse().ok()?;
-    Address::told(std::str::from_utf8(host).ok()?, port)
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn who_is_with_another_than_the_master_that_was_found_turns_away_at_once() {
+        let [one, two] = [1, 2].map(|port| Address { host: "a".into(), port });
+        let sentinels = Sentinels::new(Vec::new(), "main".into());
+        let turns_away = |from: &Address| sentinels.turn_away_from(from).now_or_never().is_some();
+        assert!(!turns_away(&one), "nobody knows better");
+        sentinels.found(&one);
+        assert!(!turns_away(&one));
+        sentinels.found(&two);
+        assert!(turns_away(&one) && !turns_away(&two));
+    }
+
+    #[tokio::test]
+    async fn who_is_with_the_master_turns_away_when_another_is_found() {
+        let [one, two] = [1, 2].map(|port| Address { host: "a".into(), port });
+        let sentinels = Sentinels::new(Vec::new(), "main".into());
+        sentinels.found(&one);
+        let mut turning = std::pin::pin!(sentinels.turn_away_from(&one));
+        assert!(turning.as_mut().now_or_never().is_none());
+        sentinels.found(&one);
+        assert!(turning.as_mut().now_or_never().is_none());
+        sentinels.found(&two);
+        turning.await;
+    }
 }

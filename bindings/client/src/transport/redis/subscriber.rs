@@ -133,9 +133,13 @@ impl Listener {
             }
             self.catch_up(connection);
         }
-        pauses.begin_again();
         let (access, address) = (Arc::clone(&self.access), connection.address.clone());
         let mut elsewhere = std::pin::pin!(access.turns_away_from(address.as_ref()));
+        // As long as those who tell where to listen disagree with what was found, one try must not follow the other.
+        if elsewhere.as_mut().now_or_never().is_some() {
+            return Stop::Broken;
+        }
+        *pauses = PAUSES;
         loop {
             let idle = sleep(IDLE);
             tokio::select! {

@@ -14,6 +14,7 @@ mod transaction;
 mod trouble;
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -28,7 +29,7 @@ use self::queue::{Queue, Queues};
 use self::transaction::Stop;
 use self::trouble::{Kind, Trouble};
 use super::wakeups::Wakeups;
-use super::{Answer, Found, Lane, Transport, Watcher};
+use super::{Answer, FileId, Found, Lane, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
@@ -201,7 +202,9 @@ impl Transport for Sqlite {
             membership::text(connection.db()).map_err(|error| Stop::NotApplied(Trouble::from(error).at(&self.path)))
         });
         let text = looked.map_err(given_up)?.unwrap_or_default().into_bytes();
-        Ok(Found { marker: Marker::parse(&text), text, run: None, run_refused: None })
+        let file = std::fs::metadata(&self.path).ok();
+        let file = file.map(|file| FileId { device: file.dev(), inode: file.ino() });
+        Ok(Found { marker: Marker::parse(&text), text, file, ..Found::default() })
     }
 
     fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error> {

@@ -4,7 +4,6 @@
 //! anew, in the background and not too often.
 
 pub(super) mod link;
-pub(super) mod slots;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,17 +12,18 @@ use std::time::Duration;
 
 use leasehold_core::Monotonic;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
+use leasehold_core::wire::redis::cluster::{Map, epoch};
 use leasehold_core::wire::redis::{Command, refusal};
 use leasehold_core::wire::resp::Value;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use self::slots::Map;
-use super::access::{Access, printable};
+use super::access::Access;
 use super::failovers::Failovers;
 use super::link::{NoConnection, send};
 use crate::clock;
+use crate::transport::info::printable;
 use crate::transport::pauses::Pauses;
 use crate::url::redis::Address;
 
@@ -106,16 +106,13 @@ impl Cluster {
         all
     }
 
-    /// Waits until a node is no longer one of the cluster.
+    /// Waits until a node is no longer one of the cluster; not at all, if it is none already.
     pub(super) async fn forgets(&self, address: &Address) {
         let mut learned = self.learned.subscribe();
-        while learned.changed().await.is_ok() {
-            let map = Arc::clone(&learned.borrow_and_update());
-            if !map.everybody().any(|node| node == address) {
-                return;
-            }
+        let is_gone = |map: &Arc<Map>| !map.everybody().any(|node| node == address);
+        if learned.wait_for(is_gone).await.is_err() {
+            std::future::pending().await
         }
-        std::future::pending().await
     }
 
     /// A node has said who serves a slot now.
@@ -150,7 +147,7 @@ impl Cluster {
             let read = cluster.read(&access).await;
             let mut reading = cluster.reading();
             if read.is_ok() {
-                reading.pauses.begin_again();
+                reading.pauses = PAUSES;
             }
             reading.not_before = clock::monotonic().plus(reading.pauses.next());
             drop(reading);
@@ -255,10 +252,4 @@ async fn ask(way: &Access, node: &Address) -> Result<Told, NoConnection> {
         }
         error => Err(refusal(error).map_or_else(|| fault(error), NoConnection::Refused)),
     }
-}
-
-fn epoch(info: &Value) -> Option<u64> {
-    let (Value::Bulk(text) | Value::Verbatim(text)) = info else { return None };
-    let line = std::str::from_utf8(text).ok()?.lines().find_map(|line| line.strip_prefix("cluster_current_epoch:"))?;
-    line.trim_end().parse().ok()
 }

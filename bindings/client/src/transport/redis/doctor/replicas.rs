@@ -1,24 +1,20 @@
 //! What replicas mean: they take over without the last locks, and a master that was cut off from them goes on.
 
 use super::Part;
-use super::info::printable;
 use super::server::Told;
 use crate::doctor::Finding;
+use crate::transport::info::printable;
 
 const CHECK: &str = "redis.replicas";
 const FENCE: &str = "set min-replicas-to-write 1 and min-replicas-max-lag 10 or less on every server that can be the master, \
                      or give a node of a quorum no replicas; whatever comes back after a failover must start empty";
 
 impl Told {
-    pub(super) fn connected(&self) -> Option<u64> {
-        self.info.as_ref().ok().and_then(|info| info.number("connected_slaves"))
-    }
-
     pub(super) fn replicas(&self, wanted: Option<u32>, part: Part) -> Finding {
-        let Some(connected) = self.connected() else {
+        let Some(connected) = self.kept.replicas() else {
             return Finding::warning(
                 CHECK,
-                format!("cannot be seen: {}", self.unseen()),
+                format!("cannot be seen: {}", self.kept.unseen()),
                 match part {
                     Part::Alone => {
                         "if a replica can take over, put wait_replicas into the store url; +info lets this user see"

@@ -6,18 +6,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
-use leasehold_core::member::Durability;
 use leasehold_core::op::{Acquire, LockOp, Op, Outcome, Release, Renew};
 use leasehold_core::wire::redis::{Command, Progress, Replicas, Session, Settings, look};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::{LockId, Nonce, Owner, RequestId, Resource, Seq, Token};
 
 use super::super::access::Access;
-use super::info::{Fields, items, printable, text};
 use super::server::Role;
 use super::{Asker, Part, command, refused, words};
 use crate::clock;
 use crate::doctor::Finding;
+use crate::transport::info::{Fields, items, printable, text};
 use crate::transport::lanes::until;
 use crate::url::redis::RedisUrl;
 
@@ -157,7 +156,7 @@ async fn probe(asker: &Asker, url: &RedisUrl, part: Part, names: &Names) -> Resu
         }
     }
     if part == Part::Node {
-        probes.extend(votes(url, &names.trust));
+        probes.extend(votes(&names.trust));
     }
     let publish = [b"PUBLISH", names.channel.as_slice(), lock].map(<[u8]>::to_vec);
     probes.push((About::Channel, "publish", Command { args: publish.into() }));
@@ -173,25 +172,22 @@ async fn probe(asker: &Asker, url: &RedisUrl, part: Part, names: &Names) -> Resu
 
 /// What a vote does beside locking. Writing a marker to see whether that is allowed would end or begin a membership; a
 /// script that is given a key and leaves it alone is judged by the same rules, and `SET` itself is tried on the lock.
-fn votes(url: &RedisUrl, trust: &[u8]) -> Vec<(About, &'static str, Command)> {
-    let [get, _] = look();
+fn votes(trust: &[u8]) -> Vec<(About, &'static str, Command)> {
+    let [get, info] = look();
     let marker = get.args.last().cloned().unwrap_or_default();
     let given = |key: &[u8]| {
         let args = [&b"EVAL"[..], b"return 1", b"1", key].map(<[u8]>::to_vec);
         Command { args: args.into() }
     };
     let get_trust = [&b"GET"[..], trust].map(<[u8]>::to_vec);
-    let mut probes = vec![
+    vec![
         (About::Marker, "get", get),
         (About::Marker, "eval", given(&marker)),
         (About::Trust, "get", Command { args: get_trust.into() }),
         (About::Trust, "eval", given(trust)),
-    ];
-    // Another run means nothing where the url says so, and is not asked for.
-    if url.durability == Durability::NotDeclared {
-        probes.push((About::Nothing, "info", command(&["INFO", "server"])));
-    }
-    probes
+        // Whatever the url says of durability: a node without marker is given one that names the run.
+        (About::Nothing, "info", info),
+    ]
 }
 
 impl Missing {

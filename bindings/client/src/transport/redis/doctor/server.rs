@@ -2,11 +2,11 @@
 
 use std::net::IpAddr;
 
-use leasehold_core::member::Durability;
-
 use super::Part;
-use super::info::{Fields, Version, printable};
+use super::version::Version;
 use crate::doctor::Finding;
+use crate::transport::info::{Fields, printable};
+use crate::transport::kept::Kept;
 use crate::url::redis::{RedisPlace, RedisUrl};
 
 /// An offset between two clocks that NTP keeps is far below this.
@@ -15,10 +15,8 @@ const OLDEST: u64 = 5;
 
 /// What the server told of itself. An `Err` has its words of refusal.
 pub(super) struct Told {
-    pub(super) info: Result<Fields, String>,
+    pub(super) kept: Kept,
     pub(super) hello: Option<Fields>,
-    pub(super) save: Result<String, String>,
-    pub(super) appendfsync: Result<String, String>,
     pub(super) min_replicas: Result<String, String>,
     pub(super) max_lag: Result<String, String>,
     pub(super) protected_mode: Result<String, String>,
@@ -40,8 +38,8 @@ impl Told {
         self.hello.as_ref()?.get(name)
     }
 
-    pub(super) fn info(&self, name: &str) -> Option<&str> {
-        self.info.as_ref().ok()?.get(name)
+    fn info(&self, name: &str) -> Option<&str> {
+        self.kept.told(name)
     }
 
     pub(super) fn role(&self) -> Role {
@@ -56,16 +54,11 @@ impl Told {
         }
     }
 
-    /// Why something cannot be seen, in the server's words.
-    pub(super) fn unseen(&self) -> &str {
-        self.info.as_ref().err().map_or("INFO does not tell", String::as_str)
-    }
-
     pub(super) fn judge(&self, url: &RedisUrl, part: Part) -> Vec<Finding> {
         let mut findings = vec![self.version(), self.judge_role(url)];
         if self.role() != Role::Sentinel {
-            findings.extend(self.losses());
-            findings.extend(self.durable(url));
+            findings.extend(self.kept.losses());
+            findings.extend(self.kept.durable(url.durability));
         }
         if matches!(self.role(), Role::Master | Role::ClusterNode | Role::Unknown) {
             findings.push(self.replicas(url.replicas, part));
@@ -93,14 +86,9 @@ impl Told {
         }
     }
 
-    /// What it removes or forgets by itself.
-    pub(super) fn losses(&self) -> Vec<Finding> {
-        vec![self.eviction(), self.persistence()]
-    }
-
     fn version(&self) -> Finding {
         const CHECK: &str = "redis.version";
-        match Version::of(self.info.as_ref().ok(), self.hello.as_ref()) {
+        match Version::of(self.kept.info.as_ref().ok(), self.hello.as_ref()) {
             Some(Version { shown, major: Some(major) }) if major < OLDEST => {
                 Finding::problem(CHECK, shown, "use Redis 5 or newer, or Valkey: older ones cannot run the scripts")
             }
@@ -112,7 +100,7 @@ impl Told {
             ),
             None => Finding::warning(
                 CHECK,
-                format!("cannot be seen: {}", self.unseen()),
+                format!("cannot be seen: {}", self.kept.unseen()),
                 "see that it is Redis 5 or newer, or Valkey; +info lets this user see",
             ),
         }
@@ -150,155 +138,10 @@ impl Told {
             ),
             Role::Unknown => Finding::warning(
                 CHECK,
-                format!("cannot be seen: {}", self.unseen()),
+                format!("cannot be seen: {}", self.kept.unseen()),
                 "see that it is a master; redis.trial shows whether it takes writes",
             ),
         }
-    }
-
-    fn eviction(&self) -> Finding {
-        const CHECK: &str = "redis.eviction";
-        let Ok(info) = &self.info else {
-            return Finding::warning(
-                CHECK,
-                format!("cannot be seen: {}", self.unseen()),
-                "see that maxmemory is 0 or maxmemory-policy is noeviction; +info lets this user see",
-            );
-        };
-        let policy = info.get("maxmemory_policy").map(printable);
-        match (info.number("maxmemory"), policy.as_deref()) {
-            (Some(0), _) => Finding::good(CHECK, "nothing is evicted: maxmemory is 0"),
-            (Some(bytes), Some("noeviction")) => Finding::good(
-                CHECK,
-                format!("nothing is evicted: past {} KiB writes are refused (noeviction)", bytes.div_ceil(1024)),
-            ),
-            (Some(bytes), Some(policy)) if policy.starts_with("allkeys-") || policy.starts_with("volatile-") => {
-                Finding::problem(
-                    CHECK,
-                    format!(
-                        "past {} KiB the policy {policy} may evict locks, which have expiries, and then two may hold \
-                         one",
-                        bytes.div_ceil(1024)
-                    ),
-                    "set maxmemory-policy noeviction, or give locks a server of their own",
-                )
-            }
-            (_, Some(policy)) => Finding::warning(
-                CHECK,
-                format!("the policy is {policy}, and what it evicts is not known here"),
-                "see that the server never removes keys before they expire",
-            ),
-            (_, None) => Finding::warning(
-                CHECK,
-                "cannot be seen: INFO shows no maxmemory_policy",
-                "see that the server never removes keys before they expire",
-            ),
-        }
-    }
-
-    fn persistence(&self) -> Finding {
-        const CHECK: &str = "redis.persistence";
-        const WAIT: &str = "after a crash leave the server down for the longest ttl before it starts again";
-        let tokens = "tokens go on growing, for the server's clock is their floor, unless it was ahead";
-        match self.info("aof_enabled") {
-            Some("0") => match self.save() {
-                Some("") => Finding::warning(
-                    CHECK,
-                    format!(
-                        "nothing is written to disk: a restart forgets all locks, and those held can be granted again \
-                         while their holders still work; {tokens}"
-                    ),
-                    format!("set appendonly yes and appendfsync always, or {WAIT}"),
-                ),
-                Some(save) => Finding::warning(
-                    CHECK,
-                    format!(
-                        "snapshots only (save {}): a restart forgets the locks since the last one, and those can be \
-                         granted again while their holders still work; {tokens}",
-                        printable(save)
-                    ),
-                    format!("set appendonly yes and appendfsync always, or {WAIT}"),
-                ),
-                None => Finding::warning(
-                    CHECK,
-                    format!(
-                        "no append-only file; snapshots cannot be seen: {}. A restart forgets some locks or all, and \
-                         those can be granted again while their holders still work; {tokens}",
-                        self.save.as_ref().err().map_or("CONFIG does not tell", String::as_str)
-                    ),
-                    format!("set appendonly yes and appendfsync always, or {WAIT}"),
-                ),
-            },
-            Some(_) => match self.appendfsync.as_deref() {
-                Ok("always") => {
-                    Finding::good(CHECK, "every write reaches the disk before it is answered (appendfsync always)")
-                }
-                Ok("everysec") => Finding::warning(
-                    CHECK,
-                    format!(
-                        "appendfsync everysec: when the server is killed nothing is lost, but after a power cut locks \
-                         of the last two seconds are, and can be granted again while their holders still work; {tokens}"
-                    ),
-                    format!("set appendfsync always, or {WAIT}"),
-                ),
-                Ok(other) => Finding::warning(
-                    CHECK,
-                    format!(
-                        "appendfsync {}: after a power cut locks of the last half minute or more are lost, and can be \
-                         granted again while their holders still work; {tokens}",
-                        printable(other)
-                    ),
-                    format!("set appendfsync always, or {WAIT}"),
-                ),
-                Err(why) => Finding::warning(
-                    CHECK,
-                    format!("there is an append-only file; how soon it reaches the disk cannot be seen: {why}"),
-                    format!("see that appendfsync is always, or {WAIT}"),
-                ),
-            },
-            None => Finding::warning(
-                CHECK,
-                format!("cannot be seen: {}", self.unseen()),
-                format!("see that appendonly is yes and appendfsync is always, or {WAIT}"),
-            ),
-        }
-    }
-
-    /// Whether what the url says is true.
-    fn durable(&self, url: &RedisUrl) -> Option<Finding> {
-        const CHECK: &str = "redis.durable";
-        const ADVICE: &str = "set appendonly yes and appendfsync always, or take durable=yes out of the url";
-        if url.durability == Durability::NotDeclared {
-            return None;
-        }
-        let wrong = |what: &str| {
-            let harm = "after a restart this node of a quorum would vote as if it had forgotten nothing, and two could \
-                        hold one lock";
-            Some(Finding::problem(CHECK, format!("the url says durable=yes, but {what}: {harm}"), ADVICE))
-        };
-        if let Some(connected) = self.connected().filter(|connected| *connected > 0) {
-            return Some(Finding::problem(
-                CHECK,
-                format!(
-                    "the url says durable=yes, but {connected} replicas are connected: one that is promoted votes at once, \
-                     without the last locks of its master, and two could hold one lock"
-                ),
-                "take durable=yes out of the url, or give this node of a quorum no replicas",
-            ));
-        }
-        match (self.info("aof_enabled"), self.appendfsync.as_deref()) {
-            (Some("0"), _) => wrong("nothing is written to disk before it is answered"),
-            (Some(_), Ok("always")) => {
-                Some(Finding::good(CHECK, "as the url says: no restart loses what was answered"))
-            }
-            (Some(_), Ok(other)) => wrong(&format!("appendfsync is {}", printable(other))),
-            (Some(_), Err(why)) => Some(Finding::warning(CHECK, format!("cannot be seen: {why}"), ADVICE)),
-            (None, _) => Some(Finding::warning(CHECK, format!("cannot be seen: {}", self.unseen()), ADVICE)),
-        }
-    }
-
-    fn save(&self) -> Option<&str> {
-        self.save.as_deref().ok()
     }
 
     /// Whether others get in without a password.
@@ -386,10 +229,8 @@ mod tests {
 
     fn told(info: &str) -> Told {
         Told {
-            info: Ok(Fields::of_text(info)),
+            kept: Kept { info: Ok(Fields::of_text(info)), save: refused(), appendfsync: refused() },
             hello: None,
-            save: refused(),
-            appendfsync: refused(),
             min_replicas: refused(),
             max_lag: refused(),
             protected_mode: refused(),
@@ -474,27 +315,5 @@ mod tests {
             let told = Told { protected_mode: Ok(protected.into()), bind: Ok(bind.into()), ..told("") };
             assert_eq!(told.password(&url("redis://localhost")).is_some(), is_open, "{protected} {bind}");
         }
-    }
-
-    #[test]
-    fn snapshots_and_slow_files_lose_something() {
-        let with = |aof: &str, save: &str, fsync: &str| {
-            let told =
-                Told { save: Ok(save.into()), appendfsync: Ok(fsync.into()), ..told(&format!("aof_enabled:{aof}")) };
-            let finding = told.persistence();
-            (finding.severity, finding.what)
-        };
-        for (aof, save, fsync, severity, says) in [
-            ("0", "", "everysec", Severity::Warning, "nothing is written"),
-            ("0", "3600 1 300 100", "everysec", Severity::Warning, "save 3600 1 300 100"),
-            ("1", "", "everysec", Severity::Warning, "two seconds"),
-            ("1", "", "no", Severity::Warning, "half minute"),
-            ("1", "", "always", Severity::Good, "before it is answered"),
-        ] {
-            let (found, what) = with(aof, save, fsync);
-            assert!(found == severity && what.contains(says), "{found:?} {what}");
-        }
-        let blind = Told { info: Err("NOPERM no info".into()), ..told("") }.persistence();
-        assert!(blind.severity == Severity::Warning && blind.what.contains("NOPERM no info"), "{blind:?}");
     }
 }

@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use leasehold_core::Monotonic;
 use leasehold_core::wire::redis::SLOTS;
+use leasehold_core::wire::redis::cluster::Map;
 use leasehold_core::wire::resp::Value;
 
 use super::super::access::Access;
 use super::super::cluster::Cluster;
-use super::super::cluster::slots::Map;
 use super::super::failovers::Failover;
 use super::super::link::NoConnection;
 use super::super::sentinel::{Sentinels, ask};
 use super::super::way::Way;
-use super::info::{Fields, printable};
-use super::{Asker, Home, Part, examine, setting, silent, told, words};
+use super::{Asker, Home, Part, examine, silent, told, words};
 use crate::clock;
 use crate::doctor::{Finding, Severity};
+use crate::transport::info::{Fields, printable, setting};
 use crate::transport::lanes::until as within;
 use crate::url::redis::{Address, RedisUrl};
 
@@ -52,7 +52,7 @@ pub(super) async fn cluster(
         // What is as it should be was said of the first already.
         let mut more = match told(&asker).await {
             Ok(told) if place == 0 => vec![told.cut_off()],
-            Ok(told) => [told.losses(), vec![told.cut_off()]].concat(),
+            Ok(told) => [told.kept.losses(), vec![told.cut_off()]].concat(),
             Err(why) => vec![silent(&why)],
         };
         if place > 0 {

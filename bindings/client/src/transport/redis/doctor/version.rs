@@ -1,8 +1,6 @@
-//! What a server says of itself, as far as it may be asked.
+//! Which server it is, and which Redis it is like.
 
-use std::collections::HashMap;
-
-use leasehold_core::wire::resp::Value;
+use crate::transport::info::{Fields, printable};
 
 /// Names under which servers that speak the protocol of Redis give their own version.
 const RELATIVES: [(&str, &str); 6] = [
@@ -13,34 +11,6 @@ const RELATIVES: [(&str, &str); 6] = [
     ("garnet_version", "Garnet"),
     ("upstash_version", "Upstash"),
 ];
-
-/// The lines `name:value` of `INFO`, or the pairs of `HELLO` and `CONFIG GET`.
-#[derive(Debug, Default)]
-pub(super) struct Fields(HashMap<String, String>);
-
-impl Fields {
-    pub(super) fn of_text(text: &str) -> Self {
-        let pairs = text.lines().filter_map(|line| line.split_once(':'));
-        Self(pairs.map(|(name, value)| (name.to_owned(), value.trim_end().to_owned())).collect())
-    }
-
-    pub(super) fn of_pairs(reply: &Value) -> Self {
-        let pairs: Vec<(&Value, &Value)> = if let Value::Map(pairs) = reply {
-            pairs.iter().map(|(name, value)| (name, value)).collect()
-        } else {
-            items(reply).chunks_exact(2).map(|pair| (&pair[0], &pair[1])).collect()
-        };
-        Self(pairs.into_iter().filter_map(|(name, value)| Some((text(name)?, text(value)?))).collect())
-    }
-
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
-    }
-
-    pub(super) fn number(&self, name: &str) -> Option<u64> {
-        self.get(name)?.parse().ok()
-    }
-}
 
 /// A server's name, and the version of Redis that it is like.
 #[derive(Debug, PartialEq, Eq)]
@@ -79,34 +49,10 @@ impl Version {
     }
 }
 
-/// What a list has in it; other replies have nothing.
-pub(super) fn items(reply: &Value) -> &[Value] {
-    if let Value::Array(items) = reply { items } else { &[] }
-}
-
-/// The text of a reply that has one.
-pub(super) fn text(reply: &Value) -> Option<String> {
-    match reply {
-        Value::Simple(text) | Value::Double(text) | Value::BigNumber(text) => Some(text.clone()),
-        Value::Bulk(bytes) | Value::Verbatim(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
-        Value::Integer(number) => Some(number.to_string()),
-        Value::Nil
-        | Value::Error(_)
-        | Value::Array(_)
-        | Value::Push(_)
-        | Value::Set(_)
-        | Value::Map(_)
-        | Value::Boolean(_) => None,
-    }
-}
-
-/// What a server says goes to a terminal.
-pub(super) fn printable(text: &str) -> String {
-    text.chars().take(200).map(|c| if c.is_control() { ' ' } else { c }).collect()
-}
-
 #[cfg(test)]
 mod tests {
+    use leasehold_core::wire::resp::Value;
+
     use super::*;
 
     fn version(info: &str) -> Option<(String, Option<u64>)> {

@@ -1,15 +1,15 @@
 //! Which node of a cluster serves which slot, as the nodes tell it.
 
-use leasehold_core::wire::redis::SLOTS;
-use leasehold_core::wire::resp::Value;
+use alloc::vec::Vec;
 
-use crate::url::redis::Address;
+use super::{Address, SLOTS};
+use crate::wire::resp::Value;
 
 const NOBODY: u16 = u16::MAX;
 
 /// What one node knew of all slots.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Map {
+pub struct Map {
     /// For each slot the place of its master in `shards`; empty where nothing is known yet.
     owners: Vec<u16>,
     shards: Vec<Shard>,
@@ -17,9 +17,11 @@ pub(in super::super) struct Map {
 
 /// A master that has slots, and who follows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in super::super) struct Shard {
-    pub(in super::super) master: Address,
-    pub(in super::super) replicas: Vec<Address>,
+pub struct Shard {
+    /// Who takes writes.
+    pub master: Address,
+    /// Who may take over.
+    pub replicas: Vec<Address>,
 }
 
 impl Map {
@@ -27,9 +29,9 @@ impl Map {
     ///
     /// # Errors
     /// Which part is none of such a reply.
-    pub(super) fn read(reply: &Value, asked: &Address) -> Result<Self, &'static str> {
+    pub fn read(reply: &Value, asked: &Address) -> Result<Self, &'static str> {
         let Value::Array(ranges) = reply else { return Err("no list of slots") };
-        let mut map = Self { owners: vec![NOBODY; SLOTS.into()], shards: Vec::new() };
+        let mut map = Self { owners: alloc::vec![NOBODY; SLOTS.into()], shards: Vec::new() };
         for range in ranges {
             let Value::Array(parts) = range else { return Err("a range of slots that is no list") };
             let [Value::Integer(first), Value::Integer(last), master, replicas @ ..] = parts.as_slice() else {
@@ -55,30 +57,30 @@ impl Map {
     }
 
     /// The node to ask about a slot.
-    pub(in super::super) fn master_of(&self, slot: u16) -> Option<&Address> {
+    pub fn master_of(&self, slot: u16) -> Option<&Address> {
         let owner = self.owners.get(usize::from(slot))?;
         self.shards.get(usize::from(*owner)).map(|shard| &shard.master)
     }
 
     /// All masters that have slots.
-    pub(in super::super) fn shards(&self) -> &[Shard] {
+    pub fn shards(&self) -> &[Shard] {
         &self.shards
     }
 
     /// How many slots somebody serves.
-    pub(in super::super) fn covered(&self) -> usize {
+    pub fn covered(&self) -> usize {
         self.owners.iter().filter(|owner| **owner != NOBODY).count()
     }
 
     /// Masters first.
-    pub(super) fn everybody(&self) -> impl Iterator<Item = &Address> {
+    pub fn everybody(&self) -> impl Iterator<Item = &Address> {
         let masters = self.shards.iter().map(|shard| &shard.master);
         masters.chain(self.shards.iter().flat_map(|shard| &shard.replicas))
     }
 
     /// Masters of `earlier` whose slots a replica of theirs serves now, and which one. Slots that were moved from one
     /// master to another are nothing of the kind: their keys were moved as well.
-    pub(super) fn failovers_since(&self, earlier: &Self) -> Vec<(Address, Address)> {
+    pub fn failovers_since(&self, earlier: &Self) -> Vec<(Address, Address)> {
         let mut found: Vec<(Address, Address)> = Vec::new();
         for (before, after) in earlier.owners.iter().zip(&self.owners) {
             let before = earlier.shards.get(usize::from(*before));
@@ -99,23 +101,31 @@ impl Map {
 fn node(entry: &Value, asked: &Address) -> Option<Address> {
     let Value::Array(parts) = entry else { return None };
     let [host, Value::Integer(port), ..] = parts.as_slice() else { return None };
-    let host = if *host == Value::Nil { "" } else { std::str::from_utf8(host.as_bytes()?).ok()? };
+    let host = if *host == Value::Nil { "" } else { core::str::from_utf8(host.as_bytes()?).ok()? };
     let host = if host.is_empty() || host == "?" { &asked.host } else { host };
     Address::told(host, *port)
 }
 
 /// Another node that a command is to be sent to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Redirection {
+pub enum Redirection {
     /// For good.
-    Moved { slot: u16, to: Address },
+    Moved {
+        /// What it serves.
+        slot: u16,
+        /// Where it is.
+        to: Address,
+    },
     /// This once, with ASKING before it.
-    Ask { to: Address },
+    Ask {
+        /// Where it is.
+        to: Address,
+    },
 }
 
 impl Redirection {
     /// From an error reply of the node `from`; `None` if it is no redirection.
-    pub(super) fn of(reply: &Value, from: &Address) -> Option<Self> {
+    pub fn of(reply: &Value, from: &Address) -> Option<Self> {
         let Value::Error(error) = reply else { return None };
         let mut words = error.split_ascii_whitespace();
         let (code, slot, to) = (words.next()?, words.next()?, words.next()?);
@@ -132,9 +142,20 @@ impl Redirection {
     }
 }
 
+/// The epoch of the cluster that a node knows of, from its reply to `CLUSTER INFO`; of two nodes the one with the lower
+/// one is behind. `None` where it does not tell.
+pub fn epoch(info: &Value) -> Option<u64> {
+    // In RESP3 it comes with its format in front.
+    let (Value::Bulk(text) | Value::Verbatim(text)) = info else { return None };
+    let line = core::str::from_utf8(text).ok()?.lines().find_map(|line| line.strip_prefix("cluster_current_epoch:"))?;
+    line.trim_end().parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::borrow::ToOwned;
+    use alloc::vec;
 
     fn at(port: u16) -> Address {
         Address { host: "a".into(), port }
@@ -218,6 +239,16 @@ mod tests {
             "",
         ] {
             assert_eq!(read(error), None, "{error}");
+        }
+    }
+
+    #[test]
+    fn the_epoch_is_read() {
+        let info = "cluster_state:ok\r\ncluster_current_epoch:17\r\ncluster_my_epoch:2\r\n";
+        assert_eq!(epoch(&Value::Bulk(info.into())), Some(17));
+        assert_eq!(epoch(&Value::Verbatim(info.into())), Some(17));
+        for odd in [Value::Nil, Value::Bulk(b"cluster_my_epoch:2".to_vec()), Value::Error("NOPERM no".into())] {
+            assert_eq!(epoch(&odd), None, "{odd:?}");
         }
     }
 }

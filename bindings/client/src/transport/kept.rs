@@ -1,0 +1,230 @@
+//! What a Redis keeps, and what it removes or forgets by itself, in its own words, by whatever way they came. Nothing
+//! here asks; it judges what was answered.
+
+use leasehold_core::member::Durability;
+
+use super::info::{Fields, printable};
+use crate::doctor::Finding;
+
+/// What the server told. An `Err` has its words of refusal.
+pub(super) struct Kept {
+    pub(super) info: Result<Fields, String>,
+    pub(super) save: Result<String, String>,
+    pub(super) appendfsync: Result<String, String>,
+}
+
+impl Kept {
+    /// A line of `INFO`.
+    pub(super) fn told(&self, name: &str) -> Option<&str> {
+        self.info.as_ref().ok()?.get(name)
+    }
+
+    /// Why something cannot be seen, in the server's words.
+    pub(super) fn unseen(&self) -> &str {
+        self.info.as_ref().err().map_or("INFO does not tell", String::as_str)
+    }
+
+    /// How many replicas are connected.
+    pub(super) fn replicas(&self) -> Option<u64> {
+        self.info.as_ref().ok()?.number("connected_slaves")
+    }
+
+    /// What it removes or forgets.
+    pub(super) fn losses(&self) -> Vec<Finding> {
+        vec![self.eviction(), self.persistence()]
+    }
+
+    fn eviction(&self) -> Finding {
+        const CHECK: &str = "redis.eviction";
+        let Ok(info) = &self.info else {
+            return Finding::warning(
+                CHECK,
+                format!("cannot be seen: {}", self.unseen()),
+                "see that maxmemory is 0 or maxmemory-policy is noeviction; +info lets this user see",
+            );
+        };
+        let policy = info.get("maxmemory_policy").map(printable);
+        match (info.number("maxmemory"), policy.as_deref()) {
+            (Some(0), _) => Finding::good(CHECK, "nothing is evicted: maxmemory is 0"),
+            (Some(bytes), Some("noeviction")) => Finding::good(
+                CHECK,
+                format!("nothing is evicted: past {} KiB writes are refused (noeviction)", bytes.div_ceil(1024)),
+            ),
+            (Some(bytes), Some(policy)) if policy.starts_with("allkeys-") || policy.starts_with("volatile-") => {
+                Finding::problem(
+                    CHECK,
+                    format!(
+                        "past {} KiB the policy {policy} may evict locks, which have expiries, and then two may hold \
+                         one",
+                        bytes.div_ceil(1024)
+                    ),
+                    "set maxmemory-policy noeviction, or give locks a server of their own",
+                )
+            }
+            (_, Some(policy)) => Finding::warning(
+                CHECK,
+                format!("the policy is {policy}, and what it evicts is not known here"),
+                "see that the server never removes keys before they expire",
+            ),
+            (_, None) => Finding::warning(
+                CHECK,
+                "cannot be seen: INFO shows no maxmemory_policy",
+                "see that the server never removes keys before they expire",
+            ),
+        }
+    }
+
+    fn persistence(&self) -> Finding {
+        const CHECK: &str = "redis.persistence";
+        const WAIT: &str = "after a crash leave the server down for the longest ttl before it starts again";
+        let tokens = "tokens go on growing, for the server's clock is their floor, unless it was ahead";
+        match self.told("aof_enabled") {
+            Some("0") => match self.save() {
+                Some("") => Finding::warning(
+                    CHECK,
+                    format!(
+                        "nothing is written to disk: a restart forgets all locks, and those held can be granted again \
+                         while their holders still work; {tokens}"
+                    ),
+                    format!("set appendonly yes and appendfsync always, or {WAIT}"),
+                ),
+                Some(save) => Finding::warning(
+                    CHECK,
+                    format!(
+                        "snapshots only (save {}): a restart forgets the locks since the last one, and those can be \
+                         granted again while their holders still work; {tokens}",
+                        printable(save)
+                    ),
+                    format!("set appendonly yes and appendfsync always, or {WAIT}"),
+                ),
+                None => Finding::warning(
+                    CHECK,
+                    format!(
+                        "no append-only file; snapshots cannot be seen: {}. A restart forgets some locks or all, and \
+                         those can be granted again while their holders still work; {tokens}",
+                        self.save.as_ref().err().map_or("CONFIG does not tell", String::as_str)
+                    ),
+                    format!("set appendonly yes and appendfsync always, or {WAIT}"),
+                ),
+            },
+            Some(_) => match self.appendfsync.as_deref() {
+                Ok("always") => {
+                    Finding::good(CHECK, "every write reaches the disk before it is answered (appendfsync always)")
+                }
+                Ok("everysec") => Finding::warning(
+                    CHECK,
+                    format!(
+                        "appendfsync everysec: when the server is killed nothing is lost, but after a power cut locks \
+                         of the last two seconds are, and can be granted again while their holders still work; {tokens}"
+                    ),
+                    format!("set appendfsync always, or {WAIT}"),
+                ),
+                Ok(other) => Finding::warning(
+                    CHECK,
+                    format!(
+                        "appendfsync {}: after a power cut locks of the last half minute or more are lost, and can be \
+                         granted again while their holders still work; {tokens}",
+                        printable(other)
+                    ),
+                    format!("set appendfsync always, or {WAIT}"),
+                ),
+                Err(why) => Finding::warning(
+                    CHECK,
+                    format!("there is an append-only file; how soon it reaches the disk cannot be seen: {why}"),
+                    format!("see that appendfsync is always, or {WAIT}"),
+                ),
+            },
+            None => Finding::warning(
+                CHECK,
+                format!("cannot be seen: {}", self.unseen()),
+                format!("see that appendonly is yes and appendfsync is always, or {WAIT}"),
+            ),
+        }
+    }
+
+    /// Whether what the url says is true.
+    pub(super) fn durable(&self, durability: Durability) -> Option<Finding> {
+        const CHECK: &str = "redis.durable";
+        const ADVICE: &str = "set appendonly yes and appendfsync always, or take durable=yes out of the url";
+        if durability == Durability::NotDeclared {
+            return None;
+        }
+        let wrong = |what: &str| {
+            let harm = "after a restart this node of a quorum would vote as if it had forgotten nothing, and two could \
+                        hold one lock";
+            Some(Finding::problem(CHECK, format!("the url says durable=yes, but {what}: {harm}"), ADVICE))
+        };
+        if let Some(connected) = self.replicas().filter(|connected| *connected > 0) {
+            return Some(Finding::problem(
+                CHECK,
+                format!(
+                    "the url says durable=yes, but {connected} replicas are connected: one that is promoted votes at once, \
+                     without the last locks of its master, and two could hold one lock"
+                ),
+                "take durable=yes out of the url, or give this node of a quorum no replicas",
+            ));
+        }
+        match (self.told("aof_enabled"), self.appendfsync.as_deref()) {
+            (Some("0"), _) => wrong("nothing is written to disk before it is answered"),
+            (Some(_), Ok("always")) => {
+                Some(Finding::good(CHECK, "as the url says: no restart loses what was answered"))
+            }
+            (Some(_), Ok(other)) => wrong(&format!("appendfsync is {}", printable(other))),
+            (Some(_), Err(why)) => Some(Finding::warning(CHECK, format!("cannot be seen: {why}"), ADVICE)),
+            (None, _) => Some(Finding::warning(CHECK, format!("cannot be seen: {}", self.unseen()), ADVICE)),
+        }
+    }
+
+    fn save(&self) -> Option<&str> {
+        self.save.as_deref().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::Severity;
+
+    fn kept(info: &str, save: &str, fsync: &str) -> Kept {
+        Kept { info: Ok(Fields::of_text(info)), save: Ok(save.into()), appendfsync: Ok(fsync.into()) }
+    }
+
+    #[test]
+    fn snapshots_and_slow_files_lose_something() {
+        let with = |aof: &str, save: &str, fsync: &str| {
+            let finding = kept(&format!("aof_enabled:{aof}"), save, fsync).persistence();
+            (finding.severity, finding.what)
+        };
+        for (aof, save, fsync, severity, says) in [
+            ("0", "", "everysec", Severity::Warning, "nothing is written"),
+            ("0", "3600 1 300 100", "everysec", Severity::Warning, "save 3600 1 300 100"),
+            ("1", "", "everysec", Severity::Warning, "two seconds"),
+            ("1", "", "no", Severity::Warning, "half minute"),
+            ("1", "", "always", Severity::Good, "before it is answered"),
+        ] {
+            let (found, what) = with(aof, save, fsync);
+            assert!(found == severity && what.contains(says), "{found:?} {what}");
+        }
+        let blind = Kept { info: Err("NOPERM no info".into()), ..kept("", "", "") }.persistence();
+        assert!(blind.severity == Severity::Warning && blind.what.contains("NOPERM no info"), "{blind:?}");
+    }
+
+    #[test]
+    fn what_a_url_says_of_durability_is_held_against_the_server() {
+        let judged = |kept: &Kept| kept.durable(Durability::Declared).unwrap();
+        for (info, fsync, severity, says) in [
+            ("aof_enabled:1", "always", Severity::Good, "as the url says"),
+            ("aof_enabled:1\nconnected_slaves:1", "always", Severity::Problem, "1 replicas are connected"),
+            ("aof_enabled:1", "everysec", Severity::Problem, "appendfsync is everysec"),
+            ("aof_enabled:0", "always", Severity::Problem, "nothing is written to disk"),
+            ("", "always", Severity::Warning, "cannot be seen"),
+        ] {
+            let kept = kept(info, "", fsync);
+            let found = judged(&kept);
+            assert!(found.severity == severity && found.what.contains(says), "{info}: {found:?}");
+            assert_eq!(kept.durable(Durability::NotDeclared), None);
+        }
+        let blind = judged(&Kept { appendfsync: Err("NOPERM no config".into()), ..kept("aof_enabled:1", "", "") });
+        assert!(blind.severity == Severity::Warning && blind.what.contains("NOPERM no config"), "{blind:?}");
+    }
+}
