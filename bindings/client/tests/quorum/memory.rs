@@ -1,12 +1,8 @@
 //! Nodes that lose their memory: restarted with and without data, wiped, new.
-#![cfg(feature = "redis")]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
 
-mod common;
-
-use common::on_redis::wait_for_renewals;
-use common::quorum::{Nodes, TTL};
-use common::{PATIENCE, eventually};
+use crate::common::on_redis::wait_for_renewals;
+use crate::common::quorum::{Nodes, TTL};
+use crate::common::{PATIENCE, eventually};
 use leasehold::blocking::{Client, Lease};
 use leasehold::quorum::Standing;
 use leasehold::{ErrorKind, Severity};

@@ -1,12 +1,8 @@
 //! Redis behind HTTP, seen from outside: locks over Upstash's REST interface and over Webdis.
 
-#![cfg(feature = "http")]
-
-mod common;
-
 use std::time::Duration;
 
-use common::{PATIENCE, eventually, ms};
+use crate::common::{PATIENCE, eventually, ms};
 use leasehold::blocking::Client;
 use leasehold::{ErrorKind, StoreUrl};
 use leasehold_rig::rest::{self, Misbehave};

@@ -1,11 +1,10 @@
 //! One process, one client: what a holder and those who want the lock are told.
 
-mod common;
-
+use crate::common;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use common::{PATIENCE, eventually, ms};
+use crate::common::{PATIENCE, eventually, ms};
 use leasehold::ErrorKind;
 use leasehold::blocking::Client;
 

@@ -1,5 +1,4 @@
 //! What `doctor` finds on real Redis servers, and that it leaves nothing there.
-#![cfg(feature = "redis")]
 
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use leasehold_rig::resp::{Connection, Reply};
 use leasehold_rig::wait_until;
 
 /// The sample of a user with least rights: its name, its password, and its rules.
-const SAMPLE: &str = include_str!("../../../docs/infra/redis.acl");
+const SAMPLE: &str = include_str!("../../../../docs/infra/redis.acl");
 
 fn doctor(url: &str) -> Vec<Finding> {
     Client::connect(url).unwrap().doctor().unwrap()

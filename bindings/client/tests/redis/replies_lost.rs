@@ -1,14 +1,10 @@
 //! Requests whose answer never came: applied or not, each counts once.
-#![cfg(feature = "redis")]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
-
-mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::on_redis::{HIGH, count_grants, counter, is_taken, load_scripts, request, wait_for_renewals};
-use common::{PATIENCE, eventually, ms};
+use crate::common::on_redis::{HIGH, count_grants, counter, is_taken, load_scripts, request, wait_for_renewals};
+use crate::common::{PATIENCE, eventually, ms};
 use leasehold::blocking::{Client, Lease};
 use leasehold::{Client as AsyncClient, ErrorKind};
 use leasehold_rig::proxy::{Fault, Proxy, Request};

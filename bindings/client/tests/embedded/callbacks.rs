@@ -1,14 +1,12 @@
 //! Other people's code: callbacks that panic, that own other leases, and futures that are dropped half way.
 
-mod common;
-
 use std::future::Future;
 use std::pin::pin;
 use std::sync::mpsc::channel;
 use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
-use common::{PATIENCE, eventually, ms};
+use crate::common::{PATIENCE, eventually, ms};
 use leasehold::ErrorKind;
 use leasehold::blocking::Client;
 

@@ -1,8 +1,4 @@
 //! A server whose subscription brings more than anybody can keep: bounded memory, and the waiter gets its lock.
-#![cfg(all(feature = "redis", target_os = "linux"))]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
-
-mod common;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use common::on_redis::{channel, digest};
-use common::{PATIENCE, Role, eventually, role_args, say};
+use crate::common::on_redis::{channel, digest};
+use crate::common::{PATIENCE, Role, eventually, role_args, say};
 use leasehold::blocking::Client;
 
 /// What an impostor says, and what it saw.
@@ -136,7 +132,7 @@ fn role_waits() {
 fn floods_are_left_soon_and_hold_no_waiter_up() {
     const MOST_MIB: u64 = 16;
     for which in ["bulk", "array", "unconfirmed", "messages"] {
-        let said = Role::start("role_waits", which).says_within(Duration::from_secs(60));
+        let said = Role::start("hostile_wake_ups::role_waits", which).says_within(Duration::from_secs(60));
         println!("{which}: {said}");
         assert!(said.strip_suffix(" MiB").unwrap().parse::<u64>().unwrap() < MOST_MIB, "{which}: {said}");
     }

@@ -1,13 +1,9 @@
 //! Servers that forget, hang, fail over, or whose clock is moved: the holder is told, and tokens never fall.
-#![cfg(feature = "redis")]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
-
-mod common;
 
 use std::thread;
 
-use common::on_redis::{Switch, is_taken, wait_for_renewals};
-use common::{PATIENCE, eventually, ms};
+use crate::common::on_redis::{Switch, is_taken, wait_for_renewals};
+use crate::common::{PATIENCE, eventually, ms};
 use leasehold::ErrorKind;
 use leasehold::blocking::{Client, Lease};
 use leasehold::fence::Guards;

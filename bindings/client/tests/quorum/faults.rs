@@ -1,12 +1,9 @@
 //! Nodes of a quorum that are away, stand still, are slow or cut off; answers that never came.
-#![cfg(feature = "redis")]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
 
-mod common;
-
-use common::on_redis::{HIGH, count_grants, request, wait_for_renewals};
-use common::quorum::{LONG_TTL, Nodes, TTL, patient, settings};
-use common::{PATIENCE, eventually, ms};
+use crate::common;
+use crate::common::on_redis::{HIGH, count_grants, request, wait_for_renewals};
+use crate::common::quorum::{LONG_TTL, Nodes, TTL, patient, settings};
+use crate::common::{PATIENCE, eventually, ms};
 use leasehold::ErrorKind;
 use leasehold::blocking::{Client, Lease};
 use leasehold_core::Config;

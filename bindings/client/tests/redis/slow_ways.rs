@@ -1,13 +1,9 @@
 //! Redis at the far end of a slow way, and replicas that take their time.
-#![cfg(feature = "redis")]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
-
-mod common;
 
 use std::sync::Arc;
 
-use common::on_redis::{is_taken, load_scripts};
-use common::{PATIENCE, eventually, ms};
+use crate::common::on_redis::{is_taken, load_scripts};
+use crate::common::{PATIENCE, eventually, ms};
 use leasehold::{Client, blocking};
 use leasehold_core::Config;
 use leasehold_rig::proxy::Proxy;

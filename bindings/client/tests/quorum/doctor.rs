@@ -1,12 +1,8 @@
 //! What `doctor` finds of replicas and of rights on nodes of a quorum.
-#![cfg(feature = "redis")]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
-
-mod common;
 
 use std::time::Duration;
 
-use common::quorum::{MAX_TTL, settings};
+use crate::common::quorum::{MAX_TTL, settings};
 use leasehold::blocking::Client;
 use leasehold::quorum::Quorum;
 use leasehold::{Error, ErrorKind, Finding, Severity};
@@ -14,7 +10,7 @@ use leasehold_rig::redis::Server;
 use leasehold_rig::wait_until;
 
 /// The sample of a user with least rights.
-const SAMPLE: &str = include_str!("../../../docs/infra/redis.acl");
+const SAMPLE: &str = include_str!("../../../../docs/infra/redis.acl");
 /// With these the doctor finds out which names the user may lock.
 const TO_FIND_NAMES: [&str; 2] = ["+acl|whoami", "+acl|getuser"];
 /// What votes need beyond locks.

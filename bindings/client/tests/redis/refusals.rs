@@ -1,13 +1,11 @@
 //! Servers that refuse: whose fault it is, what to do about it, and that a waiter gets through once it has passed.
-#![cfg(feature = "redis")]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
-
-mod common;
 
 use std::sync::atomic::Ordering;
 
-use common::on_redis::{HIGH, Switch, count_grants, digest, fence_key, is_taken, load_scripts, wait_for_renewals};
-use common::{PATIENCE, eventually, ms};
+use crate::common::on_redis::{
+    HIGH, Switch, count_grants, digest, fence_key, is_taken, load_scripts, wait_for_renewals,
+};
+use crate::common::{PATIENCE, eventually, ms};
 use leasehold::blocking::Client;
 use leasehold::{Error, ErrorKind};
 use leasehold_rig::proxy::{Proxy, Request};

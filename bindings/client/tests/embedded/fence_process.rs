@@ -1,7 +1,5 @@
 //! Guards for what is in this process, against threads that come too late.
 
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
-
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::SeqCst};
 use std::sync::mpsc::channel;
 

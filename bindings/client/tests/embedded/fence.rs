@@ -1,8 +1,5 @@
 //! Guards against holders that do not know that they are too late, on a real file with a connection for each.
 
-#![cfg(feature = "sqlite")]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
-
 use leasehold::fence::rusqlite::{Connection, TransactionBehavior};
 use leasehold::fence::{Guard, Rejected, SqliteGuard, SqliteRowGuard, Token};
 use leasehold::{Error, ErrorKind};

@@ -1,10 +1,8 @@
 //! Several processes and one SQLite file: killed, stopped, forked, and the file pulled from under them.
 
-mod common;
-
 use std::time::{Duration, Instant};
 
-use common::{PATIENCE, Role, eventually, ms, role_args, say, stay, url};
+use crate::common::{PATIENCE, Role, eventually, ms, role_args, say, stay, url};
 use leasehold::ErrorKind;
 use leasehold::blocking::Client;
 
@@ -24,7 +22,7 @@ fn role_holder() {
 fn a_killed_holder_is_succeeded_within_its_ttl() {
     let folder = tempfile::tempdir().unwrap();
     let store = url(&folder.path().join("locks.db"));
-    let mut holder = Role::start("role_holder", &store);
+    let mut holder = Role::start("processes::role_holder", &store);
     let token: u64 = holder.says().parse().unwrap();
     let client = Client::connect(&store).unwrap();
     assert!(client.lock("job").try_acquire().unwrap().is_none());
@@ -41,7 +39,7 @@ fn a_killed_holder_is_succeeded_within_its_ttl() {
 fn a_stopped_holder_is_succeeded_and_told_when_it_wakes() {
     let folder = tempfile::tempdir().unwrap();
     let store = url(&folder.path().join("locks.db"));
-    let holder = Role::start("role_holder", &store);
+    let holder = Role::start("processes::role_holder", &store);
     let token: u64 = holder.says().parse().unwrap();
     holder.signal(libc::SIGSTOP);
     let client = Client::connect(&store).unwrap();
@@ -92,7 +90,7 @@ fn eight_processes_are_never_inside_together() {
     let folder = tempfile::tempdir().unwrap();
     let store = url(&folder.path().join("locks.db"));
     let args = format!("{store}|{}", folder.path().join("inside").display());
-    let workers: Vec<Role> = (0..8).map(|_| Role::start("role_worker", &args)).collect();
+    let workers: Vec<Role> = (0..8).map(|_| Role::start("processes::role_worker", &args)).collect();
     let mut tokens = Vec::new();
     for worker in &workers {
         let mut last = 0;
@@ -156,7 +154,7 @@ fn role_forker() {
 #[test]
 fn a_forked_child_inherits_no_lease_and_harms_no_parent() {
     let folder = tempfile::tempdir().unwrap();
-    let mut forker = Role::start("role_forker", &url(&folder.path().join("locks.db")));
+    let mut forker = Role::start("processes::role_forker", &url(&folder.path().join("locks.db")));
     assert_eq!(forker.says(), "child 0");
     assert_eq!(forker.says(), "parent unharmed");
     assert!(forker.wait().success());
@@ -166,7 +164,7 @@ fn a_forked_child_inherits_no_lease_and_harms_no_parent() {
 fn a_leader_that_dies_is_followed_by_another() {
     let folder = tempfile::tempdir().unwrap();
     let store = url(&folder.path().join("locks.db"));
-    let holder = Role::start("role_holder", &store);
+    let holder = Role::start("processes::role_holder", &store);
     holder.says();
     let client = Client::connect(&store).unwrap();
     let (sender, terms) = std::sync::mpsc::channel();

@@ -1,16 +1,12 @@
 //! Processes and runtimes that share a Redis: killed, stopped, forked, shut down, abandoned.
-#![cfg(feature = "redis")]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
-
-mod common;
 
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use common::on_redis::{is_taken, load_scripts, request, wait_for_renewals};
-use common::{PATIENCE, Role, eventually, ms, role_args, say, stay};
+use crate::common::on_redis::{is_taken, load_scripts, request, wait_for_renewals};
+use crate::common::{PATIENCE, Role, eventually, ms, role_args, say, stay};
 use leasehold::blocking::Client as BlockingClient;
 use leasehold::{Client, ErrorKind};
 use leasehold_rig::proxy::Proxy;
@@ -31,7 +27,7 @@ fn role_holder() {
 #[test]
 fn a_killed_holder_is_succeeded_after_its_ttl() {
     let server = Server::start();
-    let mut holder = Role::start("role_holder", &server.url());
+    let mut holder = Role::start("processes::role_holder", &server.url());
     let token: u64 = holder.says().parse().unwrap();
     let client = BlockingClient::connect(server.url()).unwrap();
     assert!(client.lock("job").try_acquire().unwrap().is_none());
@@ -45,7 +41,7 @@ fn a_killed_holder_is_succeeded_after_its_ttl() {
 #[test]
 fn a_stopped_holder_is_succeeded_and_told_when_it_wakes() {
     let server = Server::start();
-    let holder = Role::start("role_holder", &server.url());
+    let holder = Role::start("processes::role_holder", &server.url());
     let token: u64 = holder.says().parse().unwrap();
     holder.signal(libc::SIGSTOP);
     let client = BlockingClient::connect(server.url()).unwrap();
@@ -108,7 +104,7 @@ fn role_forker() {
 #[test]
 fn a_forked_child_inherits_no_lease_and_harms_no_parent() {
     let server = Server::start();
-    let mut forker = Role::start("role_forker", &server.url());
+    let mut forker = Role::start("processes::role_forker", &server.url());
     assert_eq!(forker.says(), "child 0");
     assert!(is_taken(&server, "job"), "the child released nothing");
     wait_for_renewals(&server, 3);

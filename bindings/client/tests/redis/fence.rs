@@ -1,9 +1,6 @@
 //! Guards for Redis against holders that do not know that they are too late, on a real server.
 
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
-
-mod common;
-
+use crate::common;
 use leasehold::fence::RedisGuard;
 use leasehold::{Error, ErrorKind};
 use leasehold_rig::redis::Server;

@@ -1,8 +1,4 @@
 //! A server that answers as no Redis would: never a panic, never a grant, bounded memory, an error in time.
-#![cfg(feature = "redis")]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
-
-mod common;
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -11,8 +7,8 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::on_redis::digest;
-use common::{PATIENCE, Role, eventually, ms, role_args, say};
+use crate::common::on_redis::digest;
+use crate::common::{PATIENCE, Role, eventually, ms, role_args, say};
 use leasehold::blocking::Client;
 use leasehold::{Client as AsyncClient, Error, ErrorKind};
 
@@ -460,7 +456,7 @@ fn role_hears_endless_answers() {
 fn endless_answers_are_left_soon() {
     const MOST_MIB: u64 = 16;
     for which in ["line", "bulk", "array", "replies", "nested", "error"] {
-        let role = Role::start("role_hears_endless_answers", which);
+        let role = Role::start("hostile_resp::role_hears_endless_answers", which);
         let said = role.says_within(Duration::from_secs(60));
         println!("{which}: {said}");
         let (kind, grown) = said.strip_suffix(" MiB").unwrap().split_once(' ').unwrap();

@@ -1,14 +1,10 @@
 //! Masters that die and replicas that take over, in a cluster and under Sentinels: holders go on, or are told.
-#![cfg(feature = "redis")]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
-
-mod common;
 
 use std::net::Ipv4Addr;
 use std::thread;
 
-use common::on_redis::{self, channel, expect_wake_ups, is_taken};
-use common::{PATIENCE, eventually, ms};
+use crate::common::on_redis::{self, channel, expect_wake_ups, is_taken};
+use crate::common::{PATIENCE, eventually, ms};
 use leasehold::blocking::{Client, Lease};
 use leasehold::{ErrorKind, Severity};
 use leasehold_rig::redis::{Cluster, Server, Watched};
@@ -207,7 +203,7 @@ fn sentinels_have_passwords_of_their_own() {
 
 #[test]
 fn a_user_of_the_sentinels_needs_what_the_sample_allows() {
-    let sample = include_str!("../../../docs/infra/sentinel.acl");
+    let sample = include_str!("../../../../docs/infra/sentinel.acl");
     let watched = Watched::start();
     for port in watched.ports() {
         let mut sentinel = Connection::open((Ipv4Addr::LOCALHOST, port).into()).unwrap();

@@ -1,13 +1,12 @@
 //! Async callers: cancel at every await, many at once, none of them blocks the runtime.
 
-mod common;
-
+use crate::common;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use common::{PATIENCE, eventually, ms};
+use crate::common::{PATIENCE, eventually, ms};
 use leasehold::{Client, ErrorKind};
 
 fn runtime() -> tokio::runtime::Runtime {

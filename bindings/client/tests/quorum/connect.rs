@@ -1,12 +1,8 @@
 //! What connecting to a quorum refuses, and what it only warns of.
-#![cfg(all(feature = "redis", feature = "sqlite"))]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
 
-mod common;
-
-use common::log::Log;
-use common::quorum::{MAX_TTL, Nodes, settings};
-use common::{PATIENCE, eventually, ms};
+use crate::common::log::Log;
+use crate::common::quorum::{MAX_TTL, Nodes, settings};
+use crate::common::{PATIENCE, eventually, ms};
 use leasehold::blocking::Client;
 use leasehold::quorum::{Force, Init, Quorum, Standing};
 use leasehold::{Client as AsyncClient, ClientBuilder, Error, ErrorKind, Finding, Severity, Stores};

@@ -1,13 +1,9 @@
 //! Staying until all nodes vote, for those who have no client that stays.
-#![cfg(feature = "redis")]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
-
-mod common;
 
 use std::time::Duration;
 
-use common::PATIENCE;
-use common::quorum::{Nodes, TTL, settings};
+use crate::common::PATIENCE;
+use crate::common::quorum::{Nodes, TTL, settings};
 use leasehold::ErrorKind;
 use leasehold::quorum::{Join, JoinProgress, NodeStatus, Quorum, Standing};
 use leasehold_rig::redis::Data;

@@ -1,14 +1,10 @@
 //! Waiters on Redis: their wake-ups are cut, their server goes away, and what they wait for is somebody else's.
-#![cfg(feature = "redis")]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
-
-mod common;
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::on_redis::{channel, expect_wake_ups, is_taken};
-use common::{PATIENCE, Role, eventually, ms, role_args, say};
+use crate::common::on_redis::{channel, expect_wake_ups, is_taken};
+use crate::common::{PATIENCE, Role, eventually, ms, role_args, say};
 use leasehold::ErrorKind;
 use leasehold::blocking::Client;
 use leasehold_rig::proxy::Proxy;
@@ -241,7 +237,7 @@ fn role_reconnects() {
 #[cfg(target_os = "linux")]
 #[test]
 fn reconnecting_leaks_neither_descriptors_nor_threads() {
-    let role = Role::start("role_reconnects", "");
+    let role = Role::start("waiters::role_reconnects", "");
     let start = Instant::now();
     let said = role.says_within(Duration::from_secs(150));
     assert_eq!(said, "none leaked", "after {:?}", start.elapsed());

@@ -1,16 +1,12 @@
 //! Clients of one quorum against each other.
-#![cfg(all(feature = "redis", feature = "sqlite", feature = "http"))]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
-
-mod common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Condvar, Mutex};
 use std::thread;
 
-use common::on_redis::{HIGH, count_grants_from, digest, request, wait_for_renewals};
-use common::quorum::{LONG_TTL, Nodes, TTL, patient, settings};
-use common::{PATIENCE, Role, eventually, ms, role_args, say, stay};
+use crate::common::on_redis::{HIGH, count_grants_from, digest, request, wait_for_renewals};
+use crate::common::quorum::{LONG_TTL, Nodes, TTL, patient, settings};
+use crate::common::{PATIENCE, Role, eventually, ms, role_args, say, stay};
 use leasehold::Client as AsyncClient;
 use leasehold::blocking::Client;
 use leasehold_rig::proxy::Request;
@@ -214,7 +210,7 @@ fn role_holder() {
 fn a_killed_holder_is_succeeded() {
     let nodes = Nodes::start(3);
     let client = nodes.create();
-    let mut holder = Role::start("role_holder", &nodes.urls().join(" "));
+    let mut holder = Role::start("clients::role_holder", &nodes.urls().join(" "));
     let token: u64 = holder.says().parse().unwrap();
     wait_for_renewals(&nodes.servers[0], 2);
     holder.signal(libc::SIGKILL);
@@ -230,7 +226,7 @@ fn a_client_killed_between_grant_and_raise_is_succeeded() {
     count_grants_from(HIGH + 10, &nodes.servers[0], "job");
     count_grants_from(HIGH, &nodes.servers[1], "job");
     let stuck = [1, 2].map(|node: usize| nodes.proxies[node].lose_replies(request("raise")));
-    let mut holder = Role::start("role_holder", &nodes.urls().join(" "));
+    let mut holder = Role::start("clients::role_holder", &nodes.urls().join(" "));
     eventually("a raise is under way", || stuck.iter().any(|fault| fault.hits() > 0));
     holder.signal(libc::SIGKILL);
     holder.wait();

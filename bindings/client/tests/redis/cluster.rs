@@ -1,14 +1,10 @@
 //! Locks on a Redis Cluster: names of all slots, slots that move, and what is said when something is wrong.
-#![cfg(feature = "redis")]
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
-
-mod common;
 
 use std::collections::HashSet;
 use std::thread;
 
-use common::on_redis::{channel, expect_wake_ups, is_taken, wait_for_renewals};
-use common::{PATIENCE, eventually, ms};
+use crate::common::on_redis::{channel, expect_wake_ups, is_taken, wait_for_renewals};
+use crate::common::{PATIENCE, eventually, ms};
 use leasehold::blocking::{Client, Lease};
 use leasehold::{ErrorKind, Severity};
 use leasehold_core::wire::redis::slot;
@@ -16,7 +12,7 @@ use leasehold_rig::redis::{Cluster, Server};
 use leasehold_rig::resp::Connection;
 
 /// The sample of a user with least rights.
-const SAMPLE: &str = include_str!("../../../docs/infra/redis.acl");
+const SAMPLE: &str = include_str!("../../../../docs/infra/redis.acl");
 
 /// A lease that outlasts the test, unless it is told otherwise at one of its many renewals.
 fn long_lease(client: &Client, name: &str) -> Lease {
