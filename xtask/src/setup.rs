@@ -7,7 +7,13 @@ use std::process::{Command, Stdio};
 
 const DEBIAN_PACKAGES: [&str; 2] = ["gcc", "libc6-dev"];
 /// Servers that tests start for themselves, and the Debian packages that have them.
-const SERVERS: [(&str, &str); 3] = [("redis-server", "redis-server"), ("webdis", "webdis"), ("postgres", "postgresql")];
+const SERVERS: [(&str, &str); 4] = [
+    ("redis-server", "redis-server"),
+    ("webdis", "webdis"),
+    ("postgres", "postgresql"),
+    // DynamoDB Local comes with the lock libraries; this runs it.
+    ("java", "default-jre-headless"),
+];
 /// What runs the lock libraries of other languages, and the Debian packages that have it.
 const LANGUAGES: [(&str, &str); 2] = [("node", "nodejs"), ("npm", "npm")];
 const PYTHON_PACKAGE: &str = "python3-venv";
@@ -72,7 +78,7 @@ fn servers() -> Result {
     let advice = if Path::new("/etc/debian_version").exists() {
         format!("sudo apt-get install {}", missing.join(" "))
     } else {
-        "Redis 5 or newer, Webdis and PostgreSQL, with their programs on the path".to_owned()
+        "Redis 5 or newer, Webdis, PostgreSQL and Java 17 or newer, with their programs on the path".to_owned()
     };
     Err(Failure::new(format!("programs that tests start as servers of their own are missing\n  install: {advice}")))
 }

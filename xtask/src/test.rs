@@ -41,6 +41,7 @@ pub fn run_all(steps: &mut Steps) -> Result {
         ("SQLite alone", &["--no-default-features", "--features=sqlite"]),
         ("Redis alone", &["--no-default-features", "--features=redis"]),
         ("HTTP alone", &["--no-default-features", "--features=http"]),
+        ("DynamoDB alone", &["--no-default-features", "--features=dynamodb"]),
         ("metrics", &["--features=metrics"]),
     ] {
         let mut clippy = run::cargo_ci("clippy");
@@ -50,6 +51,7 @@ pub fn run_all(steps: &mut Steps) -> Result {
     no_std(steps)?;
 
     let peers = peers.finish(steps)?;
+    peers.check_infra(steps)?;
     let mut tests = suite();
     peers.tell(&mut tests);
     tests.args(["--workspace", "--features", WIRE, "--exclude", "leasehold-sim"]);

@@ -85,6 +85,8 @@
 //! are in log events only, never in labels; nonces are in neither.
 
 mod all;
+#[cfg(feature = "dynamodb")]
+mod aws;
 pub mod blocking;
 mod client;
 mod clock;
@@ -102,6 +104,8 @@ mod metrics;
 pub mod quorum;
 mod request;
 mod stores;
+#[cfg(feature = "dynamodb")]
+pub mod table;
 mod transport;
 mod url;
 
@@ -114,6 +118,8 @@ pub use error::{Error, ErrorKind, LockInfo};
 pub use lease::Lease;
 pub use request::LockRequest;
 pub use stores::Stores;
+#[cfg(feature = "dynamodb")]
+pub use url::DynamodbUrl;
 #[cfg(feature = "http")]
 pub use url::HttpUrl;
 #[cfg(feature = "redis")]

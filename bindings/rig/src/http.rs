@@ -150,7 +150,7 @@ fn find<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
 pub(crate) struct Head {
     pub(crate) start: String,
     /// Names in lower case.
-    headers: Vec<(String, String)>,
+    pub(crate) headers: Vec<(String, String)>,
     /// The length of the head itself, in bytes.
     pub(crate) length: usize,
 }

@@ -5,6 +5,8 @@
 //! - [`webdis::Server`]: a real `webdis` in front of one;
 //! - [`rest::Server`]: a server in this process that speaks the REST protocol of Upstash over a real Redis, and answers
 //!   badly when told to;
+//! - [`dynamodb::Server`]: a real DynamoDB Local, which a test program shares, since it takes a second to start;
+//! - [`answers::Server`]: an HTTP server in this process whose answers a test makes up;
 //! - [`proxy::Proxy`]: a TCP proxy that loses one reply, or cuts, delays, splits and swallows what passes;
 //! - [`resp::Connection`] and [`http::Connection`]: clients small enough to be trusted, for looking at what a client
 //!   under test did.
@@ -33,10 +35,14 @@
 //! stays). Nothing here returns an error that a test would only unwrap: what cannot go on panics, and says what the
 //! server wrote last.
 //!
-//! Programs that are missing are named with the Debian package that has them: `redis-server`, `webdis`, `gcc`.
+//! Programs that are missing are named with the Debian package that has them: `redis-server`, `webdis`, `gcc`,
+//! `java`. DynamoDB Local comes with `cargo xtask interop`.
 
+pub mod answers;
+pub mod dynamodb;
 pub mod http;
 mod ports;
+mod preload;
 mod process;
 pub mod proxy;
 pub mod redis;

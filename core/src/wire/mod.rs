@@ -46,11 +46,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! | kind of server | how it is spoken to |
+//! |---|---|
+//! | Redis, Valkey | [`redis`] over [`resp`], or over HTTP by [`rest`] |
+//! | DynamoDB | [`dynamodb`], signed by [`sigv4`] |
+//!
 //! An exchange that brings no replies (no connection, a timeout, a reset) is dropped, and its operations end as
 //! [`TransportFault::outcome`](crate::op::TransportFault::outcome) says; so does a connection whose bytes make no sense.
 //! Replies are not trusted: what does not fit the request is never a grant, and nothing that a server says makes this
 //! code panic or take memory without bound.
 
+pub mod dynamodb;
 pub mod redis;
 pub mod resp;
 pub mod rest;
+pub mod sigv4;

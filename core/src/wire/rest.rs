@@ -24,7 +24,7 @@ mod tests;
 /// The longest body that is read; a longer one is of no reply to us.
 pub const MAX_BODY: usize = 1 << 20;
 
-const MAX_DEPTH: usize = 32;
+pub(super) const MAX_DEPTH: usize = 32;
 
 /// Which of the two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -206,7 +206,7 @@ fn value(json: Json) -> Result<Value, &'static str> {
 
 /// How deep the brackets go, as far as they are no part of strings. Wrong JSON may give any answer, and is refused
 /// afterwards.
-fn depth(body: &[u8]) -> usize {
+pub(super) fn depth(body: &[u8]) -> usize {
     let (mut now, mut most, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for byte in body {
         match byte {

@@ -16,7 +16,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("node", &["leasehold", "leasehold-cli"]),
     ("xtask", &[]),
     ("xtask/bench", &["leasehold", "leasehold-core"]),
-    ("xtask/peers", &["leasehold", "leasehold-bench", "leasehold-rig"]),
+    ("xtask/peers", &["leasehold", "leasehold-bench", "leasehold-core", "leasehold-rig"]),
 ];
 
 /// Servers and faults, for the tests of whoever wants them.

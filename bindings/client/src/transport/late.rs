@@ -249,6 +249,8 @@ fn is_network(url: &StoreUrl) -> bool {
         StoreUrl::Redis(_) => true,
         #[cfg(feature = "http")]
         StoreUrl::Http(_) => true,
+        #[cfg(feature = "dynamodb")]
+        StoreUrl::Dynamodb(_) => true,
     }
 }
 

@@ -1,5 +1,7 @@
 //! How requests reach stores: the only place that knows files and sockets.
 
+#[cfg(feature = "dynamodb")]
+pub(crate) mod dynamodb;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(feature = "network")]
@@ -9,9 +11,9 @@ mod kept;
 #[cfg(feature = "network")]
 mod lanes;
 mod late;
-#[cfg(feature = "http")]
+#[cfg(any(feature = "http", feature = "dynamodb"))]
 mod meeting;
-#[cfg(feature = "network")]
+#[cfg(any(feature = "redis", feature = "http"))]
 mod membership;
 mod memory;
 mod pauses;
@@ -22,7 +24,7 @@ mod sqlite;
 #[cfg(feature = "network")]
 mod tls;
 mod wakeups;
-#[cfg(feature = "http")]
+#[cfg(any(feature = "http", feature = "dynamodb"))]
 mod web;
 
 use std::pin::Pin;
@@ -159,6 +161,8 @@ pub(crate) fn open(url: &StoreUrl) -> Result<Arc<dyn Transport>, Error> {
         StoreUrl::Redis(url) => Ok(Arc::new(redis::Redis::open(url)?)),
         #[cfg(feature = "http")]
         StoreUrl::Http(url) => Ok(Arc::new(http::Http::open(url)?)),
+        #[cfg(feature = "dynamodb")]
+        StoreUrl::Dynamodb(url) => Ok(Arc::new(dynamodb::Dynamodb::open(url)?)),
     }
 }
 
@@ -174,5 +178,7 @@ pub(crate) fn node_config(url: &StoreUrl) -> NodeConfig {
         StoreUrl::Redis(url) => redis::config(url),
         #[cfg(feature = "http")]
         StoreUrl::Http(url) => http::config(url),
+        #[cfg(feature = "dynamodb")]
+        StoreUrl::Dynamodb(url) => dynamodb::config(url),
     }
 }

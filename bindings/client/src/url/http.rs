@@ -9,6 +9,7 @@ use leasehold_core::wire::rest::Dialect;
 use url::Url;
 use zeroize::Zeroizing;
 
+pub(crate) use super::Reach;
 use super::{decoded, durability, is_loopback, without_secrets};
 use crate::error::Error;
 
@@ -23,17 +24,6 @@ pub struct HttpUrl {
     pub(crate) durability: Durability,
     /// PEM file with certificates that are trusted instead of those of the operating system.
     pub(crate) ca: Option<PathBuf>,
-}
-
-/// Who can read what is sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Reach {
-    /// The server alone.
-    Tls,
-    /// This machine alone.
-    Loopback,
-    /// Everybody on the way.
-    Plaintext,
 }
 
 /// How to get in.

@@ -1,5 +1,7 @@
 //! Store urls: which store, and where.
 
+#[cfg(feature = "dynamodb")]
+pub(crate) mod dynamodb;
 #[cfg(feature = "http")]
 pub(crate) mod http;
 #[cfg(feature = "redis")]
@@ -9,6 +11,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+#[cfg(feature = "dynamodb")]
+pub use self::dynamodb::DynamodbUrl;
 #[cfg(feature = "http")]
 pub use self::http::HttpUrl;
 #[cfg(feature = "redis")]
@@ -47,6 +51,32 @@ pub enum StoreUrl {
     /// that the environment names are not used.
     #[cfg(feature = "http")]
     Http(HttpUrl),
+    /// `dynamodb://TABLE?region=eu-west-1`: a table of DynamoDB. Keys come from where AWS users keep them: environment,
+    /// profiles, roles. Parameters:
+    ///
+    /// - `region`, else `AWS_REGION`, `AWS_DEFAULT_REGION`, the profile's `region`; `profile`, else `AWS_PROFILE`, else
+    ///   `default`. A profile that the url names comes before the environment, with its region and its keys;
+    /// - `endpoint` (scheme, host, port), else `AWS_ENDPOINT_URL_DYNAMODB`, `AWS_ENDPOINT_URL`, the profile's
+    ///   `endpoint_url`, else the region's own: `fips=true`, `dualstack=true` choose among those. `plaintext=allow` lets it
+    ///   be `http` beyond loopback; `ca` is a PEM file, trusted instead of the operating system's certificates;
+    /// - `key`, the partition key (default `key`); `sort_key` with `sort_key_value` (default `-`), where the table has one;
+    ///   `expires`, the attribute of the table's TTL;
+    /// - `require_strong=true` refuses a table whose replicas in other regions lag behind; `durable=no` takes back that a
+    ///   table forgets nothing, which is assumed of all but endpoints on loopback.
+    #[cfg(feature = "dynamodb")]
+    Dynamodb(DynamodbUrl),
+}
+
+/// Who can read what is sent.
+#[cfg(any(feature = "http", feature = "dynamodb"))]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Reach {
+    /// The server alone.
+    Tls,
+    /// This machine alone.
+    Loopback,
+    /// Everybody on the way.
+    Plaintext,
 }
 
 impl StoreUrl {
@@ -88,6 +118,8 @@ impl StoreUrl {
             },
             #[cfg(feature = "http")]
             Self::Http(_) => self.to_string(),
+            #[cfg(feature = "dynamodb")]
+            Self::Dynamodb(_) => self.to_string(),
         }
     }
 }
@@ -105,6 +137,9 @@ impl StoreUrl {
             },
             #[cfg(feature = "http")]
             Self::Http(url) => url.host().as_deref().map(machine),
+            // Tables of one region fail together.
+            #[cfg(feature = "dynamodb")]
+            Self::Dynamodb(url) => url.host().as_deref().map(machine),
         }
     }
 }
@@ -186,9 +221,14 @@ impl FromStr for StoreUrl {
             "upstash" | "upstash+https" | "upstash+http" | "webdis+https" | "webdis+http" => {
                 Err(Error::config("this build has no Redis over HTTP: enable the feature `http`"))
             }
+            #[cfg(feature = "dynamodb")]
+            "dynamodb" => Ok(Self::Dynamodb(DynamodbUrl::parse(url, &crate::aws::Surroundings::of_process())?)),
+            #[cfg(not(feature = "dynamodb"))]
+            "dynamodb" => Err(Error::config("this build has no DynamoDB: enable the feature `dynamodb`")),
             _ => Err(Error::config(format!(
                 "store url {:?} has the unknown scheme {scheme:?}; this version knows memory:, sqlite:, redis://, \
-                 rediss://, redis+unix:, redis+cluster://, redis+sentinel://, upstash+https://, upstash: and webdis+http://",
+                 rediss://, redis+unix:, redis+cluster://, redis+sentinel://, upstash+https://, upstash:, webdis+http:// \
+                 and dynamodb://",
                 without_secrets(url)
             ))),
         }
@@ -204,6 +244,8 @@ impl fmt::Display for StoreUrl {
             Self::Redis(url) => url.fmt(f),
             #[cfg(feature = "http")]
             Self::Http(url) => url.fmt(f),
+            #[cfg(feature = "dynamodb")]
+            Self::Dynamodb(url) => url.fmt(f),
         }
     }
 }
@@ -238,7 +280,7 @@ fn durability(value: &str) -> Result<leasehold_core::member::Durability, String>
 }
 
 /// A part of a url as it was meant; `Some(None)` where it is empty, `None` where it is no text.
-#[cfg(feature = "network")]
+#[cfg(any(feature = "redis", feature = "http"))]
 fn decoded(text: &str) -> Option<Option<String>> {
     let bytes: Vec<u8> = percent(text);
     let text = String::from_utf8(bytes).ok()?;
@@ -246,7 +288,7 @@ fn decoded(text: &str) -> Option<Option<String>> {
 }
 
 /// Undoes percent-encoding, which is all that a path or password of a url has.
-#[cfg(feature = "network")]
+#[cfg(any(feature = "redis", feature = "http"))]
 fn percent(text: &str) -> Vec<u8> {
     let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
     let mut bytes = text.bytes();

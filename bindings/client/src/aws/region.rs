@@ -1,0 +1,118 @@
+//! Regions, and the names that their services have.
+
+/// What the names of services end with, by what the names of regions begin with: plain ones, and those that have IPv6
+/// addresses as well. The first that fits counts. From the endpoint rules that AWS publishes for its SDKs.
+const PARTITIONS: [(&str, &str, Option<&str>); 8] = [
+    ("cn-", "amazonaws.com.cn", Some("api.amazonwebservices.com.cn")),
+    ("us-gov-", "amazonaws.com", Some("api.aws")),
+    ("eusc-", "amazonaws.eu", Some("api.amazonwebservices.eu")),
+    ("us-isob-", "sc2s.sgov.gov", None),
+    ("us-isof-", "csp.hci.ic.gov", None),
+    ("us-iso-", "c2s.ic.gov", None),
+    ("eu-isoe-", "cloud.adc-e.uk", None),
+    ("", "amazonaws.com", Some("api.aws")),
+];
+
+/// Which of the addresses of a service.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Variant {
+    pub(crate) cryptography: Cryptography,
+    pub(crate) stack: Stack,
+}
+
+/// Which modules encrypt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Cryptography {
+    #[default]
+    Any,
+    /// Validated under FIPS 140, on the side of AWS.
+    Fips,
+}
+
+/// Which addresses a name has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Stack {
+    #[default]
+    Ipv4,
+    /// IPv6 as well.
+    Dual,
+}
+
+/// Whether a text can be a region. It becomes part of the names of hosts, so that nothing else may pass.
+pub(crate) fn is_region(text: &str) -> bool {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    is_plain && (3..=64).contains(&text.len()) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+fn partition(region: &str) -> (&'static str, Option<&'static str>) {
+    let found = PARTITIONS.iter().find(|(prefix, ..)| region.starts_with(prefix));
+    found.map_or(("amazonaws.com", None), |(_, plain, dual)| (*plain, *dual))
+}
+
+/// What the plain names of services in a region end with.
+pub(crate) fn suffix(region: &str) -> &'static str {
+    partition(region).0
+}
+
+/// Whether a host is one of AWS's own services.
+pub(crate) fn is_of_aws(host: &str) -> bool {
+    let host = host.to_ascii_lowercase();
+    let is_below = |suffix: &str| host.strip_suffix(suffix).is_some_and(|rest| rest.ends_with('.'));
+    PARTITIONS.iter().any(|(_, plain, dual)| is_below(plain) || dual.is_some_and(is_below))
+}
+
+/// The host of DynamoDB; `None` where the region has no such.
+pub(crate) fn dynamodb(region: &str, variant: Variant) -> Option<String> {
+    let (plain, dual) = partition(region);
+    let suffix = match variant.stack {
+        Stack::Ipv4 => plain,
+        Stack::Dual => dual?,
+    };
+    let service = match (variant.cryptography, variant.stack) {
+        // There the plain name is the validated one.
+        (Cryptography::Fips, Stack::Ipv4) if region.starts_with("us-gov-") => "dynamodb",
+        (Cryptography::Fips, Stack::Ipv4 | Stack::Dual) => "dynamodb-fips",
+        (Cryptography::Any, Stack::Ipv4 | Stack::Dual) => "dynamodb",
+    };
+    Some(format!("{service}.{region}.{suffix}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn services_have_the_names_that_aws_gave_them() {
+        let host = |region, cryptography, stack| dynamodb(region, Variant { cryptography, stack });
+        use Cryptography::{Any, Fips};
+        use Stack::{Dual, Ipv4};
+        for (region, cryptography, stack, expected) in [
+            ("eu-west-1", Any, Ipv4, Some("dynamodb.eu-west-1.amazonaws.com")),
+            ("us-east-1", Fips, Ipv4, Some("dynamodb-fips.us-east-1.amazonaws.com")),
+            ("us-east-1", Any, Dual, Some("dynamodb.us-east-1.api.aws")),
+            ("us-east-1", Fips, Dual, Some("dynamodb-fips.us-east-1.api.aws")),
+            ("us-gov-west-1", Fips, Ipv4, Some("dynamodb.us-gov-west-1.amazonaws.com")),
+            ("cn-north-1", Any, Ipv4, Some("dynamodb.cn-north-1.amazonaws.com.cn")),
+            ("cn-north-1", Any, Dual, Some("dynamodb.cn-north-1.api.amazonwebservices.com.cn")),
+            ("us-iso-east-1", Any, Ipv4, Some("dynamodb.us-iso-east-1.c2s.ic.gov")),
+            ("us-isob-east-1", Any, Ipv4, Some("dynamodb.us-isob-east-1.sc2s.sgov.gov")),
+            ("us-iso-east-1", Any, Dual, None),
+        ] {
+            assert_eq!(host(region, cryptography, stack).as_deref(), expected);
+            assert!(expected.is_none_or(is_of_aws));
+        }
+        assert!(!is_of_aws("amazonaws.com") && !is_of_aws("dynamodb.amazonaws.com.example"));
+        assert!(!is_of_aws("eu-west-1-amazonaws.com"));
+    }
+
+    #[test]
+    fn nothing_but_a_region_becomes_part_of_a_host() {
+        for good in ["eu-west-1", "us-gov-east-1", "local"] {
+            assert!(is_region(good), "{good}");
+        }
+        for bad in ["", "eu", "EU-west-1", "eu-west-1.example", "eu/west", "-eu-west-1", "eu-west-1-", "eu@west", "a b"]
+        {
+            assert!(!is_region(bad), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! DynamoDB tables for locks: making one, and looking at one.
+//!
+//! ```no_run
+//! use leasehold::table::{self, Made, NewTable};
+//!
+//! let url = "dynamodb://locks?region=eu-west-1";
+//! if table::create(url, &NewTable::default())?.made == Made::New {
+//!     println!("{} is made", table::describe(url)?.name);
+//! }
+//! # Ok::<(), leasehold::Error>(())
+//! ```
+
+use leasehold_core::wire::dynamodb::table as wire;
+
+use crate::error::Error;
+use crate::transport::dynamodb::table as whole;
+use crate::url::StoreUrl;
+use crate::url::dynamodb::DynamodbUrl;
+
+pub use crate::transport::dynamodb::table::Made;
+pub use leasehold_core::wire::dynamodb::table::{Billing, Consistency, KeyAttribute, Status};
+
+/// What a new table is to be like, beyond what the url says of its keys.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct NewTable {
+    /// How it is paid for: by request unless set otherwise.
+    pub billing: Billing,
+    /// Names and values, for people and bills.
+    pub tags: Vec<(String, String)>,
+}
+
+/// What came of [`create`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Creation {
+    /// Whether there was one.
+    pub made: Made,
+    /// What it is like now.
+    pub table: Table,
+}
+
+/// What a table is like.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Table {
+    /// Its name.
+    pub name: String,
+    /// Whether it can be used.
+    pub status: Status,
+    /// Its primary key: the partition key first.
+    pub keys: Vec<KeyAttribute>,
+    /// How it is paid for; `None` where DynamoDB does not say.
+    pub billing: Option<Billing>,
+    /// The attribute that DynamoDB's time to live goes by; `None` also where we may not know.
+    pub expires: Option<String>,
+    /// Regions with replicas.
+    pub replicas: Vec<String>,
+    /// What replicas promise.
+    pub consistency: Consistency,
+    /// Regions that take part in strong consistency without a replica.
+    pub witnesses: Vec<String>,
+    /// Its ARN.
+    pub arn: Option<String>,
+}
+
+impl Table {
+    fn of(description: wire::Description, expires: Option<String>) -> Self {
+        let wire::Description { name, status, keys, billing, replicas, consistency, witnesses, arn, id: _ } =
+            description;
+        Self { name, status, keys, billing, expires, replicas, consistency, witnesses, arn }
+    }
+}
+
+/// Makes the table that a url names, with the keys that it names, and waits until it can be used: a few seconds, at most
+/// 5 minutes. Where the url has the parameter `expires`, DynamoDB's time to live is switched on. Blocks.
+///
+/// # Errors
+/// [`ErrorKind::Config`](crate::ErrorKind::Config) for a url of another store;
+/// [`ErrorKind::StoreRefused`](crate::ErrorKind::StoreRefused) where there is a table with another key, or where we may
+/// not; [`ErrorKind::StoreUnavailable`](crate::ErrorKind::StoreUnavailable) where DynamoDB is not reached.
+pub fn create(url: &str, new: &NewTable) -> Result<Creation, Error> {
+    let url = parsed(url)?;
+    let (made, description) = whole::create(&url, new.billing, &new.tags)?;
+    let table = Table::of(description, url.expires);
+    Ok(Creation { made, table })
+}
+
+/// What the table that a url names is like. Blocks.
+///
+/// # Errors
+/// As for [`create`].
+pub fn describe(url: &str) -> Result<Table, Error> {
+    let (description, expires) = whole::describe(&parsed(url)?)?;
+    Ok(Table::of(description, expires))
+}
+
+fn parsed(url: &str) -> Result<DynamodbUrl, Error> {
+    match url.parse()? {
+        StoreUrl::Dynamodb(url) => Ok(url),
+        other => Err(Error::config(format!("{other} has no table; write dynamodb://TABLE?region=eu-west-1"))),
+    }
+}

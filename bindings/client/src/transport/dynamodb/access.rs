@@ -1,0 +1,160 @@
+//! Where the table is, who asks, and how requests are signed.
+
+use std::fmt;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use leasehold_core::op::{Fault, FaultKind, Refusal};
+use leasehold_core::wire::dynamodb::{Request, Response};
+use leasehold_core::wire::sigv4::{self, Signer};
+use reqwest::header::{DATE, HeaderName, HeaderValue};
+use reqwest::{Client, RequestBuilder};
+use rustls::ClientConfig;
+
+use super::credentials::{Credentials, Keys, NoKeys, Outside};
+use crate::clock;
+use crate::error::Error;
+use crate::transport::{tls, web};
+use crate::url::Reach;
+use crate::url::dynamodb::DynamodbUrl;
+
+/// The most of a body that is read.
+pub(super) const MOST_BODY: usize = 1 << 20;
+
+/// The way to one table.
+pub(super) struct Access {
+    /// Scheme, host and port.
+    base: String,
+    /// As the header `Host` has it.
+    host: String,
+    region: String,
+    reach: Reach,
+    tls: ClientConfig,
+    credentials: Credentials,
+    signer: Mutex<Signer>,
+    /// By how much the server's clock is ahead of this one; for signatures only.
+    ahead_ms: AtomicI64,
+    shown: String,
+}
+
+impl Access {
+    /// # Errors
+    /// A certificate cannot be read.
+    pub(super) fn new(url: &DynamodbUrl) -> Result<Self, Error> {
+        let wrong = |what: String| Error::config(format!("{url}: {what}"));
+        let reach = url.endpoint.reach;
+        let tls = match reach {
+            Reach::Tls => tls::trusting(url.ca.as_deref()).map_err(wrong)?.with_no_client_auth(),
+            Reach::Loopback | Reach::Plaintext => web::without_tls(),
+        };
+        let base = url.endpoint.base.clone();
+        let access = Self {
+            host: host_header(&base).to_owned(),
+            base,
+            region: url.region.clone(),
+            reach,
+            tls,
+            credentials: Credentials::new(Outside::new(url)),
+            signer: Mutex::new(Signer::new()),
+            ahead_ms: AtomicI64::new(0),
+            shown: url.to_string(),
+        };
+        access.client().map_err(|fault| wrong(fault.to_string()))?;
+        Ok(access)
+    }
+
+    /// A client for one lane: its connections belong to the runtime that makes them.
+    pub(super) fn client(&self) -> Result<Client, Fault> {
+        web::client(&self.tls, self.reach == Reach::Tls)
+    }
+
+    /// Where a server says that it is well, to anybody.
+    pub(super) fn greeting(&self, client: &Client) -> RequestBuilder {
+        client.get(format!("{}/", self.base))
+    }
+
+    pub(super) async fn keys(&self) -> Result<Arc<Keys>, Refusal> {
+        self.credentials.keys().await.map_err(|why| needed(&why))
+    }
+
+    /// Other keys than those that the server has refused.
+    pub(super) async fn other_keys(&self, refused: &Arc<Keys>) -> Result<Arc<Keys>, Refusal> {
+        self.credentials.other_than(refused).await.map_err(|why| needed(&why))
+    }
+
+    /// Signed at this moment, by the server's clock as far as that is known.
+    ///
+    /// # Errors
+    /// The request cannot be written down.
+    pub(super) fn request(&self, client: &Client, request: &Request, keys: &Keys) -> Result<RequestBuilder, Fault> {
+        let credentials = sigv4::Credentials {
+            access_key_id: keys.access_key_id.clone(),
+            secret_access_key: String::clone(&keys.secret_access_key),
+            session_token: keys.session_token.as_deref().cloned(),
+        };
+        let unix_ms = clock::unix_ms().saturating_add_signed(self.ahead_ms.load(Ordering::Relaxed));
+        let mut signer = self.signer.lock().unwrap_or_else(PoisonError::into_inner);
+        let headers = signer.sign(request, &self.host, &self.region, &credentials, unix_ms);
+        drop(signer);
+        let mut asked = client.post(format!("{}/", self.base));
+        for (name, value) in headers.iter() {
+            let unwritable = |_| Fault::new(FaultKind::Protocol, &format!("the header {name} cannot be written"));
+            let mut value = HeaderValue::try_from(value).map_err(unwritable)?;
+            value.set_sensitive(true);
+            asked = asked.header(HeaderName::from_static(name), value);
+        }
+        Ok(asked.body(request.body.clone()))
+    }
+
+    /// From now on signatures go by a server's clock that shows this now, in milliseconds since 1970.
+    pub(super) fn set_clock(&self, unix_ms: u64) {
+        let ahead = i128::from(unix_ms) - i128::from(clock::unix_ms());
+        self.ahead_ms.store(i64::try_from(ahead).unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// What came back, as far as it is worth reading.
+    ///
+    /// # Errors
+    /// The connection ends before the answer does.
+    pub(super) async fn response(&self, mut response: reqwest::Response) -> reqwest::Result<Response> {
+        let date = web::header(&response, DATE);
+        let status = response.status().as_u16();
+        Ok(Response { status, date, body: web::read(&mut response, MOST_BODY).await? })
+    }
+}
+
+fn needed(why: &NoKeys) -> Refusal {
+    Refusal::NeedsCredentials(Fault::new(FaultKind::Unreachable, &why.to_string()))
+}
+
+/// Without the port where that is the scheme's own, since HTTP clients leave it out.
+fn host_header(base: &str) -> &str {
+    let (scheme, host) = base.split_once("://").unwrap_or(("", base));
+    let usual = if scheme == "https" { ":443" } else { ":80" };
+    host.strip_suffix(usual).unwrap_or(host)
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_signed_host_is_the_one_that_is_sent() {
+        for (base, host) in [
+            ("https://dynamodb.eu-west-1.amazonaws.com", "dynamodb.eu-west-1.amazonaws.com"),
+            ("https://example.com:443", "example.com"),
+            ("https://example.com:80", "example.com:80"),
+            ("http://127.0.0.1:8000", "127.0.0.1:8000"),
+            ("http://127.0.0.1:80", "127.0.0.1"),
+            ("http://[::1]:8000", "[::1]:8000"),
+        ] {
+            assert_eq!(host_header(base), host);
+        }
+    }
+}

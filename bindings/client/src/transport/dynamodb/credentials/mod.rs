@@ -1,0 +1,338 @@
+//! Who asks: the keys that requests are signed with, and when to get new ones.
+//!
+//! Keys are looked for as AWS's own tools look for them ([`chain`]), on a thread that lives for as long as the search:
+//! whoever waits for it may be cancelled, and a search that hangs holds up nobody whose keys still serve. There is one
+//! search at a time, and all who wait get what it finds.
+
+mod chain;
+mod command;
+mod outside;
+mod roles;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use leasehold_core::Monotonic;
+use reqsign_aws_v4::Credential;
+use tokio::runtime::Builder;
+use tokio::sync::watch;
+use zeroize::Zeroizing;
+
+pub(super) use self::outside::Outside;
+use crate::clock;
+use crate::fork;
+
+/// The longest search: a program that asks its own server may take a while.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+/// How much longer a waiter looks than the search may take.
+const GRACE: Duration = Duration::from_secs(2);
+/// So long before they expire, keys are replaced, and serve meanwhile; AWS gives out new ones from there on.
+const EARLY: Duration = Duration::from_secs(5 * 60);
+/// So long before they expire, they are no longer used: a request is under way for a while, and clocks differ.
+const LATE: Duration = Duration::from_secs(10);
+/// Between one search and the next, unless the keys were refused meanwhile. Also how long keys are used that seem to
+/// have expired before they came: more likely this machine's clock is wrong.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// What requests are signed with.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Keys {
+    pub(crate) access_key_id: String,
+    pub(crate) secret_access_key: Zeroizing<String>,
+    pub(crate) session_token: Option<Zeroizing<String>>,
+    /// In milliseconds since 1970, by the clock of whoever gave them; `None` where they last.
+    pub(crate) expires_unix_ms: Option<u64>,
+    /// Who gave them, for messages.
+    pub(crate) source: String,
+}
+
+impl Keys {
+    /// # Errors
+    /// What is wrong with them, without repeating them.
+    fn new(credential: Credential, source: impl Into<String>) -> Result<Self, String> {
+        let Credential { access_key_id, secret_access_key, session_token, expires_in } = credential;
+        let secret_access_key = Zeroizing::new(secret_access_key);
+        let session_token = session_token.map(Zeroizing::new).filter(|token| !token.is_empty());
+        let is_plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        let parts = [
+            ("access key id", Some(access_key_id.as_str())),
+            ("secret access key", Some(secret_access_key.as_str())),
+            ("session token", session_token.as_ref().map(|token| token.as_str())),
+        ];
+        for (what, part) in parts {
+            if part.is_some_and(|part| !is_plain(part)) {
+                return Err(format!("the {what} is empty, or has characters that no {what} has"));
+            }
+        }
+        let expires_unix_ms = expires_in.map(|at| u64::try_from(at.as_second()).unwrap_or(0).saturating_mul(1_000));
+        Ok(Self { access_key_id, secret_access_key, session_token, expires_unix_ms, source: source.into() })
+    }
+
+    fn are_the_same_as(&self, other: &Self) -> bool {
+        (&self.access_key_id, &self.secret_access_key, &self.session_token)
+            == (&other.access_key_id, &other.secret_access_key, &other.session_token)
+    }
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys")
+            .field("access_key_id", &"...")
+            .field("session_token", &self.session_token.as_ref().map(|_| "..."))
+            .field("expires_unix_ms", &self.expires_unix_ms)
+            .field("source", &self.source)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why there are no keys: what was tried, and what to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NoKeys(String);
+
+impl fmt::Display for NoKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The keys of one store.
+#[derive(Clone)]
+pub(crate) struct Credentials {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    outside: Outside,
+    state: Mutex<State>,
+    /// How many searches have ended.
+    ended: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    held: Option<Held>,
+    search: Search,
+    /// When the last search ended, and why in vain.
+    last: Option<(Monotonic, Option<NoKeys>)>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Search {
+    #[default]
+    Idle,
+    /// In this process: threads do not survive a fork.
+    UnderWay { generation: u64 },
+}
+
+struct Held {
+    keys: Arc<Keys>,
+    /// From then on new ones are looked for.
+    early: Option<Monotonic>,
+    /// From then on these are not used.
+    late: Option<Monotonic>,
+    refused: bool,
+}
+
+impl Held {
+    fn new(keys: Keys, now: Monotonic, unix_ms: u64) -> Self {
+        let left = keys.expires_unix_ms.map(|at| Duration::from_millis(at.saturating_sub(unix_ms)));
+        let early = left.map(|left| now.plus(left.saturating_sub(EARLY).max(left / 2).max(PAUSE)));
+        let late = left.map(|left| now.plus(left.saturating_sub(LATE).max(PAUSE)));
+        Self { keys: Arc::new(keys), early, late, refused: false }
+    }
+}
+
+/// What to do about the keys that there are.
+enum Verdict {
+    Use(Arc<Keys>),
+    /// They serve, and are to be replaced.
+    UseAndSearch(Arc<Keys>),
+    Search,
+    Fail(NoKeys),
+}
+
+impl Credentials {
+    /// Looks for nothing yet.
+    pub(crate) fn new(outside: Outside) -> Self {
+        let shared = Shared { outside, state: Mutex::default(), ended: watch::Sender::new(0) };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Keys that serve now. Waits only where there are none.
+    ///
+    /// # Errors
+    /// Nobody gives any.
+    pub(crate) async fn keys(&self) -> Result<Arc<Keys>, NoKeys> {
+        self.keys_at(clock::monotonic()).await
+    }
+
+    async fn keys_at(&self, now: Monotonic) -> Result<Arc<Keys>, NoKeys> {
+        self.decide(|state| state.verdict(now), now).await
+    }
+
+    /// Other keys than these, which the store has refused as unknown or expired: those that somebody has got meanwhile,
+    /// or new ones, which are looked for once.
+    ///
+    /// # Errors
+    /// There are no others.
+    pub(crate) async fn other_than(&self, refused: &Arc<Keys>) -> Result<Arc<Keys>, NoKeys> {
+        self.other_than_at(refused, clock::monotonic()).await
+    }
+
+    async fn other_than_at(&self, refused: &Arc<Keys>, now: Monotonic) -> Result<Arc<Keys>, NoKeys> {
+        let found = self.decide(|state| state.verdict_on_refused(refused, now), now).await?;
+        if found.are_the_same_as(refused) {
+            return Err(same_again(refused));
+        }
+        Ok(found)
+    }
+
+    async fn decide(&self, decide: impl FnOnce(&mut State) -> Verdict, now: Monotonic) -> Result<Arc<Keys>, NoKeys> {
+        let (verdict, mut ended) = {
+            let mut state = self.shared.state();
+            let verdict = decide(&mut state);
+            // Searches end with the state locked, so that this is told of the end of one that is under way now.
+            let ended = self.shared.ended.subscribe();
+            if matches!(verdict, Verdict::UseAndSearch(_) | Verdict::Search) {
+                self.begin(&mut state, now);
+            }
+            (verdict, ended)
+        };
+        match verdict {
+            Verdict::Use(keys) | Verdict::UseAndSearch(keys) => return Ok(keys),
+            Verdict::Fail(why) => return Err(why),
+            Verdict::Search => {}
+        }
+        let patience = self.shared.outside.patience() + GRACE;
+        if tokio::time::timeout(patience, ended.changed()).await.is_err() {
+            return Err(NoKeys(format!("no AWS credentials: the search for them does not end within {patience:?}")));
+        }
+        self.shared.state().outcome()
+    }
+
+    /// Unless somebody has begun.
+    fn begin(&self, state: &mut State, now: Monotonic) {
+        let generation = fork::generation();
+        if state.search == (Search::UnderWay { generation }) {
+            return;
+        }
+        state.search = Search::UnderWay { generation };
+        let shared = Arc::clone(&self.shared);
+        let spawned = thread::Builder::new().name("leasehold-aws".to_owned()).spawn(move || {
+            // A panic must not look like a search that goes on.
+            let searching = std::panic::AssertUnwindSafe(|| search(&shared.outside));
+            let broken = |_| Err(NoKeys("no AWS credentials: the search for them broke off".to_owned()));
+            let found = std::panic::catch_unwind(searching).unwrap_or_else(broken);
+            shared.end(found, clock::monotonic().max(now), clock::unix_ms());
+        });
+        if let Err(error) = spawned {
+            let why = NoKeys(format!("no AWS credentials: no thread to look for them: {error}"));
+            state.end(Err(why), now, clock::unix_ms());
+            self.shared.ended.send_modify(|count| *count += 1);
+        }
+    }
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Credentials")
+    }
+}
+
+fn search(outside: &Outside) -> Result<Keys, NoKeys> {
+    let runtime = Builder::new_current_thread().enable_io().enable_time().build();
+    let runtime =
+        runtime.map_err(|error| NoKeys(format!("no AWS credentials: no runtime to look for them: {error}")))?;
+    let patience = outside.patience();
+    runtime.block_on(async {
+        let found = tokio::time::timeout(patience, chain::search(outside)).await;
+        found.unwrap_or_else(|_| {
+            let at = outside.whom_we_wait_for();
+            Err(NoKeys(format!("no AWS credentials: {at} gave none within {patience:?}")))
+        })
+    })
+}
+
+fn same_again(keys: &Keys) -> NoKeys {
+    NoKeys(format!(
+        "the store refuses the keys of {}, which gives no others; renew them there, or see that they are of the right \
+         account and not revoked",
+        keys.source
+    ))
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn end(&self, found: Result<Keys, NoKeys>, now: Monotonic, unix_ms: u64) {
+        let mut state = self.state();
+        state.end(found, now, unix_ms);
+        self.ended.send_modify(|count| *count += 1);
+    }
+}
+
+impl State {
+    fn end(&mut self, found: Result<Keys, NoKeys>, now: Monotonic, unix_ms: u64) {
+        self.search = Search::Idle;
+        match found {
+            Ok(keys) => {
+                let refused = self.held.as_ref().is_some_and(|held| held.refused && held.keys.are_the_same_as(&keys));
+                self.held = Some(Held { refused, ..Held::new(keys, now, unix_ms) });
+                self.last = Some((now, None));
+            }
+            Err(why) => self.last = Some((now, Some(why))),
+        }
+    }
+
+    fn verdict(&self, now: Monotonic) -> Verdict {
+        let is_past = |at: Option<Monotonic>| at.is_some_and(|at| now >= at);
+        match &self.held {
+            Some(held) if !is_past(held.early) => Verdict::Use(Arc::clone(&held.keys)),
+            Some(held) if !is_past(held.late) => match self.paused(now) {
+                true => Verdict::Use(Arc::clone(&held.keys)),
+                false => Verdict::UseAndSearch(Arc::clone(&held.keys)),
+            },
+            Some(_) | None => match &self.last {
+                Some((_, Some(why))) if self.paused(now) => Verdict::Fail(why.clone()),
+                Some(_) | None => Verdict::Search,
+            },
+        }
+    }
+
+    fn verdict_on_refused(&mut self, refused: &Keys, now: Monotonic) -> Verdict {
+        let paused = self.paused(now);
+        match &mut self.held {
+            Some(held) if !held.keys.are_the_same_as(refused) => Verdict::Use(Arc::clone(&held.keys)),
+            // Everybody whose request was under way with these keys comes here; one search is enough for them.
+            Some(held) if held.refused && paused => {
+                let why = self.last.as_ref().and_then(|(_, why)| why.clone());
+                Verdict::Fail(why.unwrap_or_else(|| same_again(&held.keys)))
+            }
+            Some(held) => {
+                held.refused = true;
+                Verdict::Search
+            }
+            None => Verdict::Search,
+        }
+    }
+
+    /// Whether the last search was a moment ago.
+    fn paused(&self, now: Monotonic) -> bool {
+        self.last.as_ref().is_some_and(|(ended, _)| now < ended.plus(PAUSE))
+    }
+
+    /// What the search that ended just now has found.
+    fn outcome(&self) -> Result<Arc<Keys>, NoKeys> {
+        match (&self.last, &self.held) {
+            (Some((_, Some(why))), _) => Err(why.clone()),
+            (_, Some(held)) => Ok(Arc::clone(&held.keys)),
+            (_, None) => Err(NoKeys("no AWS credentials".to_owned())),
+        }
+    }
+}

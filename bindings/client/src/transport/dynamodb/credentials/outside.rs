@@ -1,0 +1,310 @@
+//! What a search for keys may touch, and nothing else: the environment, small files, and a few hosts.
+//!
+//! Keys travel in what is sent here. So there are no proxies and no redirects, plain HTTP goes to the fixed addresses at
+//! which AWS serves machines, tasks and pods, and to loopback; everything else is HTTPS, to hosts of AWS.
+
+use std::error::Error as _;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response, Uri};
+use reqsign_core::{Context, Error, FileRead, HttpSend, StaticEnv};
+use reqwest::{Client, redirect};
+use rustls::{ClientConfig, RootCertStore};
+
+use super::PATIENCE;
+use crate::aws::{self, Surroundings, region};
+use crate::transport::tls;
+use crate::url::dynamodb::DynamodbUrl;
+
+/// At the fixed addresses there is either a server, a few hops away at most, or nothing.
+const METADATA_CONNECT: Duration = Duration::from_secs(1);
+/// The server there may have to ask another one.
+const METADATA_TOTAL: Duration = Duration::from_secs(5);
+const SERVICE_CONNECT: Duration = Duration::from_secs(5);
+const SERVICE_TOTAL: Duration = Duration::from_secs(10);
+/// No answer with keys is longer.
+const MOST_BODY: usize = 256 << 10;
+/// Where AWS serves tasks (ECS), pods (EKS) and machines (EC2).
+const METADATA: [&str; 5] = ["169.254.170.2", "169.254.170.23", "fd00:ec2::23", "169.254.169.254", "fd00:ec2::254"];
+
+/// What a search for keys may touch.
+#[derive(Clone)]
+pub(crate) struct Outside {
+    pub(super) surroundings: Surroundings,
+    /// The profile that the url names.
+    pub(super) profile: Option<String>,
+    pub(super) region: String,
+    pub(super) courier: Courier,
+    patience: Duration,
+}
+
+impl Outside {
+    pub(crate) fn new(url: &DynamodbUrl) -> Self {
+        Self {
+            surroundings: Surroundings::of_process(),
+            profile: url.profile.clone(),
+            region: url.region.clone(),
+            courier: Courier::default(),
+            patience: PATIENCE,
+        }
+    }
+
+    /// Everything that would go to AWS goes to `fake` instead, which finds the host in the header `x-meant-for`.
+    #[cfg(test)]
+    pub(super) fn fake(surroundings: Surroundings, profile: Option<&str>, fake: std::net::SocketAddr) -> Self {
+        let courier = Courier { detour: Some(fake), ..Courier::default() };
+        let profile = profile.map(str::to_owned);
+        Self { surroundings, profile, region: "eu-west-1".to_owned(), courier, patience: PATIENCE }
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// How long a search may take.
+    pub(super) fn patience(&self) -> Duration {
+        self.patience
+    }
+
+    /// For the library: it sees nothing of the environment, and is told what it is to use.
+    pub(super) fn context(&self) -> Context {
+        let env = StaticEnv { home_dir: self.surroundings.home(), envs: Default::default() };
+        Context::new().with_env(env).with_file_read(Files).with_http_send(self.courier.clone())
+    }
+
+    /// What the search is busy with.
+    pub(super) fn whom_we_wait_for(&self) -> String {
+        self.courier.lock().asked.clone().unwrap_or_else(|| "a file".to_owned())
+    }
+
+    /// Notes what the search is busy with from now on.
+    pub(super) fn wait_for(&self, whom: impl Into<String>) {
+        *self.courier.lock() = Errand { asked: Some(whom.into()), trouble: None };
+    }
+
+    /// The library's error with what it leaves out, and without what it should have left out.
+    pub(super) fn told(&self, error: &Error) -> String {
+        let text = error.to_string();
+        // A parser repeats what it cannot read, and that may be a key.
+        let text = match text.find("failed to parse") {
+            Some(at) => text[at..].split(':').next().unwrap_or_default().to_owned(),
+            None => text,
+        };
+        let mut said = printable(&text);
+        for hint in error.context().iter().filter_map(|context| context.strip_prefix("hint: ")) {
+            said.push_str(&format!(" ({})", printable(hint)));
+        }
+        if let Some(trouble) = &self.courier.lock().trouble {
+            said.push_str(&format!(": {trouble}"));
+        }
+        said
+    }
+}
+
+/// Short, and on one line.
+pub(super) fn printable(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words.join(" ").chars().filter(|c| !c.is_control()).take(300).collect()
+}
+
+/// Carries requests to where they may go.
+#[derive(Clone, Default)]
+pub(super) struct Courier {
+    errand: Arc<Mutex<Errand>>,
+    /// Made when the first request goes to a service of AWS: reading the certificates of the system takes 20 ms.
+    tls: Arc<OnceLock<Result<ClientConfig, String>>>,
+    #[cfg(test)]
+    detour: Option<std::net::SocketAddr>,
+}
+
+#[derive(Default)]
+struct Errand {
+    asked: Option<String>,
+    trouble: Option<String>,
+}
+
+/// Who is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Peer {
+    /// What serves this machine, task or pod.
+    Metadata,
+    /// A service of AWS.
+    Service,
+}
+
+impl Courier {
+    fn lock(&self) -> MutexGuard<'_, Errand> {
+        self.errand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A client for one request: searches are rare, and each has a runtime of its own.
+    fn client(&self, peer: Peer) -> Result<Client, String> {
+        let (tls, connect, total) = match peer {
+            Peer::Metadata => {
+                // Without effect where the application has chosen its own.
+                let _ = rustls::crypto::ring::default_provider().install_default();
+                let roots = RootCertStore::empty();
+                let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+                (tls, METADATA_CONNECT, METADATA_TOTAL)
+            }
+            Peer::Service => {
+                let tls = self.tls.get_or_init(|| Ok(tls::trusting(None)?.with_no_client_auth()));
+                (tls.clone()?, SERVICE_CONNECT, SERVICE_TOTAL)
+            }
+        };
+        let client = Client::builder()
+            .user_agent(concat!("leasehold/", env!("CARGO_PKG_VERSION")))
+            .tls_backend_preconfigured(tls)
+            .connect_timeout(connect)
+            .timeout(total)
+            .pool_max_idle_per_host(0)
+            .http1_only()
+            .redirect(redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .no_proxy()
+            // Others in the same build may have turned these features on.
+            .no_gzip()
+            .no_brotli()
+            .no_zstd()
+            .no_deflate();
+        client.build().map_err(|error| format!("no HTTP client: {error}"))
+    }
+
+    async fn carry(&self, request: Request<Bytes>) -> Result<Response<Bytes>, String> {
+        let peer = peer(request.uri())?;
+        let client = self.client(peer)?;
+        #[cfg(test)]
+        let request = self.detoured(request);
+        let request = reqwest::Request::try_from(request).map_err(|error| error.without_url().to_string())?;
+        let mut response = client.execute(request).await.map_err(|error| innermost(&error.without_url()))?;
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(|error| innermost(&error.without_url()))? {
+            if body.len() + chunk.len() > MOST_BODY {
+                return Err(format!("an answer of more than {MOST_BODY} bytes"));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        let answer = Response::builder().status(response.status()).body(Bytes::from(body));
+        answer.map_err(|error| error.to_string())
+    }
+
+    #[cfg(test)]
+    fn detoured(&self, mut request: Request<Bytes>) -> Request<Bytes> {
+        let host = request.uri().host().unwrap_or_default().to_owned();
+        if let Some(fake) = self.detour.filter(|_| !is_loopback(&host)) {
+            let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
+            *request.uri_mut() = format!("http://{fake}{path}").parse().unwrap();
+            request.headers_mut().insert("x-meant-for", host.parse().unwrap());
+        }
+        request
+    }
+}
+
+impl HttpSend for Courier {
+    async fn http_send(&self, request: Request<Bytes>) -> reqsign_core::Result<Response<Bytes>> {
+        let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
+        *self.lock() = Errand { asked: Some(host.clone()), trouble: None };
+        let answer = self.carry(request).await;
+        answer.map_err(|what| {
+            self.lock().trouble = Some(format!("{host}: {what}"));
+            Error::unexpected("no answer")
+        })
+    }
+}
+
+impl fmt::Debug for Courier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Courier")
+    }
+}
+
+/// # Errors
+/// Nobody there is to see what is sent.
+fn peer(uri: &Uri) -> Result<Peer, String> {
+    let host = uri.host().unwrap_or_default();
+    if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
+        return Err("a url with a user in it is not asked for keys".to_owned());
+    }
+    match uri.scheme_str() {
+        Some("https") if region::is_of_aws(host) && uri.port().is_none() => Ok(Peer::Service),
+        Some("http") if is_metadata(host) || is_loopback(host) => Ok(Peer::Metadata),
+        _ => Err(format!(
+            "it is not asked for keys: they are fetched over http from {} and loopback only, and over https from AWS",
+            METADATA.join(", ")
+        )),
+    }
+}
+
+fn address(host: &str) -> Option<IpAddr> {
+    host.trim_matches(['[', ']']).parse().ok()
+}
+
+fn is_metadata(host: &str) -> bool {
+    let fixed = METADATA.iter().filter_map(|text| address(text));
+    address(host).is_some_and(|asked| fixed.into_iter().any(|known| known == asked))
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || address(host).is_some_and(|address| address.to_canonical().is_loopback())
+}
+
+/// The layers above only say that something failed.
+fn innermost(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "no answer in time".to_owned();
+    }
+    let Some(mut cause) = error.source() else { return error.to_string() };
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+/// Files that are small, as those with keys are.
+#[derive(Debug)]
+struct Files;
+
+impl FileRead for Files {
+    async fn file_read(&self, path: &str) -> reqsign_core::Result<Vec<u8>> {
+        // The thread has nothing else to do.
+        aws::read(path.as_ref()).map_err(Error::from)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_asked_of_few() {
+        for (url, expected) in [
+            ("https://sts.eu-west-1.amazonaws.com/", Some(Peer::Service)),
+            ("https://portal.sso.cn-north-1.amazonaws.com.cn/x", Some(Peer::Service)),
+            ("http://169.254.169.254/latest", Some(Peer::Metadata)),
+            ("http://169.254.170.2/v2", Some(Peer::Metadata)),
+            ("http://169.254.170.23:80/v1", Some(Peer::Metadata)),
+            ("http://[fd00:ec2::254]/latest", Some(Peer::Metadata)),
+            ("http://[fd00:EC2:0::23]/latest", Some(Peer::Metadata)),
+            ("http://127.0.0.1:1234/", Some(Peer::Metadata)),
+            ("http://localhost:1234/", Some(Peer::Metadata)),
+            ("http://sts.eu-west-1.amazonaws.com/", None),
+            ("https://sts.eu-west-1.amazonaws.com.example/", None),
+            ("https://sts.eu-west-1.amazonaws.com:444/", None),
+            ("https://user@sts.eu-west-1.amazonaws.com/", None),
+            ("http://169.254.169.254@evil.example/", None),
+            ("http://169.254.169.253/", None),
+            ("http://metadata.google.internal/", None),
+            ("http://0.0.0.0/", None),
+            ("http://localhost.example/", None),
+            ("https://169.254.170.2/", None),
+        ] {
+            assert_eq!(peer(&url.parse().unwrap()).ok(), expected, "{url}");
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Keys for a time: roles that are taken with other keys or with a token, and SSO.
+
+use reqsign_aws_v4::{
+    AssumeRoleCredentialProvider, AssumeRoleWithWebIdentityCredentialProvider, RequestSigner, SSOCredentialProvider,
+    StaticCredentialProvider,
+};
+use reqsign_core::{ProvideCredential, Signer};
+
+use super::Keys;
+use super::chain::{Asked, Given, given};
+use super::outside::Outside;
+use crate::aws::profiles::{Profiles, Section};
+use crate::aws::region;
+use crate::clock;
+
+/// Who is told to have taken a role, where nobody says.
+fn session_name() -> String {
+    format!("leasehold-{}", clock::unix_ms())
+}
+
+/// What AWS allows, in seconds.
+fn duration(section: &Section) -> Result<Option<u32>, String> {
+    let Some(text) = section.get("duration_seconds") else { return Ok(None) };
+    let seconds = text.parse().ok().filter(|seconds| (900..=43_200).contains(seconds));
+    seconds.map(Some).ok_or_else(|| "duration_seconds is no number from 900 to 43200".to_owned())
+}
+
+/// Takes the role of a profile with the keys of somebody else.
+pub(super) async fn assume(outside: &Outside, name: &str, section: &Section, with: Keys) -> Asked {
+    if section.get("mfa_serial").is_some() {
+        return Err(
+            "its role wants the code of a device (mfa_serial), which nobody can be asked for here; use SSO or a \
+                    credential_process"
+                .to_owned(),
+        );
+    }
+    let role = section.get("role_arn").ok_or("it has no role_arn")?;
+    let mut source = StaticCredentialProvider::new(&with.access_key_id, &with.secret_access_key);
+    if let Some(token) = &with.session_token {
+        source = source.with_session_token(token.as_str());
+    }
+    let signer = Signer::new(outside.context(), source, RequestSigner::new("sts", &outside.region));
+    let session = section.get("role_session_name").map_or_else(session_name, str::to_owned);
+    let mut provider = AssumeRoleCredentialProvider::new(role.to_owned(), signer)
+        .with_role_session_name(session)
+        .with_region(outside.region.clone())
+        .with_regional_sts_endpoint();
+    if let Some(id) = section.get("external_id") {
+        provider = provider.with_external_id(id.to_owned());
+    }
+    if let Some(seconds) = duration(section)? {
+        provider = provider.with_duration_seconds(seconds);
+    }
+    let found = provider.provide_credential(&outside.context()).await;
+    given(outside, found, format!("the role of the profile {name:?}"))
+        .map_err(|why| format!("its role cannot be taken with the keys of {}: {why}", with.source))
+}
+
+/// IRSA, and workers in other clouds.
+pub(super) async fn web_identity_of_environment(outside: &Outside) -> Asked {
+    let variable = |name| outside.surroundings.variable(name);
+    match (variable("AWS_WEB_IDENTITY_TOKEN_FILE"), variable("AWS_ROLE_ARN")) {
+        (Some(file), Some(role)) => {
+            web_identity(outside, &file, role, variable("AWS_ROLE_SESSION_NAME"), None, "the web identity").await
+        }
+        (Some(_), None) => Err("AWS_WEB_IDENTITY_TOKEN_FILE is set and AWS_ROLE_ARN is not; set both".to_owned()),
+        // A role alone means nothing, here as in AWS's tools.
+        (None, _) => Ok(Given::Nothing("AWS_WEB_IDENTITY_TOKEN_FILE is not set".to_owned())),
+    }
+}
+
+pub(super) async fn web_identity_of_profile(outside: &Outside, name: &str, section: &Section, file: &str) -> Asked {
+    let role = section.get("role_arn").ok_or("it has no role_arn")?.to_owned();
+    let session = section.get("role_session_name").map(str::to_owned);
+    let source = format!("the web identity of the profile {name:?}");
+    web_identity(outside, file, role, session, duration(section)?, &source).await
+}
+
+async fn web_identity(
+    outside: &Outside,
+    file: &str,
+    role: String,
+    session: Option<String>,
+    seconds: Option<u32>,
+    source: &str,
+) -> Asked {
+    let mut provider = AssumeRoleWithWebIdentityCredentialProvider::with_config(role.clone(), file.into())
+        .with_role_session_name(session.unwrap_or_else(session_name))
+        .with_region(outside.region.clone())
+        .with_regional_sts_endpoint();
+    if let Some(seconds) = seconds {
+        provider = provider.with_duration_seconds(seconds);
+    }
+    let found = provider.provide_credential(&outside.context()).await;
+    given(outside, found, source).map_err(|why| {
+        format!(
+            "the token in {file} does not give the role {role}: {why}; see the role's trust policy and the token's age"
+        )
+    })
+}
+
+/// What a profile gets by `aws sso login`; `None` where it is not made for that.
+pub(super) async fn sso(outside: &Outside, profiles: &Profiles, name: &str, section: &Section) -> Option<Asked> {
+    let session = section.get("sso_session");
+    if session.is_none() && section.get("sso_start_url").is_none() {
+        return None;
+    }
+    Some(sso_of(outside, profiles, name, section, session).await)
+}
+
+async fn sso_of(outside: &Outside, profiles: &Profiles, name: &str, section: &Section, session: Option<&str>) -> Asked {
+    let common = match session {
+        Some(named) => profiles.sso_session(named).ok_or_else(|| {
+            format!("its sso_session {named:?} is not in {}; run aws configure sso", profiles.places())
+        })?,
+        None => section,
+    };
+    let wanted = |section: &Section, property: &str| {
+        let value = section.get(property).map(str::to_owned);
+        value.ok_or_else(|| format!("{property} is missing; run aws configure sso"))
+    };
+    let at = wanted(common, "sso_region")?;
+    if !region::is_region(&at) {
+        return Err(format!("sso_region is {at:?}, which is no region"));
+    }
+    // The file with the token is named after the session, or, without one, after the start url: nothing else is made of
+    // the latter.
+    let named_after = match session {
+        Some(named) => named.to_owned(),
+        None => wanted(common, "sso_start_url")?,
+    };
+    let endpoint = format!("https://portal.sso.{at}.{}/federation/credentials", region::suffix(&at));
+    let provider = SSOCredentialProvider::new()
+        .with_account_id(wanted(section, "sso_account_id")?)
+        .with_role_name(wanted(section, "sso_role_name")?)
+        .with_region(at)
+        .with_start_url(named_after)
+        .with_endpoint(endpoint);
+    outside.wait_for("SSO");
+    let found = provider.provide_credential(&outside.context()).await;
+    given(outside, found, format!("the SSO session of the profile {name:?}"))
+        .map_err(|why| format!("SSO: {why}; run aws sso login --profile {name}"))
+}

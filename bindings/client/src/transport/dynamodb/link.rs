@@ -1,0 +1,210 @@
+//! One pool of connections to DynamoDB, and whether it is known to answer.
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
+use leasehold_core::wire::dynamodb::{ErrorClass, Progress, Repeat, Request, Response, Session, classify};
+use leasehold_core::{Monotonic, Transmit};
+use reqwest::Client;
+use tokio::sync::Semaphore;
+
+use super::access::Access;
+use super::credentials::Keys;
+use crate::clock;
+use crate::transport::Answer;
+use crate::transport::lanes::{Link, until};
+use crate::transport::meeting::{Meeting, Met, NoServer, all, in_time};
+use crate::transport::web::{self, CONNECT_PATIENCE, MOST_CONNECTIONS, catch_up};
+
+/// Requests share it, each on a connection that it has to itself meanwhile.
+///
+/// The server is met by asking whether it is well, and by finding keys to sign with.
+pub(super) struct DynamodbLink {
+    access: Arc<Access>,
+    client: Result<Client, Fault>,
+    session: Session,
+    room: Semaphore,
+    meeting: Arc<Meeting>,
+}
+
+/// A response, or what is known of its request.
+type Asked = Result<Response, Outcome>;
+
+impl DynamodbLink {
+    pub(super) fn new(access: Arc<Access>, session: Session) -> Self {
+        let client = access.client();
+        Self { access, client, session, room: Semaphore::new(MOST_CONNECTIONS), meeting: Arc::default() }
+    }
+
+    /// Asks for something that is no operation on a lock. Fresh keys and the server's time are tried, as for those.
+    ///
+    /// # Errors
+    /// No server, no keys, or no response by `deadline`.
+    pub(super) async fn command(
+        self: &Arc<Self>,
+        request: &Request,
+        deadline: Monotonic,
+    ) -> Result<Response, NoServer> {
+        in_time(deadline, async {
+            self.met().await?;
+            catch_up().await;
+            let mut keys = self.access.keys().await.map_err(NoServer::Refused)?;
+            let (mut refreshed, mut reset) = (false, false);
+            loop {
+                let response = self.post(request, &keys, deadline).await.map_err(no_answer)?;
+                match repeat(&self.session, &response) {
+                    Some(Repeat::FreshCredentials) if !refreshed => {
+                        refreshed = true;
+                        keys = self.access.other_keys(&keys).await.map_err(NoServer::Refused)?;
+                    }
+                    Some(Repeat::ServerTime(unix_ms)) if !reset => {
+                        reset = true;
+                        self.access.set_clock(unix_ms);
+                    }
+                    Some(_) | None => return Ok(response),
+                }
+            }
+        })
+        .await
+    }
+
+    async fn met(self: &Arc<Self>) -> Met {
+        self.meeting.met(|| Arc::clone(self).greet()).await
+    }
+
+    async fn greet(self: Arc<Self>) -> Met {
+        let met = match tokio::time::timeout(CONNECT_PATIENCE, self.is_there()).await {
+            // The search has its own patience, and its own words for what it waits for.
+            Ok(Ok(())) => self.access.keys().await.map(|_| ()).map_err(NoServer::Refused),
+            Ok(Err(fault)) => Err(NoServer::Fault(fault)),
+            Err(_) => {
+                let detail = format!("{}: no connection within {CONNECT_PATIENCE:?}", self.access);
+                Err(NoServer::Fault(Fault::new(FaultKind::Timeout, &detail)))
+            }
+        };
+        if let Err(why) = &met {
+            tracing::debug!(target: "leasehold", store = %self.access, why = %why, "no answer");
+        }
+        met
+    }
+
+    /// Any answer will do: that of DynamoDB Local is that it wants a signature.
+    async fn is_there(&self) -> Result<(), Fault> {
+        let client = self.client.as_ref().map_err(Clone::clone)?;
+        match self.access.greeting(client).send().await {
+            // Read to its end, so that the connection serves again.
+            Ok(response) => {
+                self.access.response(response).await.map(|_| ()).map_err(|error| fault_of(self.broken(error)))
+            }
+            Err(error) => Err(fault_of(self.broken(error))),
+        }
+    }
+
+    fn broken(&self, error: reqwest::Error) -> TransportFault {
+        web::trouble(error, &*self.access)
+    }
+
+    /// A request that is not answered by the deadline takes its connection with it, so that its answer is nobody else's.
+    async fn post(&self, request: &Request, keys: &Keys, deadline: Monotonic) -> Asked {
+        let not_sent = |fault: &Fault| TransportFault::NotSent(fault.clone()).outcome();
+        let client = self.client.as_ref().map_err(not_sent)?;
+        // The semaphore is never closed.
+        let Some(_turn) = until(deadline, self.room.acquire()).await else {
+            return Err(not_sent(&Fault::new(FaultKind::Busy, "too many requests are under way")));
+        };
+        let asked = async {
+            let request = self.access.request(client, request, keys).map_err(|fault| not_sent(&fault))?;
+            let doubted = |error| {
+                self.meeting.doubt();
+                self.broken(error).outcome()
+            };
+            let response = request.send().await.map_err(doubted)?;
+            self.access.response(response).await.map_err(doubted)
+        };
+        until(deadline, asked).await.unwrap_or_else(|| {
+            self.meeting.doubt();
+            Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)).outcome())
+        })
+    }
+
+    async fn exchange(self: &Arc<Self>, request: &Transmit) -> Answer {
+        let mut exchange = match self.session.begin(&request.ops, clock::unix_ms()) {
+            Ok(exchange) => exchange,
+            Err(denial) => return Ok(all(request, &Outcome::NotApplied(Refusal::Denied(denial)))),
+        };
+        let mut keys = match self.access.keys().await {
+            Ok(keys) => keys,
+            Err(refusal) => return Ok(all(request, &Outcome::NotApplied(refusal))),
+        };
+        catch_up().await;
+        loop {
+            let asked = exchange.requests().iter().map(|asked| self.post(asked, &keys, request.deadline));
+            let answers: Vec<Asked> = join_all(asked).await;
+            match exchange.answers(answers) {
+                Progress::Done(outcomes) => return Ok(outcomes),
+                Progress::Again => {}
+                Progress::Repeat(Repeat::ServerTime(unix_ms)) => self.access.set_clock(unix_ms),
+                Progress::Repeat(Repeat::FreshCredentials) => {
+                    let others = until(request.deadline, self.access.other_keys(&keys)).await;
+                    match others.unwrap_or_else(|| Err(no_keys_in_time())) {
+                        Ok(others) => keys = others,
+                        // The others, if any, have been answered before: theirs is kept by the exchange.
+                        Err(refusal) => {
+                            let refused = exchange.requests().iter().map(|_| Err(Outcome::NotApplied(refusal.clone())));
+                            if let Progress::Done(outcomes) = exchange.answers(refused.collect()) {
+                                return Ok(outcomes);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Link for DynamodbLink {
+    async fn ask(self: Arc<Self>, request: Transmit) -> Answer {
+        match until(request.deadline, self.met()).await {
+            Some(Ok(())) => self.exchange(&request).await,
+            Some(Err(why)) => why.answer(&request),
+            None => {
+                let detail = "no answer from the server in time";
+                Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)))
+            }
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.meeting.is_over()
+    }
+
+    fn prepare(self: Arc<Self>) {
+        let _ = self.meeting.begin(|| Arc::clone(&self).greet());
+    }
+}
+
+fn repeat(session: &Session, response: &Response) -> Option<Repeat> {
+    match (response.status != 200).then(|| classify(session.settings(), response))? {
+        ErrorClass::Repeat(repeat, _) => Some(repeat),
+        ErrorClass::ConditionFailed | ErrorClass::Refused(_) | ErrorClass::Unknown(_) => None,
+    }
+}
+
+fn no_keys_in_time() -> Refusal {
+    Refusal::NeedsCredentials(Fault::new(FaultKind::Timeout, "the keys were refused, and others are not there in time"))
+}
+
+fn fault_of(trouble: TransportFault) -> Fault {
+    match trouble {
+        TransportFault::NotSent(fault) | TransportFault::Unknown(fault) => fault,
+    }
+}
+
+pub(super) fn no_answer(outcome: Outcome) -> NoServer {
+    match outcome {
+        Outcome::NotApplied(refusal) => NoServer::Refused(refusal),
+        Outcome::Unknown(fault) => NoServer::Fault(fault),
+        Outcome::Applied(_) => NoServer::Fault(Fault::of(FaultKind::Protocol)),
+    }
+}

@@ -1,0 +1,159 @@
+//! DynamoDB: single-row conditional writes over HTTPS.
+//!
+//! What is said stands in `leasehold_core::wire::dynamodb`; here is who says it ([`credentials`]) and how it gets there.
+//! Whether to ask again is decided in the core alone: nothing here repeats a request, except that one whose signature
+//! was refused is signed anew, once, with fresh keys or by the server's clock. Nothing tells of releases, so that
+//! waiters ask again and again, by reads.
+
+mod access;
+mod credentials;
+mod doctor;
+mod link;
+pub(crate) mod table;
+
+use std::sync::Arc;
+
+use leasehold_core::config::Poll;
+use leasehold_core::member::Marker;
+use leasehold_core::op::{Denial, FaultKind, Outcome, Refusal};
+use leasehold_core::wire::dynamodb::{Request, Response, Session, Settings};
+use leasehold_core::wire::sigv4::http_date;
+use leasehold_core::{NodeConfig, Resource, Transmit};
+
+use self::access::Access;
+use self::link::DynamodbLink;
+use super::lanes::Lanes;
+use super::meeting::NoServer;
+use super::web::{CONNECT_PATIENCE, MOST_CONNECTIONS};
+use super::{Answer, Answering, Done, Found, Lane, Network, Transport, Watcher};
+use crate::clock;
+use crate::doctor::Finding;
+use crate::error::{Error, ErrorKind};
+use crate::fork;
+use crate::url::dynamodb::DynamodbUrl;
+
+/// What such a store can do.
+pub(super) fn config(url: &DynamodbUrl) -> NodeConfig {
+    NodeConfig { poll: Poll::Read, watch: false, batch: MOST_CONNECTIONS, durability: url.durability }
+}
+
+/// One table.
+pub(super) struct Dynamodb {
+    lanes: Arc<Lanes<DynamodbLink>>,
+    session: Session,
+    url: DynamodbUrl,
+}
+
+impl Dynamodb {
+    /// Looks at the table, so that a wrong url, key or right is told here and now.
+    pub(super) fn open(url: &DynamodbUrl) -> Result<Self, Error> {
+        let store = Self::unchecked(url)?;
+        table::check(&store)?;
+        Ok(store)
+    }
+
+    /// Without looking.
+    fn unchecked(url: &DynamodbUrl) -> Result<Self, Error> {
+        fork::install().map_err(|error| Error::config(format!("cannot watch for forks: {error}")))?;
+        let session = Session::new(settings(url)?);
+        let access = Arc::new(Access::new(url)?);
+        let ours = session.clone();
+        let lanes = Arc::new(Lanes::new(move || DynamodbLink::new(Arc::clone(&access), ours.clone())));
+        Ok(Self { lanes, session, url: url.clone() })
+    }
+
+    /// In the background, whose connections then serve all lanes until they have met the server themselves.
+    fn ask(&self, request: Request) -> Result<Response, NoServer> {
+        let deadline = clock::monotonic().plus(CONNECT_PATIENCE + credentials::PATIENCE);
+        let asked = self.lanes.block_on_background(move |link| async move { link.command(&request, deadline).await });
+        asked.map_err(NoServer::Fault)?
+    }
+
+    fn told(&self, why: &NoServer) -> Error {
+        let kind = match why {
+            // A page of something else is not mended by waiting for it.
+            NoServer::Fault(fault) if fault.kind == FaultKind::Protocol => ErrorKind::StoreRefused,
+            NoServer::Refused(Refusal::Denied(_) | Refusal::NeedsCredentials(_)) => ErrorKind::StoreRefused,
+            NoServer::Fault(_) | NoServer::Refused(_) => ErrorKind::StoreUnavailable,
+        };
+        Error::new(kind, format!("{}: {why}", self.url))
+    }
+
+    fn judged(&self, outcome: Outcome) -> Error {
+        self.told(&link::no_answer(outcome))
+    }
+}
+
+/// # Errors
+/// What DynamoDB would not take either.
+fn settings(url: &DynamodbUrl) -> Result<Settings, Error> {
+    let build = || -> Result<Settings, Denial> {
+        let mut settings = Settings::new(&url.table)?.key(&url.key)?;
+        if let Some(sort) = &url.sort {
+            settings = settings.sort_key(&sort.name, &sort.value)?;
+        }
+        if let Some(expires) = &url.expires {
+            settings = settings.expires(expires)?;
+        }
+        Ok(settings)
+    };
+    build().map_err(|denial| Error::config(format!("{url}: {denial}")))
+}
+
+impl Transport for Dynamodb {
+    fn config(&self) -> NodeConfig {
+        config(&self.url)
+    }
+
+    fn is_instant(&self) -> bool {
+        false
+    }
+
+    fn perform(&self, request: &Transmit, _lane: Lane) -> Answer {
+        self.lanes.perform(request)
+    }
+
+    fn network(&self) -> Option<&dyn Network> {
+        Some(self)
+    }
+
+    fn watch(&self, _resource: &Resource, _watcher: &Arc<dyn Watcher>) {}
+
+    fn unwatch(&self, _resource: &Resource, _watcher: &Arc<dyn Watcher>) {}
+
+    fn diagnose(&self) -> Vec<Finding> {
+        doctor::diagnose(self)
+    }
+
+    fn look(&self) -> Result<Found, Error> {
+        let response = self.ask(self.session.look()).map_err(|why| self.told(&why))?;
+        let found = self.session.found(&response).map_err(|outcome| self.judged(outcome))?;
+        Ok(Found { marker: found.marker, text: found.text, ..Found::default() })
+    }
+
+    fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error> {
+        let response = self.ask(self.session.mark(found, marker)).map_err(|why| self.told(&why))?;
+        self.session.marked(marker, &response).map_err(|outcome| self.judged(outcome))
+    }
+
+    /// By the header `Date`, which counts whole seconds.
+    fn clock_offset(&self) -> Option<(i64, u64)> {
+        self.ask(self.session.look()).ok()?;
+        let sent = clock::unix_ms();
+        let response = self.ask(self.session.look()).ok()?;
+        let got = clock::unix_ms();
+        let theirs = i64::try_from(http_date(response.date.as_deref()?)? + 500).ok()?;
+        let ours = i64::try_from(sent / 2 + got / 2).ok()?;
+        Some((theirs - ours, got.saturating_sub(sent) / 2 + 501))
+    }
+}
+
+impl Network for Dynamodb {
+    fn ask_here(&self, request: Transmit) -> Result<Answering, Transmit> {
+        self.lanes.ask_here(request)
+    }
+
+    fn ask_behind(&self, request: Transmit, done: Done) {
+        self.lanes.ask_behind(request, done);
+    }
+}

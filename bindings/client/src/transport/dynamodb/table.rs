@@ -1,0 +1,168 @@
+//! The table as a whole: whether locks are safe in it, and making one.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use leasehold_core::op::{DenialKind, Outcome, Refusal};
+use leasehold_core::wire::dynamodb::table::{self, Billing, Description, Reach, Status};
+
+use super::Dynamodb;
+use crate::clock;
+use crate::error::{Error, ErrorKind};
+use crate::transport::Transport;
+use crate::transport::pauses::Pauses;
+use crate::url::dynamodb::{DynamodbUrl, Replicas};
+
+/// DynamoDB takes seconds to make a table, and now and then a minute.
+const CREATION: Duration = Duration::from_secs(300);
+
+/// For a client that connects.
+///
+/// # Errors
+/// The table cannot keep locks, or it cannot be reached.
+pub(super) fn check(store: &Dynamodb) -> Result<(), Error> {
+    let url = &store.url;
+    let Some(description) = description(store)? else {
+        if url.replicas == Replicas::MustAgree {
+            return Err(Error::new(
+                ErrorKind::StoreRefused,
+                format!(
+                    "{url}: whether the table's replicas agree is not to be known: allow dynamodb:DescribeTable, or leave \
+                     out require_strong"
+                ),
+            ));
+        }
+        // The key of a row that need not be there tells as much of the schema as is to be had.
+        return store.look().map(|_| ());
+    };
+    match judge(store, &description)? {
+        Reach::OneRegion | Reach::AllRegions => Ok(()),
+        Reach::EachRegionAlone { regions } => {
+            let what = format!(
+                "{url}: the table has replicas that lag behind, in {}: clients of different Regions can hold the same lock \
+                 at the same time. Let all clients use one Region, or use a table with strong consistency across Regions",
+                regions.join(", ")
+            );
+            if url.replicas == Replicas::MustAgree {
+                return Err(Error::new(ErrorKind::StoreRefused, what));
+            }
+            tracing::warn!(name: "dynamodb.replicas", target: "leasehold", "{what}");
+            Ok(())
+        }
+    }
+}
+
+/// What the table is like; `None` where we may not know.
+///
+/// # Errors
+/// It is not there, or cannot be reached.
+pub(super) fn description(store: &Dynamodb) -> Result<Option<Description>, Error> {
+    let settings = store.session.settings();
+    let response = store.ask(table::describe(settings)).map_err(|why| store.told(&why))?;
+    match table::described(settings, &response) {
+        Ok(description) => Ok(Some(description)),
+        Err(Outcome::NotApplied(Refusal::Denied(denial))) if denial.kind == DenialKind::Permission => Ok(None),
+        Err(outcome) => Err(store.judged(outcome)),
+    }
+}
+
+/// # Errors
+/// The table is not one for us, or not yet.
+fn judge(store: &Dynamodb, description: &Description) -> Result<Reach, Error> {
+    let url = &store.url;
+    let reach = table::judge(store.session.settings(), description);
+    let reach = reach.map_err(|denial| Error::new(ErrorKind::StoreRefused, format!("{url}: {denial}")))?;
+    if description.status == Status::Creating {
+        let what = format!("{url}: the table is being created; try again in a few seconds");
+        return Err(Error::new(ErrorKind::StoreUnavailable, what));
+    }
+    Ok(reach)
+}
+
+/// Whether a table had to be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Made {
+    /// It had.
+    New,
+    /// It was there, and is one for us.
+    Before,
+}
+
+/// Makes the table that the url names, and waits until it can be used. Switches its time to live on where the url names
+/// an attribute for that.
+///
+/// # Errors
+/// There is one with another schema, or DynamoDB does not make it.
+pub(crate) fn create(
+    url: &DynamodbUrl,
+    billing: Billing,
+    tags: &[(String, String)],
+) -> Result<(Made, Description), Error> {
+    let store = Dynamodb::unchecked(url)?;
+    let settings = store.session.settings();
+    let request = table::create(settings, billing, tags).map_err(|denial| Error::config(format!("{url}: {denial}")))?;
+    let response = store.ask(request).map_err(|why| store.told(&why))?;
+    let made = match table::described(settings, &response) {
+        Ok(_) => Made::New,
+        Err(outcome) => match description(&store) {
+            Ok(Some(_)) => Made::Before,
+            Ok(None) | Err(_) => return Err(store.judged(outcome)),
+        },
+    };
+    let description = wait_until_usable(&store)?;
+    if let Some(request) = table::expire(settings) {
+        switch_expiry_on(&store, request)?;
+    }
+    Ok((made, description))
+}
+
+/// What the table that the url names is like.
+///
+/// # Errors
+/// It is not there, cannot be reached, or we may not know.
+pub(crate) fn describe(url: &DynamodbUrl) -> Result<(Description, Option<String>), Error> {
+    let store = Dynamodb::unchecked(url)?;
+    let forbidden = || {
+        let what = format!("{url}: not allowed to look at the table: allow dynamodb:DescribeTable");
+        Error::new(ErrorKind::StoreRefused, what)
+    };
+    let description = description(&store)?.ok_or_else(forbidden)?;
+    Ok((description, expires(&store)))
+}
+
+/// The attribute that the table's time to live goes by; `None` also where we may not know.
+pub(super) fn expires(store: &Dynamodb) -> Option<String> {
+    let settings = store.session.settings();
+    let response = store.ask(table::describe_expiry(settings)).ok()?;
+    table::expires(settings, &response).ok()?
+}
+
+fn wait_until_usable(store: &Dynamodb) -> Result<Description, Error> {
+    let deadline = clock::monotonic().plus(CREATION);
+    let mut pauses = Pauses::CONNECTING;
+    loop {
+        // A table that was made a moment ago may not be known everywhere yet.
+        let looked = description(store).and_then(|description| match description {
+            Some(description) => judge(store, &description).map(|_| description),
+            None => Err(Error::new(
+                ErrorKind::StoreUnavailable,
+                format!("{}: the table is made; whether it can be used, only dynamodb:DescribeTable tells", store.url),
+            )),
+        });
+        match looked {
+            Ok(description) => return Ok(description),
+            Err(error) if clock::monotonic() >= deadline => return Err(error),
+            Err(error) if error.kind() == ErrorKind::StoreUnavailable => sleep(pauses.next()),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn switch_expiry_on(store: &Dynamodb, request: leasehold_core::wire::dynamodb::Request) -> Result<(), Error> {
+    let settings = store.session.settings();
+    if expires(store).as_deref() == settings.expires_name() {
+        return Ok(());
+    }
+    let response = store.ask(request).map_err(|why| store.told(&why))?;
+    table::expiring(settings, &response).map_err(|outcome| store.judged(outcome))
+}

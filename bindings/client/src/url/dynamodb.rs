@@ -1,0 +1,457 @@
+//! `dynamodb://TABLE?region=eu-west-1`: a table of DynamoDB.
+//!
+//! Who is asking does not stand in the url: keys come from where AWS users keep them.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::path::PathBuf;
+
+use leasehold_core::member::Durability;
+use url::{Url, form_urlencoded};
+
+use super::{Reach, durability, is_loopback, without_secrets};
+use crate::aws::Surroundings;
+use crate::aws::profiles::{self, Profiles};
+use crate::aws::region::{self, Cryptography, Stack, Variant};
+use crate::error::Error;
+
+/// A table of DynamoDB, where it is, and what its rows look like.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DynamodbUrl {
+    pub(crate) table: String,
+    pub(crate) region: String,
+    pub(crate) endpoint: Endpoint,
+    /// The attribute that names the lock: the table's partition key.
+    pub(crate) key: String,
+    pub(crate) sort: Option<Sort>,
+    /// `None` for whatever the environment says.
+    pub(crate) profile: Option<String>,
+    /// The attribute that the table's TTL looks at, where rows are to have it.
+    pub(crate) expires: Option<String>,
+    pub(crate) replicas: Replicas,
+    pub(crate) durability: Durability,
+    /// PEM file with certificates that are trusted instead of those of the operating system.
+    pub(crate) ca: Option<PathBuf>,
+}
+
+/// Where requests go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Endpoint {
+    /// Scheme, host and port, without a slash behind.
+    pub(crate) base: String,
+    pub(crate) reach: Reach,
+    pub(crate) given: Given,
+}
+
+/// Who says where requests go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// The region.
+    ByRegion,
+    /// Somebody who had reasons.
+    ByName,
+}
+
+/// The sort key of a table that has one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Sort {
+    pub(crate) name: String,
+    /// The same in all rows.
+    pub(crate) value: String,
+}
+
+/// What is done about a table whose replicas in other regions lag behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Replicas {
+    /// A warning.
+    MayLag,
+    /// It is refused.
+    MustAgree,
+}
+
+/// Whether everybody on the way may read and change what is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plaintext {
+    ToLoopback,
+    Allowed,
+}
+
+const FORM: &str = "write dynamodb://TABLE?region=eu-west-1";
+const PARAMETERS: &str = "ca, dualstack, durable, endpoint, expires, fips, key, plaintext, profile, region, require_strong, \
+                          sort_key and sort_key_value";
+/// Attributes of every row that is a lock.
+const OURS: [&str; 6] = ["ownerName", "leaseDuration", "recordVersionNumber", "isReleased", "data", "fencingToken"];
+/// The partition key that the AWS lock client for Java gives its tables.
+const KEY: &str = "key";
+/// What clients write that need no sort key where the table has one.
+const SORT_KEY_VALUE: &str = "-";
+const MOST_ATTRIBUTE_BYTES: usize = 255;
+const MOST_SORT_KEY_BYTES: usize = 1024;
+
+/// The parameters, as they are written.
+#[derive(Default)]
+struct Parameters {
+    region: Option<String>,
+    endpoint: Option<String>,
+    profile: Option<String>,
+    key: Option<String>,
+    sort_key: Option<String>,
+    sort_key_value: Option<String>,
+    expires: Option<String>,
+    variant: Variant,
+    plaintext: Option<Plaintext>,
+    replicas: Option<Replicas>,
+    durability: Option<Durability>,
+    ca: Option<PathBuf>,
+}
+
+impl DynamodbUrl {
+    /// Reads the url, and of the environment and the profile what it leaves open: region and endpoint.
+    pub(super) fn parse(text: &str, surroundings: &Surroundings) -> Result<Self, Error> {
+        let shown = without_secrets(text);
+        Self::of(text, surroundings).map_err(|what| Error::config(format!("store url {shown:?}: {what}")))
+    }
+
+    fn of(text: &str, surroundings: &Surroundings) -> Result<Self, String> {
+        let rest = text.strip_prefix("dynamodb://").ok_or_else(|| format!("the slashes are missing; {FORM}"))?;
+        if rest.contains('#') {
+            return Err("a # is written %23".to_owned());
+        }
+        let (table, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let table = table.strip_suffix('/').unwrap_or(table);
+        check_table(table)?;
+        let given = Parameters::parse(query)?;
+        // Read once, and only if they are needed.
+        let mut files: Option<Profiles> = None;
+        if let Some(name) = &given.profile {
+            let files = files.insert(Profiles::read(surroundings)?);
+            if files.profile(name).is_none() {
+                return Err(format!("there is no profile {name:?} in {}; there is {}", files.places(), files.names()));
+            }
+        }
+        let name = given.profile.clone().unwrap_or_else(|| profiles::usual(surroundings));
+        let region = region(&given, surroundings, &name, &mut files)?;
+        let endpoint = endpoint(&given, surroundings, &name, &mut files, &region)?;
+        let (key, sort) = keys(&given)?;
+        if let Some(expires) = &given.expires {
+            check_attribute("expires", expires)?;
+            if *expires == key || sort.as_ref().is_some_and(|sort| sort.name == *expires) {
+                return Err(format!("expires is {expires:?}, which is a key of the table; name another attribute"));
+            }
+        }
+        if given.ca.is_some() && endpoint.reach != Reach::Tls {
+            return Err("certificates are used with https only".to_owned());
+        }
+        // Emulators run on this machine, and forget everything when they are started again.
+        let usual = match endpoint.reach {
+            Reach::Tls | Reach::Plaintext => Durability::Declared,
+            Reach::Loopback => Durability::NotDeclared,
+        };
+        Ok(Self {
+            table: table.to_owned(),
+            region,
+            endpoint,
+            key,
+            sort,
+            profile: given.profile,
+            expires: given.expires,
+            replicas: given.replicas.unwrap_or(Replicas::MayLag),
+            durability: given.durability.unwrap_or(usual),
+            ca: given.ca,
+        })
+    }
+
+    pub(crate) fn host(&self) -> Option<String> {
+        Url::parse(&self.endpoint.base).ok()?.host_str().map(str::to_owned)
+    }
+}
+
+impl Parameters {
+    fn parse(query: &str) -> Result<Self, String> {
+        let mut given = Self::default();
+        let mut seen: Vec<String> = Vec::new();
+        for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+            let (name, value) = (name.into_owned(), value.into_owned());
+            if value.is_empty() {
+                return Err(format!("{} is empty; give it a value, or leave it out", shown(&name)));
+            }
+            match name.as_str() {
+                "region" => given.region = Some(value),
+                "endpoint" => given.endpoint = Some(value),
+                "profile" => given.profile = Some(value),
+                "key" => given.key = Some(value),
+                "sort_key" => given.sort_key = Some(value),
+                "sort_key_value" => given.sort_key_value = Some(value),
+                "expires" => given.expires = Some(value),
+                "fips" if is_true("fips", &value)? => given.variant.cryptography = Cryptography::Fips,
+                "dualstack" if is_true("dualstack", &value)? => given.variant.stack = Stack::Dual,
+                "fips" | "dualstack" => {}
+                "require_strong" => {
+                    let strong = is_true("require_strong", &value)?;
+                    given.replicas = Some(if strong { Replicas::MustAgree } else { Replicas::MayLag });
+                }
+                "durable" => given.durability = Some(durability(&value)?),
+                "ca" => given.ca = Some(PathBuf::from(value)),
+                "plaintext" if value == "allow" => given.plaintext = Some(Plaintext::Allowed),
+                "plaintext" => {
+                    return Err(format!("plaintext is {value:?}; write plaintext=allow, or leave it out"));
+                }
+                "access_key"
+                | "access_key_id"
+                | "aws_access_key_id"
+                | "secret"
+                | "secret_key"
+                | "secret_access_key"
+                | "aws_secret_access_key"
+                | "session_token"
+                | "aws_session_token" => return Err(no_keys()),
+                "proxy" => {
+                    return Err("proxies are not supported; name a host that is reached directly".to_owned());
+                }
+                _ => return Err(format!("there is no parameter {}; there are {PARAMETERS}", shown(&name))),
+            }
+            if seen.contains(&name) {
+                return Err(format!("{name} is there twice"));
+            }
+            seen.push(name);
+        }
+        Ok(given)
+    }
+}
+
+/// The name of a parameter, unless it is something else that got there.
+fn shown(name: &str) -> String {
+    let is_name = name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
+    if is_name { format!("{name:?}") } else { "\"...\"".to_owned() }
+}
+
+fn no_keys() -> String {
+    "access keys do not belong into the url: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile with \
+     ?profile=NAME"
+        .to_owned()
+}
+
+fn is_true(name: &str, value: &str) -> Result<bool, String> {
+    match value {
+        "true" | "yes" => Ok(true),
+        "false" | "no" => Ok(false),
+        _ => Err(format!("{name} is {value:?}; write {name}=true, or leave it out")),
+    }
+}
+
+fn check_table(table: &str) -> Result<(), String> {
+    if table.contains('@') {
+        return Err(no_keys());
+    }
+    if table.is_empty() {
+        return Err(format!("the table is missing; {FORM}"));
+    }
+    if table.contains(':') && !table.starts_with("arn:") {
+        return Err(format!("behind dynamodb:// stands a table, not a host; {FORM}&endpoint=http://127.0.0.1:8000"));
+    }
+    let is_plain = table.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
+    if !is_plain || !(3..=255).contains(&table.len()) {
+        return Err(format!("a table's name has 3 to 255 letters, digits, dots, dashes and underscores; {FORM}"));
+    }
+    Ok(())
+}
+
+fn check_attribute(parameter: &str, name: &str) -> Result<(), String> {
+    if name.len() > MOST_ATTRIBUTE_BYTES || name.chars().any(char::is_control) {
+        return Err(format!("{parameter} is no attribute's name, which has at most {MOST_ATTRIBUTE_BYTES} bytes"));
+    }
+    if OURS.contains(&name) {
+        return Err(format!(
+            "{parameter} is {name:?}, which every lock has for something else; name another attribute"
+        ));
+    }
+    Ok(())
+}
+
+fn keys(given: &Parameters) -> Result<(String, Option<Sort>), String> {
+    let key = given.key.clone().unwrap_or_else(|| KEY.to_owned());
+    check_attribute("key", &key)?;
+    let sort = match (&given.sort_key, &given.sort_key_value) {
+        (Some(name), value) => {
+            check_attribute("sort_key", name)?;
+            if *name == key {
+                return Err(format!(
+                    "key and sort_key are both {name:?}; a table has two different ones, or no sort key"
+                ));
+            }
+            let value = value.clone().unwrap_or_else(|| SORT_KEY_VALUE.to_owned());
+            if value.len() > MOST_SORT_KEY_BYTES {
+                return Err(format!("sort_key_value has more than {MOST_SORT_KEY_BYTES} bytes"));
+            }
+            Some(Sort { name: name.clone(), value })
+        }
+        (None, Some(_)) => return Err("sort_key_value without sort_key; name the attribute too".to_owned()),
+        (None, None) => None,
+    };
+    Ok((key, sort))
+}
+
+/// The files, read at the first use.
+fn opened<'a>(files: &'a mut Option<Profiles>, surroundings: &Surroundings) -> Result<&'a Profiles, String> {
+    match files {
+        Some(files) => Ok(files),
+        None => Ok(files.insert(Profiles::read(surroundings)?)),
+    }
+}
+
+fn region(
+    given: &Parameters,
+    surroundings: &Surroundings,
+    profile: &str,
+    files: &mut Option<Profiles>,
+) -> Result<String, String> {
+    let variable = |name| surroundings.variable(name).map(|value| (value, name));
+    let named = given.region.clone().map(|value| (value, "region"));
+    // A profile that the url names is meant with all it has.
+    let of_profile = |files: &mut Option<Profiles>| -> Result<_, String> {
+        let section = opened(files, surroundings)?.profile(profile);
+        let value = section.and_then(|section| section.get("region"));
+        Ok(value.map(|value| (value.to_owned(), "the profile's region")))
+    };
+    let of_environment = || variable("AWS_REGION").or_else(|| variable("AWS_DEFAULT_REGION"));
+    let found = match (named, &given.profile) {
+        (Some(named), _) => Some(named),
+        (None, Some(_)) => of_profile(files)?.or_else(of_environment),
+        (None, None) => match of_environment() {
+            Some(found) => Some(found),
+            None => of_profile(files)?,
+        },
+    };
+    let Some((region, place)) = found else {
+        return Err(format!(
+            "the region is missing; {FORM}, or set AWS_REGION, or give the profile {profile:?} a region in {}",
+            opened(files, surroundings)?.places()
+        ));
+    };
+    if !region::is_region(&region) {
+        return Err(format!("{place} is {region:?}, which is no region; write one such as eu-west-1"));
+    }
+    Ok(region)
+}
+
+fn endpoint(
+    given: &Parameters,
+    surroundings: &Surroundings,
+    profile: &str,
+    files: &mut Option<Profiles>,
+    region: &str,
+) -> Result<Endpoint, String> {
+    let plaintext = given.plaintext.unwrap_or(Plaintext::ToLoopback);
+    let mut variant = given.variant;
+    let is_variant = variant != Variant::default();
+    if let Some(text) = &given.endpoint {
+        if is_variant {
+            return Err(
+                "fips and dualstack choose an endpoint of AWS, and endpoint names another; leave one out".into()
+            );
+        }
+        return self::named(text, "endpoint", plaintext);
+    }
+    if let Some((text, place)) = configured(surroundings, profile, files)? {
+        if is_variant {
+            return Err(format!(
+                "fips and dualstack choose an endpoint of AWS, and {place} names another; leave one out"
+            ));
+        }
+        return self::named(&text, &place, plaintext);
+    }
+    if plaintext == Plaintext::Allowed {
+        return Err("plaintext=allow is for an endpoint with http only; leave it out".to_owned());
+    }
+    if surroundings.says("AWS_USE_FIPS_ENDPOINT") {
+        variant.cryptography = Cryptography::Fips;
+    }
+    if surroundings.says("AWS_USE_DUALSTACK_ENDPOINT") {
+        variant.stack = Stack::Dual;
+    }
+    let host = region::dynamodb(region, variant)
+        .ok_or_else(|| format!("the region {region} has no dual-stack endpoint; leave dualstack out"))?;
+    Ok(Endpoint { base: format!("https://{host}"), reach: Reach::Tls, given: Given::ByRegion })
+}
+
+/// What environment or profile say of the endpoint, and where they say it.
+fn configured(
+    surroundings: &Surroundings,
+    profile: &str,
+    files: &mut Option<Profiles>,
+) -> Result<Option<(String, String)>, String> {
+    if surroundings.says("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS") {
+        return Ok(None);
+    }
+    for name in ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"] {
+        if let Some(text) = surroundings.variable(name) {
+            return Ok(Some((text, name.to_owned())));
+        }
+    }
+    let files = opened(files, surroundings)?;
+    let Some(section) = files.profile(profile) else { return Ok(None) };
+    if section.get("ignore_configured_endpoint_urls").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+        return Ok(None);
+    }
+    let text = files.endpoint_url(section, "dynamodb").map(str::to_owned);
+    Ok(text.map(|text| (text, format!("endpoint_url of the profile {profile:?}"))))
+}
+
+fn named(text: &str, place: &str, plaintext: Plaintext) -> Result<Endpoint, String> {
+    let example = "write it like https://dynamodb.eu-west-1.amazonaws.com or http://127.0.0.1:8000";
+    if !text.starts_with("https://") && !text.starts_with("http://") {
+        return Err(format!("{place} must begin with https:// or http://; {example}"));
+    }
+    let url = Url::parse(text).map_err(|error| format!("{place} is no url: {error}; {example}"))?;
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(format!("{place} has a user or password; {}", no_keys()));
+    }
+    if url.path() != "/" || url.query().is_some() || url.fragment().is_some() {
+        return Err(format!("{place} has more than a host and a port; {example}"));
+    }
+    let host = url.host().ok_or_else(|| format!("{place} has no host; {example}"))?;
+    let reach = match url.scheme() {
+        "https" => Reach::Tls,
+        _ if is_loopback(&host) => Reach::Loopback,
+        _ => Reach::Plaintext,
+    };
+    match (reach, plaintext) {
+        (Reach::Plaintext, Plaintext::ToLoopback) => Err(format!(
+            "over http everybody on the way could read what is sent; give {place} https://, or add plaintext=allow where \
+             the network is trusted"
+        )),
+        (Reach::Tls, Plaintext::Allowed) => Err("plaintext=allow is for http only; leave it out".to_owned()),
+        (Reach::Tls | Reach::Loopback | Reach::Plaintext, _) => {
+            let base = url.as_str().trim_end_matches('/').to_owned();
+            Ok(Endpoint { base, reach, given: Given::ByName })
+        }
+    }
+}
+
+/// The same for everybody who reaches the table, through whichever of the region's own endpoints.
+impl fmt::Display for DynamodbUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "dynamodb://{}?region={}", self.table, self.region)?;
+        match self.endpoint.given {
+            Given::ByName if !self.host().is_some_and(|host| region::is_of_aws(&host)) => {
+                write!(f, "&endpoint={}", self.endpoint.base)
+            }
+            Given::ByRegion | Given::ByName => Ok(()),
+        }
+    }
+}
+
+impl fmt::Debug for DynamodbUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DynamodbUrl({self})")
+    }
+}
+
+impl Hash for DynamodbUrl {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (&self.table, &self.region, &self.endpoint.base, &self.key, &self.sort, &self.profile).hash(state);
+    }
+}
+
+#[cfg(test)]
+mod tests;

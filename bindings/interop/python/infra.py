@@ -1,0 +1,96 @@
+"""Checks the samples in docs/infra: `infra.py FOLDER`. Says what is wrong with which file, and ends with 1."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import hcl2
+
+# The same as its program, which lies elsewhere on every system.
+LINT = "import sys; from cfnlint.runner import main; sys.exit(main())"
+WORKER = {"dynamodb:GetItem", "dynamodb:UpdateItem", "dynamodb:DescribeTable"}
+ADMIN = {
+    "dynamodb:CreateTable",
+    "dynamodb:DescribeTable",
+    "dynamodb:DescribeTimeToLive",
+    "dynamodb:TagResource",
+    "dynamodb:UpdateTimeToLive",
+}
+TRUST = {"sts:AssumeRoleWithWebIdentity"}
+POLICIES = {"iam-worker.json": WORKER, "iam-admin.json": ADMIN, "iam-web-identity-trust.json": TRUST}
+
+
+def expect(condition, what):
+    if not condition:
+        raise ValueError(what)
+
+
+def plain(value):
+    """A string of Terraform without its quotes."""
+    return value.strip('"') if isinstance(value, str) else value
+
+
+def policy(path, rights):
+    document = json.loads(path.read_text())
+    expect(document["Version"] == "2012-10-17", "the version of its language is another one")
+    found = set()
+    for statement in document["Statement"]:
+        expect(statement["Effect"] == "Allow", "a statement allows nothing")
+        expect(("Resource" in statement) != ("Principal" in statement), "either a resource or a principal")
+        expect("*" not in json.dumps(statement), "a wildcard")
+        actions = statement["Action"]
+        found |= {actions} if isinstance(actions, str) else set(actions)
+    expect(found == rights, f"its rights are {sorted(found)}, not {sorted(rights)}")
+    if rights is TRUST:
+        names = {name.rsplit(":", 1)[1] for name in document["Statement"][0]["Condition"]["StringEquals"]}
+        expect(names == {"aud", "sub"}, "its conditions are not aud and sub")
+
+
+def terraform(path):
+    with path.open() as file:
+        document = hcl2.load(file)
+    tables = [
+        body
+        for resource in document["resource"]
+        for kind, named in resource.items()
+        for body in named.values()
+        if plain(kind) == "aws_dynamodb_table"
+    ]
+    expect(len(tables) == 2, f"{len(tables)} tables")
+    for table in tables:
+        attributes = {plain(attribute["name"]): plain(attribute["type"]) for attribute in table["attribute"]}
+        expect(plain(table["billing_mode"]) == "PAY_PER_REQUEST", "a table that is not paid by the request")
+        expect(attributes == {plain(table["hash_key"]): "S"}, "attributes that are not the key")
+    replicas = [replica for table in tables for replica in table.get("replica", [])]
+    modes = [plain(replica["consistency_mode"]) for replica in replicas]
+    expect(modes == ["STRONG"], f"replicas with the modes {modes}")
+
+
+def main(folder):
+    failures = []
+
+    def check(path, run):
+        try:
+            run()
+            print(f"{path.name}: good")
+        except Exception as error:  # Whatever a parser throws is the file's fault.
+            failures.append(f"{path.name}: {type(error).__name__}: {error}")
+
+    found = {path.name for path in folder.glob("*.json")}
+    if found != set(POLICIES):
+        failures.append(f"{sorted(found ^ set(POLICIES))}: not in the folder, or not checked")
+    for name, rights in POLICIES.items():
+        check(folder / name, lambda: policy(folder / name, rights))
+    for path in sorted(folder.glob("*.tf")):
+        check(path, lambda: terraform(path))
+    for path in sorted(folder.glob("*.yaml")):
+        lint = subprocess.run([sys.executable, "-c", LINT, "--template", path], capture_output=True, text=True)
+        check(path, lambda: expect(lint.returncode == 0, lint.stdout + lint.stderr))
+    for failure in failures:
+        print(failure, file=sys.stderr)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(pathlib.Path(sys.argv[1])))

@@ -1,0 +1,41 @@
+//! Small libraries in C that are loaded into a server before its own: Linux only.
+
+use std::env;
+use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::process::{Program, write_file};
+
+/// The compiled library, made once for each version of its source and kept beside the tests' programs.
+#[track_caller]
+pub(crate) fn library(name: &str, source: &str) -> PathBuf {
+    let mut hasher = DefaultHasher::new();
+    source.hash(&mut hasher);
+    let program = env::current_exe().unwrap_or_else(|error| panic!("where is this program? {error}"));
+    let folder = program.parent().unwrap_or(Path::new(".")).to_owned();
+    let library = folder.join(format!("libleasehold_rig_{name}-{:016x}.so", hasher.finish()));
+    if !library.exists() {
+        compile(name, source, &library);
+    }
+    library
+}
+
+#[track_caller]
+fn compile(name: &str, source: &str, library: &Path) {
+    let scratch = crate::process::folder();
+    let source = write_file(scratch.path(), &format!("{name}.c"), source);
+    // Under a name of its own until it is whole: other tests may be looking for it.
+    let unfinished = library.with_extension(format!("{}.tmp", std::process::id()));
+    let compiler = env::var("CC").unwrap_or_else(|_| "cc".to_owned());
+    let mut words = compiler.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("cc"));
+    command.args(words).args(["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-o"]).arg(&unfinished).arg(source);
+    let output = command.output().unwrap_or_else(|error| {
+        panic!("{}", Program { name: "cc", debian_package: "gcc libc6-dev" }.complaint(&error));
+    });
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "`{compiler}` did not compile {name}.c:\n{said}");
+    fs::rename(&unfinished, library).unwrap_or_else(|error| panic!("cannot write {}: {error}", library.display()));
+}

@@ -1,0 +1,200 @@
+//! Signatures of requests to AWS (Signature Version 4), as far as DynamoDB needs them.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::{self, Write};
+
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+use zeroize::Zeroize;
+
+use super::dynamodb::Request;
+
+mod date;
+#[cfg(test)]
+mod tests;
+
+pub use date::http_date;
+
+/// What a request is signed with. `Debug` shows the access key's id only; the secrets are overwritten when dropped.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Credentials {
+    /// Names the key, and is no secret.
+    pub access_key_id: String,
+    /// The secret.
+    pub secret_access_key: String,
+    /// Comes with keys that expire.
+    pub session_token: Option<String>,
+}
+
+impl fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Credentials").field("access_key_id", &self.access_key_id).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Credentials {
+    fn drop(&mut self) {
+        self.secret_access_key.zeroize();
+        self.session_token.zeroize();
+    }
+}
+
+/// The headers of a signed request, but for `Host`. `Debug` shows their names only; the values are overwritten when
+/// dropped.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Headers(Vec<(&'static str, String)>);
+
+impl Headers {
+    /// Names in lowercase, and values.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.0.iter().map(|(name, value)| (*name, value.as_str()))
+    }
+}
+
+impl fmt::Debug for Headers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+impl Drop for Headers {
+    fn drop(&mut self) {
+        self.0.iter_mut().for_each(|(_, value)| value.zeroize());
+    }
+}
+
+/// Signs requests, and remembers the key that it has derived for the day: one suffices for a client.
+#[derive(Clone, Default)]
+pub struct Signer {
+    derived: Option<Derived>,
+}
+
+impl fmt::Debug for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Signer").finish_non_exhaustive()
+    }
+}
+
+/// What a key was derived for, the secret as its digest.
+#[derive(Clone, PartialEq, Eq)]
+struct For {
+    day: String,
+    region: String,
+    service: &'static str,
+    secret: [u8; 32],
+}
+
+#[derive(Clone)]
+struct Derived {
+    what_for: For,
+    key: [u8; 32],
+}
+
+impl Drop for Derived {
+    fn drop(&mut self) {
+        self.key.zeroize();
+        self.what_for.secret.zeroize();
+    }
+}
+
+impl Signer {
+    /// One that has derived nothing yet.
+    pub const fn new() -> Self {
+        Self { derived: None }
+    }
+
+    /// The headers for `POST /` with the body of a request. `host` is sent in the header `Host` exactly as it is given
+    /// here, with the port unless that is the scheme's own; `unix_ms`, milliseconds since 1970, has to be right to within
+    /// five minutes.
+    pub fn sign(
+        &mut self,
+        request: &Request,
+        host: &str,
+        region: &str,
+        credentials: &Credentials,
+        unix_ms: u64,
+    ) -> Headers {
+        let time = date::amz_date(unix_ms);
+        let mut headers =
+            alloc::vec![("content-type", String::from("application/x-amz-json-1.0")), ("x-amz-date", time.clone()),];
+        headers.extend(credentials.session_token.clone().map(|token| ("x-amz-security-token", token)));
+        headers.push(("x-amz-target", String::from(request.target.header())));
+        let host = ("host", String::from(host));
+        let mut signed: Vec<&(&'static str, String)> = headers.iter().chain([&host]).collect();
+        signed.sort_unstable();
+        let scope = Scope { region, service: "dynamodb" };
+        let authorization = self.authorize("POST", &signed, &request.body, &scope, credentials, &time);
+        headers.push(("authorization", authorization));
+        Headers(headers)
+    }
+
+    /// `headers` in the order of their names; the path is `/`, and there is no query.
+    fn authorize(
+        &mut self,
+        method: &str,
+        headers: &[&(&'static str, String)],
+        body: &[u8],
+        scope: &Scope<'_>,
+        credentials: &Credentials,
+        time: &str,
+    ) -> String {
+        let day = time.get(..8).unwrap_or(time);
+        let names = headers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
+        let mut canonical = alloc::format!("{method}\n/\n\n");
+        for (name, value) in headers {
+            // Writing to a string cannot fail.
+            let _ = writeln!(canonical, "{name}:{}", value.trim());
+        }
+        let _ = write!(canonical, "\n{names}\n{}", hex(&Sha256::digest(body)));
+        let within = alloc::format!("{day}/{}/{}/aws4_request", scope.region, scope.service);
+        let digest = hex(&Sha256::digest(canonical.as_bytes()));
+        canonical.zeroize();
+        let to_sign = alloc::format!("AWS4-HMAC-SHA256\n{time}\n{within}\n{digest}");
+        let key = self.key(day, scope, &credentials.secret_access_key);
+        let signature = hex(&mac(key, to_sign.as_bytes()));
+        let id = &credentials.access_key_id;
+        alloc::format!("AWS4-HMAC-SHA256 Credential={id}/{within}, SignedHeaders={names}, Signature={signature}")
+    }
+
+    fn key(&mut self, day: &str, scope: &Scope<'_>, secret: &str) -> &[u8; 32] {
+        let what_for = For {
+            day: day.into(),
+            region: scope.region.into(),
+            service: scope.service,
+            secret: Sha256::digest(secret.as_bytes()).into(),
+        };
+        let known = self.derived.take().filter(|known| known.what_for == what_for);
+        let derived = known.unwrap_or_else(|| {
+            let mut first = alloc::format!("AWS4{secret}");
+            let mut key = mac(first.as_bytes(), day.as_bytes());
+            first.zeroize();
+            for part in [scope.region, scope.service, "aws4_request"] {
+                key = mac(&key, part.as_bytes());
+            }
+            Derived { what_for, key }
+        });
+        &self.derived.insert(derived).key
+    }
+}
+
+/// What a signature is good for, beside the day.
+struct Scope<'a> {
+    region: &'a str,
+    service: &'static str,
+}
+
+fn mac(key: &[u8], text: &[u8]) -> [u8; 32] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("invariant: HMAC takes keys of any length");
+    mac.update(text);
+    mac.finalize().into_bytes().into()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
