@@ -32,7 +32,7 @@ pub(super) struct Access {
     tls: ClientConfig,
     credentials: Credentials,
     signer: Mutex<Signer>,
-    /// By how much the server's clock is ahead of this one; for signatures only.
+    /// By how much the server's clock is ahead of this one; for signatures, and what is written for people to read.
     ahead_ms: AtomicI64,
     shown: String,
 }
@@ -92,9 +92,8 @@ impl Access {
             secret_access_key: String::clone(&keys.secret_access_key),
             session_token: keys.session_token.as_deref().cloned(),
         };
-        let unix_ms = clock::unix_ms().saturating_add_signed(self.ahead_ms.load(Ordering::Relaxed));
         let mut signer = self.signer.lock().unwrap_or_else(PoisonError::into_inner);
-        let headers = signer.sign(request, &self.host, &self.region, &credentials, unix_ms);
+        let headers = signer.sign(request, &self.host, &self.region, &credentials, self.unix_ms());
         drop(signer);
         let mut asked = client.post(format!("{}/", self.base));
         for (name, value) in headers.iter() {
@@ -104,6 +103,11 @@ impl Access {
             asked = asked.header(HeaderName::from_static(name), value);
         }
         Ok(asked.body(request.body.clone()))
+    }
+
+    /// Milliseconds since 1970 by the server's clock, as far as that is known.
+    pub(super) fn unix_ms(&self) -> u64 {
+        clock::unix_ms().saturating_add_signed(self.ahead_ms.load(Ordering::Relaxed))
     }
 
     /// From now on signatures go by a server's clock that shows this now, in milliseconds since 1970.

@@ -129,13 +129,14 @@ impl DynamodbLink {
     }
 
     async fn exchange(self: &Arc<Self>, request: &Transmit) -> Answer {
-        let mut exchange = match self.session.begin(&request.ops, clock::unix_ms()) {
+        let mut keys = match until(request.deadline, self.access.keys()).await {
+            Some(Ok(keys)) => keys,
+            Some(Err(refusal)) => return Ok(all(request, &Outcome::NotApplied(refusal))),
+            None => return Ok(all(request, &Outcome::NotApplied(no_keys_in_time()))),
+        };
+        let mut exchange = match self.session.begin(&request.ops, self.access.unix_ms()) {
             Ok(exchange) => exchange,
             Err(denial) => return Ok(all(request, &Outcome::NotApplied(Refusal::Denied(denial)))),
-        };
-        let mut keys = match self.access.keys().await {
-            Ok(keys) => keys,
-            Err(refusal) => return Ok(all(request, &Outcome::NotApplied(refusal))),
         };
         catch_up().await;
         loop {
@@ -149,7 +150,7 @@ impl DynamodbLink {
                     let others = until(request.deadline, self.access.other_keys(&keys)).await;
                     match others.unwrap_or_else(|| Err(no_keys_in_time())) {
                         Ok(others) => keys = others,
-                        // The others, if any, have been answered before: theirs is kept by the exchange.
+                        // What else was asked is answered already; the exchange has kept it.
                         Err(refusal) => {
                             let refused = exchange.requests().iter().map(|_| Err(Outcome::NotApplied(refusal.clone())));
                             if let Progress::Done(outcomes) = exchange.answers(refused.collect()) {
@@ -192,7 +193,7 @@ fn repeat(session: &Session, response: &Response) -> Option<Repeat> {
 }
 
 fn no_keys_in_time() -> Refusal {
-    Refusal::NeedsCredentials(Fault::new(FaultKind::Timeout, "the keys were refused, and others are not there in time"))
+    Refusal::NeedsCredentials(Fault::new(FaultKind::Timeout, "keys that serve are not there in time"))
 }
 
 fn fault_of(trouble: TransportFault) -> Fault {
