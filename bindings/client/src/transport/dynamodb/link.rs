@@ -40,7 +40,7 @@ impl DynamodbLink {
     /// Asks for something that is no operation on a lock. Fresh keys and the server's time are tried, as for those.
     ///
     /// # Errors
-    /// No server, no keys, or no response by `deadline`.
+    /// No server, no keys, or no response, each in the time that is usual for it, and all by `deadline`.
     pub(super) async fn command(
         self: &Arc<Self>,
         request: &Request,
@@ -52,6 +52,7 @@ impl DynamodbLink {
             let mut keys = self.access.keys().await.map_err(NoServer::Refused)?;
             let (mut refreshed, mut reset) = (false, false);
             loop {
+                let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
                 let response = self.post(request, &keys, deadline).await.map_err(no_answer)?;
                 match repeat(&self.session, &response) {
                     Some(Repeat::FreshCredentials) if !refreshed => {
