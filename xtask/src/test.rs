@@ -83,7 +83,8 @@ pub fn suite() -> Command {
     version.arg("--version");
     if run::succeeds(version) {
         let mut nextest = run::plain_cargo("nextest");
-        nextest.args(["run", "--locked", "--cargo-profile", "ci"]);
+        // One run is to tell of all that fails.
+        nextest.args(["run", "--locked", "--no-fail-fast", "--cargo-profile", "ci"]);
         nextest
     } else {
         println!("cargo-nextest is not installed; `cargo test` runs the tests");
