@@ -96,8 +96,9 @@ pub fn describe(url: &str) -> Result<Table, Error> {
 }
 
 fn parsed(url: &str) -> Result<DynamodbUrl, Error> {
-    match url.parse()? {
-        StoreUrl::Dynamodb(url) => Ok(url),
-        other => Err(Error::config(format!("{other} has no table; write dynamodb://TABLE?region=eu-west-1"))),
+    let url: StoreUrl = url.parse()?;
+    if let StoreUrl::Dynamodb(url) = url {
+        return Ok(url);
     }
+    Err(Error::config(format!("{url} has no table; write dynamodb://TABLE?region=eu-west-1")))
 }

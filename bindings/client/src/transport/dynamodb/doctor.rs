@@ -43,11 +43,10 @@ fn way(store: &Dynamodb) -> Finding {
 }
 
 fn unreachable(error: &Error) -> Finding {
-    let advice = match error.kind() {
-        ErrorKind::StoreUnavailable => {
-            "see that the network reaches the endpoint, and that region and endpoint are right"
-        }
-        _ => "look at the identity's policy, the role's trust policy, the table's name and the region",
+    let advice = if error.kind() == ErrorKind::StoreUnavailable {
+        "see that the network reaches the endpoint, and that region and endpoint are right"
+    } else {
+        "look at the identity's policy, the role's trust policy, the table's name and the region"
     };
     Finding::problem("dynamodb.table", error.to_string(), advice)
 }
