@@ -114,9 +114,10 @@ impl ClientBuilder {
             quorum.create()?;
         }
         quorum::announce(&quorum);
-        let config = quorum.config().clone();
+        let (config, votes) = (quorum.config().clone(), quorum.votes());
         let (transports, nodes) = quorum.into_parts();
         let driver = Driver::start(config, transports)?;
+        driver.has_seen(&votes);
         Ok(Client::new(driver, self.owner, Place::Quorum(Arc::new(nodes))))
     }
 

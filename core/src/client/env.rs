@@ -67,6 +67,13 @@ impl Memory {
         };
     }
 
+    /// A look from outside tells nothing that an answer has not told better.
+    pub(super) fn seen_to_vote(&mut self, doubt: Option<Stamp>) {
+        if *self == Self::Unknown {
+            *self = Self::Votes(doubt);
+        }
+    }
+
     /// The instant at which its abstention is over; `None` where it does not abstain.
     pub(crate) fn abstains_until(&self, config: &Config) -> Option<Monotonic> {
         let max_ttl = config.quorum().map(Quorum::max_ttl)?;

@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use crate::config::LockOptions;
 use crate::ids::{LockId, NodeId, RequestId, Resource, Token};
+use crate::member::Stamp;
 use crate::op::{Denial, Fault, Holding, LockOp, Outcome, TransportFault};
 use crate::prf::Seed;
 use crate::time::Monotonic;
@@ -274,6 +275,13 @@ pub enum Input {
     CredentialsRenewed {
         /// Where.
         node: NodeId,
+    },
+    /// See [`node_votes`](super::Client::node_votes).
+    NodeVotes {
+        /// Which.
+        node: NodeId,
+        /// Where it had one: the loss since which its counters are in doubt.
+        loss: Option<Stamp>,
     },
     /// See [`reseed`](super::Client::reseed).
     Reseed {

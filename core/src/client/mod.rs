@@ -17,6 +17,7 @@ use locks::{Lock, Locks, Place};
 use crate::config::{Config, LockOptions, Quorum, Wait};
 use crate::ids::{LockId, NodeId, RequestId, Resource, Seq, Version};
 use crate::lease::{Effects, Idle, Input as LeaseInput, Machine, Quest, Releasing, Send};
+use crate::member::Stamp;
 use crate::op::{Fault, FaultKind, Holder, Holding, Outcome, TransportFault};
 use crate::prf::{Entropy, Seed};
 use crate::time::{Monotonic, Now};
@@ -275,6 +276,16 @@ impl Client {
         }
     }
 
+    /// A look at a node of a quorum has shown that it votes; `loss` names the loss of data since which its counters are
+    /// in doubt, where it had one. Attempts that begin from now on know of it. Without this call an attempt learns of a
+    /// loss from the answers to it, and then it is the next one that can count the node.
+    pub fn node_votes(&mut self, node: NodeId, loss: Option<Stamp>, now: Now) {
+        self.advance(now, None);
+        if let Some(state) = self.env.node_mut(node) {
+            state.memory.seen_to_vote(loss);
+        }
+    }
+
     /// Replaces the seed, for hosts that know that they were copied.
     pub fn reseed(&mut self, seed: Seed) {
         self.env.seed = seed;
@@ -367,6 +378,7 @@ impl Client {
             Input::Notified { resource } => return self.notified(&resource, now),
             Input::Subscribed { node, resource } => return self.subscribed(node, &resource, now),
             Input::CredentialsRenewed { node } => return self.credentials_renewed(node, now),
+            Input::NodeVotes { node, loss } => return self.node_votes(node, loss, now),
             Input::Reseed { seed } => return self.reseed(seed),
             Input::Close => return self.close(now),
         };

@@ -319,6 +319,16 @@ fn an_attempt_that_did_not_know_of_the_loss_leaves_the_node_out() {
 }
 
 #[test]
+fn a_look_at_the_node_lets_the_first_attempt_count_it() {
+    let (mut world, above) = needed(false);
+    let now = world.now(1);
+    world.hosts[1].client.node_votes(NodeId::new(1), Some(LOSS), now);
+    world.acquire(1, 2, "r", once());
+    world.deliver_all();
+    assert!(token(&world.take_events(1)) > above);
+}
+
+#[test]
 fn nodes_of_another_quorum_refuse_and_name_both() {
     for (id, max_ttl, said) in [
         (OTHER, secs(60), [format!("{QUORUM}"), format!("{OTHER}")]),

@@ -34,6 +34,7 @@ fn call(client: &mut Client, input: Input, fresh: &[u8; 16], now: Now) {
         Input::Notified { resource } => client.notified(&resource, now),
         Input::Subscribed { node, resource } => client.subscribed(node, &resource, now),
         Input::CredentialsRenewed { node } => client.credentials_renewed(node, now),
+        Input::NodeVotes { node, loss } => client.node_votes(node, loss, now),
         Input::Reseed { seed } => client.reseed(seed),
         Input::Close => client.close(now),
     }
@@ -58,6 +59,7 @@ fn step_and_the_methods_give_the_same_outputs() {
         Input::Subscribed { node, resource: resource("b") },
         Input::Response { id: RequestId::new(3), result: Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout))) },
         Input::CredentialsRenewed { node },
+        Input::NodeVotes { node, loss: None },
         Input::Reseed { seed: [8; 32] },
         Input::DeclareLost { lock: lock(1) },
         Input::Release { lock: lock(2) },
@@ -82,6 +84,7 @@ fn step_and_the_methods_give_the_same_outputs() {
             | Input::Notified { .. }
             | Input::Subscribed { .. }
             | Input::CredentialsRenewed { .. }
+            | Input::NodeVotes { .. }
             | Input::Reseed { .. }
             | Input::Close => call(&mut called, input, &fresh, now),
         }

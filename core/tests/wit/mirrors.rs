@@ -157,6 +157,7 @@ mirrors! {
         Notified { resource },
         Subscribed { node, resource },
         CredentialsRenewed { node },
+        NodeVotes { node, loss },
         Reseed { seed },
         Close,
     }

@@ -20,6 +20,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use leasehold_core::member::Stamp;
 use leasehold_core::op::Fault;
 use leasehold_core::{
     Client as Core, Config, Entropy, Error as CoreError, Event, LockId, LockOptions, Monotonic, NodeId, Now, Output,
@@ -143,6 +144,14 @@ impl Driver {
         let background = Arc::clone(&driver);
         spawn("leasehold-timer", move || background.keep_time())?;
         Ok(driver)
+    }
+
+    /// Nodes of a quorum that were seen to vote, and since which loss they are in doubt.
+    pub(crate) fn has_seen(&self, votes: &[(NodeId, Option<Stamp>)]) {
+        let mut state = self.lock();
+        for (node, loss) in votes {
+            state.core.node_votes(*node, *loss, clock::now());
+        }
     }
 
     /// # Errors

@@ -155,7 +155,7 @@ fn random<const N: usize>() -> Result<[u8; N], Error> {
 }
 
 /// For a request outside of any client. No two are alike, so that no answer is taken for another's.
-#[cfg(feature = "network")]
+#[cfg(any(feature = "redis", feature = "http"))]
 pub(crate) fn request_id() -> Result<leasehold_core::RequestId, Error> {
     random().map(|bytes| leasehold_core::RequestId::new(u64::from_le_bytes(bytes)))
 }

@@ -14,13 +14,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use leasehold_core::config::Drift;
-use leasehold_core::member::{QuorumId, RunId};
+use leasehold_core::member::{QuorumId, RunId, Stamp};
 use leasehold_core::quorum::majority;
 use leasehold_core::time::abstention;
-use leasehold_core::{Config, Quorum as Agreed};
+use leasehold_core::{Config, NodeId, Quorum as Agreed};
 
 pub(crate) use self::check::{announce, check, refuse_doubles};
-#[cfg(feature = "network")]
+#[cfg(any(feature = "redis", feature = "http"))]
 pub(crate) use self::init::request_id;
 pub use self::init::{Force, Init};
 pub use self::join::{Join, JoinProgress};
@@ -140,6 +140,17 @@ impl Quorum {
     /// The settings of a client of this quorum.
     pub(crate) fn config(&self) -> &Config {
         &self.config
+    }
+
+    /// The nodes that vote, and since which loss their counters are in doubt. What was looked at before an attempt began,
+    /// already that attempt can count.
+    pub(crate) fn votes(&self) -> Vec<(NodeId, Option<Stamp>)> {
+        let vote = |(answered, status): (&Answered, NodeStatus)| {
+            let marker = answered.found.as_ref().ok()?.marker.as_ref()?;
+            status.standing.votes().then(|| (status.standing == Standing::Rejoined).then_some(marker.stamp))
+        };
+        let votes = self.answers.iter().zip(self.status()).map(vote);
+        (0..).map(NodeId::new).zip(votes).filter_map(|(node, vote)| Some((node, vote?))).collect()
     }
 
     /// Nodes that were not seen yet are taken in later, once they are, and only if they are none of the others.

@@ -4,9 +4,9 @@
 pub(crate) mod dynamodb;
 #[cfg(feature = "http")]
 mod http;
-#[cfg(feature = "network")]
+#[cfg(any(feature = "redis", feature = "http"))]
 mod info;
-#[cfg(feature = "network")]
+#[cfg(any(feature = "redis", feature = "http"))]
 mod kept;
 #[cfg(feature = "network")]
 mod lanes;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bytes::{array, to_hex};
 use super::events::to_lock;
+use super::member::to_stamp;
 use super::{Error, Fault, LockOptions, Outcome, Within, each, integer};
 
 /// One call of a client's host.
@@ -56,6 +57,14 @@ pub enum Input {
         /// Where.
         node: u16,
     },
+    /// `node_votes`.
+    NodeVotes {
+        /// Which.
+        node: u16,
+        /// The loss since which its counters are in doubt, 16 bytes.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        loss: Option<String>,
+    },
     /// `reseed`.
     Reseed {
         /// The new seed, 32 bytes.
@@ -101,6 +110,9 @@ impl From<&core::Input> for Input {
                 Self::Subscribed { node: node.get(), resource: resource.as_str().to_owned() }
             }
             core::Input::CredentialsRenewed { node } => Self::CredentialsRenewed { node: node.get() },
+            core::Input::NodeVotes { node, loss } => {
+                Self::NodeVotes { node: node.get(), loss: loss.map(|loss| to_hex(&loss.0)) }
+            }
             core::Input::Reseed { seed } => Self::Reseed { seed: to_hex(seed) },
             core::Input::Close => Self::Close {},
         }
@@ -134,6 +146,10 @@ impl Input {
                 resource: core::Resource::new(resource).within("subscribed.resource")?,
             },
             Self::CredentialsRenewed { node } => core::Input::CredentialsRenewed { node: core::NodeId::new(*node) },
+            Self::NodeVotes { node, loss } => core::Input::NodeVotes {
+                node: core::NodeId::new(*node),
+                loss: loss.as_deref().map(to_stamp).transpose().within("node_votes.loss")?,
+            },
             Self::Reseed { seed } => core::Input::Reseed { seed: array(seed).within("reseed.seed")? },
             Self::Close {} => core::Input::Close,
         }))
@@ -155,6 +171,7 @@ impl Input {
             Self::Notified { .. } => "notified",
             Self::Subscribed { .. } => "subscribed",
             Self::CredentialsRenewed { .. } => "credentials_renewed",
+            Self::NodeVotes { .. } => "node_votes",
             Self::Reseed { .. } => "reseed",
             Self::Close {} => "close",
         }

@@ -98,6 +98,7 @@ pub(super) fn call(client: &mut Client, input: Option<Input>, entropy: &Entropy,
         Some(Input::Notified { resource }) => client.notified(&resource, now),
         Some(Input::Subscribed { node, resource }) => client.subscribed(node, &resource, now),
         Some(Input::CredentialsRenewed { node }) => client.credentials_renewed(node, now),
+        Some(Input::NodeVotes { node, loss }) => client.node_votes(node, loss, now),
         Some(Input::Reseed { seed }) => client.reseed(seed),
         Some(Input::Close) => client.close(now),
     }

@@ -209,6 +209,11 @@ impl Story {
         self.call(Some(Input::CredentialsRenewed { node: NodeId::new(node) }))
     }
 
+    /// With the loss that node would name.
+    pub(super) fn node_votes(&mut self, node: u16, loss: Option<Stamp>) -> &mut Self {
+        self.call(Some(Input::NodeVotes { node: NodeId::new(node), loss }))
+    }
+
     pub(super) fn reseed(&mut self, byte: u8) -> &mut Self {
         self.call(Some(Input::Reseed { seed: [byte; 32] }))
     }

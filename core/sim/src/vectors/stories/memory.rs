@@ -1,7 +1,7 @@
 //! Several nodes that remember which quorum they belong to, and so notice when they have lost their data.
 
 use leasehold_core::config::LockOptionsBuilder;
-use leasehold_core::member::{Durability, QuorumId};
+use leasehold_core::member::{Durability, QuorumId, Stamp};
 use leasehold_core::op::DenialKind;
 use leasehold_core::{Config, NodeConfig, Quorum, Wait};
 use std::time::Duration;
@@ -90,6 +90,25 @@ pub(super) fn quorum_rejoined_node() -> Vector {
     s.acquire(4, "t", |o| second(o).wait(Wait::Once)).say(0, Denied(DenialKind::Membership));
     s.say(1, Denied(DenialKind::Membership));
     s.about(&["HeldJoined", "AcquiringCounted", "AcquiringGranted", "AcquiringFailed", "AcquiringDenied"])
+}
+
+pub(super) fn quorum_seen_to_vote() -> Vector {
+    let mut s = three(
+        "quorum_seen_to_vote",
+        "Before its first attempt the host has looked at the nodes: two vote, and one of those is in doubt since a loss. So \
+         already the first attempt can raise it, and count it. A look that comes later than an answer changes nothing.",
+    );
+    s.node_votes(0, Some(Stamp([1; 16]))).node_votes(1, None);
+    s.acquire(1, "s", |o| second(o).wait(Wait::Once)).say(0, InDoubt(1, 1)).say(1, Granted(9)).say(2, Held(stranger()));
+    s.say(0, Raised(42)).say(1, Raised(42));
+    s.release(1).say(0, Released).say(1, Released);
+    s.node_votes(2, Some(Stamp([2; 16])));
+    s.acquire(2, "s", |o| second(o).wait(Wait::Once))
+        .say(0, Granted(43))
+        .say(2, InDoubt(1, 2))
+        .say(1, Denied(DenialKind::Other));
+    s.say(0, Released).say(2, Released);
+    s.about(&["AcquiringCounted", "AcquiringGranted", "AcquiringFailed"])
 }
 
 pub(super) fn quorum_bounds() -> Vector {

@@ -39,6 +39,7 @@ pub(super) const ALL: &[fn() -> Vector] = &[
     memory::quorum_birth,
     memory::quorum_restarted_node,
     memory::quorum_rejoined_node,
+    memory::quorum_seen_to_vote,
     memory::quorum_bounds,
     client::credentials,
     client::bad_commands,
