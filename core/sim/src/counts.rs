@@ -157,8 +157,12 @@ counted! {
         Observed => "takeover by observation",
         /// Two conditional writes for one acquire.
         SecondForm => "second form of a write",
+        /// A lock that a table had written for a vote that it does not have was freed again.
+        Undone => "written and undone",
         /// A lease kept for several renewals in a row.
         LongLease => "lease renewed 3 times",
+        /// A table's lock of an earlier send became that of a later one.
+        MadeItsOwn => "earlier send taken up",
         /// A node's counter was lifted to the token of a majority.
         WroteBack => "token written back",
         /// A node abstained.
@@ -214,8 +218,10 @@ impl Sometimes {
                     | Self::Repaired
                     | Self::MinorityDown
                     | Self::Born
+                    | Self::Undone
+                    | Self::MadeItsOwn
             ),
-            Family::Quorum => !matches!(self, Self::SecondForm),
+            Family::Quorum => true,
         }
     }
 }

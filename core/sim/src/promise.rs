@@ -155,7 +155,7 @@ impl Assumptions {
                 What::Evicted { .. } => kept.records = false,
                 // Whoever does not tell that he has forgotten is believed.
                 What::NodeRestart { node, data: Data::Lags { .. }, .. }
-                    if stores[node].durable || stores[node].kind == Kind::Memory =>
+                    if stores[node].durable || stores[node].kind != Kind::Redis =>
                 {
                     kept.records = false;
                     kept.counters = false;

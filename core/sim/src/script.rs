@@ -95,9 +95,11 @@ impl World {
     /// # Errors
     /// A drift, a request timeout or a max_ttl outside its bounds.
     pub fn config(&self) -> Result<Config, ConfigError> {
+        let polled = |spec: &store::Spec| self.is_quorum() && spec.kind == store::Kind::Dynamodb;
         let node = |spec: &store::Spec| NodeConfig {
-            poll: if self.reads { Poll::Read } else { Poll::Acquire },
-            watch: self.watch,
+            // As in life: reads are cheaper there, and it tells nobody of anything.
+            poll: if self.reads || polled(spec) { Poll::Read } else { Poll::Acquire },
+            watch: self.watch && !polled(spec),
             durability: spec.durability(),
             ..NodeConfig::default()
         };

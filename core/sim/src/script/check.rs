@@ -94,8 +94,8 @@ impl Script {
         if !(3..=7).contains(&world.nodes.len()) {
             return Err(format!("a quorum has 3 to 7 nodes here, not {}", world.nodes.len()));
         }
-        if world.nodes.iter().any(|spec| !matches!(spec.kind, Kind::Redis | Kind::Memory)) {
-            return Err("a quorum's nodes are redis or memory".to_owned());
+        if world.nodes.iter().any(|spec| spec.kind == Kind::Sqlite) {
+            return Err("a quorum's nodes are redis, dynamodb or memory".to_owned());
         }
         // The newcomer at the end asks for a second.
         let longest_ns = self.longest_record_ns().max(1_000_000_000);

@@ -1,17 +1,26 @@
 //! One DynamoDB table in the format of the AWS lock client for Java: single-row writes under a condition, a failed one
 //! showing the row as it is. Nothing runs out by itself; observers wait.
 
+mod session;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold_core::op::{Acquire, Applied, Holder, Holding, Op, Seen};
+use leasehold_core::member::{Marker, Stamp};
+use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding};
+use leasehold_core::op::{Op, Outcome, Raise, Refusal, Seen};
 use leasehold_core::{Nonce, Owner, Payload, Resource, Seq, Token, Version};
 
-use crate::store::{Answer, Ask, By, Form, Mark, Standing, applied, conflict, exhausted, whole_ms};
+use crate::store::{self, Answer, Ask, By, Standing, exhausted, whole_ms};
+
+pub use session::Form;
+use session::{Keep, Told};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Dynamodb {
     pub(super) rows: BTreeMap<Resource, Row>,
+    /// A row of its own, which is not written together with any other.
+    pub(super) marker: Option<Marker>,
 }
 
 /// The attributes of a row.
@@ -19,10 +28,15 @@ pub(super) struct Dynamodb {
 pub(super) struct Row {
     pub(super) rvn: Rvn,
     pub(super) owner: Option<Owner>,
-    pub(super) lease_duration: Duration,
+    /// `None` where somebody has written what nobody here understands.
+    pub(super) lease_duration: Option<Duration>,
     pub(super) released: bool,
     /// Absent after a foreign client has replaced the row.
     pub(super) fencing_token: Option<Token>,
+    /// The loss since which that was raised.
+    pub(super) trust: Option<Stamp>,
+    /// By the holder's wall clock.
+    pub(super) granted_at: Option<u64>,
     pub(super) data: Option<Payload>,
 }
 
@@ -32,7 +46,7 @@ pub(super) enum Rvn {
     /// `<nonce>:<seq>`.
     Ours { nonce: Nonce, seq: Seq },
     /// A UUID.
-    Foreign(Mark),
+    Foreign(store::Mark),
 }
 
 impl Rvn {
@@ -47,7 +61,7 @@ impl Rvn {
         matches!(self, Self::Ours { nonce, .. } if nonce == theirs)
     }
 
-    /// `BETWEEN <nonce>:0 AND <nonce>:<seq - 1>`.
+    /// Of this attempt, and from before this send.
     fn is_before(&self, theirs: &Nonce, send: Seq) -> bool {
         matches!(self, Self::Ours { nonce, seq } if nonce == theirs && *seq < send)
     }
@@ -55,72 +69,150 @@ impl Rvn {
 
 impl Row {
     /// Also while released, a row of the same attempt is never written again: accepting it would let a delayed first
-    /// send overwrite a heartbeat, or bring back whom everybody saw leave.
+    /// send overwrite a heartbeat, or bring back whom everybody saw leave. Nor is what others released that write
+    /// lengths of time in another form.
     fn is_free_for(&self, op: &Acquire) -> bool {
         let stood_still = op.expect.is_some() && op.expect == self.rvn.version();
-        !self.rvn.begins_with(&op.nonce) && (self.released || stood_still)
+        !self.rvn.begins_with(&op.nonce) && ((self.released && self.lease_duration.is_some()) || stood_still)
+    }
+
+    fn is_held_by(&self, nonce: &Nonce) -> bool {
+        self.rvn.begins_with(nonce) && !self.released
+    }
+
+    fn is_raised(&self, op: &Raise) -> bool {
+        self.is_high_enough(op) && (op.loss.is_none() || self.trust == op.loss)
+    }
+
+    fn is_high_enough(&self, op: &Raise) -> bool {
+        self.fencing_token.is_some_and(|counter| counter >= op.token)
+    }
+
+    /// A write that was carried out counts only if the answer can be read, and it shows the whole row.
+    fn shows(&self, applied: Applied) -> Outcome {
+        match self.lease_duration {
+            Some(_) => Outcome::Applied(applied),
+            None => Outcome::Unknown(Fault::of(FaultKind::Protocol)),
+        }
     }
 }
 
+/// What a request for the lock's row comes to.
+enum Heard {
+    Outcome(Outcome),
+    /// The other form may fit.
+    OtherForm,
+}
+
+fn heard(applied: Applied) -> Heard {
+    Heard::Outcome(Outcome::Applied(applied))
+}
+
 impl Dynamodb {
+    /// One request.
     pub(super) fn ask(&mut self, ask: &Ask<'_>) -> Answer {
+        let unix_ms = ask.caller.unix_ms;
+        match &ask.form {
+            Form::Floor | Form::Step => match self.lock(ask) {
+                Heard::OtherForm => Answer::Again(Form::Step),
+                Heard::Outcome(outcome) => {
+                    let trust = self.rows.get(ask.resource).and_then(|row| row.trust);
+                    Told { outcome, trust }.next(ask.op)
+                }
+            },
+            Form::Look(told) => told.judge(ask.op, self.marker.as_ref(), 0, unix_ms),
+            Form::Mark(mark) if mark.found == self.marker => {
+                self.marker = Some(mark.marker.clone());
+                mark.written(ask.op, unix_ms)
+            }
+            Form::Mark(mark) => mark.missed(ask.op, self.marker.as_ref(), unix_ms),
+            Form::Undo(refusal) => Answer::Done(self.undo(ask, refusal)),
+            Form::Keep(keep) => self.keep(ask, keep),
+        }
+    }
+
+    fn lock(&mut self, ask: &Ask<'_>) -> Heard {
         let resource = ask.resource;
-        let row = self.rows.get_mut(resource);
-        match (ask.op, row) {
-            (Op::Acquire(op), _) => self.acquire(resource, op, ask.form),
+        match (ask.op, self.rows.get_mut(resource)) {
+            (Op::Acquire(op), _) => self.acquire(ask, op),
             // Any earlier write of the attempt will do, whichever has landed; a later one makes this one harmless.
             (Op::Renew(op), Some(row)) if row.rvn.is_before(&op.nonce, op.seq) && !row.released => {
                 row.rvn = Rvn::Ours { nonce: op.nonce, seq: op.seq };
-                row.lease_duration = Duration::from_millis(whole_ms(op.record_ttl));
-                applied(Applied::Renewed)
+                row.lease_duration = Some(Duration::from_millis(whole_ms(op.record_ttl)));
+                heard(Applied::Renewed)
             }
             // The version stays, as Java leaves it: it names the attempt whose delayed sends are still to be refused.
             (Op::Release(op), Some(row)) if row.rvn.begins_with(&op.nonce) => {
                 row.released = true;
-                applied(Applied::Released)
+                Heard::Outcome(row.shows(Applied::Released))
             }
-            (Op::Raise(op), Some(row)) if row.rvn.begins_with(&op.nonce) && !row.released => {
-                let counter = row.fencing_token.map_or(op.token, |counter| counter.max(op.token));
-                row.fencing_token = Some(counter);
-                applied(Applied::Raised { counter })
-            }
-            (Op::Renew(_) | Op::Release(_) | Op::Raise(_), _) => conflict(self.seen(resource)),
-            (Op::Read, _) => applied(Applied::Read(self.seen(resource))),
+            (Op::Raise(op), Some(row)) if row.is_held_by(&op.nonce) => lift(row, op, &ask.form),
+            (Op::Renew(_) | Op::Release(_) | Op::Raise(_), _) => self.conflict(resource),
+            (Op::Read, _) => Heard::Outcome(match self.seen(resource) {
+                Ok(seen) => Outcome::Applied(Applied::Read(seen)),
+                Err(denial) => Outcome::NotApplied(Refusal::Denied(denial)),
+            }),
         }
     }
 
-    fn acquire(&mut self, resource: &Resource, op: &Acquire, form: Form) -> Answer {
-        let row = self.rows.get(resource);
+    fn acquire(&mut self, ask: &Ask<'_>, op: &Acquire) -> Heard {
+        let row = self.rows.get(ask.resource);
         if row.is_some_and(|row| !row.is_free_for(op)) {
-            return conflict(self.seen(resource));
+            return self.conflict(ask.resource);
         }
         // No grant has token 0, and this form would mint it in an empty table.
         let floor = op.floor.max(Token::ZERO.next().unwrap_or(Token::MAX));
         let counter = row.and_then(|row| row.fencing_token);
         // Each form computes the token in the write itself. From what an earlier answer showed it could fall.
-        let token = match (form, counter) {
+        let token = match (&ask.form, counter) {
             (Form::Floor, None) => floor,
             (Form::Floor, Some(counter)) if counter < floor => floor,
-            (Form::Floor, Some(_)) => return Answer::Again(Form::Step),
-            (Form::Step, Some(counter)) if counter >= floor => match counter.next() {
-                Some(next) => next,
-                None => return exhausted(),
-            },
+            // Whoever is shown a row that cannot be read does not ask again.
+            (_, _) if row.is_some_and(|row| row.lease_duration.is_none()) => return self.conflict(ask.resource),
+            (_, Some(Token::MAX)) => return Heard::Outcome(exhausted()),
+            (Form::Floor, Some(_)) => return Heard::OtherForm,
+            (_, Some(counter)) if counter >= floor => counter.next().unwrap_or(Token::MAX),
             // Somebody dropped the counter since the other form was refused. Were the session to change forms again, a
             // rival could keep it busy for ever within one send; the row it is shown is free, so the next attempt
             // follows soon.
-            (Form::Step, _) => return conflict(self.seen(resource)),
+            (_, _) => return self.conflict(ask.resource),
         };
         let row = Row {
             rvn: Rvn::Ours { nonce: op.nonce, seq: op.seq },
             owner: Some(op.owner.clone()),
-            lease_duration: Duration::from_millis(whole_ms(op.record_ttl)),
+            lease_duration: Some(Duration::from_millis(whole_ms(op.record_ttl))),
             released: false,
             fencing_token: Some(token),
+            trust: row.and_then(|row| row.trust),
+            granted_at: Some(ask.caller.unix_ms),
             data: op.data.clone(),
         };
-        self.rows.insert(resource.clone(), row);
-        applied(Applied::Acquired { counter: token })
+        self.rows.insert(ask.resource.clone(), row);
+        heard(Applied::Acquired { counter: token })
+    }
+
+    /// The release of what this send has written. It may come late, so it must not free what a later one counts on.
+    fn undo(&mut self, ask: &Ask<'_>, refusal: &Refusal) -> Outcome {
+        let undone = Outcome::NotApplied(refusal.clone());
+        match (self.rows.get_mut(ask.resource), ask.op) {
+            (Some(row), Op::Acquire(op)) if row.rvn == (Rvn::Ours { nonce: op.nonce, seq: op.seq }) => {
+                row.released = true;
+                row.lease_duration.map_or(Outcome::Unknown(Fault::of(FaultKind::Protocol)), |_| undone)
+            }
+            (Some(_) | None, _) => undone,
+        }
+    }
+
+    fn keep(&mut self, ask: &Ask<'_>, keep: &Keep) -> Answer {
+        match (self.rows.get_mut(ask.resource), ask.op) {
+            (Some(row), Op::Acquire(op)) if row.rvn.is_before(&op.nonce, op.seq) && !row.released => {
+                let record_ttl = Duration::from_millis(whole_ms(op.record_ttl));
+                row.rvn = Rvn::Ours { nonce: op.nonce, seq: op.seq };
+                row.lease_duration = Some(record_ttl);
+                keep.kept(op, record_ttl)
+            }
+            (Some(_) | None, _) => keep.missed(self.refusal(ask.resource)),
+        }
     }
 
     pub(super) fn standing(&self, resource: &Resource) -> Option<Standing> {
@@ -136,39 +228,80 @@ impl Dynamodb {
         self.rows.get(resource)?.fencing_token
     }
 
+    pub(super) fn trust(&self, resource: &Resource) -> Option<Stamp> {
+        self.rows.get(resource)?.trust
+    }
+
     pub(super) fn evict(&mut self, resource: &Resource) {
         if let Some(row) = self.rows.get_mut(resource) {
             row.released = true;
         }
     }
 
-    fn seen(&self, resource: &Resource) -> Seen {
-        let holding = self.rows.get(resource).and_then(|row| {
-            let holder = match row.rvn {
-                Rvn::Ours { nonce, seq } => Holder::Lease { nonce, seq: Some(seq) },
-                Rvn::Foreign(_) => Holder::Foreign,
-            };
-            Some(Box::new(Holding {
+    fn conflict(&self, resource: &Resource) -> Heard {
+        Heard::Outcome(self.refusal(resource))
+    }
+
+    fn refusal(&self, resource: &Resource) -> Outcome {
+        Outcome::NotApplied(match self.seen(resource) {
+            Ok(seen) => Refusal::Conflict(seen),
+            Err(denial) => Refusal::Denied(denial),
+        })
+    }
+
+    fn seen(&self, resource: &Resource) -> Result<Seen, Denial> {
+        let Some(row) = self.rows.get(resource) else { return Ok(Seen::default()) };
+        if row.lease_duration.is_none() {
+            return Err(Denial::new(DenialKind::Schema, "the row cannot be read, and may be held"));
+        }
+        let holder = match row.rvn {
+            Rvn::Ours { nonce, seq } => Holder::Lease { nonce, seq: Some(seq) },
+            Rvn::Foreign(_) => Holder::Foreign,
+        };
+        let holding = row.rvn.version().map(|version| {
+            Box::new(Holding {
                 holder,
-                version: row.rvn.version()?,
+                version,
                 released: row.released,
                 counter: row.fencing_token,
                 owner: row.owner.clone(),
-                record_ttl: Some(row.lease_duration),
+                record_ttl: row.lease_duration,
                 left: None,
-                since_unix_ms: None,
+                since_unix_ms: row.granted_at.filter(|_| holder != Holder::Foreign),
                 data: row.data.clone(),
-            }))
+            })
         });
-        Seen { holding }
+        Seen { holding }.checked()
     }
+}
+
+/// Of a row that the attempt holds.
+fn lift(row: &mut Row, op: &Raise, form: &Form) -> Heard {
+    let counter = match (form, row.fencing_token) {
+        (Form::Floor, Some(counter)) if counter >= op.token => {
+            return match (row.lease_duration, row.is_raised(op)) {
+                (None, _) => Heard::Outcome(Outcome::NotApplied(Refusal::Denied(Denial::new(
+                    DenialKind::Schema,
+                    "the row cannot be read, and may be held",
+                )))),
+                (Some(_), true) => heard(Applied::Raised { counter }),
+                (Some(_), false) => Heard::OtherForm,
+            };
+        }
+        (Form::Floor, _) => op.token,
+        (_, Some(counter)) if row.is_high_enough(op) => counter,
+        (_, _) => return Heard::Outcome(Outcome::Unknown(Fault::of(FaultKind::Protocol))),
+    };
+    row.fencing_token = Some(counter);
+    row.trust = op.loss.or(row.trust);
+    Heard::Outcome(row.shows(Applied::Raised { counter }))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::store::tests::*;
-    use crate::store::{ForeignAct, ForeignAnswer, Kind};
+    use crate::store::{ForeignAct, ForeignAnswer, Kind, Mark, conflict};
 
     fn bench() -> Bench {
         Bench::new(Kind::Dynamodb)

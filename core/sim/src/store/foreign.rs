@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::{Resource, Version};
+use leasehold_core::{Owner, Resource, Version};
 
 use crate::store::dynamodb::{Dynamodb, Row, Rvn};
 use crate::store::redis::{Redis, Value};
@@ -25,7 +25,14 @@ impl Mark {
         Version::new(&((u128::from(self.by) << 64) | u128::from(self.count)).to_be_bytes())
     }
 
-    const fn next(self) -> Self {
+    /// What it calls itself, where a record has room for that.
+    pub fn owner(self) -> Option<Owner> {
+        Owner::new(&format!("java-{}", self.by)).ok()
+    }
+
+    /// What it writes next.
+    #[must_use]
+    pub const fn next(self) -> Self {
         Self { by: self.by, count: self.count + 1 }
     }
 }
@@ -143,9 +150,14 @@ impl Dynamodb {
     pub(super) fn foreign(&mut self, resource: &Resource, act: &ForeignAct) -> ForeignAnswer {
         let row = self.rows.get_mut(resource);
         match (act, row) {
-            (ForeignAct::Read, row) => ForeignAnswer::Read(row.and_then(|row| {
-                Some(ForeignRow { version: row.rvn.version()?, ttl: row.lease_duration, released: row.released })
-            })),
+            (ForeignAct::Read, Some(row)) => match (row.rvn.version(), row.lease_duration) {
+                (Some(version), Some(ttl)) => {
+                    ForeignAnswer::Read(Some(ForeignRow { version, ttl, released: row.released }))
+                }
+                // It throws what it cannot read.
+                (_, _) => ForeignAnswer::Refused,
+            },
+            (ForeignAct::Read, None) => ForeignAnswer::Read(None),
             (ForeignAct::AcquireNew { mark, ttl }, None) => self.put(resource, *mark, *ttl),
             (ForeignAct::AcquireReleased { mark, ttl }, Some(row)) if row.released => self.put(resource, *mark, *ttl),
             // The owner is not compared: whoever wrote the version is taken for dead.
@@ -155,7 +167,7 @@ impl Dynamodb {
             // Whether the row is marked as released is not looked at.
             (ForeignAct::Heartbeat { mark, ttl }, Some(row)) if row.rvn == Rvn::Foreign(*mark) => {
                 row.rvn = Rvn::Foreign(mark.next());
-                row.lease_duration = Duration::from_millis(whole_ms(*ttl));
+                row.lease_duration = Some(Duration::from_millis(whole_ms(*ttl)));
                 ForeignAnswer::Held(mark.next())
             }
             (ForeignAct::ReleaseDelete { mark }, Some(row)) if row.rvn == Rvn::Foreign(*mark) => {
@@ -180,9 +192,16 @@ impl Dynamodb {
 
     /// Replaces the whole row, so our token counter goes.
     fn put(&mut self, resource: &Resource, mark: Mark, ttl: Duration) -> ForeignAnswer {
-        let lease_duration = Duration::from_millis(whole_ms(ttl));
-        let rvn = Rvn::Foreign(mark);
-        let row = Row { rvn, owner: None, lease_duration, released: false, fencing_token: None, data: None };
+        let row = Row {
+            rvn: Rvn::Foreign(mark),
+            owner: mark.owner(),
+            lease_duration: Some(Duration::from_millis(whole_ms(ttl))),
+            released: false,
+            fencing_token: None,
+            trust: None,
+            granted_at: None,
+            data: None,
+        };
         self.rows.insert(resource.clone(), row);
         ForeignAnswer::Held(mark)
     }

@@ -24,6 +24,7 @@ use crate::clock::{Clock, TrueTime};
 use crate::script::is_false;
 
 use dynamodb::Dynamodb;
+pub use dynamodb::Form;
 pub use foreign::{ForeignAct, ForeignAnswer, ForeignRow, Mark};
 use member::Beside;
 use memory::Memory;
@@ -56,23 +57,13 @@ pub struct Ask<'a> {
     pub resource: &'a Resource,
     /// What to do.
     pub op: &'a Op,
-    /// Which of the two conditional writes an acquire is; always [`Form::Floor`] but for DynamoDB.
+    /// Which of the requests of a send it is; always [`Form::Floor`] but for DynamoDB.
     pub form: Form,
     /// True time of arrival.
     pub at: TrueTime,
-    /// The clocks of the process that asks: SQLite runs inside it.
+    /// The clocks of the process that asks: SQLite runs inside it. What DynamoDB is sent was made when its first request
+    /// left.
     pub caller: StoreNow,
-}
-
-/// DynamoDB knows no `max()`: an acquire is first tried as one write, then as the other.
-///
-/// At most two requests make one send: a refused [`Form::Step`] is never answered by [`Answer::Again`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
-    /// The token becomes the floor, if the counter is below it.
-    Floor,
-    /// The token becomes one more than the counter, if that is at least the floor.
-    Step,
 }
 
 /// What a store says.
@@ -80,7 +71,7 @@ pub enum Form {
 pub enum Answer {
     /// The outcome.
     Done(Outcome),
-    /// The caller's session asks again in this form, with the same operation: a second request of its own, which may
+    /// The caller's session asks again in this form, with the same operation: another request of its own, which may
     /// come late or get lost like any other.
     Again(Form),
 }
@@ -265,6 +256,22 @@ impl Store {
         }
     }
 
+    /// A row goes, by hand or by DynamoDB's time to live. Other stores have none.
+    pub fn delete(&mut self, resource: &Resource) {
+        if let Shelf::Dynamodb(shelf) = &mut self.shelf {
+            shelf.rows.remove(resource);
+        }
+    }
+
+    /// Somebody writes a lease's length into a row of DynamoDB in a form that is not understood here.
+    pub fn obscure(&mut self, resource: &Resource) {
+        if let Shelf::Dynamodb(shelf) = &mut self.shelf
+            && let Some(row) = shelf.rows.get_mut(resource)
+        {
+            row.lease_duration = None;
+        }
+    }
+
     /// What it has written down by now.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot(self.shelf.clone())
@@ -284,8 +291,16 @@ impl Store {
     pub fn mark(&mut self, quorum: QuorumId, max_ttl: Duration) {
         let max_ttl_ms = u64::try_from(max_ttl.as_millis()).unwrap_or(u64::MAX);
         let marker = Marker { quorum, max_ttl_ms, stamp: Stamp([0x17; 16]), phase: Phase::Member, run: self.run_id() };
-        if let Some(beside) = self.beside_mut() {
-            beside.marker = Some(marker);
+        self.remember(Some(marker));
+    }
+
+    /// Somebody writes or removes the marker by hand.
+    pub fn remember(&mut self, marker: Option<Marker>) {
+        match &mut self.shelf {
+            Shelf::Redis(shelf) => shelf.beside.marker = marker,
+            Shelf::Memory(shelf) => shelf.beside.marker = marker,
+            Shelf::Dynamodb(shelf) => shelf.marker = marker,
+            Shelf::Sqlite(_) => {}
         }
     }
 
@@ -295,33 +310,29 @@ impl Store {
         let run = self.run_id();
         let restarted =
             |marker: &Marker| durability == Durability::NotDeclared && marker.is_of_another_run(run.as_ref());
-        self.beside()?.marker.as_ref().filter(|marker| !restarted(marker))
+        let marker = match &self.shelf {
+            Shelf::Redis(shelf) => shelf.beside.marker.as_ref(),
+            Shelf::Memory(shelf) => shelf.beside.marker.as_ref(),
+            Shelf::Dynamodb(shelf) => shelf.marker.as_ref(),
+            Shelf::Sqlite(_) => None,
+        };
+        marker.filter(|marker| !restarted(marker))
     }
 
     /// The loss since which the counter of a resource was raised here.
     pub fn raised_since(&self, resource: &Resource) -> Option<Stamp> {
-        self.beside()?.trust.get(resource).map(|raised| raised.since)
+        let raised = |beside: &Beside| beside.trust.get(resource).map(|raised| raised.since);
+        match &self.shelf {
+            Shelf::Redis(shelf) => raised(&shelf.beside),
+            Shelf::Memory(shelf) => raised(&shelf.beside),
+            Shelf::Dynamodb(shelf) => shelf.trust(resource),
+            Shelf::Sqlite(_) => None,
+        }
     }
 
     /// What its server calls the present run; `None` where it has none.
     fn run_id(&self) -> Option<RunId> {
         (self.kind() == Kind::Redis).then(|| run_id(self.run))
-    }
-
-    const fn beside(&self) -> Option<&Beside> {
-        match &self.shelf {
-            Shelf::Redis(shelf) => Some(&shelf.beside),
-            Shelf::Memory(shelf) => Some(&shelf.beside),
-            Shelf::Sqlite(_) | Shelf::Dynamodb(_) => None,
-        }
-    }
-
-    fn beside_mut(&mut self) -> Option<&mut Beside> {
-        match &mut self.shelf {
-            Shelf::Redis(shelf) => Some(&mut shelf.beside),
-            Shelf::Memory(shelf) => Some(&mut shelf.beside),
-            Shelf::Sqlite(_) | Shelf::Dynamodb(_) => None,
-        }
     }
 
     fn unix_ms(&self, at: TrueTime) -> u64 {
@@ -350,9 +361,9 @@ fn conflict(seen: Seen) -> Answer {
     Answer::Done(Outcome::NotApplied(Refusal::Conflict(seen)))
 }
 
-fn exhausted() -> Answer {
+fn exhausted() -> Outcome {
     let denial = Denial::new(DenialKind::TokensExhausted, "the token counter stands at 2^53 - 1");
-    Answer::Done(Outcome::NotApplied(Refusal::Denied(denial)))
+    Outcome::NotApplied(Refusal::Denied(denial))
 }
 
 /// Whole milliseconds, as stores keep them: rounded up, so that no record is shorter than its holder believes.

@@ -127,7 +127,7 @@ impl Redis {
         let counter = match self.counter(resource, now_ms) {
             Some(counter) if ours => counter,
             Some(counter) => {
-                let Some(next) = counter.next() else { return exhausted() };
+                let Some(next) = counter.next() else { return Answer::Done(exhausted()) };
                 next.max(op.floor)
             }
             // The server's own clock too, so that a counter that was forgotten is passed whatever the client says.

@@ -49,10 +49,14 @@ impl Swarm {
     fn node_spec(&self, n: usize) -> Spec {
         let mut draws = self.stream("node").of(n as u64).draws();
         let undurable = self.broken == Some(Broken::Undurable);
-        let kind = if undurable { Kind::Redis } else { *draws.pick(&[Kind::Redis, Kind::Redis, Kind::Memory]) };
+        let kind = if undurable {
+            Kind::Redis
+        } else {
+            *draws.pick(&[Kind::Redis, Kind::Redis, Kind::Memory, Kind::Dynamodb, Kind::Dynamodb])
+        };
         let durable = draws.one_in(3);
         Spec {
-            rate_ppm: self.node_rate(&mut draws),
+            rate_ppm: if kind == Kind::Dynamodb { 0 } else { self.node_rate(&mut draws) },
             durable: undurable || (durable && kind == Kind::Redis),
             ..Spec::of(kind)
         }

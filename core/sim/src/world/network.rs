@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, LockOp, Outcome, Refusal, TransportFault};
+use leasehold_core::store::StoreNow;
 use leasehold_core::{NodeId, Nonce, RequestId, Resource, Transmit};
 
 use super::host::FIRST_BOOT;
@@ -11,7 +12,7 @@ use crate::clock::TrueTime;
 use crate::counts::{Sometimes, Struck};
 use crate::ledger::Life;
 use crate::script::{Message, Peer, Way};
-use crate::store::{Answer, Ask, By, Form};
+use crate::store::{Answer, Ask, By, Form, Kind};
 use crate::teller::Journey;
 
 /// A request under way.
@@ -19,22 +20,46 @@ use crate::teller::Journey;
 pub(super) struct Parcel {
     pub(super) life: Life,
     pub(super) transmit: Transmit,
-    pub(super) form: Form,
-    /// How often the form was changed.
-    pub(super) changes: u32,
+    /// Where each of its operations stands.
+    pub(super) legs: Vec<Leg>,
+    /// The clocks of its sender when the first request left.
+    pub(super) began: StoreNow,
     pub(super) fate: Message,
+    pub(super) is_copy: bool,
 }
 
-/// Changes of form before a session gives up: the row keeps changing under its feet.
-const MOST_CHANGES: u32 = 4;
+/// One operation on its way, in as many requests as its store takes.
+#[derive(Clone)]
+pub(super) enum Leg {
+    Open(Form),
+    Done(Outcome),
+}
+
+impl Leg {
+    fn outcome(&self) -> Option<Outcome> {
+        match self {
+            Self::Open(_) => None,
+            Self::Done(outcome) => Some(outcome.clone()),
+        }
+    }
+}
+
+impl Parcel {
+    /// Nothing of it has been answered before.
+    fn is_first(&self) -> bool {
+        self.legs.iter().all(|leg| matches!(leg, Leg::Open(Form::Floor)))
+    }
+}
 
 impl World<'_> {
     pub(super) fn send(&mut self, life: Life, transmit: Transmit, leaves: TrueTime) {
         self.counts.requests += 1;
-        self.post(life, transmit, Form::Floor, 0, leaves);
+        let legs = vec![Leg::Open(Form::Floor); transmit.ops.len()];
+        let began = self.store_now(life.host);
+        self.post(life, transmit, legs, began, leaves);
     }
 
-    fn post(&mut self, life: Life, transmit: Transmit, form: Form, changes: u32, leaves: TrueTime) {
+    fn post(&mut self, life: Life, transmit: Transmit, legs: Vec<Leg>, began: StoreNow, leaves: TrueTime) {
         let node = transmit.node.index();
         let number = self.hosts[life.host].number(Peer::Store, node);
         let fate = self.fates.message(life.host, Peer::Store, node, number);
@@ -59,13 +84,13 @@ impl World<'_> {
         if lost {
             return self.counts.strike(Struck::RequestLost);
         }
-        let parcel = Parcel { life, transmit, form, changes, fate };
+        let parcel = Parcel { life, transmit, legs, began, fate, is_copy: false };
         self.last_arrival = self.last_arrival.max(copy.unwrap_or(arrives));
         if let Some(at) = copy {
             self.counts.strike(Struck::RequestCopied);
             // The answer to a copy takes a way of its own.
             let fate = Message { reply: Way::default(), ..fate };
-            self.push(at, Due::Arrive(Box::new(Parcel { fate, ..parcel.clone() })));
+            self.push(at, Due::Arrive(Box::new(Parcel { fate, is_copy: true, ..parcel.clone() })));
         }
         self.push(arrives, Due::Arrive(Box::new(parcel)));
     }
@@ -74,7 +99,7 @@ impl World<'_> {
         leaves.plus(Duration::from_nanos(self.script.world.latency_ns + way.delay_ns))
     }
 
-    pub(super) fn arrive(&mut self, parcel: Parcel) {
+    pub(super) fn arrive(&mut self, mut parcel: Parcel) {
         let (host, node) = (&self.hosts[parcel.life.host], parcel.transmit.node.index());
         let windows = self.nodes[node].windows;
         if self.now < host.cut_until[node] {
@@ -87,11 +112,13 @@ impl World<'_> {
         if given_up || host.life != parcel.life {
             self.counts.strike(Struck::Zombie);
         }
-        if self.now < windows.down {
+        if self.now < windows.down && parcel.is_first() {
             let result = Err(TransportFault::NotSent(Fault::of(FaultKind::Unreachable)));
             return self.reply(&parcel, result);
         }
-        let refusal = if self.now < windows.throttle {
+        let refusal = if self.now < windows.down {
+            Some(Refusal::Unavailable(Fault::of(FaultKind::Unreachable)))
+        } else if self.now < windows.throttle {
             Some(Refusal::Throttled(Fault::of(FaultKind::Busy)))
         } else if self.now < windows.credentials {
             Some(Refusal::NeedsCredentials(Fault::of(FaultKind::Server)))
@@ -100,58 +127,74 @@ impl World<'_> {
         } else {
             None
         };
-        let mut outcomes = Vec::with_capacity(parcel.transmit.ops.len());
-        for op in &parcel.transmit.ops {
-            let outcome = match &refusal {
-                Some(refusal) => Outcome::NotApplied(refusal.clone()),
-                None => match self.perform(parcel.life, node, op, parcel.form) {
-                    Answer::Done(outcome) => outcome,
-                    Answer::Again(form) => return self.change_form(parcel, form),
-                },
+        for (at, op) in parcel.transmit.ops.iter().enumerate() {
+            let Leg::Open(form) = parcel.legs[at].clone() else { continue };
+            let answer = match &refusal {
+                Some(refusal) => form.failed(&op.op, Outcome::NotApplied(refusal.clone())),
+                None => {
+                    let answer = self.perform(&parcel, node, op, &form);
+                    let fails = self.now < windows.errors;
+                    if fails { form.failed(&op.op, Outcome::Unknown(Fault::of(FaultKind::Server))) } else { answer }
+                }
             };
-            outcomes.push(outcome);
+            parcel.legs[at] = match answer {
+                Answer::Done(outcome) => Leg::Done(outcome),
+                Answer::Again(form) => Leg::Open(form),
+            };
         }
-        if self.now < windows.errors {
-            let unknown = |_| Outcome::Unknown(Fault::of(FaultKind::Server));
-            outcomes = outcomes.into_iter().map(unknown).collect();
+        if parcel.is_copy && self.nodes[node].store.kind() == Kind::Dynamodb {
+            // Of a request over HTTP there is one answer, however often a proxy delivers it.
+            return;
         }
-        self.reply(&parcel, Ok(outcomes));
+        let outcomes: Option<Vec<Outcome>> = parcel.legs.iter().map(Leg::outcome).collect();
+        match outcomes {
+            Some(outcomes) => self.reply(&parcel, Ok(outcomes)),
+            None => self.ask_again(parcel),
+        }
     }
 
-    fn perform(&mut self, life: Life, node: usize, LockOp { resource, op, .. }: &LockOp, form: Form) -> Answer {
-        let caller = self.store_now(life.host);
-        let store = &mut self.nodes[node].store;
+    fn perform(&mut self, parcel: &Parcel, node: usize, LockOp { resource, op, .. }: &LockOp, form: &Form) -> Answer {
+        let life = parcel.life;
+        let store = &self.nodes[node].store;
+        let caller = if store.kind() == Kind::Dynamodb { parcel.began } else { self.store_now(life.host) };
         let forgotten = store.counter(resource, self.now).is_none();
         let before = self.phase(node).filter(|_| self.is_quorum());
         let doubted = self.is_quorum() && self.nodes[node].is_doubted(resource);
-        let answer = self.nodes[node].store.ask(&Ask { resource, op, form, at: self.now, caller });
+        let ask = Ask { resource, op, form: form.clone(), at: self.now, caller };
+        let answer = self.nodes[node].store.ask(&ask);
         let number = self.number_of(resource).unwrap_or(0);
-        if let Answer::Done(outcome) = &answer {
-            match (outcome, op.nonce()) {
-                (
-                    Outcome::Applied(
-                        applied @ (Applied::Acquired { .. } | Applied::AcquiredInDoubt { .. } | Applied::Renewed),
-                    ),
-                    Some(nonce),
-                ) => {
-                    self.ledger.landed(self.now, &nonce, node);
-                    if forgotten && *applied != Applied::Renewed && self.ledger.was_granted(number) {
-                        self.counts.see(Sometimes::Forgotten);
-                    }
+        // A lock that was written stands, whatever the session asks next.
+        let written = match (form, &answer) {
+            (Form::Floor | Form::Step, Answer::Done(outcome)) => Some(outcome),
+            (_, Answer::Again(form)) => form.told(),
+            (Form::Look(_) | Form::Mark(_) | Form::Undo(_) | Form::Keep(_), Answer::Done(_)) => None,
+        };
+        match (written, op.nonce()) {
+            (
+                Some(Outcome::Applied(
+                    applied @ (Applied::Acquired { .. } | Applied::AcquiredInDoubt { .. } | Applied::Renewed),
+                )),
+                Some(nonce),
+            ) => {
+                self.ledger.landed(self.now, &nonce, node);
+                if forgotten && *applied != Applied::Renewed && self.ledger.was_granted(number) {
+                    self.counts.see(Sometimes::Forgotten);
                 }
-                (Outcome::NotApplied(Refusal::Conflict(_)), Some(nonce)) => {
-                    self.see_obstacle(number, node, &nonce, life)
-                }
-                (Outcome::Applied(Applied::Released), _) => self.wake_up(number, node),
-                (_, _) => {}
             }
-            if self.is_quorum() {
+            (Some(Outcome::NotApplied(Refusal::Conflict(_))), Some(nonce)) => {
+                self.see_obstacle(number, node, &nonce, life)
+            }
+            (Some(Outcome::Applied(Applied::Released)), _) => self.wake_up(number, node),
+            (_, _) => {}
+        }
+        if self.is_quorum() {
+            if let Answer::Done(outcome) = &answer {
                 self.see_vote(node, op, outcome, before);
-                if doubted && !self.nodes[node].is_doubted(resource) {
-                    self.counts.see(Sometimes::DoubtRaised);
-                }
-                self.remember(number, None);
             }
+            if doubted && !self.nodes[node].is_doubted(resource) {
+                self.counts.see(Sometimes::DoubtRaised);
+            }
+            self.remember(number, None);
         }
         self.audit(number);
         self.tell_record(number);
@@ -169,22 +212,23 @@ impl World<'_> {
         }
     }
 
-    /// The session sends the other conditional write: a request of its own, after the answer to the first.
-    fn change_form(&mut self, parcel: Parcel, form: Form) {
-        self.counts.see(Sometimes::SecondForm);
-        let Parcel { life, transmit, changes, fate, .. } = parcel;
+    /// The session sends its next request, after the answer to the last.
+    fn ask_again(&mut self, parcel: Parcel) {
+        for leg in &parcel.legs {
+            match leg {
+                Leg::Open(Form::Step) => self.counts.see(Sometimes::SecondForm),
+                Leg::Open(Form::Undo(_)) => self.counts.see(Sometimes::Undone),
+                Leg::Open(Form::Keep(_)) => self.counts.see(Sometimes::MadeItsOwn),
+                Leg::Open(Form::Floor | Form::Look(_) | Form::Mark(_)) | Leg::Done(_) => {}
+            }
+        }
+        let Parcel { life, transmit, legs, began, fate, .. } = parcel;
         if fate.reply.lost || !self.is_alive(life) {
             return self.counts.strike(Struck::ReplyLost);
         }
         let back = self.travel(self.now, &fate.reply);
-        let late = self.hosts[life.host].clock.shows(back) >= transmit.deadline.ns();
-        if changes >= MOST_CHANGES {
-            let fault = Fault::new(FaultKind::Busy, "the row keeps changing");
-            let result = Ok(vec![Outcome::NotApplied(Refusal::Unavailable(fault))]);
-            return self.push(back, Due::Client { life, input: Input::Reply { id: transmit.id, result } });
-        }
-        if !late {
-            self.post(life, transmit, form, changes + 1, back);
+        if self.hosts[life.host].clock.shows(back) < transmit.deadline.ns() {
+            self.post(life, transmit, legs, began, back);
         }
     }
 

@@ -4,12 +4,17 @@
 //! |---|---|
 //! | acquire | the lock; once more in the other [`Form`] where the first shows a free row |
 //! | the same in a quorum | then the marker is read, perhaps written, and where it does not vote the lock is freed again |
+//! | and where it votes | a lock that an earlier send has written is made this one's |
 //! | renew | the lock; in a quorum the marker where the lock is not ours |
 //! | raise | the lock; once more in the other form where only the trust is to be written |
 //! | release, read | the lock |
 //!
 //! A form that is refused ends the send: a rival could otherwise keep it busy for ever by changing the counter to and
 //! fro. The row is free then, so the next attempt follows soon.
+//!
+//! A lock is freed again only where it still shows this very send. That request may be late, and meanwhile a later send of
+//! the same attempt may have found the lock, at a node that votes by now: it counts on the lock only once it shows the
+//! later send.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -25,7 +30,7 @@ use super::membership::{self, Vote};
 use super::{Request, Response, Settings};
 use crate::member::{Marker, Stamp};
 use crate::node::in_doubt;
-use crate::op::{Applied, Denial, Fault, FaultKind, LockOp, Op, Outcome, Refusal};
+use crate::op::{Applied, Denial, Fault, FaultKind, LockOp, Op, Outcome, Refusal, Renew};
 
 /// One request of the client: for each operation one request at a time. Drop it and its operations are
 /// [`Outcome::Unknown`], unless nothing was sent yet.
@@ -71,6 +76,8 @@ enum Stage {
     Mark { answered: Answered, marker: Marker, tries: u32 },
     /// Our row has to go again.
     Undo(Refusal),
+    /// It stands since an earlier send, and is to show this one; with what it then means.
+    Keep(Outcome, Option<Stamp>),
 }
 
 /// What the lock row said in a quorum.
@@ -251,13 +258,25 @@ impl fmt::Debug for Exchange {
 impl Leg {
     /// What is asked at this stage, as of this time; `None` where it is the same at any.
     fn dated(&self, settings: &Settings, unix_ms: u64) -> Option<Request> {
-        match (&self.stage, self.op.op.nonce()) {
-            (Stage::Lock(form), _) => lock::request(settings, &self.op, *form, unix_ms).ok(),
-            (Stage::Undo(_), Some(nonce)) => {
-                Some(expressions::undo(settings, self.op.resource.as_str(), nonce, unix_ms))
-            }
-            (Stage::Undo(_), None) | (Stage::Look(_) | Stage::Mark { .. }, _) => None,
+        match &self.stage {
+            Stage::Lock(form) => lock::request(settings, &self.op, *form, unix_ms).ok(),
+            Stage::Undo(_) => self.undo(settings, unix_ms),
+            Stage::Keep(..) => lock::request(settings, &self.kept()?, Form::Below, unix_ms).ok(),
+            Stage::Look(_) | Stage::Mark { .. } => None,
         }
+    }
+
+    /// The release of what this send has written.
+    fn undo(&self, settings: &Settings, unix_ms: u64) -> Option<Request> {
+        let Op::Acquire(op) = &self.op.op else { return None };
+        Some(expressions::undo(settings, self.op.resource.as_str(), op, unix_ms))
+    }
+
+    /// The renewal that makes a lock of an earlier send this one's.
+    fn kept(&self) -> Option<LockOp> {
+        let Op::Acquire(op) = &self.op.op else { return None };
+        let renew = Renew { nonce: op.nonce, seq: op.seq, record_ttl: op.record_ttl, quorum: None };
+        Some(LockOp { op: Op::Renew(renew), ..self.op.clone() })
     }
 
     fn next(&self, settings: &Settings, heard: Heard, unix_ms: u64) -> Next {
@@ -302,6 +321,16 @@ impl Leg {
                     "the node does not vote, and the lock that was written there could not be freed again",
                 )),
             }),
+            Stage::Keep(outcome, loss) => Next::Done(self.is_kept(settings, outcome, *loss, heard)),
+        }
+    }
+
+    fn is_kept(&self, settings: &Settings, outcome: &Outcome, loss: Option<Stamp>, heard: Heard) -> Outcome {
+        let Some(kept) = self.kept() else { return misfit() };
+        match lock::told(settings, &kept, Form::Below, heard) {
+            Told::Outcome(Outcome::Applied(_), _) => outcome.clone(),
+            Told::Outcome(other, _) => loss.map_or(other.clone(), |loss| in_doubt(other, loss)),
+            Told::OtherForm => misfit(),
         }
     }
 
@@ -363,10 +392,22 @@ impl Leg {
     }
 
     fn voted(&self, settings: &Settings, answered: Answered, vote: Vote, unix_ms: u64) -> Next {
-        match vote {
-            Vote::Counts(None) => Next::Done(answered.outcome),
-            Vote::Counts(Some(loss)) => Next::Done(in_doubt(answered.outcome, loss)),
-            Vote::Refused(refusal) => self.refuse(settings, &answered, refusal, unix_ms),
+        let loss = match vote {
+            Vote::Counts(loss) => loss,
+            Vote::Refused(refusal) => return self.refuse(settings, &answered, refusal, unix_ms),
+        };
+        let outcome = match loss {
+            Some(loss) => in_doubt(answered.outcome, loss),
+            None => answered.outcome,
+        };
+        match (&self.op.op, self.kept()) {
+            (Op::Acquire(op), Some(kept)) if lock::is_of_earlier_send(op, &outcome) => {
+                match lock::request(settings, &kept, Form::Below, unix_ms) {
+                    Ok(request) => Next::Ask(Stage::Keep(lock::as_of(op, outcome), loss), request),
+                    Err(denial) => Next::Done(Outcome::NotApplied(Refusal::Denied(denial))),
+                }
+            }
+            (_, _) => Next::Done(outcome),
         }
     }
 
@@ -382,12 +423,9 @@ impl Leg {
     }
 
     fn refuse(&self, settings: &Settings, answered: &Answered, refusal: Refusal, unix_ms: u64) -> Next {
-        match self.op.op.nonce() {
-            Some(nonce) if answered.is_grant() => {
-                let request = expressions::undo(settings, self.op.resource.as_str(), nonce, unix_ms);
-                Next::Ask(Stage::Undo(refusal), request)
-            }
-            Some(_) | None => Next::Done(Outcome::NotApplied(refusal)),
+        match self.undo(settings, unix_ms).filter(|_| answered.is_grant()) {
+            Some(request) => Next::Ask(Stage::Undo(refusal), request),
+            None => Next::Done(Outcome::NotApplied(refusal)),
         }
     }
 }

@@ -10,7 +10,7 @@ use super::json::{bytes, number, text};
 use super::record::{self, own, rvn, version_text};
 use super::{Request, Settings, Target};
 use crate::config::MAX_RECORD_TTL;
-use crate::ids::{Nonce, Token};
+use crate::ids::Token;
 use crate::op::{Acquire, Denial, DenialKind, Raise, Release, Renew};
 
 /// Which of two writes stands for an operation, for want of a `max()`: together they are one, as each computes the
@@ -110,7 +110,7 @@ impl<'a> Update<'a> {
 const RETENTION_S: u64 = 7 * 24 * 3600;
 
 /// The row's primary key.
-fn key(settings: &Settings, row: &str) -> Json {
+pub(super) fn key(settings: &Settings, row: &str) -> Json {
     let mut key = Map::new();
     key.insert(settings.key_name().to_string(), text(row));
     if let Some(sort) = settings.sort() {
@@ -265,9 +265,25 @@ pub(super) fn mark(settings: &Settings, row: &str, found: &str, marker: &str, ve
     update.request()
 }
 
-/// The release of whatever an attempt has written.
-pub(super) fn undo(settings: &Settings, row: &str, nonce: Nonce, unix_ms: u64) -> Request {
-    release(settings, row, &Release { nonce }, unix_ms)
+/// A write that never happens: a row has the key by which it is named, or is not there.
+pub(super) fn never(settings: &Settings, row: &str) -> Request {
+    let mut update = Update::of(settings, row);
+    update.set("#ir = :yes");
+    update.value(":yes", text("1"));
+    update.value(":other", text(&alloc::format!("not {row}")));
+    update.condition = "#pk = :other".to_string();
+    update.request()
+}
+
+/// The release of what one send has written. A later send of the attempt may count on the row by the time this arrives.
+pub(super) fn undo(settings: &Settings, row: &str, op: &Acquire, unix_ms: u64) -> Request {
+    let mut update = Update::of(settings, row);
+    update.set("#ir = :yes");
+    update.value(":yes", text("1"));
+    update.value(":rvn", text(&rvn(&op.nonce, op.seq)));
+    update.keep_until(unix_ms);
+    update.condition = "#rvn = :rvn".to_string();
+    update.request()
 }
 
 /// Decimal milliseconds, rounded up: a record must not end before its holder believes that it does.
@@ -276,5 +292,10 @@ fn lasting(length: Duration) -> Result<String, Denial> {
         let detail = alloc::format!("a record of {length:?} is longer than the longest allowed, {MAX_RECORD_TTL:?}");
         return Err(Denial::new(DenialKind::Other, &detail));
     }
-    Ok(length.as_nanos().div_ceil(1_000_000).max(1).to_string())
+    Ok(whole_ms(length).to_string())
+}
+
+/// As the table keeps it.
+pub(super) fn whole_ms(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX).max(1)
 }

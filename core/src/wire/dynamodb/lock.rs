@@ -2,6 +2,7 @@
 //! anything, so every shape is checked, and a write counts only if the answer shows what it wrote.
 
 use alloc::string::String;
+use core::time::Duration;
 
 use serde_json::{Map, Value as Json};
 
@@ -10,9 +11,9 @@ use super::expressions::{self, Form};
 use super::json::as_text;
 use super::record::{self, Row, Rvn};
 use super::{Request, Settings};
-use crate::ids::Token;
+use crate::ids::{Token, Version};
 use crate::member::Stamp;
-use crate::op::{Acquire, Applied, Denial, DenialKind, LockOp, Op, Outcome, Raise, Refusal, Seen};
+use crate::op::{Acquire, Applied, Denial, DenialKind, Holder, LockOp, Op, Outcome, Raise, Refusal, Seen};
 
 /// What a lock's row has said.
 pub(super) enum Told {
@@ -46,17 +47,37 @@ pub(super) fn told(settings: &Settings, op: &LockOp, form: Form, heard: Heard) -
 /// The answer to [`expressions::undo`].
 pub(super) fn is_released(settings: &Settings, op: &LockOp, fields: &Map<String, Json>) -> bool {
     let row = row_in(settings, op, fields.get("Attributes"));
-    matches!((row, op.op.nonce()), (Ok(Some(row)), Some(nonce)) if row.rvn.is_of(&nonce) && row.released)
+    matches!((row, &op.op), (Ok(Some(row)), Op::Acquire(op)) if is_of_this_send(&row, op) && row.released)
 }
 
-/// A refused [`expressions::undo`] must show a row that is another's, or none.
+/// A refused [`expressions::undo`] must show a row that is another's, or another send's, or none.
 pub(super) fn is_not_ours(settings: &Settings, op: &LockOp, row: Option<&Json>) -> bool {
-    match (row_in(settings, op, row), op.op.nonce()) {
-        (Ok(Some(row)), Some(nonce)) => !row.rvn.is_of(&nonce),
+    match (row_in(settings, op, row), &op.op) {
+        (Ok(Some(row)), Op::Acquire(op)) => !is_of_this_send(&row, op),
         // Whoever writes rows that cannot be read writes none of ours.
-        (Ok(None) | Err(Outcome::NotApplied(_)), Some(_)) => true,
-        (Err(_), _) | (_, None) => false,
+        (Ok(None) | Err(Outcome::NotApplied(_)), Op::Acquire(_)) => true,
+        (_, _) => false,
     }
+}
+
+fn is_of_this_send(row: &Row, op: &Acquire) -> bool {
+    row.rvn == Rvn::Ours { nonce: op.nonce, seq: op.seq }
+}
+
+/// Whether a conflict shows that an earlier send of the attempt holds the lock.
+pub(super) fn is_of_earlier_send(op: &Acquire, outcome: &Outcome) -> bool {
+    let Outcome::NotApplied(Refusal::Conflict(seen)) = outcome else { return false };
+    seen.held().is_some_and(|holding| holding.is_of(&op.nonce) && holding.seq().is_some_and(|seq| seq < op.seq))
+}
+
+/// The same conflict once the row shows this send.
+pub(super) fn as_of(op: &Acquire, mut outcome: Outcome) -> Outcome {
+    if let Outcome::NotApplied(Refusal::Conflict(Seen { holding: Some(holding) })) = &mut outcome {
+        holding.holder = Holder::Lease { nonce: op.nonce, seq: Some(op.seq) };
+        holding.version = Version::of(&op.nonce, op.seq);
+        holding.record_ttl = Some(Duration::from_millis(expressions::whole_ms(op.record_ttl)));
+    }
+    outcome
 }
 
 /// The answer to a write or read that was carried out.

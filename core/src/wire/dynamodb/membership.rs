@@ -71,6 +71,25 @@ impl Session {
             Heard::Failed(outcome) | Heard::Repeat(_, outcome) => Err(outcome),
         }
     }
+
+    /// A write of the marker's row that never happens, since its condition cannot hold: it shows whether rows may be
+    /// written, and costs one write unit. [`Session::tried`] reads the response.
+    pub fn trial(&self) -> Request {
+        expressions::never(&self.settings, ROW)
+    }
+
+    /// Whether the response to [`Session::trial`] says that the write would have been allowed.
+    ///
+    /// # Errors
+    /// It would not, or that is not known; a write that was made all the same is a
+    /// [`FaultKind::Protocol`](crate::op::FaultKind::Protocol).
+    pub fn tried(&self, response: &Response) -> Result<(), Outcome> {
+        match Heard::of(&self.settings, Ok(response)) {
+            Heard::Conflict(_) => Ok(()),
+            Heard::Success(_) => Err(super::exchange::misfit()),
+            Heard::Failed(outcome) | Heard::Repeat(_, outcome) => Err(outcome),
+        }
+    }
 }
 
 pub(super) fn look(settings: &Settings) -> Request {

@@ -64,6 +64,7 @@
 //! the same time, and are signed by [`sigv4`](super::sigv4). HTTP clients must not repeat them by themselves: a request
 //! that arrives a second time, much later, is one that nobody expects.
 
+pub mod cas;
 mod errors;
 mod exchange;
 mod expressions;

@@ -79,7 +79,8 @@ fn conditions(asked: &[Json]) -> Vec<&str> {
     asked.iter().map(|body| body["ConditionExpression"].as_str().unwrap_or("read")).collect()
 }
 
-const UNDO: &str = "begins_with(#rvn, :own)";
+const UNDO: &str = "#rvn = :rvn";
+const KEEP: &str = "begins_with(#rvn, :own) AND #rvn < :rvn AND attribute_not_exists(#ir)";
 
 #[test]
 fn a_vote_is_the_lock_and_then_the_marker() {
@@ -195,6 +196,49 @@ fn a_lock_that_could_not_be_freed_again_may_still_stand() {
     }
 }
 
+/// The request that frees the lock of an earlier send may be under way for long.
+#[test]
+fn a_lock_of_an_earlier_send_counts_once_it_shows_this_one() {
+    let again = || {
+        let acquire = Acquire { seq: Seq::new(2), member: Some(asked()), ..an_acquire() };
+        Op::Acquire(Box::new(acquire))
+    };
+    let held = || Ok(refuses(Some(&counting(ours(1), FLOOR))));
+    let kept = || {
+        let rvn = alloc::format!("{HEX}:0000000002");
+        Ok(shows(&json!({ "recordVersionNumber": { "S": rvn }, "leaseDuration": { "S": "30000" } })))
+    };
+    let (outcome, bodies) = told(again(), [held(), found(&marker(Phase::Member)), kept()]);
+    let shown = holding(&outcome);
+    assert_eq!((shown.seq(), shown.counter, shown.released), (Some(Seq::new(2)), Some(token(FLOOR)), false));
+    assert_eq!((&shown.version, shown.record_ttl), (&Version::of(&NONCE, Seq::new(2)), Some(an_acquire().record_ttl)));
+    assert_eq!(conditions(&bodies)[2], KEEP);
+    let (outcome, _) = told(again(), [held(), found(&rejoined()), kept()]);
+    assert_eq!((holding(&outcome).counter, holding(&outcome).seq()), (None, Some(Seq::new(2))), "it is in doubt");
+    let freed = || Ok(refuses(Some(&counting(released(ours(1)), FLOOR))));
+    let (outcome, _) = told(again(), [held(), found(&marker(Phase::Member)), freed()]);
+    assert!(holding(&outcome).released, "it was freed a moment ago");
+    let (outcome, _) = told(again(), [held(), found(&rejoined()), freed()]);
+    assert_eq!(holding(&outcome).counter, None);
+    let (outcome, _) = told(again(), [held(), found(&marker(Phase::Member)), lost()]);
+    assert_eq!(outcome, Outcome::Unknown(Fault::of(FaultKind::Timeout)));
+    let (outcome, bodies) = told(again(), [held(), found(&marker(Phase::Joining))]);
+    assert_eq!((outcome, bodies.len()), (abstains(LOSS), 2), "where it does not vote, the client frees it");
+    // Its own send needs no more, nor does one that has already let it go.
+    for row in [ours(2), released(ours(1))] {
+        let (_, bodies) = told(again(), [Ok(refuses(Some(&counting(row, FLOOR)))), found(&marker(Phase::Member))]);
+        assert_eq!(bodies.len(), 2);
+    }
+}
+
+#[test]
+fn a_lock_is_freed_again_only_where_it_shows_this_send() {
+    let joining = || found(&marker(Phase::Joining));
+    let (outcome, bodies) = told(vote(), [won(), joining(), Ok(refuses(Some(&counting(ours(2), FLOOR))))]);
+    assert_eq!(outcome, abstains(LOSS), "a later send of the attempt counts on it");
+    assert_eq!(bodies[2]["ExpressionAttributeValues"][":rvn"], json!({ "S": alloc::format!("{HEX}:0000000001") }));
+}
+
 #[test]
 fn a_marker_that_cannot_be_read_makes_no_vote() {
     assert_eq!(told(vote(), [won(), lost()]).0, Outcome::Unknown(Fault::of(FaultKind::Timeout)));
@@ -249,4 +293,26 @@ fn a_marker_is_looked_at_and_written() {
     assert_eq!(session.marked(&member, &refuses(Some(&marked("other")))), Ok(false));
     assert!(session.marked(&member, &shows(&marked("other"))).is_err());
     assert!(session.marked(&member, &response(200, &json!({}))).is_err());
+}
+
+#[test]
+fn a_write_that_never_happens_shows_whether_writes_may() {
+    let settings = Settings::new("locks").unwrap().key("LockID").unwrap().sort_key("sk", "-").unwrap();
+    let session = Session::new(settings.expires("forgotten").unwrap());
+    let request = session.trial();
+    assert_eq!(request.target, Target::UpdateItem);
+    let body = body(&request);
+    assert_eq!(body["Key"], json!({ "LockID": { "S": "leasehold\u{1f}quorum" }, "sk": { "S": "-" } }));
+    // The one condition under which nothing is written, whatever stands in the row.
+    assert_eq!(body["ConditionExpression"], "#pk = :other");
+    assert_eq!(body["ExpressionAttributeNames"]["#pk"], "LockID");
+    assert_ne!(body["ExpressionAttributeValues"][":other"], body["Key"]["LockID"]);
+
+    assert_eq!(session.tried(&refuses(None)), Ok(()));
+    assert_eq!(session.tried(&refuses(Some(&marked("x")))), Ok(()));
+    assert!(session.tried(&shows(&marked("x"))).is_err_and(|outcome| is_protocol(&outcome)), "it was written");
+    let refused = session.tried(&fails(400, "AccessDeniedException", "no")).unwrap_err();
+    assert_eq!(denial(refused).0, DenialKind::Permission);
+    let slow = session.tried(&fails(400, "ThrottlingException", "slow")).unwrap_err();
+    assert!(matches!(slow, Outcome::NotApplied(Refusal::Throttled(_))), "{slow:?}");
 }
