@@ -27,8 +27,8 @@ pub(crate) struct StoreArgs {
     /// The store of the locks, such as sqlite:/var/lib/app/locks.db; several times for the nodes of a quorum
     ///
     /// sqlite:PATH serves all processes of one machine; the file is made when it is missing. redis://HOST serves many
-    /// machines; upstash+https://:TOKEN@HOST and webdis+http://HOST do over HTTP. Without --store the
-    /// environment variable LEASEHOLD_STORE counts, and without that a file in your state folder
+    /// machines; upstash+https://:TOKEN@HOST and webdis+http://HOST do over HTTP, and so does
+    /// dynamodb://TABLE?region=REGION. Without --store the environment variable LEASEHOLD_STORE counts, and without that a file in your state folder
     /// (~/.local/state/leasehold/locks.db). Given several times, or with several urls in LEASEHOLD_STORE, the
     /// stores form a quorum of independent nodes: a majority of them grants a lock, so that a minority may fail.
     #[arg(long = "store", value_name = "URL")]
@@ -72,6 +72,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Make a quorum of several stores, see which of its nodes vote, or wait until they do
     Quorum(QuorumArgs),
+    /// Make a DynamoDB table for locks, or look at one
+    Table(TableArgs),
     /// Print a completion script for a shell
     #[command(after_long_help = COMPLETIONS_HELP)]
     Completions(CompletionsArgs),
@@ -88,6 +90,8 @@ impl Command {
             Self::Quorum(QuorumArgs { action: QuorumAction::Init(args) }) => Some(&args.store),
             Self::Quorum(QuorumArgs { action: QuorumAction::Status(args) }) => Some(&args.store),
             Self::Quorum(QuorumArgs { action: QuorumAction::Join(args) }) => Some(&args.store),
+            Self::Table(TableArgs { action: TableAction::Create(args) }) => Some(&args.store),
+            Self::Table(TableArgs { action: TableAction::Describe(args) }) => Some(&args.store),
             Self::Completions(_) => None,
         }
     }
@@ -101,6 +105,8 @@ impl Command {
             Self::Quorum(QuorumArgs { action: QuorumAction::Init(args) }) => args.json,
             Self::Quorum(QuorumArgs { action: QuorumAction::Status(args) }) => args.json,
             Self::Quorum(QuorumArgs { action: QuorumAction::Join(args) }) => args.json,
+            Self::Table(TableArgs { action: TableAction::Create(args) }) => args.json,
+            Self::Table(TableArgs { action: TableAction::Describe(args) }) => args.json,
             Self::Exec(_) | Self::Completions(_) => false,
         }
     }
@@ -256,6 +262,60 @@ pub(crate) struct JoinArgs {
     /// Answer in JSON
     #[arg(long)]
     pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TableArgs {
+    #[command(subcommand)]
+    pub action: TableAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TableAction {
+    /// Make the table that the store's url names, unless it is there
+    ///
+    /// Its keys are those that the url names, `key` unless it says otherwise. Where the url has expires=ATTRIBUTE,
+    /// DynamoDB's time to live is switched on for that attribute. The command ends once the table can be used, after
+    /// 5 minutes at most. A table that was there keeps its billing and its tags.
+    #[command(after_long_help = CREATE_HELP)]
+    Create(CreateArgs),
+    /// Show a table: its keys, how it is paid for, what its replicas promise
+    #[command(after_long_help = DESCRIBE_HELP)]
+    Describe(DescribeArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CreateArgs {
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// Pay for so many reads in a second, each consistent and of up to 4 KB [default: pay by request]
+    #[arg(long, value_name = "N", requires = "write_units", value_parser = clap::value_parser!(u64).range(1..))]
+    pub read_units: Option<u64>,
+    /// Pay for so many writes in a second, each of up to 1 KB [default: pay by request]
+    #[arg(long, value_name = "N", requires = "read_units", value_parser = clap::value_parser!(u64).range(1..))]
+    pub write_units: Option<u64>,
+    /// A tag of the table, for people and bills; several times for several
+    #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = tag)]
+    pub tags: Vec<(String, String)>,
+    /// Answer in JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DescribeArgs {
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// Answer in JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn tag(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        Some(_) | None => Err("write NAME=VALUE, such as team=billing".to_owned()),
+    }
 }
 
 #[derive(Debug, Args)]
@@ -423,6 +483,37 @@ JSON: quorum, result (complete or timed_out), majority, voting, reasons, nodes
 {\"error\": {\"kind\", \"message\"}}.
 ";
 
+const CREATE_HELP: &str = "\
+Examples:
+  leasehold table create --store 'dynamodb://locks?region=eu-west-1'
+  leasehold table create --read-units 5 --write-units 5 --tag team=billing \\
+      --store 'dynamodb://locks?region=eu-west-1&expires=ttl'
+
+Exit status:
+    0  the table is there, made now or before
+and 64, 69, 74, 77 (also: a table of that name has other keys) as in
+`leasehold --help`.
+
+It needs dynamodb:CreateTable and DescribeTable; with --tag TagResource; with
+expires in the url DescribeTimeToLive and UpdateTimeToLive.
+
+JSON: result (made or exists), and what `leasehold table describe --json`
+shows. A failure is {\"error\": {\"kind\", \"message\"}}.
+";
+
+const DESCRIBE_HELP: &str = "\
+Exit status:
+    0  the table can be used
+    1  it is there, and cannot be used now
+and 64, 69, 74, 77 (also: there is no such table) as in `leasehold --help`.
+
+JSON: name, status, keys (name, type), billing (mode: on_demand or provisioned;
+read_units, write_units), expires (the attribute of its time to live), replicas
+(Regions), consistency (strong or eventual), witnesses (Regions), arn. What
+DynamoDB does not show, or does not show us, is null. A failure is
+{\"error\": {\"kind\", \"message\"}}.
+";
+
 const COMPLETIONS_HELP: &str = "\
 Examples:
   leasehold completions bash > ~/.local/share/bash-completion/completions/leasehold
@@ -454,6 +545,7 @@ mod tests {
         assert!(small.iter().all(|status| listed(INSPECT_HELP, *status)));
         let of_quorums = [INIT_HELP, STATUS_HELP, JOIN_HELP];
         assert!(of_quorums.iter().all(|help| small.iter().all(|status| listed(help, *status))));
+        assert!(small.iter().all(|status| listed(DESCRIBE_HELP, *status)) && listed(CREATE_HELP, status::DONE));
         let small = [status::DONE, status::NOTHING, status::NOT_DONE];
         assert!(small.iter().all(|status| listed(BREAK_HELP, *status) && listed(DOCTOR_HELP, *status)));
     }
@@ -461,7 +553,7 @@ mod tests {
     #[test]
     fn help_needs_no_wrapping_on_common_terminals() {
         let helps = [MAIN_HELP, EXEC_HELP, INSPECT_HELP, BREAK_HELP, DOCTOR_HELP, INIT_HELP, STATUS_HELP, JOIN_HELP];
-        for help in helps {
+        for help in helps.into_iter().chain([CREATE_HELP, DESCRIBE_HELP]) {
             assert!(help.lines().all(|line| line.len() <= 80), "{help}");
         }
     }

@@ -16,6 +16,7 @@ mod output;
 mod quorum;
 pub mod status;
 mod store;
+mod table;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -45,6 +46,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Break(args) => break_lock::run(args, &target),
         Command::Doctor(args) => doctor::run(args, &target),
         Command::Quorum(args) => quorum::run(args, &target),
+        Command::Table(args) => table::run(args, &target),
         Command::Completions(args) => completions(args.shell),
     });
     ExitCode::from(result.unwrap_or_else(|failure| {

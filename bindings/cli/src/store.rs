@@ -135,11 +135,14 @@ pub(crate) fn absolute(stores: &[StoreUrl]) -> OsString {
         if !all.is_empty() {
             all.push(" ");
         }
-        if let StoreUrl::Sqlite { path } = store {
-            all.push("sqlite:");
-            all.push(std::path::absolute(path).as_deref().unwrap_or(path));
-        } else {
-            all.push(store.to_string());
+        match store {
+            StoreUrl::Sqlite { path } => {
+                all.push("sqlite:");
+                all.push(std::path::absolute(path).as_deref().unwrap_or(path));
+            }
+            #[cfg(feature = "dynamodb")]
+            StoreUrl::Dynamodb(url) => all.push(url.in_full()),
+            store => all.push(store.to_string()),
         }
     }
     all

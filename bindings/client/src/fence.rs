@@ -19,10 +19,12 @@
 //! | rows in SQLite (feature `sqlite`) | [`SqliteGuard`], [`SqliteRowGuard`] |
 //! | rows in PostgreSQL | [`PostgresGuard`], [`PostgresRowGuard`]: SQL for the driver that you have |
 //! | keys in Redis | [`RedisGuard`]: Lua for the client library that you have |
+//! | items in DynamoDB | [`DynamodbGuard`]: pieces of expressions for the client library that you have |
 //!
 //! In a database one kind keeps its marks in a table of its own, where they survive whatever happens to your rows, and
 //! the other uses a column of your table.
 
+mod dynamodb;
 mod guards;
 mod postgres;
 mod redis;
@@ -35,6 +37,7 @@ pub use leasehold_core::fence::{Guard, Rejected};
 #[cfg(feature = "sqlite")]
 pub use rusqlite;
 
+pub use self::dynamodb::{DynamodbGuard, Shown};
 pub use self::guards::Guards;
 pub use self::postgres::{PostgresGuard, PostgresRowGuard};
 pub use self::redis::RedisGuard;

@@ -44,6 +44,18 @@
 //! [`Error::kind`] tells apart what callers have to handle differently: busy, timed out, lost, not owned, store unavailable,
 //! store refused, and misuse. *Busy* is never *down*.
 //!
+//! # Stores
+//!
+//! | url | for |
+//! |---|---|
+//! | `sqlite:locks.db` | all processes of one machine |
+//! | `redis://host`, `rediss://`, `redis+unix:`, `redis+cluster://`, `redis+sentinel://` | many machines, over Redis or Valkey |
+//! | `upstash+https://:TOKEN@host`, `webdis+http://host` | Redis over HTTP |
+//! | `dynamodb://TABLE?region=eu-west-1` | many machines, over a table of DynamoDB, which Java's lock client can share |
+//! | `memory:` | one process |
+//!
+//! [`StoreUrl`] tells the parameters of each. A DynamoDB table is made by `leasehold table create`, or by the module `table`.
+//!
 //! # Quorums
 //!
 //! Several urls instead of one are a **quorum** of independent stores, of one kind or of different ones: a lock is had once a
@@ -88,6 +100,8 @@ mod all;
 #[cfg(feature = "dynamodb")]
 mod aws;
 pub mod blocking;
+#[cfg(feature = "dynamodb")]
+pub mod cas;
 mod client;
 mod clock;
 mod connect;

@@ -13,6 +13,7 @@
 use leasehold_core::wire::dynamodb::table as wire;
 
 use crate::error::Error;
+use crate::stores::Stores;
 use crate::transport::dynamodb::table as whole;
 use crate::url::StoreUrl;
 use crate::url::dynamodb::DynamodbUrl;
@@ -72,33 +73,36 @@ impl Table {
     }
 }
 
-/// Makes the table that a url names, with the keys that it names, and waits until it can be used: a few seconds, at most
+/// Makes the table that a single url names, with the keys that it names, and waits until it can be used: a few seconds, at most
 /// 5 minutes. Where the url has the parameter `expires`, DynamoDB's time to live is switched on. Blocks.
 ///
 /// # Errors
 /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a url of another store;
 /// [`ErrorKind::StoreRefused`](crate::ErrorKind::StoreRefused) where there is a table with another key, or where we may
 /// not; [`ErrorKind::StoreUnavailable`](crate::ErrorKind::StoreUnavailable) where DynamoDB is not reached.
-pub fn create(url: &str, new: &NewTable) -> Result<Creation, Error> {
-    let url = parsed(url)?;
-    let (made, description) = whole::create(&url, new.billing, &new.tags)?;
-    let table = Table::of(description, url.expires);
-    Ok(Creation { made, table })
+pub fn create(store: &(impl Stores + ?Sized), new: &NewTable) -> Result<Creation, Error> {
+    let url = parsed(store)?;
+    let (made, description, expires) = whole::create(&url, new.billing, &new.tags)?;
+    Ok(Creation { made, table: Table::of(description, expires) })
 }
 
 /// What the table that a url names is like. Blocks.
 ///
 /// # Errors
 /// As for [`create`].
-pub fn describe(url: &str) -> Result<Table, Error> {
-    let (description, expires) = whole::describe(&parsed(url)?)?;
+pub fn describe(store: &(impl Stores + ?Sized)) -> Result<Table, Error> {
+    let (description, expires) = whole::describe(&parsed(store)?)?;
     Ok(Table::of(description, expires))
 }
 
-fn parsed(url: &str) -> Result<DynamodbUrl, Error> {
-    let url: StoreUrl = url.parse()?;
+fn parsed(store: &(impl Stores + ?Sized)) -> Result<DynamodbUrl, Error> {
+    const FORM: &str = "write dynamodb://TABLE?region=eu-west-1";
+    let urls = store.urls()?;
+    let [url] = urls.as_slice() else {
+        return Err(Error::config(format!("{} stores are named, and a table is one; {FORM}", urls.len())));
+    };
     if let StoreUrl::Dynamodb(url) = url {
-        return Ok(url);
+        return Ok(url.clone());
     }
-    Err(Error::config(format!("{url} has no table; write dynamodb://TABLE?region=eu-west-1")))
+    Err(Error::config(format!("{url} has no table; {FORM}")))
 }

@@ -67,6 +67,7 @@ pub(super) fn check_identities(quorum: &Quorum) -> Result<(), Error> {
         if let Err(other) = enroll(&known, node.name, found) {
             let same = match (db_of(quorum, &other), db_of_url(node.url)) {
                 (Some(one), Some(two)) if one != two => "databases of the same server",
+                (_, _) if found.table.is_some() => "the same table under two names",
                 (_, _) => "the same server under two names",
             };
             return Err(Error::config(format!(

@@ -68,6 +68,7 @@ struct Named<'a> {
 pub(crate) enum Identity {
     Run(RunId),
     File(FileId),
+    Table(String),
 }
 
 /// Which servers are nodes already.
@@ -215,6 +216,9 @@ pub(crate) fn enroll(known: &Known, name: &str, found: &Found) -> Result<(), Str
 fn identity(found: &Found) -> Option<Identity> {
     if let Some(file) = found.file {
         return Some(Identity::File(file));
+    }
+    if let Some(table) = &found.table {
+        return Some(Identity::Table(table.clone()));
     }
     // Some who speak the protocol of Redis say the same nothing everywhere.
     let run = found.run.as_ref().filter(|run| run.as_str().bytes().any(|byte| byte != b'0'))?;

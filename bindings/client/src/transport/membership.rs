@@ -16,7 +16,7 @@ use crate::quorum::request_id;
 pub(super) fn found(url: &dyn Display, replies: &[Value]) -> Result<Found, Error> {
     let redis::Found { marker, text, run, run_refused } =
         redis::found(replies).map_err(|outcome| judged(url, outcome))?;
-    Ok(Found { marker, text, run, run_refused, file: None })
+    Ok(Found { marker, text, run, run_refused, file: None, table: None })
 }
 
 /// `ask` answers each command.

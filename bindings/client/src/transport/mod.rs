@@ -110,6 +110,8 @@ pub(crate) struct Found {
     pub(crate) run_refused: Option<String>,
     /// Which file it is, under whatever name; `None` where it is none.
     pub(crate) file: Option<FileId>,
+    /// Which table it is, under whatever address; `None` where it is none, or that is not to be known.
+    pub(crate) table: Option<String>,
 }
 
 /// What tells one file from another.

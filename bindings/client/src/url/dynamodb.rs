@@ -107,7 +107,7 @@ struct Parameters {
 
 impl DynamodbUrl {
     /// Reads the url, and of the environment and the profile what it leaves open: region and endpoint.
-    pub(super) fn parse(text: &str, surroundings: &Surroundings) -> Result<Self, Error> {
+    pub(crate) fn parse(text: &str, surroundings: &Surroundings) -> Result<Self, Error> {
         let shown = without_secrets(text);
         Self::of(text, surroundings).map_err(|what| Error::config(format!("store url {shown:?}: {what}")))
     }
@@ -159,6 +159,37 @@ impl DynamodbUrl {
             durability: given.durability.unwrap_or(usual),
             ca: given.ca,
         })
+    }
+
+    /// The url as another process has to write it, with all that this one found in its environment and in the profile.
+    /// There is no secret in it.
+    pub fn in_full(&self) -> String {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        query.append_pair("region", &self.region).append_pair("endpoint", &self.endpoint.base);
+        if self.endpoint.reach == Reach::Plaintext {
+            query.append_pair("plaintext", "allow");
+        }
+        query.append_pair("key", &self.key);
+        if let Some(sort) = &self.sort {
+            query.append_pair("sort_key", &sort.name).append_pair("sort_key_value", &sort.value);
+        }
+        for (name, value) in [("profile", &self.profile), ("expires", &self.expires)] {
+            if let Some(value) = value {
+                query.append_pair(name, value);
+            }
+        }
+        if self.replicas == Replicas::MustAgree {
+            query.append_pair("require_strong", "true");
+        }
+        let durable = match self.durability {
+            Durability::Declared => "yes",
+            Durability::NotDeclared => "no",
+        };
+        query.append_pair("durable", durable);
+        if let Some(ca) = self.ca.as_deref().and_then(|ca| std::path::absolute(ca).ok()) {
+            query.append_pair("ca", &ca.to_string_lossy());
+        }
+        format!("dynamodb://{}?{}", self.table, query.finish())
     }
 
     pub(crate) fn host(&self) -> Option<String> {

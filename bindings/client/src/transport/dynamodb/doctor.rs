@@ -1,39 +1,157 @@
 //! Whether this table, asked by this machine, can keep locks.
+//!
+//! What the table says of itself is judged in [`described`], what we may do is tried. A question that we may not ask
+//! costs its own answer and no other.
 
-use leasehold_core::wire::dynamodb::table::{self, Billing, Description, Reach as TableReach, Status};
+mod described;
 
-use super::Dynamodb;
-use super::table as whole;
+use std::time::Duration;
+
+use leasehold_core::op::{Denial, DenialKind, FaultKind, Outcome, Refusal};
+use leasehold_core::wire::dynamodb::{Request, Response, table};
+
+use super::credentials::Keys;
+use super::{Dynamodb, ahead, link};
+use crate::aws::region;
+use crate::clock;
 use crate::doctor::Finding;
-use crate::error::{Error, ErrorKind};
-use crate::transport::Transport;
+use crate::transport::meeting::NoServer;
 use crate::url::Reach;
+use crate::url::dynamodb::DynamodbUrl;
+
+/// Signatures of clocks that are further off are refused.
+const SIGNED_WITHIN_MS: u64 = 5 * 60_000;
+/// Tokens begin at the wall clock: one that was forgotten is outbid only by clocks that agree.
+const LARGE_OFFSET_MS: u64 = 60_000;
+
+const ASK_AGAIN: &str = "ask again";
+const KEYS_MATCH: &str = "name the table's keys in the url, with key, sort_key and sort_key_value";
 
 pub(super) fn diagnose(store: &Dynamodb) -> Vec<Finding> {
-    let mut findings = vec![way(store)];
-    match whole::description(store) {
-        Err(error) => findings.push(unreachable(&error)),
-        Ok(None) => {
-            findings.push(Finding::warning(
-                "dynamodb.table",
-                "not allowed to look at the table, so its key, its replicas and its billing are not known",
-                "allow dynamodb:DescribeTable on it",
-            ));
-            findings.push(reads(store));
-        }
-        Ok(Some(description)) => {
-            findings.extend(described(store, &description));
-            findings.push(reads(store));
+    let mut findings = vec![way(&store.url)];
+    match store.keys() {
+        Ok(of) => findings.push(keys(&of, clock::unix_ms())),
+        Err(why) => {
+            findings.push(unusable("dynamodb.keys", &why));
+            return findings;
         }
     }
+    let mut asking = Asking::of(store);
+    let settings = store.session.settings();
+    let mut arn = None;
+    match asking.ask(table::describe(settings), |response| table::described(settings, response)) {
+        Ok(description) => {
+            findings.extend(described::findings(settings, &store.url, &description));
+            arn = description.arn;
+        }
+        Err(NoServer::Refused(Refusal::Denied(denial))) if denial.kind == DenialKind::Permission => {
+            findings.push(Finding::warning(
+                "dynamodb.table",
+                "we may not look at the table, so its keys, its replicas and its billing are not known",
+                "allow dynamodb:DescribeTable on it",
+            ));
+        }
+        Err(why) => {
+            findings.push(unusable("dynamodb.table", &why));
+            if is_away(&why) {
+                return findings;
+            }
+        }
+    }
+    let expiry = asking.ask(table::describe_expiry(settings), |response| table::expires(settings, response));
+    findings.push(described::expiry(settings, expiry));
+    findings.extend(rights(&mut asking, arn.as_deref()));
+    findings.extend(asking.throttling());
+    findings.push(asking.clock());
     findings
 }
 
-fn way(store: &Dynamodb) -> Finding {
+/// Requests that are no operations on locks, and what their answers show by the way.
+struct Asking<'a> {
+    store: &'a Dynamodb,
+    asked: u32,
+    throttled: Option<(u32, String)>,
+    /// How far the server's clock is ahead, and by how much that may be wrong, in milliseconds.
+    ahead: Option<(i64, u64)>,
+}
+
+impl<'a> Asking<'a> {
+    fn of(store: &'a Dynamodb) -> Self {
+        Self { store, asked: 0, throttled: None, ahead: None }
+    }
+
+    fn ask<T>(&mut self, request: Request, read: impl FnOnce(&Response) -> Result<T, Outcome>) -> Result<T, NoServer> {
+        let sent = clock::unix_ms();
+        let answer = self.store.ask(request);
+        let got = clock::unix_ms();
+        self.asked += 1;
+        if let Ok(response) = &answer {
+            let closest =
+                [self.ahead, ahead(sent, got, response)].into_iter().flatten().min_by_key(|(_, doubt)| *doubt);
+            self.ahead = closest;
+        }
+        let told = answer.and_then(|response| read(&response).map_err(link::no_answer));
+        if let Err(why @ NoServer::Refused(Refusal::Throttled(_))) = &told {
+            let count = self.throttled.as_ref().map_or(0, |(count, _)| *count);
+            self.throttled = Some((count + 1, why.to_string()));
+        }
+        told
+    }
+
+    fn throttling(&self) -> Option<Finding> {
+        let (count, words) = self.throttled.as_ref()?;
+        Some(Finding::warning(
+            "dynamodb.throttling",
+            format!("{count} of the {} requests of this check were refused for being too many: {words}", self.asked),
+            "bill the table by request, or give it more units; a lock whose renewals are refused for its whole ttl is lost",
+        ))
+    }
+
+    fn clock(&self) -> Finding {
+        const CHECK: &str = "dynamodb.clock";
+        let Some((offset, doubt)) = self.ahead else {
+            return Finding::good(CHECK, "the server does not tell its time");
+        };
+        let seconds = offset as f64 / 1e3;
+        let off = offset.unsigned_abs();
+        if off > SIGNED_WITHIN_MS.saturating_add(doubt) {
+            Finding::problem(
+                CHECK,
+                format!(
+                    "the server's clock is {seconds:+.0} s off this machine's: AWS refuses signatures by a clock that is \
+                     more than 5 minutes off"
+                ),
+                "set this machine's clock, and keep it with NTP. Locks are signed by the server's clock after one \
+                 refusal, roles and SSO sessions are not",
+            )
+        } else if off > LARGE_OFFSET_MS.saturating_add(doubt) {
+            Finding::warning(
+                CHECK,
+                format!("the server's clock is {seconds:+.0} s off this machine's"),
+                "keep this machine's clock with NTP: leases do not depend on it, but beyond 5 minutes signatures are \
+                 refused, and a token that is forgotten is outbid only by clocks that agree",
+            )
+        } else {
+            Finding::good(CHECK, format!("within {:.1} s of this machine's", seconds.abs().max(0.1)))
+        }
+    }
+}
+
+fn way(url: &DynamodbUrl) -> Finding {
     const CHECK: &str = "dynamodb.way";
-    match store.url.endpoint.reach {
-        Reach::Tls => Finding::good(CHECK, "TLS"),
-        Reach::Loopback => Finding::good(CHECK, "the server is on this machine"),
+    let base = &url.endpoint.base;
+    if let Some(host) = url.host().filter(|host| region::is_of_aws(host))
+        && !host.split('.').any(|part| part.eq_ignore_ascii_case(&url.region))
+    {
+        return Finding::warning(
+            CHECK,
+            format!("{base} is not by its name in the Region {}, for which requests are signed", url.region),
+            "name the Region of the endpoint, or leave the endpoint out",
+        );
+    }
+    match url.endpoint.reach {
+        Reach::Tls => Finding::good(CHECK, format!("TLS, to {base}")),
+        Reach::Loopback => Finding::good(CHECK, format!("{base} is on this machine")),
         Reach::Plaintext => Finding::warning(
             CHECK,
             "nothing is encrypted: everybody on the way can read what is sent, and change what comes back",
@@ -42,69 +160,172 @@ fn way(store: &Dynamodb) -> Finding {
     }
 }
 
-fn unreachable(error: &Error) -> Finding {
-    let advice = if error.kind() == ErrorKind::StoreUnavailable {
-        "see that the network reaches the endpoint, and that region and endpoint are right"
-    } else {
-        "look at the identity's policy, the role's trust policy, the table's name and the region"
-    };
-    Finding::problem("dynamodb.table", error.to_string(), advice)
+/// Who gave the keys, never the keys.
+fn keys(keys: &Keys, unix_ms: u64) -> Finding {
+    const CHECK: &str = "dynamodb.keys";
+    let source = &keys.source;
+    match keys.expires_unix_ms {
+        Some(at) if at <= unix_ms => Finding::warning(
+            CHECK,
+            format!("of {source}; by this machine's clock they expired {} ago", lasting(unix_ms - at)),
+            "see that this machine's clock is right, and that whoever gives the keys renews them",
+        ),
+        Some(at) => Finding::good(
+            CHECK,
+            format!("of {source}; they last another {}, and are asked for again before", lasting(at - unix_ms)),
+        ),
+        None if keys.session_token.is_some() => Finding::warning(
+            CHECK,
+            format!("temporary ones of {source}, which does not say until when they last"),
+            "where they are not replaced there, locks are lost when they expire: name a profile, role or process that \
+             renews them",
+        ),
+        None => Finding::good(CHECK, format!("of {source}; they do not expire")),
+    }
 }
 
-fn reads(store: &Dynamodb) -> Finding {
+fn lasting(ms: u64) -> String {
+    match Duration::from_millis(ms).as_secs() {
+        s @ 0..120 => format!("{s} s"),
+        s @ 120..7_200 => format!("{} min", s / 60),
+        s => format!("{} h", s / 3_600),
+    }
+}
+
+/// What a lock needs, tried: a read, and a write that never happens.
+fn rights(asking: &mut Asking<'_>, arn: Option<&str>) -> Vec<Finding> {
+    let session = &asking.store.session;
+    let table = arn.unwrap_or_else(|| session.settings().table());
+    let read = asking.ask(session.look(), |response| session.found(response).map(|_| ()));
+    let write = asking.ask(session.trial(), |response| session.tried(response));
+    let tried = [("read", "dynamodb:GetItem", read), ("written", "dynamodb:UpdateItem", write)];
+    let lacks: Vec<Finding> =
+        tried.into_iter().filter_map(|(done, right, tried)| Some(lack(done, right, table, &tried.err()?))).collect();
+    if lacks.is_empty() {
+        return vec![Finding::good(
+            "dynamodb.rights",
+            "rows can be read and written: GetItem and UpdateItem are allowed",
+        )];
+    }
+    lacks
+}
+
+fn lack(done: &str, right: &str, table: &str, why: &NoServer) -> Finding {
     const CHECK: &str = "dynamodb.rights";
-    match store.look() {
-        Ok(_) => Finding::good(CHECK, "rows can be read"),
-        Err(error) => Finding::problem(
+    match why {
+        NoServer::Refused(Refusal::Denied(Denial { kind: DenialKind::Permission, .. })) => Finding::problem(
             CHECK,
-            format!("rows cannot be read: {error}"),
-            "allow dynamodb:GetItem and dynamodb:UpdateItem",
-        ),
-    }
-}
-
-fn described(store: &Dynamodb, description: &Description) -> Vec<Finding> {
-    let reach = match table::judge(store.session.settings(), description) {
-        Ok(reach) => reach,
-        Err(denial) => {
-            return vec![Finding::problem("dynamodb.table", denial.to_string(), "name another table, or its keys")];
-        }
-    };
-    let state = match &description.status {
-        Status::Active | Status::Updating => Finding::good("dynamodb.table", "it is there, and its key is ours"),
-        Status::Creating | Status::Other(_) => {
-            Finding::problem("dynamodb.table", "it cannot be used yet", "wait until DynamoDB has made it")
-        }
-    };
-    vec![state, billing(description), replicas(&reach)]
-}
-
-fn billing(description: &Description) -> Finding {
-    const CHECK: &str = "dynamodb.billing";
-    match &description.billing {
-        Some(Billing::OnDemand) => Finding::good(CHECK, "by request"),
-        Some(Billing::Provisioned { read_units, write_units }) => Finding::warning(
-            CHECK,
-            format!("{read_units} read units and {write_units} write units in a second; what is above them is refused"),
-            "a held lock takes 6 writes in a minute at the default ttl, a waiter a read in every 2 s; if that may be too much, \
-             bill the table by request",
-        ),
-        None => Finding::good(CHECK, "not told"),
-    }
-}
-
-fn replicas(reach: &TableReach) -> Finding {
-    const CHECK: &str = "dynamodb.replicas";
-    match reach {
-        TableReach::OneRegion => Finding::good(CHECK, "none: the table is in one Region"),
-        TableReach::AllRegions => Finding::good(CHECK, "they agree: strong consistency across Regions"),
-        TableReach::EachRegionAlone { regions } => Finding::problem(
-            CHECK,
+            format!("rows cannot be {done}: {why}"),
             format!(
-                "those in {} lag behind: clients of different Regions do not exclude each other",
-                regions.join(", ")
+                "allow {right} on {table} in the policy of this identity. Where it is allowed: a role is taken only by \
+                 those whom its trust policy names, so look who this is (`aws sts get-caller-identity`); Region, account \
+                 and table of the policy's ARN have to be these; a policy of the organisation, the endpoint or the \
+                 table may forbid it; and one that is limited by dynamodb:LeadingKeys has to allow the row `leasehold` \
+                 0x1F `quorum` for this check, and nothing more for locks alone"
             ),
-            "let all clients use one Region, or make a table with strong consistency across Regions",
         ),
+        NoServer::Refused(Refusal::Throttled(_) | Refusal::Unavailable(_) | Refusal::Abstains { .. })
+            if !is_away(why) =>
+        {
+            Finding::warning(CHECK, format!("whether rows can be {done} is not known: {why}"), ASK_AGAIN)
+        }
+        NoServer::Fault(_) | NoServer::Refused(_) => {
+            let found = unusable(CHECK, why);
+            Finding { what: format!("rows cannot be {done}: {}", found.what), ..found }
+        }
+    }
+}
+
+/// The store's own words, which are the exact ones, and what may mend it.
+fn unusable(check: &'static str, why: &NoServer) -> Finding {
+    let what = why.to_string();
+    if is_away(why) {
+        let advice = "see that the network reaches the endpoint, and that Region and endpoint are right";
+        return Finding::problem(check, what, advice);
+    }
+    match why {
+        NoServer::Refused(Refusal::Denied(Denial { kind: DenialKind::Schema, .. })) => {
+            Finding::problem(check, what, KEYS_MATCH)
+        }
+        NoServer::Refused(Refusal::Denied(_)) => {
+            Finding::problem(check, what, "correct what is named here, then ask again; waiting does not help")
+        }
+        NoServer::Refused(Refusal::NeedsCredentials(_)) => {
+            Finding::problem(check, what, "give this process keys that serve: by a role, a profile or the environment")
+        }
+        NoServer::Fault(_)
+        | NoServer::Refused(
+            Refusal::Throttled(_) | Refusal::Unavailable(_) | Refusal::Abstains { .. } | Refusal::Conflict(_),
+        ) => Finding::warning(check, what, ASK_AGAIN),
+    }
+}
+
+/// Whether nobody answered, or nobody who is DynamoDB.
+fn is_away(why: &NoServer) -> bool {
+    match why {
+        NoServer::Fault(_) => true,
+        // The others are answers.
+        NoServer::Refused(Refusal::Unavailable(fault)) => fault.kind != FaultKind::Busy,
+        NoServer::Refused(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use zeroize::Zeroizing;
+
+    use super::*;
+    use crate::aws::Surroundings;
+    use crate::doctor::Severity;
+
+    const NOW: u64 = 1_700_000_000_000;
+
+    fn some_keys(expires_unix_ms: Option<u64>, token: Option<&str>) -> Keys {
+        Keys {
+            access_key_id: "AKIDSECRET".to_owned(),
+            secret_access_key: Zeroizing::new("swordfish".to_owned()),
+            session_token: token.map(|token| Zeroizing::new(token.to_owned())),
+            expires_unix_ms,
+            source: "the profile \"ops\"".to_owned(),
+        }
+    }
+
+    #[test]
+    fn keys_are_told_by_who_gave_them_and_how_long_they_last() {
+        let hour = Some(NOW + 3_599_000);
+        for (given, severity, part) in [
+            (some_keys(None, None), Severity::Good, "do not expire"),
+            (some_keys(hour, Some("opensesame")), Severity::Good, "another 59 min"),
+            (some_keys(Some(NOW + 90_000), Some("opensesame")), Severity::Good, "another 90 s"),
+            (some_keys(Some(NOW - 3 * 3_600_000), Some("opensesame")), Severity::Warning, "expired 3 h ago"),
+            (some_keys(None, Some("opensesame")), Severity::Warning, "does not say until when"),
+        ] {
+            let found = keys(&given, NOW);
+            assert!(found.severity == severity && found.what.contains(part), "{found:?}");
+            assert!(found.what.contains("the profile \"ops\""), "{found:?}");
+            let shown = format!("{found:?}");
+            assert!(["AKID", "swordfish", "opensesame"].iter().all(|secret| !shown.contains(secret)), "{shown}");
+        }
+    }
+
+    #[test]
+    fn an_endpoint_of_another_region_is_noticed() {
+        let nothing = Surroundings::new(|_| None);
+        let way_of = |parameters: &str| {
+            way(&DynamodbUrl::parse(&format!("dynamodb://locks?region=eu-west-1{parameters}"), &nothing).unwrap())
+        };
+        for good in [
+            "",
+            "&fips=true",
+            "&dualstack=true",
+            "&endpoint=https://vpce-1.dynamodb.eu-west-1.vpce.amazonaws.com",
+            "&endpoint=https://dynamodb.example.com",
+            "&endpoint=http://127.0.0.1:8000",
+        ] {
+            assert_eq!(way_of(good).severity, Severity::Good, "{good}");
+        }
+        let other = way_of("&endpoint=https://dynamodb.us-east-1.amazonaws.com");
+        assert!(other.severity == Severity::Warning && other.what.contains("eu-west-1"), "{other:?}");
+        assert_eq!(way_of("&endpoint=http://dynamodb.example.com&plaintext=allow").severity, Severity::Warning);
     }
 }

@@ -70,6 +70,14 @@ impl DynamodbLink {
         .await
     }
 
+    /// What requests are signed with now.
+    ///
+    /// # Errors
+    /// Nobody gives any.
+    pub(super) async fn keys(&self) -> Result<Arc<Keys>, NoServer> {
+        self.access.keys().await.map_err(NoServer::Refused)
+    }
+
     async fn met(self: &Arc<Self>) -> Met {
         self.meeting.met(|| Arc::clone(self).greet()).await
     }

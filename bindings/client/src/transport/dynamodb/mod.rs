@@ -8,6 +8,7 @@
 mod access;
 mod credentials;
 mod doctor;
+mod elsewhere;
 mod link;
 pub(crate) mod table;
 
@@ -21,6 +22,7 @@ use leasehold_core::wire::sigv4::http_date;
 use leasehold_core::{NodeConfig, Resource, Transmit};
 
 use self::access::Access;
+use self::credentials::Keys;
 use self::link::DynamodbLink;
 use super::lanes::Lanes;
 use super::meeting::NoServer;
@@ -38,17 +40,19 @@ pub(super) fn config(url: &DynamodbUrl) -> NodeConfig {
 }
 
 /// One table.
-pub(super) struct Dynamodb {
+pub(crate) struct Dynamodb {
     lanes: Arc<Lanes<DynamodbLink>>,
     session: Session,
     url: DynamodbUrl,
+    /// What DynamoDB calls the table, and no other; `None` where we may not know.
+    id: Option<String>,
 }
 
 impl Dynamodb {
     /// Looks at the table, so that a wrong url, key or right is told here and now.
-    pub(super) fn open(url: &DynamodbUrl) -> Result<Self, Error> {
-        let store = Self::unchecked(url)?;
-        table::check(&store)?;
+    pub(crate) fn open(url: &DynamodbUrl) -> Result<Self, Error> {
+        let mut store = Self::unchecked(url)?;
+        store.id = table::check(&store)?;
         Ok(store)
     }
 
@@ -59,7 +63,7 @@ impl Dynamodb {
         let access = Arc::new(Access::new(url)?);
         let ours = session.clone();
         let lanes = Arc::new(Lanes::new(move || DynamodbLink::new(Arc::clone(&access), ours.clone())));
-        Ok(Self { lanes, session, url: url.clone() })
+        Ok(Self { lanes, session, url: url.clone(), id: None })
     }
 
     /// In the background, whose connections then serve all lanes until they have met the server themselves.
@@ -67,6 +71,12 @@ impl Dynamodb {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE + credentials::PATIENCE);
         let asked = self.lanes.block_on_background(move |link| async move { link.command(&request, deadline).await });
         asked.map_err(NoServer::Fault)?
+    }
+
+    /// What requests are signed with now.
+    fn keys(&self) -> Result<Arc<Keys>, NoServer> {
+        let found = self.lanes.block_on_background(|link| async move { link.keys().await });
+        found.map_err(NoServer::Fault)?
     }
 
     fn told(&self, why: &NoServer) -> Error {
@@ -79,7 +89,7 @@ impl Dynamodb {
         Error::new(kind, format!("{}: {why}", self.url))
     }
 
-    fn judged(&self, outcome: Outcome) -> Error {
+    pub(crate) fn judged(&self, outcome: Outcome) -> Error {
         self.told(&link::no_answer(outcome))
     }
 }
@@ -128,7 +138,7 @@ impl Transport for Dynamodb {
     fn look(&self) -> Result<Found, Error> {
         let response = self.ask(self.session.look()).map_err(|why| self.told(&why))?;
         let found = self.session.found(&response).map_err(|outcome| self.judged(outcome))?;
-        Ok(Found { marker: found.marker, text: found.text, ..Found::default() })
+        Ok(Found { marker: found.marker, text: found.text, table: self.id.clone(), ..Found::default() })
     }
 
     fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error> {
@@ -141,11 +151,16 @@ impl Transport for Dynamodb {
         self.ask(self.session.look()).ok()?;
         let sent = clock::unix_ms();
         let response = self.ask(self.session.look()).ok()?;
-        let got = clock::unix_ms();
-        let theirs = i64::try_from(http_date(response.date.as_deref()?)? + 500).ok()?;
-        let ours = i64::try_from(sent / 2 + got / 2).ok()?;
-        Some((theirs - ours, got.saturating_sub(sent) / 2 + 501))
+        ahead(sent, clock::unix_ms(), &response)
     }
+}
+
+/// How far the clock of whoever responded is ahead of this machine's, and by how much that may be wrong.
+fn ahead(sent: u64, got: u64, response: &Response) -> Option<(i64, u64)> {
+    // Whole seconds are counted, so that half a second is missing on average.
+    let theirs = i64::try_from(http_date(response.date.as_deref()?)? + 500).ok()?;
+    let ours = i64::try_from(sent / 2 + got / 2).ok()?;
+    Some((theirs - ours, got.saturating_sub(sent) / 2 + 501))
 }
 
 impl Network for Dynamodb {

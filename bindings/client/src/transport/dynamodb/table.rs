@@ -16,11 +16,11 @@ use crate::url::dynamodb::{DynamodbUrl, Replicas};
 /// DynamoDB takes seconds to make a table, and now and then a minute.
 const CREATION: Duration = Duration::from_secs(300);
 
-/// For a client that connects.
+/// For a client that connects: which table it is, where we may know.
 ///
 /// # Errors
 /// The table cannot keep locks, or it cannot be reached.
-pub(super) fn check(store: &Dynamodb) -> Result<(), Error> {
+pub(super) fn check(store: &Dynamodb) -> Result<Option<String>, Error> {
     let url = &store.url;
     let Some(description) = description(store)? else {
         if url.replicas == Replicas::MustAgree {
@@ -33,10 +33,10 @@ pub(super) fn check(store: &Dynamodb) -> Result<(), Error> {
             ));
         }
         // The key of a row that need not be there tells as much of the schema as is to be had.
-        return store.look().map(|_| ());
+        return store.look().map(|_| None);
     };
     match judge(store, &description)? {
-        Reach::OneRegion | Reach::AllRegions => Ok(()),
+        Reach::OneRegion | Reach::AllRegions => Ok(description.id),
         Reach::EachRegionAlone { regions } => {
             let what = format!(
                 "{url}: the table has replicas that lag behind, in {}: clients of different Regions can hold the same lock \
@@ -47,7 +47,7 @@ pub(super) fn check(store: &Dynamodb) -> Result<(), Error> {
                 return Err(Error::new(ErrorKind::StoreRefused, what));
             }
             tracing::warn!(name: "dynamodb.replicas", target: "leasehold", "{what}");
-            Ok(())
+            Ok(description.id)
         }
     }
 }
@@ -89,7 +89,7 @@ pub enum Made {
 }
 
 /// Makes the table that the url names, and waits until it can be used. Switches its time to live on where the url names
-/// an attribute for that.
+/// an attribute for that, and answers by which one it goes.
 ///
 /// # Errors
 /// There is one with another schema, or DynamoDB does not make it.
@@ -97,7 +97,7 @@ pub(crate) fn create(
     url: &DynamodbUrl,
     billing: Billing,
     tags: &[(String, String)],
-) -> Result<(Made, Description), Error> {
+) -> Result<(Made, Description, Option<String>), Error> {
     let store = Dynamodb::unchecked(url)?;
     let settings = store.session.settings();
     let request = table::create(settings, billing, tags).map_err(|denial| Error::config(format!("{url}: {denial}")))?;
@@ -113,7 +113,12 @@ pub(crate) fn create(
     if let Some(request) = table::expire(settings) {
         switch_expiry_on(&store, request)?;
     }
-    Ok((made, description))
+    let expires = match (&url.expires, made) {
+        (Some(name), Made::New | Made::Before) => Some(name.clone()),
+        (None, Made::New) => None,
+        (None, Made::Before) => expires(&store),
+    };
+    Ok((made, description, expires))
 }
 
 /// What the table that the url names is like.

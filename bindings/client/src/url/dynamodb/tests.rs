@@ -193,3 +193,23 @@ fn a_table_has_one_name_however_it_is_reached() {
         (Some("this machine"), Some("dynamodb.eu-west-1.amazonaws.com"))
     );
 }
+
+#[test]
+fn another_process_finds_the_same_table_with_the_same_rows() {
+    let config = "[profile \"two words\"]\nregion = us-east-1";
+    for text in [
+        "dynamodb://locks?region=eu-west-1",
+        "dynamodb://locks?region=eu-west-1&fips=true&require_strong=true&durable=no&ca=/etc/a%20b.pem",
+        "dynamodb://locks?region=eu-west-1&endpoint=http://10.1.2.3:8000&plaintext=allow",
+        "dynamodb://locks?endpoint=http://127.0.0.1:8000&key=p%20k&sort_key=sk&sort_key_value=a%2Fb%26c\
+         &profile=two+words&expires=gone&durable=yes",
+    ] {
+        let first = parse(text, &[], config).unwrap();
+        // Whatever stands in the other's environment.
+        let other = [("AWS_REGION", "eu-north-1"), ("AWS_ENDPOINT_URL", "https://example.com")];
+        let second = parse(&first.in_full(), &other, config).unwrap();
+        let named = Endpoint { given: Given::ByName, ..first.endpoint.clone() };
+        assert_eq!(second, DynamodbUrl { endpoint: named, ..first }, "{text}");
+        assert!(!second.in_full().contains(char::is_whitespace));
+    }
+}

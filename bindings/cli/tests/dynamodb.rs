@@ -1,0 +1,152 @@
+//! Tables of a real DynamoDB Local: making, showing and checking them.
+#![cfg(feature = "dynamodb")]
+
+mod common;
+
+use common::{Place, Ran};
+use leasehold_rig::answers::{Reply, Server as Answers};
+use leasehold_rig::dynamodb::{ACCESS_KEY_ID, REGION, Server, table_name};
+use serde_json::json;
+
+struct Rig {
+    place: Place,
+    server: Server,
+    table: String,
+}
+
+impl Rig {
+    fn start() -> Self {
+        Self { place: Place::new(), server: Server::start(), table: table_name() }
+    }
+
+    fn url(&self) -> String {
+        format!("dynamodb://{}?region={REGION}&endpoint={}", self.table, self.server.endpoint())
+    }
+
+    /// A command on the table, which the environment names.
+    fn run(&self, parameters: &str, arguments: &[&str]) -> Ran {
+        let mut command = self.place.leasehold(arguments);
+        command.env("LEASEHOLD_STORE", self.url() + parameters);
+        command.env("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID).env("AWS_SECRET_ACCESS_KEY", "swordfish");
+        Ran::from(command.output().unwrap())
+    }
+}
+
+#[test]
+fn a_table_is_made_shown_and_used() {
+    let rig = Rig::start();
+    rig.run("", &["table", "describe"]).expect(77).says("leasehold table create");
+    let made = rig.run("", &["table", "create"]).expect(0).stdout;
+    for part in ["the table is made", "key (S)", "by request", "active", "that of one Region"] {
+        assert!(made.contains(part), "no {part:?} in {made}");
+    }
+    let again = rig.run("", &["table", "create", "--tag", "team=billing"]).expect(0).stdout;
+    assert!(again.contains("was there before"), "{again}");
+    let json = rig.run("", &["table", "describe", "--json"]).expect(0).json();
+    assert_eq!((&json["name"], &json["status"]), (&json!(rig.table), &json!("active")));
+    assert_eq!(
+        (&json["keys"], &json["billing"]),
+        (&json!([{ "name": "key", "type": "S" }]), &json!({ "mode": "on_demand" }))
+    );
+    assert_eq!((&json["replicas"], &json["consistency"], &json["expires"]), (&json!([]), &json!(null), &json!(null)));
+    assert!(json["arn"].as_str().unwrap().ends_with(&rig.table), "{json}");
+    rig.run("", &["exec", "job", "--", "true"]).expect(0);
+    rig.run("&key=LockID", &["table", "create"]).expect(77).says("primary key");
+}
+
+#[test]
+fn a_new_table_is_as_it_was_asked_for() {
+    let rig = Rig::start();
+    let parameters = "&key=LockID&sort_key=kind&expires=forgotten";
+    let options = ["table", "create", "--json", "--read-units", "7", "--write-units", "3"];
+    let json = rig.run(parameters, &options).expect(0).json();
+    assert_eq!((&json["result"], &json["expires"]), (&json!("made"), &json!("forgotten")));
+    assert_eq!(json["billing"], json!({ "mode": "provisioned", "read_units": 7, "write_units": 3 }));
+    assert_eq!(json["keys"], json!([{ "name": "LockID", "type": "S" }, { "name": "kind", "type": "S" }]));
+    let json = rig.run(parameters, &["table", "create", "--json"]).expect(0).json();
+    assert_eq!((&json["result"], &json["billing"]["read_units"]), (&json!("exists"), &json!(7)));
+    let text = rig.run(parameters, &["table", "describe"]).expect(0).stdout;
+    assert!(text.contains("7 read units and 3 write units") && text.contains("expires      forgotten"), "{text}");
+}
+
+/// DynamoDB Local knows no tags.
+#[test]
+fn tags_are_asked_for_as_they_were_given() {
+    let place = Place::new();
+    let server = Answers::start(|_| {
+        let keys = json!([{ "AttributeName": "key", "KeyType": "HASH" }]);
+        let types = json!([{ "AttributeName": "key", "AttributeType": "S" }]);
+        let table = json!({
+            "TableName": "locks", "TableStatus": "ACTIVE", "KeySchema": keys, "AttributeDefinitions": types,
+        });
+        Reply::new(200, json!({ "Table": table }).to_string())
+    });
+    let url = format!("dynamodb://locks?region={REGION}&endpoint={}", server.url());
+    let mut command = place.leasehold(&["table", "create", "--store", &url, "--tag", "a=b=c", "--tag", "d="]);
+    command.env("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID).env("AWS_SECRET_ACCESS_KEY", "swordfish");
+    Ran::from(command.output().unwrap()).expect(0);
+    let asked = server.asked();
+    let is_creation = |target: &str| target.ends_with("CreateTable");
+    let creation = asked.iter().find(|asked| asked.header("x-amz-target").is_some_and(is_creation)).unwrap();
+    let body: serde_json::Value = serde_json::from_slice(&creation.body).unwrap();
+    assert_eq!(body["Tags"], json!([{ "Key": "a", "Value": "b=c" }, { "Key": "d", "Value": "" }]));
+}
+
+#[test]
+fn a_command_finds_the_table_by_its_own_keys() {
+    let rig = Rig::start();
+    let parameters = "&key=LockID&sort_key=kind";
+    rig.run(parameters, &["table", "create"]).expect(0);
+    let inner = ["exec", "outer", "--", env!("CARGO_BIN_EXE_leasehold"), "exec", "inner", "--", "echo", "done"];
+    assert_eq!(rig.run(parameters, &inner).expect(0).stdout, "done\n");
+}
+
+#[test]
+fn wrong_arguments_say_what_would_be_right() {
+    let place = Place::new();
+    let url = "dynamodb://locks?region=eu-west-1&endpoint=http://127.0.0.1:1";
+    for (options, wrong) in [
+        (&["--read-units", "5"][..], "--write-units"),
+        (&["--write-units", "5"], "--read-units"),
+        (&["--read-units", "0", "--write-units", "5"], "1.."),
+        (&["--tag", "team"], "NAME=VALUE"),
+        (&["--tag", "=x"], "NAME=VALUE"),
+        (&["--tag", "a=1", "--tag", "a=2"], "given twice"),
+        (&["--store", "sqlite:a.db"], "2 stores"),
+    ] {
+        place.run(&[&["table", "create", "--store", url], options].concat()).expect(64).says(wrong);
+    }
+    for action in ["create", "describe"] {
+        place
+            .run(&["table", action, "--store", "sqlite:a.db"])
+            .expect(64)
+            .says("has no table")
+            .says("dynamodb://TABLE");
+        let failed = place.run(&["table", action, "--store", "redis://127.0.0.1:1", "--json"]).expect(64);
+        assert_eq!(failed.json()["error"]["kind"], "config");
+    }
+    assert!(!place.path("a.db").exists());
+}
+
+#[test]
+fn doctor_tells_who_asks_and_shows_no_key() {
+    let rig = Rig::start();
+    rig.run("", &["doctor"]).expect(2).says_nothing_of("swordfish");
+    rig.run("", &["table", "create"]).expect(0);
+    let ran = rig.run("", &["doctor"]).expect(0).says_nothing_of("swordfish").says_nothing_of(ACCESS_KEY_ID);
+    for part in ["good     dynamodb.keys: of the environment", "good     dynamodb.rights: rows can be read and written"]
+    {
+        assert!(ran.stdout.contains(part), "no {part:?} in {}", ran.stdout);
+    }
+    let json = rig.run("&expires=forgotten", &["doctor", "--json"]).expect(1).json();
+    let findings = json["findings"].as_array().unwrap();
+    assert!(findings.iter().any(|one| one["check"] == "dynamodb.expiry" && one["severity"] == "warning"), "{json}");
+}
+
+impl Ran {
+    #[track_caller]
+    fn says_nothing_of(self, secret: &str) -> Self {
+        assert!(!format!("{self:?}").contains(secret), "{self:?}");
+        self
+    }
+}

@@ -1,0 +1,183 @@
+//! What a table says of itself, and what that means for locks.
+
+use leasehold_core::op::{DenialKind, Refusal};
+use leasehold_core::wire::dynamodb::Settings;
+use leasehold_core::wire::dynamodb::table::{self, Billing, Description, Reach, Status};
+
+use crate::doctor::Finding;
+use crate::transport::meeting::NoServer;
+use crate::url::dynamodb::DynamodbUrl;
+
+/// What DynamoDB Local calls the Region, whichever one it is asked for.
+const LOCAL: &str = "ddblocal";
+
+pub(super) fn findings(settings: &Settings, url: &DynamodbUrl, description: &Description) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = identity(url, description).into_iter().collect();
+    let reach = match table::judge(settings, description) {
+        Ok(reach) => reach,
+        Err(denial) => {
+            let advice = "name another table, or its keys in the url, with key, sort_key and sort_key_value";
+            findings.push(Finding::problem("dynamodb.table", denial.to_string(), advice));
+            return findings;
+        }
+    };
+    findings.push(match &description.status {
+        Status::Active | Status::Updating => Finding::good("dynamodb.table", "it is there, and its keys are ours"),
+        Status::Creating | Status::Other(_) => {
+            Finding::problem("dynamodb.table", "it cannot be used yet", "wait until DynamoDB has made it")
+        }
+    });
+    findings.push(billing(description));
+    findings.push(replicas(&reach, &description.witnesses));
+    findings
+}
+
+/// By the table's ARN; a table that is named without one is in the account of the keys.
+fn identity(url: &DynamodbUrl, description: &Description) -> Option<Finding> {
+    const CHECK: &str = "dynamodb.identity";
+    let mut parts = description.arn.as_deref()?.split(':').skip(3);
+    let (region, account) = (parts.next()?, parts.next()?);
+    if region == LOCAL {
+        return Some(Finding::good(
+            CHECK,
+            format!("account {account}, of DynamoDB Local, which asks nobody who it is"),
+        ));
+    }
+    if region != url.region {
+        return Some(Finding::warning(
+            CHECK,
+            format!("the table is in the Region {region} by its ARN, and in {} by the url", url.region),
+            "let all clients name the same Region and endpoint: tables of one name in two Regions are two tables",
+        ));
+    }
+    Some(Finding::good(CHECK, format!("account {account}, Region {region}")))
+}
+
+fn billing(description: &Description) -> Finding {
+    const CHECK: &str = "dynamodb.billing";
+    match &description.billing {
+        Some(Billing::OnDemand) => Finding::good(CHECK, "by request"),
+        Some(Billing::Provisioned { read_units, write_units }) => Finding::warning(
+            CHECK,
+            format!("{read_units} read units and {write_units} write units in a second; what is above them is refused"),
+            "a held lock takes 6 writes in a minute at the default ttl, a waiter about one read in a second; if that \
+             may be too much, bill the table by request",
+        ),
+        None => Finding::good(CHECK, "not told"),
+    }
+}
+
+fn replicas(reach: &Reach, witnesses: &[String]) -> Finding {
+    const CHECK: &str = "dynamodb.replicas";
+    match reach {
+        Reach::OneRegion => {
+            Finding::good(CHECK, "none are told of: the table is in one Region, unless it is a global table of 2017")
+        }
+        Reach::AllRegions if witnesses.is_empty() => {
+            Finding::good(CHECK, "they agree: strong consistency across Regions")
+        }
+        Reach::AllRegions => Finding::good(
+            CHECK,
+            format!("they agree: strong consistency across Regions, with a witness in {}", witnesses.join(", ")),
+        ),
+        Reach::EachRegionAlone { regions } => Finding::problem(
+            CHECK,
+            format!(
+                "those in {} lag behind: clients of different Regions do not exclude each other",
+                regions.join(", ")
+            ),
+            "let all clients use one Region, or make a table with strong consistency across Regions; require_strong=true in \
+             the url refuses tables such as this",
+        ),
+    }
+}
+
+/// DynamoDB removes rows by the table's time to live whoever holds them.
+pub(super) fn expiry(settings: &Settings, told: Result<Option<String>, NoServer>) -> Finding {
+    const CHECK: &str = "dynamodb.expiry";
+    let removed = match told {
+        Ok(removed) => removed,
+        Err(why) => {
+            let not_known = match &why {
+                NoServer::Refused(Refusal::Denied(denial)) if denial.kind == DenialKind::Permission => {
+                    "whether the table has a time to live is not known: dynamodb:DescribeTimeToLive is not allowed, which \
+                     locks do not need"
+                        .to_owned()
+                }
+                NoServer::Refused(_) | NoServer::Fault(_) => {
+                    format!("whether the table has a time to live is not known: {why}")
+                }
+            };
+            return Finding::good(CHECK, not_known);
+        }
+    };
+    match (removed.as_deref(), settings.expires_name()) {
+        (None, None) => Finding::good(CHECK, "off: rows stay until somebody deletes them, and tokens with them"),
+        (None, Some(ours)) => Finding::warning(
+            CHECK,
+            format!("the table's time to live is off, so rows stay although they have {ours:?}"),
+            "switch it on for that attribute, as `leasehold table create` with this url does, or leave expires out",
+        ),
+        (Some(theirs), Some(ours)) if theirs == ours => Finding::good(
+            CHECK,
+            format!("by {ours:?}: a row is removed 7 days after its last write, and its counter with it"),
+        ),
+        (Some(theirs), _) if settings.clone().expires(theirs).is_err() => Finding::problem(
+            CHECK,
+            format!("the table's time to live goes by {theirs:?}, where locks keep something else"),
+            "switch it off, and on for an attribute of its own, which expires names in the url",
+        ),
+        (Some(theirs), Some(ours)) => Finding::problem(
+            CHECK,
+            format!(
+                "the table's time to live goes by {theirs:?}, and the url says {ours:?}: a row that has \
+                 {theirs:?} is removed while its lock is held"
+            ),
+            format!("write expires={theirs} in the url of every client"),
+        ),
+        (Some(theirs), None) => Finding::warning(
+            CHECK,
+            format!(
+                "the table's time to live goes by {theirs:?}, which our writes do not put off: a row that has it from \
+                 another program is removed while we hold its lock"
+            ),
+            format!("add expires={theirs} to the url of every client"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::op::Denial;
+
+    use super::*;
+    use crate::doctor::Severity;
+
+    fn settings() -> Settings {
+        Settings::new("locks").unwrap()
+    }
+
+    fn expiry_of(table: Option<&str>, url: Option<&str>) -> Severity {
+        let settings = url.map_or_else(settings, |name| settings().expires(name).unwrap());
+        expiry(&settings, Ok(table.map(str::to_owned))).severity
+    }
+
+    #[test]
+    fn a_time_to_live_has_to_be_the_one_that_is_written() {
+        assert_eq!(expiry_of(None, None), Severity::Good);
+        assert_eq!(expiry_of(Some("forgotten"), Some("forgotten")), Severity::Good);
+        assert_eq!(expiry_of(None, Some("forgotten")), Severity::Warning);
+        assert_eq!(expiry_of(Some("ttl"), None), Severity::Warning);
+        assert_eq!(expiry_of(Some("ttl"), Some("forgotten")), Severity::Problem);
+        for ours in ["leaseDuration", "fencingToken", "grantedAt", "key"] {
+            assert_eq!(expiry_of(Some(ours), None), Severity::Problem, "{ours}");
+        }
+    }
+
+    #[test]
+    fn a_right_that_locks_do_not_need_may_be_missing() {
+        let denied = NoServer::Refused(Refusal::Denied(Denial::new(DenialKind::Permission, "no")));
+        let found = expiry(&settings(), Err(denied));
+        assert!(found.severity == Severity::Good && found.what.contains("DescribeTimeToLive"), "{found:?}");
+    }
+}

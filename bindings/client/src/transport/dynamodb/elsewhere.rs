@@ -1,0 +1,50 @@
+//! Requests that are no operations on locks, awaited from any executor.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal};
+use leasehold_core::wire::dynamodb::{Request, Response, Settings};
+
+use super::{Dynamodb, DynamodbLink, credentials};
+use crate::clock;
+use crate::transport::lanes::Lanes;
+use crate::transport::meeting::NoServer;
+use crate::transport::web::CONNECT_PATIENCE;
+
+/// The background runtime of a store, where requests and sleeps happen whoever awaits them.
+pub(crate) struct Elsewhere {
+    lanes: Arc<Lanes<DynamodbLink>>,
+}
+
+impl Dynamodb {
+    pub(crate) fn elsewhere(&self) -> Elsewhere {
+        Elsewhere { lanes: Arc::clone(&self.lanes) }
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        self.session.settings()
+    }
+}
+
+impl Elsewhere {
+    /// # Errors
+    /// What is known of the request instead.
+    pub(crate) async fn ask(&self, request: Request) -> Result<Response, Outcome> {
+        let (runtime, link) = self.lanes.behind().map_err(|fault| Outcome::NotApplied(Refusal::Unavailable(fault)))?;
+        let deadline = clock::monotonic().plus(CONNECT_PATIENCE + credentials::PATIENCE);
+        match runtime.spawn(async move { link.command(&request, deadline).await }).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(NoServer::Refused(refusal))) => Err(Outcome::NotApplied(refusal)),
+            Ok(Err(NoServer::Fault(fault))) => Err(Outcome::Unknown(fault)),
+            Err(_) => Err(Outcome::Unknown(Fault::of(FaultKind::Cancelled))),
+        }
+    }
+
+    pub(crate) async fn sleep(&self, time: Duration) {
+        // Without a runtime there is no request to wait with either.
+        if let Ok((runtime, _)) = self.lanes.behind() {
+            let _ = runtime.spawn(async move { tokio::time::sleep(time).await }).await;
+        }
+    }
+}
