@@ -5,9 +5,9 @@ use crate::run::{self, Failure, Result, Steps};
 use crate::{interop, setup};
 use std::process::Command;
 
-const BENCHMARKS: [&str; 4] = ["core", "sqlite", "redis", "quorum"];
-/// Those that compare with other libraries, which nothing else should have to compile.
-const BESIDE_PEERS: [&str; 2] = ["bench-redis", "bench-quorum"];
+const BENCHMARKS: [&str; 5] = ["core", "sqlite", "redis", "quorum", "dynamodb"];
+/// Those that compare with other libraries, or need other servers, which nothing else should have to compile or install.
+const BESIDE_PEERS: [&str; 3] = ["bench-redis", "bench-quorum", "bench-dynamodb"];
 const CHAOS_SECONDS: &str = "60";
 
 pub fn bench(args: &[String]) -> Result {

@@ -25,7 +25,7 @@ Usage: cargo xtask <command> [arguments]
   test                     everything that must pass before a change is merged
   tidy                     the house rules: who imports whom, where clocks are read, how long files get
   vectors [--bless]        whether core/vectors says what the core does; or write it anew
-  bench [core|sqlite|redis|quorum]
+  bench [core|sqlite|redis|quorum|dynamodb]
                            measure; all benchmarks without a name
   interop                  install the lock libraries of other languages that tests share keys with
   sim [--seed N | --seeds A..B | --minutes M [--from N]] [--html FILE]

@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test file is a crate of its own and uses another part of this")]
 
 pub(crate) mod log;
+#[cfg(feature = "dynamodb")]
+pub(crate) mod on_dynamodb;
 #[cfg(feature = "redis")]
 pub(crate) mod on_redis;
 pub(crate) mod postgres_server;

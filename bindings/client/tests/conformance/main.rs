@@ -1,7 +1,8 @@
 //! What every store must do, and the same tests for all of them: a failure names the store and the behaviour.
 //!
 //! A new store is one line in `suite!` and one function beside it; a new behaviour is one function that takes a
-//! [`Store`] and one line in `behaviours!`. Where stores differ, they say so in what they [`Can`] do.
+//! [`Store`] and one line in `behaviours!`. Where stores differ, they say so in what they [`Can`] do. A store whose server
+//! is too heavy for one in each test has all behaviours in one test, see [`on_tables`].
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -10,13 +11,17 @@ mod bounds;
 mod crowds;
 mod grants;
 mod holding;
+#[cfg(feature = "dynamodb")]
+mod on_tables;
 mod processes;
 mod waiting;
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use leasehold::blocking::Client;
+use leasehold::LockInfo;
+use leasehold::blocking::{Client, Lease};
 use leasehold_rig::redis::Server as RedisServer;
 
 /// A store of one test's own, and what it can do.
@@ -34,6 +39,8 @@ pub(crate) enum Can {
     WakeOtherClients,
     /// Shows the length of a lease to others.
     ShowTtl,
+    /// Shows how much is left of it; elsewhere only those know who have watched it.
+    ShowLeft,
     /// Is the same store for all processes that know its url.
     ServeSeveralProcesses,
 }
@@ -44,19 +51,19 @@ impl Store {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let url = format!("memory:conformance-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let open = Client::connect(&url).unwrap();
-        Self { url, can: &[Can::WakeOtherClients, Can::ShowTtl], _behind: Box::new(open) }
+        Self { url, can: &[Can::WakeOtherClients, Can::ShowTtl, Can::ShowLeft], _behind: Box::new(open) }
     }
 
     fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = common::url(&folder.path().join("locks.db"));
-        let can = &[Can::WakeOtherClients, Can::ShowTtl, Can::ServeSeveralProcesses];
+        let can = &[Can::WakeOtherClients, Can::ShowTtl, Can::ShowLeft, Can::ServeSeveralProcesses];
         Self { url, can, _behind: Box::new(folder) }
     }
 
     fn redis() -> Self {
         let server = RedisServer::start();
-        let can = &[Can::WakeOtherClients, Can::ServeSeveralProcesses];
+        let can = &[Can::WakeOtherClients, Can::ShowLeft, Can::ServeSeveralProcesses];
         Self { url: server.url(), can, _behind: Box::new(server) }
     }
 
@@ -65,7 +72,7 @@ impl Store {
         let redis = RedisServer::start();
         let server = leasehold_rig::webdis::Server::start(&redis);
         let url = format!("webdis+http://{}", server.address());
-        Self { url, can: &[Can::ServeSeveralProcesses], _behind: Box::new((server, redis)) }
+        Self { url, can: &[Can::ShowLeft, Can::ServeSeveralProcesses], _behind: Box::new((server, redis)) }
     }
 
     #[cfg(feature = "http")]
@@ -73,7 +80,14 @@ impl Store {
         let redis = RedisServer::start();
         let server = leasehold_rig::rest::Server::start(&redis);
         let url = format!("upstash+http://:{}@{}", server.token(), server.address());
-        Self { url, can: &[Can::ServeSeveralProcesses], _behind: Box::new((server, redis)) }
+        Self { url, can: &[Can::ShowLeft, Can::ServeSeveralProcesses], _behind: Box::new((server, redis)) }
+    }
+
+    /// One more table of a server that outlives it.
+    #[cfg(feature = "dynamodb")]
+    fn dynamodb(server: &leasehold_rig::dynamodb::Server) -> Self {
+        let url = common::on_dynamodb::new_table(server);
+        Self { url, can: &[Can::ShowTtl, Can::ServeSeveralProcesses], _behind: Box::new(()) }
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -82,6 +96,12 @@ impl Store {
 
     pub(crate) fn can(&self, what: Can) -> bool {
         self.can.contains(&what)
+    }
+
+    /// What is left of a lease, as others see it; where they cannot, as its holder does.
+    pub(crate) fn left_of(&self, shown: &LockInfo, lease: &Lease) -> Duration {
+        assert_eq!(shown.left.is_some(), self.can(Can::ShowLeft), "{shown:?}");
+        shown.left.unwrap_or_else(|| lease.remaining())
     }
 
     /// A client with connections of its own.
@@ -99,16 +119,17 @@ macro_rules! suite {
     ($($store:ident)*) => {
         $(
             mod $store {
-                behaviours!($store);
+                behaviours!(tests $store);
             }
         )*
     };
 }
 
+/// Hands all behaviours to a macro, behind whatever else it is to be given.
 macro_rules! behaviours {
-    ($store:ident) => {
-        tests! {
-            $store:
+    ($macro:ident $($store:ident)?) => {
+        $macro! {
+            $($store)?:
             bounds::the_shortest_and_the_longest_lease_are_granted
             bounds::any_name_is_a_lock_of_its_own
             bounds::labels_and_data_arrive_as_they_were_given
@@ -156,6 +177,16 @@ macro_rules! tests {
         )*
     };
 }
+
+/// Names and functions.
+#[cfg(feature = "dynamodb")]
+macro_rules! list {
+    (: $($topic:ident::$behaviour:ident)*) => {
+        [$((stringify!($behaviour), crate::$topic::$behaviour as fn(&crate::Store))),*]
+    };
+}
+#[cfg(feature = "dynamodb")]
+pub(crate) use {behaviours, list};
 
 suite!(memory sqlite redis);
 #[cfg(feature = "http")]

@@ -6,33 +6,46 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod cas;
+mod crowd;
+mod doctor;
+mod errors;
+mod fence;
+mod foreign;
+mod gateway;
 mod locks;
+mod processes;
+#[cfg(feature = "redis")]
+mod quorum;
+mod replies_lost;
+mod tables;
+mod troubles;
 
-use std::sync::Once;
+pub(crate) use common::on_dynamodb::{new_table, new_url, server, set_keys};
 
-use leasehold::table::{self, NewTable};
-use leasehold_rig::dynamodb::{ACCESS_KEY_ID, REGION, Server, table_name};
+use leasehold_rig::dynamodb::Server;
 
-/// A server, with keys for it in the environment of this process.
-pub(crate) fn server() -> Server {
-    static KEYS: Once = Once::new();
-    KEYS.call_once(|| {
-        for (name, value) in [("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID), ("AWS_SECRET_ACCESS_KEY", "secret")] {
-            // SAFETY: nothing that a test does before its first server reads the environment past Rust's lock.
-            unsafe { std::env::set_var(name, value) };
-        }
-    });
-    Server::start()
-}
+/// Something that holds on a server which others use at the same time.
+pub(crate) type Behaviour = (&'static str, fn(&Server));
 
-/// The url of a table that is not there yet.
-pub(crate) fn new_url(server: &Server) -> String {
-    format!("dynamodb://{}?region={REGION}&endpoint={}", table_name(), server.endpoint())
-}
-
-/// The url of a new table.
-pub(crate) fn new_table(server: &Server) -> String {
-    let url = new_url(server);
-    table::create(&url, &NewTable::default()).unwrap();
-    url
+/// Holds all of them against one server, a few at a time, since a server takes a second and much memory.
+#[track_caller]
+pub(crate) fn on_one_server(behaviours: &[Behaviour]) {
+    let server = server();
+    let failed: Vec<&str> = behaviours
+        .chunks(4)
+        .flat_map(|some| {
+            std::thread::scope(|scope| {
+                let start = |(name, hold): &Behaviour| {
+                    let (hold, server) = (*hold, &server);
+                    let builder = std::thread::Builder::new().name((*name).to_owned());
+                    (*name, builder.spawn_scoped(scope, move || hold(server)).unwrap())
+                };
+                let started: Vec<_> = some.iter().map(start).collect();
+                let ended = started.into_iter().filter_map(|(name, thread)| thread.join().is_err().then_some(name));
+                ended.collect::<Vec<_>>()
+            })
+        })
+        .collect();
+    assert!(failed.is_empty(), "not so: {}", failed.join(", "));
 }
