@@ -88,15 +88,14 @@ impl Items {
     /// # Errors
     /// [`ErrorKind::Config`] for another url; otherwise as for [`Client::connect`](crate::Client::connect).
     pub fn connect(url: &str) -> Result<Self, Trouble> {
-        match url.parse()? {
-            StoreUrl::Dynamodb(url) => {
-                let store = Arc::new(Dynamodb::open(&url)?);
-                Ok(Self { store, url: Arc::new(url), tries: TRIES })
-            }
-            other => Err(Trouble::config(format!(
-                "{other} has no items to compare and set; write dynamodb://TABLE?region=eu-west-1"
-            ))),
-        }
+        let url: StoreUrl = url.parse()?;
+        let StoreUrl::Dynamodb(url) = url else {
+            return Err(Trouble::config(format!(
+                "{url} has no items to compare and set; write dynamodb://TABLE?region=eu-west-1"
+            )));
+        };
+        let store = Arc::new(Dynamodb::open(&url)?);
+        Ok(Self { store, url: Arc::new(url), tries: TRIES })
     }
 
     /// How often an update is tried, at least once; 10 unless set. Between tries it sleeps, at first up to 50 ms, then up

@@ -321,8 +321,8 @@ fn row(what: &str, tally: Tally, times: f64) -> Vec<String> {
 
 fn requests(server: &Server, table: &str, plan: &Plan) -> Result {
     let counter = Counter::before(server);
-    let client = Client::connect(&url(table, &counter.server.url()))?;
-    let rival = Client::connect(&url(table, &server.endpoint()))?;
+    let client = Client::connect(url(table, &counter.server.url()))?;
+    let rival = Client::connect(url(table, &server.endpoint()))?;
     let mut rows =
         vec![["each", "requests", "writes", "reads", "write units", "read units"].map(str::to_owned).to_vec()];
     println!("Requests, counted on their way, and the units that DynamoDB says they consume\n");
