@@ -88,7 +88,7 @@ impl Java<'_> {
     }
 
     fn heartbeat(&self, name: &str, version: &str, next: &str) -> Holds {
-        let more = (json!({"#ld": "leaseDuration"}), json!({":next": {"S": next}, ":ld": {"S": "1500"}}));
+        let more = (json!({"#ld": "leaseDuration"}), json!({":next": {"S": next}, ":ld": {"S": "2500"}}));
         self.as_holder("UpdateItem", name, version, "SET #ld = :ld, #rvn = :next", more)
     }
 
@@ -178,15 +178,18 @@ fn a_silent_java_client_is_succeeded_and_one_that_goes_on_is_not() {
     let url = new_table(&server);
     let java = Java { server: &server, table: table_of(&url) };
     let client = Client::connect(&url).unwrap();
-    assert!(java.acquire_new("silent", UUID[0], 1_000) && java.acquire_new("alive", UUID[0], 1_500));
+    assert!(java.acquire_new("silent", UUID[0], 1_000) && java.acquire_new("alive", UUID[0], 2_500));
     let before = client.lock("other").acquire().unwrap().token();
     std::thread::scope(|scope| {
         let silent = scope.spawn(|| client.lock("silent").wait(PATIENCE).acquire().unwrap().token());
-        let alive = scope.spawn(|| client.lock("alive").wait(ms(4_000)).acquire());
-        let mut beats = (0_usize..).map(|n| (UUID[n % 2], UUID[(n + 1) % 2]));
+        let alive = scope.spawn(|| client.lock("alive").wait(ms(6_000)).acquire());
+        // A version that came back would be one that stood still, as far as anybody sees.
+        let mut version = UUID[0].to_owned();
+        let mut beats = (0_u32..).map(|n| format!("{n:08x}-0000-4000-8000-000000000000"));
         while !alive.is_finished() {
-            let (version, next) = beats.next().unwrap();
-            assert!(java.heartbeat("alive", version, next), "nobody has taken it");
+            let next = beats.next().unwrap();
+            assert!(java.heartbeat("alive", &version, &next), "nobody has taken it");
+            version = next;
             std::thread::sleep(ms(200));
         }
         let error = alive.join().unwrap().unwrap_err();
