@@ -224,7 +224,8 @@ impl Standing {
 /// One acquire at one node, before the lock itself is looked at.
 ///
 /// `run` is the server's run now, `unix_ms` the node's clock in milliseconds since 1970. The node derives
-/// [`Membership::fresh`] from what it was sent by [`Stamp::found_at`] before.
+/// [`Membership::fresh`] from what it was sent by [`Stamp::found_at`] before. For a table, which derives nothing, the
+/// client's clock stands in: how late a duplicate of the marker's write can come, only its signature bounds.
 pub fn admit(marker: Option<&Marker>, asked: &Membership, run: Option<&RunId>, unix_ms: u64) -> Admission {
     let abstains = || {
         let marker = Marker {

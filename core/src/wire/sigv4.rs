@@ -141,7 +141,10 @@ impl Signer {
     ) -> String {
         let day = time.get(..8).unwrap_or(time);
         let names = headers.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(";");
-        let mut canonical = alloc::format!("{method}\n/\n\n");
+        // At its full length from the start: what grows leaves its secrets behind in memory.
+        let length: usize = headers.iter().map(|(name, value)| name.len() + value.len() + 2).sum();
+        let mut canonical = String::with_capacity(method.len() + length + names.len() + 80);
+        let _ = write!(canonical, "{method}\n/\n\n");
         for (name, value) in headers {
             // Writing to a string cannot fail.
             let _ = writeln!(canonical, "{name}:{}", value.trim());
@@ -166,7 +169,9 @@ impl Signer {
         };
         let known = self.derived.take().filter(|known| known.what_for == what_for);
         let derived = known.unwrap_or_else(|| {
-            let mut first = alloc::format!("AWS4{secret}");
+            let mut first = String::with_capacity(4 + secret.len());
+            first.push_str("AWS4");
+            first.push_str(secret);
             let mut key = mac(first.as_bytes(), day.as_bytes());
             first.zeroize();
             for part in [scope.region, scope.service, "aws4_request"] {

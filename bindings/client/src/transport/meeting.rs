@@ -122,6 +122,15 @@ impl NoServer {
         }
     }
 
+    /// The same of a server that nothing was asked of yet.
+    #[cfg(feature = "dynamodb")]
+    pub(super) fn before(self) -> Self {
+        match self {
+            Self::Fault(fault) => Self::Refused(Refusal::Unavailable(fault)),
+            Self::Refused(refusal) => Self::Refused(refusal),
+        }
+    }
+
     fn timeout() -> Self {
         Self::Fault(Fault::of(FaultKind::Timeout))
     }

@@ -12,7 +12,7 @@ const LONG: Duration = Duration::from_secs(3_600);
 
 pub(crate) fn renewals_outlast_the_ttl(store: &Store) {
     let (one, two) = store.two_clients();
-    let ttl = ms(1_500);
+    let ttl = ms(4_000);
     let start = Instant::now();
     let lease = one.lock("job").ttl(ttl).acquire().unwrap();
     let left = || store.left_of(&two.inspect("job").unwrap().expect("it is held all the time"), &lease);
@@ -42,7 +42,7 @@ pub(crate) fn without_renewal_a_lease_ends(store: &Store) {
 
 pub(crate) fn max_hold_ends_renewal(store: &Store) {
     let (one, two) = store.two_clients();
-    let lease = one.lock("job").ttl(ms(300)).max_hold(ms(500)).acquire().unwrap();
+    let lease = one.lock("job").ttl(ms(3_000)).max_hold(ms(4_000)).acquire().unwrap();
     let error = lease.lost();
     assert_eq!(error.kind(), ErrorKind::Lost);
     assert!(error.to_string().contains("max_hold"), "{error}");

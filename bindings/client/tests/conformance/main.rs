@@ -106,12 +106,17 @@ impl Store {
 
     /// A client with connections of its own.
     pub(crate) fn client(&self) -> Client {
-        Client::connect(&self.url).unwrap_or_else(|error| panic!("{}: {error}", self.url))
+        Client::connect_with(patient(), &self.url).unwrap_or_else(|error| panic!("{}: {error}", self.url))
     }
 
     pub(crate) fn two_clients(&self) -> (Client, Client) {
         (self.client(), self.client())
     }
+}
+
+/// Clients that take no slow answer for a lost one, however busy the machine is.
+pub(crate) fn patient() -> leasehold::ClientBuilder {
+    leasehold::Client::builder().request_timeout(common::ms(10_000))
 }
 
 /// One test for each behaviour, in a module with the name of the store.

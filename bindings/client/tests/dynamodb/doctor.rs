@@ -242,7 +242,7 @@ fn replicas_that_lag_behind_are_a_problem_and_those_that_agree_are_none() {
 fn clocks_that_are_off_are_told_by_what_they_break() {
     for (ahead_s, severity, part) in [
         (0, Severity::Good, "within"),
-        (-120, Severity::Warning, "-12"),
+        (-125, Severity::Warning, "-12"),
         (1_800, Severity::Problem, "refuses signatures"),
         (-1_800, Severity::Problem, "refuses signatures"),
     ] {

@@ -88,7 +88,7 @@ impl Java<'_> {
     }
 
     fn heartbeat(&self, name: &str, version: &str, next: &str) -> Holds {
-        let more = (json!({"#ld": "leaseDuration"}), json!({":next": {"S": next}, ":ld": {"S": "2500"}}));
+        let more = (json!({"#ld": "leaseDuration"}), json!({":next": {"S": next}, ":ld": {"S": "5000"}}));
         self.as_holder("UpdateItem", name, version, "SET #ld = :ld, #rvn = :next", more)
     }
 
@@ -178,11 +178,11 @@ fn a_silent_java_client_is_succeeded_and_one_that_goes_on_is_not() {
     let url = new_table(&server);
     let java = Java { server: &server, table: table_of(&url) };
     let client = Client::connect(&url).unwrap();
-    assert!(java.acquire_new("silent", UUID[0], 1_000) && java.acquire_new("alive", UUID[0], 2_500));
+    assert!(java.acquire_new("silent", UUID[0], 1_000) && java.acquire_new("alive", UUID[0], 5_000));
     let before = client.lock("other").acquire().unwrap().token();
     std::thread::scope(|scope| {
         let silent = scope.spawn(|| client.lock("silent").wait(PATIENCE).acquire().unwrap().token());
-        let alive = scope.spawn(|| client.lock("alive").wait(ms(6_000)).acquire());
+        let alive = scope.spawn(|| client.lock("alive").wait(ms(9_000)).acquire());
         // A version that came back would be one that stood still, as far as anybody sees.
         let mut version = UUID[0].to_owned();
         let mut beats = (0_u32..).map(|n| format!("{n:08x}-0000-4000-8000-000000000000"));

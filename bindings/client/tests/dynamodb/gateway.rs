@@ -1,7 +1,7 @@
 //! What stands before a DynamoDB Local, or in its place, and answers as DynamoDB would on a bad day.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use leasehold_rig::answers::{Reply, Request, Server as Answers};
 use leasehold_rig::dynamodb::{REGION, Server};
@@ -41,7 +41,7 @@ impl Gateway {
         let answering: Arc<Mutex<Answering>> = Arc::new(Mutex::new(Box::new(|_| None)));
         let asked = Arc::clone(&answering);
         let server = Answers::start(move |request| {
-            let scripted = (asked.lock().unwrap())(request);
+            let scripted = (asked.lock().unwrap_or_else(PoisonError::into_inner))(request);
             scripted.unwrap_or_else(|| otherwise(request))
         });
         Self { server, answering }

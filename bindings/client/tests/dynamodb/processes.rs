@@ -43,7 +43,7 @@ fn role_holder() {
     let Some(args) = role_args() else { return };
     let (address, url) = args.split_once(' ').unwrap();
     let client = Client::connect(url).unwrap();
-    let lease = client.lock("job").ttl(ms(1_500)).owner("holder").acquire().unwrap();
+    let lease = client.lock("job").ttl(ms(4_000)).owner("holder").acquire().unwrap();
     lease.on_lost(|error| say(format!("lost: {error}")));
     say(lease.token());
     stay();

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use crate::common::on_dynamodb::{attribute, counter, is_held, row, through};
 use crate::common::{PATIENCE, eventually, ms};
@@ -39,12 +40,18 @@ struct Rig {
 
 impl Rig {
     fn new() -> Self {
+        Self::with(ms(3_000))
+    }
+
+    /// Silence is noticed after `request_timeout`.
+    fn with(request_timeout: Duration) -> Self {
         let server = server();
         let proxy = Proxy::to(server.address());
         let url = new_table(&server);
-        // Silence is to be noticed soon; a machine that is slower only asks more often.
-        let settings = AsyncClient::builder().request_timeout(ms(400));
+        let settings = AsyncClient::builder().request_timeout(request_timeout);
         let client = Client::connect_with(settings, through(&url, proxy.address())).unwrap();
+        // A server takes long for the first of each kind.
+        client.lock("warm-up").wait(PATIENCE).acquire().unwrap().release().unwrap();
         Self { server, proxy, url, client }
     }
 
@@ -134,7 +141,7 @@ fn an_acquisition_whose_answer_is_lost_is_one_grant_and_costs_one_more_request()
 
 #[test]
 fn who_gives_up_without_an_answer_leaves_no_orphan() {
-    let rig = Rig::new();
+    let rig = Rig::with(ms(400));
     for loss in [Loss::ResetAfterwards, Loss::Silence] {
         let name = format!("{loss:?}");
         rig.proxy.pass();
@@ -233,7 +240,7 @@ fn writes_that_arrive_late_are_refused() {
 
 #[test]
 fn a_store_that_is_away_for_a_while_costs_no_lease() {
-    let rig = Rig::new();
+    let rig = Rig::with(ms(400));
     let lease = rig.lease("job");
     rig.proxy.black_hole();
     let before = rig.proxy.requests();

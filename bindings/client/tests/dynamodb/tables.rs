@@ -88,7 +88,7 @@ fn the_right_to_look_at_the_table_is_not_needed() {
     let (_server, gateway, url) = behind_a_gateway();
     forbid_looking(&gateway);
     let client = Client::connect(&url).unwrap();
-    let lease = client.lock("job").ttl(ms(1_500)).acquire().unwrap();
+    let lease = client.lock("job").ttl(ms(20_000)).acquire().unwrap();
     lease.check(ms(1)).unwrap();
     lease.release().unwrap();
     let error = refused(&format!("{url}&require_strong=true"));

@@ -7,10 +7,10 @@ use std::thread;
 use crate::common::log::Log;
 use crate::common::on_dynamodb::{attribute, counter, is_held, row, through};
 use crate::common::{PATIENCE, Role, eventually, ms, role_args, say};
-use crate::gateway::{Gateway, body, error, is_of_a_row};
+use crate::gateway::{Gateway, body, error, is_of_a_row, operation};
 use crate::{new_table, server};
-use leasehold::ErrorKind;
 use leasehold::blocking::Client;
+use leasehold::{Client as AsyncClient, ErrorKind};
 use leasehold_rig::answers::{Reply, Request};
 use leasehold_rig::dynamodb::Server;
 use serde_json::Value;
@@ -116,8 +116,9 @@ fn role_with_keys_of_a_program() {
     // SAFETY: nothing else in this process reads the environment yet.
     unsafe { std::env::set_var("AWS_CONFIG_FILE", path("config")) };
     give("FIRSTKEY");
-    let client = Client::connect(format!("{}&profile=rotating", rig.url)).unwrap();
-    let lease = client.lock("job").ttl(ms(6_000)).renew_every(ms(200)).acquire().unwrap();
+    let patient = AsyncClient::builder().request_timeout(ms(10_000));
+    let client = Client::connect_with(patient, format!("{}&profile=rotating", rig.url)).unwrap();
+    let lease = client.lock("job").ttl(ms(60_000)).renew_every(ms(200)).acquire().unwrap();
     let (is_lost, told) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
     let lost = Arc::clone(&is_lost);
     lease.on_lost(move |_| lost.store(true, Ordering::SeqCst));
@@ -127,6 +128,8 @@ fn role_with_keys_of_a_program() {
         told.store(0, Ordering::SeqCst);
         let counted = Arc::clone(&told);
         rig.gateway.answer(move |request| {
+            // A greeting is not signed.
+            operation(request)?;
             let credential = format!("Credential={old}/");
             let is_old = request.header("authorization").is_some_and(|signed| signed.contains(&credential));
             assert_eq!(request.header("x-amz-security-token").map(|token| token == format!("of-{old}")), Some(is_old));

@@ -47,7 +47,7 @@ impl DynamodbLink {
         deadline: Monotonic,
     ) -> Result<Response, NoServer> {
         in_time(deadline, async {
-            self.met().await?;
+            self.met().await.map_err(NoServer::before)?;
             catch_up().await;
             let mut keys = self.access.keys().await.map_err(NoServer::Refused)?;
             let (mut refreshed, mut reset) = (false, false);

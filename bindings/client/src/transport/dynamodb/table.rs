@@ -15,6 +15,8 @@ use crate::url::dynamodb::{DynamodbUrl, Replicas};
 
 /// DynamoDB takes seconds to make a table, and now and then a minute.
 const CREATION: Duration = Duration::from_secs(300);
+/// So long a table that was made may not be known everywhere, or our right to look at it.
+const RUMOUR: Duration = Duration::from_secs(30);
 
 /// For a client that connects: which table it is, where we may know.
 ///
@@ -109,7 +111,7 @@ pub(crate) fn create(
             Ok(None) | Err(_) => return Err(store.judged(outcome)),
         },
     };
-    let description = wait_until_usable(&store)?;
+    let description = wait_until_usable(&store, made)?;
     if let Some(request) = table::expire(settings) {
         switch_expiry_on(&store, request)?;
     }
@@ -142,15 +144,19 @@ pub(super) fn expires(store: &Dynamodb) -> Option<String> {
     table::expires(settings, &response).ok()?
 }
 
-fn wait_until_usable(store: &Dynamodb) -> Result<Description, Error> {
-    let deadline = clock::monotonic().plus(CREATION);
+fn wait_until_usable(store: &Dynamodb, made: Made) -> Result<Description, Error> {
+    let began = clock::monotonic();
+    let deadline = began.plus(CREATION);
+    let known_by = match made {
+        Made::New => began.plus(RUMOUR),
+        Made::Before => began,
+    };
     let mut pauses = Pauses::CONNECTING;
     loop {
-        // A table that was made a moment ago may not be known everywhere yet.
         let looked = description(store).and_then(|description| match description {
             Some(description) => judge(store, &description).map(|_| description),
             None => Err(Error::new(
-                ErrorKind::StoreUnavailable,
+                ErrorKind::StoreRefused,
                 format!("{}: the table is made; whether it can be used, only dynamodb:DescribeTable tells", store.url),
             )),
         });
@@ -158,6 +164,7 @@ fn wait_until_usable(store: &Dynamodb) -> Result<Description, Error> {
             Ok(description) => return Ok(description),
             Err(error) if clock::monotonic() >= deadline => return Err(error),
             Err(error) if error.kind() == ErrorKind::StoreUnavailable => sleep(pauses.next()),
+            Err(_) if clock::monotonic() < known_by => sleep(pauses.next()),
             Err(error) => return Err(error),
         }
     }
