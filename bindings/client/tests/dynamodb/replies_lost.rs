@@ -187,7 +187,7 @@ fn a_heartbeat_changes_nothing_but_the_version() {
 
 #[test]
 fn a_release_whose_answer_is_lost_is_confirmed_by_repetition() {
-    let rig = Rig::new();
+    let rig = Rig::with(ms(1_000));
     for loss in LOSSES {
         let name = format!("{loss:?}");
         rig.proxy.pass();
