@@ -170,7 +170,8 @@ pub struct Membership {
     pub retention: Duration,
 }
 
-/// How long a counter may be remembered without being used: 7 days.
+/// How long a counter that nobody uses is remembered by stores, and so how long one that was lost is missed: 7 days. Far
+/// above the longest lease; by then the clock, which is the floor of every new token, has long passed what is forgotten.
 pub const RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// What [`admit`] decided.

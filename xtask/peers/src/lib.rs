@@ -1,6 +1,8 @@
 //! What the benchmarks beside other lock libraries share.
 
+pub mod bare;
 pub mod cost;
+pub mod seen;
 
 use std::error::Error;
 

@@ -5,14 +5,14 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use leasehold_core::config::Poll;
-use leasehold_core::member::{Durability, Marker, Stamp};
+use leasehold_core::member::{Durability, Marker, RETENTION, Stamp};
 use leasehold_core::node::{NodeMemory, serve};
 use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Outcome, TransportFault};
 use leasehold_core::store::{self, BootId, Record, StoreNow};
 use leasehold_core::{Monotonic, NodeConfig, Resource, Transmit};
 
 use super::wakeups::Wakeups;
-use super::{Answer, Found, Lane, RETENTION, Transport, Watcher};
+use super::{Answer, Found, Lane, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::Error;

@@ -29,7 +29,6 @@ mod web;
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use leasehold_core::member::{Marker, RunId};
 use leasehold_core::op::{Outcome, TransportFault};
@@ -39,10 +38,6 @@ use crate::doctor::Finding;
 use crate::error::Error;
 use crate::url::StoreUrl;
 pub(crate) use late::Late;
-
-/// How long an embedded store remembers the token counter of a resource that nobody locks. Far above the longest lease;
-/// by then the clock, which is the floor of every new token, has long passed what is forgotten.
-const RETENTION: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// What came of a request: one outcome for each operation, in order; an error speaks for all of them.
 pub(crate) type Answer = Result<Vec<Outcome>, TransportFault>;

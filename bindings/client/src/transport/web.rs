@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
 use reqwest::header::HeaderName;
-use reqwest::{Client, Response, redirect};
+use reqwest::{Client, ClientBuilder, Response, redirect};
 use rustls::{ClientConfig, RootCertStore};
 
 /// How long the first answer may take, connecting included.
@@ -30,15 +30,22 @@ pub(super) fn without_tls() -> ClientConfig {
 /// # Errors
 /// There is no memory, or no file, for it.
 pub(super) fn client(tls: &ClientConfig, https_only: bool) -> Result<Client, Fault> {
-    let client = Client::builder()
-        .user_agent(concat!("leasehold/", env!("CARGO_PKG_VERSION")))
-        .tls_backend_preconfigured(tls.clone())
+    let client = builder(tls.clone())
         .https_only(https_only)
         .connect_timeout(CONNECT_PATIENCE)
         .pool_idle_timeout(IDLE)
         .pool_max_idle_per_host(MOST_CONNECTIONS)
         .tcp_nodelay(true)
-        .tcp_keepalive(KEEPALIVE)
+        .tcp_keepalive(KEEPALIVE);
+    let unable = |error: &reqwest::Error| Fault::new(FaultKind::Unreachable, &format!("no HTTP client: {error}"));
+    client.build().map_err(|error| unable(&error))
+}
+
+/// What no client of ours does: follow redirects, ask again, use proxies, tell where it comes from, unpack.
+pub(super) fn builder(tls: ClientConfig) -> ClientBuilder {
+    Client::builder()
+        .user_agent(concat!("leasehold/", env!("CARGO_PKG_VERSION")))
+        .tls_backend_preconfigured(tls)
         .http1_only()
         .redirect(redirect::Policy::none())
         // Whether to ask again is for the core to decide.
@@ -49,9 +56,7 @@ pub(super) fn client(tls: &ClientConfig, https_only: bool) -> Result<Client, Fau
         .no_gzip()
         .no_brotli()
         .no_zstd()
-        .no_deflate();
-    let unable = |error: &reqwest::Error| Fault::new(FaultKind::Unreachable, &format!("no HTTP client: {error}"));
-    client.build().map_err(|error| unable(&error))
+        .no_deflate()
 }
 
 /// What went wrong below HTTP, at `server`. Before a connection stands, nothing of a request has left.
@@ -72,7 +77,7 @@ pub(super) fn trouble(error: reqwest::Error, server: &dyn fmt::Display) -> Trans
 }
 
 /// The layers above only say that something failed.
-fn innermost(error: &reqwest::Error) -> String {
+pub(super) fn innermost(error: &reqwest::Error) -> String {
     let Some(mut cause) = error.source() else { return error.to_string() };
     while let Some(deeper) = cause.source() {
         cause = deeper;

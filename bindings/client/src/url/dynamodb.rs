@@ -7,6 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 
 use leasehold_core::member::Durability;
+use leasehold_core::wire::dynamodb::Settings;
 use url::{Url, form_urlencoded};
 
 use super::{Reach, durability, is_loopback, without_secrets};
@@ -79,14 +80,8 @@ enum Plaintext {
 const FORM: &str = "write dynamodb://TABLE?region=eu-west-1";
 const PARAMETERS: &str = "ca, dualstack, durable, endpoint, expires, fips, key, plaintext, profile, region, require_strong, \
                           sort_key and sort_key_value";
-/// Attributes of every row that is a lock.
-const OURS: [&str; 6] = ["ownerName", "leaseDuration", "recordVersionNumber", "isReleased", "data", "fencingToken"];
-/// The partition key that the AWS lock client for Java gives its tables.
-const KEY: &str = "key";
 /// What clients write that need no sort key where the table has one.
 const SORT_KEY_VALUE: &str = "-";
-const MOST_ATTRIBUTE_BYTES: usize = 255;
-const MOST_SORT_KEY_BYTES: usize = 1024;
 
 /// The parameters, as they are written.
 #[derive(Default)]
@@ -288,10 +283,11 @@ fn check_table(table: &str) -> Result<(), String> {
 }
 
 fn check_attribute(parameter: &str, name: &str) -> Result<(), String> {
-    if name.len() > MOST_ATTRIBUTE_BYTES || name.chars().any(char::is_control) {
-        return Err(format!("{parameter} is no attribute's name, which has at most {MOST_ATTRIBUTE_BYTES} bytes"));
+    let most = Settings::MAX_NAME;
+    if name.len() > most || name.chars().any(char::is_control) {
+        return Err(format!("{parameter} is no attribute's name, which has at most {most} bytes"));
     }
-    if OURS.contains(&name) {
+    if Settings::reserves(name) {
         return Err(format!(
             "{parameter} is {name:?}, which every lock has for something else; name another attribute"
         ));
@@ -300,7 +296,7 @@ fn check_attribute(parameter: &str, name: &str) -> Result<(), String> {
 }
 
 fn keys(given: &Parameters) -> Result<(String, Option<Sort>), String> {
-    let key = given.key.clone().unwrap_or_else(|| KEY.to_owned());
+    let key = given.key.clone().unwrap_or_else(|| Settings::KEY.to_owned());
     check_attribute("key", &key)?;
     let sort = match (&given.sort_key, &given.sort_key_value) {
         (Some(name), value) => {
@@ -311,8 +307,8 @@ fn keys(given: &Parameters) -> Result<(String, Option<Sort>), String> {
                 ));
             }
             let value = value.clone().unwrap_or_else(|| SORT_KEY_VALUE.to_owned());
-            if value.len() > MOST_SORT_KEY_BYTES {
-                return Err(format!("sort_key_value has more than {MOST_SORT_KEY_BYTES} bytes"));
+            if value.len() > Settings::MAX_SORT_VALUE {
+                return Err(format!("sort_key_value has more than {} bytes", Settings::MAX_SORT_VALUE));
             }
             Some(Sort { name: name.clone(), value })
         }

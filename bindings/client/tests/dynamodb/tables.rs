@@ -1,6 +1,7 @@
 //! Tables that are missing, of another shape, far away, or not to be looked at: told when connecting, or harmless.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use crate::common::log::Log;
@@ -9,7 +10,7 @@ use crate::common::{PATIENCE, Role, ms, role_args, say};
 use crate::gateway::{Gateway, describing, error, operation};
 use crate::{new_table, new_url, server};
 use leasehold::blocking::Client;
-use leasehold::table::{self, NewTable};
+use leasehold::table::{self, Made, NewTable};
 use leasehold::{Error, ErrorKind};
 use leasehold_rig::dynamodb::Server;
 use leasehold_rig::proxy::Proxy;
@@ -81,6 +82,26 @@ fn a_table_with_another_key_is_told_with_both() {
         let error = refused(&format!("{}{rest}", through(url, gateway.address())));
         says(&error, ErrorKind::StoreRefused, &["does not fit the table", "partition key"]);
     }
+}
+
+/// As AWS says it may be.
+#[test]
+fn a_table_that_is_made_is_waited_for_until_it_is_known() {
+    let server = Arc::new(server());
+    let gateway = Gateway::before(Arc::clone(&server));
+    let looks = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&looks);
+    gateway.answer(move |request| {
+        let is_early = operation(request) == Some("DescribeTable") && counted.fetch_add(1, Ordering::SeqCst) < 3;
+        is_early.then(|| error(400, "ResourceNotFoundException", "Requested resource not found: Table: unknown"))
+    });
+    let url = through(&new_url(&server), gateway.address());
+    assert_eq!(table::create(&url, &NewTable::default()).unwrap().made, Made::New);
+    assert_eq!(looks.load(Ordering::SeqCst), 4);
+    // Where that may not be seen at all, waiting does not help.
+    forbid_looking(&gateway);
+    let error = table::create(&through(&new_url(&server), gateway.address()), &NewTable::default()).unwrap_err();
+    says(&error, ErrorKind::StoreRefused, &["only dynamodb:DescribeTable tells"]);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use super::record::{self, own, rvn, version_text};
 use super::{Request, Settings, Target};
 use crate::config::MAX_RECORD_TTL;
 use crate::ids::Token;
+use crate::member::RETENTION;
 use crate::op::{Acquire, Denial, DenialKind, Raise, Release, Renew};
 
 /// Which of two writes stands for an operation, for want of a `max()`: together they are one, as each computes the
@@ -81,7 +82,7 @@ impl<'a> Update<'a> {
     fn keep_until(&mut self, unix_ms: u64) {
         if self.settings.expires_name().is_some() {
             self.set("#ex = :ex");
-            self.value(":ex", number(unix_ms / 1000 + RETENTION_S));
+            self.value(":ex", number(unix_ms / 1000 + RETENTION.as_secs()));
         }
     }
 
@@ -105,9 +106,6 @@ impl<'a> Update<'a> {
         Request::new(Target::UpdateItem, &body)
     }
 }
-
-/// 7 days, as long as other stores remember a counter that is not used.
-const RETENTION_S: u64 = 7 * 24 * 3600;
 
 /// The row's primary key.
 pub(super) fn key(settings: &Settings, row: &str) -> Json {

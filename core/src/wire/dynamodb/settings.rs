@@ -116,13 +116,18 @@ impl Settings {
         self.expires.as_deref()
     }
 
+    /// Whether the locks keep something of their own in an attribute of this name.
+    pub fn reserves(name: &str) -> bool {
+        OURS.contains(&name)
+    }
+
     fn sort_name(&self) -> Option<&str> {
         self.sort_key.as_ref().map(|sort| &*sort.name)
     }
 
     fn checked(&self, what: &str, name: &str, taken: [Option<&str>; 2]) -> Result<(), Denial> {
         bounded(&alloc::format!("attribute for the {what}"), name, Self::MAX_NAME)?;
-        if OURS.contains(&name) || taken.contains(&Some(name)) {
+        if Self::reserves(name) || taken.contains(&Some(name)) {
             return Err(refused(&alloc::format!(
                 "{name:?} cannot be the attribute for the {what}: the lock keeps something else there; choose another"
             )));
@@ -206,6 +211,7 @@ mod tests {
         let all = plain().key("LockID").unwrap().sort_key("sk", "-").unwrap().expires("ttl").unwrap();
         assert_eq!((all.key_name(), all.expires_name()), ("LockID", Some("ttl")));
         assert_eq!(all.sort().map(|sort| (&*sort.name, &*sort.value)), Some(("sk", "-")));
+        assert!(Settings::reserves("quorumTrust") && !Settings::reserves("key"));
         for name in ["", "a\nb", &"x".repeat(256), "ownerName", "fencingToken", "quorumMarker"] {
             assert!(plain().key(name).is_err(), "{name}");
             assert!(plain().sort_key(name, "-").is_err(), "{name}");

@@ -40,7 +40,7 @@ pub use server::{info_by_script, time_ms};
 
 use crate::config::MAX_RECORD_TTL;
 use crate::ids::{Nonce, RequestId, Resource, Token};
-use crate::member::{Birth, Durability, Membership, QuorumId, Stamp};
+use crate::member::{Birth, Durability, Membership, QuorumId, RETENTION, Stamp};
 use crate::op::{Denial, DenialKind, LockOp, Op, Outcome};
 use crate::wire::resp::Value;
 
@@ -88,7 +88,7 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { retention: Duration::from_secs(7 * 24 * 3600), replicas: None, topology: Topology::Single }
+        Self { retention: RETENTION, replicas: None, topology: Topology::Single }
     }
 }
 

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use leasehold::blocking::Client;
 use leasehold::table::{self, NewTable};
 use leasehold_bench::args::Args;
-use leasehold_bench::figures::{median, percentile, table as text_table};
+use leasehold_bench::figures::{median, table as text_table};
 use leasehold_core::wire::dynamodb::{Request, Target};
 use leasehold_core::wire::sigv4::{Credentials, Signer};
-use leasehold_peers::cost::{Cost, Meter, us_each};
+use leasehold_peers::cost::{Meter, us_each};
+use leasehold_peers::seen::Seen;
 use leasehold_peers::{Result, surroundings};
 use leasehold_rig::answers::{self, Reply};
 use leasehold_rig::dynamodb::{ACCESS_KEY_ID, REGION, Server, table_name};
@@ -169,23 +170,6 @@ fn free(table: &str, version: &str) -> Value {
     })
 }
 
-#[derive(Default)]
-struct Seen {
-    times: Vec<u64>,
-    /// The median of each round.
-    rounds: Vec<f64>,
-    cost: Cost,
-}
-
-impl Seen {
-    fn add(&mut self, mut times: Vec<u64>, cost: Cost) {
-        times.sort_unstable();
-        self.rounds.push(percentile(&times, 0.5) as f64);
-        self.times.append(&mut times);
-        self.cost += cost;
-    }
-}
-
 fn beside_bare(server: &Server, table: &str, plan: &Plan) -> Result {
     println!("One client, one lock at a time: acquire and release\n");
     let mut seen = [Seen::default(), Seen::default()];
@@ -216,14 +200,12 @@ fn beside_bare(server: &Server, table: &str, plan: &Plan) -> Result {
         }
         Ok::<(), Box<dyn std::error::Error>>(())
     })?;
-    let bare = seen[0].rounds.clone();
+    let bare = seen[0].rounds();
     let mut rows = vec![["", "p50", "p99", "CPU here", "p50 by bare"].map(str::to_owned).to_vec()];
-    for (name, mut seen) in ["two bare writes", "leasehold"].into_iter().zip(seen) {
-        seen.times.sort_unstable();
-        let ratios: Vec<f64> = seen.rounds.iter().zip(&bare).map(|(ours, theirs)| ours / theirs).collect();
-        let us = |share| format!("{:.0} us", percentile(&seen.times, share) as f64 / 1e3);
-        let cpu = format!("{:.0} us", us_each(seen.cost.client, seen.times.len()));
-        rows.push(vec![name.to_owned(), us(0.5), us(0.99), cpu, format!("{:.2}", median(&ratios))]);
+    for (name, seen) in ["two bare writes", "leasehold"].into_iter().zip(&seen) {
+        let us = [seen.us(0.5), seen.us(0.99), seen.client_us()].map(|us| format!("{us:.0} us"));
+        let ratio = format!("{:.2}", seen.ratio(bare));
+        rows.push(std::iter::once(name.to_owned()).chain(us).chain([ratio]).collect());
     }
     println!("{}", text_table(&rows));
     Ok(())

@@ -7,18 +7,16 @@ use std::time::{Duration, Instant};
 
 use leasehold_bench::args::Args;
 use leasehold_bench::figures::{median, percentile, table};
-use leasehold_peers::cost::{Cost, Meter, us_each};
+use leasehold_peers::bare::Bare;
+use leasehold_peers::cost::Meter;
+use leasehold_peers::seen::Seen;
 use leasehold_peers::{Result, surroundings};
 use leasehold_rig::redis::Server;
-use redis::aio::MultiplexedConnection;
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 
 const NODES: usize = 5;
 const TTL: Duration = Duration::from_secs(30);
-const VALUE: &str = "0123456789abcdef0123456789abcdef";
-const RELEASE: &str =
-    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
 
 fn main() -> ExitCode {
     match measure() {
@@ -41,8 +39,8 @@ impl Peer {
     async fn pair(&self, key: &str) -> Result {
         match self {
             Self::Bare(nodes) => {
-                all(nodes, key, Bare::take).await?;
-                all(nodes, key, Bare::free).await
+                all(nodes, key, Step::Take).await?;
+                all(nodes, key, Step::Free).await
             }
             Self::Leasehold(client) => Ok(client.lock(key).ttl(TTL).await?.release().await?),
             Self::Rslock(manager) => {
@@ -54,55 +52,31 @@ impl Peer {
     }
 }
 
-/// The two commands that nobody can do without.
-#[derive(Clone)]
-struct Bare {
-    connection: MultiplexedConnection,
-    release: String,
-}
-
-impl Bare {
-    async fn connect(url: &str) -> Result<Self> {
-        let mut connection = redis::Client::open(url)?.get_multiplexed_async_connection().await?;
-        let release = redis::cmd("SCRIPT").arg("LOAD").arg(RELEASE).query_async(&mut connection).await?;
-        Ok(Self { connection, release })
-    }
-
-    async fn take(mut self, key: String) -> redis::RedisResult<bool> {
-        let ttl = TTL.as_millis() as u64;
-        let mut set = redis::cmd("SET");
-        let answer: Option<String> =
-            set.arg(key).arg(VALUE).arg("NX").arg("PX").arg(ttl).query_async(&mut self.connection).await?;
-        Ok(answer.is_some())
-    }
-
-    async fn free(mut self, key: String) -> redis::RedisResult<bool> {
-        let mut eval = redis::cmd("EVALSHA");
-        let freed: u64 = eval.arg(&self.release).arg(1).arg(key).arg(VALUE).query_async(&mut self.connection).await?;
-        Ok(freed == 1)
-    }
+/// Which of the two.
+#[derive(Clone, Copy)]
+enum Step {
+    Take,
+    Free,
 }
 
 /// All at once; done when all have answered.
-async fn all<F>(nodes: &[Bare], key: &str, ask: impl Fn(Bare, String) -> F) -> Result
-where
-    F: Future<Output = redis::RedisResult<bool>> + Send + 'static,
-{
-    let mut asked: JoinSet<_> = nodes.iter().map(|node| ask(node.clone(), key.to_owned())).collect();
+async fn all(nodes: &[Bare], key: &str, step: Step) -> Result {
+    let ask = |node: &Bare| {
+        let (mut node, key) = (node.clone(), key.to_owned());
+        async move {
+            match step {
+                Step::Take => node.take(&key, TTL).await,
+                Step::Free => node.free(&key).await,
+            }
+        }
+    };
+    let mut asked: JoinSet<_> = nodes.iter().map(ask).collect();
     while let Some(answer) = asked.join_next().await {
         if !answer?? {
             return Err("somebody else was there".into());
         }
     }
     Ok(())
-}
-
-#[derive(Default)]
-struct Seen {
-    times: Vec<u64>,
-    /// The median of each round.
-    rounds: Vec<f64>,
-    cost: Cost,
 }
 
 fn measure() -> Result {
@@ -139,10 +113,7 @@ fn measure() -> Result {
                 let cost = meter.stop();
                 // The first round warms up.
                 if at > 0 {
-                    times.sort_unstable();
-                    seen.rounds.push(percentile(&times, 0.5) as f64);
-                    seen.times.append(&mut times);
-                    seen.cost += cost;
+                    seen.add(times, cost);
                 }
             }
         }
@@ -151,24 +122,15 @@ fn measure() -> Result {
 
     let heads = ["acquire + release", "p50", "p99", "CPU here", "CPU in Redis", "p50 by bare"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
-    let bare = seen[0].rounds.clone();
-    let us = |times: &[u64], share| format!("{:.1} us", percentile(times, share) as f64 / 1e3);
-    for (name, mut seen) in names.into_iter().zip(seen) {
-        seen.times.sort_unstable();
-        let ratios: Vec<f64> = seen.rounds.iter().zip(&bare).map(|(ours, theirs)| ours / theirs).collect();
-        rows.push(vec![
-            name,
-            us(&seen.times, 0.5),
-            us(&seen.times, 0.99),
-            format!("{:.1} us", us_each(seen.cost.client, seen.times.len())),
-            format!("{:.1} us", us_each(seen.cost.server, seen.times.len())),
-            format!("{:.2}", median(&ratios)),
-        ]);
+    let bare = seen[0].rounds();
+    for (name, seen) in names.into_iter().zip(&seen) {
+        let us = [seen.us(0.5), seen.us(0.99), seen.client_us(), seen.server_us()].map(|us| format!("{us:.1} us"));
+        rows.push(std::iter::once(name).chain(us).chain([format!("{:.2}", seen.ratio(bare))]).collect());
     }
     if let Some(mut times) = redlock(&urls, round * rounds as u32)? {
         times.sort_unstable();
-        let ratio = percentile(&times, 0.5) as f64 / median(&bare);
-        let [p50, p99] = [0.5, 0.99].map(|share| us(&times, share));
+        let ratio = percentile(&times, 0.5) as f64 / median(bare);
+        let [p50, p99] = [0.5, 0.99].map(|share| format!("{:.1} us", percentile(&times, share) as f64 / 1e3));
         rows.push(vec!["node redlock".to_owned(), p50, p99, "-".into(), "-".into(), format!("{ratio:.2}")]);
     }
     println!("{}", table(&rows));

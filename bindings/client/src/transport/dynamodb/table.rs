@@ -153,13 +153,17 @@ fn wait_until_usable(store: &Dynamodb, made: Made) -> Result<Description, Error>
     };
     let mut pauses = Pauses::CONNECTING;
     loop {
-        let looked = description(store).and_then(|description| match description {
-            Some(description) => judge(store, &description).map(|_| description),
-            None => Err(Error::new(
-                ErrorKind::StoreRefused,
-                format!("{}: the table is made; whether it can be used, only dynamodb:DescribeTable tells", store.url),
-            )),
-        });
+        let looked = match description(store) {
+            Ok(Some(description)) => judge(store, &description).map(|_| description),
+            Ok(None) => {
+                let what = format!(
+                    "{}: the table is made; whether it can be used, only dynamodb:DescribeTable tells",
+                    store.url
+                );
+                return Err(Error::new(ErrorKind::StoreRefused, what));
+            }
+            Err(error) => Err(error),
+        };
         match looked {
             Ok(description) => return Ok(description),
             Err(error) if clock::monotonic() >= deadline => return Err(error),

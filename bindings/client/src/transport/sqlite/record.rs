@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use leasehold_core::config::Ttl;
+use leasehold_core::member::RETENTION;
 use leasehold_core::op::{Denial, DenialKind};
 use leasehold_core::store::{BootId, LeaseRecord, Record, StoreNow};
 use leasehold_core::{Monotonic, Nonce, Owner, Payload, Resource, Seq, Token};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row};
-
-use super::super::RETENTION;
 
 const READ: &str = "SELECT counter, nonce, seq, released, ttl_ns, boot, expires_ns, since_ms, owner, data \
                     FROM leases WHERE resource = ?1";

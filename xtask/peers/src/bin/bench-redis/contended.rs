@@ -6,10 +6,9 @@ use std::time::{Duration, Instant};
 
 use leasehold_bench::child::{Child, say};
 use leasehold_bench::figures::{percentile, table};
-use leasehold_rig::redis::Server;
-
 use leasehold_peers::Result;
 use leasehold_peers::cost::Meter;
+use leasehold_rig::redis::Server;
 
 use super::{Plan, runtime};
 

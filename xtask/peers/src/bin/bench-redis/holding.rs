@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use leasehold_bench::child::{Child, say};
 use leasehold_bench::figures::table;
-use leasehold_rig::redis::Server;
-use rustix::time::{ClockId, clock_gettime};
-
 use leasehold_peers::Result;
 use leasehold_peers::cost::Meter;
+use leasehold_rig::redis::Server;
+use rustix::time::{ClockId, clock_gettime};
 
 use super::{Plan, runtime};
 

@@ -3,45 +3,17 @@
 use std::slice;
 use std::time::{Duration, Instant};
 
-use leasehold_bench::figures::{median, percentile, table};
-use leasehold_rig::redis::Server;
-use redis::aio::MultiplexedConnection;
-
+use leasehold_bench::figures::{median, table};
 use leasehold_peers::Result;
+use leasehold_peers::bare::{Bare, RELEASE, VALUE};
 use leasehold_peers::cost::{Cost, Meter, us_each};
+use leasehold_peers::seen::Seen;
+use leasehold_rig::redis::Server;
 
 use super::{Plan, runtime};
 
 const TTL: Duration = Duration::from_secs(30);
 const TASKS: usize = 64;
-const VALUE: &str = "0123456789abcdef0123456789abcdef";
-const RELEASE: &str =
-    "if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
-
-/// The two commands that nobody can do without.
-#[derive(Clone)]
-struct Bare {
-    connection: MultiplexedConnection,
-    release: String,
-}
-
-impl Bare {
-    async fn connect(url: &str) -> Result<Self> {
-        let mut connection = redis::Client::open(url)?.get_multiplexed_async_connection().await?;
-        let release = redis::cmd("SCRIPT").arg("LOAD").arg(RELEASE).query_async(&mut connection).await?;
-        Ok(Self { connection, release })
-    }
-
-    async fn pair(&mut self, key: &str) -> Result {
-        let ttl = TTL.as_millis() as u64;
-        let mut set = redis::cmd("SET");
-        let taken: Option<String> =
-            set.arg(key).arg(VALUE).arg("NX").arg("PX").arg(ttl).query_async(&mut self.connection).await?;
-        let mut eval = redis::cmd("EVALSHA");
-        let freed: u64 = eval.arg(&self.release).arg(1).arg(key).arg(VALUE).query_async(&mut self.connection).await?;
-        if taken.is_none() || freed != 1 { Err("somebody else was there".into()) } else { Ok(()) }
-    }
-}
 
 /// Whoever can take a lock and give it back.
 #[derive(Clone)]
@@ -54,7 +26,10 @@ enum Peer {
 impl Peer {
     async fn pair(&mut self, key: &str) -> Result {
         match self {
-            Self::Bare(bare) => bare.pair(key).await,
+            Self::Bare(bare) => {
+                let (taken, freed) = (bare.take(key, TTL).await?, bare.free(key).await?);
+                if taken && freed { Ok(()) } else { Err("somebody else was there".into()) }
+            }
             Self::Leasehold(client) => Ok(client.lock(key).ttl(TTL).await?.release().await?),
             Self::Rslock(manager) => {
                 let lock = manager.lock(key, TTL).await.map_err(|error| format!("rslock: {error:?}"))?;
@@ -74,42 +49,14 @@ async fn peers(url: &str) -> Result<Vec<(&'static str, Peer)>> {
     ])
 }
 
-#[derive(Default)]
-struct Seen {
-    times: Vec<u64>,
-    /// The median of each round.
-    rounds: Vec<f64>,
-    cost: Cost,
-}
-
-impl Seen {
-    fn add(&mut self, mut times: Vec<u64>, cost: Cost) {
-        times.sort_unstable();
-        self.rounds.push(percentile(&times, 0.5) as f64);
-        self.times.append(&mut times);
-        self.cost += cost;
-    }
-
-    fn row(&mut self, name: &str, bare: &[f64]) -> Vec<String> {
-        self.times.sort_unstable();
-        let ratios: Vec<f64> = self.rounds.iter().zip(bare).map(|(ours, theirs)| ours / theirs).collect();
-        let us = |share| percentile(&self.times, share) as f64 / 1e3;
-        vec![
-            name.to_owned(),
-            format!("{:.1} us", us(0.5)),
-            format!("{:.1} us", us(0.99)),
-            format!("{:.1} us", us_each(self.cost.client, self.times.len())),
-            format!("{:.1} us", us_each(self.cost.server, self.times.len())),
-            format!("{:.2}", median(&ratios)),
-        ]
-    }
-}
-
-fn report(seen: &mut [(&str, Seen)], bare: usize) {
+fn report(seen: &[(&str, Seen)], bare: usize) {
     let heads = ["acquire + release", "p50", "p99", "CPU here", "CPU in Redis", "p50 by bare"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
-    let rounds = seen[bare].1.rounds.clone();
-    rows.extend(seen.iter_mut().map(|(name, seen)| seen.row(name, &rounds)));
+    rows.extend(seen.iter().map(|(name, this)| {
+        let us = [this.us(0.5), this.us(0.99), this.client_us(), this.server_us()].map(|us| format!("{us:.1} us"));
+        let ratio = format!("{:.2}", this.ratio(seen[bare].1.rounds()));
+        std::iter::once((*name).to_owned()).chain(us).chain([ratio]).collect()
+    }));
     println!("{}", table(&rows));
 }
 
@@ -135,7 +82,7 @@ pub fn one_client(server: &Server, plan: &Plan) -> Result {
                 }
             }
         }
-        report(&mut seen, 0);
+        report(&seen, 0);
         Ok::<(), Box<dyn std::error::Error>>(())
     })?;
     blocking(server, plan)
@@ -172,7 +119,7 @@ fn blocking(server: &Server, plan: &Plan) -> Result {
             }
         }
     }
-    report(&mut seen, 0);
+    report(&seen, 0);
     Ok(())
 }
 

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use leasehold::blocking::Client;
 use leasehold_bench::child::{Child, say};
 use leasehold_bench::figures::median;
-use leasehold_rig::redis::Server;
-
 use leasehold_peers::Result;
+use leasehold_rig::redis::Server;
 
 use super::Plan;
 

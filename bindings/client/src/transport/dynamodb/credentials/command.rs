@@ -39,7 +39,7 @@ impl Program {
         let (name, args) = self.words.split_first().ok_or("it is empty")?;
         let mut command = Command::new(name);
         command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // What it starts is ended with it.
+        // What it has started is ended with it, where it takes too long.
         #[cfg(unix)]
         command.process_group(0);
         let deadline = clock::monotonic().plus(self.patience);

@@ -3,7 +3,6 @@
 //! Keys travel in what is sent here. So there are no proxies and no redirects, plain HTTP goes to the fixed addresses at
 //! which AWS serves machines, tasks and pods, and to loopback; everything else is HTTPS, to hosts of AWS.
 
-use std::error::Error as _;
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -12,12 +11,12 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response, Uri};
 use reqsign_core::{Context, Error, FileRead, HttpSend, StaticEnv};
-use reqwest::{Client, redirect};
-use rustls::{ClientConfig, RootCertStore};
+use reqwest::Client;
+use rustls::ClientConfig;
 
 use super::PATIENCE;
 use crate::aws::{self, Surroundings, region};
-use crate::transport::tls;
+use crate::transport::{tls, web};
 use crate::url::dynamodb::DynamodbUrl;
 
 /// At the fixed addresses there is either a server, a few hops away at most, or nothing.
@@ -145,34 +144,13 @@ impl Courier {
     /// A client for one request: searches are rare, and each has a runtime of its own.
     fn client(&self, peer: Peer) -> Result<Client, String> {
         let (tls, connect, total) = match peer {
-            Peer::Metadata => {
-                // Without effect where the application has chosen its own.
-                let _ = rustls::crypto::ring::default_provider().install_default();
-                let roots = RootCertStore::empty();
-                let tls = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
-                (tls, METADATA_CONNECT, METADATA_TOTAL)
-            }
+            Peer::Metadata => (web::without_tls(), METADATA_CONNECT, METADATA_TOTAL),
             Peer::Service => {
                 let tls = self.tls.get_or_init(|| Ok(tls::trusting(None)?.with_no_client_auth()));
                 (tls.clone()?, SERVICE_CONNECT, SERVICE_TOTAL)
             }
         };
-        let client = Client::builder()
-            .user_agent(concat!("leasehold/", env!("CARGO_PKG_VERSION")))
-            .tls_backend_preconfigured(tls)
-            .connect_timeout(connect)
-            .timeout(total)
-            .pool_max_idle_per_host(0)
-            .http1_only()
-            .redirect(redirect::Policy::none())
-            .retry(reqwest::retry::never())
-            .referer(false)
-            .no_proxy()
-            // Others in the same build may have turned these features on.
-            .no_gzip()
-            .no_brotli()
-            .no_zstd()
-            .no_deflate();
+        let client = web::builder(tls).connect_timeout(connect).timeout(total).pool_max_idle_per_host(0);
         client.build().map_err(|error| format!("no HTTP client: {error}"))
     }
 
@@ -182,9 +160,9 @@ impl Courier {
         #[cfg(test)]
         let request = self.detoured(request);
         let request = reqwest::Request::try_from(request).map_err(|error| error.without_url().to_string())?;
-        let mut response = client.execute(request).await.map_err(|error| innermost(&error.without_url()))?;
+        let mut response = client.execute(request).await.map_err(|error| reason(&error.without_url()))?;
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| innermost(&error.without_url()))? {
+        while let Some(chunk) = response.chunk().await.map_err(|error| reason(&error.without_url()))? {
             if body.len() + chunk.len() > MOST_BODY {
                 return Err(format!("an answer of more than {MOST_BODY} bytes"));
             }
@@ -255,15 +233,11 @@ fn is_loopback(host: &str) -> bool {
 }
 
 /// The layers above only say that something failed.
-fn innermost(error: &reqwest::Error) -> String {
+fn reason(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".to_owned();
     }
-    let Some(mut cause) = error.source() else { return error.to_string() };
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
+    web::innermost(error)
 }
 
 /// Files that are small, as those with keys are.

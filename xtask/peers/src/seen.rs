@@ -1,0 +1,52 @@
+//! What turns of a benchmark have shown, kept by whoever was measured.
+
+use leasehold_bench::figures::{median, percentile};
+
+use crate::cost::{Cost, us_each};
+
+/// The pairs of acquire and release of one peer.
+#[derive(Default)]
+pub struct Seen {
+    /// Nanoseconds, all together.
+    times: Vec<u64>,
+    /// The median of each round.
+    rounds: Vec<f64>,
+    cost: Cost,
+}
+
+impl Seen {
+    /// One round: what each pair took in nanoseconds, and what all of them cost.
+    pub fn add(&mut self, mut times: Vec<u64>, cost: Cost) {
+        times.sort_unstable();
+        self.rounds.push(percentile(&times, 0.5) as f64);
+        self.times.append(&mut times);
+        self.times.sort_unstable();
+        self.cost += cost;
+    }
+
+    /// The medians of the rounds, for [`Seen::ratio`].
+    pub fn rounds(&self) -> &[f64] {
+        &self.rounds
+    }
+
+    /// The time below which `share` of the pairs stayed, in microseconds.
+    pub fn us(&self, share: f64) -> f64 {
+        percentile(&self.times, share) as f64 / 1e3
+    }
+
+    /// Processor time of this process for a pair, in microseconds.
+    pub fn client_us(&self) -> f64 {
+        us_each(self.cost.client, self.times.len())
+    }
+
+    /// Processor time of the servers for a pair, in microseconds.
+    pub fn server_us(&self) -> f64 {
+        us_each(self.cost.server, self.times.len())
+    }
+
+    /// How many times as long as those a pair took, round by round.
+    pub fn ratio(&self, bare: &[f64]) -> f64 {
+        let ratios: Vec<f64> = self.rounds.iter().zip(bare).map(|(ours, theirs)| ours / theirs).collect();
+        median(&ratios)
+    }
+}
