@@ -159,6 +159,8 @@ counted! {
         SecondForm => "second form of a write",
         /// A lock that a table had written for a vote that it does not have was freed again.
         Undone => "written and undone",
+        /// The holder of a lock that was freed again took it again.
+        TakenAgain => "undone lock taken again",
         /// A lease kept for several renewals in a row.
         LongLease => "lease renewed 3 times",
         /// A table's lock of an earlier send became that of a later one.
@@ -219,6 +221,7 @@ impl Sometimes {
                     | Self::MinorityDown
                     | Self::Born
                     | Self::Undone
+                    | Self::TakenAgain
                     | Self::MadeItsOwn
             ),
             Family::Quorum => true,

@@ -11,6 +11,8 @@ mod java;
 mod pair;
 #[path = "dynamodb_model/race.rs"]
 mod race;
+#[path = "dynamodb_model/undone.rs"]
+mod undone;
 #[path = "dynamodb_model/wire.rs"]
 mod wire;
 
@@ -30,7 +32,7 @@ const STEPS: usize = 150;
 const SHOWN: usize = 12;
 
 /// What the runs must have met to prove anything.
-const SOMETIMES: [&str; 34] = [
+const SOMETIMES: [&str; 35] = [
     "granted at the floor",
     "granted one above",
     "granted in doubt",
@@ -46,6 +48,7 @@ const SOMETIMES: [&str; 34] = [
     "unreadable",
     "unknown",
     "freed again",
+    "taken again",
     "earlier send taken up",
     "throttled",
     "unavailable",
@@ -185,7 +188,12 @@ fn take(pair: &mut Pair, dice: &mut Dice, step: Step, tally: &mut Tally) {
             let mut between = between.into_iter();
             for fate in fates {
                 tally.requests += 1;
-                if let Some((form, outcome)) = pair.advance(&mut both, fate) {
+                let undone = pair.undone(&resource).filter(|nonce| op.nonce() == Some(*nonce));
+                let answer = pair.advance(&mut both, fate);
+                if matches!(op, Op::Acquire(_)) && undone.is_some() && pair.undone(&resource).is_none() {
+                    tally.count("taken again");
+                }
+                if let Some((form, outcome)) = answer {
                     tally.outcome(&op, &form, &outcome);
                     return pair.compare(&resource);
                 }

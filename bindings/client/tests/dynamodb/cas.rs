@@ -45,6 +45,10 @@ fn what_compare_and_set_promises() {
             "it_says_how_often_it_was_tried_and_whether_it_may_have_been_written",
             it_says_how_often_it_was_tried_and_whether_it_may_have_been_written,
         ),
+        (
+            "a_server_that_does_not_answer_the_greeting_has_written_nothing",
+            a_server_that_does_not_answer_the_greeting_has_written_nothing,
+        ),
         ("rows_of_locks_are_not_touched", rows_of_locks_are_not_touched),
     ]);
 }
@@ -142,6 +146,26 @@ fn it_says_how_often_it_was_tried_and_whether_it_may_have_been_written(server: &
     assert_eq!((error.trouble().kind(), count(&direct, "counter")), (ErrorKind::StoreUnavailable, 4));
     proxy.pass();
     assert_eq!(items.update("counter", one_more).unwrap().unwrap().version, 5);
+}
+
+fn a_server_that_does_not_answer_the_greeting_has_written_nothing(server: &Server) {
+    let proxy = Proxy::to(server.address());
+    let (items, direct) = behind(&proxy, server);
+    let items = items.tries(1);
+    items.update("counter", one_more).unwrap();
+    let writes = proxy.reset_before_forwarding(Request::containing("UpdateItem").always());
+    let meanwhile = |old: Option<&[u8]>| {
+        proxy.refuse();
+        proxy.cut_all();
+        // Which finds out, so that the write meets the server anew.
+        assert_eq!(items.read("counter").unwrap_err().kind(), ErrorKind::StoreUnavailable);
+        one_more(old)
+    };
+    let error = items.update("counter", meanwhile).unwrap_err();
+    assert_eq!((error.fate(), error.tries(), writes.hits()), (Fate::NotWritten, 1, 0), "{error}");
+    assert_eq!((error.trouble().kind(), count(&direct, "counter")), (ErrorKind::StoreUnavailable, 1));
+    proxy.pass();
+    assert_eq!(items.tries(10).update("counter", one_more).unwrap().unwrap().version, 2);
 }
 
 fn rows_of_locks_are_not_touched(server: &Server) {

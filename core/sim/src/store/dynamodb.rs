@@ -31,6 +31,9 @@ pub(super) struct Row {
     /// `None` where somebody has written what nobody here understands.
     pub(super) lease_duration: Option<Duration>,
     pub(super) released: bool,
+    /// The version that it shows was freed again because the node did not vote, and not by its holder. Whatever changes the
+    /// version ends it.
+    pub(super) undone: bool,
     /// Absent after a foreign client has replaced the row.
     pub(super) fencing_token: Option<Token>,
     /// The loss since which that was raised.
@@ -68,12 +71,15 @@ impl Rvn {
 }
 
 impl Row {
-    /// Also while released, a row of the same attempt is never written again: accepting it would let a delayed first
-    /// send overwrite a heartbeat, or bring back whom everybody saw leave. Nor is what others released that write
-    /// lengths of time in another form.
+    /// Also while released, a row of the same attempt is not written again: accepting it would let a delayed first send
+    /// overwrite a heartbeat, or bring back whom everybody saw leave. A later send may write over what an earlier one had
+    /// to undo, for its holder has not left. What others released that write lengths of time in another form is not free.
     fn is_free_for(&self, op: &Acquire) -> bool {
-        let stood_still = op.expect.is_some() && op.expect == self.rvn.version();
-        !self.rvn.begins_with(&op.nonce) && ((self.released && self.lease_duration.is_some()) || stood_still)
+        let released = self.released && self.lease_duration.is_some();
+        if self.rvn.begins_with(&op.nonce) {
+            return op.member.is_some() && released && self.undone && self.rvn.is_before(&op.nonce, op.seq);
+        }
+        released || (op.expect.is_some() && op.expect == self.rvn.version())
     }
 
     fn is_held_by(&self, nonce: &Nonce) -> bool {
@@ -143,7 +149,7 @@ impl Dynamodb {
             }
             // The version stays, as Java leaves it: it names the attempt whose delayed sends are still to be refused.
             (Op::Release(op), Some(row)) if row.rvn.begins_with(&op.nonce) => {
-                row.released = true;
+                (row.released, row.undone) = (true, false);
                 Heard::Outcome(row.shows(Applied::Released))
             }
             (Op::Raise(op), Some(row)) if row.is_held_by(&op.nonce) => lift(row, op, &ask.form),
@@ -182,6 +188,7 @@ impl Dynamodb {
             owner: Some(op.owner.clone()),
             lease_duration: Some(Duration::from_millis(whole_ms(op.record_ttl))),
             released: false,
+            undone: false,
             fencing_token: Some(token),
             trust: row.and_then(|row| row.trust),
             granted_at: Some(ask.caller.unix_ms),
@@ -191,12 +198,15 @@ impl Dynamodb {
         heard(Applied::Acquired { counter: token })
     }
 
-    /// The release of what this send has written. It may come late, so it must not free what a later one counts on.
+    /// Frees what this send has written. It may come late, so it must not free what a later one counts on, nor open what the
+    /// holder has left.
     fn undo(&mut self, ask: &Ask<'_>, refusal: &Refusal) -> Outcome {
         let undone = Outcome::NotApplied(refusal.clone());
         match (self.rows.get_mut(ask.resource), ask.op) {
-            (Some(row), Op::Acquire(op)) if row.rvn == (Rvn::Ours { nonce: op.nonce, seq: op.seq }) => {
-                row.released = true;
+            (Some(row), Op::Acquire(op))
+                if row.rvn == (Rvn::Ours { nonce: op.nonce, seq: op.seq }) && !row.released =>
+            {
+                (row.released, row.undone) = (true, true);
                 row.lease_duration.map_or(Outcome::Unknown(Fault::of(FaultKind::Protocol)), |_| undone)
             }
             (Some(_) | None, _) => undone,
@@ -230,6 +240,13 @@ impl Dynamodb {
 
     pub(super) fn trust(&self, resource: &Resource) -> Option<Stamp> {
         self.rows.get(resource)?.trust
+    }
+
+    pub(super) fn undone(&self, resource: &Resource) -> Option<(Nonce, Seq)> {
+        match self.rows.get(resource).filter(|row| row.undone)?.rvn {
+            Rvn::Ours { nonce, seq } => Some((nonce, seq)),
+            Rvn::Foreign(_) => None,
+        }
     }
 
     pub(super) fn evict(&mut self, resource: &Resource) {

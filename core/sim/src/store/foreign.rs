@@ -197,6 +197,7 @@ impl Dynamodb {
             owner: mark.owner(),
             lease_duration: Some(Duration::from_millis(whole_ms(ttl))),
             released: false,
+            undone: false,
             fencing_token: None,
             trust: None,
             granted_at: None,

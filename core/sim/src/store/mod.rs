@@ -17,7 +17,7 @@ use std::time::Duration;
 use leasehold_core::member::{Durability, Marker, Phase, QuorumId, RunId, Stamp};
 use leasehold_core::op::{Applied, Denial, DenialKind, Op, Outcome, Refusal, Seen};
 use leasehold_core::store::{BootId, StoreNow};
-use leasehold_core::{Monotonic, Nonce, Resource, Token};
+use leasehold_core::{Monotonic, Nonce, Resource, Seq, Token};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::{Clock, TrueTime};
@@ -327,6 +327,14 @@ impl Store {
             Shelf::Memory(shelf) => raised(&shelf.beside),
             Shelf::Dynamodb(shelf) => shelf.trust(resource),
             Shelf::Sqlite(_) => None,
+        }
+    }
+
+    /// The attempt and the send whose lock was freed again, because the node does not vote.
+    pub fn undone(&self, resource: &Resource) -> Option<(Nonce, Seq)> {
+        match &self.shelf {
+            Shelf::Dynamodb(shelf) => shelf.undone(resource),
+            Shelf::Redis(_) | Shelf::Memory(_) | Shelf::Sqlite(_) => None,
         }
     }
 

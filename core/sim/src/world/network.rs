@@ -160,6 +160,7 @@ impl World<'_> {
         let forgotten = store.counter(resource, self.now).is_none();
         let before = self.phase(node).filter(|_| self.is_quorum());
         let doubted = self.is_quorum() && self.nodes[node].is_doubted(resource);
+        let undone = store.undone(resource).map(|(nonce, _)| nonce);
         let ask = Ask { resource, op, form: form.clone(), at: self.now, caller };
         let answer = self.nodes[node].store.ask(&ask);
         let number = self.number_of(resource).unwrap_or(0);
@@ -177,6 +178,9 @@ impl World<'_> {
                 Some(nonce),
             ) => {
                 self.ledger.landed(self.now, &nonce, node);
+                if undone == Some(nonce) && *applied != Applied::Renewed {
+                    self.counts.see(Sometimes::TakenAgain);
+                }
                 if forgotten && *applied != Applied::Renewed && self.ledger.was_granted(number) {
                     self.counts.see(Sometimes::Forgotten);
                 }

@@ -45,6 +45,7 @@ pub(crate) enum Step {
 pub(crate) struct Known {
     pub(crate) counter: Option<Token>,
     pub(crate) version: Option<Version>,
+    /// Or whose lock was freed again.
     pub(crate) holder: Option<Nonce>,
     pub(crate) marker: Option<Marker>,
 }

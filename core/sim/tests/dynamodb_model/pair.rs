@@ -3,7 +3,7 @@
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Acquire, Applied, Holder, Op, Outcome, Refusal, Seen};
 use leasehold_core::store::{BootId, StoreNow};
-use leasehold_core::{Monotonic, Resource};
+use leasehold_core::{Monotonic, Nonce, Resource, Version};
 use leasehold_rig::dynamodb::Server;
 use leasehold_sim::clock::TrueTime;
 use leasehold_sim::store::{Answer, Ask, By, ForeignAct, ForeignAnswer, ForeignRow, Form, Kind, Spec, Store};
@@ -17,7 +17,7 @@ const NOW: TrueTime = TrueTime(0);
 const CALLER: StoreNow = StoreNow { boot: BootId([0; 16]), uptime: Monotonic::from_ns(0), unix_ms: SENT_UNIX_MS };
 
 pub(crate) struct Pair {
-    wire: Wire,
+    pub(crate) wire: Wire,
     model: Store,
 }
 
@@ -47,11 +47,17 @@ impl Pair {
             By::Attempt(nonce) => Some(nonce),
             By::Foreign(_) => None,
         });
+        let holder = holder.or_else(|| self.undone(resource));
         let version = match self.model.clone().ask(&ask(resource, &Op::Read, Form::Floor)) {
             Answer::Done(Outcome::Applied(Applied::Read(seen))) => seen.holding.map(|holding| holding.version),
             Answer::Done(_) | Answer::Again(_) => None,
         };
         Known { counter: self.model.counter(resource, NOW), version, holder, marker: self.marker() }
+    }
+
+    /// Whose lock was freed again, because the table does not vote.
+    pub(crate) fn undone(&self, resource: &Resource) -> Option<Nonce> {
+        self.model.undone(resource).map(|(nonce, _)| nonce)
     }
 
     pub(crate) fn marker(&self) -> Option<Marker> {
@@ -100,7 +106,7 @@ impl Pair {
             ForeignAnswer::Read(Some(row)) => {
                 // Java sees the text.
                 let version = java::version_text(&row.version);
-                let version = leasehold_core::Version::new(version.as_bytes()).unwrap();
+                let version = Version::new(version.as_bytes()).unwrap();
                 ForeignAnswer::Read(Some(ForeignRow { version, ..row }))
             }
             other @ (ForeignAnswer::Held(_)
@@ -154,6 +160,9 @@ impl Pair {
         assert_eq!(attribute("fencingToken"), counter, "{resource}");
         let trust = self.model.raised_since(resource).map(|stamp| json!({ "S": stamp.to_string() }));
         assert_eq!(attribute("quorumTrust"), trust, "{resource}");
+        let undone = self.model.undone(resource).map(|(nonce, seq)| Version::of(&nonce, seq));
+        let undone = undone.map(|version| json!({ "S": java::version_text(&version) }));
+        assert_eq!(attribute("undoneVersion"), undone, "{resource}");
         let is_held = row.is_some() && attribute("isReleased").is_none();
         assert_eq!(is_held, self.model.standing(resource, NOW, &CALLER).is_some(), "{resource}");
         assert_eq!(self.wire.marker(), self.marker());

@@ -25,7 +25,7 @@ pub(super) enum Form {
 }
 
 /// What stands for attributes in expressions.
-const PLACEHOLDERS: [(&str, &str); 9] = [
+const PLACEHOLDERS: [(&str, &str); 10] = [
     ("#on", record::OWNER),
     ("#ld", record::DURATION),
     ("#rvn", record::RVN),
@@ -34,6 +34,7 @@ const PLACEHOLDERS: [(&str, &str); 9] = [
     ("#ft", record::COUNTER),
     ("#ga", record::GRANTED_AT),
     ("#qt", record::TRUST),
+    ("#un", record::UNDONE),
     ("#qm", record::MARKER),
 ];
 
@@ -141,7 +142,8 @@ pub(super) fn floor(op: &Acquire) -> Token {
     op.floor.max(Token::ZERO.next().unwrap_or(Token::MAX))
 }
 
-/// Writes our record into a row that is not there, or was released, or still shows the expected version.
+/// Writes our record into a row that is not there, or was released, or still shows the expected version. In a quorum one of
+/// this attempt is free too, if an earlier send has written it and had to undo that.
 ///
 /// A released row is free only if it looks like a lock of Java's clients: others write under the same names, and lengths
 /// of time that end in a unit.
@@ -153,9 +155,14 @@ pub(super) fn acquire(
     unix_ms: u64,
 ) -> Result<Request, Denial> {
     let mut update = Update::of(settings, row);
-    let mut free = String::from(
+    let not_ours = match &op.member {
+        // Versions of one attempt have one length, so these are exactly its sends before this one.
+        Some(_) => "(NOT begins_with(#rvn, :own) OR (#un = #rvn AND #rvn < :rvn))",
+        None => "NOT begins_with(#rvn, :own)",
+    };
+    let mut free = alloc::format!(
         "attribute_not_exists(#pk) OR (#ir = :yes AND attribute_type(#rvn, :text) AND attribute_type(#ld, :text) \
-         AND NOT contains(#ld, :unit) AND NOT begins_with(#rvn, :own))",
+         AND NOT contains(#ld, :unit) AND {not_ours})",
     );
     if let Some(seen) = op.expect.as_ref().and_then(version_text).filter(|(_, whose)| *whose != Some(op.nonce)) {
         free.push_str(" OR #rvn = :seen");
@@ -187,9 +194,9 @@ pub(super) fn acquire(
         Some(data) => {
             update.set("#d = :d");
             update.value(":d", bytes(data.as_bytes()));
-            "REMOVE #ir"
+            "REMOVE #ir, #un"
         }
-        None => "REMOVE #ir, #d",
+        None => "REMOVE #ir, #un, #d",
     };
     update.keep_until(unix_ms);
     update.condition = alloc::format!("({free}) AND ({counter})");
@@ -210,10 +217,12 @@ pub(super) fn renew(settings: &Settings, row: &str, op: &Renew, unix_ms: u64) ->
     Ok(update.request())
 }
 
-/// The version stays, as Java leaves it: it names the attempt whose delayed sends are still to be refused.
+/// The version stays, as Java leaves it: it names the attempt whose delayed sends are still to be refused, also where an
+/// earlier one was undone.
 pub(super) fn release(settings: &Settings, row: &str, op: &Release, unix_ms: u64) -> Request {
     let mut update = Update::of(settings, row);
     update.set("#ir = :yes");
+    update.remove = "REMOVE #un";
     update.value(":yes", text("1"));
     update.value(":own", text(&own(&op.nonce)));
     update.keep_until(unix_ms);
@@ -273,14 +282,15 @@ pub(super) fn never(settings: &Settings, row: &str) -> Request {
     update.request()
 }
 
-/// The release of what one send has written. A later send of the attempt may count on the row by the time this arrives.
+/// Frees what one send has written, for others and for later sends of its attempt. One of those may count on the row by the
+/// time this arrives, or the holder may have left.
 pub(super) fn undo(settings: &Settings, row: &str, op: &Acquire, unix_ms: u64) -> Request {
     let mut update = Update::of(settings, row);
-    update.set("#ir = :yes");
+    update.set("#ir = :yes, #un = :rvn");
     update.value(":yes", text("1"));
     update.value(":rvn", text(&rvn(&op.nonce, op.seq)));
     update.keep_until(unix_ms);
-    update.condition = "#rvn = :rvn".to_string();
+    update.condition = "#rvn = :rvn AND attribute_not_exists(#ir)".to_string();
     update.request()
 }
 

@@ -47,13 +47,13 @@ pub(super) fn told(settings: &Settings, op: &LockOp, form: Form, heard: Heard) -
 /// The answer to [`expressions::undo`].
 pub(super) fn is_released(settings: &Settings, op: &LockOp, fields: &Map<String, Json>) -> bool {
     let row = row_in(settings, op, fields.get("Attributes"));
-    matches!((row, &op.op), (Ok(Some(row)), Op::Acquire(op)) if is_of_this_send(&row, op) && row.released)
+    matches!((row, &op.op), (Ok(Some(row)), Op::Acquire(op)) if is_of_this_send(&row, op) && row.released && row.undone)
 }
 
-/// A refused [`expressions::undo`] must show a row that is another's, or another send's, or none.
+/// A refused [`expressions::undo`] must show a row that is another's, or another send's, or free already, or none.
 pub(super) fn is_not_ours(settings: &Settings, op: &LockOp, row: Option<&Json>) -> bool {
     match (row_in(settings, op, row), &op.op) {
-        (Ok(Some(row)), Op::Acquire(op)) => !is_of_this_send(&row, op),
+        (Ok(Some(row)), Op::Acquire(op)) => !is_of_this_send(&row, op) || row.released,
         // Whoever writes rows that cannot be read writes none of ours.
         (Ok(None) | Err(Outcome::NotApplied(_)), Op::Acquire(_)) => true,
         (_, _) => false,

@@ -14,6 +14,7 @@
 //! | `fencingToken` | N | the counter; Java's clients may drop it, the floor then makes up for it |
 //! | `grantedAt` | N | when the lease was granted, in milliseconds since 1970 |
 //! | `quorumTrust` | S | in a quorum: the loss of data since which the counter was raised |
+//! | `undoneVersion` | S | in a quorum: the version that was freed again because the table did not vote |
 //!
 //! In a quorum the row `leasehold` 0x1F `quorum` holds a [`Marker`](crate::member::Marker) in `quorumMarker`, and reads as
 //! a released lock.

@@ -23,16 +23,20 @@ pub(super) const COUNTER: &str = "fencingToken";
 /// Java's clients drop it with the row, or leave it as it was: it says something of rows that are ours only.
 pub(super) const GRANTED_AT: &str = "grantedAt";
 pub(super) const TRUST: &str = "quorumTrust";
+/// The version that was freed again because the node did not vote. It says nothing of a row that shows another version.
+pub(super) const UNDONE: &str = "undoneVersion";
 pub(super) const MARKER: &str = "quorumMarker";
 
 /// Names that a table's keys cannot have.
-pub(super) const OURS: [&str; 9] = [OWNER, DURATION, RVN, RELEASED, DATA, COUNTER, GRANTED_AT, TRUST, MARKER];
+pub(super) const OURS: [&str; 10] = [OWNER, DURATION, RVN, RELEASED, DATA, COUNTER, GRANTED_AT, TRUST, UNDONE, MARKER];
 
 /// A row as far as it matters here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) rvn: Rvn,
     pub(super) released: bool,
+    /// The version that it shows was freed again because the node did not vote, and not by its holder.
+    pub(super) undone: bool,
     /// Absent after a foreign client has replaced the row.
     pub(super) counter: Option<Token>,
     /// The loss of the node's memory since which the counter was raised.
@@ -159,8 +163,10 @@ impl Row {
             },
         };
         let is_ours = matches!(rvn, Rvn::Ours { .. });
+        let undone = item.get(UNDONE).and_then(as_text).is_some_and(|text| Rvn::parse(text).as_ref() == Some(&rvn));
         Ok(Self {
             released,
+            undone,
             counter,
             trust: item.get(TRUST).and_then(as_text).and_then(Stamp::parse),
             owner: item.get(OWNER).and_then(as_text).and_then(|label| Owner::new(label).ok()),
@@ -171,11 +177,14 @@ impl Row {
         })
     }
 
-    /// Also while released, a row of the same attempt is never written again: accepting it would let a delayed first
-    /// send overwrite a heartbeat, or bring back whom everybody saw leave.
+    /// Also while released, a row of the same attempt is not written again: accepting it would let a delayed first send
+    /// overwrite a heartbeat, or bring back whom everybody saw leave. A later send may write over what an earlier one had
+    /// to undo, for its holder has not left.
     pub(super) fn is_free_for(&self, op: &Acquire) -> bool {
-        let stood_still = op.expect.as_ref() == Some(&self.rvn.version());
-        !self.rvn.is_of(&op.nonce) && (self.released || stood_still)
+        if self.rvn.is_of(&op.nonce) {
+            return op.member.is_some() && self.released && self.undone && self.rvn.is_before(&op.nonce, op.seq);
+        }
+        self.released || op.expect.as_ref() == Some(&self.rvn.version())
     }
 
     /// Held by this attempt.

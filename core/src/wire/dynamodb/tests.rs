@@ -22,6 +22,7 @@ mod hostile;
 mod quorum;
 mod requests;
 mod rows;
+mod undone;
 
 const NONCE: Nonce = Nonce::from_bytes([0x5a; 16]);
 const HEX: &str = "5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a";
@@ -110,6 +111,11 @@ fn without(mut row: Json, name: &str) -> Json {
 
 fn released(row: Json) -> Json {
     with(row, "isReleased", json!({ "S": "1" }))
+}
+
+fn undone(row: Json) -> Json {
+    let version = row["recordVersionNumber"].clone();
+    with(released(row), "undoneVersion", version)
 }
 
 fn counting(row: Json, counter: u64) -> Json {

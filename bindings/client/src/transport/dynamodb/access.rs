@@ -11,7 +11,7 @@ use reqwest::header::{DATE, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder};
 use rustls::ClientConfig;
 
-use super::credentials::{Credentials, Keys, NoKeys, Outside};
+use super::credentials::{Credentials, Keys, Outside};
 use crate::clock;
 use crate::error::Error;
 use crate::transport::{tls, web};
@@ -74,12 +74,12 @@ impl Access {
     }
 
     pub(super) async fn keys(&self) -> Result<Arc<Keys>, Refusal> {
-        self.credentials.keys().await.map_err(|why| needed(&why))
+        self.credentials.keys().await.map_err(|why| why.refusal())
     }
 
     /// Other keys than those that the server has refused.
     pub(super) async fn other_keys(&self, refused: &Arc<Keys>) -> Result<Arc<Keys>, Refusal> {
-        self.credentials.other_than(refused).await.map_err(|why| needed(&why))
+        self.credentials.other_than(refused).await.map_err(|why| why.refusal())
     }
 
     /// Signed at this moment, by the server's clock as far as that is known.
@@ -125,10 +125,6 @@ impl Access {
         let status = response.status().as_u16();
         Ok(Response { status, date, body: web::read(&mut response, MOST_BODY).await? })
     }
-}
-
-fn needed(why: &NoKeys) -> Refusal {
-    Refusal::NeedsCredentials(Fault::new(FaultKind::Unreachable, &why.to_string()))
 }
 
 /// Without the port where that is the scheme's own, since HTTP clients leave it out.

@@ -26,6 +26,7 @@ fn any_json() -> impl Strategy<Value = Json> {
         "fencingToken",
         "quorumMarker",
         "quorumTrust",
+        "undoneVersion",
         "Table",
         "x#ConditionalCheckFailedException",
         "x#ExpiredTokenException",
@@ -56,9 +57,17 @@ fn any_row() -> impl Strategy<Value = Json> {
         1 => "[0-9]{1,20}".prop_map(|digits| Some(json!({ "N": digits }))),
         1 => prop::sample::select(vec!["1", "20s", RIVAL_RVN, JAVA_RVN, ""]).prop_map(|text| Some(json!({ "S": text }))),
     ];
-    let names =
-        ["key", "leaseDuration", "recordVersionNumber", "isReleased", "fencingToken", "quorumTrust", "quorumMarker"];
-    let base = prop::sample::select(vec![row(RIVAL_RVN), ours(1), ours(3), row(JAVA_RVN)]);
+    let names = [
+        "key",
+        "leaseDuration",
+        "recordVersionNumber",
+        "isReleased",
+        "fencingToken",
+        "quorumTrust",
+        "undoneVersion",
+        "quorumMarker",
+    ];
+    let base = prop::sample::select(vec![row(RIVAL_RVN), ours(1), ours(3), undone(ours(1)), row(JAVA_RVN)]);
     (base, prop::collection::vec(attribute, names.len())).prop_map(move |(mut row, changes)| {
         for (name, change) in names.iter().zip(changes) {
             if let Some(change) = change {

@@ -10,11 +10,11 @@ pub(super) fn marker(phase: Phase) -> Marker {
     Marker { quorum: OURS, max_ttl_ms: 60_000, stamp: LOSS, phase, run: None }
 }
 
-fn rejoined() -> Marker {
+pub(super) fn rejoined() -> Marker {
     marker(Phase::Rejoined { trusted_from_unix_ms: UNIX_MS + 1 })
 }
 
-fn asked() -> Membership {
+pub(super) fn asked() -> Membership {
     Membership {
         quorum: OURS,
         max_ttl_ms: 60_000,
@@ -26,11 +26,11 @@ fn asked() -> Membership {
     }
 }
 
-fn vote_of(member: Membership) -> Op {
+pub(super) fn vote_of(member: Membership) -> Op {
     Op::Acquire(Box::new(Acquire { member: Some(member), ..an_acquire() }))
 }
 
-fn vote() -> Op {
+pub(super) fn vote() -> Op {
     vote_of(asked())
 }
 
@@ -51,11 +51,11 @@ fn marked(text: &str) -> Json {
     })
 }
 
-fn won() -> Result<Response, Outcome> {
+pub(super) fn won() -> Result<Response, Outcome> {
     Ok(shows(&counting(ours(1), FLOOR)))
 }
 
-fn found(marker: &Marker) -> Result<Response, Outcome> {
+pub(super) fn found(marker: &Marker) -> Result<Response, Outcome> {
     Ok(reads(&marked(&marker.text())))
 }
 
@@ -63,15 +63,15 @@ fn unmarked() -> Result<Response, Outcome> {
     Ok(response(200, &json!({})))
 }
 
-fn undone() -> Result<Response, Outcome> {
-    Ok(shows(&counting(released(ours(1)), FLOOR)))
+fn freed() -> Result<Response, Outcome> {
+    Ok(shows(&counting(undone(ours(1)), FLOOR)))
 }
 
-fn abstains(stamp: Stamp) -> Outcome {
+pub(super) fn abstains(stamp: Stamp) -> Outcome {
     Outcome::NotApplied(Refusal::Abstains { stamp: Some(stamp) })
 }
 
-fn doubtful() -> Outcome {
+pub(super) fn doubtful() -> Outcome {
     Outcome::Applied(Applied::AcquiredInDoubt { counter: token(FLOOR), stamp: LOSS })
 }
 
@@ -79,7 +79,7 @@ fn conditions(asked: &[Json]) -> Vec<&str> {
     asked.iter().map(|body| body["ConditionExpression"].as_str().unwrap_or("read")).collect()
 }
 
-const UNDO: &str = "#rvn = :rvn";
+const UNDO: &str = "#rvn = :rvn AND attribute_not_exists(#ir)";
 const KEEP: &str = "begins_with(#rvn, :own) AND #rvn < :rvn AND attribute_not_exists(#ir)";
 
 #[test]
@@ -126,20 +126,20 @@ fn a_node_that_rejoined_is_in_doubt_until_raised() {
 fn a_node_without_a_marker_is_marked_abstains_and_frees_the_lock() {
     let fresh = FRESH.found_at(UNIX_MS);
     let joining = Marker { stamp: fresh, ..marker(Phase::Joining) };
-    let (outcome, asked) = told(vote(), [won(), unmarked(), Ok(shows(&marked(&joining.text()))), undone()]);
+    let (outcome, asked) = told(vote(), [won(), unmarked(), Ok(shows(&marked(&joining.text()))), freed()]);
     assert_eq!(outcome, abstains(fresh));
     assert_eq!(conditions(&asked)[1..], ["read", "attribute_not_exists(#qm)", UNDO]);
     assert_eq!(asked[2]["ExpressionAttributeValues"][":qm"], json!({ "S": joining.text() }));
     // A row that somebody has written over is one without a marker.
     let bare = without(marked(""), "quorumMarker");
-    let (outcome, _) = told(vote(), [won(), Ok(reads(&bare)), Ok(shows(&marked(&joining.text()))), undone()]);
+    let (outcome, _) = told(vote(), [won(), Ok(reads(&bare)), Ok(shows(&marked(&joining.text()))), freed()]);
     assert_eq!(outcome, abstains(fresh));
 }
 
 #[test]
 fn a_marker_that_others_write_at_the_same_time_is_judged_instead() {
     let theirs = || Ok(refuses(Some(&marked(&marker(Phase::Joining).text()))));
-    let (outcome, bodies) = told(vote(), [won(), unmarked(), theirs(), undone()]);
+    let (outcome, bodies) = told(vote(), [won(), unmarked(), theirs(), freed()]);
     assert_eq!(outcome, abstains(LOSS));
     assert_eq!(conditions(&bodies)[3], UNDO);
     let waited = || vote_of(Membership { waited_out: Some(LOSS), ..asked() });
@@ -150,7 +150,7 @@ fn a_marker_that_others_write_at_the_same_time_is_judged_instead() {
     assert_eq!(bodies[3]["ExpressionAttributeValues"][":found"], json!({ "S": marker(Phase::Joining).text() }));
     // For ever it goes nowhere.
     let gone = || Ok(refuses(None));
-    let (outcome, bodies) = told(vote(), [won(), unmarked(), gone(), gone(), gone(), undone()]);
+    let (outcome, bodies) = told(vote(), [won(), unmarked(), gone(), gone(), gone(), freed()]);
     assert!(matches!(outcome, Outcome::NotApplied(Refusal::Unavailable(_))), "{outcome:?}");
     assert_eq!(conditions(&bodies)[5], UNDO);
 }
@@ -173,12 +173,12 @@ fn an_abstention_that_was_waited_out_is_written_down_before_the_vote_counts() {
 #[test]
 fn a_stranger_frees_the_lock_and_says_where_it_belongs() {
     let other = Marker { quorum: QuorumId([2; 16]), ..marker(Phase::Member) };
-    let (outcome, asked) = told(vote(), [won(), found(&other), undone()]);
+    let (outcome, asked) = told(vote(), [won(), found(&other), freed()]);
     let (kind, detail) = denial(outcome);
     assert_eq!((kind, conditions(&asked)[2]), (DenialKind::Membership, UNDO));
     assert!(detail.contains(&other.quorum.to_string()), "{detail}");
     for odd in [marked("leasehold/2 quorum=x"), with(marked(""), "quorumMarker", json!({ "N": "1" }))] {
-        let (kind, detail) = denial(told(vote(), [won(), Ok(reads(&odd)), undone()]).0);
+        let (kind, detail) = denial(told(vote(), [won(), Ok(reads(&odd)), freed()]).0);
         assert!(kind == DenialKind::Membership && detail.contains("does not know"), "{detail}");
     }
 }
@@ -243,7 +243,7 @@ fn a_lock_is_freed_again_only_where_it_shows_this_send() {
 fn a_marker_that_cannot_be_read_makes_no_vote() {
     assert_eq!(told(vote(), [won(), lost()]).0, Outcome::Unknown(Fault::of(FaultKind::Timeout)));
     let busy = || Ok(fails(400, "ThrottlingException", "slow down"));
-    let (outcome, asked) = told(vote(), [won(), busy(), undone()]);
+    let (outcome, asked) = told(vote(), [won(), busy(), freed()]);
     assert!(matches!(outcome, Outcome::NotApplied(Refusal::Throttled(_))), "{outcome:?}");
     assert_eq!(conditions(&asked)[2], UNDO);
     assert!(is_protocol(&told(vote(), [won(), Ok(reads(&row(RIVAL_RVN)))]).0), "another row");

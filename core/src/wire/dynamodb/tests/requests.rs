@@ -20,14 +20,14 @@ fn an_acquire_is_written_so() {
         FREE,
         r#") AND (attribute_not_exists(#ft) OR #ft < :floor)","#,
         r##""ExpressionAttributeNames":{"#d":"data","#ft":"fencingToken","#ga":"grantedAt","#ir":"isReleased","##,
-        r##""#ld":"leaseDuration","#on":"ownerName","#pk":"key","#rvn":"recordVersionNumber"},"##,
+        r##""#ld":"leaseDuration","#on":"ownerName","#pk":"key","#rvn":"recordVersionNumber","#un":"undoneVersion"},"##,
         r#""ExpressionAttributeValues":{":floor":{"N":"1700000000000"},":ga":{"N":"1700000000123"},"#,
         r#"":ld":{"S":"30000"},":on":{"S":"me"},":own":{"S":"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a:"},"#,
         r#"":rvn":{"S":"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a:0000000001"},":text":{"S":"S"},":unit":{"S":"s"},"#,
         r#"":yes":{"S":"1"}},"#,
         r#""Key":{"key":{"S":"invoice/42"}},"ReturnValues":"ALL_NEW","#,
         r#""ReturnValuesOnConditionCheckFailure":"ALL_OLD","TableName":"locks","#,
-        r##""UpdateExpression":"SET #rvn = :rvn, #on = :on, #ld = :ld, #ga = :ga, #ft = :floor REMOVE #ir, #d"}"##,
+        r##""UpdateExpression":"SET #rvn = :rvn, #on = :on, #ld = :ld, #ga = :ga, #ft = :floor REMOVE #ir, #un, #d"}"##,
     ];
     assert_eq!(text, expected.concat());
 }
@@ -40,7 +40,7 @@ fn the_other_form_counts_up_in_the_table() {
     assert_eq!(body["ConditionExpression"], alloc::format!("{FREE}) AND (#ft >= :floor AND #ft < :max)"));
     assert_eq!(
         body["UpdateExpression"],
-        "SET #rvn = :rvn, #on = :on, #ld = :ld, #ga = :ga, #ft = #ft + :one REMOVE #ir, #d"
+        "SET #rvn = :rvn, #on = :on, #ld = :ld, #ga = :ga, #ft = #ft + :one REMOVE #ir, #un, #d"
     );
     let values = &body["ExpressionAttributeValues"];
     assert_eq!((&values[":one"], &values[":max"]), (&json!({ "N": "1" }), &json!({ "N": "9007199254740991" })));
@@ -79,7 +79,7 @@ fn data_a_sort_key_and_an_expiry_are_added() {
     assert_eq!(body["Key"], json!({ "LockID": { "S": "invoice/42" }, "sk": { "S": "-" } }));
     assert_eq!(
         body["UpdateExpression"],
-        "SET #rvn = :rvn, #on = :on, #ld = :ld, #ga = :ga, #ft = :floor, #d = :d, #ex = :ex REMOVE #ir"
+        "SET #rvn = :rvn, #on = :on, #ld = :ld, #ga = :ga, #ft = :floor, #d = :d, #ex = :ex REMOVE #ir, #un"
     );
     let values = &body["ExpressionAttributeValues"];
     assert_eq!((&values[":d"], &values[":ex"]), (&json!({ "B": "+/8=" }), &json!({ "N": "1700604800" })));
@@ -110,11 +110,11 @@ fn a_renewal_is_written_so() {
 fn a_release_is_written_so() {
     let expected = [
         r##"{"ConditionExpression":"begins_with(#rvn, :own)","##,
-        r##""ExpressionAttributeNames":{"#ir":"isReleased","#rvn":"recordVersionNumber"},"##,
+        r##""ExpressionAttributeNames":{"#ir":"isReleased","#rvn":"recordVersionNumber","#un":"undoneVersion"},"##,
         r#""ExpressionAttributeValues":{":own":{"S":"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a:"},":yes":{"S":"1"}},"#,
         r#""Key":{"key":{"S":"invoice/42"}},"ReturnValues":"ALL_NEW","#,
         r#""ReturnValuesOnConditionCheckFailure":"ALL_OLD","TableName":"locks","#,
-        r##""UpdateExpression":"SET #ir = :yes"}"##,
+        r##""UpdateExpression":"SET #ir = :yes REMOVE #un"}"##,
     ];
     assert_eq!(written(&session(), release()), expected.concat());
 }
@@ -154,6 +154,7 @@ fn every_name_and_value_is_used_and_every_word_is_named() {
         bodies.push(body(&begun(op).requests()[0]));
     }
     bodies.push(told(acquire(), [Ok(refuses(Some(&counting(released(row(RIVAL_RVN)), FLOOR)))), lost()]).1.remove(1));
+    bodies.extend(undone::bodies());
     let loss = Some(Stamp([2; 16]));
     bodies.push(told(raise(9, loss), [Ok(refuses(Some(&counting(ours(1), 9)))), lost()]).1.remove(1));
     let marker = quorum::marker(Phase::Member);

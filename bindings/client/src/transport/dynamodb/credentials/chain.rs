@@ -12,11 +12,13 @@ use reqsign_core::ProvideCredential;
 use super::command::Program;
 use super::outside::{Outside, printable};
 use super::roles;
-use super::{Keys, NoKeys};
+use super::{Keys, Lack, NoKeys};
 use crate::aws::profiles::{self, Profiles, Section};
 
-const ADVICE: &str = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile with ?profile=NAME or AWS_PROFILE, \
+const ADVICE: &str = "; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile with ?profile=NAME or AWS_PROFILE, \
                       or give the machine, task or pod a role";
+const REFUSED: &str = "; that was a refusal, and waiting does not change it: see the role's trust policy, the session or the \
+                       settings of the machine";
 /// Profiles that take a role from one another.
 const MOST_PROFILES: usize = 8;
 const MACHINE: &str = "http://169.254.169.254";
@@ -33,15 +35,19 @@ pub(super) enum Given {
 pub(super) type Asked = Result<Given, String>;
 
 pub(super) async fn search(outside: &Outside) -> Result<Keys, NoKeys> {
+    outside.nobody_was_asked();
     let mut tried = Vec::new();
     let found = ask_all(outside, &mut tried).await;
     let list = tried.join("; ");
-    match found {
-        Some(Ok(keys)) => Ok(keys),
-        Some(Err(why)) if tried.is_empty() => Err(NoKeys(format!("no AWS credentials: {why}"))),
-        Some(Err(why)) => Err(NoKeys(format!("no AWS credentials: {why} (before that, {list})"))),
-        None => Err(NoKeys(format!("no AWS credentials: {list}; {ADVICE}"))),
-    }
+    let (what, advice) = match found {
+        Some(Ok(keys)) => return Ok(keys),
+        Some(Err(why)) if tried.is_empty() => (why, ""),
+        Some(Err(why)) => (format!("{why} (before that, {list})"), ""),
+        None => (list, ADVICE),
+    };
+    // Nobody is asked after a refusal, so it is what the last answer was.
+    let (lack, advice) = if outside.was_refused() { (Lack::Refused, REFUSED) } else { (Lack::Missing, advice) };
+    Err(NoKeys { lack, detail: format!("no AWS credentials: {what}{advice}") })
 }
 
 async fn ask_all(outside: &Outside, tried: &mut Vec<String>) -> Option<Result<Keys, String>> {

@@ -17,6 +17,7 @@ use std::thread;
 use std::time::Duration;
 
 use leasehold_core::Monotonic;
+use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
 use reqsign_aws_v4::Credential;
 use tokio::runtime::Builder;
 use tokio::sync::watch;
@@ -91,11 +92,37 @@ impl fmt::Debug for Keys {
 
 /// Why there are no keys: what was tried, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct NoKeys(String);
+pub(crate) struct NoKeys {
+    lack: Lack,
+    detail: String,
+}
+
+/// Whether waiting for keys may help.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lack {
+    /// Nobody gives any, as yet.
+    Missing,
+    /// Whoever was asked knows who asks, and gives none to them.
+    Refused,
+}
+
+impl NoKeys {
+    fn missing(detail: impl Into<String>) -> Self {
+        Self { lack: Lack::Missing, detail: detail.into() }
+    }
+
+    /// What it means for a request.
+    pub(crate) fn refusal(&self) -> Refusal {
+        match self.lack {
+            Lack::Missing => Refusal::NeedsCredentials(Fault::new(FaultKind::Unreachable, &self.detail)),
+            Lack::Refused => Refusal::Denied(Denial::new(DenialKind::Permission, &self.detail)),
+        }
+    }
+}
 
 impl fmt::Display for NoKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(&self.detail)
     }
 }
 
@@ -209,7 +236,9 @@ impl Credentials {
         }
         let patience = self.shared.outside.patience() + GRACE;
         if tokio::time::timeout(patience, ended.changed()).await.is_err() {
-            return Err(NoKeys(format!("no AWS credentials: the search for them does not end within {patience:?}")));
+            return Err(NoKeys::missing(format!(
+                "no AWS credentials: the search for them does not end within {patience:?}"
+            )));
         }
         self.shared.state().outcome()
     }
@@ -225,12 +254,12 @@ impl Credentials {
         let spawned = thread::Builder::new().name("leasehold-aws".to_owned()).spawn(move || {
             // A panic must not look like a search that goes on.
             let searching = std::panic::AssertUnwindSafe(|| search(&shared.outside));
-            let broken = |_| Err(NoKeys("no AWS credentials: the search for them broke off".to_owned()));
+            let broken = |_| Err(NoKeys::missing("no AWS credentials: the search for them broke off"));
             let found = std::panic::catch_unwind(searching).unwrap_or_else(broken);
             shared.end(found, clock::monotonic().max(now), clock::unix_ms());
         });
         if let Err(error) = spawned {
-            let why = NoKeys(format!("no AWS credentials: no thread to look for them: {error}"));
+            let why = NoKeys::missing(format!("no AWS credentials: no thread to look for them: {error}"));
             state.end(Err(why), now, clock::unix_ms());
             self.shared.ended.send_modify(|count| *count += 1);
         }
@@ -245,20 +274,20 @@ impl fmt::Debug for Credentials {
 
 fn search(outside: &Outside) -> Result<Keys, NoKeys> {
     let runtime = Builder::new_current_thread().enable_io().enable_time().build();
-    let runtime =
-        runtime.map_err(|error| NoKeys(format!("no AWS credentials: no runtime to look for them: {error}")))?;
+    let runtime = runtime
+        .map_err(|error| NoKeys::missing(format!("no AWS credentials: no runtime to look for them: {error}")))?;
     let patience = outside.patience();
     runtime.block_on(async {
         let found = tokio::time::timeout(patience, chain::search(outside)).await;
         found.unwrap_or_else(|_| {
             let at = outside.whom_we_wait_for();
-            Err(NoKeys(format!("no AWS credentials: {at} gave none within {patience:?}")))
+            Err(NoKeys::missing(format!("no AWS credentials: {at} gave none within {patience:?}")))
         })
     })
 }
 
 fn same_again(keys: &Keys) -> NoKeys {
-    NoKeys(format!(
+    NoKeys::missing(format!(
         "the store refuses the keys of {}, which gives no others; renew them there, or see that they are of the right \
          account and not revoked",
         keys.source
@@ -332,7 +361,7 @@ impl State {
         match (&self.last, &self.held) {
             (Some((_, Some(why))), _) => Err(why.clone()),
             (_, Some(held)) => Ok(Arc::clone(&held.keys)),
-            (_, None) => Err(NoKeys("no AWS credentials".to_owned())),
+            (_, None) => Err(NoKeys::missing("no AWS credentials")),
         }
     }
 }

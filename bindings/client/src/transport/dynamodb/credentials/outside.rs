@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, Uri};
+use http::{Request, Response, StatusCode, Uri};
 use reqsign_core::{Context, Error, FileRead, HttpSend, StaticEnv};
 use reqwest::Client;
 use rustls::ClientConfig;
@@ -83,7 +83,17 @@ impl Outside {
 
     /// Notes what the search is busy with from now on.
     pub(super) fn wait_for(&self, whom: impl Into<String>) {
-        *self.courier.lock() = Errand { asked: Some(whom.into()), trouble: None };
+        *self.courier.lock() = Errand { asked: Some(whom.into()), ..Errand::default() };
+    }
+
+    /// Where a search begins.
+    pub(super) fn nobody_was_asked(&self) {
+        *self.courier.lock() = Errand::default();
+    }
+
+    /// Whether the last who was asked knows who asks, and said no.
+    pub(super) fn was_refused(&self) -> bool {
+        self.courier.lock().refused
     }
 
     /// The library's error with what it leaves out, and without what it should have left out.
@@ -125,6 +135,7 @@ pub(super) struct Courier {
 struct Errand {
     asked: Option<String>,
     trouble: Option<String>,
+    refused: bool,
 }
 
 /// Who is asked.
@@ -187,8 +198,11 @@ impl Courier {
 impl HttpSend for Courier {
     async fn http_send(&self, request: Request<Bytes>) -> reqsign_core::Result<Response<Bytes>> {
         let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
-        *self.lock() = Errand { asked: Some(host.clone()), trouble: None };
+        *self.lock() = Errand { asked: Some(host.clone()), ..Errand::default() };
         let answer = self.carry(request).await;
+        // The library says so of some providers only. What AWS says with 400 may pass, as where it is asked too often.
+        let refusal = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN];
+        self.lock().refused = answer.as_ref().is_ok_and(|answer| refusal.contains(&answer.status()));
         answer.map_err(|what| {
             self.lock().trouble = Some(format!("{host}: {what}"));
             Error::unexpected("no answer")

@@ -92,6 +92,65 @@ fn who_is_meant_and_gives_nothing_ends_the_search() {
     }
 }
 
+/// Whoever gives keys may refuse them to those who ask: that is no store that is away.
+#[test]
+fn who_is_refused_is_told_so_whoever_refuses() {
+    const ROLE: &str = "arn:aws:iam::123456789012:role/locks";
+    let token = format!(r#"{{"accessToken":"hunter2","expiresAt":"{}"}}"#, time(3600));
+    let by_role = format!(
+        "[default]\nrole_arn = {ROLE}\nsource_profile = base\n[profile base]\naws_access_key_id = A\n\
+         aws_secret_access_key = hunter2\n"
+    );
+    let by_sso =
+        "[default]\nsso_session=corp\nsso_account_id=1\nsso_role_name=r\n[sso-session corp]\nsso_region=eu-west-1";
+    type Setting<'a> = (&'a str, &'a dyn Fn(&World));
+    let settings: [Setting<'_>; 5] = [
+        ("its role cannot be taken", &|world| {
+            world.config(&by_role);
+        }),
+        ("does not give the role", &|world| {
+            world.set("AWS_WEB_IDENTITY_TOKEN_FILE", "HOME/token").set("AWS_ROLE_ARN", ROLE).write("token", "hunter2");
+        }),
+        ("SSO", &|world| {
+            world.write(".aws/sso/cache/ee0bfd2552fbd840c02cc48b6e823320543c450f.json", &token).config(by_sso);
+        }),
+        ("container", &|world| {
+            world.set("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2");
+        }),
+        ("EC2 instance metadata", &|_| {}),
+    ];
+    for (place, set) in settings {
+        for status in [403, 401, 400, 404, 500] {
+            let world = World::new(move |_| Reply::new(status, "hunter2"));
+            set(&world);
+            let credentials = world.credentials();
+            // Also a moment later, when nobody is asked again.
+            for _ in 0..2 {
+                let why = block_on(credentials.keys()).expect_err("there are keys");
+                let said = why.to_string();
+                assert!(said.contains(place), "{place} in {said}");
+                match why.refusal() {
+                    Refusal::Denied(denial) => {
+                        assert!(matches!(status, 401 | 403), "{status}: {said}");
+                        assert_eq!(denial.kind, DenialKind::Permission);
+                        assert!(denial.detail.contains("waiting does not change it"), "{denial}");
+                    }
+                    Refusal::NeedsCredentials(_) => assert!(!matches!(status, 401 | 403), "{status}: {said}"),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+    // What was refused before says nothing of the next search.
+    let world = World::new(|_| Reply::new(403, ""));
+    let credentials = world.credentials();
+    let before = clock::monotonic();
+    assert!(matches!(block_on(credentials.keys_at(before)).unwrap_err().refusal(), Refusal::Denied(_)));
+    world.set("AWS_EC2_METADATA_DISABLED", "true");
+    let later = before.plus(Duration::from_secs(3600));
+    assert!(matches!(block_on(credentials.keys_at(later)).unwrap_err().refusal(), Refusal::NeedsCredentials(_)));
+}
+
 #[test]
 fn keys_are_fetched_from_nowhere_else() {
     for url in ["http://evil.example/keys", "https://evil.example/keys", "http://169.254.170.2@evil.example/"] {
