@@ -335,6 +335,11 @@ impl Config {
         &self.nodes
     }
 
+    #[cfg(feature = "wire")]
+    pub(crate) fn nodes_mut(&mut self) -> &mut [NodeConfig] {
+        &mut self.nodes
+    }
+
     /// What the nodes remember of their quorum.
     pub const fn quorum(&self) -> Option<&Quorum> {
         self.quorum.as_ref()

@@ -5,6 +5,7 @@
 //! could land between its read and its first write; then it **checks** with every write.
 
 pub mod dynamodb;
+pub mod redis;
 
 use core::fmt;
 

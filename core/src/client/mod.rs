@@ -308,12 +308,7 @@ impl Client {
     /// again at the latest.
     pub fn step(&mut self, fresh: &Entropy, now: Now, inputs: &[Input], outputs: &mut Vec<Output>) -> Monotonic {
         for (n, input) in inputs.iter().enumerate() {
-            // Each command that starts an attempt gets bytes of its own, other than those for what is due afterwards.
-            let mut own = *fresh;
-            for (byte, count) in own.iter_mut().zip((n + 1).to_le_bytes()) {
-                *byte ^= count;
-            }
-            self.take(input.clone(), &own, now);
+            self.take(input.clone(), &own_entropy(fresh, n), now);
         }
         self.handle_timeout(fresh, now);
         loop {
@@ -369,7 +364,7 @@ impl Client {
         self.locks.get(self.locks.find(lock)?)
     }
 
-    fn take(&mut self, input: Input, fresh: &Entropy, now: Now) {
+    pub(crate) fn take(&mut self, input: Input, fresh: &Entropy, now: Now) {
         let (lock, result) = match input {
             Input::Acquire { lock, resource, options } => (lock, self.acquire(lock, resource, options, fresh, now)),
             Input::Release { lock } => (lock, self.release(lock, now)),
@@ -404,4 +399,13 @@ impl Client {
             data: None,
         })
     }
+}
+
+/// Each command of a step that starts an attempt gets bytes of its own, other than those for what is due afterwards.
+pub(crate) fn own_entropy(fresh: &Entropy, n: usize) -> Entropy {
+    let mut own = *fresh;
+    for (byte, count) in own.iter_mut().zip((n + 1).to_le_bytes()) {
+        *byte ^= count;
+    }
+    own
 }

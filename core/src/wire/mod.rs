@@ -51,11 +51,15 @@
 //! | Redis, Valkey | [`redis`] over [`resp`], or over HTTP by [`rest`] |
 //! | DynamoDB | [`dynamodb`], signed by [`sigv4`] |
 //!
+//! [`client`] does all of that for a host that has no use for the parts: it is the core's own client with a session for
+//! each node, and hands out requests that are ready to be sent.
+//!
 //! An exchange that brings no replies (no connection, a timeout, a reset) is dropped, and its operations end as
 //! [`TransportFault::outcome`](crate::op::TransportFault::outcome) says; so does a connection whose bytes make no sense.
 //! Replies are not trusted: what does not fit the request is never a grant, and nothing that a server says makes this
 //! code panic or take memory without bound.
 
+pub mod client;
 pub mod dynamodb;
 pub mod redis;
 pub mod resp;

@@ -6,8 +6,11 @@ use core::fmt;
 
 use crate::wire::redis::Command;
 
+mod reader;
 #[cfg(test)]
 mod tests;
+
+pub use reader::{Reader, decode_all};
 
 /// A reply.
 #[derive(Clone, Debug, PartialEq)]
@@ -167,6 +170,11 @@ impl Decoder {
     /// Whether a reply has begun and is not complete, or waits to be taken.
     pub fn is_pending(&self) -> bool {
         self.at < self.buffer.len() || self.bytes > 0
+    }
+
+    /// How many bytes behind the last whole reply have come.
+    fn unread(&self) -> usize {
+        self.buffer.len() - self.at
     }
 
     /// The next whole reply; `None` until more bytes come.

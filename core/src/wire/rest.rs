@@ -93,6 +93,36 @@ fn path_of(args: &[Vec<u8>]) -> String {
     path
 }
 
+/// What is looked at of a response beside its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Head<'a> {
+    /// The status.
+    pub status: u16,
+    /// The header `Content-Type`.
+    pub content_type: Option<&'a str>,
+    /// The header `Location`.
+    pub location: Option<&'a str>,
+}
+
+/// Shorter secrets are found in texts that have nothing to do with them.
+const SECRET_BYTES: usize = 8;
+
+/// The reply in a response to a request with one command. A redirection needs no body. `secret` is the token or password
+/// that the request carried: of a failure that repeats it nothing is quoted.
+///
+/// # Errors
+/// What the response means for every operation of the request, where it holds no reply.
+pub fn judge(dialect: Dialect, head: &Head<'_>, body: &[u8], secret: Option<&str>) -> Result<Value, Outcome> {
+    if (300..400).contains(&head.status) {
+        return Err(redirected(head.location));
+    }
+    let secret = secret.map(str::as_bytes).filter(|secret| secret.len() >= SECRET_BYTES);
+    let is_betrayed = || secret.is_some_and(|secret| body.windows(secret.len()).any(|part| part == secret));
+    let body = if head.status != 200 && is_betrayed() { &[] } else { body };
+    let replies = replies(dialect, head.status, head.content_type, body)?;
+    replies.into_iter().next().ok_or_else(|| unknown(head.status, "no reply"))
+}
+
 /// The replies in a response, one for the one command of the request.
 ///
 /// # Errors

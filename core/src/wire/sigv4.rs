@@ -46,6 +46,10 @@ impl Drop for Credentials {
 pub struct Headers(Vec<(&'static str, String)>);
 
 impl Headers {
+    pub(super) const fn new(headers: Vec<(&'static str, String)>) -> Self {
+        Self(headers)
+    }
+
     /// Names in lowercase, and values.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, &str)> {
         self.0.iter().map(|(name, value)| (*name, value.as_str()))

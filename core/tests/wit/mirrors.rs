@@ -1,6 +1,6 @@
 //! The types of the crate's public face.
 //!
-//! `mirrors!` lists them and expands to an exhaustive match on each, so that a variant or field that is added to the crate
+//! `mirrored!` lists them and expands to an exhaustive match on each, so that a variant or field that is added to the crate
 //! stops this file from compiling until the list, and then the WIT, has it too.
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use leasehold_core::op::{
 };
 use leasehold_core::{Error, Event, Failure, Input, LostReason, Monotonic, Now, Output, Stats, Transmit};
 
-/// Public types that `mirrors!` leaves out: checked numbers and bytes, what has methods instead of fields, and what only
+/// Public types that `mirrored!` leaves out: checked numbers and bytes, what has methods instead of fields, and what only
 /// nodes do.
 pub(crate) const NOT_MIRRORED: [&str; 16] = [
     "Client",
@@ -72,15 +72,16 @@ macro_rules! mirror {
     (@any $one:ident) => { _ };
 }
 
-macro_rules! mirrors {
-    ($($kind:ident $name:ident $body:tt)*) => {
-        pub(crate) fn mirrors() -> Vec<(&'static str, Shape)> {
+macro_rules! mirrored {
+    ($what:ident: $($kind:ident $name:ident $body:tt)*) => {
+        pub(crate) fn $what() -> Vec<(&'static str, Shape)> {
             vec![$(mirror!($kind $name $body)),*]
         }
     };
 }
+pub(crate) use {mirror, mirrored, shape};
 
-mirrors! {
+mirrored! { mirrors:
     struct Now { monotonic, unix_ms }
     struct NodeConfig { poll, watch, batch, durability }
     enum Durability { Declared, NotDeclared }

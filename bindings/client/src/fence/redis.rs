@@ -1,5 +1,7 @@
 //! Guards for data in Redis.
 
+use leasehold_core::fence::redis as scripts;
+
 use super::{Rejected, number, verdict};
 use crate::error::{Error, ErrorKind};
 
@@ -64,23 +66,23 @@ impl RedisGuard {
     /// `local passed, reply = leasehold_check(mark_key, token)` raises the mark to the token and answers `true` and the
     /// token, or writes nothing and answers `false` and what the script has to return at once. A script that was let
     /// through returns `reply` too, alone or as the first of several values, for [`RedisGuard::outcome`].
-    pub const CHECK: &str = include_str!("redis/check.lua");
+    pub const CHECK: &str = scripts::FUNCTION;
 
     /// Makes the token the only one that is accepted from now on, apart from higher ones. Run it with each new lease,
     /// **before** reading the key.
     pub const fn claim_script() -> &'static str {
-        concat!(include_str!("redis/check.lua"), include_str!("redis/claim.lua"))
+        scripts::CLAIM
     }
 
     /// Whether a write with the token would be let through now. That is good for giving up early, and protects nothing:
     /// the check that counts is in the script of the write.
     pub const fn check_script() -> &'static str {
-        concat!(include_str!("redis/check.lua"), include_str!("redis/check_only.lua"))
+        scripts::CHECK
     }
 
     /// Checks, and sets the key to the value if that went well. As with plain `SET`, the key loses its expiry.
     pub const fn check_and_set_script() -> &'static str {
-        concat!(include_str!("redis/check.lua"), include_str!("redis/check_and_set.lua"))
+        scripts::CHECK_AND_SET
     }
 
     /// The key of the mark that guards `key`, in the same hash slot, so that one script may use both on a Cluster.
@@ -114,12 +116,12 @@ impl RedisGuard {
     pub fn outcome(item: &str, token: u64, reply: i64) -> Result<(), Error> {
         number(token)
             .and_then(|token| match reply {
-                -1 => Err(Rejected::Unclaimed.into()),
-                -2 => Err(Error::new(
+                scripts::UNCLAIMED => Err(Rejected::Unclaimed.into()),
+                scripts::NO_MARK => Err(Error::new(
                     ErrorKind::StoreRefused,
                     "the mark is no token: its key holds something else; let nothing but the guard write it",
                 )),
-                -3 => Err(Error::config(
+                scripts::NO_TOKEN => Err(Error::config(
                     "the first argument of the script was no fencing token: pass it in decimal digits",
                 )),
                 mark => verdict(token, mark),

@@ -1,14 +1,22 @@
 //! Checks or renews the golden vectors: `leasehold-vectors --check | --bless FOLDER`.
 
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use leasehold_sim::vectors::{self, Change};
+use leasehold_sim::vectors::{self, Change, Files, wire};
 
 const USAGE: &str = "\
 usage: leasehold-vectors --check|--bless FOLDER
 
-The status is 1 when vectors differ, 2 when the arguments make no sense or the folder cannot be read or written.";
+The vectors with whole requests are in FOLDER/wire. The status is 1 when vectors differ, 2 when the arguments make no
+sense or a folder cannot be read or written.";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Task {
+    Check,
+    Bless,
+}
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -16,35 +24,53 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    let folder = PathBuf::from(folder);
-    let recorded = vectors::recorded();
-    let changes = match what.as_str() {
-        "--check" => vectors::stored(&folder).map(|stored| vectors::changes(&stored, &recorded)),
-        "--bless" => vectors::bless(&folder, &recorded),
+    let task = match what.as_str() {
+        "--check" => Task::Check,
+        "--bless" => Task::Bless,
         other => {
             eprintln!("there is no `{other}`\n{USAGE}");
             return ExitCode::from(2);
         }
     };
-    let changes = match changes {
-        Ok(changes) => changes,
-        Err(error) => {
-            eprintln!("{}: {error}", folder.display());
-            return ExitCode::from(2);
+    let folder = PathBuf::from(folder);
+    let mut differing = 0;
+    for (folder, recorded, check) in [
+        (folder.clone(), vectors::recorded(), vectors::check as fn(&str) -> _),
+        (folder.join("wire"), wire::recorded(), wire::check),
+    ] {
+        match compare(task, &folder, &recorded, check) {
+            Ok(count) => differing += count,
+            Err(error) => {
+                eprintln!("{}: {error}", folder.display());
+                return ExitCode::from(2);
+            }
         }
+    }
+    if task == Task::Bless || differing == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// How many files differ, or did.
+fn compare(
+    task: Task,
+    folder: &Path,
+    recorded: &Files,
+    check: fn(&str) -> Result<(), leasehold_sim::format::Error>,
+) -> io::Result<usize> {
+    let changes = match task {
+        Task::Check => vectors::changes(&vectors::stored(folder)?, recorded),
+        Task::Bless => vectors::bless(folder, recorded, check)?,
     };
-    let blessed = what == "--bless";
     for (name, change) in &changes {
-        let told = match (change, blessed) {
-            (Change::New, true) => "written",
-            (Change::Changed, true) => "changed",
-            (Change::Stale, true) => "removed, no story tells it any more",
-            (Change::New, false) => "missing",
-            (Change::Changed, false) => "does not say what the core does",
-            (Change::Stale, false) => "no story tells it",
+        let told = match (change, task) {
+            (Change::New, Task::Bless) => "written",
+            (Change::Changed, Task::Bless) => "changed",
+            (Change::Stale, Task::Bless) => "removed, no story tells it any more",
+            (Change::New, Task::Check) => "missing",
+            (Change::Changed, Task::Check) => "does not say what the core does",
+            (Change::Stale, Task::Check) => "no story tells it",
         };
         println!("{name}: {told}");
     }
     println!("{} vectors in {}, {} differ", recorded.len(), folder.display(), changes.len());
-    if blessed || changes.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    Ok(changes.len())
 }

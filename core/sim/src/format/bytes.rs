@@ -26,7 +26,7 @@ pub(super) fn from_hex(hex: &str) -> Result<Vec<u8>, Error> {
 }
 
 /// Exactly `N` bytes.
-pub(super) fn array<const N: usize>(hex: &str) -> Result<[u8; N], Error> {
+pub(crate) fn array<const N: usize>(hex: &str) -> Result<[u8; N], Error> {
     let bytes = from_hex(hex)?;
     let count = bytes.len();
     bytes.try_into().map_err(|_| Error::new(format!("{count} bytes where there must be {N}")))

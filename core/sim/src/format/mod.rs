@@ -13,10 +13,11 @@ mod ops;
 mod print;
 mod settings;
 mod vector;
+mod wire;
 
 use std::fmt;
 
-pub(crate) use bytes::to_hex;
+pub(crate) use bytes::{array, to_hex};
 pub use events::{CommandError, Event, Failure, LostReason, Output, Transmit};
 pub use inputs::{Input, Reply};
 pub use member::{Durability, Membership, Quorum};
@@ -24,6 +25,7 @@ pub use ops::{Applied, Denial, Fault, Holder, Holding, LockOp, Op, Outcome, Refu
 pub use print::pretty;
 pub use settings::{Config, Limits, LockOptions, NodeConfig, Renewal, Wait};
 pub use vector::{Start, Step, Vector, difference};
+pub use wire::{Access, Credentials, Dialect, Store, WireInput, WireOutput, WireRequest, WireStep, WireVector, Wired};
 
 use leasehold_core::Monotonic;
 use serde::de::{Deserialize, Deserializer, Error as _, Visitor};

@@ -7,6 +7,7 @@ mod play;
 mod rows;
 mod stories;
 mod story;
+pub mod wire;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use std::{fs, io};
 pub use play::{Way, play};
 pub use rows::{Rows, untaken};
 
-use crate::format::Vector;
+use crate::format::{Error, Vector};
 
 /// Files by name, with their texts.
 pub type Files = BTreeMap<String, String>;
@@ -86,13 +87,17 @@ pub fn changes(stored: &Files, recorded: &Files) -> BTreeMap<String, Change> {
 /// Makes the folder tell the stories and nothing else; answers what that took.
 ///
 /// # Errors
-/// What cannot be read, written or removed; and a JSON file that is no vector, before anything is changed.
-pub fn bless(folder: &Path, recorded: &Files) -> io::Result<BTreeMap<String, Change>> {
+/// What cannot be read, written or removed; and a JSON file that `parse` says is no vector, before anything is changed.
+pub fn bless(
+    folder: &Path,
+    recorded: &Files,
+    parse: fn(&str) -> Result<(), Error>,
+) -> io::Result<BTreeMap<String, Change>> {
     fs::create_dir_all(folder)?;
     let stored = stored(folder)?;
     let changes = changes(&stored, recorded);
     for (name, text) in stored.iter().filter(|(name, _)| !recorded.contains_key(*name)) {
-        Vector::parse(text).map_err(|error| {
+        parse(text).map_err(|error| {
             let what_to_do =
                 "nothing was changed; if this is the folder of the vectors, move the file away or delete it";
             io::Error::new(io::ErrorKind::InvalidData, format!("{name} is no vector ({error}): {what_to_do}"))
@@ -106,6 +111,14 @@ pub fn bless(folder: &Path, recorded: &Files) -> io::Result<BTreeMap<String, Cha
         }
     }
     Ok(changes)
+}
+
+/// Whether a text is a vector.
+///
+/// # Errors
+/// It is none.
+pub fn check(text: &str) -> Result<(), Error> {
+    Vector::parse(text).map(|_| ())
 }
 
 #[cfg(test)]
@@ -139,10 +152,10 @@ mod tests {
         let old = super::recorded().into_values().next().unwrap();
         fs::write(folder.join("old.json"), old).unwrap();
         let recorded = files(&[("new.json", "{\n}\n")]);
-        assert_eq!(bless(&folder, &recorded).unwrap().len(), 2);
+        assert_eq!(bless(&folder, &recorded, check).unwrap().len(), 2);
         assert_eq!(stored(&folder).unwrap(), recorded);
         assert!(folder.join("README.md").exists());
-        assert_eq!(bless(&folder, &recorded).unwrap().len(), 0);
+        assert_eq!(bless(&folder, &recorded, check).unwrap().len(), 0);
         fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -151,7 +164,7 @@ mod tests {
         let folder = folder("refuses");
         let others = files(&[("package.json", "{\"name\": \"somebody's\"}")]);
         fs::write(folder.join("package.json"), &others["package.json"]).unwrap();
-        let error = bless(&folder, &files(&[("new.json", "{\n}\n")])).unwrap_err().to_string();
+        let error = bless(&folder, &files(&[("new.json", "{\n}\n")]), check).unwrap_err().to_string();
         assert!(error.contains("package.json is no vector") && error.contains("move the file away"), "{error}");
         assert_eq!(stored(&folder).unwrap(), others);
         fs::remove_dir_all(&folder).unwrap();

@@ -6,6 +6,7 @@
 use alloc::string::String;
 
 use crate::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal};
+use crate::wire::resp::Value;
 
 /// What an error reply says of the operation that it answers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -108,6 +109,18 @@ pub fn error_outcome(error: &str) -> Outcome {
         Some(refusal) => Outcome::NotApplied(refusal),
         None => Outcome::Unknown(Fault::new(FaultKind::Server, &said(error))),
     }
+}
+
+/// For a client that was told of a single server: being directed to another one is no reply. `advice` says what to set
+/// instead.
+///
+/// # Errors
+/// The refusal of a node of a Redis Cluster to serve a name of another node.
+pub fn of_one_server(reply: Value, advice: &str) -> Result<Value, Outcome> {
+    if reply.as_error().is_some_and(|error| error.starts_with("MOVED ")) {
+        return Err(Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Other, advice))));
+    }
+    Ok(reply)
 }
 
 /// The first word, or the code inside of what a script says of one of its commands.

@@ -32,7 +32,7 @@ use core::time::Duration;
 
 pub use address::Address;
 pub(crate) use errors::said;
-pub use errors::{ErrorClass, classify, error_outcome, refusal};
+pub use errors::{ErrorClass, classify, error_outcome, of_one_server, refusal};
 pub use keys::{SLOTS, slot};
 pub use membership::{Found, found, look, look_by_script, mark, marked};
 pub use scripts::{SCRIPTS, Script};

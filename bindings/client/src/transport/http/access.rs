@@ -13,9 +13,6 @@ use crate::error::Error;
 use crate::transport::{tls, web};
 use crate::url::http::{HttpUrl, Login, Reach};
 
-/// Shorter secrets are found in texts that have nothing to do with them.
-const SECRET_BYTES: usize = 8;
-
 /// The way to one server.
 pub(super) struct Access {
     pub(super) dialect: Dialect,
@@ -80,13 +77,12 @@ impl Access {
         web::trouble(error, self)
     }
 
-    /// Whether a text repeats the token or password, and so must not be shown.
-    pub(super) fn is_betrayed_by(&self, text: &[u8]) -> bool {
-        let secret = match &self.login {
-            Login::Nobody => return false,
-            Login::Token(secret) | Login::Basic { password: secret, .. } => secret.as_bytes(),
-        };
-        secret.len() >= SECRET_BYTES && text.windows(secret.len()).any(|part| part == secret)
+    /// The token or password, which must not be shown.
+    pub(super) fn secret(&self) -> Option<&str> {
+        match &self.login {
+            Login::Nobody => None,
+            Login::Token(secret) | Login::Basic { password: secret, .. } => Some(secret),
+        }
     }
 
     /// What the server ought to be.

@@ -130,19 +130,19 @@ impl HttpLink {
         let client = self.client.as_ref().map_err(not_sent)?;
         let request = self.access.request(client, command).map_err(|fault| not_sent(&fault))?;
         let mut response = request.send().await.map_err(broken)?;
-        let status = response.status().as_u16();
-        if response.status().is_redirection() {
-            return Err(NoReply::Judged(rest::redirected(header(&response, LOCATION).as_deref())));
-        }
-        let content_type = header(&response, CONTENT_TYPE);
-        let mut body = read(&mut response, rest::MAX_BODY).await.map_err(broken)?;
-        if status != 200 && self.access.is_betrayed_by(&body) {
-            body.clear();
-        }
-        let replies = rest::replies(self.access.dialect, status, content_type.as_deref(), &body);
-        let reply = replies.map_err(NoReply::Judged)?.into_iter().next();
-        let nothing = Fault::new(FaultKind::Protocol, "no reply in the answer");
-        reply.ok_or(NoReply::Judged(Outcome::Unknown(nothing)))
+        let (content_type, location) = (header(&response, CONTENT_TYPE), header(&response, LOCATION));
+        let status = response.status();
+        let body = if status.is_redirection() {
+            Vec::new()
+        } else {
+            read(&mut response, rest::MAX_BODY).await.map_err(broken)?
+        };
+        let head = rest::Head {
+            status: status.as_u16(),
+            content_type: content_type.as_deref(),
+            location: location.as_deref(),
+        };
+        rest::judge(self.access.dialect, &head, &body, self.access.secret()).map_err(NoReply::Judged)
     }
 
     async fn exchange(self: &Arc<Self>, request: &Transmit, sent: &mut Sent) -> Answer {

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ::redis::aio::ConnectionLike;
-use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
-use leasehold_core::wire::redis::{Command, Progress, Session, Topology};
+use leasehold_core::op::{Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
+use leasehold_core::wire::redis::{Command, Progress, Session, Topology, of_one_server};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::{Monotonic, Transmit};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
@@ -320,7 +320,9 @@ impl RedisLink {
                 Ok(replies) => {
                     // The name may by now lead to the new primary.
                     let mut in_doubt = replies.iter().any(is_of_a_replica);
-                    let progress = exchange.answers(replies.into_iter().map(of_one_server).collect());
+                    // Whoever is directed to another server has named one node of several.
+                    let replies = replies.into_iter().map(|reply| of_one_server(reply, CLUSTER));
+                    let progress = exchange.answers(replies.collect());
                     if let Progress::Done(outcomes) = &progress {
                         // After a reply that is not to its request, the next ones are not to theirs.
                         in_doubt |= outcomes.iter().any(is_nonsense);
@@ -375,14 +377,6 @@ pub(super) async fn role_of(connection: &Connection) -> Role {
         Some(Value::Bulk(word)) if word == b"master" => Role::Master,
         Some(_) | None => Role::Unknown,
     }
-}
-
-/// Whoever is directed to another server has named one node of several.
-fn of_one_server(reply: Value) -> Result<Value, Outcome> {
-    if matches!(&reply, Value::Error(error) if error.starts_with("MOVED ")) {
-        return Err(Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Other, CLUSTER))));
-    }
-    Ok(reply)
 }
 
 impl Link for RedisLink {

@@ -1,0 +1,121 @@
+//! Golden vectors with whole requests and responses: the exact bytes for every store, in `core/vectors/wire/`.
+
+mod dynamodb;
+mod redis;
+mod story;
+
+use std::path::PathBuf;
+
+use leasehold_core::wire::client::{Client, Input, Output};
+use leasehold_core::{Entropy, Monotonic, Now, Output as CoreOutput};
+
+use super::{Files, Way};
+use crate::format::{self, Error, WireOutput, WireVector, array, difference};
+
+/// The folder in this repository.
+pub fn folder() -> PathBuf {
+    super::folder().join("wire")
+}
+
+/// What the core makes of every story now.
+///
+/// # Panics
+/// If a story is told wrongly.
+pub fn recorded() -> Files {
+    let mut files = Files::new();
+    for story in redis::ALL.iter().chain(dynamodb::ALL) {
+        let vector = story();
+        let text = vector.to_text().unwrap_or_else(|error| panic!("{}: {error}", vector.name));
+        let before = files.insert(format!("{}.json", vector.name), text);
+        assert!(before.is_none(), "two stories are called {:?}", vector.name);
+    }
+    files
+}
+
+/// Whether a text is a vector of this kind.
+///
+/// # Errors
+/// It is none.
+pub fn check(text: &str) -> Result<(), Error> {
+    WireVector::parse(text).map(|_| ())
+}
+
+/// Plays all steps.
+///
+/// # Errors
+/// The first difference, with the step that it is in.
+pub fn play(vector: &WireVector, way: Way) -> Result<(), String> {
+    let told = |error: Error| error.to_string();
+    let config = vector.config.to_core().map_err(told)?;
+    let seed = array(&vector.seed).map_err(told)?;
+    let mut now = vector.start.now();
+    let stores = vector.stores().map_err(told)?;
+    let mut client = Client::new(config, stores, seed, now).map_err(|error| error.to_string())?;
+    for (n, step) in vector.steps.iter().enumerate() {
+        now = Now { monotonic: Monotonic::from_ns(step.at_ns), unix_ms: step.unix_ms.unwrap_or(now.unix_ms) };
+        let place = format!("step {n} at {} ns", step.at_ns);
+        let input = step.input.to_core().map_err(|error| format!("{place}: {error}"))?;
+        let fresh = step.entropy.as_deref().map_or(Ok([0; 16]), array).map_err(|error| format!("{place}: {error}"))?;
+        let (outputs, wake_at) = match way {
+            Way::Calls => call(&mut client, input, &fresh, now),
+            Way::Steps => stepped(&mut client, input, fresh, now),
+        };
+        let found: Vec<WireOutput> = outputs.iter().map(Into::into).collect();
+        if found != step.outputs || wake_at != step.wake_at_ns.instant() {
+            let json = |outputs: &[WireOutput], at: format::At| serde_json::json!({ "outputs": serde_json::to_value(outputs).unwrap_or_default(), "wake_at_ns": at });
+            let difference = difference(&json(&step.outputs, step.wake_at_ns), &json(&found, wake_at.into()));
+            return Err(format!("{place}: {}", difference.unwrap_or_default()));
+        }
+    }
+    Ok(())
+}
+
+/// A step gives its first command other bytes than its timers.
+fn stepped(client: &mut Client, input: Option<Input>, mut fresh: Entropy, now: Now) -> (Vec<Output>, Monotonic) {
+    if input.is_some() {
+        fresh[0] ^= 1;
+    }
+    let mut outputs = Vec::new();
+    let wake_at = client.step(&fresh, now, Vec::from_iter(input), &mut outputs);
+    (outputs, wake_at.expect("the stories give what fits"))
+}
+
+/// One method call, and everything that comes of it.
+fn call(client: &mut Client, input: Option<Input>, fresh: &Entropy, now: Now) -> (Vec<Output>, Monotonic) {
+    use leasehold_core::Input as Core;
+    match input {
+        None => client.handle_timeout(fresh, now),
+        Some(Input::Response { id, response }) => client.handle_response(id, response, now),
+        Some(Input::SetCredentials { node, credentials }) => {
+            client.set_credentials(node, credentials, now).expect("the stories give what fits");
+        }
+        Some(Input::Core(Core::Acquire { lock, resource, options })) => {
+            client.acquire(lock, resource, options, fresh, now).expect("the stories ask for what can be");
+        }
+        Some(Input::Core(Core::Release { lock })) => client.release(lock, now).expect("the lock is alive"),
+        Some(Input::Core(Core::Response { id, result })) => {
+            let response = result.map_or_else(
+                leasehold_core::wire::client::Response::Fault,
+                leasehold_core::wire::client::Response::Outcomes,
+            );
+            client.handle_response(id, response, now);
+        }
+        Some(Input::Core(Core::Close)) => client.close(now),
+        Some(Input::Core(
+            Core::DeclareLost { .. }
+            | Core::Notified { .. }
+            | Core::Subscribed { .. }
+            | Core::CredentialsRenewed { .. }
+            | Core::NodeVotes { .. }
+            | Core::Reseed { .. },
+        )) => unreachable!("told in the other vectors"),
+    }
+    let mut outputs = Vec::new();
+    loop {
+        let output = client.poll_output(now);
+        if let Output::Core(CoreOutput::WakeAt(at)) = output {
+            return (outputs, at);
+        }
+        outputs.push(output);
+    }
+}

@@ -1,0 +1,11 @@
+//! `wire::client`: whole requests out, whole responses in. One file for each behaviour; the host has a clock that is a
+//! number, and the servers are maps.
+
+mod common;
+mod credentials;
+mod dynamodb;
+mod hostile;
+mod redis;
+mod redis_server;
+mod rounds;
+mod setup;

@@ -1,0 +1,161 @@
+//! Exchanges of several rounds, each under the deadline of the first and with a name of its own.
+
+use std::time::Duration;
+
+use leasehold_core::config::Wait;
+use leasehold_core::op::{Applied, Outcome};
+use leasehold_core::wire::client::{Access, RedisStore, Response, Store};
+use leasehold_core::wire::resp::Value;
+use leasehold_core::wire::rest::Dialect;
+use leasehold_core::{Event, Failure, Token};
+
+use super::common::{Host, aws, dynamodb_store, lost, not_sent, redis_http};
+use super::redis_server::RedisServer;
+
+#[test]
+fn a_script_that_is_not_known_is_sent_whole_in_time() {
+    let mut server = RedisServer::default();
+    let mut host = Host::new(1, vec![redis_http(Dialect::Upstash, Access::Anonymous)]);
+    host.acquire(1, Wait::Forever);
+    let first = host.http.pop_front().unwrap();
+    assert!(first.body.starts_with(br#"["EVALSHA""#));
+    host.now.monotonic = host.now.monotonic.plus(Duration::from_millis(700));
+    let response = server.serve_http(&first);
+    host.answer(first.id, response);
+    let second = host.http.pop_front().unwrap();
+    assert!(second.body.starts_with(br#"["EVAL","#));
+    assert_eq!(second.deadline, first.deadline);
+    assert_ne!(second.id, first.id);
+    // The first one is answered again, by somebody who held it back.
+    host.answer(first.id, lost());
+    assert_eq!(host.client.stats().ignored_responses, 1);
+    let response = server.serve_http(&second);
+    host.answer(second.id, response);
+    assert!(matches!(host.last_event(), Event::Acquired { .. }));
+}
+
+#[test]
+fn a_second_round_that_never_left_changed_nothing() {
+    let mut host = Host::new(1, vec![Store::Redis(RedisStore::default())]);
+    host.acquire(1, Wait::Once);
+    let first = host.commands.pop_front().unwrap();
+    host.answer(first.id, Response::Redis(vec![Value::Error("NOSCRIPT".into())]));
+    let second = host.commands.pop_front().unwrap();
+    host.answer(second.id, not_sent());
+    assert!(matches!(host.last_event(), Event::Failed { failure: Failure::Unavailable(_), .. }), "{:?}", host.events);
+    assert!(host.client.is_idle(), "nothing needs to be released");
+}
+
+#[test]
+fn a_deadline_ends_every_round() {
+    let mut host = Host::new(1, vec![Store::Redis(RedisStore::default())]);
+    host.acquire(1, Wait::Forever);
+    let first = host.commands.pop_front().unwrap();
+    host.answer(first.id, Response::Redis(vec![Value::Error("NOSCRIPT".into())]));
+    let second = host.commands.pop_front().unwrap();
+    host.pass(second.deadline.since(host.now.monotonic));
+    assert_eq!(host.client.stats().timed_out_requests, 1);
+    host.answer(second.id, Response::Redis(vec![Value::Nil]));
+    assert_eq!(host.client.stats().ignored_responses, 1);
+    while host.commands.is_empty() {
+        host.sleep();
+    }
+}
+
+/// What has left may have landed, whoever was asked.
+#[test]
+fn what_is_not_answered_in_time_may_have_happened() {
+    for store in [
+        Store::Redis(RedisStore::default()),
+        redis_http(Dialect::Upstash, Access::Anonymous),
+        Store::Dynamodb(dynamodb_store()),
+        Store::Operations,
+    ] {
+        let needs_credentials = matches!(store, Store::Dynamodb(_));
+        let mut host = Host::new(1, vec![store]);
+        if needs_credentials {
+            host.give(0, aws("AKID", None));
+        }
+        host.acquire(1, Wait::Once);
+        let sent = |host: &Host| host.http.len() + host.commands.len() + host.transmits.len();
+        assert_eq!(sent(&host), 1);
+        host.pass(Duration::from_secs(2));
+        assert!(host.events.is_empty() && !host.client.is_idle(), "it is looked for: {:?}", host.events);
+        assert_eq!(host.client.stats().timed_out_requests, 1);
+        while sent(&host) == 1 {
+            host.sleep();
+        }
+    }
+}
+
+#[test]
+fn what_was_not_drained_in_time_was_not_sent() {
+    let mut host = Host::new(1, vec![Store::Redis(RedisStore::default())]);
+    let options = leasehold_core::LockOptions::builder().wait(Wait::Once).build().unwrap();
+    let resource = leasehold_core::Resource::new("r").unwrap();
+    host.client.acquire(leasehold_core::LockId::new(1), resource, options, &[1; 16], host.now).unwrap();
+    host.now.monotonic = host.now.monotonic.plus(Duration::from_secs(3));
+    host.drain();
+    assert!(host.commands.is_empty());
+    assert!(matches!(host.last_event(), Event::Failed { failure: Failure::Unavailable(_), .. }), "{:?}", host.events);
+}
+
+/// Redis over a connection, Redis over HTTP, DynamoDB, and one that the host knows itself.
+#[test]
+fn a_quorum_of_stores_of_every_kind_grants_and_renews() {
+    let stores = vec![
+        Store::Redis(RedisStore::default()),
+        redis_http(Dialect::Upstash, Access::Anonymous),
+        Store::Dynamodb(dynamodb_store()),
+        Store::Operations,
+        redis_http(Dialect::Webdis, Access::Anonymous),
+    ];
+    let mut host = Host::new(1, stores);
+    let mut server = RedisServer::default();
+    let (mut upstash, mut webdis) = (RedisServer::default(), RedisServer::default());
+    host.acquire(1, Wait::Forever);
+    assert_eq!(host.asked, [2]);
+    assert_eq!((host.commands.len(), host.http.len(), host.transmits.len()), (1, 2, 1));
+    let serve = |host: &mut Host, server: &mut RedisServer, upstash: &mut RedisServer, webdis: &mut RedisServer| {
+        loop {
+            if let Some(transmit) = host.transmits.pop_front() {
+                let outcomes = transmit.ops.iter().map(|op| match &op.op {
+                    leasehold_core::op::Op::Acquire(_) => {
+                        Outcome::Applied(Applied::Acquired { counter: Token::new(2_000_000_000_000).unwrap() })
+                    }
+                    leasehold_core::op::Op::Raise(raise) => Outcome::Applied(Applied::Raised { counter: raise.token }),
+                    leasehold_core::op::Op::Renew(_) => Outcome::Applied(Applied::Renewed),
+                    leasehold_core::op::Op::Release(_) => Outcome::Applied(Applied::Released),
+                    other => panic!("{other:?}"),
+                });
+                let outcomes = outcomes.collect();
+                host.answer(transmit.id, Response::Outcomes(outcomes));
+            } else if let Some(commands) = host.commands.pop_front() {
+                let replies = commands.commands.iter().map(|command| server.run(command)).collect();
+                host.answer(commands.id, Response::Redis(replies));
+            } else if let Some(request) = host.http.pop_front() {
+                let response = match request.node.get() {
+                    1 => upstash.serve_http(&request),
+                    4 => webdis.serve_http(&request),
+                    // The table is not reached; a majority is enough.
+                    _ => not_sent(),
+                };
+                host.answer(request.id, response);
+            } else {
+                return;
+            }
+        }
+    };
+    serve(&mut host, &mut server, &mut upstash, &mut webdis);
+    host.give(2, aws("AKID", None));
+    serve(&mut host, &mut server, &mut upstash, &mut webdis);
+    assert_eq!(host.token(), Some(2_000_000_000_000), "the highest counter of all: {:?}", host.events);
+    assert!(server.ran.contains(&"raise"), "the others were raised: {:?}", server.ran);
+    while !host.events.iter().any(|event| matches!(event, Event::Renewed { .. })) {
+        host.sleep();
+        serve(&mut host, &mut server, &mut upstash, &mut webdis);
+    }
+    host.release(1);
+    serve(&mut host, &mut server, &mut upstash, &mut webdis);
+    assert!(host.events.iter().any(|event| matches!(event, Event::Released { .. })), "{:?}", host.events);
+}
