@@ -13,8 +13,8 @@ use std::thread::JoinHandle;
 const SOURCES: &str = "bindings/interop";
 /// Written last, with everything that was asked for: without it, or with another text in it, nothing is there.
 const STAMP: &str = "installed";
-/// The Python libraries: other people's locks, and what reads templates of infrastructure.
-const REQUIREMENTS: [&str; 2] = ["requirements.txt", "infra.txt"];
+/// The Python libraries: other people's locks, what reads templates of infrastructure, and what runs the component.
+const REQUIREMENTS: [&str; 3] = ["requirements.txt", "infra.txt", "component.txt"];
 /// The samples for those who run the stores.
 const INFRA: &str = "docs/infra";
 
@@ -40,10 +40,17 @@ impl Peers {
         command.env("LEASEHOLD_PYTHON", &self.python).env("LEASEHOLD_NODE_FOLDER", &self.node);
     }
 
+    /// Runs a script of the workspace.
+    pub fn run_python(&self, script: &str) -> Command {
+        let mut command = Command::new(&self.python);
+        command.arg(run::root().join(script));
+        command
+    }
+
     /// Looks at the samples in `docs/infra`, as far as that is possible without an account.
     pub fn check_infra(&self, steps: &mut Steps) -> Result {
-        let mut check = Command::new(&self.python);
-        check.arg(run::root().join(SOURCES).join("python/infra.py")).arg(run::root().join(INFRA));
+        let mut check = self.run_python("bindings/interop/python/infra.py");
+        check.arg(run::root().join(INFRA));
         steps.run("samples of infrastructure", check)
     }
 }
@@ -87,7 +94,7 @@ fn install_python(sources: &Path, folder: &Path) -> Result<PathBuf> {
     let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
     // The environment breaks when the system's Python becomes another version.
     let mut import = Command::new(&python);
-    import.args(["-c", "import redis, hcl2"]);
+    import.args(["-c", "import redis, hcl2, wasmtime"]);
     if is_installed(folder, &wanted) && run::succeeds(import) {
         return Ok(python);
     }

@@ -3,6 +3,7 @@
 //! The crate has no dependencies, so it compiles in about a second and never delays what it starts.
 
 mod bench;
+mod component;
 mod demo;
 mod interop;
 mod mutants;
@@ -25,6 +26,9 @@ Usage: cargo xtask <command> [arguments]
   test                     everything that must pass before a change is merged
   tidy                     the house rules: who imports whom, where clocks are read, how long files get
   vectors [--bless]        whether core/vectors says what the core does; or write it anew
+  component [--check | --bless | --test]
+                           the protocol as a WebAssembly component, proven to import nothing; or whether the
+                           guest's side of the WIT is up to date, write it anew, or run the component in its hosts
   bench [core|sqlite|redis|quorum|dynamodb]
                            measure; all benchmarks without a name
   interop                  install the lock libraries of other languages that tests share keys with
@@ -49,6 +53,7 @@ fn main() -> ExitCode {
         Some("test") => none(&rest).and_then(|()| test::test()),
         Some("tidy") => none(&rest).and_then(|()| tidy::tidy()),
         Some("vectors") => vectors::vectors(&rest),
+        Some("component") => component::component(&rest),
         Some("interop") => none(&rest).and_then(|()| interop::interop()),
         Some("bench") => bench::bench(&rest),
         Some("chaos") => bench::chaos(&rest),

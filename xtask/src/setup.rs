@@ -1,5 +1,6 @@
 //! What a machine needs before anything can be built.
 
+use crate::component;
 use crate::run::{self, Failure, Result, Steps};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,6 +17,8 @@ const SERVERS: [(&str, &str); 4] = [
 ];
 /// What runs the lock libraries of other languages, and the Debian packages that have it.
 const LANGUAGES: [(&str, &str); 2] = [("node", "nodejs"), ("npm", "npm")];
+/// What compiles the component where rustup cannot fetch what is missing.
+pub const WASM_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
 const PYTHON_PACKAGE: &str = "python3-venv";
 
 /// Fails, with what to install, where SQLite's C sources cannot be compiled.
@@ -39,7 +42,7 @@ pub fn c_compiler() -> Result {
 /// Installs what `cargo xtask test` needs where that can be done without asking; says what is missing elsewhere.
 pub fn install(steps: &mut Steps) -> Result {
     let missing: Vec<&str> = if compiles_c() { Vec::new() } else { DEBIAN_PACKAGES.to_vec() };
-    install_packages(steps, &[missing, missing_servers(), missing_languages()].concat())?;
+    install_packages(steps, &[missing, missing_servers(), missing_languages(), missing_wasm()].concat())?;
     c_compiler()?;
     servers()?;
     languages()?;
@@ -53,6 +56,15 @@ pub fn install(steps: &mut Steps) -> Result {
 pub fn install_languages(steps: &mut Steps) -> Result {
     install_packages(steps, &missing_languages())?;
     languages()
+}
+
+/// Installs what compiles the component, as [`install`] does; whoever compiles says what is missing elsewhere.
+pub fn install_wasm(steps: &mut Steps) -> Result {
+    install_packages(steps, &missing_wasm())
+}
+
+fn missing_wasm() -> Vec<&'static str> {
+    if component::has_toolchain() { Vec::new() } else { WASM_PACKAGES.to_vec() }
 }
 
 /// Where that can be done without asking.

@@ -2,7 +2,7 @@
 
 use crate::demo::{self, Stores};
 use crate::run::{self, Failure, Result, Steps};
-use crate::{interop, setup, sim, tidy};
+use crate::{component, interop, setup, sim, tidy};
 use std::process::Command;
 
 /// What the core can do besides its protocol is tested too.
@@ -27,14 +27,11 @@ pub fn run_all(steps: &mut Steps) -> Result {
     steps.run("format", fmt)?;
 
     let mut clippy = run::cargo_ci("clippy");
-    clippy.args(["--workspace", "--features", WIRE, "--", "-D", "warnings"]);
+    clippy.args(workspace()).args(["--features", WIRE, "--", "-D", "warnings"]);
     steps.run("clippy", clippy)?;
     // A test that cannot go on should stop, and helper functions of tests may do so too.
     let mut clippy = run::cargo_ci("clippy");
-    clippy.args(["--workspace", "--features", WIRE, "--all-targets", "--", "-D", "warnings"]);
-    for lint in ["unwrap_used", "print_stdout", "print_stderr", "wildcard_enum_match_arm"] {
-        clippy.args(["-A", &format!("clippy::{lint}")]);
-    }
+    clippy.args(workspace()).args(["--features", WIRE, "--all-targets", "--", "-D", "warnings"]).args(run::LENIENT);
     steps.run("clippy, tests", clippy)?;
     for (name, features) in [
         ("no features", &["--no-default-features"][..]),
@@ -49,12 +46,13 @@ pub fn run_all(steps: &mut Steps) -> Result {
         steps.run(&format!("clippy, client with {name}"), clippy)?;
     }
     no_std(steps)?;
+    component::lint(steps)?;
 
     let peers = peers.finish(steps)?;
     peers.check_infra(steps)?;
     let mut tests = suite();
     peers.tell(&mut tests);
-    tests.args(["--workspace", "--features", WIRE, "--exclude", "leasehold-sim"]);
+    tests.args(workspace()).args(["--features", WIRE, "--exclude", "leasehold-sim"]);
     steps.run("tests", tests)?;
     // By itself: it compiles the core with its counters, which nothing else should have.
     let mut tests = suite();
@@ -65,16 +63,24 @@ pub fn run_all(steps: &mut Steps) -> Result {
     metrics.args(["-p", "leasehold", "--features", "metrics", "--test", "observability"]);
     steps.run("tests with metrics", metrics)?;
     let mut doc_tests = run::cargo_ci("test");
-    doc_tests.args(["--workspace", "--features", WIRE, "--doc"]);
+    doc_tests.args(workspace()).args(["--features", WIRE, "--doc"]);
     steps.run("doc tests", doc_tests)?;
 
     let mut docs = run::cargo_ci("doc");
-    docs.args(["--workspace", "--features", WIRE, "--no-deps", "--lib", "--exclude", "xtask"])
+    docs.args(workspace())
+        .args(["--features", WIRE, "--no-deps", "--lib", "--exclude", "xtask"])
         .env("RUSTDOCFLAGS", "-D warnings");
     steps.run("docs", docs)?;
+    component::test(steps, &peers)?;
 
     let demo = demo::build(steps, Stores::All)?;
     steps.run("demo", demo)
+}
+
+/// The workspace without the hosts of the component, which have steps of their own.
+fn workspace() -> Vec<&'static str> {
+    let apart = component::APART.into_iter().flat_map(|package| ["--exclude", package]);
+    ["--workspace"].into_iter().chain(apart).collect()
 }
 
 /// The test runner, to be told which packages: nextest where it is installed, for its one process per test.

@@ -4,7 +4,7 @@ use super::Finding;
 use std::collections::HashMap;
 
 /// What each folder's crate may import of this workspace. A crate that is not here has no place in the house yet.
-const ARROWS: [(&str, &[&str]); 12] = [
+const ARROWS: [(&str, &[&str]); 13] = [
     ("core", &[]),
     ("core/sim", &["leasehold-core"]),
     ("bindings/client", &["leasehold-core"]),
@@ -16,6 +16,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("node", &["leasehold", "leasehold-cli"]),
     ("xtask", &[]),
     ("xtask/bench", &["leasehold", "leasehold-core"]),
+    ("xtask/componentize", &[]),
     ("xtask/peers", &["leasehold", "leasehold-bench", "leasehold-core", "leasehold-rig"]),
 ];
 

@@ -1,0 +1,94 @@
+//! How long calls into the component take: `calls FILE.cwasm`, as `cargo xtask component --test` leaves it.
+//!
+//! It drives one lock through its life, over and over, and plays the store itself.
+
+#![allow(clippy::print_stdout)]
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use leasehold_wasmtime::client::{Outcomes, Output, Response};
+use leasehold_wasmtime::ops::{Applied, AppliedOutcome, NodeCounter, Op, Outcome};
+use leasehold_wasmtime::types::{Config, LockOptions, NodeConfig, Now, Poll, Renewal, Wait};
+use leasehold_wasmtime::{Client, Component, Limits};
+
+const FOR: Duration = Duration::from_secs(2);
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let file = std::env::args().nth(1).ok_or("which file?")?;
+    let start = Instant::now();
+    // SAFETY: whoever starts an example vouches for the file it is given.
+    let component = unsafe { Component::deserialize(&std::fs::read(file)?) }?;
+    println!("loaded in {:?}", start.elapsed());
+
+    let node = NodeConfig { poll: Poll::Acquire, watch: false, batch: None, durability: None };
+    let limits = leasehold_wasmtime::types::Limits { locks: None, orphans: None, observations: None };
+    let config = Config { nodes: vec![node], drift_ppm: None, request_timeout_ms: None, limits, quorum: None };
+    let now = |ns| Now { monotonic_ns: ns, unix_ms: 1_700_000_000_000 };
+    let start = Instant::now();
+    let mut client = Client::create(&component, Limits::default(), &config, &[1; 32], now(0))?;
+    println!("a client made in {:?}", start.elapsed());
+
+    let (start, mut calls) = (Instant::now(), 0_u64);
+    while start.elapsed() < FOR {
+        for _ in 0..100 {
+            client.remaining_ns(1, now(calls))?;
+            calls += 1;
+        }
+    }
+    println!("{:.0} calls/s that do nothing", rate(calls, start));
+
+    let options = LockOptions {
+        ttl_ms: None,
+        wait: Wait::Once,
+        lock_delay_ms: 0,
+        max_hold_ms: None,
+        renewal: Renewal::Automatic,
+        owner: "example".into(),
+        data: None,
+    };
+    let (start, mut pairs, mut calls) = (Instant::now(), 0_u64, 0_u64);
+    while start.elapsed() < FOR {
+        pairs += 1;
+        let mut fresh = [0; 16];
+        fresh[..8].copy_from_slice(&pairs.to_le_bytes());
+        client.acquire(pairs, "invoice/42", &options, &fresh, now(pairs))?;
+        calls += 1 + drain(&mut client, now(pairs))?;
+        client.release(pairs, now(pairs))?;
+        calls += 1 + drain(&mut client, now(pairs))?;
+    }
+    println!("{:.0} acquire and release pairs/s, {} calls each", rate(pairs, start), calls / pairs);
+    Ok(())
+}
+
+fn rate(count: u64, since: Instant) -> f64 {
+    f64::from(u32::try_from(count).unwrap_or(u32::MAX)) / since.elapsed().as_secs_f64()
+}
+
+/// Answers every request as an honest store would, and says how many calls that took.
+fn drain(client: &mut Client, now: Now) -> Result<u64, Box<dyn Error>> {
+    let mut calls = 0;
+    loop {
+        calls += 1;
+        match client.poll_output(now)? {
+            Output::WakeAt(_) => return Ok(calls),
+            Output::Transmit(request) => {
+                let outcomes = request.ops.iter().map(|op| match &op.op {
+                    Op::Acquire(wish) => Applied::Acquired(NodeCounter { counter: wish.floor }),
+                    Op::Release(_) => Applied::Released,
+                    Op::Renew(_) | Op::Raise(_) | Op::Read => Applied::Renewed,
+                });
+                let outcomes = outcomes.map(|applied| Outcome::Applied(AppliedOutcome { applied })).collect();
+                client.handle_response(request.id, &Response::Outcomes(Outcomes { outcomes }), now)?;
+                calls += 1;
+            }
+            Output::Event(_)
+            | Output::HttpRequest(_)
+            | Output::RedisCommands(_)
+            | Output::Subscribe(_)
+            | Output::Unsubscribe(_)
+            | Output::NeedCredentials(_)
+            | Output::Rejected(_) => {}
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! What the files in `wire/` say beside the others: stores, credentials, and requests and responses as they travel.
+
+use leasehold_wasmtime::client::{
+    HttpHeader, HttpRequest, HttpResponse, NewCredentials, RedisCommands, RedisReplies, Response,
+};
+use leasehold_wasmtime::stores::{
+    Access, AwsCredentials, BearerToken, Credentials, Dialect, DynamodbStore, PasswordLogin, RedisHttpStore,
+    RedisStore, SortKey, Store,
+};
+use serde_json::{Value, json};
+
+use super::read::{case, ms, narrow, optional, text};
+
+fn owned(value: &Value) -> String {
+    text(value).to_owned()
+}
+
+pub(super) fn store(value: &Value) -> Store {
+    let (name, value) = case(value);
+    let retention_ms = ms(value, "retention_ns");
+    match name {
+        "operations" => Store::Operations,
+        "redis" => Store::Redis(RedisStore {
+            retention_ms,
+            replicas: value.get("replicas").map(|_| narrow(value, "replicas")),
+        }),
+        "redis_http" => Store::RedisHttp(RedisHttpStore {
+            dialect: match text(&value["dialect"]) {
+                "upstash" => Dialect::Upstash,
+                "webdis" => Dialect::Webdis,
+                other => panic!("dialect: {other}"),
+            },
+            url: owned(&value["url"]),
+            access: match text(&value["access"]) {
+                "anonymous" => Access::Anonymous,
+                "with_credentials" => Access::WithCredentials,
+                other => panic!("access: {other}"),
+            },
+            retention_ms,
+            plaintext: None,
+        }),
+        "dynamodb" => Store::Dynamodb(DynamodbStore {
+            table: owned(&value["table"]),
+            region: owned(&value["region"]),
+            url: owned(&value["url"]),
+            key: value.get("key").map(owned),
+            sort_key: value.get("sort_key").map(|pair| SortKey { name: owned(&pair[0]), value: owned(&pair[1]) }),
+            expires: value.get("expires").map(owned),
+            plaintext: None,
+        }),
+        other => panic!("store: {other}"),
+    }
+}
+
+pub(super) fn credentials(value: &Value) -> NewCredentials {
+    let credentials = match case(&value["credentials"]) {
+        ("aws", aws) => Credentials::Aws(AwsCredentials {
+            access_key_id: owned(&aws["access_key_id"]),
+            secret_access_key: owned(&aws["secret_access_key"]),
+            session_token: aws.get("session_token").map(owned),
+            expires_unix_ms: optional(aws, "expires_unix_ms"),
+        }),
+        ("token", bearer) => Credentials::Token(BearerToken { token: owned(&bearer["token"]) }),
+        ("password", login) => {
+            Credentials::Password(PasswordLogin { user: owned(&login["user"]), password: owned(&login["password"]) })
+        }
+        (other, _) => panic!("credentials: {other}"),
+    };
+    NewCredentials { node: narrow(value, "node"), credentials }
+}
+
+pub(super) fn http_response(value: &Value) -> Response {
+    let header = |pair: &Value| HttpHeader { name: owned(&pair[0]), value: owned(&pair[1]) };
+    Response::HttpResponse(HttpResponse {
+        status: narrow(value, "status"),
+        headers: value["headers"].as_array().expect("headers").iter().map(header).collect(),
+        body: owned(&value["body"]).into_bytes(),
+    })
+}
+
+pub(super) fn redis_replies(value: &Value) -> Response {
+    Response::RedisReplies(RedisReplies { replies: owned(&value["replies"]).into_bytes() })
+}
+
+fn utf8(bytes: &[u8]) -> &str {
+    str::from_utf8(bytes).expect("requests are UTF-8 in all files")
+}
+
+pub(super) fn http_request(it: &HttpRequest) -> Value {
+    let headers: Vec<Value> = it.headers.iter().map(|header| json!([header.name, header.value])).collect();
+    json!({ "http_request": {
+        "id": it.id, "node": it.node, "deadline_ns": it.deadline_ns, "method": it.method, "url": it.url,
+        "headers": headers, "body": utf8(&it.body),
+    } })
+}
+
+pub(super) fn redis_commands(it: &RedisCommands) -> Value {
+    let args = |args: &Vec<Vec<u8>>| args.iter().map(|arg| utf8(arg).to_owned()).collect::<Vec<_>>();
+    let commands: Vec<_> = it.commands.iter().map(|command| args(&command.args)).collect();
+    json!({ "redis_commands": {
+        "id": it.id, "node": it.node, "deadline_ns": it.deadline_ns, "commands": commands,
+    } })
+}
+
+/// Headers count in any order.
+pub(super) fn sort_headers(outcome: &mut Value) {
+    for output in outcome["outputs"].as_array_mut().into_iter().flatten() {
+        if let Some(headers) = output.pointer_mut("/http_request/headers").and_then(Value::as_array_mut) {
+            headers.sort_by_key(|header| header[0].as_str().map(str::to_owned));
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Makes a component of the compiled guest, and writes the guest's side of the WIT. `cargo xtask component` runs it.
+
+mod bindings;
+mod component;
+
+use std::fmt::Display;
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+Usage: leasehold-componentize bindings WIT FILE             write the guest's side of the WIT
+       leasehold-componentize check-bindings WIT FILE       fail where the file is not what would be written
+       leasehold-componentize component MODULE COMPONENT    wrap a module, and prove that it imports nothing
+";
+
+/// What went wrong, in words.
+type Result<T = ()> = std::result::Result<T, String>;
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let result = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["bindings", wit, file] => bindings::generate(Path::new(wit)).and_then(|text| write(Path::new(file), &text)),
+        ["check-bindings", wit, file] => bindings::check(Path::new(wit), Path::new(file)),
+        ["component", module, component] => componentize(Path::new(module), Path::new(component)),
+        _ => Err(USAGE.to_owned()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            report(&format!("error: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn componentize(module: &Path, component: &Path) -> Result {
+    let made = component::make(&read(module)?)?;
+    write(component, &made.bytes)?;
+    tell(&format!("{}: {}", component.display(), made.sizes()));
+    tell("imports: none");
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| on(path, error))
+}
+
+fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result {
+    std::fs::write(path, bytes).map_err(|error| on(path, error))
+}
+
+fn on(path: &Path, error: impl Display) -> String {
+    format!("{}: {error}", path.display())
+}
+
+#[allow(clippy::print_stdout)]
+fn tell(line: &str) {
+    println!("{line}");
+}
+
+#[allow(clippy::print_stderr)]
+fn report(line: &str) {
+    eprintln!("{line}");
+}

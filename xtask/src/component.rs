@@ -1,0 +1,147 @@
+//! `cargo xtask component`: the protocol as a WebAssembly component, from source to one file that imports nothing.
+
+mod toolchain;
+
+use crate::interop::{self, Peers};
+use crate::run::{self, Failure, Result, Steps};
+use crate::{setup, test};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use toolchain::{TARGET, Toolchain};
+
+const GUEST: &str = "bindings/component";
+const BINDINGS: &str = "bindings/component/src/bindings.rs";
+const WIT: &str = "wit/leasehold.wit";
+/// What runs the component, and what makes it.
+const RUNNER: &str = "leasehold-wasmtime";
+const MAKER: &str = "leasehold-componentize";
+/// They share no crate of weight with the rest of the workspace, so the other steps leave them out.
+pub const APART: [&str; 2] = [RUNNER, MAKER];
+const PYTHON_HOST: &str = "bindings/component/hosts/python/vectors.py";
+const PRECOMPILE: &str = "bindings/host/precompile.py";
+
+pub fn component(args: &[String]) -> Result {
+    let mut steps = Steps::default();
+    match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => drop(build(&mut steps)?),
+        ["--test"] => {
+            setup::install_languages(&mut steps)?;
+            lint(&mut steps)?;
+            let peers = interop::begin().finish(&mut steps)?;
+            test(&mut steps, &peers)?;
+        }
+        ["--check"] => bindings(&mut steps, "check-bindings")?,
+        ["--bless"] => bindings(&mut steps, "bindings")?,
+        _ => {
+            return Err(Failure::new(format!(
+                "`{}`: only one of `--check`, `--bless` and `--test` may follow `component`",
+                args.join(" ")
+            )));
+        }
+    }
+    print!("\n{}", steps.table());
+    Ok(())
+}
+
+/// Builds the component, and shows that it imports nothing.
+pub fn build(steps: &mut Steps) -> Result<PathBuf> {
+    setup::install_wasm(steps)?;
+    let folder = folder()?;
+    let mut guest = toolchain()?.cargo("build");
+    guest.args(["--release", "--target", TARGET]).arg("--target-dir").arg(&folder);
+    steps.run("compile the component", guest)?;
+    let component = folder.join("leasehold.wasm");
+    let mut wrap = componentize(steps)?;
+    wrap.arg("component").arg(folder.join(TARGET).join("release/leasehold_component.wasm")).arg(&component);
+    steps.run("make a component of it", wrap)?;
+    Ok(component)
+}
+
+/// Compiles the component to machine code, for a host that has no compiler in it.
+pub fn precompile(steps: &mut Steps, component: &Path, peers: &Peers) -> Result<PathBuf> {
+    let output = component.with_extension("cwasm");
+    let mut command = peers.run_python(PRECOMPILE);
+    command.arg(component).arg(&output);
+    steps.run("precompile the component", command)?;
+    Ok(output)
+}
+
+/// Whether the checked-in half of the WIT is what would be generated; or writes it.
+pub fn bindings(steps: &mut Steps, action: &str) -> Result {
+    let mut command = componentize(steps)?;
+    command.arg(action).args([WIT, BINDINGS]).current_dir(run::root());
+    steps.run("the guest's side of the WIT", command)
+}
+
+/// The guest is a workspace of its own, so nothing else looks at it.
+pub fn lint(steps: &mut Steps) -> Result {
+    let manifest = run::root().join(GUEST).join("Cargo.toml");
+    let mut fmt = run::plain_cargo("fmt");
+    fmt.arg("--manifest-path").arg(&manifest).arg("--check");
+    steps.run("format, component", fmt)?;
+    let mut clippy = run::cargo("clippy");
+    clippy.arg("--release").arg("--manifest-path").arg(&manifest).arg("--target-dir").arg(folder()?);
+    clippy.args(["--", "-D", "warnings"]);
+    steps.run("clippy, component", clippy)?;
+    for (name, targets) in [("clippy, its host", &[][..]), ("clippy, tests of its host", &["--all-targets"])] {
+        let mut clippy = run::cargo_ci("clippy");
+        clippy.args(["-p", RUNNER, "-p", MAKER]).args(targets).args(["--", "-D", "warnings"]);
+        if !targets.is_empty() {
+            clippy.args(run::LENIENT);
+        }
+        steps.run(name, clippy)?;
+    }
+    Ok(())
+}
+
+/// Builds the component and runs it in every host that there is.
+pub fn test(steps: &mut Steps, peers: &Peers) -> Result {
+    bindings(steps, "check-bindings")?;
+    let component = build(steps)?;
+    let precompiled = precompile(steps, &component, peers)?;
+    let mut tests = test::suite();
+    tests.args(["-p", MAKER]);
+    steps.run("tests of what makes the component", tests)?;
+    let mut tests = test::suite();
+    tests.args(["-p", RUNNER]).env("LEASEHOLD_COMPONENT", &precompiled);
+    steps.run("tests of the component, in Rust", tests)?;
+    let mut tests = peers.run_python(PYTHON_HOST);
+    tests.arg(&component).arg(run::root().join("core/vectors"));
+    steps.run("tests of the component, in Python", tests)?;
+    let mut docs = run::cargo_ci("doc");
+    docs.args(["-p", RUNNER, "--no-deps", "--lib"]).env("RUSTDOCFLAGS", "-D warnings");
+    steps.run("docs of its host", docs)
+}
+
+fn componentize(steps: &mut Steps) -> Result<Command> {
+    let mut build = run::cargo_ci("build");
+    build.args(["-p", MAKER]);
+    steps.run(&format!("build {MAKER}"), build)?;
+    Ok(Command::new(run::built()?.join(MAKER)))
+}
+
+fn folder() -> Result<PathBuf> {
+    let folder = run::target()?.join("component");
+    match fs::create_dir_all(&folder) {
+        Ok(()) => Ok(folder),
+        Err(error) => Err(Failure::new(format!("cannot make {}: {error}", folder.display()))),
+    }
+}
+
+/// The toolchain that is there, or what to install.
+fn toolchain() -> Result<Toolchain> {
+    Toolchain::find().ok_or_else(|| {
+        Failure::new(format!(
+            "no toolchain here can compile for {TARGET}\n  install one of:\n    rustup target add {TARGET}\n    rustup \
+             component add rust-src\n    sudo apt-get install {} (Debian, beside a toolchain of rustup)",
+            setup::WASM_PACKAGES.join(" ")
+        ))
+    })
+}
+
+/// Whether the component can be built here.
+pub fn has_toolchain() -> bool {
+    Toolchain::find().is_some()
+}
