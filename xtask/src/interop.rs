@@ -89,28 +89,44 @@ fn install() -> Result<Peers> {
 }
 
 fn install_python(sources: &Path, folder: &Path) -> Result<PathBuf> {
-    let requirements = REQUIREMENTS.map(|name| sources.join(name));
-    let wanted = requirements.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?.concat();
-    let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
-    // The environment breaks when the system's Python becomes another version.
-    let mut import = Command::new(&python);
-    import.args(["-c", "import redis, hcl2, wasmtime"]);
-    if is_installed(folder, &wanted) && run::succeeds(import) {
-        return Ok(python);
+    let requirements = REQUIREMENTS.iter().map(|name| sources.join(name)).collect();
+    Environment { folder: folder.to_owned(), requirements, imports: "redis, hcl2, wasmtime" }.install()
+}
+
+/// A Python environment with pinned libraries.
+pub struct Environment {
+    pub folder: PathBuf,
+    /// Files with versions and hashes.
+    pub requirements: Vec<PathBuf>,
+    /// Modules that have to be there.
+    pub imports: &'static str,
+}
+
+impl Environment {
+    /// Installs what is not there yet, and answers the interpreter.
+    pub fn install(&self) -> Result<PathBuf> {
+        let wanted = self.requirements.iter().map(|path| read(path)).collect::<Result<Vec<_>>>()?.concat();
+        let python = self.folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+        // The environment breaks when the system's Python becomes another version.
+        let mut import = Command::new(&python);
+        import.args(["-c", &format!("import {}", self.imports)]);
+        if is_installed(&self.folder, &wanted) && run::succeeds(import) {
+            return Ok(python);
+        }
+        start_anew(&self.folder)?;
+        let mut venv = Command::new("python3");
+        venv.args(["-m", "venv"]).arg(&self.folder);
+        run::quietly("python environment", venv)?;
+        let mut pip = Command::new(&python);
+        pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]);
+        pip.args(["--require-hashes", "--only-binary=:all:"]);
+        for path in &self.requirements {
+            pip.arg("-r").arg(path);
+        }
+        run::quietly("python libraries", pip)?;
+        write(&self.folder.join(STAMP), &wanted)?;
+        Ok(python)
     }
-    start_anew(folder)?;
-    let mut venv = Command::new("python3");
-    venv.args(["-m", "venv"]).arg(folder);
-    run::quietly("python environment", venv)?;
-    let mut pip = Command::new(&python);
-    pip.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]);
-    pip.args(["--require-hashes", "--only-binary=:all:"]);
-    for path in &requirements {
-        pip.arg("-r").arg(path);
-    }
-    run::quietly("python libraries", pip)?;
-    write(&folder.join(STAMP), &wanted)?;
-    Ok(python)
 }
 
 fn install_node(sources: &Path, folder: &Path) -> Result<PathBuf> {

@@ -8,6 +8,7 @@ mod demo;
 mod interop;
 mod mutants;
 mod prove;
+mod python;
 mod run;
 mod setup;
 mod sim;
@@ -32,6 +33,7 @@ Usage: cargo xtask <command> [arguments]
   bench [core|sqlite|redis|quorum|dynamodb]
                            measure; all benchmarks without a name
   interop                  install the lock libraries of other languages that tests share keys with
+  python                   build the Python package, and run its tests
   sim [--seed N | --seeds A..B | --minutes M [--from N]] [--html FILE]
                            the simulator: the real core under every fault, checked against every promise
   chaos [quorum] [--seconds N]
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Some("vectors") => vectors::vectors(&rest),
         Some("component") => component::component(&rest),
         Some("interop") => none(&rest).and_then(|()| interop::interop()),
+        Some("python") => none(&rest).and_then(|()| python::python()),
         Some("bench") => bench::bench(&rest),
         Some("chaos") => bench::chaos(&rest),
         Some("sim") => sim::sim(&rest),

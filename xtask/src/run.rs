@@ -40,7 +40,18 @@ pub fn cargo(subcommand: &str) -> Command {
 pub fn plain_cargo(subcommand: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root()).arg(subcommand);
+    forget_package(&mut command);
     command
+}
+
+/// What Cargo tells of this package is not meant for the next Cargo: build scripts that look at it would run again whenever
+/// one starts from here and the next one from a shell, and with them compiles whatever depends on them.
+pub fn forget_package(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")) {
+            command.env_remove(name);
+        }
+    }
 }
 
 /// `cargo <subcommand> --locked --profile ci`: the one profile, so that third-party crates compile once.

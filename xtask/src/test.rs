@@ -2,7 +2,7 @@
 
 use crate::demo::{self, Stores};
 use crate::run::{self, Failure, Result, Steps};
-use crate::{component, interop, setup, sim, tidy};
+use crate::{component, interop, python, setup, sim, tidy};
 use std::process::Command;
 
 /// What the core can do besides its protocol is tested too.
@@ -72,6 +72,8 @@ pub fn run_all(steps: &mut Steps) -> Result {
         .env("RUSTDOCFLAGS", "-D warnings");
     steps.run("docs", docs)?;
     component::test(steps, &peers)?;
+
+    python::run_all(steps)?;
 
     let demo = demo::build(steps, Stores::All)?;
     steps.run("demo", demo)

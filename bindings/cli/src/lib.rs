@@ -32,12 +32,17 @@ use store::Target;
 /// Reads the environment variables `LEASEHOLD_STORE`, `LEASEHOLD_MAX_TTL` and `LEASEHOLD_QUORUM_ID`, writes answers to stdout and everything else to stderr. Returns
 /// one of the statuses in [`status`], or for `exec` that of its command.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    ExitCode::from(status_of(args))
+}
+
+/// As [`run`], for callers that have to pass the status on as a number.
+pub fn status_of(args: impl IntoIterator<Item = OsString>) -> u8 {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
             // Where not even the complaint can be written, the status still tells.
             let _ = error.print();
-            return ExitCode::from(if error.use_stderr() { status::USAGE } else { status::DONE });
+            return if error.use_stderr() { status::USAGE } else { status::DONE };
         }
     };
     let result = Target::of(&cli.store, cli.command.store()).and_then(|target| match &cli.command {
@@ -49,10 +54,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Table(args) => table::run(args, &target),
         Command::Completions(args) => completions(args.shell),
     });
-    ExitCode::from(result.unwrap_or_else(|failure| {
+    result.unwrap_or_else(|failure| {
         failure.tell(cli.command.json());
         failure.status
-    }))
+    })
 }
 
 fn completions(shell: clap_complete::Shell) -> Result<u8, Failure> {

@@ -40,6 +40,9 @@ fn handlers_live_as_long_as_exec_and_no_longer() {
     // And it still works: without a handler this would be the end of the tests.
     let script = "kill -TERM $PPID; exec sleep 1000";
     assert_eq!(run(&["exec", "--store", &store, "job", "--", "sh", "-c", script]), ExitCode::from(143));
+    let status = |arguments: &[&str]| leasehold_cli::status_of(arguments.iter().map(OsString::from));
+    assert_eq!(status(&["leasehold", "exec", "--store", &store, "job", "--", "sh", "-c", "exit 7"]), 7);
+    assert_eq!(treatment(), before);
     for arguments in [
         &["exec", "--store", &store, "job", "--", "no-such-command"][..],
         &["exec", "--store", "nonsense", "job", "--", "true"],

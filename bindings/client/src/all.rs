@@ -111,7 +111,7 @@ impl Leases {
     ///
     /// # Errors
     /// As [`Lease::release`], the first one met; the others are released all the same.
-    pub async fn release(self) -> Result<(), Error> {
+    pub async fn release(&self) -> Result<(), Error> {
         self.give_back().await
     }
 

@@ -5,11 +5,27 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::Duration;
 
 use crate::error::Error;
 
+/// What a thread does while the future that it runs is not ready.
+pub(crate) enum Pause {
+    /// Sleeps until it is woken.
+    UntilWoken,
+    /// Sleeps until it is woken, and no longer than this.
+    AtMost(Duration),
+    /// Drops the future.
+    GiveUp,
+}
+
 /// Runs a future to its end on the calling thread, which sleeps in between.
 pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    block_on_until(future, || Pause::UntilWoken).expect("invariant: only `GiveUp` ends it early")
+}
+
+/// As [`block_on`], while `pause` wants to go on.
+pub(crate) fn block_on_until<F: Future>(future: F, mut pause: impl FnMut() -> Pause) -> Option<F::Output> {
     struct Unpark(Thread);
 
     impl Wake for Unpark {
@@ -23,8 +39,12 @@ pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
     let mut context = Context::from_waker(&waker);
     loop {
         match future.as_mut().poll(&mut context) {
-            Poll::Ready(output) => return output,
-            Poll::Pending => thread::park(),
+            Poll::Ready(output) => return Some(output),
+            Poll::Pending => match pause() {
+                Pause::UntilWoken => thread::park(),
+                Pause::AtMost(most) => thread::park_timeout(most),
+                Pause::GiveUp => return None,
+            },
         }
     }
 }

@@ -159,7 +159,9 @@ impl Lease {
     }
 
     async fn go(&self, caller: Caller) -> Result<(), Error> {
-        self.shared.driver().check_process()?;
+        if self.shared.driver().is_inherited() {
+            return Err(self.loss());
+        }
         if self.released.load(Ordering::Acquire) {
             return Err(self.not_owned());
         }

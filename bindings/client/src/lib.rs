@@ -112,6 +112,7 @@ mod error;
 mod exec;
 pub mod fence;
 mod fork;
+pub mod host;
 mod inspect;
 mod lease;
 mod metrics;

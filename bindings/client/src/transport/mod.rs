@@ -117,7 +117,7 @@ pub(crate) struct FileId {
 }
 
 /// A store that waits for sockets, not for disks.
-pub(crate) trait Network {
+pub(crate) trait Network: Sync {
     /// Performs a request on the runtime of the calling task.
     ///
     /// # Errors

@@ -11,4 +11,5 @@ mod callbacks;
 mod fence;
 mod fence_process;
 mod holding;
+mod host;
 mod processes;

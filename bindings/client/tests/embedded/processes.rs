@@ -123,7 +123,7 @@ fn role_forker() {
         let works = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             assert_eq!(lease.remaining(), Duration::ZERO);
             assert_eq!(lease.check(Duration::ZERO).unwrap_err().kind(), ErrorKind::Lost);
-            assert!(lease.release().is_err());
+            assert_eq!(lease.release().unwrap_err().kind(), ErrorKind::Lost);
             assert!(client.lock("other").acquire().unwrap_err().to_string().contains("fork"));
             assert!(client.inspect("job").is_err());
             let own = Client::connect(&store).unwrap();

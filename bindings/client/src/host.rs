@@ -1,0 +1,146 @@
+//! Blocking calls for bindings to other languages.
+//!
+//! A binding keeps one kind of handle, that of [`Client`] and [`Lease`], for callers with and without async. Those
+//! without come here: as with [`blocking`](crate::blocking), a call performs its requests on the calling thread. What may
+//! wait for long can be **interrupted**: while it waits, not while a request is under way, it asks every 50 ms
+//! whether the caller wants to give up, because a signal has arrived, say.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use crate::all::{Leases, LockAllRequest};
+use crate::client::{Client, Shared, confirm_closed};
+use crate::clock;
+use crate::connect::ClientBuilder;
+use crate::driver::{Caller, Driver};
+use crate::error::{Error, ErrorKind, LockInfo};
+use crate::exec::{self, Pause};
+use crate::fork::PerProcess;
+use crate::lease::Lease;
+use crate::request::{LockRequest, free_or_error};
+use crate::stores::Stores;
+
+/// See [`ClientBuilder::connect`].
+///
+/// # Errors
+/// As there.
+pub fn connect(builder: ClientBuilder, stores: impl Stores) -> Result<Client, Error> {
+    builder.open(stores.urls()?)
+}
+
+/// See [`LockRequest`]; given up, and nothing held, once `interrupted` answers `true`.
+///
+/// # Errors
+/// As [`blocking::LockRequest::acquire`](crate::blocking::LockRequest::acquire); [`ErrorKind::Cancelled`] when it was
+/// interrupted.
+pub fn acquire(request: LockRequest, interrupted: impl FnMut() -> bool) -> Result<Lease, Error> {
+    exec::block_on_until(request.acquire(Caller::Blocking), asking(interrupted)).unwrap_or_else(|| Err(given_up()))
+}
+
+/// See [`LockRequest::try_acquire`].
+///
+/// # Errors
+/// As there; [`ErrorKind::Cancelled`] when it was interrupted.
+pub fn try_acquire(request: LockRequest, interrupted: impl FnMut() -> bool) -> Result<Option<Lease>, Error> {
+    free_or_error(acquire(request.once(), interrupted))
+}
+
+/// See [`LockAllRequest`]; given up, and nothing held, once `interrupted` answers `true`.
+///
+/// # Errors
+/// As awaiting the request; [`ErrorKind::Cancelled`] when it was interrupted.
+pub fn acquire_all(request: LockAllRequest, interrupted: impl FnMut() -> bool) -> Result<Leases, Error> {
+    exec::block_on_until(request.acquire(Caller::Blocking), asking(interrupted)).unwrap_or_else(|| Err(given_up()))
+}
+
+/// See [`Client::inspect`].
+///
+/// # Errors
+/// As there.
+pub fn inspect(client: &Client, resource: &str) -> Result<Option<LockInfo>, Error> {
+    exec::block_on(client.look(resource, Caller::Blocking))
+}
+
+/// See [`Lease::release`].
+///
+/// # Errors
+/// As there.
+pub fn release(lease: &Lease) -> Result<(), Error> {
+    exec::block_on(lease.give_back(Caller::Blocking))
+}
+
+/// See [`Leases::release`].
+///
+/// # Errors
+/// As there.
+pub fn release_all(leases: &Leases) -> Result<(), Error> {
+    exec::block_on(leases.give_back())
+}
+
+/// Waits until the lease is over, and says whether it is: not so when `most` has passed, or `interrupted` answered `true`.
+pub fn wait_until_over(lease: &Lease, most: Option<Duration>, mut interrupted: impl FnMut() -> bool) -> bool {
+    let until = most.map(|most| clock::monotonic().plus(most));
+    let pause = move || {
+        if interrupted() {
+            return Pause::GiveUp;
+        }
+        let left = until.map_or(SLICE, |until| until.since(clock::monotonic()));
+        if left.is_zero() { Pause::GiveUp } else { Pause::AtMost(left.min(SLICE)) }
+    };
+    exec::block_on_until(lease.ended(), pause).is_some()
+}
+
+/// Closes several clients at once, so that they share one patience of 2 s; clients that a forked child inherited are left
+/// alone. See [`Client::close`].
+///
+/// # Errors
+/// [`ErrorKind::StoreUnavailable`] when a release is not confirmed yet; it goes on in the background.
+pub fn close(clients: impl IntoIterator<Item = Client>) -> Result<(), Error> {
+    let mut closing: Vec<Arc<Driver>> = Vec::new();
+    for client in clients {
+        let driver = client.driver();
+        if !driver.is_inherited() {
+            driver.close();
+            closing.push(Arc::clone(driver));
+            client.shared.closed.store(true, Ordering::Relaxed);
+        }
+    }
+    let confirmed = match closing.as_slice() {
+        [] => true,
+        [driver] => driver.wait_closed(),
+        several => {
+            exec::each(several, |driver| driver.wait_closed()).into_iter().all(|confirmed| confirmed == Some(true))
+        }
+    };
+    confirm_closed(confirmed)
+}
+
+/// From now on [`close_tracked`] closes the client, as long as it or a lease of it is there.
+pub fn track(client: &Client) {
+    let mut tracked = TRACKED.get().lock().unwrap_or_else(PoisonError::into_inner);
+    tracked.retain(|shared| shared.strong_count() > 0);
+    tracked.push(Arc::downgrade(&client.shared));
+}
+
+/// For the end of a host: closes all clients that this process has given to [`track`], as [`close`] does.
+///
+/// # Errors
+/// As [`close`].
+pub fn close_tracked() -> Result<(), Error> {
+    let tracked = std::mem::take(&mut *TRACKED.get().lock().unwrap_or_else(PoisonError::into_inner));
+    close(tracked.iter().filter_map(Weak::upgrade).map(|shared| Client { shared }))
+}
+
+static TRACKED: PerProcess<Mutex<Vec<Weak<Shared>>>> = PerProcess::new(|| Mutex::new(Vec::new()));
+
+/// How soon an interruption is noticed.
+const SLICE: Duration = Duration::from_millis(50);
+
+fn asking(mut interrupted: impl FnMut() -> bool) -> impl FnMut() -> Pause {
+    move || if interrupted() { Pause::GiveUp } else { Pause::AtMost(SLICE) }
+}
+
+fn given_up() -> Error {
+    Error::new(ErrorKind::Cancelled, "the call was interrupted")
+}

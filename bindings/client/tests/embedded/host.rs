@@ -1,0 +1,120 @@
+//! Blocking calls that bindings to other languages make.
+
+use std::cell::Cell;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use crate::common::{PATIENCE, eventually, ms, url};
+use leasehold::{Client, ClientBuilder, ErrorKind, host};
+
+/// Answers `true` from the time on that it has been asked this often.
+fn after(asked: &Cell<u32>, times: u32) -> impl FnMut() -> bool {
+    move || {
+        asked.set(asked.get() + 1);
+        asked.get() >= times
+    }
+}
+
+fn stores() -> (tempfile::TempDir, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = url(&folder.path().join("locks.db"));
+    (folder, vec!["memory:".to_owned(), file])
+}
+
+fn connect(store: &str) -> Client {
+    host::connect(ClientBuilder::default(), store).unwrap()
+}
+
+#[test]
+fn an_interrupted_wait_leaves_nothing_behind() {
+    let (_folder, stores) = stores();
+    for store in stores {
+        let client = connect(&store);
+        // Of another thread, so that waiting for oneself is no question.
+        let lease = std::thread::scope(|scope| scope.spawn(|| host::acquire(client.lock("job"), || false)).join())
+            .unwrap()
+            .unwrap();
+        let asked = Cell::new(0);
+        let error = host::acquire(client.lock("job"), after(&asked, 3)).unwrap_err();
+        assert_eq!((error.kind(), asked.get()), (ErrorKind::Cancelled, 3));
+        let asked = Cell::new(0);
+        let error = host::acquire_all(client.lock_all(["a", "job"]), after(&asked, 1)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+        assert!(host::try_acquire(client.lock("job"), || false).unwrap().is_none());
+        host::release(&lease).unwrap();
+        for name in ["a", "job"] {
+            let again = host::acquire(client.lock(name).wait(PATIENCE), || false).unwrap();
+            host::release(&again).unwrap();
+        }
+        eventually("all is free", || host::inspect(&client, "job").unwrap().is_none());
+        host::close([client]).unwrap();
+    }
+}
+
+#[test]
+fn the_end_of_a_lease_is_awaited_for_so_long_or_until_interrupted() {
+    let client = connect("memory:");
+    let lease = host::acquire(client.lock("job"), || false).unwrap();
+    assert!(!host::wait_until_over(&lease, Some(ms(1)), || false));
+    assert!(!host::wait_until_over(&lease, Some(Duration::ZERO), || false));
+    let asked = Cell::new(0);
+    assert!(!host::wait_until_over(&lease, None, after(&asked, 2)));
+    assert_eq!(asked.get(), 2);
+    std::thread::scope(|scope| {
+        let over = scope.spawn(|| host::wait_until_over(&lease, None, || false));
+        host::release(&lease).unwrap();
+        assert!(over.join().unwrap());
+    });
+    assert!(!lease.is_lost());
+    let short = host::acquire(client.lock("job").ttl(ms(200)).no_renewal(), || false).unwrap();
+    assert!(host::wait_until_over(&short, Some(PATIENCE), || false) && short.is_lost());
+}
+
+#[test]
+fn several_leases_are_released_and_several_clients_closed_at_once() {
+    let (_folder, stores) = stores();
+    let (sender, told) = channel();
+    let clients: Vec<Client> = stores.iter().map(|store| connect(store)).collect();
+    for client in &clients {
+        let leases = host::acquire_all(client.lock_all(["a", "b"]), || false).unwrap();
+        host::release_all(&leases).unwrap();
+        assert!(host::inspect(client, "a").unwrap().is_none());
+    }
+    let leases: Vec<_> = clients.iter().map(|client| host::acquire(client.lock("job"), || false).unwrap()).collect();
+    for lease in &leases {
+        let sender = sender.clone();
+        lease.on_lost(move |error| sender.send(error.kind()).unwrap());
+    }
+    host::close(clients.clone()).unwrap();
+    host::close(clients).unwrap();
+    for _ in &leases {
+        assert_eq!(told.recv_timeout(PATIENCE).unwrap(), ErrorKind::NotOwned);
+    }
+    let after = connect(&stores[1]);
+    assert!(host::inspect(&after, "job").unwrap().is_none());
+}
+
+#[test]
+fn a_lease_whose_client_is_gone_is_released_at_the_end_of_the_host() {
+    let (_folder, stores) = stores();
+    let client = connect(&stores[1]);
+    host::track(&client);
+    host::track(&connect("memory:"));
+    let lease = host::acquire(client.lock("job"), || false).unwrap();
+    drop(client);
+    host::close_tracked().unwrap();
+    assert!(lease.is_lost());
+    host::close_tracked().unwrap();
+    assert!(host::inspect(&connect(&stores[1]), "job").unwrap().is_none());
+}
+
+#[test]
+fn futures_of_the_client_may_move_to_another_thread() {
+    fn movable<F: Future + Send>(_: &F) {}
+    let client = connect("memory:");
+    movable(&client.inspect("job"));
+    movable(&client.break_lock("job"));
+    movable(&client.doctor());
+    movable(&client.lock("job").try_acquire());
+    movable(&Client::connect("memory:"));
+}

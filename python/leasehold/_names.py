@@ -1,0 +1,49 @@
+"""Lock names with fields that are filled from the arguments of a decorated function."""
+
+from __future__ import annotations
+
+from leasehold._errors import ConfigError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+def namer(function: Callable[..., object], template: str) -> Callable[[tuple[object, ...], Mapping[str, object]], str]:
+    """What names the lock of each call. Checks now that every field is a parameter of the function.
+
+    A literal brace is doubled, as in any format string.
+    """
+    # Slow to import, and only needed by those who decorate.
+    import inspect
+    import string
+
+    signature = inspect.signature(function)
+    try:
+        fields = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+    except ValueError as error:
+        raise ConfigError(f"the lock name {template!r} is no format string: {error}") from None
+    for field in fields:
+        name = field.partition(".")[0].partition("[")[0]
+        if name not in signature.parameters:
+            known = ", ".join(signature.parameters) or "none"
+            message = f"the lock name {template!r} has the field {field!r}, which is no parameter of the function"
+            raise ConfigError(f"{message} (it has {known})")
+    if not fields:
+        constant = template.format()
+        return lambda args, kwargs: constant
+
+    def name_of(args: tuple[object, ...], kwargs: Mapping[str, object]) -> str:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        return template.format(**bound.arguments)
+
+    return name_of
+
+
+def refuse_generator(function: Callable[..., object]) -> None:
+    """The body of a generator runs after its call has returned, and so without the lock."""
+    import inspect
+
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError("a generator would run after the lock is released: take the lock inside of it")

@@ -1,0 +1,445 @@
+"""The same client for asyncio, under the same names.
+
+>>> import asyncio, leasehold.aio
+>>> async def main():
+...     async with await leasehold.aio.connect("memory:") as client:
+...         async with client.lock("invoice/42", ttl=30, wait=10, on_lost="cancel") as lease:
+...             print("fencing token", lease.token)
+>>> asyncio.run(main())
+fencing token ...
+
+Cancelling a task that waits for a lock gives the lock up, and nothing is held afterwards. ``on_lost="cancel"`` cancels
+the task that runs the body when the lease is lost, and the ``async with`` statement then raises LeaseLostError.
+Renewals happen on threads of the client's own, so an event loop that is blocked for a while loses no lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import os
+import weakref
+
+from leasehold import _native
+from leasehold._client import _several
+from leasehold._errors import ConfigError, LeaseholdError, LockBusyError, LockTimeoutError, NotOwnedError
+from leasehold._names import namer, refuse_generator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+    from types import TracebackType
+    from typing import Any, Literal, NoReturn, ParamSpec, TypeVar
+
+    from typing_extensions import Self, Unpack
+
+    from leasehold._native import LockInfo
+    from leasehold._types import AllOptions, ConnectOptions, LockOptions, Seconds, Stores, TryOptions
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
+    OnLost = Literal["cancel"] | None
+
+__all__ = ["Client", "Election", "Lease", "Leases", "Lock", "Lost", "connect"]
+
+_reactors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _native.Reactor] = weakref.WeakKeyDictionary()
+
+
+def _reactor(loop: asyncio.AbstractEventLoop) -> _native.Reactor:
+    reactor = _reactors.get(loop)
+    if reactor is None:
+        reactor = _native.Reactor()
+        os.set_blocking(reactor.fileno(), False)
+        loop.add_reader(reactor.fileno(), reactor.run)
+        _reactors[loop] = reactor
+    return reactor
+
+
+async def _run(operation: _native.Operation) -> Any:
+    """Runs an operation on the running loop. Whatever ends the wait early gives the operation up."""
+    loop = asyncio.get_running_loop()
+    reactor = _reactor(loop)
+    waiter: asyncio.Future[Any] = loop.create_future()
+    task = reactor.start(operation, waiter)
+    try:
+        return await waiter
+    except BaseException:
+        reactor.cancel(task)
+        if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
+            # It came in the moment in which the wait was ended, and nobody will ever see it.
+            lost = waiter.result()
+            if isinstance(lost, (_native.Lease, _native.Leases)):
+                unheard: asyncio.Future[Any] = loop.create_future()
+                unheard.add_done_callback(lambda done: done.cancelled() or done.exception())
+                reactor.start(lost._begin_release(), unheard)
+        raise
+
+
+async def connect(stores: Stores | None = None, **options: Unpack[ConnectOptions]) -> Client:
+    """Opens a store; see :func:`leasehold.connect`."""
+    return Client(await _run(_native.Connector(stores, **options).begin_connect()))
+
+
+class Client:
+    """A connection to a store, and everything that keeps its leases alive; made by :func:`connect`.
+
+    For any number of tasks and event loops. Its methods are those of :class:`leasehold.Client`, awaited.
+    """
+
+    def __init__(self, native: _native.Client) -> None:
+        self._native = native
+
+    @property
+    def stores(self) -> list[str]:
+        """The urls of the stores, without secrets."""
+        return self._native.stores
+
+    def lock(self, name: str, *, on_lost: OnLost = None, **options: Unpack[LockOptions]) -> Lock:
+        """A lock to be entered by ``async with``, or to decorate a coroutine function. Nothing is held yet."""
+        return Lock(self, name, on_lost, options)
+
+    async def acquire(self, name: str, **options: Unpack[LockOptions]) -> Lease:
+        """See :meth:`leasehold.Client.acquire`."""
+        return Lease(await _run(self._native.request(name, **options).begin_acquire()))
+
+    async def try_acquire(self, name: str, **options: Unpack[TryOptions]) -> Lease | None:
+        """See :meth:`leasehold.Client.try_acquire`."""
+        lease = await _run(self._native.request(name, **options).begin_try_acquire())
+        return None if lease is None else Lease(lease)
+
+    async def lock_all(self, names: Iterable[str], **options: Unpack[AllOptions]) -> Leases:
+        """See :meth:`leasehold.Client.lock_all`; used as ``async with await client.lock_all(...)``."""
+        return Leases(await _run(self._native.begin_acquire_all(_several(names), **options)))
+
+    def elect(
+        self,
+        name: str,
+        *,
+        ttl: Seconds | None = None,
+        owner: str | None = None,
+        on_start: Callable[[Lease], Awaitable[object] | object] | None = None,
+        on_stop: Callable[[LeaseholdError | None], Awaitable[object] | object] | None = None,
+    ) -> Election:
+        """See :meth:`leasehold.Client.elect`. The callbacks run on the running event loop, and may be coroutine
+        functions; the next step of the election waits for them.
+        """
+        loop = asyncio.get_running_loop()
+
+        def on_loop(callback: Callable[[Any], Awaitable[object] | object]) -> Callable[[Any], object]:
+            async def call(argument: Any) -> None:
+                result = callback(argument)
+                if asyncio.iscoroutine(result) or isinstance(result, asyncio.Future):
+                    await result
+
+            return lambda argument: asyncio.run_coroutine_threadsafe(call(argument), loop).result()
+
+        started = None if on_start is None else (lambda lease, told=on_loop(on_start): told(Lease(lease)))
+        stopped = None if on_stop is None else on_loop(on_stop)
+        return Election(self._native.elect(name, ttl=ttl, owner=owner, on_start=started, on_stop=stopped))
+
+    async def inspect(self, name: str) -> LockInfo | None:
+        """See :meth:`leasehold.Client.inspect`."""
+        info: LockInfo | None = await _run(self._native.begin_inspect(name))
+        return info
+
+    async def close(self) -> None:
+        """See :meth:`leasehold.Client.close`."""
+        await _run(self._native.begin_close())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            await self.close()
+        except ConnectionError:
+            if error is None:
+                raise
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a client is a connection of this process: connect again in the other one")
+
+    def __repr__(self) -> str:
+        return f"<leasehold.aio.Client {' '.join(self.stores)}>"
+
+
+class Lost:
+    """Set once the lease is lost."""
+
+    def __init__(self, native: _native.Lease) -> None:
+        self._native = native
+
+    def is_set(self) -> bool:
+        """Whether the lease is over without having been released."""
+        return self._native.lost.is_set()
+
+    async def wait(self) -> LeaseholdError:
+        """Waits until the lease is lost, and answers why; for ever, once it was released."""
+        error: LeaseholdError = await _run(self._native._begin_lost())
+        return error
+
+    @property
+    def reason(self) -> LeaseholdError | None:
+        """The error that tells why, None while the lease holds or after it was released."""
+        return self._native.lost.reason
+
+
+class Lease:
+    """A held lock; see :class:`leasehold.Lease`. Dropping the last reference to it releases it."""
+
+    def __init__(self, native: _native.Lease) -> None:
+        self._native = native
+
+    @property
+    def token(self) -> int:
+        """The fencing token: grows with every grant of the resource, below 2**53."""
+        return self._native.token
+
+    @property
+    def resource(self) -> str:
+        """What is locked."""
+        return self._native.resource
+
+    @property
+    def owner(self) -> str:
+        """The label that others see."""
+        return self._native.owner
+
+    @property
+    def lost(self) -> Lost:
+        """Whether the lease was lost, as an event that can be awaited."""
+        return Lost(self._native)
+
+    def remaining(self) -> float:
+        """Seconds for which the lease can still be believed in if no renewal succeeds; never waits."""
+        return self._native.remaining()
+
+    def check(self, min: Seconds | None = None) -> None:
+        """Raises LeaseLostError unless at least ``min`` seconds of validity are left, NotOwnedError after a release."""
+        self._native.check(min)
+
+    def on_lost(self, callback: Callable[[LeaseholdError], object]) -> None:
+        """Calls ``callback(error)`` once, on the running event loop, if the lease is lost."""
+        loop = asyncio.get_running_loop()
+
+        def told(error: LeaseholdError) -> None:
+            try:
+                loop.call_soon_threadsafe(callback, error)
+            except RuntimeError:
+                # The loop is closed, and with it whatever the lease protected there.
+                pass
+
+        self._native.on_lost(told)
+
+    async def release(self) -> None:
+        """Gives the lock back; see :meth:`leasehold.Lease.release`. Cancelling does not stop the release."""
+        await _run(self._native._begin_release())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await _run(self._native._begin_exit(kind is not None))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a lease belongs to the process that took it: pass its token on, not the lease")
+
+    def __repr__(self) -> str:
+        return repr(self._native)
+
+
+class Leases:
+    """Several leases that were taken together, in the order of their names; see :class:`leasehold.Leases`."""
+
+    def __init__(self, native: _native.Leases) -> None:
+        self._native = native
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    def __getitem__(self, which: int | str) -> Lease:
+        return Lease(self._native[which])
+
+    def check(self, min: Seconds | None = None) -> None:
+        """Raises LeaseLostError unless each has at least ``min`` seconds of validity left."""
+        self._native.check(min)
+
+    async def release(self) -> None:
+        """Releases all of them, the last one taken first."""
+        await _run(self._native._begin_release())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await _run(self._native._begin_exit(kind is not None))
+
+    def __repr__(self) -> str:
+        return repr(self._native)
+
+
+class Lock:
+    """A named lock with its settings; made by :meth:`Client.lock`, and nothing is held until it is entered.
+
+    ``async with lock as lease:`` holds it for a body, ``@lock`` for each call of a coroutine function; ``acquire``,
+    ``release`` and ``locked`` are those of ``asyncio.Lock``. Tasks may share a ``Lock``: each has its own lease.
+    """
+
+    def __init__(self, client: Client, name: str, on_lost: OnLost, options: LockOptions) -> None:
+        if on_lost not in (None, "cancel"):
+            raise ConfigError(f'on_lost is "cancel" or None, not {on_lost!r}')
+        self._client = client
+        self._name = name
+        self._on_lost = on_lost
+        self._options = options
+        self._request = client._native.request(name, **options)
+        self._held: list[tuple[asyncio.Task[Any] | None, Lease, _Watch | None]] = []
+
+    @property
+    def name(self) -> str:
+        """What is locked; for a decorator with fields, their template."""
+        return self._name
+
+    async def acquire(self) -> bool:
+        """Acquires the lock, as long as its ``wait`` says; False when others held it for so long. ``on_lost`` is for
+        ``async with`` and decorators only.
+        """
+        try:
+            await self._enter(None)
+        except (LockTimeoutError, LockBusyError):
+            return False
+        return True
+
+    async def release(self) -> None:
+        """Releases what this task holds through this object, or else what another one does. Raises what
+        :meth:`leasehold.Lock.release` raises.
+        """
+        lease, _ = self._take()
+        await lease.release()
+
+    async def locked(self) -> bool:
+        """Whether anybody holds the lock, here or elsewhere. Asks the store; the answer is old when it arrives."""
+        return await self._client.inspect(self._name) is not None
+
+    async def __aenter__(self) -> Lease:
+        return await self._enter(self._on_lost)
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        lease, watch = self._take()
+        loss = watch.end(error) if watch is not None else None
+        if loss is not None:
+            raise loss from error
+        await lease.__aexit__(kind, error, traceback)
+
+    def __call__(self, function: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
+        """Decorates: each call holds the lock. Fields of the name, as in ``"report-{day}"``, are filled from the
+        arguments of the call.
+        """
+        refuse_generator(function)
+        name_of = namer(function, self._name)
+        lock, on_lost, options = self._client.lock, self._on_lost, self._options
+
+        @functools.wraps(function)
+        async def locked(*args: P.args, **kwargs: P.kwargs) -> R:
+            async with lock(name_of(args, kwargs), on_lost=on_lost, **options):
+                return await function(*args, **kwargs)
+
+        return locked
+
+    async def _enter(self, on_lost: OnLost) -> Lease:
+        lease = Lease(await _run(self._request.begin_acquire()))
+        task = asyncio.current_task()
+        watch = _Watch(lease, task) if on_lost == "cancel" and task is not None else None
+        self._held.append((task, lease, watch))
+        return lease
+
+    def _take(self) -> tuple[Lease, _Watch | None]:
+        """The lease that this task took last, or else the last one of all."""
+        me = asyncio.current_task()
+        if not self._held:
+            raise NotOwnedError("release of a lock that is not held through this object")
+        own = [at for at, (task, _, _) in enumerate(self._held) if task is me]
+        _, lease, watch = self._held.pop(own[-1] if own else -1)
+        return lease, watch
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a lock belongs to its client, and both to this process: connect again in the other one")
+
+    def __repr__(self) -> str:
+        return f"<leasehold.aio.Lock {self._name!r} {'held here' if self._held else 'not held here'}>"
+
+
+class _Watch:
+    """Cancels a task when a lease is lost."""
+
+    def __init__(self, lease: Lease, task: asyncio.Task[Any]) -> None:
+        loop = task.get_loop()
+        self._task = task
+        self._loss: LeaseholdError | None = None
+        self._reactor = _reactor(loop)
+        # Python 3.10 cannot tell who has cancelled a task.
+        self._cancelled_before: int = task.cancelling() if hasattr(task, "cancelling") else 0
+        self._waiter: asyncio.Future[LeaseholdError] = loop.create_future()
+        self._waiter.add_done_callback(self._told)
+        self._id = self._reactor.start(lease._native._begin_lost(), self._waiter)
+
+    def _told(self, waiter: asyncio.Future[LeaseholdError]) -> None:
+        if not waiter.cancelled():
+            self._loss = waiter.result()
+            self._task.cancel()
+
+    def end(self, error: BaseException | None) -> LeaseholdError | None:
+        """The body has ended. Answers the loss if that alone has cancelled it."""
+        self._waiter.remove_done_callback(self._told)
+        self._reactor.cancel(self._id)
+        if self._loss is None:
+            return None
+        left = self._task.uncancel() if hasattr(self._task, "uncancel") else 0
+        is_ours = left <= self._cancelled_before and isinstance(error, asyncio.CancelledError)
+        return self._loss if is_ours else None
+
+
+class Election:
+    """A candidacy; see :class:`leasehold.Election`."""
+
+    def __init__(self, native: _native.Election) -> None:
+        self._native = native
+
+    @property
+    def resource(self) -> str:
+        """What is stood for."""
+        return self._native.resource
+
+    @property
+    def term(self) -> int | None:
+        """The fencing token of the current term, None while somebody else leads."""
+        return self._native.term
+
+    @property
+    def last_error(self) -> LeaseholdError | None:
+        """Why the last campaign failed, if it did: the store is down or refuses."""
+        return self._native.last_error
+
+    async def resign(self) -> None:
+        """Stops campaigning; a current term ends, ``on_stop`` is called, and the lock is released."""
+        # The callbacks want the loop while this waits for them.
+        await asyncio.get_running_loop().run_in_executor(None, self._native.resign)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.resign()
+
+    def __repr__(self) -> str:
+        return repr(self._native)

@@ -1,0 +1,237 @@
+//! Connections to stores.
+
+use std::time::Duration;
+
+use leasehold::{ClientBuilder, LockAllRequest, host};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::convert::{Kept, Seconds};
+use crate::election::{self, Election};
+use crate::errors::raised;
+use crate::info::LockInfo;
+use crate::lease::Leases;
+use crate::reactor::{Operation, Outcome};
+use crate::request::{Request, Settings};
+use crate::signals::{self, Signals};
+
+/// What is to be connected to, and how.
+#[pyclass(frozen, module = "leasehold._native")]
+pub(crate) struct Connector {
+    builder: ClientBuilder,
+    stores: Stores,
+}
+
+#[derive(Clone)]
+enum Stores {
+    Default,
+    One(String),
+    Several(Vec<String>),
+}
+
+#[pymethods]
+impl Connector {
+    #[new]
+    #[pyo3(signature = (stores, *, owner=None, drift_ppm=None, request_timeout=None, max_ttl=None, quorum_id=None, create_quorum=false))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn new(
+        py: Python<'_>,
+        stores: Option<Bound<'_, PyAny>>,
+        owner: Option<String>,
+        drift_ppm: Option<u32>,
+        request_timeout: Option<Seconds>,
+        max_ttl: Option<Seconds>,
+        quorum_id: Option<String>,
+        create_quorum: bool,
+    ) -> PyResult<Self> {
+        let mut builder = ClientBuilder::default();
+        if let Some(owner) = owner {
+            builder = builder.owner(owner);
+        }
+        if let Some(ppm) = drift_ppm {
+            builder = builder.drift_ppm(ppm);
+        }
+        if let Some(timeout) = request_timeout {
+            builder = builder.request_timeout(timeout.finite(py, "request_timeout")?);
+        }
+        if let Some(max_ttl) = max_ttl {
+            builder = builder.max_ttl(max_ttl.finite(py, "max_ttl")?);
+        }
+        if let Some(id) = quorum_id {
+            builder = builder.quorum_id(id);
+        }
+        if create_quorum {
+            builder = builder.create_quorum();
+        }
+        let stores = match stores {
+            None => Stores::Default,
+            Some(stores) => match (stores.extract::<String>(), stores.extract::<Vec<String>>()) {
+                (Ok(url), _) => Stores::One(url),
+                (_, Ok(urls)) => Stores::Several(urls),
+                (Err(_), Err(_)) => {
+                    return Err(PyTypeError::new_err("a store is named by its url, a quorum by a list of urls"));
+                }
+            },
+        };
+        Ok(Self { builder, stores })
+    }
+
+    fn connect(&self, py: Python<'_>) -> PyResult<Client> {
+        let (builder, stores) = (self.builder.clone(), self.stores.clone());
+        let connected = py.detach(|| match stores {
+            Stores::Default => host::connect(builder, ""),
+            Stores::One(url) => host::connect(builder, url),
+            Stores::Several(urls) => host::connect(builder, urls),
+        });
+        connected.map(Client::new).map_err(|error| raised(py, &error))
+    }
+
+    fn begin_connect(&self) -> Operation {
+        let (builder, stores) = (self.builder.clone(), self.stores.clone());
+        Operation::new(async move {
+            let connected = match stores {
+                Stores::Default => builder.connect("").await,
+                Stores::One(url) => builder.connect(url).await,
+                Stores::Several(urls) => builder.connect(urls).await,
+            };
+            connected.map(Outcome::Client)
+        })
+    }
+}
+
+/// A connection to a store, and everything that keeps its leases alive.
+#[pyclass(frozen, module = "leasehold._native", weakref)]
+pub(crate) struct Client(Kept<leasehold::Client>);
+
+impl Client {
+    pub(crate) fn new(client: leasehold::Client) -> Self {
+        host::track(&client);
+        Self(Kept::new(client))
+    }
+
+    fn all(
+        &self,
+        py: Python<'_>,
+        names: Vec<String>,
+        [ttl, wait, max_hold]: [Option<Seconds>; 3],
+        owner: Option<String>,
+    ) -> PyResult<LockAllRequest> {
+        let mut request = self.0.lock_all(names);
+        if let Some(ttl) = ttl {
+            request = request.ttl(ttl.finite(py, "ttl")?);
+        }
+        if let Some(wait) = wait.and_then(Seconds::if_finite) {
+            request = request.wait(wait);
+        }
+        if let Some(max_hold) = max_hold {
+            request = request.max_hold(max_hold.finite(py, "max_hold")?);
+        }
+        if let Some(owner) = owner {
+            request = request.owner(owner);
+        }
+        Ok(request)
+    }
+}
+
+#[pymethods]
+impl Client {
+    #[pyo3(signature = (name, *, ttl=None, wait=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, renew=true))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn request(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        ttl: Option<Seconds>,
+        wait: Option<Seconds>,
+        owner: Option<String>,
+        data: Option<Bound<'_, PyBytes>>,
+        lock_delay: Option<Seconds>,
+        max_hold: Option<Seconds>,
+        renew_every: Option<Seconds>,
+        renew: bool,
+    ) -> PyResult<Request> {
+        let settings = Settings { ttl, wait, owner, data, lock_delay, max_hold, renew_every, renew };
+        settings.request(py, self.0.lock(name))
+    }
+
+    #[pyo3(signature = (names, *, ttl=None, wait=None, owner=None, max_hold=None))]
+    fn acquire_all(
+        &self,
+        py: Python<'_>,
+        names: Vec<String>,
+        ttl: Option<Seconds>,
+        wait: Option<Seconds>,
+        owner: Option<String>,
+        max_hold: Option<Seconds>,
+    ) -> PyResult<Leases> {
+        let request = self.all(py, names, [ttl, wait, max_hold], owner)?;
+        let mut signals = Signals::default();
+        let result = py.detach(|| host::acquire_all(request, || signals.interrupt()));
+        signals.check()?;
+        result.map(Leases::new).map_err(|error| raised(py, &error))
+    }
+
+    #[pyo3(signature = (names, *, ttl=None, wait=None, owner=None, max_hold=None))]
+    fn begin_acquire_all(
+        &self,
+        py: Python<'_>,
+        names: Vec<String>,
+        ttl: Option<Seconds>,
+        wait: Option<Seconds>,
+        owner: Option<String>,
+        max_hold: Option<Seconds>,
+    ) -> PyResult<Operation> {
+        let request = self.all(py, names, [ttl, wait, max_hold], owner)?;
+        Ok(Operation::new(async move { request.await.map(Outcome::Leases) }))
+    }
+
+    #[pyo3(signature = (name, *, ttl=None, owner=None, on_start=None, on_stop=None))]
+    fn elect(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        ttl: Option<Seconds>,
+        owner: Option<String>,
+        on_start: Option<Py<PyAny>>,
+        on_stop: Option<Py<PyAny>>,
+    ) -> PyResult<Election> {
+        let ttl: Option<Duration> = ttl.map(|ttl| ttl.finite(py, "ttl")).transpose()?;
+        election::start(py, self.0.elect(name), name, (ttl, owner), (on_start, on_stop))
+    }
+
+    fn inspect(&self, py: Python<'_>, name: &str) -> PyResult<Option<LockInfo>> {
+        let seen = py.detach(|| host::inspect(&self.0, name));
+        seen.map(|info| info.map(LockInfo::new)).map_err(|error| raised(py, &error))
+    }
+
+    fn begin_inspect(&self, name: String) -> Operation {
+        let client = leasehold::Client::clone(&self.0);
+        Operation::new(async move { client.inspect(name).await.map(Outcome::Info) })
+    }
+
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        let client = leasehold::Client::clone(&self.0);
+        py.detach(|| host::close([client])).map_err(|error| raised(py, &error))
+    }
+
+    fn begin_close(&self) -> Operation {
+        let client = leasehold::Client::clone(&self.0);
+        Operation::new(async move { client.close().await.map(|()| Outcome::Nothing) })
+    }
+
+    /// The urls of the stores, without secrets.
+    #[getter]
+    fn stores(&self) -> Vec<String> {
+        self.0.stores().iter().map(ToString::to_string).collect()
+    }
+}
+
+/// For the end of the interpreter: closes all clients at once, within one patience of two seconds. What is not confirmed by
+/// then runs out by itself.
+#[pyfunction]
+pub(crate) fn end(py: Python<'_>) {
+    signals::end();
+    // There is nobody to hear of a release that is not confirmed.
+    let _ = py.detach(host::close_tracked);
+}

@@ -1,0 +1,28 @@
+//! Errors as exceptions. Their classes are Python's own, since each has two bases.
+
+use leasehold::{Error, ErrorKind};
+use pyo3::exceptions::PySystemExit;
+use pyo3::prelude::*;
+
+use crate::info::LockInfo;
+use crate::signals;
+
+/// The exception for an error of the client.
+pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
+    if error.kind() == ErrorKind::Cancelled && signals::is_ending() {
+        // A daemon thread still waits for a lock, and should end without a word.
+        return PySystemExit::new_err(());
+    }
+    let holder = error.holder().cloned().map(LockInfo::new);
+    made(py, error.kind().name(), &error.to_string(), error.resource(), holder)
+}
+
+/// A setting or use that cannot work.
+pub(crate) fn config(py: Python<'_>, message: &str) -> PyErr {
+    made(py, "config", message, None, None)
+}
+
+fn made(py: Python<'_>, kind: &str, message: &str, resource: Option<&str>, holder: Option<LockInfo>) -> PyErr {
+    let make = || py.import("leasehold._errors")?.getattr("make")?.call1((kind, message, resource, holder));
+    make().map_or_else(|error| error, PyErr::from_value)
+}

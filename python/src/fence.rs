@@ -1,0 +1,194 @@
+//! Guards for the protected side.
+
+use std::collections::HashMap;
+
+use leasehold::fence;
+use pyo3::prelude::*;
+
+use crate::errors::raised;
+
+/// The marks of many items in one process, for any number of threads. `most` bounds how many items there may be.
+#[pyclass(frozen, module = "leasehold.fence")]
+pub(crate) struct Guards(fence::Guards);
+
+#[pymethods]
+impl Guards {
+    #[new]
+    fn new(most: usize) -> Self {
+        Self(fence::Guards::new(most))
+    }
+
+    /// Makes `token` the only one that is accepted from now on, apart from higher ones: with each new lease, before the
+    /// first read. Raises StaleTokenError when a later holder has claimed the item.
+    fn claim(&self, py: Python<'_>, item: &str, token: u64) -> PyResult<()> {
+        py.detach(|| self.0.claim(item, token)).map_err(|error| raised(py, &error))
+    }
+
+    /// Calls `write()` if `token` may, and answers what it answers: nobody can claim the item in between. `write` must not
+    /// come back for the same item, which would wait for itself. Raises StaleTokenError, and ConfigError for an item that
+    /// was never claimed; then `write` has not been called.
+    #[pyo3(signature = (item, token, write, *, number = None))]
+    fn write(
+        &self,
+        py: Python<'_>,
+        item: &str,
+        token: u64,
+        write: Py<PyAny>,
+        number: Option<u64>,
+    ) -> PyResult<Py<PyAny>> {
+        let call = || Python::attach(|py| write.call0(py));
+        let written = py.detach(|| match number {
+            None => self.0.with(item, token, call),
+            Some(number) => self.0.with_in_order(item, token, number, call),
+        });
+        written.map_err(|error| raised(py, &error))?
+    }
+
+    /// Whether a write with `token` would be let through now, by raising if not; for callers that no other thread can
+    /// overtake. `number` starts at 1, grows with each write, and refuses delayed writes of the same lease as well.
+    #[pyo3(signature = (item, token, *, number = None))]
+    fn check(&self, py: Python<'_>, item: &str, token: u64, number: Option<u64>) -> PyResult<()> {
+        let checked = py.detach(|| match number {
+            None => self.0.check(item, token),
+            Some(number) => self.0.check_in_order(item, token, number),
+        });
+        checked.map_err(|error| raised(py, &error))
+    }
+
+    /// The highest token that has claimed the item; None where none has.
+    fn high_water(&self, py: Python<'_>, item: &str) -> Option<u64> {
+        py.detach(|| self.0.high_water(item))
+    }
+
+    /// Drops the mark of an item that nobody will write again. A late write is still refused; a late claim is not.
+    fn forget(&self, py: Python<'_>, item: &str) {
+        py.detach(|| self.0.forget(item));
+    }
+}
+
+/// The SQL that keeps marks in a table of PostgreSQL, for the driver that you have.
+#[pyclass(frozen, module = "leasehold.fence")]
+pub(crate) struct PostgresGuard(fence::PostgresGuard);
+
+#[pymethods]
+impl PostgresGuard {
+    #[new]
+    #[pyo3(signature = (table = None, *, schema = None))]
+    fn new(py: Python<'_>, table: Option<&str>, schema: Option<&str>) -> PyResult<Self> {
+        let guard = match (schema, table) {
+            (None, None) => Ok(fence::PostgresGuard::new()),
+            (None, Some(table)) => fence::PostgresGuard::with_table(table),
+            (Some(schema), table) => fence::PostgresGuard::in_schema(schema, table.unwrap_or("leasehold_fence")),
+        };
+        guard.map(Self).map_err(|error| raised(py, &error))
+    }
+
+    /// Makes the table of marks unless it is there.
+    #[getter]
+    fn create_sql(&self) -> &str {
+        self.0.create_sql()
+    }
+
+    /// Claims an item; parameters $1 and $2 are those of `parameters`.
+    #[getter]
+    fn claim_sql(&self) -> &str {
+        self.0.claim_sql()
+    }
+
+    /// Checks, in the transaction of the write; the same parameters.
+    #[getter]
+    fn check_sql(&self) -> &str {
+        self.0.check_sql()
+    }
+
+    /// Reads the mark of the item $1.
+    #[getter]
+    fn read_sql(&self) -> &str {
+        self.0.read_sql()
+    }
+
+    /// The parameters of the statements. Raises ConfigError for what is no token.
+    #[staticmethod]
+    fn parameters(py: Python<'_>, item: &str, token: u64) -> PyResult<(String, i64)> {
+        let parameters = fence::PostgresGuard::parameters(item, token);
+        parameters.map(|(item, token)| (item.to_owned(), token)).map_err(|error| raised(py, &error))
+    }
+
+    /// What the answered mark means, None where no row was answered. Raises StaleTokenError.
+    #[staticmethod]
+    fn outcome(py: Python<'_>, item: &str, token: u64, mark: Option<i64>) -> PyResult<()> {
+        fence::PostgresGuard::outcome(item, token, mark).map_err(|error| raised(py, &error))
+    }
+}
+
+/// Pieces of DynamoDB expressions that keep the mark in an attribute of the item.
+#[pyclass(frozen, module = "leasehold.fence")]
+pub(crate) struct DynamodbGuard(fence::DynamodbGuard);
+
+#[pymethods]
+impl DynamodbGuard {
+    #[new]
+    fn new(py: Python<'_>, attribute: &str) -> PyResult<Self> {
+        fence::DynamodbGuard::new(attribute).map(Self).map_err(|error| raised(py, &error))
+    }
+
+    /// The condition of the claim, the first write of a new lease.
+    #[classattr]
+    const CLAIM_CONDITION: &'static str = fence::DynamodbGuard::claim_condition();
+
+    /// The condition of every other write.
+    #[classattr]
+    const CHECK_CONDITION: &'static str = fence::DynamodbGuard::check_condition();
+
+    /// What every write sets beside its own values.
+    #[classattr]
+    const SET: &'static str = fence::DynamodbGuard::set();
+
+    /// For ExpressionAttributeNames.
+    fn names(&self) -> HashMap<&'static str, &str> {
+        self.0.names().into_iter().collect()
+    }
+
+    /// For ExpressionAttributeValues: numbers as decimal text. Raises ConfigError for what is no token.
+    #[staticmethod]
+    fn values(py: Python<'_>, token: u64) -> PyResult<HashMap<&'static str, String>> {
+        let values = fence::DynamodbGuard::values(token).map_err(|error| raised(py, &error))?;
+        Ok(values.into_iter().collect())
+    }
+}
+
+/// The check as a Lua function `leasehold_check(mark_key, token)`, to put in front of a script of your own.
+#[pyfunction]
+pub(crate) const fn redis_check() -> &'static str {
+    fence::RedisGuard::CHECK
+}
+
+/// KEYS: mark. ARGV: token.
+#[pyfunction]
+pub(crate) const fn redis_claim_script() -> &'static str {
+    fence::RedisGuard::claim_script()
+}
+
+/// KEYS: mark. ARGV: token.
+#[pyfunction]
+pub(crate) const fn redis_check_script() -> &'static str {
+    fence::RedisGuard::check_script()
+}
+
+/// KEYS: mark, key. ARGV: token, value.
+#[pyfunction]
+pub(crate) const fn redis_check_and_set_script() -> &'static str {
+    fence::RedisGuard::check_and_set_script()
+}
+
+/// The key of the mark that guards `key`, in the same hash slot.
+#[pyfunction]
+pub(crate) fn redis_mark_key(py: Python<'_>, key: &str) -> PyResult<String> {
+    fence::RedisGuard::mark_key(key).map_err(|error| raised(py, &error))
+}
+
+/// What the answer of a script means.
+#[pyfunction]
+pub(crate) fn redis_outcome(py: Python<'_>, item: &str, token: u64, reply: i64) -> PyResult<()> {
+    fence::RedisGuard::outcome(item, token, reply).map_err(|error| raised(py, &error))
+}

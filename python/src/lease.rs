@@ -1,0 +1,313 @@
+//! What a holder has.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold::{Error, ErrorKind, host};
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
+use pyo3::prelude::*;
+
+use crate::convert::{Kept, Seconds};
+use crate::errors::raised;
+use crate::reactor::{Operation, Outcome};
+use crate::signals::Signals;
+
+/// A lease by itself, or one of several that were taken together.
+#[derive(Clone)]
+enum Grant {
+    Single(Arc<leasehold::Lease>),
+    OneOf(Arc<leasehold::Leases>, usize),
+}
+
+impl Grant {
+    fn lease(&self) -> &leasehold::Lease {
+        match self {
+            Self::Single(lease) => lease,
+            Self::OneOf(leases, at) => &leases[*at],
+        }
+    }
+}
+
+/// A held lock. It is renewed in the background until it is released, dropped or lost.
+///
+/// Dropping the last reference to a lease releases it. A lease is no proof: between a check and the write that it guards any
+/// amount of time can pass. Only the resource itself, refusing tokens older than it has seen, closes that gap: see
+/// `leasehold.fence`.
+#[pyclass(frozen, module = "leasehold", weakref)]
+pub(crate) struct Lease(Kept<Grant>);
+
+impl Lease {
+    pub(crate) fn new(lease: leasehold::Lease) -> Self {
+        Self::of(Arc::new(lease))
+    }
+
+    pub(crate) fn of(lease: Arc<leasehold::Lease>) -> Self {
+        Self(Kept::new(Grant::Single(lease)))
+    }
+}
+
+#[pymethods]
+impl Lease {
+    /// The fencing token: grows with every grant of the resource, below 2**53.
+    #[getter]
+    fn token(&self) -> u64 {
+        self.0.lease().token()
+    }
+
+    /// What is locked.
+    #[getter]
+    fn resource(&self) -> &str {
+        self.0.lease().resource()
+    }
+
+    /// The label that others see.
+    #[getter]
+    fn owner(&self) -> &str {
+        self.0.lease().owner()
+    }
+
+    /// Seconds for which the lease can still be believed in if no renewal succeeds; 0.0 once it is lost or released.
+    /// Costs a read of the clock, and never waits.
+    fn remaining(&self) -> f64 {
+        self.0.lease().remaining().as_secs_f64()
+    }
+
+    /// Raises LeaseLostError unless at least `min` seconds of validity are left: to be called before a step that takes
+    /// that long. Raises NotOwnedError after a release.
+    #[pyo3(signature = (min = None))]
+    fn check(&self, py: Python<'_>, min: Option<Seconds>) -> PyResult<()> {
+        let min = min.map_or(Ok(Duration::ZERO), |min| min.finite(py, "min"))?;
+        self.0.lease().check(min).map_err(|error| raised(py, &error))
+    }
+
+    /// Whether the lease was lost, as an event that can be waited for.
+    #[getter]
+    fn lost(&self) -> Lost {
+        Lost(Kept::new(self.0.clone()))
+    }
+
+    /// Calls `callback(error)` once if the lease is lost, on a thread kept for callbacks; soon, if it was lost before.
+    /// A callback that owns the lease keeps it from ever being dropped.
+    fn on_lost(&self, callback: Py<PyAny>) {
+        self.0.lease().on_lost(move |error| {
+            Python::try_attach(|py| {
+                let called = callback.call1(py, (raised(py, &error),));
+                if let Err(error) = called {
+                    error.write_unraisable(py, Some(callback.bind(py)));
+                }
+            });
+        });
+    }
+
+    /// Gives the lock back. It ends here at once; the store's confirmation is awaited for up to 2 s.
+    ///
+    /// Raises LeaseLostError if the lease was lost before, NotOwnedError if it was released before,
+    /// StoreUnavailableError if the store has not confirmed: then the release goes on in the background.
+    fn release(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| host::release(self.0.lease())).map_err(|error| raised(py, &error))
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// Releases the lock. Raises LeaseLostError if the lease was lost, unless the body has raised something already.
+    #[pyo3(signature = (kind, error, traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: Option<Bound<'_, PyAny>>,
+        error: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        drop((error, traceback));
+        let (lease, body) = (self.0.lease(), Body::of(kind.is_some()));
+        py.detach(|| leave(lease.is_lost(), body, host::release(lease))).map_err(|error| raised(py, &error))
+    }
+
+    fn _begin_release(&self) -> Operation {
+        let grant = self.0.clone();
+        Operation::new(async move { grant.lease().release().await.map(|()| Outcome::Nothing) })
+    }
+
+    /// Ready when the lease is lost; it does not keep the lease.
+    fn _begin_lost(&self) -> Operation {
+        let lost = self.0.lease().lost();
+        Operation::new(async move { Ok(Outcome::Loss(lost.await)) })
+    }
+
+    fn _begin_exit(&self, has_raised: bool) -> Operation {
+        let (grant, body) = (self.0.clone(), Body::of(has_raised));
+        Operation::new(async move {
+            let was_lost = grant.lease().is_lost();
+            leave(was_lost, body, grant.lease().release().await).map(|()| Outcome::Nothing)
+        })
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("a lease belongs to the process that took it: pass its token on, not the lease"))
+    }
+
+    fn __repr__(&self) -> String {
+        shown(self.0.lease())
+    }
+}
+
+fn shown(lease: &leasehold::Lease) -> String {
+    let (resource, token) = (lease.resource(), lease.token());
+    match lease.remaining().as_secs_f64() {
+        0.0 if lease.is_lost() => format!("<Lease {resource:?} token={token} lost>"),
+        0.0 => format!("<Lease {resource:?} token={token} released>"),
+        left => format!("<Lease {resource:?} token={token} remaining={left:.1} s>"),
+    }
+}
+
+/// How the body of a `with` statement ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Body {
+    Done,
+    Raised,
+}
+
+impl Body {
+    fn of(has_raised: bool) -> Self {
+        if has_raised { Self::Raised } else { Self::Done }
+    }
+}
+
+/// That the lease was lost must not go unheard; but the body's own exception goes first, and a release that is not
+/// confirmed is no failure of what was done under the lock.
+fn leave(was_lost: bool, body: Body, released: Result<(), Error>) -> Result<(), Error> {
+    match released {
+        Err(error) if body == Body::Done && (was_lost || error.kind() == ErrorKind::Lost) => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Several leases that were taken together, in the order of their names.
+///
+/// Dropping the last reference to them, and to each of their leases, releases them.
+#[pyclass(frozen, module = "leasehold", weakref)]
+pub(crate) struct Leases(Kept<Arc<leasehold::Leases>>);
+
+impl Leases {
+    pub(crate) fn new(leases: leasehold::Leases) -> Self {
+        Self(Kept::new(Arc::new(leases)))
+    }
+
+    fn was_lost(&self) -> bool {
+        self.0.iter().any(leasehold::Lease::is_lost)
+    }
+}
+
+#[pymethods]
+impl Leases {
+    fn __len__(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The lease of this resource, or at this place in the order of names.
+    fn __getitem__(&self, which: Which) -> PyResult<Lease> {
+        let at = match &which {
+            Which::Place(at) if *at < 0 => self.0.len().checked_add_signed(*at),
+            Which::Place(at) => usize::try_from(*at).ok(),
+            Which::Resource(name) => self.0.iter().position(|lease| lease.resource() == name),
+        };
+        match (at.filter(|at| *at < self.0.len()), which) {
+            (Some(at), _) => Ok(Lease(Kept::new(Grant::OneOf(Arc::clone(&self.0), at)))),
+            (None, Which::Place(at)) => Err(PyIndexError::new_err(format!("there is no lease at {at}"))),
+            (None, Which::Resource(name)) => Err(PyKeyError::new_err(name)),
+        }
+    }
+
+    /// Raises LeaseLostError unless each has at least `min` seconds of validity left.
+    #[pyo3(signature = (min = None))]
+    fn check(&self, py: Python<'_>, min: Option<Seconds>) -> PyResult<()> {
+        let min = min.map_or(Ok(Duration::ZERO), |min| min.finite(py, "min"))?;
+        self.0.check(min).map_err(|error| raised(py, &error))
+    }
+
+    /// Releases all of them, the last one taken first, within one patience of 2 s.
+    fn release(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| host::release_all(&self.0)).map_err(|error| raised(py, &error))
+    }
+
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+
+    /// Releases all of them. Raises LeaseLostError if one was lost, unless the body has raised something already.
+    #[pyo3(signature = (kind, error, traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: Option<Bound<'_, PyAny>>,
+        error: Option<Bound<'_, PyAny>>,
+        traceback: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        drop((error, traceback));
+        let body = Body::of(kind.is_some());
+        py.detach(|| leave(self.was_lost(), body, host::release_all(&self.0))).map_err(|error| raised(py, &error))
+    }
+
+    fn _begin_release(&self) -> Operation {
+        let leases = Arc::clone(&self.0);
+        Operation::new(async move { leases.release().await.map(|()| Outcome::Nothing) })
+    }
+
+    fn _begin_exit(&self, has_raised: bool) -> Operation {
+        let (leases, was_lost, body) = (Arc::clone(&self.0), self.was_lost(), Body::of(has_raised));
+        Operation::new(async move { leave(was_lost, body, leases.release().await).map(|()| Outcome::Nothing) })
+    }
+
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(PyTypeError::new_err("leases belong to the process that took them: pass their tokens on, not the leases"))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Leases [{}]>", self.0.iter().map(shown).collect::<Vec<_>>().join(", "))
+    }
+}
+
+#[derive(FromPyObject)]
+enum Which {
+    Place(isize),
+    Resource(String),
+}
+
+/// Set once the lease is lost. Waiting for it costs no polling of the store, and no thread.
+#[pyclass(frozen, module = "leasehold")]
+pub(crate) struct Lost(Kept<Grant>);
+
+#[pymethods]
+impl Lost {
+    /// Whether the lease is over without having been released.
+    fn is_set(&self) -> bool {
+        self.0.lease().is_lost()
+    }
+
+    /// Waits until the lease is over, for at most `wait` seconds (default: for ever), and answers whether it was lost:
+    /// False when it was released, or still holds.
+    #[pyo3(signature = (wait = None))]
+    fn wait(&self, py: Python<'_>, wait: Option<Seconds>) -> PyResult<bool> {
+        let mut signals = Signals::default();
+        let most = wait.and_then(Seconds::if_finite);
+        py.detach(|| host::wait_until_over(self.0.lease(), most, || signals.interrupt()));
+        signals.check()?;
+        Ok(self.is_set())
+    }
+
+    /// The error that tells why, None while the lease holds or after it was released.
+    #[getter]
+    fn reason(&self, py: Python<'_>) -> Option<PyErr> {
+        let lease = self.0.lease();
+        if !lease.is_lost() {
+            return None;
+        }
+        lease.check(Duration::ZERO).err().map(|error| raised(py, &error))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<Lost {:?} {}>", self.0.lease().resource(), if self.is_set() { "set" } else { "unset" })
+    }
+}

@@ -1,0 +1,66 @@
+//! The native half of the Python package `leasehold`.
+//!
+//! It converts and decides nothing: calls and values go to the crate `leasehold` and come back as Python's. A call
+//! without async does its I/O on the calling thread with the interpreter detached; one of asyncio is a future that the
+//! event loop's own thread polls, told of progress through a watched pipe ([`reactor`]).
+
+mod client;
+mod command;
+mod convert;
+mod election;
+mod errors;
+mod fence;
+mod info;
+mod lease;
+mod reactor;
+mod request;
+mod signals;
+
+use pyo3::exceptions::PyImportError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+
+/// What `leasehold._native` holds. Everything in it is private to the package, which shows it under better names.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::client::{Client, Connector, end};
+    #[pymodule_export]
+    use super::command::run;
+    #[pymodule_export]
+    use super::election::Election;
+    #[pymodule_export]
+    use super::fence::{
+        DynamodbGuard, Guards, PostgresGuard, redis_check, redis_check_and_set_script, redis_check_script,
+        redis_claim_script, redis_mark_key, redis_outcome,
+    };
+    #[pymodule_export]
+    use super::info::LockInfo;
+    #[pymodule_export]
+    use super::lease::{Lease, Leases, Lost};
+    #[pymodule_export]
+    use super::reactor::{Operation, Reactor};
+    #[pymodule_export]
+    use super::request::Request;
+    use super::{Bound, PyModule, PyModuleMethods, PyResult, refuse_subinterpreters};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        refuse_subinterpreters()?;
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}
+
+/// # Errors
+/// Outside of the main interpreter. Exceptions and callbacks of one would end up in another one, and the exit of the
+/// process waits for both.
+fn refuse_subinterpreters() -> PyResult<()> {
+    // SAFETY: whoever imports a module is attached to an interpreter.
+    let interpreter = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };
+    if interpreter == 0 {
+        return Ok(());
+    }
+    Err(PyImportError::new_err(
+        "leasehold does not work in subinterpreters: import it in the main one, or start another process",
+    ))
+}

@@ -1,0 +1,89 @@
+//! A lock that is asked for.
+
+use leasehold::{LockRequest, host};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::convert::{Kept, Seconds};
+use crate::errors::{self, raised};
+use crate::lease::Lease;
+use crate::reactor::{Operation, Outcome};
+use crate::signals::Signals;
+
+/// A lock with all its settings, to be acquired any number of times.
+#[pyclass(frozen, module = "leasehold._native")]
+pub(crate) struct Request(Kept<LockRequest>);
+
+/// The settings of one lock.
+pub(crate) struct Settings<'py> {
+    pub(crate) ttl: Option<Seconds>,
+    pub(crate) wait: Option<Seconds>,
+    pub(crate) owner: Option<String>,
+    pub(crate) data: Option<Bound<'py, PyBytes>>,
+    pub(crate) lock_delay: Option<Seconds>,
+    pub(crate) max_hold: Option<Seconds>,
+    pub(crate) renew_every: Option<Seconds>,
+    /// Python's own way to say it; anything else than `False` is the default.
+    pub(crate) renew: bool,
+}
+
+impl Settings<'_> {
+    pub(crate) fn request(self, py: Python<'_>, mut request: LockRequest) -> PyResult<Request> {
+        if let Some(ttl) = self.ttl {
+            request = request.ttl(ttl.finite(py, "ttl")?);
+        }
+        if let Some(wait) = self.wait.and_then(Seconds::if_finite) {
+            request = request.wait(wait);
+        }
+        if let Some(owner) = self.owner {
+            request = request.owner(owner);
+        }
+        if let Some(data) = self.data {
+            request = request.data(data.as_bytes());
+        }
+        if let Some(lock_delay) = self.lock_delay {
+            request = request.lock_delay(lock_delay.finite(py, "lock_delay")?);
+        }
+        if let Some(max_hold) = self.max_hold {
+            request = request.max_hold(max_hold.finite(py, "max_hold")?);
+        }
+        match (self.renew, self.renew_every) {
+            (true, None) => {}
+            (true, Some(every)) => request = request.renew_every(every.finite(py, "renew_every")?),
+            (false, None) => request = request.no_renewal(),
+            (false, Some(_)) => {
+                return Err(errors::config(py, "renew=False and renew_every contradict each other: leave one out"));
+            }
+        }
+        Ok(Request(Kept::new(request)))
+    }
+}
+
+#[pymethods]
+impl Request {
+    fn acquire(&self, py: Python<'_>) -> PyResult<Lease> {
+        let mut signals = Signals::default();
+        let request = LockRequest::clone(&self.0);
+        let result = py.detach(|| host::acquire(request, || signals.interrupt()));
+        signals.check()?;
+        result.map(Lease::new).map_err(|error| raised(py, &error))
+    }
+
+    fn try_acquire(&self, py: Python<'_>) -> PyResult<Option<Lease>> {
+        let mut signals = Signals::default();
+        let request = LockRequest::clone(&self.0);
+        let result = py.detach(|| host::try_acquire(request, || signals.interrupt()));
+        signals.check()?;
+        result.map(|lease| lease.map(Lease::new)).map_err(|error| raised(py, &error))
+    }
+
+    fn begin_acquire(&self) -> Operation {
+        let request = LockRequest::clone(&self.0);
+        Operation::new(async move { request.await.map(Outcome::Lease) })
+    }
+
+    fn begin_try_acquire(&self) -> Operation {
+        let request = LockRequest::clone(&self.0);
+        Operation::new(async move { request.try_acquire().await.map(Outcome::MaybeLease) })
+    }
+}

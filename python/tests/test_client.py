@@ -1,0 +1,184 @@
+"""What a client does, on each kind of store."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from conftest import PATIENCE, TTL, connect, eventually
+
+import leasehold
+
+
+def test_a_lock_is_had_by_one_at_a_time(client: leasehold.Client, store: str, name: str) -> None:
+    with client.lock(name, ttl=TTL) as lease:
+        assert lease.resource == name
+        assert isinstance(lease.token, int)
+        assert 0 < lease.remaining() <= TTL
+        lease.check()
+        lease.check(timedelta(seconds=0.5))
+        assert not lease.lost.is_set() and lease.lost.reason is None
+        with connect(store) as other:
+            assert other.try_acquire(name) is None
+            with pytest.raises(leasehold.LockBusyError) as busy:
+                other.acquire(name, wait=0)
+            with pytest.raises(leasehold.LockTimeoutError) as late:
+                other.acquire(name, wait=0.2)
+    assert busy.value.resource == name
+    assert busy.value.holder is not None and busy.value.holder.token == lease.token
+    assert isinstance(late.value, TimeoutError) and late.value.holder is not None
+    assert lease.remaining() == 0.0
+    with pytest.raises(leasehold.NotOwnedError):
+        lease.release()
+    following = client.acquire(name)
+    assert following.token > lease.token
+    following.release()
+
+
+def test_who_holds_a_lock_can_be_seen(client: leasehold.Client, name: str) -> None:
+    assert client.inspect(name) is None
+    lease = client.acquire(name, ttl=timedelta(seconds=TTL), owner="worker 7", data=b"\x00\xff")
+    info = client.inspect(name)
+    assert info is not None
+    assert (info.resource, info.owner, info.token, info.data) == (name, "worker 7", lease.token, b"\x00\xff")
+    assert (info.votes, info.of, info.foreign) == (1, 1, False)
+    assert info.since is not None and info.since > 1.7e9
+    # Not every store writes it down.
+    assert info.ttl in (TTL, None)
+    assert "worker 7" in str(info) and name in repr(info)
+    lease.release()
+
+
+def test_several_locks_are_had_together_or_not_at_all(client: leasehold.Client, store: str, name: str) -> None:
+    names = [f"{name}/b", f"{name}/a", f"{name}/c"]
+    with client.lock_all(names, ttl=TTL, wait=PATIENCE) as leases:
+        leases.check(0.1)
+        assert [leases[at].resource for at in range(len(leases))] == sorted(names)
+        assert leases[names[1]].token == leases[0].token
+        with pytest.raises(KeyError):
+            leases["another"]
+        with pytest.raises(IndexError):
+            leases[3]
+        with connect(store) as other:
+            with pytest.raises(leasehold.LockBusyError):
+                other.lock_all([f"{name}/0", names[0]], wait=0)
+            assert other.inspect(f"{name}/0") is None, "what was taken before went back"
+    assert all(client.inspect(each) is None for each in names)
+    with pytest.raises(TypeError, match="letters"):
+        client.lock_all("abc")
+
+
+def test_a_lease_that_nobody_refers_to_is_released(client: leasehold.Client, name: str) -> None:
+    client.acquire(name, ttl=TTL)
+    gc.collect()
+    eventually("the lock is free", lambda: client.inspect(name) is None)
+    leases = client.lock_all([name], ttl=TTL)
+    one = leases[0]
+    del leases
+    one.check()
+    del one
+    eventually("the lock is free", lambda: client.inspect(name) is None)
+
+
+def test_a_lost_lease_says_so_everywhere(client: leasehold.Client, name: str) -> None:
+    told: list[BaseException] = []
+    with pytest.raises(leasehold.LeaseLostError) as lost:
+        with client.lock(name, ttl=0.2, renew=False) as lease:
+            lease.on_lost(told.append)
+            assert lease.lost.wait()
+            assert lease.lost.is_set() and lease.remaining() == 0.0
+            with pytest.raises(leasehold.LeaseLostError):
+                lease.check()
+    assert lost.value.resource == name
+    assert isinstance(lease.lost.reason, leasehold.LeaseLostError)
+    assert "lost" in repr(lease)
+    eventually("the callback is called", lambda: len(told) == 1)
+    assert isinstance(told[0], leasehold.LeaseLostError)
+    lease.on_lost(told.append)
+    eventually("the late callback is called", lambda: len(told) == 2)
+
+
+def test_the_bodys_own_error_goes_before_the_loss(client: leasehold.Client, name: str) -> None:
+    with pytest.raises(ZeroDivisionError):
+        with client.lock(name, ttl=0.2, renew=False) as lease:
+            lease.lost.wait()
+            _ = 1 / 0
+
+
+def test_a_release_within_the_body_is_fine(client: leasehold.Client, name: str) -> None:
+    with client.lock(name) as lease:
+        lease.release()
+        assert not lease.lost.is_set()
+        assert lease.lost.wait(0) is False
+
+
+def test_waiting_for_a_loss_ends_when_the_time_is_over_or_the_lease(client: leasehold.Client, name: str) -> None:
+    lease = client.acquire(name, ttl=TTL)
+    assert lease.lost.wait(0.1) is False
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(lease.lost.wait)
+        lease.release()
+        assert waiting.result(PATIENCE) is False
+
+
+def test_a_closed_client_has_released_everything(store: str, name: str) -> None:
+    client = connect(store)
+    lease = client.acquire(name, ttl=TTL)
+    client.close()
+    client.close()
+    assert lease.lost.is_set()
+    with pytest.raises(leasehold.NotOwnedError, match="closed"):
+        lease.check()
+    with pytest.raises(leasehold.ConfigError, match="closed"):
+        client.acquire(name)
+    if not store.startswith("memory:"):
+        with connect(store) as other:
+            assert other.inspect(name) is None
+
+
+def test_many_threads_share_one_client(client: leasehold.Client, name: str) -> None:
+    inside = threading.Lock()
+    tokens: list[int] = []
+
+    def work() -> None:
+        for _ in range(20):
+            with client.lock(name, ttl=TTL, wait=PATIENCE) as lease:
+                assert inside.acquire(blocking=False), "two are inside"
+                tokens.append(lease.token)
+                inside.release()
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(work) for _ in range(8)]:
+            done.result(PATIENCE)
+    assert tokens == sorted(set(tokens)) and len(tokens) == 160
+
+
+def test_a_leader_works_until_it_resigns(client: leasehold.Client, name: str) -> None:
+    happened: list[object] = []
+    with client.elect(
+        name, ttl=TTL, on_start=lambda lease: happened.append(lease.token), on_stop=happened.append
+    ) as election:
+        eventually("it leads", lambda: election.term is not None and len(happened) == 1)
+        assert happened == [election.term] and election.last_error is None
+        assert "leading" in repr(election)
+    assert happened[1:] == [None]
+    assert election.term is None and client.inspect(name) is None
+
+
+def test_a_callback_that_raises_ends_the_candidacy(
+    client: leasehold.Client, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", lambda unraisable: shown.append(unraisable.exc_type))
+
+    def fail(lease: leasehold.Lease) -> None:
+        raise ZeroDivisionError
+
+    election = client.elect(name, ttl=TTL, on_start=fail)
+    eventually("the candidacy ends", lambda: election.last_error is not None)
+    assert shown == [ZeroDivisionError] and election.term is None
+    election.resign()
+    assert client.inspect(name) is None

@@ -1,0 +1,107 @@
+"""The ``leasehold`` command that comes with the package, and what its files promise."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import signal
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from conftest import PATIENCE
+
+import leasehold
+import leasehold.aio
+import leasehold.fence
+
+COMMAND = str(Path(sys.executable).parent / "leasehold")
+GUIDE = Path(__file__).parents[2] / "docs" / "python.md"
+EXAMPLES: list[str] = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+
+
+def command(*args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMAND, *args], capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+
+def test_the_command_comes_with_the_package(sqlite: str) -> None:
+    script = "import os; print(os.environ['LEASEHOLD_RESOURCE'], os.environ['LEASEHOLD_TOKEN']); raise SystemExit(7)"
+    done = command("exec", "--store", sqlite, "job", "--", sys.executable, "-c", script)
+    resource, token = done.stdout.split()
+    assert (done.returncode, resource) == (7, "job") and int(token) > 0
+    with leasehold.connect(sqlite) as client, client.lock("job"):
+        assert command("exec", "--store", sqlite, "--no-wait", "job", "--", "true").returncode == 75
+        assert '"token":' in command("inspect", "--store", sqlite, "--json", "job").stdout
+    assert command("nonsense").returncode == 64
+    module = [sys.executable, "-m", "leasehold", "--help"]
+    assert "exec" in subprocess.run(module, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+
+
+def test_the_command_ends_when_it_is_interrupted(sqlite: str) -> None:
+    with leasehold.connect(sqlite) as client, client.lock("job"):
+        args = [COMMAND, "exec", "--store", sqlite, "job", "--", "true"]
+        waiting = subprocess.Popen(args, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.communicate(timeout=0.5)
+        waiting.send_signal(signal.SIGINT)
+        waiting.communicate(timeout=PATIENCE)
+        assert waiting.returncode != 0
+
+
+def test_the_package_is_what_it_says() -> None:
+    assert metadata.version("leasehold") == leasehold.__version__
+    assert metadata.requires("leasehold") is None
+    names = {name for name in vars(leasehold) if not name.startswith("_")} - {"annotations", "aio", "fence"}
+    assert names | {"__version__"} == set(leasehold.__all__)
+    files = {str(file) for file in metadata.files("leasehold") or []}
+    assert {"leasehold/py.typed", "leasehold/_native.pyi"} <= files
+
+
+def test_asyncio_is_imported_by_those_who_want_it() -> None:
+    heavy = "'asyncio', 'inspect', 'typing', 'datetime', 'dataclasses', 'socket'"
+    script = f"import sys; old = set(sys.modules); import leasehold; print(sorted({{{heavy}}} & (set(sys.modules) - old)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("module", [leasehold, leasehold.aio])
+def test_examples_in_the_code_run(module: object) -> None:
+    assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0  # type: ignore[arg-type]
+
+
+def test_everything_public_is_documented() -> None:
+    missing = [
+        f"{module.__name__}.{name}.{member}"
+        for module in (leasehold, leasehold.aio, leasehold.fence)
+        for name in module.__all__
+        if isinstance(getattr(module, name), type)
+        for member, value in vars(getattr(module, name)).items()
+        if not member.startswith("_") and (callable(value) or isinstance(value, property)) and not value.__doc__
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_examples_in_the_guide_run(number: int, tmp_path: Path, redis: str) -> None:
+    code = EXAMPLES[number].replace("redis://localhost", redis)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        cwd=tmp_path,
+        env={**os.environ, "LEASEHOLD_STORE": f"sqlite:{tmp_path / 'default.db'}"},
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), code
+
+
+def test_examples_in_the_guide_have_the_right_types(tmp_path: Path) -> None:
+    for number, code in enumerate(EXAMPLES):
+        (tmp_path / f"example_{number}.py").write_text(code)
+    mypy = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "."]
+    done = subprocess.run(mypy, capture_output=True, text=True, timeout=2 * PATIENCE, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stdout

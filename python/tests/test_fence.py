@@ -1,0 +1,130 @@
+"""Guards of the protected side."""
+
+from __future__ import annotations
+
+import socket
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from conftest import PATIENCE
+from hypothesis import given
+from hypothesis import strategies as st
+
+import leasehold
+from leasehold.fence import DynamodbGuard, Guard, Guards, PostgresGuard, RedisGuard
+
+
+def test_a_later_claim_refuses_earlier_writers() -> None:
+    guards = Guards(10)
+    written: list[str] = []
+
+    def write(what: str) -> str:
+        written.append(what)
+        return "done"
+
+    guards.claim("invoice/42", 33)
+    assert guards.write("invoice/42", 33, lambda: write("early")) == "done"
+    guards.claim("invoice/42", 34)
+    with pytest.raises(leasehold.StaleTokenError, match="34") as stale:
+        guards.write("invoice/42", 33, lambda: write("late"))
+    assert stale.value.resource == "invoice/42"
+    with pytest.raises(leasehold.StaleTokenError):
+        guards.claim("invoice/42", 33)
+    with pytest.raises(leasehold.ConfigError):
+        guards.check("never claimed", 34)
+    assert (guards.high_water("invoice/42"), guards.high_water("other"), written) == (34, None, ["early"])
+    guards.write("invoice/42", 34, lambda: None, number=2)
+    with pytest.raises(leasehold.StaleTokenError):
+        guards.check("invoice/42", 34, number=1)
+    guards.forget("invoice/42")
+    with pytest.raises(leasehold.ConfigError):
+        guards.check("invoice/42", 34)
+
+
+def test_a_write_may_raise_and_take_its_time() -> None:
+    guard = Guard()
+    guard.claim(1)
+    with pytest.raises(ZeroDivisionError):
+        guard.write(1, lambda: 1 // 0)
+    total = 0
+
+    def add() -> None:
+        nonlocal total
+        before = total
+        sum(range(1000))
+        total = before + 1
+
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(guard.write, 1, add) for _ in range(400)]:
+            done.result(PATIENCE)
+    assert total == 400 and guard.high_water == 1
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 6)), max_size=30))
+def test_the_rule_is_the_simple_one(steps: list[tuple[bool, int]]) -> None:
+    guard, mark = Guard(), None
+    for is_claim, token in steps:
+        passes = (mark is None or token >= mark) if is_claim else (mark is not None and token >= mark)
+        try:
+            guard.claim(token) if is_claim else guard.check(token)
+        except leasehold.LeaseholdError:
+            assert not passes
+        else:
+            assert passes
+            mark = token
+        assert guard.high_water == mark
+
+
+def test_scripts_for_redis_do_it_in_the_server(redis: str, name: str) -> None:
+    mark = RedisGuard.mark_key(name)
+    evaluate = _Redis(redis)
+    RedisGuard.outcome(name, 34, evaluate(RedisGuard.CLAIM_SCRIPT, [mark], "34"))
+    RedisGuard.outcome(name, 34, evaluate(RedisGuard.CHECK_AND_SET_SCRIPT, [mark, name], "34", "110"))
+    late = evaluate(RedisGuard.CHECK_AND_SET_SCRIPT, [mark, name], "33", "0")
+    with pytest.raises(leasehold.StaleTokenError, match="34"):
+        RedisGuard.outcome(name, 33, late)
+    own = RedisGuard.CHECK + (
+        "local passed, reply = leasehold_check(KEYS[1], ARGV[1])\n"
+        "if not passed then return reply end\nreturn tonumber(redis.call('GET', KEYS[2]))"
+    )
+    assert evaluate(own, [mark, name], "34") == 110
+    with pytest.raises(leasehold.ConfigError):
+        RedisGuard.outcome(name, 1, evaluate(RedisGuard.CHECK_SCRIPT, [RedisGuard.mark_key("unclaimed")], "1"))
+    with pytest.raises(leasehold.ConfigError):
+        RedisGuard.mark_key("")
+
+
+class _Redis:
+    """As much of a client as the scripts need, which answer integers."""
+
+    def __init__(self, url: str) -> None:
+        self._port = int(url.rpartition(":")[2])
+
+    def __call__(self, script: str, keys: list[str], *args: str) -> int:
+        words = [word.encode() for word in ("EVAL", script, str(len(keys)), *keys, *args)]
+        request = b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)
+        with socket.create_connection(("127.0.0.1", self._port), PATIENCE) as connection:
+            connection.sendall(request)
+            with connection.makefile("rb") as answer:
+                line = answer.readline()
+        assert line.startswith(b":"), line
+        return int(line[1:])
+
+
+def test_pieces_for_databases() -> None:
+    guard = PostgresGuard(schema="app", table="marks")
+    assert '"app"."marks"' in guard.create_sql + guard.claim_sql + guard.check_sql + guard.read_sql
+    assert "leasehold_fence" in PostgresGuard().claim_sql
+    assert PostgresGuard.parameters("invoice/42", 34) == ("invoice/42", 34)
+    PostgresGuard.outcome("invoice/42", 34, 34)
+    with pytest.raises(leasehold.StaleTokenError):
+        PostgresGuard.outcome("invoice/42", 33, 34)
+    with pytest.raises(leasehold.ConfigError):
+        PostgresGuard.parameters("invoice/42", 2**53)
+    items = DynamodbGuard("fence")
+    assert list(items.names().values()) == ["fence"]
+    assert list(items.values(34).values()) == ["34"]
+    (name,), (value,) = items.names(), items.values(34)
+    assert all(name in text and value in text for text in (items.CLAIM_CONDITION, items.CHECK_CONDITION, items.SET))
+    with pytest.raises(leasehold.ConfigError):
+        DynamodbGuard("")

@@ -1,0 +1,160 @@
+"""Locks as decorators and in place of ``threading.Lock``."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from conftest import PATIENCE, TTL, connect, eventually
+from hypothesis import given
+from hypothesis import strategies as st
+
+import leasehold
+
+
+def test_it_has_the_manners_of_a_threading_lock(client: leasehold.Client, store: str, name: str) -> None:
+    lock = client.lock(name, ttl=TTL)
+    assert not lock.locked()
+    assert lock.acquire() is True
+    assert lock.locked() and "held here" in repr(lock)
+    assert lock.acquire(blocking=False) is False
+    assert lock.acquire(timeout=0.1) is False
+    assert lock.acquire(True, 0) is False
+    with connect(store) as other:
+        assert other.lock(name).locked()
+    lock.release()
+    assert not lock.locked()
+    with pytest.raises(RuntimeError) as unlocked:
+        lock.release()
+    assert isinstance(unlocked.value, leasehold.NotOwnedError)
+    with pytest.raises(ValueError):
+        lock.acquire(False, 1)
+    with pytest.raises(ValueError):
+        lock.acquire(timeout=-2)
+    assert lock.acquire(blocking=True, timeout=PATIENCE)
+    lock.release()
+
+
+def test_another_thread_may_release(client: leasehold.Client, name: str) -> None:
+    lock = client.lock(name, ttl=TTL)
+    lock.acquire()
+    with ThreadPoolExecutor() as pool:
+        pool.submit(lock.release).result(PATIENCE)
+    assert not lock.locked()
+
+
+def test_a_condition_can_be_made_of_it(client: leasehold.Client, name: str) -> None:
+    # Only the interface of threading.Lock is asked for.
+    condition = threading.Condition(client.lock(name, ttl=TTL))  # type: ignore[arg-type]
+    with condition:
+        assert condition.wait(0.05) is False
+    assert client.inspect(name) is None
+
+
+def test_threads_that_share_a_lock_release_their_own_lease(client: leasehold.Client, name: str) -> None:
+    lock = client.lock(name, ttl=0.3, renew=False)
+    first = lock.__enter__()
+    assert first.lost.wait()
+    entered, leave = threading.Event(), threading.Event()
+
+    def second() -> None:
+        with client_lock as lease:
+            tokens.append(lease.token)
+            entered.set()
+            assert leave.wait(PATIENCE)
+            lease.check()
+
+    client_lock = lock
+    lock._request = client._native.request(name, ttl=TTL)
+    tokens: list[int] = []
+    with ThreadPoolExecutor() as pool:
+        done = pool.submit(second)
+        assert entered.wait(PATIENCE)
+        with pytest.raises(leasehold.LeaseLostError):
+            lock.__exit__(None, None, None)
+        info = client.inspect(name)
+        assert info is not None and info.token == tokens[0]
+        leave.set()
+        done.result(PATIENCE)
+
+
+def test_waiting_for_oneself_is_refused(memory: str, name: str) -> None:
+    client = leasehold.connect(memory)
+    with client.lock(name):
+        with pytest.raises(leasehold.ConfigError, match="reentrant"):
+            client.acquire(name)
+
+
+def test_a_decorator_names_its_lock_from_the_arguments(memory: str) -> None:
+    client = leasehold.connect(memory)
+    seen: list[str] = []
+
+    @client.lock("report-{day}-{kind:>3}", ttl=TTL, wait=0)
+    def report(day: int, kind: str = "x", *rest: int) -> int:
+        """Makes it."""
+        name = f"report-{day}-{kind:>3}"
+        assert client.inspect(name) is not None
+        seen.append(name)
+        return day + sum(rest)
+
+    assert report(3) == 3
+    assert report(day=4, kind="abcd") == 4
+    assert report(5, "y", 6, 7) == 18
+    assert seen == ["report-3-  x", "report-4-abcd", "report-5-  y"]
+    assert (report.__name__, report.__doc__) == ("report", "Makes it.")
+    held = client.acquire("report-9-  x")
+    with pytest.raises(leasehold.LockBusyError):
+        report(9)
+    held.release()
+    with pytest.raises(TypeError, match="missing"):
+        report()  # type: ignore[call-arg]
+
+
+def test_a_decorator_is_checked_when_it_is_applied(memory: str) -> None:
+    client = leasehold.connect(memory)
+
+    def job(order: object) -> None: ...
+
+    with pytest.raises(leasehold.ConfigError, match="no parameter.*order"):
+        client.lock("job-{ordr.id}")(job)
+    with pytest.raises(leasehold.ConfigError, match="no parameter"):
+        client.lock("job-{}")(job)
+    with pytest.raises(leasehold.ConfigError, match="format"):
+        client.lock("job-{order")(job)
+    client.lock("job-{order.id}")(job)
+
+    def numbers() -> Iterator[int]:
+        yield 1
+
+    with pytest.raises(TypeError, match="generator"):
+        client.lock("job")(numbers)
+
+    async def later() -> None: ...
+
+    with pytest.raises(TypeError, match="aio"):
+        client.lock("job")(later)
+
+
+@given(st.text(min_size=1, max_size=40))
+def test_any_argument_makes_a_name_or_an_error(value: str) -> None:
+    @_client.lock("a-{value}", ttl=TTL, wait=PATIENCE)
+    def job(value: str) -> bool:
+        return _client.inspect(f"a-{value}") is not None
+
+    try:
+        assert job(value)
+    except leasehold.ConfigError:
+        with pytest.raises(leasehold.ConfigError):
+            _client.inspect(f"a-{value}")
+
+
+_client = leasehold.connect("memory:")
+
+
+def test_outside_of_decorators_braces_are_braces(memory: str) -> None:
+    client = leasehold.connect(memory)
+    with client.lock("a-{b}"):
+        assert client.inspect("a-{b}") is not None
+    eventually("it is free", lambda: client.inspect("a-{b}") is None)

@@ -1,0 +1,310 @@
+"""Signals, forks, other processes, and the end of the interpreter."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import PATIENCE, TTL, connect, eventually, start_redis
+
+import leasehold
+
+HEADER = f"import leasehold, os, signal, sys, threading, time\nTTL, PATIENCE = {TTL}, {PATIENCE}\n"
+
+
+def start(script: str, *args: str, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    command = [sys.executable, "-X", "faulthandler", "-c", HEADER + textwrap.dedent(script), *args]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env={**os.environ, **(env or {})})
+
+
+def run(script: str, *args: str) -> str:
+    """Runs a script to its end, and answers what it says."""
+    process = start(script, *args)
+    try:
+        said, complained = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
+    assert (process.returncode, complained) == (0, "")
+    return said.strip()
+
+
+def says(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().strip()
+
+
+WAITERS = {
+    "acquire": "client.acquire('job')",
+    "with": "client.lock('job').__enter__()",
+    "threading": "client.lock('job').acquire()",
+    "all": "client.lock_all(['a', 'job'])",
+    "lost": "client.acquire('other').lost.wait()",
+}
+
+
+@pytest.mark.parametrize("how", WAITERS)
+@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+def test_an_interrupted_wait_leaves_nothing_held(how: str, kind: str, request: pytest.FixtureRequest) -> None:
+    store: str = request.getfixturevalue(kind)
+    client = connect(store)
+    lease = client.acquire("job", ttl=TTL, wait=PATIENCE)
+    waiter = start(
+        f"""
+        client = leasehold.connect(sys.argv[1])
+        print("waits", flush=True)
+        try:
+            {WAITERS[how]}
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+            sys.stdin.read()
+        """,
+        store,
+    )
+    assert says(waiter) == "waits"
+    time.sleep(0.3)
+    waiter.send_signal(signal.SIGINT)
+    assert says(waiter) == "interrupted"
+    lease.release()
+    # The process lives, and has left the line.
+    for name in ("job", "a"):
+        client.acquire(name, ttl=TTL, wait=PATIENCE).release()
+    waiter.communicate("", timeout=PATIENCE)
+    assert waiter.returncode == 0
+    client.close()
+
+
+def test_a_handler_of_a_signal_runs_while_a_lock_is_awaited(memory: str, name: str) -> None:
+    client = leasehold.connect(memory)
+    lease = client.acquire(name)
+    handled: list[int] = []
+
+    def handle(number: int, frame: object) -> None:
+        handled.append(number)
+        lease.release()
+
+    before = signal.signal(signal.SIGUSR1, handle)
+    try:
+        me = threading.main_thread().ident
+        assert me is not None
+        timer = threading.Timer(0.2, signal.pthread_kill, (me, signal.SIGUSR1))
+        timer.start()
+        # From another thread, so that waiting for oneself is no question.
+        with client.lock(name, wait=PATIENCE):
+            assert handled == [signal.SIGUSR1]
+        timer.join()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+FORK = """
+    import warnings
+    # Newer interpreters warn of any fork with threads.
+    warnings.simplefilter("ignore", DeprecationWarning)
+    store = sys.argv[1]
+    client = leasehold.connect(store, request_timeout=5)
+    lease = client.acquire("job", ttl=TTL)
+    lock = client.lock("second", ttl=TTL)
+    told = []
+    lease.on_lost(told.append)
+    # Threads of the client and of ours are at work while it forks.
+    stop = threading.Event()
+    def work(n):
+        while not stop.is_set():
+            with client.lock(f"thread-{n}", ttl=TTL):
+                pass
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for _ in range(5):
+        child = os.fork()
+        if child == 0:
+            try:
+                signal.alarm(int(PATIENCE))
+                assert lease.remaining() == 0 and lease.lost.is_set() and lease.lost.wait()
+                assert isinstance(lease.lost.reason, leasehold.LeaseLostError)
+                for use, error in [
+                    (lease.check, leasehold.LeaseLostError),
+                    (lease.release, leasehold.LeaseLostError),
+                    (lock.acquire, leasehold.ConfigError),
+                    (lambda: client.inspect("job"), leasehold.ConfigError),
+                ]:
+                    try:
+                        use()
+                    except error as refused:
+                        assert "fork" in str(refused) or "parent" in str(refused), refused
+                    else:
+                        raise AssertionError(f"{use} works in the child")
+                client.close()
+                own = leasehold.connect(store, request_timeout=5)
+                if not store.startswith("memory"):
+                    assert own.try_acquire("job") is None
+                with own.lock("childs", ttl=TTL, wait=PATIENCE) as mine:
+                    mine.check(1)
+                del lease, lock, client
+                own.close()
+            except BaseException:
+                import traceback
+                traceback.print_exc()
+                os._exit(1)
+            # Through the exit handlers as well, every other time.
+            os._exit(0) if _ % 2 else sys.exit(0)
+        _, status = os.waitpid(child, 0)
+        assert status == 0, status
+        lease.check(0.5)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert client.inspect("job").token == lease.token and not told
+    lease.release()
+    client.close()
+    print("unharmed")
+"""
+
+
+def test_a_forked_child_has_nothing_and_harms_nobody(store: str) -> None:
+    assert run(FORK, store) == "unharmed"
+
+
+def in_child(store: str, inherited: Any) -> None:
+    if inherited is not None:
+        assert inherited.remaining() == 0.0
+    with leasehold.connect(store) as client:
+        assert client.try_acquire("held") is None
+        with client.lock("childs", ttl=TTL, wait=PATIENCE):
+            pass
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_processes_of_multiprocessing_have_clients_of_their_own(method: str, sqlite: str) -> None:
+    context: Any = multiprocessing.get_context(method)
+    with connect(sqlite) as client, client.lock("held", ttl=TTL) as lease:
+        inherited = lease if method == "fork" else None
+        children = [context.Process(target=in_child, args=(sqlite, inherited)) for _ in range(3)]
+        for child in children:
+            child.start()
+        for child in children:
+            child.join(PATIENCE)
+        assert [child.exitcode for child in children] == [0, 0, 0]
+        lease.check(0.5)
+
+
+def test_a_process_that_ends_releases_what_it_holds(sqlite: str, redis: str) -> None:
+    for store in (sqlite, redis):
+        client = connect(store)
+        run("kept = leasehold.connect(sys.argv[1]).acquire('ending', ttl=3600)\nsys.modules['kept'] = kept", store)
+        run("leasehold.connect(sys.argv[1]).acquire('ending', ttl=3600, wait=PATIENCE)\nraise SystemExit", store)
+        # The frame of a daemon thread is never cleared.
+        run(
+            """
+            def hold():
+                kept = leasehold.connect(sys.argv[1]).acquire("ending", ttl=3600, wait=PATIENCE)
+                held.set()
+                time.sleep(3600)
+            held = threading.Event()
+            threading.Thread(target=hold, daemon=True).start()
+            assert held.wait(PATIENCE)
+            """,
+            store,
+        )
+        # The ttl is an hour: it was released.
+        client.acquire("ending", ttl=TTL, wait=PATIENCE).release()
+        client.close()
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "client.acquire('job', ttl=TTL).on_lost(lambda error: time.sleep(3600)); client.close()",
+        "threading.Thread(target=client.acquire, args=('held',), daemon=True).start(); time.sleep(0.2)",
+        "lease = client.acquire('job', ttl=TTL); threading.Thread(target=lease.lost.wait, daemon=True).start()",
+        "sys.modules['e'] = client.elect('job', ttl=TTL, on_start=lambda lease: None); time.sleep(0.2)",
+        "sys.modules['e'] = client.elect('job', ttl=TTL, on_stop=lambda error: time.sleep(3600)); time.sleep(0.2)",
+        "client.lock('job').__enter__(); [client.acquire(f'n{n}', ttl=TTL) for n in range(50)]",
+    ],
+)
+def test_the_end_of_the_interpreter_never_hangs(ending: str, sqlite: str) -> None:
+    with connect(sqlite) as other, other.lock("held", ttl=TTL):
+        run(f"client = leasehold.connect(sys.argv[1])\n{ending}", sqlite)
+
+
+def test_a_store_that_is_gone_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    server, port = start_redis(tmp_path)
+    try:
+        holder = start(
+            """
+            client = leasehold.connect(sys.argv[1], request_timeout=60)
+            lease = client.acquire("job", ttl=3600)
+            print("holds", flush=True)
+            sys.stdin.readline()
+            """,
+            f"redis://127.0.0.1:{port}",
+        )
+        assert says(holder) == "holds"
+        # It answers nobody any more, and refuses nobody.
+        server.send_signal(signal.SIGSTOP)
+        holder.communicate("end\n", timeout=PATIENCE)
+        assert holder.returncode == 0
+    finally:
+        server.kill()
+        server.wait()
+
+
+def test_a_killed_holder_is_succeeded(redis: str, sqlite: str) -> None:
+    for store in (redis, sqlite):
+        holder = start(
+            "lease = leasehold.connect(sys.argv[1]).acquire('killed', ttl=1, wait=PATIENCE)\n"
+            "print(lease.token, flush=True)\ntime.sleep(3600)",
+            store,
+        )
+        token = int(says(holder))
+        holder.kill()
+        holder.communicate()
+        with connect(store) as client, client.lock("killed", ttl=TTL, wait=PATIENCE) as lease:
+            assert lease.token > token
+
+
+def test_a_subinterpreter_is_refused_clearly() -> None:
+    said = run(
+        """
+        try:
+            import _interpreters as interpreters
+        except ImportError:
+            import _xxsubinterpreters as interpreters
+        import leasehold
+        try:
+            print(interpreters.run_string(interpreters.create(), "import leasehold"))
+        except Exception as error:
+            print(repr(error))
+        """
+    )
+    # Newer interpreters refuse by themselves.
+    assert "ImportError" in said and "in subinterpreters" in said
+
+
+def test_threads_come_and_go(memory: str) -> None:
+    client = leasehold.connect(memory)
+    done: list[int] = []
+
+    def work(n: int) -> None:
+        with client.lock("one", ttl=TTL, wait=PATIENCE), client.lock(f"own-{n}", ttl=TTL):
+            done.append(n)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert sorted(done) == list(range(200))
+    eventually("it is free", lambda: client.inspect("one") is None)
+    client.close()
