@@ -2,7 +2,7 @@
 //!
 //! It converts and decides nothing: calls and values go to the crate `leasehold` and come back as Python's. A call
 //! without async does its I/O on the calling thread with the interpreter detached; one of asyncio is a future that the
-//! event loop's own thread polls, told of progress through a watched pipe ([`reactor`]).
+//! event loop's own thread polls, told of progress through a watched pipe (`reactor`).
 
 mod client;
 mod command;
