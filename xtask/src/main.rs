@@ -7,6 +7,7 @@ mod component;
 mod demo;
 mod interop;
 mod mutants;
+mod node;
 mod prove;
 mod python;
 mod run;
@@ -33,6 +34,7 @@ Usage: cargo xtask <command> [arguments]
   bench [core|sqlite|redis|quorum|dynamodb]
                            measure; all benchmarks without a name
   interop                  install the lock libraries of other languages that tests share keys with
+  node                     build the Node package, and run its tests
   python                   build the Python package, and run its tests
   sim [--seed N | --seeds A..B | --minutes M [--from N]] [--html FILE]
                            the simulator: the real core under every fault, checked against every promise
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         Some("vectors") => vectors::vectors(&rest),
         Some("component") => component::component(&rest),
         Some("interop") => none(&rest).and_then(|()| interop::interop()),
+        Some("node") => none(&rest).and_then(|()| node::node()),
         Some("python") => none(&rest).and_then(|()| python::python()),
         Some("bench") => bench::bench(&rest),
         Some("chaos") => bench::chaos(&rest),

@@ -110,7 +110,7 @@ fn languages() -> Result {
     let advice = if Path::new("/etc/debian_version").exists() {
         format!("sudo apt-get install {}", missing.join(" "))
     } else {
-        "Python 3.10 or newer with its modules venv and ensurepip, Node.js 18 or newer, and npm".to_owned()
+        "Python 3.10 or newer with its modules venv and ensurepip, Node.js 20 or newer, and npm".to_owned()
     };
     Err(Failure::new(format!(
         "programs that run the lock libraries of other languages are missing\n  install: {advice}"

@@ -2,7 +2,7 @@
 
 use crate::demo::{self, Stores};
 use crate::run::{self, Failure, Result, Steps};
-use crate::{component, interop, python, setup, sim, tidy};
+use crate::{component, interop, node, python, setup, sim, tidy};
 use std::process::Command;
 
 /// What the core can do besides its protocol is tested too.
@@ -74,6 +74,8 @@ pub fn run_all(steps: &mut Steps) -> Result {
     component::test(steps, &peers)?;
 
     python::run_all(steps)?;
+
+    node::run_all(steps)?;
 
     let demo = demo::build(steps, Stores::All)?;
     steps.run("demo", demo)

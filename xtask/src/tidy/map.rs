@@ -5,7 +5,7 @@ use super::Finding;
 pub const PATH: &str = "docs/architecture.md";
 
 /// Where a quoted word must start to count as a path from the workspace root.
-const PLACES: [&str; 6] = ["bindings/", "core/", "docs/", "python/", "wit/", "xtask/"];
+const PLACES: [&str; 7] = ["bindings/", "core/", "docs/", "node/", "python/", "wit/", "xtask/"];
 
 pub fn check(text: &str, exists: impl Fn(&str) -> bool) -> Vec<Finding> {
     let mut findings = Vec::new();

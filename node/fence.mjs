@@ -1,0 +1,3 @@
+import fence from "./fence.cjs";
+
+export const { DynamodbGuard, Guards, PostgresGuard, PostgresRowGuard, RedisGuard } = fence;

@@ -1,0 +1,8 @@
+"use strict";
+
+const { Client, connect } = require("./lib/client.cjs");
+const { Election } = require("./lib/election.cjs");
+const { errorOf, told, ...errors } = require("./lib/errors.cjs");
+const { Lease, Leases } = require("./lib/lease.cjs");
+
+module.exports = { connect, Client, Election, Lease, Leases, ...errors };

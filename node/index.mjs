@@ -1,0 +1,19 @@
+import leasehold from "./index.cjs";
+
+// One implementation, so that an error is an instance of the same class for whoever imports and whoever requires it.
+export const {
+  connect,
+  Client,
+  Election,
+  Lease,
+  Leases,
+  LeaseholdError,
+  LockBusyError,
+  LockTimeoutError,
+  LeaseLostError,
+  NotOwnedError,
+  StoreUnavailableError,
+  StoreRefusedError,
+  ConfigError,
+  StaleTokenError,
+} = leasehold;

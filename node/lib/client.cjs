@@ -1,0 +1,97 @@
+"use strict";
+
+const native = require("./native.cjs");
+const { Election } = require("./election.cjs");
+const { ASYNC_DISPOSE, Lease, Leases } = require("./lease.cjs");
+const { run } = require("./loop.cjs");
+const { ALL, CONNECT, ELECT, LOCK, TRY, options, text, texts } = require("./options.cjs");
+
+/** Clients that were not closed: the end of the process does it for them. */
+const open = new Set();
+
+function end() {
+  native.end([...open]);
+}
+
+async function connect(stores, given) {
+  const { urls, taken } = connecting(stores, given);
+  const client = await run(native.connect(urls, options(taken, CONNECT)));
+  if (open.size === 0) process.on("exit", end);
+  open.add(client);
+  return new Client(client);
+}
+
+function connecting(stores, given) {
+  if (stores === undefined || stores === null) return { urls: [""], taken: given };
+  if (typeof stores === "string") return { urls: [stores], taken: given };
+  if (Array.isArray(stores)) return { urls: texts("stores", stores), taken: given };
+  throw new TypeError("a store is named by its url, a quorum by an array of urls");
+}
+
+class Client {
+  #native;
+
+  constructor(native) {
+    this.#native = native;
+  }
+
+  get stores() {
+    return this.#native.stores;
+  }
+
+  async acquire(name, given) {
+    const { signal, ...settings } = options(given, LOCK);
+    return new Lease(await run(this.#native.acquire(text("name", name), settings), signal));
+  }
+
+  async tryAcquire(name, given) {
+    const { signal, ...settings } = options(given, TRY);
+    const lease = await run(this.#native.tryAcquire(text("name", name), settings), signal);
+    return lease ? new Lease(lease) : null;
+  }
+
+  async using(name, given, body) {
+    if (body === undefined && typeof given === "function") return this.using(name, undefined, given);
+    if (typeof body !== "function") throw new TypeError("using wants a function to call with the lease");
+    return under(await this.acquire(name, given), body);
+  }
+
+  async lockAll(names, given) {
+    const { signal, ...settings } = options(given, ALL);
+    return new Leases(await run(this.#native.lockAll(texts("names", names), settings), signal));
+  }
+
+  async elect(name, given) {
+    const { onStart, onStop, ...settings } = options(given, ELECT);
+    return new Election(await run(this.#native.elect(text("name", name), settings)), name, { onStart, onStop });
+  }
+
+  async inspect(name) {
+    return (await run(this.#native.inspect(text("name", name)))) ?? null;
+  }
+
+  async close() {
+    open.delete(this.#native);
+    if (open.size === 0) process.off("exit", end);
+    await run(this.#native.close());
+  }
+
+  async [ASYNC_DISPOSE]() {
+    await this.close();
+  }
+}
+
+/** Runs the body, whose own error goes before that of a lost lease. */
+async function under(lease, body) {
+  let result;
+  try {
+    result = await body(lease);
+  } catch (error) {
+    await lease[ASYNC_DISPOSE]().catch(() => {});
+    throw error;
+  }
+  await lease[ASYNC_DISPOSE]();
+  return result;
+}
+
+module.exports = { Client, connect };

@@ -1,0 +1,50 @@
+"use strict";
+
+// What can go wrong, told apart by what the caller can do about it. Documented in ../index.d.ts.
+
+const { Failure } = require("./native.cjs");
+
+class LeaseholdError extends Error {
+  constructor(message, details = {}) {
+    super(message);
+    this.code = details.code ?? this.constructor.code;
+    this.resource = details.resource;
+    this.holder = details.holder;
+    this.temporary = details.temporary ?? false;
+  }
+}
+LeaseholdError.code = "other";
+
+function kind(name, code) {
+  const { [name]: made } = { [name]: class extends LeaseholdError {} };
+  made.code = code;
+  made.prototype.name = name;
+  return made;
+}
+LeaseholdError.prototype.name = "LeaseholdError";
+
+const classes = {
+  LockBusyError: kind("LockBusyError", "busy"),
+  LockTimeoutError: kind("LockTimeoutError", "timed_out"),
+  LeaseLostError: kind("LeaseLostError", "lost"),
+  NotOwnedError: kind("NotOwnedError", "not_owned"),
+  StoreUnavailableError: kind("StoreUnavailableError", "store_unavailable"),
+  StoreRefusedError: kind("StoreRefusedError", "store_refused"),
+  ConfigError: kind("ConfigError", "config"),
+  StaleTokenError: kind("StaleTokenError", "stale_token"),
+};
+const byCode = new Map(Object.values(classes).map((made) => [made.code, made]));
+
+function errorOf(failure) {
+  const { kind: code, message, resource, holder, isTemporary: temporary } = failure;
+  const Class = byCode.get(code) ?? LeaseholdError;
+  return new Class(message, { code, resource: resource ?? undefined, holder: holder ?? undefined, temporary });
+}
+
+/** What native code answered, unless that is a failure. */
+function told(answer) {
+  if (answer instanceof Failure) throw errorOf(answer);
+  return answer;
+}
+
+module.exports = { LeaseholdError, ...classes, errorOf, told };

@@ -1,0 +1,126 @@
+"use strict";
+
+const { LeaseLostError, errorOf, told } = require("./errors.cjs");
+const { run, watch } = require("./loop.cjs");
+const { number } = require("./options.cjs");
+
+const ASYNC_DISPOSE = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
+/** Stops watching a lease whose end somebody else sees to. */
+const forget = Symbol("forget");
+
+class Lease {
+  #native;
+  #forget;
+  #loss;
+  /** Made when somebody asks for the signal. */
+  #controller;
+
+  constructor(native) {
+    this.#native = native;
+    // The watch holds the lease, so that it ends by release or loss and never because nobody refers to it.
+    this.#forget = watch(native.lost(), (loss) => this.#lose(loss));
+  }
+
+  get token() {
+    return this.#native.token;
+  }
+
+  get resource() {
+    return this.#native.resource;
+  }
+
+  get owner() {
+    return this.#native.owner;
+  }
+
+  get signal() {
+    // The loop may have been too busy to tell.
+    if (this.#loss === undefined && this.#native.isLost()) this.#lose(errorOf(this.#native.check(0)));
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController();
+      if (this.#loss !== undefined) this.#controller.abort(this.#loss);
+    }
+    return this.#controller.signal;
+  }
+
+  remaining() {
+    return this.#native.remaining();
+  }
+
+  check(min = 0) {
+    told(this.#native.check(number("check", min)));
+  }
+
+  async release() {
+    await this.#end(this.#native.release());
+  }
+
+  async [ASYNC_DISPOSE]() {
+    await this.#end(this.#native.leave());
+  }
+
+  [forget]() {
+    this.#forget();
+  }
+
+  async #end(operation) {
+    try {
+      await run(operation);
+    } catch (error) {
+      if (error instanceof LeaseLostError) this.#lose(error);
+      throw error;
+    } finally {
+      this.#forget();
+    }
+  }
+
+  #lose(loss) {
+    if (this.#loss !== undefined) return;
+    this.#loss = loss;
+    this.#controller?.abort(loss);
+  }
+}
+
+class Leases {
+  #native;
+  #each;
+
+  constructor(native) {
+    this.#native = native;
+    this.#each = native.each().map((lease) => new Lease(lease));
+  }
+
+  get size() {
+    return this.#each.length;
+  }
+
+  get(resource) {
+    return this.#each.find((lease) => lease.resource === resource);
+  }
+
+  [Symbol.iterator]() {
+    return this.#each[Symbol.iterator]();
+  }
+
+  check(min = 0) {
+    told(this.#native.check(number("check", min)));
+  }
+
+  async release() {
+    await this.#end(this.#native.release());
+  }
+
+  async [ASYNC_DISPOSE]() {
+    await this.#end(this.#native.leave());
+  }
+
+  async #end(operation) {
+    try {
+      await run(operation);
+    } finally {
+      for (const lease of this.#each) lease[forget]();
+    }
+  }
+}
+
+module.exports = { ASYNC_DISPOSE, Lease, Leases, forget };

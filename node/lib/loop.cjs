@@ -1,0 +1,75 @@
+"use strict";
+
+// Operations of native code on this event loop. Whatever is awaited keeps the process alive, as a request of Node's own
+// does; a watch does not.
+
+const { Failure, Reactor } = require("./native.cjs");
+const { errorOf } = require("./errors.cjs");
+
+const settlers = new Map();
+let awaited = 0;
+
+const reactor = new Reactor(() => {
+  const ended = reactor.run();
+  for (let at = 0; at < ended.length; at += 2) {
+    const settle = settlers.get(ended[at]);
+    settlers.delete(ended[at]);
+    settle?.(ended[at + 1]);
+  }
+});
+
+function hold() {
+  if (++awaited === 1) reactor.hold();
+}
+
+function letGo() {
+  if (--awaited === 0) reactor.letGo();
+}
+
+/**
+ * The result of an operation. An abort gives it up, with whatever it has begun, and rejects with the signal's reason.
+ */
+async function run(operation, signal) {
+  signal?.throwIfAborted();
+  const begun = reactor.start(operation);
+  if (begun instanceof Failure) throw errorOf(begun);
+  if (typeof begun !== "number") return begun;
+  hold();
+  let abort;
+  try {
+    return await new Promise((resolve, reject) => {
+      settlers.set(begun, (answer) => (answer instanceof Failure ? reject(errorOf(answer)) : resolve(answer)));
+      if (signal === undefined) return;
+      abort = () => {
+        // What has settled is the caller's, who is about to see it.
+        if (!settlers.delete(begun)) return;
+        reactor.cancel(begun);
+        reject(signal.reason);
+      };
+      signal.addEventListener("abort", abort, { once: true });
+    });
+  } finally {
+    letGo();
+    if (abort !== undefined) signal.removeEventListener("abort", abort);
+  }
+}
+
+/** Calls `ended` with the failure that the operation ends with. Answers what ends the watch before that. */
+function watch(operation, ended) {
+  const begun = reactor.start(operation);
+  if (typeof begun !== "number") {
+    queueMicrotask(() => ended(errorOf(begun)));
+    return () => {};
+  }
+  settlers.set(begun, (failure) => ended(errorOf(failure)));
+  return () => {
+    if (settlers.delete(begun)) reactor.cancel(begun);
+  };
+}
+
+/** How much has not ended; for tests. */
+function left() {
+  return { settlers: settlers.size, running: reactor.running };
+}
+
+module.exports = { left, run, watch };

@@ -1,0 +1,65 @@
+"use strict";
+
+// Values that users pass, refused by name where their type is wrong. What they mean is decided in native code.
+
+const KINDS = {
+  number: (value) => typeof value === "number",
+  text: (value) => typeof value === "string",
+  "true or false": (value) => typeof value === "boolean",
+  function: (value) => typeof value === "function",
+  "Uint8Array or Buffer": (value) => value instanceof Uint8Array,
+  AbortSignal: (value) => value instanceof AbortSignal,
+};
+
+const LENGTH = "number";
+const CONNECT = {
+  owner: "text",
+  driftPpm: "number",
+  requestTimeout: LENGTH,
+  maxTtl: LENGTH,
+  quorumId: "text",
+  createQuorum: "true or false",
+};
+const ALL = { ttl: LENGTH, wait: LENGTH, owner: "text", maxHold: LENGTH, signal: "AbortSignal" };
+const LOCK = { ...ALL, data: "Uint8Array or Buffer", lockDelay: LENGTH, renewEvery: LENGTH, renew: "true or false" };
+const { wait: _, ...TRY } = LOCK;
+const ELECT = { ttl: LENGTH, owner: "text", onStart: "function", onStop: "function" };
+
+/** A copy of the options that are given, which all have to be of these. */
+function options(given, known) {
+  if (given === undefined || given === null) return {};
+  if (typeof given !== "object") throw new TypeError(`options are an object, not ${typeof given}`);
+  const taken = {};
+  for (const [name, value] of Object.entries(given)) {
+    if (!Object.hasOwn(known, name)) {
+      throw new TypeError(`there is no option ${name}; there are ${Object.keys(known).join(", ")}`);
+    }
+    if (value === undefined || value === null) continue;
+    if (!KINDS[known[name]](value)) {
+      const unit = known[name] === LENGTH && name !== "driftPpm" ? " of milliseconds" : "";
+      throw new TypeError(`${name} is a ${known[name]}${unit}, not ${typeof value}`);
+    }
+    taken[name] = value;
+  }
+  return taken;
+}
+
+function text(name, value) {
+  if (typeof value !== "string") throw new TypeError(`${name} is a text, not ${typeof value}`);
+  return value;
+}
+
+function texts(name, values) {
+  // A text would be taken for a list of letters.
+  if (typeof values === "string" || typeof values?.[Symbol.iterator] !== "function") {
+    throw new TypeError(`${name} are several texts, in an array or another iterable`);
+  }
+  return Array.from(values, (value) => text("each of them", value));
+}
+
+function number(name, value) {
+  if (typeof value !== "number") throw new TypeError(`${name} is a number, not ${typeof value}`);
+  return value;
+}
+
+module.exports = { options, text, texts, number, CONNECT, ALL, LOCK, TRY, ELECT };

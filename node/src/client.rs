@@ -1,0 +1,106 @@
+//! Connections to stores.
+
+use leasehold::host;
+use napi::bindgen_prelude::ClassInstance;
+use napi_derive::napi;
+
+use crate::election;
+use crate::options::{AllOptions, ConnectOptions, ElectOptions, LockOptions};
+use crate::reactor::{Operation, Outcome};
+
+/// A connection to a store, and everything that keeps its leases alive.
+#[napi]
+pub struct Client(leasehold::Client);
+
+impl Client {
+    pub(crate) fn new(client: leasehold::Client) -> Self {
+        Self(client)
+    }
+}
+
+/// Begins to open a store, or the nodes of a quorum.
+#[napi]
+pub fn connect(stores: Vec<String>, options: ConnectOptions) -> Operation {
+    let builder = match options.builder() {
+        Ok(builder) => builder,
+        Err(failure) => return Operation::failed(failure),
+    };
+    Operation::new(async move {
+        let client = match <[String; 1]>::try_from(stores) {
+            // An empty text, or one with several urls in it, has a meaning of its own.
+            Ok([text]) => builder.connect(text).await?,
+            Err(urls) => builder.connect(urls).await?,
+        };
+        Ok(Outcome::Client(client))
+    })
+}
+
+#[napi]
+impl Client {
+    /// See `LockRequest`.
+    #[napi]
+    pub fn acquire(&self, name: String, options: LockOptions) -> Operation {
+        match options.request(self.0.lock(name)) {
+            Ok(request) => Operation::new(async move { Ok(Outcome::Lease(request.await?)) }),
+            Err(failure) => Operation::failed(failure),
+        }
+    }
+
+    /// See `LockRequest::try_acquire`.
+    #[napi]
+    pub fn try_acquire(&self, name: String, options: LockOptions) -> Operation {
+        match options.request(self.0.lock(name)) {
+            Ok(request) => Operation::new(async move { Ok(Outcome::MaybeLease(request.try_acquire().await?)) }),
+            Err(failure) => Operation::failed(failure),
+        }
+    }
+
+    /// See `Client::lock_all`.
+    #[napi]
+    pub fn lock_all(&self, names: Vec<String>, options: AllOptions) -> Operation {
+        match options.request(self.0.lock_all(names)) {
+            Ok(request) => Operation::new(async move { Ok(Outcome::Leases(request.await?)) }),
+            Err(failure) => Operation::failed(failure),
+        }
+    }
+
+    /// See `Client::elect`.
+    #[napi]
+    pub fn elect(&self, name: String, options: ElectOptions) -> Operation {
+        match options.request(self.0.elect(name)) {
+            Ok(request) => Operation::new(async move { Ok(Outcome::Election(election::start(request)?)) }),
+            Err(failure) => Operation::failed(failure),
+        }
+    }
+
+    /// See `Client::inspect`.
+    #[napi]
+    pub fn inspect(&self, name: String) -> Operation {
+        let client = self.0.clone();
+        Operation::new(async move { Ok(Outcome::Info(client.inspect(name).await?)) })
+    }
+
+    /// See `Client::close`.
+    #[napi]
+    pub fn close(&self) -> Operation {
+        let client = self.0.clone();
+        Operation::new(async move {
+            client.close().await?;
+            Ok(Outcome::Nothing)
+        })
+    }
+
+    /// The urls of the stores, without secrets.
+    #[napi(getter)]
+    pub fn stores(&self) -> Vec<String> {
+        self.0.stores().iter().map(ToString::to_string).collect()
+    }
+}
+
+/// For the end of the process: closes all clients at once, within one patience of two seconds. What is not confirmed by
+/// then runs out by itself.
+#[napi(catch_unwind)]
+pub fn end(clients: Vec<ClassInstance<'_, Client>>) {
+    // There is nobody left to hear of a release that is not confirmed.
+    let _ = host::close(clients.iter().map(|client| client.0.clone()));
+}

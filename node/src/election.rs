@@ -1,0 +1,163 @@
+//! Leader election.
+//!
+//! The election has a thread of its own, which waits for each callback. JavaScript asks for one [`Step`] after the other,
+//! and says when its callback is done.
+
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+
+use leasehold::{ElectionRequest, Error};
+use napi_derive::napi;
+use tokio::sync::{Mutex as AsyncMutex, mpsc as steps, oneshot};
+
+use crate::failure::Failure;
+use crate::info::whole;
+use crate::lease::Lease;
+use crate::reactor::{Operation, Outcome};
+
+/// A candidacy.
+#[napi]
+pub struct Election {
+    steps: Arc<AsyncMutex<steps::UnboundedReceiver<Step>>>,
+    running: Mutex<Option<leasehold::Election>>,
+}
+
+/// A callback that is due.
+#[napi]
+pub struct Step {
+    term: Term,
+    done: Option<mpsc::Sender<Verdict>>,
+}
+
+enum Term {
+    Begun(Arc<leasehold::Lease>),
+    Ended(Option<Error>),
+}
+
+/// How a callback ended.
+enum Verdict {
+    Done,
+    Threw,
+}
+
+pub(crate) fn start(request: ElectionRequest) -> Result<Election, Error> {
+    let (due, steps) = steps::unbounded_channel();
+    let also_due = due.clone();
+    let election = request
+        .on_start(move |lease| call(&due, Term::Begun(Arc::clone(lease))))
+        .on_stop(move |loss| call(&also_due, Term::Ended(loss.cloned())))
+        .start()?;
+    Ok(Election { steps: Arc::new(AsyncMutex::new(steps)), running: Mutex::new(Some(election)) })
+}
+
+/// Waits for the callback. Where nobody is left to call it, nobody is left to wait for.
+fn call(due: &steps::UnboundedSender<Step>, term: Term) {
+    let (done, verdict) = mpsc::channel();
+    if due.send(Step { term, done: Some(done) }).is_err() {
+        return;
+    }
+    if let Ok(Verdict::Threw) = verdict.recv() {
+        // Without the message of a panic: JavaScript has shown the exception.
+        std::panic::resume_unwind(Box::new("a callback threw"));
+    }
+}
+
+impl Election {
+    fn look<R>(&self, look: impl FnOnce(&leasehold::Election) -> R) -> Option<R> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(look)
+    }
+}
+
+impl Drop for Election {
+    fn drop(&mut self) {
+        let Some(election) = self.running.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        // Its end waits for callbacks, which this thread would have to run. Without another thread it campaigns on until
+        // its client is closed.
+        let election = std::mem::ManuallyDrop::new(election);
+        let _ = std::thread::Builder::new().spawn(move || drop(std::mem::ManuallyDrop::into_inner(election)));
+    }
+}
+
+#[napi]
+impl Election {
+    /// The fencing token of the current term.
+    #[napi(getter)]
+    pub fn term(&self) -> Option<i64> {
+        self.look(leasehold::Election::term).flatten().map(whole)
+    }
+
+    /// Why the last campaign failed.
+    #[napi(getter)]
+    pub fn last_error(&self) -> Option<Failure> {
+        self.look(leasehold::Election::last_error).flatten().map(Failure::from)
+    }
+
+    /// The next callback that is due; nothing when the candidacy is over.
+    #[napi]
+    pub fn step(&self) -> Operation {
+        let steps = Arc::clone(&self.steps);
+        Operation::new(async move { Ok(steps.lock().await.recv().await.map_or(Outcome::Nothing, Outcome::Step)) })
+    }
+
+    /// See `Election::resign`. The callbacks are asked for meanwhile.
+    #[napi]
+    pub fn resign(&self) -> Operation {
+        let Some(election) = self.running.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return Operation::new(std::future::ready(Ok(Outcome::Nothing)));
+        };
+        let (resigned, over) = oneshot::channel();
+        let resign = move || {
+            election.resign();
+            let _ = resigned.send(());
+        };
+        if let Err(error) = std::thread::Builder::new().spawn(resign) {
+            return Operation::failed(Failure::config(format!("cannot start a thread: {error}")));
+        }
+        Operation::new(async move {
+            // Gone without a word means a panic of a callback's, which ended the candidacy as well.
+            let _ = over.await;
+            Ok(Outcome::Nothing)
+        })
+    }
+}
+
+#[napi]
+impl Step {
+    /// What was won, where a term has begun.
+    #[napi(getter)]
+    pub fn lease(&self) -> Option<Lease> {
+        match &self.term {
+            Term::Begun(lease) => Some(Lease::of(Arc::clone(lease))),
+            Term::Ended(_) => None,
+        }
+    }
+
+    /// Why the term has ended, unless this candidate resigned.
+    #[napi(getter)]
+    pub fn loss(&self) -> Option<Failure> {
+        match &self.term {
+            Term::Begun(_) => None,
+            Term::Ended(loss) => loss.clone().map(Failure::from),
+        }
+    }
+
+    /// The callback is done: the election goes on.
+    #[napi]
+    pub fn done(&mut self) {
+        self.end(Verdict::Done);
+    }
+
+    /// The callback has thrown: the candidacy ends.
+    #[napi]
+    pub fn threw(&mut self) {
+        self.end(Verdict::Threw);
+    }
+}
+
+impl Step {
+    fn end(&mut self, verdict: Verdict) {
+        if let Some(done) = self.done.take() {
+            // An election that has ended meanwhile wants no verdict.
+            let _ = done.send(verdict);
+        }
+    }
+}

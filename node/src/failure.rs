@@ -1,0 +1,69 @@
+//! Errors on their way to JavaScript, where their classes are.
+
+use leasehold::{Error, ErrorKind};
+use napi_derive::napi;
+
+use crate::info::LockInfo;
+
+/// What an error of the client says.
+#[napi]
+pub struct Failure {
+    kind: &'static str,
+    message: String,
+    resource: Option<String>,
+    holder: Option<Box<leasehold::LockInfo>>,
+    is_temporary: bool,
+}
+
+impl Failure {
+    /// A setting or use that cannot work.
+    pub(crate) fn config(message: String) -> Self {
+        let kind = ErrorKind::Config;
+        Self { kind: kind.name(), message, resource: None, holder: None, is_temporary: kind.is_temporary() }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self {
+            kind: error.kind().name(),
+            message: error.to_string(),
+            resource: error.resource().map(str::to_owned),
+            holder: error.holder().cloned().map(Box::new),
+            is_temporary: error.kind().is_temporary(),
+        }
+    }
+}
+
+#[napi]
+impl Failure {
+    /// The stable name of the kind.
+    #[napi(getter)]
+    pub fn kind(&self) -> &str {
+        self.kind
+    }
+
+    /// For people.
+    #[napi(getter)]
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The resource that it is about.
+    #[napi(getter)]
+    pub fn resource(&self) -> Option<&str> {
+        self.resource.as_deref()
+    }
+
+    /// Who holds the lock, where that is the reason.
+    #[napi(getter)]
+    pub fn holder(&self) -> Option<LockInfo> {
+        self.holder.clone().map(|holder| LockInfo::from(*holder))
+    }
+
+    /// Whether the same call may succeed later without anybody changing anything.
+    #[napi(getter)]
+    pub fn is_temporary(&self) -> bool {
+        self.is_temporary
+    }
+}

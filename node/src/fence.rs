@@ -1,0 +1,289 @@
+//! Guards for the protected side.
+
+use leasehold::fence;
+use napi::Either;
+use napi_derive::napi;
+
+use crate::failure::Failure;
+use crate::info::whole;
+use crate::options::natural;
+
+/// Nothing, or what is wrong.
+type Told = Option<Failure>;
+
+fn told(result: Result<(), Failure>) -> Told {
+    result.err()
+}
+
+fn either<T>(result: Result<T, Failure>) -> Either<T, Failure> {
+    match result {
+        Ok(value) => Either::A(value),
+        Err(failure) => Either::B(failure),
+    }
+}
+
+fn token_of(token: f64) -> Result<u64, Failure> {
+    natural("token", token)
+}
+
+/// See `fence::Guards`.
+#[napi]
+pub struct Guards(fence::Guards);
+
+#[napi]
+impl Guards {
+    /// At most so many items.
+    #[napi(constructor)]
+    pub fn new(most: u32) -> Self {
+        Self(fence::Guards::new(usize::try_from(most).unwrap_or(usize::MAX)))
+    }
+
+    /// See `fence::Guards::claim`.
+    #[napi]
+    pub fn claim(&self, item: String, token: f64) -> Told {
+        told(token_of(token).and_then(|token| Ok(self.0.claim(&item, token)?)))
+    }
+
+    /// See `fence::Guards::check`, and `check_in_order` where there is a number.
+    #[napi]
+    pub fn check(&self, item: String, token: f64, number: Option<f64>) -> Told {
+        told(token_of(token).and_then(|token| match number {
+            None => Ok(self.0.check(&item, token)?),
+            Some(number) => Ok(self.0.check_in_order(&item, token, natural("number", number)?)?),
+        }))
+    }
+
+    /// See `fence::Guards::high_water`.
+    #[napi]
+    pub fn high_water(&self, item: String) -> Option<i64> {
+        self.0.high_water(&item).map(whole)
+    }
+
+    /// See `fence::Guards::forget`.
+    #[napi]
+    pub fn forget(&self, item: String) {
+        self.0.forget(&item);
+    }
+}
+
+/// The statements of a guard for PostgreSQL.
+#[napi(object, object_from_js = false)]
+pub struct Statements {
+    /// Makes the table of marks, where the guard has one.
+    pub create: Option<String>,
+    /// Claims.
+    pub claim: String,
+    /// Checks.
+    pub check: String,
+    /// Reads the mark.
+    pub read: String,
+}
+
+/// See `fence::PostgresGuard`.
+#[napi]
+pub fn postgres_guard(table: Option<String>, schema: Option<String>) -> Either<Statements, Failure> {
+    let guard = match (schema, table) {
+        (None, None) => Ok(fence::PostgresGuard::new()),
+        (None, Some(table)) => fence::PostgresGuard::with_table(&table),
+        (Some(schema), table) => {
+            fence::PostgresGuard::in_schema(&schema, table.as_deref().unwrap_or("leasehold_fence"))
+        }
+    };
+    either(guard.map_err(Failure::from).map(|guard| Statements {
+        create: Some(guard.create_sql().to_owned()),
+        claim: guard.claim_sql().to_owned(),
+        check: guard.check_sql().to_owned(),
+        read: guard.read_sql().to_owned(),
+    }))
+}
+
+/// See `fence::PostgresGuard::outcome`. Drivers answer a bigint as text.
+#[napi]
+pub fn postgres_outcome(item: String, token: f64, mark: Option<String>) -> Told {
+    told(
+        token_of(token)
+            .and_then(|token| Ok(fence::PostgresGuard::outcome(&item, token, mark.map(bigint).transpose()?)?)),
+    )
+}
+
+/// See `fence::PostgresRowGuard`.
+#[napi]
+pub struct PostgresRowGuard(fence::PostgresRowGuard);
+
+/// See `fence::PostgresRowGuard::new`.
+#[napi]
+pub fn postgres_row_guard(table: String, key: String, fence: String) -> Either<PostgresRowGuard, Failure> {
+    either(fence::PostgresRowGuard::new(&table, &key, &fence).map(PostgresRowGuard).map_err(Failure::from))
+}
+
+#[napi]
+impl PostgresRowGuard {
+    /// Its statements.
+    #[napi(getter)]
+    pub fn statements(&self) -> Statements {
+        Statements {
+            create: None,
+            claim: self.0.claim_sql().to_owned(),
+            check: self.0.check_sql().to_owned(),
+            read: self.0.read_sql().to_owned(),
+        }
+    }
+
+    /// See `fence::PostgresRowGuard::raise`.
+    #[napi]
+    pub fn raise(&self, parameter: u32) -> String {
+        self.0.raise(usize::try_from(parameter).unwrap_or(usize::MAX))
+    }
+
+    /// See `fence::PostgresRowGuard::condition`.
+    #[napi]
+    pub fn condition(&self, parameter: u32) -> String {
+        self.0.condition(usize::try_from(parameter).unwrap_or(usize::MAX))
+    }
+}
+
+/// A question about the marks that a statement of a row guard has answered.
+#[napi(string_enum = "lowercase")]
+pub enum Asked {
+    /// A claim.
+    Claim,
+    /// A check.
+    Check,
+    /// Why a statement of one's own has written nothing.
+    Refusal,
+}
+
+/// What the marks mean: see `fence::PostgresRowGuard::claim_outcome`, `check_outcome` and `refusal`.
+#[napi]
+pub fn postgres_row_outcome(asked: Asked, token: f64, marks: Vec<Option<String>>) -> Told {
+    told(token_of(token).and_then(|token| {
+        let marks = marks.into_iter().map(|mark| mark.map(bigint).transpose()).collect::<Result<Vec<_>, _>>()?;
+        match asked {
+            Asked::Claim => Ok(fence::PostgresRowGuard::claim_outcome(token, &marks)?),
+            Asked::Check => Ok(fence::PostgresRowGuard::check_outcome(token, &marks)?),
+            Asked::Refusal => Err(fence::PostgresRowGuard::refusal(token, &marks).into()),
+        }
+    }))
+}
+
+/// Whether this is a token, for what has to be passed on as text.
+#[napi]
+pub fn check_token(token: f64) -> Told {
+    told(token_of(token).map(|_| ()))
+}
+
+fn bigint(text: String) -> Result<i64, Failure> {
+    text.parse().map_err(|_| Failure::config(format!("{text:?} is no mark: pass on what the statement has answered")))
+}
+
+/// The scripts of `fence::RedisGuard`.
+#[napi(object, object_from_js = false)]
+pub struct RedisScripts {
+    /// A Lua function to put in front of a script.
+    pub function: String,
+    /// KEYS: mark. ARGV: token.
+    pub claim: String,
+    /// KEYS: mark. ARGV: token.
+    pub check: String,
+    /// KEYS: mark, key. ARGV: token, value.
+    pub check_and_set: String,
+}
+
+/// See `fence::RedisGuard`.
+#[napi]
+pub fn redis_scripts() -> RedisScripts {
+    RedisScripts {
+        function: fence::RedisGuard::CHECK.to_owned(),
+        claim: fence::RedisGuard::claim_script().to_owned(),
+        check: fence::RedisGuard::check_script().to_owned(),
+        check_and_set: fence::RedisGuard::check_and_set_script().to_owned(),
+    }
+}
+
+/// See `fence::RedisGuard::mark_key`.
+#[napi]
+pub fn redis_mark_key(key: String) -> Either<String, Failure> {
+    either(fence::RedisGuard::mark_key(&key).map_err(Failure::from))
+}
+
+/// See `fence::RedisGuard::outcome`.
+#[napi]
+pub fn redis_outcome(item: String, token: f64, reply: i64) -> Told {
+    told(token_of(token).and_then(|token| Ok(fence::RedisGuard::outcome(&item, token, reply)?)))
+}
+
+/// One entry of `ExpressionAttributeNames` or `ExpressionAttributeValues`.
+#[napi(object, object_from_js = false)]
+pub struct Placeholder {
+    /// What stands in the expression.
+    pub placeholder: String,
+    /// What it stands for; of a value, the digits of a number.
+    pub stands_for: String,
+}
+
+/// The constant pieces of `fence::DynamodbGuard`.
+#[napi(object, object_from_js = false)]
+pub struct DynamodbPieces {
+    /// The condition of a claim.
+    pub claim: String,
+    /// The condition of a write.
+    pub check: String,
+    /// The assignment that raises the mark.
+    pub set: String,
+}
+
+/// See `fence::DynamodbGuard`.
+#[napi]
+pub fn dynamodb_pieces() -> DynamodbPieces {
+    DynamodbPieces {
+        claim: fence::DynamodbGuard::claim_condition().to_owned(),
+        check: fence::DynamodbGuard::check_condition().to_owned(),
+        set: fence::DynamodbGuard::set().to_owned(),
+    }
+}
+
+/// See `fence::DynamodbGuard::names`.
+#[napi]
+pub fn dynamodb_names(attribute: String) -> Either<Vec<Placeholder>, Failure> {
+    let guard = fence::DynamodbGuard::new(&attribute).map_err(Failure::from);
+    either(guard.map(|guard| guard.names().map(|(name, attribute)| placeholder(name, attribute)).into()))
+}
+
+/// See `fence::DynamodbGuard::values`.
+#[napi]
+pub fn dynamodb_values(token: f64) -> Either<Vec<Placeholder>, Failure> {
+    let values = token_of(token).and_then(|token| Ok(fence::DynamodbGuard::values(token)?));
+    either(values.map(|values| values.map(|(name, digits)| placeholder(name, &digits)).into()))
+}
+
+/// What `ALL_OLD` shows of an item whose condition did not hold.
+#[napi(object, object_to_js = false)]
+pub struct Old {
+    /// Whether there is an item.
+    pub exists: bool,
+    /// Its attribute of the mark, as far as there is one.
+    pub mark: Option<String>,
+}
+
+/// Why a condition did not hold, unless for the rest of it: see `fence::DynamodbGuard::refusal` and `refusal_of_claim`.
+#[napi]
+pub fn dynamodb_refusal(asked: Asked, item: String, token: f64, old: Old) -> Told {
+    let token = match token_of(token) {
+        Ok(token) => token,
+        Err(failure) => return Some(failure),
+    };
+    let shown = match (old.exists, &old.mark) {
+        (false, _) => fence::Shown::Nothing,
+        (true, None) => fence::Shown::Unmarked,
+        (true, Some(mark)) => fence::Shown::Mark(mark),
+    };
+    let error = match asked {
+        Asked::Claim => fence::DynamodbGuard::refusal_of_claim(&item, token, shown),
+        Asked::Check | Asked::Refusal => fence::DynamodbGuard::refusal(&item, token, shown),
+    };
+    error.map(Failure::from)
+}
+
+fn placeholder(name: &str, stands_for: &str) -> Placeholder {
+    Placeholder { placeholder: name.to_owned(), stands_for: stands_for.to_owned() }
+}

@@ -1,0 +1,53 @@
+//! Who holds a lock.
+
+use napi::bindgen_prelude::Buffer;
+use napi_derive::napi;
+
+use crate::options::milliseconds;
+
+/// Who holds a lock, as far as the store shows it. Lengths of time are milliseconds.
+#[napi(object, object_from_js = false)]
+pub struct LockInfo {
+    /// What is locked.
+    pub resource: String,
+    /// The holder's label.
+    pub owner: Option<String>,
+    /// The holder's fencing token.
+    pub token: Option<i64>,
+    /// When the lease was granted, since 1970 by the store's wall clock.
+    pub since: Option<f64>,
+    /// How long the lease lasts without renewal.
+    pub ttl: Option<f64>,
+    /// Time until the store frees the lock unless it is renewed.
+    pub left: Option<f64>,
+    /// The holder's payload.
+    pub data: Option<Buffer>,
+    /// Whether another lock library wrote the record.
+    pub foreign: bool,
+    /// How many nodes showed this record.
+    pub votes: u32,
+    /// How many nodes were looked at.
+    pub of: u32,
+}
+
+impl From<leasehold::LockInfo> for LockInfo {
+    fn from(info: leasehold::LockInfo) -> Self {
+        Self {
+            resource: info.resource,
+            owner: info.owner,
+            token: info.token.map(whole),
+            since: info.since_unix_ms.map(|ms| milliseconds(std::time::Duration::from_millis(ms))),
+            ttl: info.ttl.map(milliseconds),
+            left: info.left.map(milliseconds),
+            data: info.data.map(Buffer::from),
+            foreign: info.foreign,
+            votes: info.votes.into(),
+            of: info.of.into(),
+        }
+    }
+}
+
+/// A token as JavaScript's number, which holds every token there can be.
+pub(crate) fn whole(token: u64) -> i64 {
+    i64::try_from(token).expect("invariant: tokens are below 2^53")
+}

@@ -1,0 +1,171 @@
+//! What a holder has.
+
+use std::sync::Arc;
+
+use leasehold::{Error, ErrorKind};
+use napi_derive::napi;
+
+use crate::failure::Failure;
+use crate::info::whole;
+use crate::options::{length, milliseconds};
+use crate::reactor::{Operation, Outcome};
+
+/// A lease by itself, or one of several that were taken together.
+#[derive(Clone)]
+enum Grant {
+    Single(Arc<leasehold::Lease>),
+    OneOf(Arc<leasehold::Leases>, usize),
+}
+
+impl Grant {
+    fn lease(&self) -> &leasehold::Lease {
+        match self {
+            Self::Single(lease) => lease,
+            Self::OneOf(leases, at) => &leases[*at],
+        }
+    }
+}
+
+/// A held lock.
+#[napi]
+pub struct Lease(Grant);
+
+impl Lease {
+    pub(crate) fn new(lease: leasehold::Lease) -> Self {
+        Self::of(Arc::new(lease))
+    }
+
+    pub(crate) fn of(lease: Arc<leasehold::Lease>) -> Self {
+        Self(Grant::Single(lease))
+    }
+}
+
+#[napi]
+impl Lease {
+    /// The fencing token.
+    #[napi(getter)]
+    pub fn token(&self) -> i64 {
+        whole(self.0.lease().token())
+    }
+
+    /// What is locked.
+    #[napi(getter)]
+    pub fn resource(&self) -> &str {
+        self.0.lease().resource()
+    }
+
+    /// The label that others see.
+    #[napi(getter)]
+    pub fn owner(&self) -> &str {
+        self.0.lease().owner()
+    }
+
+    /// Milliseconds for which the lease can still be believed in.
+    #[napi]
+    pub fn remaining(&self) -> f64 {
+        milliseconds(self.0.lease().remaining())
+    }
+
+    /// Whether the lease is over without having been released.
+    #[napi]
+    pub fn is_lost(&self) -> bool {
+        self.0.lease().is_lost()
+    }
+
+    /// Fails unless at least `min` milliseconds of validity are left.
+    #[napi]
+    pub fn check(&self, min: f64) -> Option<Failure> {
+        let min = match length("check", min) {
+            Ok(min) => min,
+            Err(failure) => return Some(failure),
+        };
+        self.0.lease().check(min).err().map(Failure::from)
+    }
+
+    /// See `Lease::release`.
+    #[napi]
+    pub fn release(&self) -> Operation {
+        let grant = self.0.clone();
+        Operation::new(async move {
+            grant.lease().release().await?;
+            Ok(Outcome::Nothing)
+        })
+    }
+
+    /// Releases at the end of a body, and fails if the body was not protected to its end.
+    #[napi]
+    pub fn leave(&self) -> Operation {
+        let grant = self.0.clone();
+        Operation::new(async move {
+            let was_lost = grant.lease().is_lost();
+            let released = grant.lease().release().await;
+            left(was_lost, released)
+        })
+    }
+
+    /// Fails when the lease is lost, with the reason; does not end once it was released. It does not keep the lease.
+    #[napi]
+    pub fn lost(&self) -> Operation {
+        let lost = self.0.lease().lost();
+        Operation::new(async move { Err(lost.await.into()) })
+    }
+}
+
+/// That the lease was lost must not go unheard; a release that is not confirmed is no failure of what was done under the
+/// lock.
+fn left(was_lost: bool, released: Result<(), Error>) -> Result<Outcome, Failure> {
+    match released {
+        Err(error) if was_lost || error.kind() == ErrorKind::Lost => Err(error.into()),
+        Ok(()) | Err(_) => Ok(Outcome::Nothing),
+    }
+}
+
+/// Several leases that were taken together, in the order of their names.
+#[napi]
+pub struct Leases(Arc<leasehold::Leases>);
+
+impl Leases {
+    pub(crate) fn new(leases: leasehold::Leases) -> Self {
+        Self(Arc::new(leases))
+    }
+}
+
+#[napi]
+impl Leases {
+    /// Each of them.
+    #[napi]
+    pub fn each(&self) -> Vec<Lease> {
+        (0..self.0.len()).map(|at| Lease(Grant::OneOf(Arc::clone(&self.0), at))).collect()
+    }
+
+    /// Fails unless each has at least `min` milliseconds of validity left.
+    #[napi]
+    pub fn check(&self, min: f64) -> Option<Failure> {
+        let min = match length("check", min) {
+            Ok(min) => min,
+            Err(failure) => return Some(failure),
+        };
+        self.0.check(min).err().map(Failure::from)
+    }
+
+    /// See `Leases::release`.
+    #[napi]
+    pub fn release(&self) -> Operation {
+        let leases = Arc::clone(&self.0);
+        Operation::new(async move {
+            leases.release().await?;
+            Ok(Outcome::Nothing)
+        })
+    }
+
+    /// As [`Lease::leave`], of all.
+    #[napi]
+    pub fn leave(&self) -> Operation {
+        let leases = Arc::clone(&self.0);
+        Operation::new(async move {
+            let was_lost = leases.iter().any(leasehold::Lease::is_lost);
+            let released = leases.release().await;
+            left(was_lost, released)
+        })
+    }
+}

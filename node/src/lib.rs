@@ -1,0 +1,17 @@
+//! The native half of the Node package `leasehold`.
+//!
+//! It converts and decides nothing: calls and values go to the crate `leasehold` and come back as JavaScript's. What takes
+//! its time is an [`reactor::Operation`], which Node's own thread polls. The modules beside `index.cjs` show all of this under
+//! better names; nothing here is for users.
+//!
+//! No function throws for an error of the client: it answers a [`failure::Failure`], which JavaScript makes an error of.
+
+pub mod client;
+pub mod command;
+pub mod election;
+pub mod failure;
+pub mod fence;
+pub mod info;
+pub mod lease;
+pub mod options;
+pub mod reactor;

@@ -1,0 +1,187 @@
+//! Settings as JavaScript gives them. Lengths of time are milliseconds.
+
+use std::time::Duration;
+
+use leasehold::{ClientBuilder, ElectionRequest, LockAllRequest, LockRequest};
+use napi::bindgen_prelude::Uint8Array;
+use napi_derive::napi;
+
+use crate::failure::Failure;
+
+/// Settings of a client.
+#[napi(object, object_to_js = false)]
+pub struct ConnectOptions {
+    /// See `ClientBuilder::owner`.
+    pub owner: Option<String>,
+    /// See `ClientBuilder::drift_ppm`.
+    pub drift_ppm: Option<f64>,
+    /// See `ClientBuilder::request_timeout`.
+    pub request_timeout: Option<f64>,
+    /// See `ClientBuilder::max_ttl`.
+    pub max_ttl: Option<f64>,
+    /// See `ClientBuilder::quorum_id`.
+    pub quorum_id: Option<String>,
+    /// See `ClientBuilder::create_quorum`.
+    pub create_quorum: Option<bool>,
+}
+
+/// Settings of one lock.
+#[napi(object, object_to_js = false)]
+pub struct LockOptions {
+    /// See `LockRequest::ttl`.
+    pub ttl: Option<f64>,
+    /// See `LockRequest::wait`; infinite for ever.
+    pub wait: Option<f64>,
+    /// See `LockRequest::owner`.
+    pub owner: Option<String>,
+    /// See `LockRequest::data`.
+    pub data: Option<Uint8Array>,
+    /// See `LockRequest::lock_delay`.
+    pub lock_delay: Option<f64>,
+    /// See `LockRequest::max_hold`.
+    pub max_hold: Option<f64>,
+    /// See `LockRequest::renew_every`.
+    pub renew_every: Option<f64>,
+    /// JavaScript's own way to say it; anything else than `false` is the default.
+    pub renew: Option<bool>,
+}
+
+/// Settings of several locks that are taken together.
+#[napi(object, object_to_js = false)]
+pub struct AllOptions {
+    /// See `LockAllRequest::ttl`.
+    pub ttl: Option<f64>,
+    /// See `LockAllRequest::wait`; infinite for ever.
+    pub wait: Option<f64>,
+    /// See `LockAllRequest::owner`.
+    pub owner: Option<String>,
+    /// See `LockAllRequest::max_hold`.
+    pub max_hold: Option<f64>,
+}
+
+/// Settings of a candidacy.
+#[napi(object, object_to_js = false)]
+pub struct ElectOptions {
+    /// See `ElectionRequest::ttl`.
+    pub ttl: Option<f64>,
+    /// See `ElectionRequest::owner`.
+    pub owner: Option<String>,
+}
+
+impl ConnectOptions {
+    pub(crate) fn builder(self) -> Result<ClientBuilder, Failure> {
+        let mut builder = ClientBuilder::default();
+        if let Some(owner) = self.owner {
+            builder = builder.owner(owner);
+        }
+        if let Some(ppm) = self.drift_ppm {
+            builder = builder.drift_ppm(parts_per_million(ppm)?);
+        }
+        if let Some(timeout) = self.request_timeout {
+            builder = builder.request_timeout(length("requestTimeout", timeout)?);
+        }
+        if let Some(max_ttl) = self.max_ttl {
+            builder = builder.max_ttl(length("maxTtl", max_ttl)?);
+        }
+        if let Some(id) = self.quorum_id {
+            builder = builder.quorum_id(id);
+        }
+        if self.create_quorum == Some(true) {
+            builder = builder.create_quorum();
+        }
+        Ok(builder)
+    }
+}
+
+impl LockOptions {
+    pub(crate) fn request(self, mut request: LockRequest) -> Result<LockRequest, Failure> {
+        if let Some(ttl) = self.ttl {
+            request = request.ttl(length("ttl", ttl)?);
+        }
+        if let Some(wait) = patience(self.wait)? {
+            request = request.wait(wait);
+        }
+        if let Some(owner) = self.owner {
+            request = request.owner(owner);
+        }
+        if let Some(data) = self.data {
+            request = request.data(&data);
+        }
+        if let Some(lock_delay) = self.lock_delay {
+            request = request.lock_delay(length("lockDelay", lock_delay)?);
+        }
+        if let Some(max_hold) = self.max_hold {
+            request = request.max_hold(length("maxHold", max_hold)?);
+        }
+        match (self.renew, self.renew_every) {
+            (None | Some(true), None) => Ok(request),
+            (None | Some(true), Some(every)) => Ok(request.renew_every(length("renewEvery", every)?)),
+            (Some(false), None) => Ok(request.no_renewal()),
+            (Some(false), Some(_)) => {
+                Err(Failure::config("renew: false and renewEvery contradict each other: leave one out".to_owned()))
+            }
+        }
+    }
+}
+
+impl AllOptions {
+    pub(crate) fn request(self, mut request: LockAllRequest) -> Result<LockAllRequest, Failure> {
+        if let Some(ttl) = self.ttl {
+            request = request.ttl(length("ttl", ttl)?);
+        }
+        if let Some(wait) = patience(self.wait)? {
+            request = request.wait(wait);
+        }
+        if let Some(owner) = self.owner {
+            request = request.owner(owner);
+        }
+        if let Some(max_hold) = self.max_hold {
+            request = request.max_hold(length("maxHold", max_hold)?);
+        }
+        Ok(request)
+    }
+}
+
+impl ElectOptions {
+    pub(crate) fn request(self, mut request: ElectionRequest) -> Result<ElectionRequest, Failure> {
+        if let Some(ttl) = self.ttl {
+            request = request.ttl(length("ttl", ttl)?);
+        }
+        if let Some(owner) = self.owner {
+            request = request.owner(owner);
+        }
+        Ok(request)
+    }
+}
+
+/// `None` for ever.
+fn patience(wait: Option<f64>) -> Result<Option<Duration>, Failure> {
+    wait.filter(|wait| *wait != f64::INFINITY).map(|wait| length("wait", wait)).transpose()
+}
+
+pub(crate) fn length(name: &str, ms: f64) -> Result<Duration, Failure> {
+    if ms == f64::INFINITY {
+        return Err(Failure::config(format!("{name} cannot be infinite")));
+    }
+    Duration::try_from_secs_f64(ms / 1_000.0)
+        .map_err(|_| Failure::config(format!("{name}: {ms} is no length of time: give milliseconds, from 0 on")))
+}
+
+pub(crate) fn milliseconds(length: Duration) -> f64 {
+    length.as_secs_f64() * 1_000.0
+}
+
+/// A number that has to be a whole one from 0 on, such as a token: JavaScript has no such type of its own.
+pub(crate) fn natural(name: &str, number: f64) -> Result<u64, Failure> {
+    let most = 9_007_199_254_740_991.0;
+    if (0.0..=most).contains(&number) && number.fract() == 0.0 {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, and within bounds")]
+        return Ok(number as u64);
+    }
+    Err(Failure::config(format!("{name}: {number} is no safe integer from 0 on")))
+}
+
+fn parts_per_million(ppm: f64) -> Result<u32, Failure> {
+    // The bounds are the client's; what is beyond this type is beyond them too.
+    natural("driftPpm", ppm).map(|ppm| u32::try_from(ppm).unwrap_or(u32::MAX))
+}

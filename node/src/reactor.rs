@@ -1,0 +1,212 @@
+//! Futures of the client on Node's event loop.
+//!
+//! Node's own thread polls them. Whoever wakes a future notes it down and rings a bell, a function that may be called from
+//! any thread; JavaScript then polls all that were noted. So many completions cost one wake-up of the loop, and a future
+//! that is ready at once costs none.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+
+use napi::bindgen_prelude::{Function, ToNapiValue, Unknown};
+use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
+use napi::{Env, Result, Status};
+use napi_derive::napi;
+
+use crate::client::Client;
+use crate::election::{Election, Step};
+use crate::failure::Failure;
+use crate::info::LockInfo;
+use crate::lease::{Lease, Leases};
+
+/// What an operation ends with.
+pub(crate) enum Outcome {
+    Nothing,
+    Client(leasehold::Client),
+    Lease(leasehold::Lease),
+    MaybeLease(Option<leasehold::Lease>),
+    Leases(leasehold::Leases),
+    Info(Option<leasehold::LockInfo>),
+    Election(Election),
+    Step(Step),
+}
+
+type End = std::result::Result<Outcome, Failure>;
+type Running = Pin<Box<dyn Future<Output = End> + Send>>;
+
+/// Something that was begun and is to be run by a reactor.
+#[napi]
+pub struct Operation(Option<Running>);
+
+impl Operation {
+    pub(crate) fn new(future: impl Future<Output = End> + Send + 'static) -> Self {
+        Self(Some(Box::pin(future)))
+    }
+
+    /// One that fails before it has begun.
+    pub(crate) fn failed(failure: Failure) -> Self {
+        Self::new(std::future::ready(Err(failure)))
+    }
+}
+
+type Call<const UNHEEDED: bool> = ThreadsafeFunction<(), (), (), Status, false, UNHEEDED>;
+
+/// Runs operations on one event loop.
+#[napi]
+pub struct Reactor {
+    bell: Arc<Bell>,
+    /// While it refers to the loop, the process stays alive.
+    anchor: Call<false>,
+    next: u32,
+    running: HashMap<u32, Task>,
+}
+
+struct Task {
+    future: Running,
+    waker: Waker,
+}
+
+struct Bell {
+    noted: Mutex<Vec<u32>>,
+    /// Does not keep the process alive.
+    ring: Call<true>,
+}
+
+struct Ringer {
+    task: u32,
+    bell: Arc<Bell>,
+}
+
+impl Wake for Ringer {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        let mut noted = locked(&self.bell.noted);
+        let is_first = noted.is_empty();
+        noted.push(self.task);
+        drop(noted);
+        if is_first {
+            // Where the loop has ended there is nobody left to tell.
+            self.bell.ring.call((), ThreadsafeFunctionCallMode::NonBlocking);
+        }
+    }
+}
+
+/// How far an operation has come.
+enum Progress {
+    Running(u32),
+    Ended(End),
+}
+
+#[napi]
+impl Reactor {
+    /// `awake` is called on the loop when [`Reactor::run`] has something to do.
+    #[napi(constructor)]
+    pub fn new(env: Env, awake: Function<'_, (), ()>) -> Result<Self> {
+        let build = || awake.build_threadsafe_function::<()>().callee_handled::<false>();
+        let bell = Bell { noted: Mutex::default(), ring: build().weak::<true>().build()? };
+        let mut reactor =
+            Self { bell: Arc::new(bell), anchor: build().weak::<false>().build()?, next: 0, running: HashMap::new() };
+        reactor.let_go(env)?;
+        Ok(reactor)
+    }
+
+    /// Begins an operation. Answers the number by which [`Reactor::run`] will tell of its end, or what it ended with.
+    #[napi(catch_unwind)]
+    pub fn start<'env>(&mut self, env: &'env Env, operation: &mut Operation) -> Result<Unknown<'env>> {
+        let future = operation.0.take().ok_or_else(|| napi::Error::from_reason("the operation was started before"))?;
+        self.next = self.next.checked_add(1).unwrap_or(1);
+        let waker = Waker::from(Arc::new(Ringer { task: self.next, bell: Arc::clone(&self.bell) }));
+        match self.step(self.next, Task { future, waker }) {
+            Progress::Running(task) => task.into_unknown(env),
+            Progress::Ended(end) => shown(env, end),
+        }
+    }
+
+    /// Gives an operation up, with whatever it has begun; no harm if it has ended.
+    #[napi(catch_unwind)]
+    pub fn cancel(&mut self, task: u32) {
+        drop(self.running.remove(&task));
+    }
+
+    /// Goes on with whatever was noted. Answers numbers of operations that have ended, each followed by its result.
+    #[napi(catch_unwind)]
+    pub fn run<'env>(&mut self, env: &'env Env) -> Result<Vec<Unknown<'env>>> {
+        let noted = std::mem::take(&mut *locked(&self.bell.noted));
+        let mut ended = Vec::new();
+        for number in noted {
+            let Some(task) = self.running.remove(&number) else { continue };
+            if let Progress::Ended(end) = self.step(number, task) {
+                ended.push(number.into_unknown(env)?);
+                ended.push(shown(env, end)?);
+            }
+        }
+        Ok(ended)
+    }
+
+    /// How many operations have not ended; for tests.
+    #[napi(getter)]
+    pub fn running(&self) -> u32 {
+        u32::try_from(self.running.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Keeps the process alive from now on.
+    #[napi]
+    pub fn hold(&mut self, env: Env) -> Result<()> {
+        self.keep_alive(env)
+    }
+
+    /// Lets the process end from now on.
+    #[napi]
+    pub fn let_go(&mut self, env: Env) -> Result<()> {
+        self.keep_alive_no_more(env)
+    }
+}
+
+impl Reactor {
+    #[expect(deprecated, reason = "a function made anew for each wait would cost more than the wait")]
+    fn keep_alive(&mut self, env: Env) -> Result<()> {
+        self.anchor.refer(&env)
+    }
+
+    #[expect(deprecated, reason = "as above")]
+    fn keep_alive_no_more(&mut self, env: Env) -> Result<()> {
+        self.anchor.unref(&env)
+    }
+
+    fn step(&mut self, number: u32, mut task: Task) -> Progress {
+        let mut context = Context::from_waker(&task.waker);
+        let polled = catch_unwind(AssertUnwindSafe(|| task.future.as_mut().poll(&mut context)));
+        match polled {
+            Ok(Poll::Ready(end)) => Progress::Ended(end),
+            Ok(Poll::Pending) => {
+                self.running.insert(number, task);
+                Progress::Running(number)
+            }
+            Err(_) => Progress::Ended(Err(Failure::config("leasehold has panicked; please report this".to_owned()))),
+        }
+    }
+}
+
+fn shown(env: &Env, end: End) -> Result<Unknown<'_>> {
+    match end {
+        Ok(Outcome::Nothing) => ().into_unknown(env),
+        Ok(Outcome::Client(client)) => Client::new(client).into_unknown(env),
+        Ok(Outcome::Lease(lease)) => Lease::new(lease).into_unknown(env),
+        Ok(Outcome::MaybeLease(lease)) => lease.map(Lease::new).into_unknown(env),
+        Ok(Outcome::Leases(leases)) => Leases::new(leases).into_unknown(env),
+        Ok(Outcome::Info(info)) => info.map(LockInfo::from).into_unknown(env),
+        Ok(Outcome::Election(election)) => election.into_unknown(env),
+        Ok(Outcome::Step(step)) => step.into_unknown(env),
+        Err(failure) => failure.into_unknown(env),
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

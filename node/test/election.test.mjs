@@ -1,0 +1,92 @@
+import assert from "node:assert/strict";
+import { once, EventEmitter } from "node:events";
+import { test } from "node:test";
+import { ConfigError, connect } from "leasehold";
+import { sqlite } from "./helpers/folder.mjs";
+
+const OPTIONS = { ttl: 20_000 };
+
+test("a candidate leads, resigns, and the next one follows", async (t) => {
+  const url = sqlite(t);
+  const [first, second] = await Promise.all([connect(url), connect(url)]);
+  const heard = [];
+  const stage = new EventEmitter();
+  const stand = (client, name) =>
+    client.elect("leader", {
+      ...OPTIONS,
+      owner: name,
+      onStart: async (lease) => {
+        await Promise.resolve();
+        heard.push([name, "start", lease.owner, lease.token > 0]);
+        stage.emit(name);
+      },
+      onStop: async (loss) => {
+        await new Promise(setImmediate);
+        heard.push([name, "stop", loss]);
+      },
+    });
+  let elected = once(stage, "first");
+  const one = await stand(first, "first");
+  assert.equal(one.resource, "leader");
+  await elected;
+  assert.ok(Number.isSafeInteger(one.term));
+  elected = once(stage, "second");
+  const two = await stand(second, "second");
+  assert.equal(two.term, null);
+  await one.resign();
+  assert.equal(one.term, null);
+  await elected;
+  await two[Symbol.asyncDispose]();
+  await two.resign();
+  assert.deepEqual(heard, [
+    ["first", "start", "first", true],
+    ["first", "stop", null],
+    ["second", "start", "second", true],
+    ["second", "stop", null],
+  ]);
+  await Promise.all([first.close(), second.close()]);
+});
+
+test("a callback that throws ends the candidacy, is shown, and frees the lock", async () => {
+  const client = await connect("memory:");
+  const warned = once(process, "warning");
+  const stopped = [];
+  const election = await client.elect("leader", {
+    ...OPTIONS,
+    onStart: () => {
+      throw new Error("on purpose");
+    },
+    onStop: (loss) => stopped.push(loss),
+  });
+  const [warning] = await warned;
+  assert.equal(warning.name, "LeaseholdWarning");
+  assert.match(warning.message, /onStart of the election leader has thrown: Error: on purpose/);
+  await (await client.acquire("leader", OPTIONS)).release();
+  await election.resign();
+  assert.deepEqual(stopped, [null]);
+  assert.equal(election.term, null);
+  await client.close();
+});
+
+test("closing the client ends its candidacies", async () => {
+  const client = await connect("memory:");
+  const stage = new EventEmitter();
+  const [started, stopped] = [once(stage, "start"), once(stage, "stop")];
+  const election = await client.elect("leader", {
+    ...OPTIONS,
+    onStart: () => stage.emit("start"),
+    onStop: () => stage.emit("stop"),
+  });
+  await started;
+  await client.close();
+  await stopped;
+  await election.resign();
+});
+
+test("a candidacy that cannot be is refused", async () => {
+  const client = await connect("memory:");
+  await assert.rejects(client.elect(""), ConfigError);
+  await assert.rejects(client.elect("a", { ttl: 1 }), ConfigError);
+  await assert.rejects(client.elect("a", { onstart: () => {} }), { name: "TypeError", message: /no option onstart/ });
+  await client.close();
+});

@@ -1,0 +1,70 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { connect, LeaseLostError } from "leasehold";
+import { start } from "./helpers/child.mjs";
+import { sqlite } from "./helpers/folder.mjs";
+import { startRedis } from "./helpers/redis.mjs";
+import { aborted } from "./helpers/signals.mjs";
+
+for (const store of ["memory:of-both", "sqlite"]) {
+  test(`the signal is aborted before anybody else gets the lock: ${store}`, async (t) => {
+    const url = store === "sqlite" ? sqlite(t) : store;
+    const [holder, rival] = await Promise.all([connect(url), connect(url)]);
+    const lease = await holder.acquire("a", { ttl: 1_000, renew: false });
+    const heard = aborted(lease.signal);
+    const next = await rival.acquire("a", { ttl: 20_000 });
+    assert.equal(lease.signal.aborted, true);
+    assert.ok(next.token > lease.token);
+    await heard;
+    assert.ok(lease.signal.reason instanceof LeaseLostError);
+    assert.equal(lease.signal.reason.resource, "a");
+    assert.throws(() => lease.check(), LeaseLostError);
+    await assert.rejects(lease.release(), LeaseLostError);
+    await Promise.all([holder.close(), rival.close()]);
+  });
+}
+
+test("a server that stands still costs the lease, and nobody is left unheard", async (t) => {
+  const redis = await startRedis(t);
+  const client = await connect(redis.url);
+  try {
+    const lease = await client.acquire("a", { ttl: 2_000 });
+    process.kill(redis.pid, "SIGSTOP");
+    await aborted(lease.signal);
+    assert.throws(() => lease.check(), LeaseLostError);
+  } finally {
+    process.kill(redis.pid, "SIGCONT");
+    await client.close();
+  }
+});
+
+test("using tells of a loss, but the body's own error goes first", async () => {
+  const client = await connect("memory:");
+  const options = { ttl: 200, renew: false };
+  await assert.rejects(client.using("a", options, (lease) => aborted(lease.signal)), LeaseLostError);
+  const error = new Error("of the body");
+  const thrown = client.using("b", options, async (lease) => {
+    await aborted(lease.signal);
+    throw error;
+  });
+  await assert.rejects(thrown, (thrown) => thrown === error);
+  const lease = await client.acquire("c", options);
+  await aborted(lease.signal);
+  await assert.rejects(lease[Symbol.asyncDispose](), LeaseLostError);
+  await client.close();
+});
+
+test("a loop that was blocked finds the signal aborted", async () => {
+  const client = await connect("memory:");
+  const lease = await client.acquire("a", { ttl: 200, renew: false });
+  const { signal } = lease;
+  while (lease.remaining() > 0);
+  assert.equal(lease.signal.aborted, true);
+  assert.equal(signal, lease.signal);
+  await client.close();
+});
+
+test("a loss that nobody hears harms nobody", async () => {
+  const { code, stdout, stderr } = await start("lose.mjs").ended;
+  assert.deepEqual([code, stdout, stderr], [0, "lost\n", ""]);
+});

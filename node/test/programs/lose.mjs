@@ -1,0 +1,11 @@
+// Loses leases without ever looking at them.
+
+import { connect } from "leasehold";
+
+const client = await connect("memory:");
+const lease = await client.acquire("a", { ttl: 200, renew: false });
+await client.acquire("b", { ttl: 200, renew: false });
+await client.acquire("a");
+await client.acquire("b");
+if (lease.remaining() === 0) console.log("lost");
+await client.close();

@@ -1,0 +1,97 @@
+// What a program in strict TypeScript writes, and what it must not. Only compiled, never run.
+
+import {
+  connect,
+  Lease,
+  LeaseholdError,
+  LeaseLostError,
+  LockBusyError,
+  type Client,
+  type Election,
+  type Leases,
+  type LockInfo,
+  type LockOptions,
+} from "leasehold";
+import { DynamodbGuard, Guards, PostgresGuard, PostgresRowGuard, RedisGuard } from "leasehold/fence";
+
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+function same<A, B>(..._: Same<A, B> extends true ? [] : ["the types differ"]): void {}
+
+export async function all(client: Client): Promise<void> {
+  await using lease = await client.acquire("a", { ttl: 30_000, wait: Infinity, signal: AbortSignal.timeout(5) });
+  same<typeof lease, Lease>();
+  same<typeof lease.token, number>();
+  same<typeof lease.signal, AbortSignal>();
+  same<ReturnType<typeof lease.remaining>, number>();
+  lease.check();
+  lease.check(5_000);
+  await fetch("http://127.0.0.1", { signal: lease.signal });
+
+  const tried = await client.tryAcquire("a", { owner: "me" });
+  same<typeof tried, Lease | null>();
+  // @ts-expect-error: it may be null
+  await tried.release();
+  // @ts-expect-error: trying once waits for nothing
+  await client.tryAcquire("a", { wait: 5 });
+  // @ts-expect-error: lengths of time are numbers
+  await client.acquire("a", { ttl: "30s" });
+  // @ts-expect-error: there is no such option
+  await client.acquire("a", { timeout: 30_000 });
+
+  same<Awaited<ReturnType<typeof connect>>, Client>();
+  const result = await client.using("a", { ttl: 30_000 }, async (lease) => lease.token);
+  same<typeof result, number>();
+  same<Awaited<ReturnType<typeof plain>>, string>();
+
+  const leases = await client.lockAll(new Set(["a", "b"]), { wait: 0 });
+  same<typeof leases, Leases>();
+  for (const lease of leases) same<typeof lease, Lease>();
+  same<ReturnType<typeof leases.get>, Lease | undefined>();
+
+  const election: Election = await client.elect("leader", {
+    onStart: (lease) => void lease.token,
+    onStop: async (loss) => same<typeof loss, LeaseholdError | null>(),
+  });
+  same<typeof election.term, number | null>();
+  await election.resign();
+
+  const info = await client.inspect("a");
+  same<typeof info, LockInfo | null>();
+  same<LockInfo["data"], Buffer | undefined>();
+  const options: LockOptions = { ttl: undefined, data: new Uint8Array(1) };
+  await client.acquire("a", options);
+  // @ts-expect-error: leases are given, not made
+  new Lease();
+  // @ts-expect-error: a token is not to be changed
+  lease.token = 5;
+}
+
+const plain = (client: Client) => client.using("a", () => "text");
+
+export async function errors(): Promise<string | undefined> {
+  try {
+    await using client = await connect(["redis://a", "redis://b"], { requestTimeout: 1_000, createQuorum: true });
+    await client.close();
+    await connect();
+  } catch (error) {
+    if (error instanceof LockBusyError) return error.holder?.owner;
+    if (error instanceof LeaseLostError) return error.resource;
+    if (error instanceof LeaseholdError) return error.code;
+  }
+  return undefined;
+}
+
+export function guards(token: number): void {
+  const guards = new Guards(1_000);
+  guards.claim("a", token);
+  same<ReturnType<typeof guards.highWater>, number | null>();
+  const written: string = guards.write("a", token, () => "written");
+  PostgresGuard.outcome(written, token, [{ mark: "34" }]);
+  const rows = new PostgresRowGuard({ table: "invoices", key: "id", fence: "fence" });
+  same<typeof rows.claimSql, string>();
+  RedisGuard.outcome("a", token, 34n);
+  const values: Record<string, { N: string }> = DynamodbGuard.values(token);
+  new DynamodbGuard("fence").refuse("a", token, values);
+  // @ts-expect-error: it has only static members
+  new RedisGuard();
+}

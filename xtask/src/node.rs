@@ -1,0 +1,106 @@
+//! `cargo xtask node`: builds the Node package, and runs its tests.
+//!
+//! Everything stays below the target folder: the tools, the package as npm would install it, and the tests beside it.
+
+use crate::interop;
+use crate::run::{self, Failure, Result, Steps};
+use crate::setup;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const PACKAGE: &str = "node";
+/// What the package consists of, as its `package.json` says.
+const SHIPPED: [&str; 4] = ["package.json", "README.md", "lib", "bin"];
+/// Modules that users import, with their types.
+const MODULES: [&str; 2] = ["index", "fence"];
+const EXTENSIONS: [&str; 4] = ["cjs", "mjs", "d.ts", "d.mts"];
+const TESTS: [&str; 2] = ["test", "types"];
+
+pub fn node() -> Result {
+    let mut steps = Steps::default();
+    setup::install_languages(&mut steps)?;
+    run_all(&mut steps)?;
+    println!("\nThe Node package passed.\n{}", steps.table());
+    Ok(())
+}
+
+/// All that the package has to pass.
+pub fn run_all(steps: &mut Steps) -> Result {
+    let source = run::root().join(PACKAGE);
+    let target = run::target()?.join(PACKAGE);
+    steps.timed("node, tools", || {
+        interop::install_npm(&source.join("tools"), &target, &["typescript", "@types/node"])
+    })?;
+
+    let mut build = run::cargo_ci("build");
+    build.args(["-p", "leasehold-node"]);
+    steps.run("node, addon", build)?;
+    let package = target.join("node_modules/leasehold");
+    steps.timed("node, package", || {
+        let addon = run::built()?.join(format!(
+            "{}leasehold_node{}",
+            std::env::consts::DLL_PREFIX,
+            std::env::consts::DLL_SUFFIX
+        ));
+        assemble(&source, &package)?;
+        copy(&addon, &package.join("leasehold.node"))?;
+        TESTS.iter().try_for_each(|name| {
+            clear(&target.join(name))?;
+            copy(&source.join(name), &target.join(name))
+        })
+    })?;
+
+    let mut types = Command::new("node");
+    types.current_dir(&target).args(["node_modules/typescript/bin/tsc", "--project", "types"]);
+    steps.run("node, types", types)?;
+    let mut tests = Command::new("node");
+    tests
+        .current_dir(&target)
+        .args(["--test", "--test-reporter=spec", "--test-timeout=120000"])
+        .args(test_files(&target.join("test"))?);
+    steps.run("node, tests", tests)
+}
+
+/// Copies what is shipped, and nothing else: a file that is missing in the list is missing in the tests.
+fn assemble(source: &Path, package: &Path) -> Result {
+    clear(package)?;
+    let modules = MODULES.iter().flat_map(|name| EXTENSIONS.map(|extension| format!("{name}.{extension}")));
+    SHIPPED
+        .map(str::to_owned)
+        .into_iter()
+        .chain(modules)
+        .try_for_each(|name| copy(&source.join(&name), &package.join(&name)))
+}
+
+fn test_files(folder: &Path) -> Result<Vec<std::path::PathBuf>> {
+    let listed = fs::read_dir(folder).map_err(|error| fail("list", folder, &error))?;
+    let paths = listed.flatten().map(|entry| entry.path());
+    let mut files: Vec<_> = paths.filter(|path| path.to_string_lossy().ends_with(".test.mjs")).collect();
+    files.sort();
+    Ok(files)
+}
+
+fn clear(folder: &Path) -> Result {
+    if folder.exists() { fs::remove_dir_all(folder).map_err(|error| fail("empty", folder, &error)) } else { Ok(()) }
+}
+
+/// A file, or a folder with all that is in it.
+fn copy(from: &Path, to: &Path) -> Result {
+    if !from.is_dir() {
+        if let Some(folder) = to.parent() {
+            fs::create_dir_all(folder).map_err(|error| fail("make", folder, &error))?;
+        }
+        return fs::copy(from, to).map(|_| ()).map_err(|error| fail("copy", from, &error));
+    }
+    let entries = fs::read_dir(from).map_err(|error| fail("list", from, &error))?;
+    for entry in entries {
+        let entry = entry.map_err(|error| fail("list", from, &error))?;
+        copy(&entry.path(), &to.join(entry.file_name()))?;
+    }
+    Ok(())
+}
+
+fn fail(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot {what} {}: {error}", path.display()))
+}
