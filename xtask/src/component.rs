@@ -102,10 +102,7 @@ pub fn test(steps: &mut Steps, peers: &Peers) -> Result {
     let component = build(steps)?;
     let precompiled = precompile(steps, &component, peers)?;
     let mut tests = test::suite();
-    tests.args(["-p", MAKER]);
-    steps.run("tests of what makes the component", tests)?;
-    let mut tests = test::suite();
-    tests.args(["-p", RUNNER]).env("LEASEHOLD_COMPONENT", &precompiled);
+    tests.args(["-p", MAKER, "-p", RUNNER]).env("LEASEHOLD_COMPONENT", &precompiled);
     steps.run("tests of the component, in Rust", tests)?;
     let mut tests = peers.run_python(PYTHON_HOST);
     tests.arg(&component).arg(run::root().join("core/vectors"));
