@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use super::patch::Patch;
 use crate::run::{self, Failure, Result};
 
-/// What the packages below need of the workspace.
-const COPIED: [&str; 6] = ["Cargo.toml", "Cargo.lock", ".config", "wit", "core", "bindings/rig"];
+/// What the packages below need of the workspace. The settings of its tests name packages that are not among them.
+const COPIED: [&str; 5] = ["Cargo.toml", "Cargo.lock", "wit", "core", "bindings/rig"];
 const MEMBERS: &str = "members = [\"core\", \"core/sim\"]";
 
 /// Changes to the profile, so that one line is compiled in seconds.
