@@ -236,7 +236,10 @@ impl Client {
             transmit.ops.push(LockOp { lock, resource, op: send.op });
             request.targets.push((target, send.seq));
             let fits = |next: &Queued| {
-                transmit.ops.len() < most && next.send.node == node && matches!(next.send.op, Op::Renew(_))
+                transmit.ops.len() < most
+                    && next.send.node == node
+                    && matches!(next.send.op, Op::Renew(_))
+                    && next.send.deadline > self.env.now.monotonic
             };
             next = match self.sends.front() {
                 Some(next) if fits(next) && !self.is_stale(next) => self.sends.pop_front(),

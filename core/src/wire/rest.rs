@@ -108,19 +108,25 @@ pub struct Head<'a> {
 const SECRET_BYTES: usize = 8;
 
 /// The reply in a response to a request with one command. A redirection needs no body. `secret` is the token or password
-/// that the request carried: of a failure that repeats it nothing is quoted.
+/// that the request carried: it is left out of what the server's words are quoted with.
 ///
 /// # Errors
 /// What the response means for every operation of the request, where it holds no reply.
 pub fn judge(dialect: Dialect, head: &Head<'_>, body: &[u8], secret: Option<&str>) -> Result<Value, Outcome> {
+    judge_without(dialect, head, body, secret.as_slice())
+}
+
+/// [`judge`], where a secret is known in several forms.
+pub(super) fn judge_without(
+    dialect: Dialect,
+    head: &Head<'_>,
+    body: &[u8],
+    secrets: &[&str],
+) -> Result<Value, Outcome> {
     if (300..400).contains(&head.status) {
         return Err(redirected(head.location));
     }
-    let secret = secret.map(str::as_bytes).filter(|secret| secret.len() >= SECRET_BYTES);
-    let is_betrayed = || secret.is_some_and(|secret| body.windows(secret.len()).any(|part| part == secret));
-    let body = if head.status != 200 && is_betrayed() { &[] } else { body };
-    let replies = replies(dialect, head.status, head.content_type, body)?;
-    replies.into_iter().next().ok_or_else(|| unknown(head.status, "no reply"))
+    reply_without(dialect, head.status, head.content_type, body, secrets)
 }
 
 /// The replies in a response, one for the one command of the request.
@@ -128,16 +134,30 @@ pub fn judge(dialect: Dialect, head: &Head<'_>, body: &[u8], secret: Option<&str
 /// # Errors
 /// What the response means for every operation of the request, where it holds no reply.
 pub fn replies(dialect: Dialect, status: u16, content_type: Option<&str>, body: &[u8]) -> Result<Vec<Value>, Outcome> {
-    let parsed = || reply(dialect, content_type, body);
+    reply_without(dialect, status, content_type, body, &[]).map(|reply| alloc::vec![reply])
+}
+
+fn reply_without(
+    dialect: Dialect,
+    status: u16,
+    content_type: Option<&str>,
+    body: &[u8],
+    secrets: &[&str],
+) -> Result<Value, Outcome> {
+    // Only as text, since JSON may write the same characters in several ways.
+    let parsed = || {
+        let reply = reply(dialect, content_type, body)?;
+        Ok(if let Value::Error(error) = reply { Value::Error(without(secrets, error)) } else { reply })
+    };
     let said = || match parsed() {
         Ok(Value::Error(error)) => alloc::format!(" (the server said: {})", super::redis::said(&error)),
         Ok(_) | Err(_) => String::new(),
     };
     match status {
-        200 => parsed().map(|value| alloc::vec![value]).map_err(|what| unknown(status, what)),
+        200 => parsed().map_err(|what| unknown(status, what)),
         // Upstash says with a status that Redis refused; others say so of requests that they may have passed on.
         400 => match parsed() {
-            Ok(Value::Error(error)) if dialect == Dialect::Upstash => Ok(alloc::vec![Value::Error(error)]),
+            Ok(Value::Error(error)) if dialect == Dialect::Upstash => Ok(Value::Error(error)),
             Ok(_) => Err(unknown(status, "no error")),
             Err(what) => Err(unknown(status, what)),
         },
@@ -185,6 +205,11 @@ fn host_of(location: &str) -> Option<&str> {
     let authority = rest.split(['/', '?', '#', '\\']).next()?;
     let host = authority.rsplit('@').next()?;
     (!host.is_empty() && host.len() <= 260).then_some(host)
+}
+
+fn without(secrets: &[&str], text: String) -> String {
+    let long = secrets.iter().filter(|secret| secret.len() >= SECRET_BYTES);
+    long.fold(text, |text, secret| text.replace(secret, "*"))
 }
 
 fn reply(dialect: Dialect, content_type: Option<&str>, body: &[u8]) -> Result<Value, &'static str> {

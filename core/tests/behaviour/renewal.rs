@@ -289,3 +289,22 @@ fn validity_never_shrinks_by_a_renewal() {
         last = deadline;
     }
 }
+
+/// Their requests have deadlines of their own, and the host was held up between them.
+#[test]
+fn a_renewal_that_is_too_late_does_not_travel_with_another() {
+    let mut world = World::new(1);
+    world.hold(0, 1, "slow", with(|o| o.renew_every(ms(100))));
+    world.hold(0, 2, "fast", ttl(ms(600)));
+    world.jump(ms(200));
+    let (now, fresh) = (world.now(0), world.fresh());
+    world.hosts[0].client.handle_timeout(&fresh, now);
+    let mut in_time = world.clone();
+    in_time.drain(0);
+    assert_eq!(in_time.take(0).ops.len(), 2, "they would have travelled together");
+    world.jump(ms(150));
+    world.drain(0);
+    let transmit = world.take(0);
+    assert!(transmit.deadline > world.now(0).monotonic);
+    assert_eq!(transmit.ops.len(), 1);
+}

@@ -13,6 +13,8 @@ use super::redis_server::RedisServer;
 const EXPIRED: &str =
     r#"{"__type":"com.amazonaws.dynamodb.v20120810#ExpiredTokenException","message":"The token has expired"}"#;
 
+const SKEWED: &str = r#"{"__type":"com.amazon.coral.service#RequestTimeTooSkewed","message":"Signature expired"}"#;
+
 fn dynamodb() -> Host {
     Host::new(1, vec![Store::Dynamodb(dynamodb_store())])
 }
@@ -106,12 +108,40 @@ fn a_host_that_gives_what_has_expired_is_asked_again_in_peace() {
     for _ in 0..10 {
         host.give(0, aws("AKID", Some(UNIX_MS - 1)));
     }
-    assert_eq!(host.asked.len(), 1);
+    assert_eq!(host.http.len(), 1, "they may be good, and this clock wrong");
+    // The first ones were sent, then the last ones.
+    host.answer_http(400, &[], EXPIRED);
+    host.answer_http(400, &[], EXPIRED);
+    assert_eq!((host.asked.len(), host.http.len()), (1, 0), "in peace");
     host.pass(Duration::from_secs(5));
     while host.asked.len() == 1 {
         host.sleep();
     }
     assert!(host.http.is_empty());
+}
+
+/// By such a clock these credentials are over, and no answer could correct it if nothing left.
+#[test]
+fn a_host_whose_clock_is_ahead_asks_the_server() {
+    let mut host = dynamodb();
+    host.now.unix_ms += 3_600_000;
+    host.acquire(1, Wait::Forever);
+    let ahead = aws("AKID", Some(UNIX_MS + 1_800_000));
+    host.give(0, ahead.clone());
+    host.answer_http(400, &[("Date", "Tue, 14 Nov 2023 22:13:20 GMT")], SKEWED);
+    assert_eq!(header(&host.http[0], "x-amz-date"), Some("20231114T221320Z"));
+    // Now that the server's time is known, they are as good as they are.
+    host.give(0, ahead);
+    host.asked.clear();
+    host.pass(Duration::from_secs(1_000));
+    host.http.clear();
+    host.acquire_named(2, "another", Wait::Once);
+    assert_eq!((host.http.len(), host.asked.len()), (1, 0));
+    assert_eq!(header(&host.http[0], "x-amz-date"), Some("20231114T223000Z"));
+    // Somebody sets the host's clock: the server's has not changed.
+    host.now.unix_ms -= 3_600_000;
+    host.acquire_named(3, "a third", Wait::Once);
+    assert_eq!(header(&host.http[1], "x-amz-date"), Some("20231114T223000Z"));
 }
 
 #[test]

@@ -4,14 +4,16 @@
 use std::time::Duration;
 
 use leasehold_core::config::Wait;
-use leasehold_core::wire::client::{HttpRequest, Store};
-use leasehold_core::{Event, Failure};
+use leasehold_core::wire::client::{HttpRequest, Output, Store};
+use leasehold_core::{Event, Failure, NodeId, Output as CoreOutput};
 use serde_json::{Value as Json, json};
 
 use super::common::{Host, aws, dynamodb_store, header, http, lost, not_sent};
 
 const SKEWED: &str = r#"{"__type":"com.amazon.coral.service#InvalidSignatureException",
     "message":"Signature expired: 20231114T221320Z is now earlier than 20231114T225820Z"}"#;
+
+const EXPIRED: &str = r#"{"__type":"com.amazonaws.dynamodb.v20120810#ExpiredTokenException"}"#;
 
 fn host() -> Host {
     let mut host = Host::new(1, vec![Store::Dynamodb(dynamodb_store())]);
@@ -106,11 +108,11 @@ fn a_clock_that_is_off_is_set_by_the_servers_once() {
     assert_eq!(header(&host.http[0], "x-amz-date"), Some("20231114T221320Z"));
     host.answer_http(400, &[("Date", "Tue, 14 Nov 2023 22:58:20 GMT")], SKEWED);
     assert_eq!(header(&host.http[0], "x-amz-date"), Some("20231114T225820Z"));
-    // It goes on from there.
+    // It goes on from there, whatever becomes of the host's.
     host.now.unix_ms += 10_000;
-    host.now.monotonic = host.now.monotonic.plus(Duration::from_millis(1));
+    host.now.monotonic = host.now.monotonic.plus(Duration::from_millis(1_500));
     host.acquire_named(2, "another", Wait::Once);
-    assert_eq!(header(&host.http[1], "x-amz-date"), Some("20231114T225830Z"));
+    assert_eq!(header(&host.http[1], "x-amz-date"), Some("20231114T225821Z"));
     // Still wrong: then it is something else.
     host.answer_http(400, &[("Date", "Tue, 14 Nov 2023 23:58:20 GMT")], SKEWED);
     let Event::Failed { failure: Failure::Refused(denial), .. } = host.last_event() else {
@@ -201,4 +203,75 @@ fn throttling_and_missing_tables_are_told_apart() {
         let Event::Failed { failure, .. } = host.last_event() else { panic!("{:?}", host.events) };
         assert!(format!("{failure:?}").starts_with(expected), "{code}: {failure:?}");
     }
+}
+
+/// Three leases whose renewals have left together.
+fn renewing() -> Host {
+    let mut host = host();
+    for lock in 0..3 {
+        hold(&mut host, lock);
+    }
+    while host.http.is_empty() {
+        host.sleep();
+    }
+    assert_eq!(host.http.len(), 3);
+    host
+}
+
+#[test]
+fn what_one_answer_says_of_the_credentials_counts_though_the_others_never_come() {
+    let mut host = renewing();
+    host.answer_http(400, &[], EXPIRED);
+    host.pass(Duration::from_secs(2));
+    assert_eq!(host.asked, [0]);
+    host.http.clear();
+    host.give(0, aws("AKIDNEW", None));
+    while host.http.is_empty() {
+        host.sleep();
+    }
+    assert!(header(&host.http[0], "authorization").unwrap().contains("AKIDNEW/"));
+}
+
+#[test]
+fn a_refusal_is_of_the_credentials_that_this_very_request_carried() {
+    let mut host = host();
+    hold(&mut host, 1);
+    hold(&mut host, 2);
+    let mut requests = Vec::new();
+    while requests.len() < 2 {
+        // A slow host hands out one of the two, is given others, and hands out the other.
+        match host.client.poll_output(host.now) {
+            Output::HttpRequest(request) => {
+                if requests.is_empty() {
+                    let new = aws("AKIDNEW", None);
+                    host.client.set_credentials(NodeId::new(0), new, host.now).unwrap();
+                }
+                requests.push(request);
+            }
+            Output::Core(CoreOutput::WakeAt(at)) => {
+                host.now.monotonic = at;
+                let fresh = host.fresh();
+                host.client.handle_timeout(&fresh, host.now);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let by = |request: &HttpRequest| header(request, "authorization").unwrap().contains("AKIDNEW/");
+    assert_eq!((by(&requests[0]), by(&requests[1])), (false, true));
+    host.answer(requests[0].id, http(400, &[], EXPIRED));
+    carried_out(&mut host, &requests[1]);
+    assert!(host.asked.is_empty(), "the new ones are good");
+    assert!(by(&host.http[0]));
+}
+
+#[test]
+fn a_clock_is_dated_by_the_answer_that_showed_it() {
+    let mut host = renewing();
+    host.answer_http(400, &[("Date", "Tue, 14 Nov 2023 22:58:20 GMT")], SKEWED);
+    host.now.monotonic = host.now.monotonic.plus(Duration::from_millis(1_500));
+    for _ in 0..2 {
+        let request = host.http.pop_front().unwrap();
+        carried_out(&mut host, &request);
+    }
+    assert_eq!(header(&host.http[0], "x-amz-date"), Some("20231114T225821Z"));
 }

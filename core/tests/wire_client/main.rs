@@ -7,5 +7,6 @@ mod dynamodb;
 mod hostile;
 mod redis;
 mod redis_server;
+mod refusals;
 mod rounds;
 mod setup;

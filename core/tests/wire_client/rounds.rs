@@ -159,3 +159,26 @@ fn a_quorum_of_stores_of_every_kind_grants_and_renews() {
     serve(&mut host, &mut server, &mut upstash, &mut webdis);
     assert!(host.events.iter().any(|event| matches!(event, Event::Released { .. })), "{:?}", host.events);
 }
+
+/// What is due comes all the same, and nothing twice.
+#[test]
+fn a_step_brings_a_thousand_outputs_at_most() {
+    use leasehold_core::wire::client::{Input, Output};
+    use leasehold_core::{Input as CoreInput, LockId, LockOptions, Resource};
+    let mut host = Host::new(1, vec![Store::Operations]);
+    let acquire = |lock| {
+        let resource = Resource::new(&format!("lock {lock}")).unwrap();
+        let options = LockOptions::builder().build().unwrap();
+        Input::Core(CoreInput::Acquire { lock: LockId::new(lock), resource, options })
+    };
+    let inputs = (0..2_500).map(acquire).collect();
+    let mut outputs: Vec<Output> = Vec::new();
+    let mut lengths = Vec::new();
+    let mut wake_at = host.client.step(&[1; 16], host.now, inputs, &mut outputs).unwrap();
+    lengths.push(outputs.len());
+    while wake_at <= host.now.monotonic {
+        wake_at = host.client.step(&[2; 16], host.now, Vec::new(), &mut outputs).unwrap();
+        lengths.push(outputs.len());
+    }
+    assert_eq!(lengths, [1_000, 2_000, 2_500]);
+}

@@ -3,15 +3,17 @@
 use alloc::vec::Vec;
 
 use super::face::{HttpResponse, Response};
-use super::node::{Kind, Node, RedisHttp};
+use super::keys::Carried;
+use super::node::{Kind, Node, RedisHttp, pair};
+use super::store::Credentials;
 use crate::Transmit;
 use crate::ids::{NodeId, RequestId};
 use crate::op::{Denial, DenialKind, Fault, FaultKind, LockOp, Outcome, Refusal, TransportFault};
 use crate::time::{Monotonic, Now};
 use crate::timers::Entry;
-use crate::wire::dynamodb::{self, Repeat};
-use crate::wire::redis::{self, of_one_server};
-use crate::wire::rest;
+use crate::wire::redis::{self, of_one_server, refuses_credentials};
+use crate::wire::resp::Value;
+use crate::wire::{dynamodb, rest};
 
 const CLUSTER: &str =
     "the server is a node of a Redis Cluster, and the name belongs to another node: name a single server";
@@ -27,8 +29,8 @@ pub(super) struct Flight {
     pub(super) exchange: Exchange,
     /// The requests of this round.
     slots: Vec<Slot>,
-    /// The newest credentials that any of them has carried.
-    generation: u64,
+    /// Whether a round was repeated because others than its credentials had come.
+    repeated: bool,
 }
 
 #[derive(Clone)]
@@ -43,7 +45,7 @@ pub(super) enum Exchange {
 #[derive(Clone)]
 enum Slot {
     Open,
-    Sent(RequestId),
+    Sent { id: RequestId, carried: Option<Carried> },
     Answered(Result<dynamodb::Response, Outcome>),
 }
 
@@ -53,10 +55,6 @@ pub(super) enum Next {
     Wait,
     /// Another round.
     Round,
-    /// The same again, with credentials other than those of this number.
-    Credentials(u64),
-    /// The same again, by a clock that shows this, in milliseconds since 1970.
-    Clock(u64),
     Done(Result<Vec<Outcome>, TransportFault>),
 }
 
@@ -79,7 +77,7 @@ impl Flight {
             }
             Kind::Dynamodb(dynamodb) => Exchange::Dynamodb(dynamodb.session.begin(&ops, node.unix_ms(now))?),
         };
-        let mut flight = Self { node: to, deadline, timer: None, exchange, slots: Vec::new(), generation: 0 };
+        let mut flight = Self { node: to, deadline, timer: None, exchange, slots: Vec::new(), repeated: false };
         flight.open();
         Ok(flight)
     }
@@ -90,26 +88,25 @@ impl Flight {
     }
 
     /// A request of this round has left.
-    pub(super) fn sent(&mut self, index: usize, id: RequestId, generation: u64) {
+    pub(super) fn sent(&mut self, index: usize, id: RequestId, carried: Option<Carried>) {
         if let Some(slot) = self.slots.get_mut(index) {
-            *slot = Slot::Sent(id);
+            *slot = Slot::Sent { id, carried };
         }
-        self.generation = self.generation.max(generation);
     }
 
     /// Requests that have no answer yet.
     pub(super) fn unanswered(&self) -> impl Iterator<Item = RequestId> {
         self.slots.iter().filter_map(|slot| match slot {
-            Slot::Sent(id) => Some(*id),
+            Slot::Sent { id, .. } => Some(*id),
             Slot::Open | Slot::Answered(_) => None,
         })
     }
 
-    pub(super) const fn generation(&self) -> u64 {
-        self.generation
-    }
-
-    pub(super) fn answered(&mut self, index: usize, response: Response, node: &Node) -> Next {
+    pub(super) fn answered(&mut self, index: usize, response: Response, node: &mut Node, now: Now) -> Next {
+        let carried = match self.slots.get(index) {
+            Some(Slot::Sent { carried, .. }) => carried.clone(),
+            Some(Slot::Open | Slot::Answered(_)) | None => None,
+        };
         match &mut self.exchange {
             Exchange::Operations(_) => Next::Done(match response {
                 Response::Outcomes(outcomes) => Ok(outcomes),
@@ -130,7 +127,16 @@ impl Flight {
             Exchange::RedisHttp(exchange) => {
                 let answer = match (response, &node.kind) {
                     (Response::Http(response), Kind::RedisHttp(http)) => {
-                        judge(http, &response, node.secret()).and_then(|reply| of_one_server(reply, CLUSTER))
+                        let reply = judge(http, &response, carried.as_ref());
+                        if let Some(carried) = carried.filter(|_| is_refusal(response.status, &reply)) {
+                            if node.keys.replace(&carried) && !self.repeated {
+                                self.repeated = true;
+                                self.open();
+                                return Next::Round;
+                            }
+                            node.keys.doubt(carried.generation);
+                        }
+                        reply.and_then(|reply| of_one_server(reply, CLUSTER))
                     }
                     (Response::Fault(fault), _) => Err(fault.outcome()),
                     (Response::Outcomes(_) | Response::Http(_) | Response::Redis(_), _) => {
@@ -150,6 +156,10 @@ impl Flight {
                     Response::Fault(fault) => Err(fault.outcome()),
                     Response::Outcomes(_) | Response::Redis(_) => Err(Outcome::Unknown(misfit())),
                 };
+                // At once, while it is known which credentials were judged, and when the clock showed that.
+                if let Ok(response) = &answer {
+                    node.learn(response, carried.as_ref(), now);
+                }
                 if let Some(slot) = self.slots.get_mut(index) {
                     *slot = Slot::Answered(answer);
                 }
@@ -168,7 +178,7 @@ impl Flight {
                 Exchange::Redis(exchange) | Exchange::RedisHttp(exchange) => {
                     let answer = match self.slots.first() {
                         Some(Slot::Open) => unsent.clone(),
-                        Some(Slot::Sent(_) | Slot::Answered(_)) | None => late(),
+                        Some(Slot::Sent { .. } | Slot::Answered(_)) | None => late(),
                     };
                     let progress = exchange.answers(same(exchange, &answer));
                     self.redis(progress)
@@ -178,7 +188,7 @@ impl Flight {
             };
             match next {
                 Next::Done(result) => return result.ok(),
-                Next::Wait | Next::Round | Next::Credentials(_) | Next::Clock(_) => {}
+                Next::Wait | Next::Round => {}
             }
         }
         None
@@ -198,17 +208,17 @@ impl Flight {
         let Exchange::Dynamodb(exchange) = &mut self.exchange else { return Next::Wait };
         let answers = self.slots.drain(..).map(|slot| match slot {
             Slot::Open => Err(unsent.clone()),
-            Slot::Sent(_) => Err(late()),
+            Slot::Sent { .. } => Err(late()),
             Slot::Answered(answer) => answer,
         });
-        let next = match exchange.answers(answers.collect()) {
-            dynamodb::Progress::Done(outcomes) => return Next::Done(Ok(outcomes)),
-            dynamodb::Progress::Again => Next::Round,
-            dynamodb::Progress::Repeat(Repeat::FreshCredentials) => Next::Credentials(self.generation),
-            dynamodb::Progress::Repeat(Repeat::ServerTime(shown)) => Next::Clock(shown),
-        };
-        self.open();
-        next
+        match exchange.answers(answers.collect()) {
+            dynamodb::Progress::Done(outcomes) => Next::Done(Ok(outcomes)),
+            // What to repeat it with, the node has learnt when the answer came.
+            dynamodb::Progress::Again | dynamodb::Progress::Repeat(_) => {
+                self.open();
+                Next::Round
+            }
+        }
     }
 
     /// Begins a round.
@@ -221,16 +231,29 @@ impl Flight {
     }
 }
 
-fn judge(http: &RedisHttp, response: &HttpResponse, secret: Option<&str>) -> Result<crate::wire::resp::Value, Outcome> {
+fn judge(http: &RedisHttp, response: &HttpResponse, carried: Option<&Carried>) -> Result<Value, Outcome> {
     let head = rest::Head {
         status: response.status,
         content_type: response.header("content-type"),
         location: response.header("location"),
     };
-    rest::judge(http.dialect, &head, &response.body, secret)
+    let judge = |secrets: &[&str]| rest::judge_without(http.dialect, &head, &response.body, secrets);
+    match carried.map(|carried| &*carried.credentials) {
+        Some(Credentials::Token(bearer)) => judge(&[&bearer.token]),
+        Some(Credentials::Password(login)) => judge(&[&login.password, &pair(login)]),
+        Some(Credentials::Aws(_)) | None => judge(&[]),
+    }
 }
 
-fn same(exchange: &redis::Exchange, outcome: &Outcome) -> Vec<Result<crate::wire::resp::Value, Outcome>> {
+/// Whether the server does not take who asked, or gives them no right: nothing was done then.
+fn is_refusal(status: u16, reply: &Result<Value, Outcome>) -> bool {
+    match reply {
+        Ok(reply) => reply.as_error().is_some_and(refuses_credentials),
+        Err(_) => matches!(status, 401 | 403),
+    }
+}
+
+fn same(exchange: &redis::Exchange, outcome: &Outcome) -> Vec<Result<Value, Outcome>> {
     exchange.commands().iter().map(|_| Err(outcome.clone())).collect()
 }
 

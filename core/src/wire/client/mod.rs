@@ -70,6 +70,7 @@ pub use store::{
 };
 
 use self::flight::{Exchange, Flight, Next, unsent};
+use self::keys::Carried;
 use self::node::{Kind, Node, Written};
 use crate::client::own_entropy;
 use crate::config::{Config, LockOptions};
@@ -81,6 +82,9 @@ use crate::prf::{Entropy, Seed};
 use crate::time::{Monotonic, Now};
 use crate::timers::Timers;
 use crate::{Error, Stats, Transmit};
+
+/// Of one [`Client::step`]: each may be as long as the longest request, and a host has them all in memory at once.
+const MOST_OUTPUTS: usize = 1_000;
 
 /// The sans-IO client that speaks to stores in their own formats. See the [module docs](self) for the loop that drives it.
 ///
@@ -189,26 +193,17 @@ impl Client {
             return;
         };
         let Some(flight) = self.flights.get_mut(&ask.flight) else { return };
-        let (to, generation) = (flight.node, flight.generation());
-        let Some(node) = self.nodes.get_mut(to.index()) else { return };
-        let (credentials, clock) = match flight.answered(ask.index, response, node) {
-            Next::Wait => return,
+        let Some(node) = self.nodes.get_mut(flight.node.index()) else { return };
+        match flight.answered(ask.index, response, node, now) {
+            Next::Wait => {}
+            Next::Round => {
+                self.ready.extend((0..flight.requests()).map(|index| Ask { flight: ask.flight, index }));
+            }
             Next::Done(result) => {
                 self.forget(ask.flight);
-                if result.as_ref().is_ok_and(|outcomes| outcomes.iter().any(lacks_credentials))
-                    && let Some(node) = self.wired(to)
-                {
-                    node.keys.refuse(generation);
-                }
-                return self.inner.handle_response(ask.flight, result, now);
+                self.inner.handle_response(ask.flight, result, now);
             }
-            Next::Round => (None, None),
-            Next::Credentials(refused) => (Some(refused), None),
-            Next::Clock(shown) => (None, Some(shown)),
-        };
-        credentials.into_iter().for_each(|refused| node.keys.refuse(refused));
-        clock.into_iter().for_each(|shown| node.set_clock(shown, now));
-        self.ready.extend((0..flight.requests()).map(|index| Ask { flight: ask.flight, index }));
+        }
     }
 
     /// Does what is due. `fresh` are 16 bytes that the host drew from the operating system for this very call.
@@ -292,8 +287,8 @@ impl Client {
         }
     }
 
-    /// The whole loop in one call: takes the inputs, does what is due, appends all outputs, and answers when to call
-    /// again at the latest.
+    /// The whole loop in one call: takes the inputs, does what is due, appends the outputs, and answers when to call again
+    /// at the latest. That is at once where more than 1,000 outputs are due: the others come with the next calls.
     ///
     /// # Errors
     /// Credentials among the inputs that do not fit their node; nothing was done then.
@@ -324,13 +319,14 @@ impl Client {
             }
         }
         self.handle_timeout(fresh, now);
-        loop {
+        for _ in 0..MOST_OUTPUTS {
             let output = self.poll_output(now);
             if let Output::Core(crate::Output::WakeAt(at)) = output {
                 return Ok(at);
             }
             outputs.push(output);
         }
+        Ok(now.monotonic)
     }
 
     /// How much validity a lease has left; zero when it is not held.
@@ -413,30 +409,30 @@ impl Client {
         let written = match &flight.exchange {
             Exchange::Operations(ops) => {
                 let transmit = Transmit { id, node: to, deadline, ops: ops.clone() };
-                return Some(self.leaves(ask, 0, Output::Core(crate::Output::Transmit(transmit))));
+                return Some(self.leaves(ask, None, Output::Core(crate::Output::Transmit(transmit))));
             }
             Exchange::Redis(exchange) => {
                 let commands = exchange.commands().to_vec();
                 let commands = RedisCommands { id, node: to, deadline, commands };
-                return Some(self.leaves(ask, 0, Output::RedisCommands(commands)));
+                return Some(self.leaves(ask, None, Output::RedisCommands(commands)));
             }
-            Exchange::RedisHttp(exchange) => node.write_command(exchange.commands().get(ask.index)?),
+            Exchange::RedisHttp(exchange) => node.write_command(exchange.commands().get(ask.index)?, now),
             Exchange::Dynamodb(exchange) => node.sign(exchange.requests().get(ask.index)?, now),
         };
-        let Some(Written { url, headers, body, generation }) = written else {
+        let Some(Written { url, headers, body, carried }) = written else {
             node.held.insert(ask);
             return None;
         };
         let request = HttpRequest { id, node: to, deadline, method: "POST", url, headers, body };
-        Some(self.leaves(ask, generation, Output::HttpRequest(request)))
+        Some(self.leaves(ask, carried, Output::HttpRequest(request)))
     }
 
-    fn leaves(&mut self, ask: Ask, generation: u64, output: Output) -> Output {
+    fn leaves(&mut self, ask: Ask, carried: Option<Carried>, output: Output) -> Output {
         let id = RequestId::new(self.next_request);
         self.next_request += 1;
         self.sent.insert(id, ask);
         if let Some(flight) = self.flights.get_mut(&ask.flight) {
-            flight.sent(ask.index, id, generation);
+            flight.sent(ask.index, id, carried);
         }
         output
     }
@@ -469,10 +465,6 @@ impl Client {
         self.deadlines.set(id, &mut timer, None);
         Some(flight)
     }
-}
-
-fn lacks_credentials(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::NotApplied(Refusal::NeedsCredentials(_)))
 }
 
 fn no_credentials() -> Outcome {

@@ -7,16 +7,17 @@ use core::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use zeroize::Zeroize;
+use zeroize::Zeroizing;
 
 use super::Ask;
 use super::endpoint::{Endpoint, Paths};
-use super::keys::Keys;
-use super::store::{Access, Credentials, DynamodbStore, RedisHttpStore, SetupError, Store};
+use super::keys::{Carried, Keys};
+use super::store::{Access, Credentials, DynamodbStore, PasswordLogin, RedisHttpStore, SetupError, Store};
 use crate::config::{ConfigError, NodeConfig, Poll};
 use crate::ids::NodeId;
 use crate::op::{Denial, DenialKind};
-use crate::time::Now;
+use crate::time::{Monotonic, Now};
+use crate::wire::dynamodb::{ErrorClass, Repeat, classify};
 use crate::wire::redis::Command;
 use crate::wire::rest::{self, Dialect};
 use crate::wire::sigv4::{Headers, Signer};
@@ -29,6 +30,8 @@ const MOST_RENEWALS: usize = 32;
 pub(super) struct Node {
     pub(super) kind: Kind,
     pub(super) keys: Keys,
+    /// What the server's clock showed, and when that came. The host's may be corrected at any time.
+    shown: Option<(u64, Monotonic)>,
     /// Requests that wait for credentials.
     pub(super) held: BTreeSet<Ask>,
 }
@@ -55,8 +58,6 @@ pub(super) struct Dynamodb {
     endpoint: Endpoint,
     region: String,
     signer: Signer,
-    /// By how much the server's clock is ahead of the host's.
-    ahead_ms: i64,
 }
 
 /// A request over HTTP, ready to be sent.
@@ -64,8 +65,8 @@ pub(super) struct Written {
     pub(super) url: String,
     pub(super) headers: Headers,
     pub(super) body: Vec<u8>,
-    /// The number of the credentials that it carries.
-    pub(super) generation: u64,
+    /// Who asks, where it says.
+    pub(super) carried: Option<Carried>,
 }
 
 impl Node {
@@ -91,7 +92,7 @@ impl Node {
                 Kind::Dynamodb(Dynamodb::new(store).map_err(refused)?)
             }
         };
-        Ok(Self { kind, keys: Keys::new(), held: BTreeSet::new() })
+        Ok(Self { kind, keys: Keys::new(), shown: None, held: BTreeSet::new() })
     }
 
     pub(super) fn check(&self, credentials: &Credentials) -> Result<(), Denial> {
@@ -132,17 +133,24 @@ impl Node {
 
     /// Milliseconds since 1970 by the server's clock, as far as that is known.
     pub(super) fn unix_ms(&self, now: Now) -> u64 {
-        match &self.kind {
-            Kind::Dynamodb(dynamodb) => now.unix_ms.saturating_add_signed(dynamodb.ahead_ms),
-            Kind::Operations | Kind::Redis(_) | Kind::RedisHttp(_) => now.unix_ms,
-        }
+        self.shown.map_or(now.unix_ms, |(shown, at)| {
+            let passed = u64::try_from(now.monotonic.since(at).as_millis()).unwrap_or(u64::MAX);
+            shown.saturating_add(passed)
+        })
     }
 
-    /// The server's clock shows `shown` when the host's shows `now`.
-    pub(super) fn set_clock(&mut self, shown: u64, now: Now) {
-        if let Kind::Dynamodb(dynamodb) = &mut self.kind {
-            let ahead = i128::from(shown) - i128::from(now.unix_ms);
-            dynamodb.ahead_ms = i64::try_from(ahead).unwrap_or(0);
+    /// What a response shows of the server's clock, and of the credentials that its request carried.
+    pub(super) fn learn(&mut self, response: &dynamodb::Response, carried: Option<&Carried>, now: Now) {
+        let Kind::Dynamodb(dynamodb) = &self.kind else { return };
+        if response.status == 200 {
+            return;
+        }
+        match classify(dynamodb.session.settings(), response) {
+            ErrorClass::Repeat(Repeat::FreshCredentials, _) => {
+                carried.into_iter().for_each(|carried| self.keys.refuse(carried.generation));
+            }
+            ErrorClass::Repeat(Repeat::ServerTime(shown), _) => self.shown = Some((shown, now.monotonic)),
+            ErrorClass::ConditionFailed | ErrorClass::Refused(_) | ErrorClass::Unknown(_) => {}
         }
     }
 
@@ -152,35 +160,29 @@ impl Node {
     }
 
     /// A command, with the credentials of this moment; `None` where there are none.
-    pub(super) fn write_command(&mut self, command: &Command) -> Option<Written> {
+    pub(super) fn write_command(&mut self, command: &Command, now: Now) -> Option<Written> {
         let Kind::RedisHttp(http) = &self.kind else { return None };
-        let (authorization, generation) = match http.access {
-            Access::Anonymous => (None, 0),
-            Access::WithCredentials => {
-                // They have no expiry, so that the time does not matter.
-                let (credentials, generation) = self.keys.serving(0)?;
-                (authorization(credentials), generation)
-            }
+        let carried = match http.access {
+            Access::Anonymous => None,
+            Access::WithCredentials => Some(self.keys.serving(now.monotonic)?),
         };
+        let authorization = carried.as_ref().and_then(|carried| authorization(&carried.credentials));
         let request = rest::request(http.dialect, core::slice::from_ref(command), None);
         let headers = request.headers.into_iter().chain(authorization.map(|value| ("authorization", value)));
         let url = http.endpoint.url(&request.path);
-        Some(Written { url, headers: Headers::new(headers.collect()), body: request.body, generation })
+        Some(Written { url, headers: Headers::new(headers.collect()), body: request.body, carried })
     }
 
     /// A request, signed at this moment; `None` where there are no credentials.
     pub(super) fn sign(&mut self, request: &dynamodb::Request, now: Now) -> Option<Written> {
         let unix_ms = self.unix_ms(now);
         let Kind::Dynamodb(dynamodb) = &mut self.kind else { return None };
-        let (Credentials::Aws(aws), generation) = self.keys.serving(unix_ms)? else { return None };
+        let carried = self.keys.serving(now.monotonic)?;
+        let Credentials::Aws(aws) = &*carried.credentials else { return None };
         let host = dynamodb.endpoint.host();
         let headers = dynamodb.signer.sign(request, host, &dynamodb.region, &aws.keys, unix_ms);
-        Some(Written { url: dynamodb.endpoint.url("/"), headers, body: request.body.clone(), generation })
-    }
-
-    /// What a response must not be quoted with.
-    pub(super) fn secret(&self) -> Option<&str> {
-        self.keys.secret()
+        let (url, body) = (dynamodb.endpoint.url("/"), request.body.clone());
+        Some(Written { url, headers, body, carried: Some(carried) })
     }
 }
 
@@ -222,7 +224,7 @@ impl Dynamodb {
             return Err(denied(OPEN_TO_ALL));
         }
         let session = dynamodb::Session::new(settings);
-        Ok(Self { session, endpoint, region: store.region, signer: Signer::new(), ahead_ms: 0 })
+        Ok(Self { session, endpoint, region: store.region, signer: Signer::new() })
     }
 }
 
@@ -243,16 +245,15 @@ fn within_bounds(retention: Duration) -> Result<Duration, ConfigError> {
 fn authorization(credentials: &Credentials) -> Option<String> {
     match credentials {
         Credentials::Token(bearer) => Some(["Bearer ", bearer.token.as_str()].concat()),
-        Credentials::Password(login) => {
-            let mut pair = [login.user.as_str(), ":", login.password.as_str()].concat();
-            let mut encoded = STANDARD.encode(&pair);
-            pair.zeroize();
-            let value = ["Basic ", encoded.as_str()].concat();
-            encoded.zeroize();
-            Some(value)
-        }
+        Credentials::Password(login) => Some(["Basic ", pair(login).as_str()].concat()),
         Credentials::Aws(_) => None,
     }
+}
+
+/// User and password as they stand in a header.
+pub(super) fn pair(login: &PasswordLogin) -> Zeroizing<String> {
+    let pair = Zeroizing::new([login.user.as_str(), ":", login.password.as_str()].concat());
+    Zeroizing::new(STANDARD.encode(pair.as_bytes()))
 }
 
 /// What may stand in a header as it is.

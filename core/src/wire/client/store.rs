@@ -127,7 +127,7 @@ pub struct AwsCredentials {
     /// The key, and the token that comes with one that expires.
     pub keys: sigv4::Credentials,
     /// When they expire, in milliseconds since 1970; `None` where they do not. Others are asked for five minutes before,
-    /// and they are used until ten seconds before.
+    /// and they are used until ten seconds before, but for five seconds at least: the server decides.
     pub expires_unix_ms: Option<u64>,
 }
 

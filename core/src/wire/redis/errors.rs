@@ -103,6 +103,11 @@ pub fn refusal(error: &str) -> Option<Refusal> {
     }
 }
 
+/// Whether the server does not know who asks.
+pub(crate) fn refuses_credentials(error: &str) -> bool {
+    matches!(code_of(error), "NOAUTH" | "WRONGPASS")
+}
+
 /// What an error reply means for the operation that it answers.
 pub fn error_outcome(error: &str) -> Outcome {
     match refusal(error) {

@@ -31,8 +31,8 @@ use core::fmt;
 use core::time::Duration;
 
 pub use address::Address;
-pub(crate) use errors::said;
 pub use errors::{ErrorClass, classify, error_outcome, of_one_server, refusal};
+pub(crate) use errors::{refuses_credentials, said};
 pub use keys::{SLOTS, slot};
 pub use membership::{Found, found, look, look_by_script, mark, marked};
 pub use scripts::{SCRIPTS, Script};

@@ -20,18 +20,28 @@ pub fn decode_all(bytes: &[u8]) -> Result<Vec<Value>, Malformed> {
     if decoder.is_pending() { malformed("a reply without its end") } else { Ok(replies) }
 }
 
+/// So many of the longest replies may wait to be taken: a host takes them as they come, and a server that sends more
+/// than it was asked for must not fill the memory.
+const MOST_UNTAKEN: usize = 8;
+
 /// Tells whole replies apart in what comes over one connection. Messages that nobody asked for are left out.
 #[derive(Clone, Debug)]
 pub struct Reader {
     decoder: Decoder,
-    bytes: Vec<u8>,
-    /// Where the replies end that are there.
-    ends: VecDeque<usize>,
+    /// What belongs to no whole reply yet.
+    rest: Vec<u8>,
+    /// Whole replies, one after the other.
+    whole: VecDeque<u8>,
+    /// How long each of them is.
+    lengths: VecDeque<usize>,
+    /// So much of them may be left here when more comes.
+    most_bytes: usize,
     broken: Option<Malformed>,
 }
 
 impl Reader {
-    /// With nothing read. No reply may be longer than `max_reply_bytes`.
+    /// With nothing read. No reply may be longer than `max_reply_bytes`, and of replies that nobody takes eight times as
+    /// much is kept.
     ///
     /// # Errors
     /// A bound of 0.
@@ -40,7 +50,9 @@ impl Reader {
             return Err(ConfigError::ZeroLimit { what: "max_reply_bytes" });
         }
         let decoder = Decoder::new(Limits { max_bytes: max_reply_bytes, ..Limits::default() });
-        Ok(Self { decoder, bytes: Vec::new(), ends: VecDeque::new(), broken: None })
+        let most_bytes = max_reply_bytes.saturating_mul(MOST_UNTAKEN);
+        let (rest, whole, lengths) = (Vec::new(), VecDeque::new(), VecDeque::new());
+        Ok(Self { decoder, rest, whole, lengths, most_bytes, broken: None })
     }
 
     /// What has arrived, in pieces of any size. Whole replies stay here until they are taken.
@@ -48,39 +60,41 @@ impl Reader {
         if self.broken.is_some() {
             return;
         }
-        self.bytes.extend_from_slice(bytes);
+        if self.whole.len() > self.most_bytes {
+            self.broken = Some(Malformed { what: "more replies than anybody takes" });
+            return;
+        }
+        self.rest.extend_from_slice(bytes);
         self.decoder.push(bytes);
-        loop {
+        let mut at = 0;
+        self.broken = loop {
             match self.decoder.next() {
                 Ok(Some(reply)) => {
-                    let end = self.bytes.len() - self.decoder.unread();
-                    if let Value::Push(_) = reply {
-                        self.bytes.drain(self.ends.back().copied().unwrap_or(0)..end);
-                    } else {
-                        self.ends.push_back(end);
+                    let end = self.rest.len() - self.decoder.unread();
+                    if !matches!(reply, Value::Push(_)) {
+                        self.whole.extend(&self.rest[at..end]);
+                        self.lengths.push_back(end - at);
                     }
+                    at = end;
                 }
-                Ok(None) => return,
-                Err(malformed) => {
-                    self.broken = Some(malformed);
-                    return;
-                }
+                Ok(None) => break None,
+                Err(malformed) => break Some(malformed),
             }
-        }
+        };
+        self.rest.drain(..at);
     }
 
     /// The next so many replies; `None` as long as they are not all there.
     ///
     /// # Errors
-    /// What comes after the replies that are there is no RESP, or too long: the connection is of no further use.
+    /// What comes after the replies that are there is no RESP, or too long, or more than anybody takes: the connection is
+    /// of no further use.
     pub fn take(&mut self, replies: usize) -> Result<Option<Vec<u8>>, Malformed> {
-        let Some(last) = replies.checked_sub(1) else { return Ok(Some(Vec::new())) };
-        let Some(end) = self.ends.get(last).copied() else {
+        if self.lengths.len() < replies {
             return self.broken.map_or(Ok(None), Err);
-        };
-        self.ends.drain(..replies);
-        self.ends.iter_mut().for_each(|later| *later -= end);
-        Ok(Some(self.bytes.drain(..end).collect()))
+        }
+        let length = self.lengths.drain(..replies).sum::<usize>();
+        Ok(Some(self.whole.drain(..length).collect()))
     }
 }
 
@@ -120,6 +134,23 @@ mod tests {
         let mut reader = Reader::new(10).unwrap();
         reader.push(b"$100\r\n");
         assert!(reader.take(1).is_err() && Reader::new(0).is_err());
+    }
+
+    #[test]
+    fn replies_that_nobody_takes_are_not_kept_for_ever() {
+        let mut reader = Reader::new(10).unwrap();
+        for _ in 0..1_000 {
+            reader.push(b":1\r\n>1\r\n+x\r\n");
+        }
+        let kept = 10 * MOST_UNTAKEN / 4 + 1;
+        assert_eq!(reader.take(kept), Ok(Some(b":1\r\n".repeat(kept))), "what came before can be taken");
+        assert!(reader.take(1).is_err());
+        // However much comes at once, it can be taken before more does.
+        let mut reader = Reader::new(10).unwrap();
+        for _ in 0..3 {
+            reader.push(&b":1\r\n".repeat(1_000));
+            assert_eq!(reader.take(1_000).map(|taken| taken.map(|bytes| bytes.len())), Ok(Some(4_000)));
+        }
     }
 
     #[test]
