@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import atexit
+import os
+import sys
+import threading
 
 from leasehold import _native
 from leasehold._lock import Lock
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 
 # Releases what is still held, within 2 s: the interpreter must not wait for a store that is down.
 atexit.register(_native.end)
+_ends_with: int | None = None
 
 
 def connect(stores: Stores | None = None, **options: Unpack[ConnectOptions]) -> Client:
@@ -47,6 +51,7 @@ class Client:
 
     def __init__(self, native: _native.Client) -> None:
         self._native = native
+        _end_with_child()
 
     @property
     def stores(self) -> list[str]:
@@ -83,6 +88,7 @@ class Client:
 
         Raises what :meth:`acquire` raises, but for LockBusyError and LockTimeoutError.
         """
+        _refuse_wait(options)
         return self._native.request(name, **options).try_acquire()
 
     def lock_all(self, names: Iterable[str], **options: Unpack[AllOptions]) -> Leases:
@@ -106,9 +112,10 @@ class Client:
 
         ``on_start(lease)`` is called each time this candidate is elected; it should start the work and return.
         ``on_stop(error)`` is called each time a term ends, with the reason when it was lost and None when this candidate
-        resigned; the work must have stopped when it returns. An exception of either ends the candidacy.
+        resigned; the work must have stopped when it returns. An exception of either ends the candidacy. Dropping the
+        election resigns without waiting for ``on_stop``.
 
-        Raises ConfigError for a name, ttl or owner that cannot be.
+        Raises ConfigError for a name, ttl or owner that cannot be, TypeError for a callback that is no plain function.
         """
         return self._native.elect(name, ttl=ttl, owner=owner, on_start=on_start, on_stop=on_stop)
 
@@ -145,6 +152,30 @@ class Client:
 
     def __repr__(self) -> str:
         return f"<leasehold.Client {' '.join(self.stores)}>"
+
+
+def _refuse_wait(options: TryOptions) -> None:
+    if "wait" in options:
+        raise TypeError("try_acquire() does not wait: use acquire(), with wait")
+
+
+def _end_of_child() -> None:
+    me = threading.current_thread()
+    # Other threads of the child end after this, and may rely on their locks until then.
+    if all(thread is me or thread.daemon for thread in threading.enumerate()):
+        _native.end()
+
+
+def _end_with_child() -> None:
+    """Children of multiprocessing that were forked end without exit handlers, but with handlers of its own."""
+    global _ends_with
+    processes = sys.modules.get("multiprocessing.process")
+    if processes is None or processes.parent_process() is None or _ends_with == os.getpid():
+        return
+    from multiprocessing.util import Finalize
+
+    Finalize(None, _end_of_child, exitpriority=0)
+    _ends_with = os.getpid()
 
 
 def _several(names: Iterable[str]) -> list[str]:

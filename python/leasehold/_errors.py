@@ -19,6 +19,15 @@ class LeaseholdError(Exception):
         # Who holds the lock is no value to pass on, and the message says it.
         return type(self), self.args, {"resource": self.resource}
 
+    def __copy__(self) -> LeaseholdError:
+        copied = type(self)(*self.args)
+        copied.__dict__.update(self.__dict__)
+        return copied
+
+    def __deepcopy__(self, memo: object) -> LeaseholdError:
+        # Nothing in it changes.
+        return self.__copy__()
+
 
 class LockBusyError(LeaseholdError):
     """Somebody else holds the lock, and the caller did not want to wait."""

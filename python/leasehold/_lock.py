@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 
 from leasehold._errors import LockBusyError, LockTimeoutError, NotOwnedError
-from leasehold._names import namer, refuse_generator
+from leasehold._functions import refuse_deferred, refuse_result
+from leasehold._names import namer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,10 +18,13 @@ if TYPE_CHECKING:
 
     from leasehold._client import Client
     from leasehold._native import Lease
-    from leasehold._types import LockOptions
+    from leasehold._types import LockOptions, Seconds
 
     P = ParamSpec("P")
     R = TypeVar("R")
+    L = TypeVar("L", Lease, Lease | None)
+
+_LATER = "a coroutine would run after the lock is released: use a client of leasehold.aio, or take the lock inside of it"
 
 
 class Lock:
@@ -43,31 +48,25 @@ class Lock:
         """What is locked; for a decorator with fields, their template."""
         return self._name
 
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """As ``threading.Lock.acquire``: whether the lock was had.
+    def acquire(self, blocking: bool = True, timeout: Seconds = -1) -> bool:
+        """As ``threading.Lock.acquire``: whether the lock was had. A thread that would wait for itself gets a ConfigError.
 
         With ``timeout=-1`` it waits as long as the lock's own ``wait`` says. Raises what :meth:`Client.acquire` raises
         when the store is down or refuses: that is never the same as a lock that others hold.
         """
         if not blocking and timeout != -1:
             raise ValueError("can't specify a timeout for a non-blocking call")
-        if timeout < 0 and timeout != -1:
-            raise ValueError("timeout value must be a non-negative number")
+        request = self._request
         if not blocking:
-            lease = self._request.try_acquire()
-        else:
-            request = self._request
-            if timeout != -1:
-                options = self._options.copy()
-                options["wait"] = timeout
-                request = self._client._native.request(self._name, **options)
-            try:
-                lease = request.acquire()
-            except (LockTimeoutError, LockBusyError):
-                return False
-        if lease is None:
+            return self._keep(request.try_acquire) is not None
+        if timeout != -1:
+            options = self._options.copy()
+            options["wait"] = timeout
+            request = self._client._native.request(self._name, **options)
+        try:
+            self._keep(request.acquire)
+        except (LockTimeoutError, LockBusyError):
             return False
-        self._keep(lease)
         return True
 
     def release(self) -> None:
@@ -84,9 +83,7 @@ class Lock:
         return self._client.inspect(self._name) is not None
 
     def __enter__(self) -> Lease:
-        lease = self._request.acquire()
-        self._keep(lease)
-        return lease
+        return self._keep(self._request.acquire)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
@@ -97,24 +94,37 @@ class Lock:
         """Decorates: each call holds the lock. Fields of the name, as in ``"report-{day}"``, are filled from the
         arguments of the call.
         """
-        import inspect
-
-        if inspect.iscoroutinefunction(function):
-            raise TypeError("a coroutine would run after the lock is released: use a client of leasehold.aio")
-        refuse_generator(function)
+        refuse_deferred(function, _LATER)
         name_of = namer(function, self._name)
         acquire, options = self._client.acquire, self._options
 
         @functools.wraps(function)
         def locked(*args: P.args, **kwargs: P.kwargs) -> R:
             with acquire(name_of(args, kwargs), **options):
-                return function(*args, **kwargs)
+                result = function(*args, **kwargs)
+                refuse_result(result, _LATER)
+                return result
 
         return locked
 
-    def _keep(self, lease: Lease) -> None:
-        with self._mutex:
-            self._held.append((threading.get_ident(), lease))
+    def _keep(self, acquire: Callable[[], L]) -> L:
+        lease: L | None = None
+        held: tuple[int, Lease] | None = None
+        try:
+            lease = acquire()
+            if lease is not None:
+                held = (threading.get_ident(), lease)
+                with self._mutex:
+                    self._held.append(held)
+            return lease
+        except BaseException:
+            # A signal's handler can raise between any two steps, and nobody else knows of the lease.
+            if held is not None:
+                with self._mutex:
+                    self._held = [other for other in self._held if other is not held]
+            if lease is not None:
+                lease.__exit__(*sys.exc_info())
+            raise
 
     def _take(self) -> Lease:
         """The lease that this thread took last, or else the last one of all."""

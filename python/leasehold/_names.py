@@ -16,11 +16,10 @@ def namer(function: Callable[..., object], template: str) -> Callable[[tuple[obj
     """
     # Slow to import, and only needed by those who decorate.
     import inspect
-    import string
 
     signature = inspect.signature(function)
     try:
-        fields = [field for _, field, _, _ in string.Formatter().parse(template) if field is not None]
+        fields = _fields(template)
     except ValueError as error:
         raise ConfigError(f"the lock name {template!r} is no format string: {error}") from None
     for field in fields:
@@ -41,9 +40,12 @@ def namer(function: Callable[..., object], template: str) -> Callable[[tuple[obj
     return name_of
 
 
-def refuse_generator(function: Callable[..., object]) -> None:
-    """The body of a generator runs after its call has returned, and so without the lock."""
-    import inspect
+def _fields(template: str) -> list[str]:
+    import string
 
-    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-        raise TypeError("a generator would run after the lock is released: take the lock inside of it")
+    fields = []
+    for _, field, spec, _ in string.Formatter().parse(template):
+        if field is not None:
+            # The width of a field can be a field as well.
+            fields += [field, *_fields(spec or "")]
+    return fields

@@ -12,6 +12,7 @@ _R = TypeVar("_R")
 __all__ = [
     "Client",
     "Connector",
+    "Done",
     "DynamodbGuard",
     "Election",
     "Guards",
@@ -107,6 +108,11 @@ class Request:
     def try_acquire(self) -> Lease | None: ...
     def begin_acquire(self) -> Operation: ...
     def begin_try_acquire(self) -> Operation: ...
+
+@final
+class Done:
+    def returned(self) -> None: ...
+    def raised(self, error: BaseException) -> None: ...
 
 @final
 class Lease:

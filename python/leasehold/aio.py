@@ -21,9 +21,10 @@ import os
 import weakref
 
 from leasehold import _native
-from leasehold._client import _several
+from leasehold._client import _end_with_child, _refuse_wait, _several
 from leasehold._errors import ConfigError, LeaseholdError, LockBusyError, LockTimeoutError, NotOwnedError
-from leasehold._names import namer, refuse_generator
+from leasehold._functions import refuse_generator, refuse_plain
+from leasehold._names import namer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,37 +43,64 @@ if TYPE_CHECKING:
 
 __all__ = ["Client", "Election", "Lease", "Leases", "Lock", "Lost", "connect"]
 
-_reactors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _native.Reactor] = weakref.WeakKeyDictionary()
+# A reactor belongs to its loop, which drops what it watches when it is closed: whatever was under way there is given up.
+# Anybody else who kept a reactor would keep its operations running, and its loop.
+_reactors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[_native.Reactor]]
+_reactors = weakref.WeakKeyDictionary()
+
+
+def _known_reactor(loop: asyncio.AbstractEventLoop) -> _native.Reactor | None:
+    known = _reactors.get(loop)
+    return None if known is None else known()
 
 
 def _reactor(loop: asyncio.AbstractEventLoop) -> _native.Reactor:
-    reactor = _reactors.get(loop)
+    reactor = _known_reactor(loop)
     if reactor is None:
         reactor = _native.Reactor()
         os.set_blocking(reactor.fileno(), False)
         loop.add_reader(reactor.fileno(), reactor.run)
-        _reactors[loop] = reactor
+        _reactors[loop] = weakref.ref(reactor)
     return reactor
+
+
+def _start(loop: asyncio.AbstractEventLoop, operation: _native.Operation, waiter: asyncio.Future[Any]) -> int:
+    return _reactor(loop).start(operation, waiter)
+
+
+def _cancel(loop: asyncio.AbstractEventLoop, task: int) -> None:
+    reactor = _known_reactor(loop)
+    # Without it the task went with the loop.
+    if reactor is not None:
+        reactor.cancel(task)
 
 
 async def _run(operation: _native.Operation) -> Any:
     """Runs an operation on the running loop. Whatever ends the wait early gives the operation up."""
     loop = asyncio.get_running_loop()
-    reactor = _reactor(loop)
     waiter: asyncio.Future[Any] = loop.create_future()
-    task = reactor.start(operation, waiter)
+    task = _start(loop, operation, waiter)
     try:
         return await waiter
     except BaseException:
-        reactor.cancel(task)
+        _cancel(loop, task)
         if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
             # It came in the moment in which the wait was ended, and nobody will ever see it.
             lost = waiter.result()
             if isinstance(lost, (_native.Lease, _native.Leases)):
                 unheard: asyncio.Future[Any] = loop.create_future()
                 unheard.add_done_callback(lambda done: done.cancelled() or done.exception())
-                reactor.start(lost._begin_release(), unheard)
+                _start(loop, lost._begin_release(), unheard)
         raise
+
+
+# Tasks that nobody awaits.
+_callbacks: set[asyncio.Future[Any]] = set()
+
+
+def _refuse_uncallable(callback: object) -> None:
+    if not callable(callback):
+        raise TypeError(f"a callback can be called, and {callback!r} cannot")
 
 
 async def connect(stores: Stores | None = None, **options: Unpack[ConnectOptions]) -> Client:
@@ -88,6 +116,7 @@ class Client:
 
     def __init__(self, native: _native.Client) -> None:
         self._native = native
+        _end_with_child()
 
     @property
     def stores(self) -> list[str]:
@@ -104,6 +133,7 @@ class Client:
 
     async def try_acquire(self, name: str, **options: Unpack[TryOptions]) -> Lease | None:
         """See :meth:`leasehold.Client.try_acquire`."""
+        _refuse_wait(options)
         lease = await _run(self._native.request(name, **options).begin_try_acquire())
         return None if lease is None else Lease(lease)
 
@@ -124,6 +154,9 @@ class Client:
         functions; the next step of the election waits for them.
         """
         loop = asyncio.get_running_loop()
+        for callback in (on_start, on_stop):
+            if callback is not None:
+                _refuse_uncallable(callback)
 
         def on_loop(callback: Callable[[Any], Awaitable[object] | object]) -> Callable[[Any], object]:
             async def call(argument: Any) -> None:
@@ -221,12 +254,22 @@ class Lease:
         self._native.check(min)
 
     def on_lost(self, callback: Callable[[LeaseholdError], object]) -> None:
-        """Calls ``callback(error)`` once, on the running event loop, if the lease is lost."""
+        """Calls ``callback(error)`` once, on the running event loop, if the lease is lost. It may be a coroutine
+        function, which then runs as a task of its own.
+        """
         loop = asyncio.get_running_loop()
+        _refuse_uncallable(callback)
+
+        def call(error: LeaseholdError) -> None:
+            result = callback(error)
+            if asyncio.iscoroutine(result) or isinstance(result, asyncio.Future):
+                # The loop itself keeps no task.
+                _callbacks.add(task := asyncio.ensure_future(result, loop=loop))
+                task.add_done_callback(_callbacks.discard)
 
         def told(error: LeaseholdError) -> None:
             try:
-                loop.call_soon_threadsafe(callback, error)
+                loop.call_soon_threadsafe(call, error)
             except RuntimeError:
                 # The loop is closed, and with it whatever the lease protected there.
                 pass
@@ -344,6 +387,7 @@ class Lock:
         arguments of the call.
         """
         refuse_generator(function)
+        refuse_plain(function)
         name_of = namer(function, self._name)
         lock, on_lost, options = self._client.lock, self._on_lost, self._options
 
@@ -384,22 +428,23 @@ class _Watch:
         loop = task.get_loop()
         self._task = task
         self._loss: LeaseholdError | None = None
-        self._reactor = _reactor(loop)
+        self._has_ended = False
         # Python 3.10 cannot tell who has cancelled a task.
         self._cancelled_before: int = task.cancelling() if hasattr(task, "cancelling") else 0
         self._waiter: asyncio.Future[LeaseholdError] = loop.create_future()
         self._waiter.add_done_callback(self._told)
-        self._id = self._reactor.start(lease._native._begin_lost(), self._waiter)
+        self._id = _start(loop, lease._native._begin_lost(), self._waiter)
 
     def _told(self, waiter: asyncio.Future[LeaseholdError]) -> None:
-        if not waiter.cancelled():
+        # It may have been scheduled before the body ended, and called after.
+        if not self._has_ended and not waiter.cancelled():
             self._loss = waiter.result()
             self._task.cancel()
 
     def end(self, error: BaseException | None) -> LeaseholdError | None:
         """The body has ended. Answers the loss if that alone has cancelled it."""
-        self._waiter.remove_done_callback(self._told)
-        self._reactor.cancel(self._id)
+        self._has_ended = True
+        _cancel(self._task.get_loop(), self._id)
         if self._loss is None:
             return None
         left = self._task.uncancel() if hasattr(self._task, "uncancel") else 0

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyInt;
 
 use crate::errors;
 
@@ -53,6 +54,10 @@ impl FromPyObject<'_, '_> for Seconds {
             return Duration::try_from_secs_f64(seconds)
                 .map(|length| Self(Length::Finite(length)))
                 .map_err(|_| refuse());
+        }
+        // A number all the same, and more than any float.
+        if value.is_instance_of::<PyInt>() {
+            return Err(refuse());
         }
         match value.cast::<pyo3::types::PyDelta>() {
             Ok(delta) => delta.extract().map(|length| Self(Length::Finite(length))).map_err(|_| refuse()),

@@ -1,29 +1,32 @@
 //! Leader election.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use leasehold::{ElectionRequest, Error};
+use leasehold::{ElectionRequest, Error, host};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use crate::callback::{self, Ended};
 use crate::convert::Kept;
 use crate::errors::raised;
 use crate::lease::Lease;
-use crate::signals;
+use crate::signals::Signals;
 
 /// A candidacy that goes on until it is resigned or dropped, the client is closed, or a callback raises.
 #[pyclass(frozen, module = "leasehold", weakref)]
 pub(crate) struct Election {
     resource: String,
-    state: Kept<Mutex<Option<leasehold::Election>>>,
+    candidacy: Kept<Candidacy>,
 }
 
-impl Drop for Election {
+/// Nobody waits for the end of one that is dropped: its callbacks may want the very thread that drops it, and one of them
+/// may never return.
+struct Candidacy(Option<leasehold::Election>);
+
+impl Drop for Candidacy {
     fn drop(&mut self) {
-        if signals::is_ending() {
-            // Its client is closed, which has ended the candidacy; a callback of it may never return.
-            std::mem::forget(self.state.lock().unwrap_or_else(PoisonError::into_inner).take());
+        if let Some(election) = self.0.take() {
+            host::dismiss(election);
         }
     }
 }
@@ -41,6 +44,9 @@ pub(crate) fn start(
     if let Some(owner) = owner {
         request = request.owner(owner);
     }
+    for callback in [&on_start, &on_stop].into_iter().flatten() {
+        callback::check(py, callback)?;
+    }
     if let Some(callback) = on_start {
         request = request.on_start(move |lease| {
             call(&callback, |py| Lease::of(lease.clone()).into_pyobject(py).map(Bound::into_any));
@@ -48,28 +54,26 @@ pub(crate) fn start(
     }
     if let Some(callback) = on_stop {
         request = request.on_stop(move |loss: Option<&Error>| {
-            call(&callback, |py| Ok(loss.map(|error| raised(py, error)).into_pyobject(py)?));
+            let loss = loss.cloned();
+            call(&callback, |py| Ok(loss.map(|error| raised(py, &error)).into_pyobject(py)?));
         });
     }
     let election = py.detach(|| request.start()).map_err(|error| raised(py, &error))?;
-    Ok(Election { resource: resource.to_owned(), state: Kept::new(Mutex::new(Some(election))) })
+    Ok(Election { resource: resource.to_owned(), candidacy: Kept::new(Candidacy(Some(election))) })
 }
 
-/// An exception of the callback is shown, and ends the candidacy as a panic would.
+/// An exception of the callback ends the candidacy as a panic would.
 fn call<'a>(callback: &'a Py<PyAny>, argument: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>> + 'a) {
-    let raised = Python::try_attach(|py| {
-        let called = argument(py).and_then(|argument| callback.bind(py).call1((argument,)));
-        called.map_err(|error| error.write_unraisable(py, Some(callback.bind(py)))).is_err()
-    });
-    if raised == Some(true) {
+    match callback::call(callback, argument) {
+        Ended::Returned => {}
         // Without the message of a panic: the exception has been shown.
-        std::panic::resume_unwind(Box::new("a callback raised an exception"));
+        Ended::Raised => std::panic::resume_unwind(Box::new("a callback raised an exception")),
     }
 }
 
 impl Election {
-    fn look<R>(&self, look: impl FnOnce(&leasehold::Election) -> R) -> Option<R> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(look)
+    fn running(&self) -> &leasehold::Election {
+        self.candidacy.0.as_ref().expect("invariant: only dropping takes it")
     }
 }
 
@@ -84,24 +88,21 @@ impl Election {
     /// The fencing token of the current term, None while somebody else leads.
     #[getter]
     fn term(&self) -> Option<u64> {
-        self.look(leasehold::Election::term).flatten()
+        self.running().term()
     }
 
     /// Why the last campaign failed, if it did: the store is down or refuses.
     #[getter]
     fn last_error(&self, py: Python<'_>) -> Option<PyErr> {
-        self.look(leasehold::Election::last_error).flatten().map(|error| raised(py, &error))
+        self.running().last_error().map(|error| raised(py, &error))
     }
 
     /// Stops campaigning; a current term ends, `on_stop` is called, and the lock is released. Returns when that is done,
-    /// which takes as long as the callbacks take.
-    fn resign(&self, py: Python<'_>) {
-        py.detach(|| {
-            let election = self.state.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(election) = election {
-                election.resign();
-            }
-        });
+    /// which takes as long as the callbacks take. A signal whose handler raises ends the wait, not the resignation.
+    fn resign(&self, py: Python<'_>) -> PyResult<()> {
+        let mut signals = Signals::default();
+        py.detach(|| host::resign(self.running(), || signals.interrupt()));
+        signals.check()
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -115,9 +116,9 @@ impl Election {
         kind: Option<Bound<'_, PyAny>>,
         error: Option<Bound<'_, PyAny>>,
         traceback: Option<Bound<'_, PyAny>>,
-    ) {
+    ) -> PyResult<()> {
         drop((kind, error, traceback));
-        self.resign(py);
+        self.resign(py)
     }
 
     fn __reduce__(&self) -> PyResult<()> {
@@ -125,10 +126,11 @@ impl Election {
     }
 
     fn __repr__(&self) -> String {
-        match self.look(leasehold::Election::term) {
-            None => format!("<Election {:?} over>", self.resource),
-            Some(None) => format!("<Election {:?} standing>", self.resource),
-            Some(Some(term)) => format!("<Election {:?} leading, term {term}>", self.resource),
-        }
+        let state = match self.running().term() {
+            _ if host::is_over(self.running()) => "over".to_owned(),
+            Some(term) => format!("leading, term {term}"),
+            None => "standing".to_owned(),
+        };
+        format!("<Election {:?} {state}>", self.resource)
     }
 }

@@ -7,6 +7,7 @@ use leasehold::{Error, ErrorKind, host};
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 
+use crate::callback;
 use crate::convert::{Kept, Seconds};
 use crate::errors::raised;
 use crate::reactor::{Operation, Outcome};
@@ -87,16 +88,14 @@ impl Lease {
     }
 
     /// Calls `callback(error)` once if the lease is lost, on a thread kept for callbacks; soon, if it was lost before.
-    /// A callback that owns the lease keeps it from ever being dropped.
-    fn on_lost(&self, callback: Py<PyAny>) {
+    /// A callback that owns the lease keeps it from ever being dropped. Raises TypeError for what is no plain function.
+    fn on_lost(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
+        callback::check(py, &callback)?;
         self.0.lease().on_lost(move |error| {
-            Python::try_attach(|py| {
-                let called = callback.call1(py, (raised(py, &error),));
-                if let Err(error) = called {
-                    error.write_unraisable(py, Some(callback.bind(py)));
-                }
-            });
+            // What it has raised was shown, and concerns nobody else.
+            let _ = callback::call(&callback, |py| Ok(raised(py, &error).into_pyobject(py)?.into_any()));
         });
+        Ok(())
     }
 
     /// Gives the lock back. It ends here at once; the store's confirmation is awaited for up to 2 s.

@@ -4,6 +4,7 @@
 //! without async does its I/O on the calling thread with the interpreter detached; one of asyncio is a future that the
 //! event loop's own thread polls, told of progress through a watched pipe (`reactor`).
 
+mod callback;
 mod client;
 mod command;
 mod convert;
@@ -23,6 +24,8 @@ use pyo3::prelude::*;
 /// What `leasehold._native` holds. Everything in it is private to the package, which shows it under better names.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::callback::Done;
     #[pymodule_export]
     use super::client::{Client, Connector, end};
     #[pymodule_export]

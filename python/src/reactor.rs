@@ -160,7 +160,9 @@ impl Reactor {
                 }
             }
         });
-        ended.into_iter().try_for_each(|(waiter, end)| tell(waiter.bind(py), end))
+        // Where one cannot be told, the others still wait to hear.
+        let told: Vec<_> = ended.into_iter().map(|(waiter, end)| tell(waiter.bind(py), end)).collect();
+        told.into_iter().collect()
     }
 }
 

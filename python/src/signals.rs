@@ -30,12 +30,18 @@ impl Signals {
             return false;
         }
         // An interpreter that ends has no handlers to run.
-        let raised = Python::try_attach(|py| {
-            let here = *self.handled_here.get_or_insert_with(|| is_main_thread(py).unwrap_or(true));
-            if here { py.check_signals().err() } else { None }
-        });
+        let raised = Python::try_attach(|py| self.handle(py).err());
         self.raised = raised.flatten();
         self.raised.is_some()
+    }
+
+    fn handle(&mut self, py: Python<'_>) -> PyResult<()> {
+        let here = match self.handled_here {
+            Some(here) => here,
+            // It runs code of Python's, so that a handler may run, and raise, in the middle of it.
+            None => *self.handled_here.insert(is_main_thread(py)?),
+        };
+        if here { py.check_signals() } else { Ok(()) }
     }
 
     /// What a handler raised comes before what the call answers.

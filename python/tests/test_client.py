@@ -182,3 +182,44 @@ def test_a_callback_that_raises_ends_the_candidacy(
     assert shown == [ZeroDivisionError] and election.term is None
     election.resign()
     assert client.inspect(name) is None
+
+
+def test_a_callback_that_nobody_would_await_is_refused(
+    memory: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def later(_: object) -> None: ...
+
+    client = connect(memory)
+    with client.lock(name, ttl=TTL) as lease:
+        for callback in (later, 7):
+            with pytest.raises(TypeError, match="callback"):
+                lease.on_lost(callback)  # type: ignore[arg-type]
+            with pytest.raises(TypeError, match="callback"):
+                client.elect(name, on_start=callback)  # type: ignore[arg-type]
+            with pytest.raises(TypeError, match="callback"):
+                client.elect(name, on_stop=callback)  # type: ignore[arg-type]
+    # What only shows when it is called ends the candidacy, as any exception does.
+    shown: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", lambda unraisable: shown.append(unraisable.exc_type))
+    election = client.elect(name, ttl=TTL, on_start=lambda lease: later(lease))
+    eventually("the candidacy ends", lambda: "over" in repr(election))
+    assert shown == [TypeError] and election.last_error is not None
+    client.close()
+
+
+def test_a_dropped_election_steps_down_without_waiting(memory: str, name: str) -> None:
+    client = connect(memory)
+    go_on, leads, over = threading.Event(), threading.Event(), threading.Event()
+
+    def stop(error: leasehold.LeaseholdError | None) -> None:
+        assert go_on.wait(PATIENCE)
+        over.set()
+
+    election = client.elect(name, ttl=TTL, on_start=lambda lease: leads.set(), on_stop=stop)
+    assert leads.wait(PATIENCE)
+    del election
+    assert not over.is_set()
+    go_on.set()
+    assert over.wait(PATIENCE)
+    eventually("it is free", lambda: client.inspect(name) is None)
+    client.close()

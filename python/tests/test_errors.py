@@ -89,7 +89,7 @@ def test_lengths_of_time_are_seconds(memory: str, name: str, ttl: float | timede
 
 
 @pytest.mark.parametrize(
-    "ttl", [0, 0.05, -1, float("nan"), float("inf"), 1e300, 24 * 3600 + 1, timedelta(seconds=-1), timedelta.max]
+    "ttl", [0, 0.05, -1, float("nan"), float("inf"), 1e300, 10**400, 24 * 3600 + 1, timedelta(seconds=-1), timedelta.max]
 )
 def test_lengths_out_of_bounds_are_refused(memory: str, ttl: float | timedelta) -> None:
     client = leasehold.connect(memory)
@@ -145,3 +145,14 @@ def test_nothing_that_is_held_can_be_copied(memory: str, way: Callable[[object],
         with pytest.raises(TypeError, match="process"):
             way(held)
     client.close()
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy])
+def test_a_copied_error_tells_as_much(memory: str, name: str, way: Callable[[object], object]) -> None:
+    client = leasehold.connect(memory)
+    with client.lock(name), pytest.raises(leasehold.LockBusyError) as busy:
+        client.acquire(name, wait=0)
+    copied = way(busy.value)
+    assert isinstance(copied, leasehold.LockBusyError) and copied is not busy.value
+    assert (str(copied), copied.resource, copied.holder) == (str(busy.value), name, busy.value.holder)
+    assert copied.holder is not None

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 from conftest import PATIENCE, TTL, connect, eventually
@@ -123,6 +127,8 @@ def test_a_decorator_is_checked_when_it_is_applied(memory: str) -> None:
         client.lock("job-{}")(job)
     with pytest.raises(leasehold.ConfigError, match="format"):
         client.lock("job-{order")(job)
+    with pytest.raises(leasehold.ConfigError, match="'width'.*no parameter"):
+        client.lock("job-{order:{width}}")(job)
     client.lock("job-{order.id}")(job)
 
     def numbers() -> Iterator[int]:
@@ -158,3 +164,81 @@ def test_outside_of_decorators_braces_are_braces(memory: str) -> None:
     with client.lock("a-{b}"):
         assert client.inspect("a-{b}") is not None
     eventually("it is free", lambda: client.inspect("a-{b}") is None)
+
+
+def test_what_has_yet_to_run_does_not_leave_a_decorated_function(memory: str) -> None:
+    client = leasehold.connect(memory)
+    ran: list[str] = []
+
+    async def later() -> None:
+        ran.append("coroutine")
+
+    def numbers() -> Iterator[int]:
+        ran.append("generator")
+        yield 1
+
+    async def later_numbers() -> AsyncIterator[int]:
+        ran.append("asynchronous generator")
+        yield 1
+
+    class Caller:
+        async def __call__(self) -> None:
+            ran.append("object")
+
+    for deferred in (later, numbers, later_numbers):
+        with pytest.raises(TypeError, match="would run after"):
+            client.lock("job")(lambda made=deferred: made())()
+    for refused in (Caller(), contextlib.contextmanager(numbers), functools.wraps(numbers)(lambda: 3)):
+        with pytest.raises(TypeError, match="run"):
+            client.lock("job")(refused)
+    assert not ran and client.inspect("job") is None
+    # What runs a coroutine to its end is no such thing.
+    client.lock("job")(functools.wraps(later)(lambda: asyncio.run(later())))()
+    assert ran == ["coroutine"]
+
+
+def test_an_interrupt_between_the_grant_and_its_owner_leaves_nothing_held(memory: str, name: str) -> None:
+    class Interrupted:
+        """A mutex at whose doors a signal arrives."""
+
+        def __init__(self) -> None:
+            self.doors = [at]
+
+        def __enter__(self) -> None:
+            self._interrupt("enter")
+
+        def __exit__(self, *_: object) -> None:
+            self._interrupt("exit")
+
+        def _interrupt(self, door: str) -> None:
+            if door in self.doors:
+                self.doors.remove(door)
+                raise KeyboardInterrupt
+
+    client = leasehold.connect(memory)
+    ways: list[Callable[[leasehold.Lock], object]] = [
+        lambda lock: lock.__enter__(),
+        lambda lock: lock.acquire(),
+        lambda lock: lock.acquire(blocking=False),
+    ]
+    for at in ("enter", "exit"):
+        for way in ways:
+            lock = client.lock(name, ttl=TTL)
+            lock._mutex = Interrupted()  # type: ignore[assignment]
+            with pytest.raises(KeyboardInterrupt) as interrupt:
+                way(lock)
+            # The frames of the traceback are still there.
+            assert client.inspect(name) is None and "not held" in repr(lock)
+            del interrupt
+
+
+def test_the_time_to_wait_can_be_said_in_every_way(memory: str, name: str) -> None:
+    client = leasehold.connect(memory)
+    with client.lock(name, ttl=TTL), ThreadPoolExecutor() as pool:
+        for timeout in (0, 0.01, timedelta(milliseconds=10)):
+            assert pool.submit(client.lock(name).acquire, timeout=timeout).result(PATIENCE) is False
+        for negative in (-2, timedelta(seconds=-1)):
+            with pytest.raises(ValueError):
+                client.lock(name).acquire(timeout=negative)
+        with pytest.raises(TypeError, match="does not wait"):
+            client.try_acquire(name, wait=3)  # type: ignore[call-arg]

@@ -61,8 +61,8 @@ def test_an_interrupted_wait_leaves_nothing_held(how: str, kind: str, request: p
     waiter = start(
         f"""
         client = leasehold.connect(sys.argv[1])
-        print("waits", flush=True)
         try:
+            print("waits", flush=True)
             {WAITERS[how]}
         except KeyboardInterrupt:
             print("interrupted", flush=True)
@@ -197,6 +197,70 @@ def test_processes_of_multiprocessing_have_clients_of_their_own(method: str, sql
             child.join(PATIENCE)
         assert [child.exitcode for child in children] == [0, 0, 0]
         lease.check(0.5)
+
+
+def leave_behind(store: str) -> None:
+    # The frame of `in_child` lets go of what it holds; a module does not.
+    sys.modules["kept"] = leasehold.connect(store).acquire("kept", ttl=3600, wait=PATIENCE)  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_process_of_multiprocessing_that_ends_releases_what_it_holds(method: str, sqlite: str) -> None:
+    context: Any = multiprocessing.get_context(method)
+    with connect(sqlite) as client:
+        child = context.Process(target=leave_behind, args=(sqlite,))
+        child.start()
+        child.join(PATIENCE)
+        assert child.exitcode == 0
+        client.acquire("kept", ttl=TTL, wait=PATIENCE).release()
+
+
+BUSY = "[time.sleep(0.02) for _ in range(100_000)]"
+
+
+@pytest.mark.parametrize(
+    "callback",
+    [
+        "lease = client.acquire('job', ttl=0.1, renew=False)\nlease.on_lost(called)",
+        "sys.modules['kept'] = client.elect('job', ttl=TTL, on_start=called)",
+        "election = client.elect('job', ttl=TTL, on_start=lambda lease: leads.set(), on_stop=called)\n"
+        "leads.wait(PATIENCE)\ndel election",
+    ],
+)
+def test_a_callback_that_still_runs_at_the_end_ends_with_it(callback: str, sqlite: str) -> None:
+    script = f"""
+begun, leads = threading.Event(), threading.Event()
+def called(_):
+    begun.set()
+    {BUSY}
+client = leasehold.connect(sys.argv[1])
+{callback}
+assert begun.wait(PATIENCE)
+"""
+    run(script, sqlite)
+
+
+def test_an_interrupt_ends_the_wait_for_a_term_to_end(sqlite: str) -> None:
+    for leave in ("election.resign()", "with election: pass"):
+        said = run(
+            f"""
+            leads, stops = threading.Event(), threading.Event()
+            def stop(error):
+                stops.set()
+                {BUSY}
+            client = leasehold.connect(sys.argv[1])
+            election = client.elect("job", ttl=TTL, on_start=lambda lease: leads.set(), on_stop=stop)
+            assert leads.wait(PATIENCE)
+            threading.Thread(target=lambda: (stops.wait(), signal.raise_signal(signal.SIGINT)), daemon=True).start()
+            try:
+                {leave}
+            except KeyboardInterrupt:
+                print("interrupted")
+            """,
+            sqlite,
+        )
+        assert said == "interrupted"
 
 
 def test_a_process_that_ends_releases_what_it_holds(sqlite: str, redis: str) -> None:

@@ -77,7 +77,10 @@ impl ElectionRequest {
         }
         let desk = Arc::new(Desk::default());
         let (theirs, generation) = (Arc::clone(&desk), fork::generation());
-        let campaign = move || self.campaign(&theirs);
+        let campaign = move || {
+            let _over = Over(&theirs);
+            self.campaign(&theirs);
+        };
         let thread = std::thread::Builder::new()
             .name("leasehold-election".to_owned())
             .spawn(campaign)
@@ -182,6 +185,8 @@ struct Desk {
 #[derive(Default)]
 struct State {
     resigned: bool,
+    /// The thread has nothing left to do.
+    is_over: bool,
     term: Option<u64>,
     last_error: Option<Error>,
     waker: Option<Waker>,
@@ -224,6 +229,45 @@ impl Drop for Election {
     }
 }
 
+/// For those who cannot wait for the thread, or not without looking up now and then.
+impl Election {
+    pub(crate) fn is_over(&self) -> bool {
+        self.desk.lock().is_over
+    }
+
+    /// As [`Election::resign`], but given up once `interrupted` answers `true`; asked each time a `slice` has passed.
+    pub(crate) fn resign_until(&self, slice: Duration, mut interrupted: impl FnMut() -> bool) {
+        if self.generation != fork::generation() {
+            return;
+        }
+        self.desk.resign();
+        if self.thread.as_ref().is_some_and(|thread| thread.thread().id() == std::thread::current().id()) {
+            return;
+        }
+        while !self.desk.wait_until_over(slice) {
+            if interrupted() {
+                return;
+            }
+        }
+    }
+
+    /// Resigns, and leaves the end of the term to the election's own thread.
+    pub(crate) fn dismiss(mut self) {
+        // Dropping does the rest: in a forked child nothing, and elsewhere there is no thread left to wait for.
+        std::mem::forget(self.thread.take().filter(|_| self.generation != fork::generation()));
+    }
+}
+
+/// Says that the thread is done, however it ends.
+struct Over<'a>(&'a Desk);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_over = true;
+        self.0.changed.notify_all();
+    }
+}
+
 impl Desk {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
@@ -260,6 +304,12 @@ impl Desk {
         let mut state = self.lock();
         state.term = None;
         state.last_error = error;
+    }
+
+    /// For `most` at the longest; whether it is over.
+    fn wait_until_over(&self, most: Duration) -> bool {
+        let waited = self.changed.wait_timeout_while(self.lock(), most, |state| !state.is_over);
+        waited.unwrap_or_else(PoisonError::into_inner).0.is_over
     }
 
     fn pause(&self) {

@@ -14,6 +14,7 @@ use crate::client::{Client, Shared, confirm_closed};
 use crate::clock;
 use crate::connect::ClientBuilder;
 use crate::driver::{Caller, Driver};
+use crate::elect::Election;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::exec::{self, Pause};
 use crate::fork::PerProcess;
@@ -89,6 +90,22 @@ pub fn wait_until_over(lease: &Lease, most: Option<Duration>, mut interrupted: i
         if left.is_zero() { Pause::GiveUp } else { Pause::AtMost(left.min(SLICE)) }
     };
     exec::block_on_until(lease.ended(), pause).is_some()
+}
+
+/// See [`Election::resign`]; waits no longer once `interrupted` answers `true`, and the candidacy ends all the same.
+pub fn resign(election: &Election, interrupted: impl FnMut() -> bool) {
+    election.resign_until(SLICE, interrupted);
+}
+
+/// Resigns without waiting for the end of the term: for a thread that the callbacks may want, and which can neither wait for
+/// them nor drop the election therefore.
+pub fn dismiss(election: Election) {
+    election.dismiss();
+}
+
+/// Whether the candidacy has ended: it was resigned, its client was closed, or a callback has panicked.
+pub fn is_over(election: &Election) -> bool {
+    election.is_over()
 }
 
 /// Closes several clients at once, so that they share one patience of 2 s; clients that a forked child inherited are left

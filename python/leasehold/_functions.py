@@ -1,0 +1,58 @@
+"""Functions whose body runs after their call has returned."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def refuse_deferred(function: Callable[..., object], why: str) -> None:
+    """Raises TypeError for what runs later than it is called, as far as can be seen before it is called. What only wraps a
+    coroutine function may well run it to its end: see :func:`refuse_result`.
+    """
+    import inspect
+
+    if any(inspect.iscoroutinefunction(layer) for layer in (function, _call_of(function))):
+        raise TypeError(why)
+    refuse_generator(function)
+
+
+def refuse_generator(function: Callable[..., object]) -> None:
+    """Raises TypeError for generator functions, also below ``contextlib.contextmanager`` and other decorators."""
+    import inspect
+
+    if any(inspect.isgeneratorfunction(layer) or inspect.isasyncgenfunction(layer) for layer in _layers(function)):
+        raise TypeError("the body of a generator runs after its call: take the lock inside of it")
+
+
+def refuse_plain(function: Callable[..., object]) -> None:
+    """Raises TypeError for what is no coroutine function, nor an object or a decorator's product that calls one."""
+    import inspect
+
+    if not any(inspect.iscoroutinefunction(layer) for layer in _layers(function)):
+        raise TypeError("only a coroutine function is called by await: use a client of leasehold for others")
+
+
+def refuse_result(result: object, why: str) -> None:
+    """Raises TypeError for what has yet to run, and sees to it that it never does."""
+    import inspect
+    from types import AsyncGeneratorType, GeneratorType
+
+    if isinstance(result, GeneratorType) or inspect.iscoroutine(result):
+        result.close()
+    elif not isinstance(result, AsyncGeneratorType) and not inspect.isawaitable(result):
+        return
+    raise TypeError(why)
+
+
+def _layers(function: Callable[..., object]) -> tuple[object, ...]:
+    # Decorators show what they have decorated.
+    import inspect
+
+    return function, inspect.unwrap(function), _call_of(function)
+
+
+def _call_of(function: object) -> object:
+    # Of an object it is the class that says what a call does.
+    return getattr(type(function), "__call__", None)
