@@ -49,6 +49,13 @@ def under_way() -> int:
     return len(aio._reactor(asyncio.get_running_loop()))
 
 
+async def begun(operations: int) -> None:
+    async def is_so() -> bool:
+        return under_way() == operations
+
+    await eventually(f"{operations} operations are under way", is_so)
+
+
 async def is_free(client: aio.Client, name: str) -> bool:
     return await client.inspect(name) is None
 
@@ -109,7 +116,7 @@ def test_a_cancelled_wait_leaves_nothing_held(run: Run, store: str, name: str) -
         lease = await client.acquire(name, ttl=TTL)
         waiting = [asyncio.create_task(client.acquire(name, ttl=TTL)) for _ in range(4)]
         waiting.append(asyncio.create_task(client.lock_all([f"{name}/0", name], ttl=TTL)))  # type: ignore[arg-type]
-        await asyncio.sleep(0.1)
+        await begun(len(waiting))
         for task in waiting:
             task.cancel()
         ends = await asyncio.gather(*waiting, return_exceptions=True)
@@ -149,7 +156,7 @@ def test_a_result_that_comes_with_the_cancellation_is_given_back(run: Run, memor
         client = await connect(memory)
         lease = await client.acquire(name, ttl=3600)
         task = asyncio.create_task(client.acquire(name, ttl=3600))
-        await asyncio.sleep(0.05)
+        await begun(1)
         await lease.release()
         # By now the grant is noted, and the loop has not looked.
         reactor = aio._reactor(asyncio.get_running_loop())

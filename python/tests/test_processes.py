@@ -71,6 +71,7 @@ def test_an_interrupted_wait_leaves_nothing_held(how: str, kind: str, request: p
         store,
     )
     assert says(waiter) == "waits"
+    # Long enough to be in the middle of it: nothing outside shows that somebody waits.
     time.sleep(0.3)
     waiter.send_signal(signal.SIGINT)
     assert says(waiter) == "interrupted"
@@ -290,16 +291,19 @@ def test_a_process_that_ends_releases_what_it_holds(sqlite: str, redis: str) -> 
     "ending",
     [
         "client.acquire('job', ttl=TTL).on_lost(lambda error: time.sleep(3600)); client.close()",
-        "threading.Thread(target=client.acquire, args=('held',), daemon=True).start(); time.sleep(0.2)",
+        "wait = lambda: (leads.set(), client.acquire('held'))\n"
+        "threading.Thread(target=wait, daemon=True).start(); leads.wait(PATIENCE)",
         "lease = client.acquire('job', ttl=TTL); threading.Thread(target=lease.lost.wait, daemon=True).start()",
-        "sys.modules['e'] = client.elect('job', ttl=TTL, on_start=lambda lease: None); time.sleep(0.2)",
-        "sys.modules['e'] = client.elect('job', ttl=TTL, on_stop=lambda error: time.sleep(3600)); time.sleep(0.2)",
+        "sys.modules['e'] = client.elect('job', ttl=TTL, on_start=lambda lease: leads.set()); leads.wait(PATIENCE)",
+        "stops = lambda error: time.sleep(3600)\n"
+        "sys.modules['e'] = client.elect('job', ttl=TTL, on_start=lambda lease: leads.set(), on_stop=stops)\n"
+        "leads.wait(PATIENCE)",
         "client.lock('job').__enter__(); [client.acquire(f'n{n}', ttl=TTL) for n in range(50)]",
     ],
 )
 def test_the_end_of_the_interpreter_never_hangs(ending: str, sqlite: str) -> None:
     with connect(sqlite) as other, other.lock("held", ttl=TTL):
-        run(f"client = leasehold.connect(sys.argv[1])\n{ending}", sqlite)
+        run(f"leads = threading.Event()\nclient = leasehold.connect(sys.argv[1])\n{ending}", sqlite)
 
 
 def test_a_store_that_is_gone_does_not_hold_up_the_end(tmp_path: Path) -> None:
