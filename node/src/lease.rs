@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leasehold::{Error, ErrorKind};
+use leasehold::host::{self, Held};
 use napi_derive::napi;
 
 use crate::failure::Failure;
@@ -10,25 +10,9 @@ use crate::info::whole;
 use crate::options::{length, milliseconds};
 use crate::reactor::{Operation, Outcome};
 
-/// A lease by itself, or one of several that were taken together.
-#[derive(Clone)]
-enum Grant {
-    Single(Arc<leasehold::Lease>),
-    OneOf(Arc<leasehold::Leases>, usize),
-}
-
-impl Grant {
-    fn lease(&self) -> &leasehold::Lease {
-        match self {
-            Self::Single(lease) => lease,
-            Self::OneOf(leases, at) => &leases[*at],
-        }
-    }
-}
-
 /// A held lock.
 #[napi]
-pub struct Lease(Grant);
+pub struct Lease(Held);
 
 impl Lease {
     pub(crate) fn new(lease: leasehold::Lease) -> Self {
@@ -36,7 +20,7 @@ impl Lease {
     }
 
     pub(crate) fn of(lease: Arc<leasehold::Lease>) -> Self {
-        Self(Grant::Single(lease))
+        Self(Held::Single(lease))
     }
 }
 
@@ -45,31 +29,31 @@ impl Lease {
     /// The fencing token.
     #[napi(getter)]
     pub fn token(&self) -> i64 {
-        whole(self.0.lease().token())
+        whole(self.0.token())
     }
 
     /// What is locked.
     #[napi(getter)]
     pub fn resource(&self) -> &str {
-        self.0.lease().resource()
+        self.0.resource()
     }
 
     /// The label that others see.
     #[napi(getter)]
     pub fn owner(&self) -> &str {
-        self.0.lease().owner()
+        self.0.owner()
     }
 
     /// Milliseconds for which the lease can still be believed in.
     #[napi]
     pub fn remaining(&self) -> f64 {
-        milliseconds(self.0.lease().remaining())
+        milliseconds(self.0.remaining())
     }
 
     /// Whether the lease is over without having been released.
     #[napi]
     pub fn is_lost(&self) -> bool {
-        self.0.lease().is_lost()
+        self.0.is_lost()
     }
 
     /// Fails unless at least `min` milliseconds of validity are left.
@@ -79,15 +63,15 @@ impl Lease {
             Ok(min) => min,
             Err(failure) => return Some(failure),
         };
-        self.0.lease().check(min).err().map(Failure::from)
+        self.0.check(min).err().map(Failure::from)
     }
 
     /// See `Lease::release`.
     #[napi]
     pub fn release(&self) -> Operation {
-        let grant = self.0.clone();
+        let held = self.0.clone();
         Operation::new(async move {
-            grant.lease().release().await?;
+            held.release().await?;
             Ok(Outcome::Nothing)
         })
     }
@@ -95,28 +79,20 @@ impl Lease {
     /// Releases at the end of a body, and fails if the body was not protected to its end.
     #[napi]
     pub fn leave(&self) -> Operation {
-        let grant = self.0.clone();
+        let held = self.0.clone();
         Operation::new(async move {
-            let was_lost = grant.lease().is_lost();
-            let released = grant.lease().release().await;
-            left(was_lost, released)
+            let was_lost = held.is_lost();
+            let released = held.release().await;
+            host::left(was_lost, released)?;
+            Ok(Outcome::Nothing)
         })
     }
 
     /// Fails when the lease is lost, with the reason; does not end once it was released. It does not keep the lease.
     #[napi]
     pub fn lost(&self) -> Operation {
-        let lost = self.0.lease().lost();
+        let lost = self.0.lost();
         Operation::new(async move { Err(lost.await.into()) })
-    }
-}
-
-/// That the lease was lost must not go unheard; a release that is not confirmed is no failure of what was done under the
-/// lock.
-fn left(was_lost: bool, released: Result<(), Error>) -> Result<Outcome, Failure> {
-    match released {
-        Err(error) if was_lost || error.kind() == ErrorKind::Lost => Err(error.into()),
-        Ok(()) | Err(_) => Ok(Outcome::Nothing),
     }
 }
 
@@ -135,7 +111,7 @@ impl Leases {
     /// Each of them.
     #[napi]
     pub fn each(&self) -> Vec<Lease> {
-        (0..self.0.len()).map(|at| Lease(Grant::OneOf(Arc::clone(&self.0), at))).collect()
+        (0..self.0.len()).map(|at| Lease(Held::OneOf(Arc::clone(&self.0), at))).collect()
     }
 
     /// Fails unless each has at least `min` milliseconds of validity left.
@@ -165,7 +141,8 @@ impl Leases {
         Operation::new(async move {
             let was_lost = leases.iter().any(leasehold::Lease::is_lost);
             let released = leases.release().await;
-            left(was_lost, released)
+            host::left(was_lost, released)?;
+            Ok(Outcome::Nothing)
         })
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold::{Error, ErrorKind, host};
+use leasehold::Error;
+use leasehold::host::{self, Held};
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
 use pyo3::prelude::*;
 
@@ -13,29 +14,13 @@ use crate::errors::raised;
 use crate::reactor::{Operation, Outcome};
 use crate::signals::Signals;
 
-/// A lease by itself, or one of several that were taken together.
-#[derive(Clone)]
-enum Grant {
-    Single(Arc<leasehold::Lease>),
-    OneOf(Arc<leasehold::Leases>, usize),
-}
-
-impl Grant {
-    fn lease(&self) -> &leasehold::Lease {
-        match self {
-            Self::Single(lease) => lease,
-            Self::OneOf(leases, at) => &leases[*at],
-        }
-    }
-}
-
 /// A held lock. It is renewed in the background until it is released, dropped or lost.
 ///
 /// Dropping the last reference to a lease releases it. A lease is no proof: between a check and the write that it guards any
 /// amount of time can pass. Only the resource itself, refusing tokens older than it has seen, closes that gap: see
 /// `leasehold.fence`.
 #[pyclass(frozen, module = "leasehold", weakref)]
-pub(crate) struct Lease(Kept<Grant>);
+pub(crate) struct Lease(Kept<Held>);
 
 impl Lease {
     pub(crate) fn new(lease: leasehold::Lease) -> Self {
@@ -43,7 +28,7 @@ impl Lease {
     }
 
     pub(crate) fn of(lease: Arc<leasehold::Lease>) -> Self {
-        Self(Kept::new(Grant::Single(lease)))
+        Self(Kept::new(Held::Single(lease)))
     }
 }
 
@@ -52,25 +37,25 @@ impl Lease {
     /// The fencing token: grows with every grant of the resource, below 2**53.
     #[getter]
     fn token(&self) -> u64 {
-        self.0.lease().token()
+        self.0.token()
     }
 
     /// What is locked.
     #[getter]
     fn resource(&self) -> &str {
-        self.0.lease().resource()
+        self.0.resource()
     }
 
     /// The label that others see.
     #[getter]
     fn owner(&self) -> &str {
-        self.0.lease().owner()
+        self.0.owner()
     }
 
     /// Seconds for which the lease can still be believed in if no renewal succeeds; 0.0 once it is lost or released.
     /// Costs a read of the clock, and never waits.
     fn remaining(&self) -> f64 {
-        self.0.lease().remaining().as_secs_f64()
+        self.0.remaining().as_secs_f64()
     }
 
     /// Raises LeaseLostError unless at least `min` seconds of validity are left: to be called before a step that takes
@@ -78,7 +63,7 @@ impl Lease {
     #[pyo3(signature = (min = None))]
     fn check(&self, py: Python<'_>, min: Option<Seconds>) -> PyResult<()> {
         let min = min.map_or(Ok(Duration::ZERO), |min| min.finite(py, "min"))?;
-        self.0.lease().check(min).map_err(|error| raised(py, &error))
+        self.0.check(min).map_err(|error| raised(py, &error))
     }
 
     /// Whether the lease was lost, as an event that can be waited for.
@@ -91,7 +76,7 @@ impl Lease {
     /// A callback that owns the lease keeps it from ever being dropped. Raises TypeError for what is no plain function.
     fn on_lost(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
         callback::check(py, &callback)?;
-        self.0.lease().on_lost(move |error| {
+        self.0.on_lost(move |error| {
             // What it has raised was shown, and concerns nobody else.
             let _ = callback::call(&callback, |py| Ok(raised(py, &error).into_pyobject(py)?.into_any()));
         });
@@ -103,7 +88,7 @@ impl Lease {
     /// Raises LeaseLostError if the lease was lost before, NotOwnedError if it was released before,
     /// StoreUnavailableError if the store has not confirmed: then the release goes on in the background.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| host::release(self.0.lease())).map_err(|error| raised(py, &error))
+        py.detach(|| host::release(&self.0)).map_err(|error| raised(py, &error))
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -120,26 +105,26 @@ impl Lease {
         traceback: Option<Bound<'_, PyAny>>,
     ) -> PyResult<()> {
         drop((error, traceback));
-        let (lease, body) = (self.0.lease(), Body::of(kind.is_some()));
+        let (lease, body): (&leasehold::Lease, _) = (&self.0, Body::of(kind.is_some()));
         py.detach(|| leave(lease.is_lost(), body, host::release(lease))).map_err(|error| raised(py, &error))
     }
 
     fn _begin_release(&self) -> Operation {
-        let grant = self.0.clone();
-        Operation::new(async move { grant.lease().release().await.map(|()| Outcome::Nothing) })
+        let held = self.0.clone();
+        Operation::new(async move { held.release().await.map(|()| Outcome::Nothing) })
     }
 
     /// Ready when the lease is lost; it does not keep the lease.
     fn _begin_lost(&self) -> Operation {
-        let lost = self.0.lease().lost();
+        let lost = self.0.lost();
         Operation::new(async move { Ok(Outcome::Loss(lost.await)) })
     }
 
     fn _begin_exit(&self, has_raised: bool) -> Operation {
-        let (grant, body) = (self.0.clone(), Body::of(has_raised));
+        let (held, body) = (self.0.clone(), Body::of(has_raised));
         Operation::new(async move {
-            let was_lost = grant.lease().is_lost();
-            leave(was_lost, body, grant.lease().release().await).map(|()| Outcome::Nothing)
+            let was_lost = held.is_lost();
+            leave(was_lost, body, held.release().await).map(|()| Outcome::Nothing)
         })
     }
 
@@ -148,7 +133,7 @@ impl Lease {
     }
 
     fn __repr__(&self) -> String {
-        shown(self.0.lease())
+        shown(&self.0)
     }
 }
 
@@ -162,7 +147,7 @@ fn shown(lease: &leasehold::Lease) -> String {
 }
 
 /// How the body of a `with` statement ended.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 enum Body {
     Done,
     Raised,
@@ -174,12 +159,11 @@ impl Body {
     }
 }
 
-/// That the lease was lost must not go unheard; but the body's own exception goes first, and a release that is not
-/// confirmed is no failure of what was done under the lock.
+/// The body's own exception goes first.
 fn leave(was_lost: bool, body: Body, released: Result<(), Error>) -> Result<(), Error> {
-    match released {
-        Err(error) if body == Body::Done && (was_lost || error.kind() == ErrorKind::Lost) => Err(error),
-        Ok(()) | Err(_) => Ok(()),
+    match body {
+        Body::Done => host::left(was_lost, released),
+        Body::Raised => Ok(()),
     }
 }
 
@@ -213,7 +197,7 @@ impl Leases {
             Which::Resource(name) => self.0.iter().position(|lease| lease.resource() == name),
         };
         match (at.filter(|at| *at < self.0.len()), which) {
-            (Some(at), _) => Ok(Lease(Kept::new(Grant::OneOf(Arc::clone(&self.0), at)))),
+            (Some(at), _) => Ok(Lease(Kept::new(Held::OneOf(Arc::clone(&self.0), at)))),
             (None, Which::Place(at)) => Err(PyIndexError::new_err(format!("there is no lease at {at}"))),
             (None, Which::Resource(name)) => Err(PyKeyError::new_err(name)),
         }
@@ -276,13 +260,13 @@ enum Which {
 
 /// Set once the lease is lost. Waiting for it costs no polling of the store, and no thread.
 #[pyclass(frozen, module = "leasehold")]
-pub(crate) struct Lost(Kept<Grant>);
+pub(crate) struct Lost(Kept<Held>);
 
 #[pymethods]
 impl Lost {
     /// Whether the lease is over without having been released.
     fn is_set(&self) -> bool {
-        self.0.lease().is_lost()
+        self.0.is_lost()
     }
 
     /// Waits until the lease is over, for at most `wait` seconds (default: for ever), and answers whether it was lost:
@@ -291,7 +275,7 @@ impl Lost {
     fn wait(&self, py: Python<'_>, wait: Option<Seconds>) -> PyResult<bool> {
         let mut signals = Signals::default();
         let most = wait.and_then(Seconds::if_finite);
-        py.detach(|| host::wait_until_over(self.0.lease(), most, || signals.interrupt()));
+        py.detach(|| host::wait_until_over(&self.0, most, || signals.interrupt()));
         signals.check()?;
         Ok(self.is_set())
     }
@@ -299,7 +283,7 @@ impl Lost {
     /// The error that tells why, None while the lease holds or after it was released.
     #[getter]
     fn reason(&self, py: Python<'_>) -> Option<PyErr> {
-        let lease = self.0.lease();
+        let lease: &leasehold::Lease = &self.0;
         if !lease.is_lost() {
             return None;
         }
@@ -307,6 +291,6 @@ impl Lost {
     }
 
     fn __repr__(&self) -> String {
-        format!("<Lost {:?} {}>", self.0.lease().resource(), if self.is_set() { "set" } else { "unset" })
+        format!("<Lost {:?} {}>", self.0.resource(), if self.is_set() { "set" } else { "unset" })
     }
 }

@@ -5,6 +5,7 @@
 //! wait for long can be **interrupted**: while it waits, not while a request is under way, it asks every 50 ms
 //! whether the caller wants to give up, because a signal has arrived, say.
 
+use std::ops::Deref;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
@@ -77,6 +78,38 @@ pub fn release(lease: &Lease) -> Result<(), Error> {
 /// As there.
 pub fn release_all(leases: &Leases) -> Result<(), Error> {
     exec::block_on(leases.give_back())
+}
+
+/// What the end of code under a lock has to say after the release, and whether the lease was lost before it: a loss must not
+/// go unheard, but a release that is not confirmed is no failure of what was done under the lock.
+///
+/// # Errors
+/// That of the release, if the lease was lost.
+pub fn left(was_lost: bool, released: Result<(), Error>) -> Result<(), Error> {
+    match released {
+        Err(error) if was_lost || error.kind() == ErrorKind::Lost => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// A lease by itself, or one of several that were taken together: they end with the last of their handles.
+#[derive(Clone, Debug)]
+pub enum Held {
+    /// By itself.
+    Single(Arc<Lease>),
+    /// The one in this place.
+    OneOf(Arc<Leases>, usize),
+}
+
+impl Deref for Held {
+    type Target = Lease;
+
+    fn deref(&self) -> &Lease {
+        match self {
+            Self::Single(lease) => lease,
+            Self::OneOf(leases, at) => &leases[*at],
+        }
+    }
 }
 
 /// Waits until the lease is over, and says whether it is: not so when `most` has passed, or `interrupted` answered `true`.
