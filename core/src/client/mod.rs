@@ -32,7 +32,7 @@ pub struct Client {
     closed: bool,
     locks: Locks,
     lines: BTreeMap<Resource, Line>,
-    orphans: BTreeMap<u64, Orphan>,
+    orphans: BTreeMap<OrphanId, Orphan>,
     next_orphan: u64,
     requests: BTreeMap<RequestId, Request>,
     next_request: u64,
@@ -57,6 +57,13 @@ struct Line {
     subscribed: bool,
 }
 
+/// The life of the lock that left it behind, and a number: one lock can leave several.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct OrphanId {
+    life: u64,
+    number: u64,
+}
+
 /// A release that outlives its lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Orphan {
@@ -78,13 +85,13 @@ struct Request {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Target {
     Lock { place: Place, life: u64 },
-    Orphan(u64),
+    Orphan(OrphanId),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Timer {
     Lock(Place),
-    Orphan(u64),
+    Orphan(OrphanId),
     Request(RequestId),
 }
 

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Client, Event, Orphan, Output, Place, Queued, Request, Target, Timer, Transmit};
+use super::{Client, Event, Orphan, OrphanId, Output, Place, Queued, Request, Target, Timer, Transmit};
 use crate::ids::{NodeId, RequestId, Resource, Seq};
 use crate::lease::{Effects, Input as LeaseInput, Machine, node_ids};
 use crate::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal};
@@ -74,7 +74,7 @@ impl Client {
         let renewed = self.queue(place, &mut out);
         if let (Some(releasing), Some(state)) = (out.orphan.take(), self.locks.get(place)) {
             let (lock, resource, options) = (state.id, state.resource.clone(), state.options.clone());
-            self.adopt(Orphan { lock, resource, options, releasing, timer: None });
+            self.adopt(state.life, Orphan { lock, resource, options, releasing, timer: None });
         }
         for event in out.events.drain(..) {
             if let (Event::Acquired { .. } | Event::Contended { .. }, Some(state)) = (&event, self.locks.get(place)) {
@@ -125,17 +125,17 @@ impl Client {
         renewed
     }
 
-    fn adopt(&mut self, orphan: Orphan) {
+    fn adopt(&mut self, life: u64, orphan: Orphan) {
         if self.orphans.len() >= self.env.config.limits().orphans {
             return;
         }
-        let id = self.next_orphan;
+        let id = OrphanId { life, number: self.next_orphan };
         self.next_orphan += 1;
         self.orphans.insert(id, Orphan { releasing: orphan.releasing.for_nobody(), ..orphan });
         self.drive_orphan(id, LeaseInput::Timeout);
     }
 
-    fn drive_orphan(&mut self, id: u64, input: LeaseInput<'_>) {
+    fn drive_orphan(&mut self, id: OrphanId, input: LeaseInput<'_>) {
         let Some(Orphan { lock, resource, options, releasing, mut timer }) = self.orphans.remove(&id) else { return };
         // Nobody waits for this release, so nobody is told how it ended.
         let mut out = Effects::default();
@@ -179,9 +179,20 @@ impl Client {
             Target::Lock { place, life } => {
                 if self.locks.in_life(place, life).is_some() {
                     self.drive(place, LeaseInput::Outcome { node, seq, outcome });
+                } else if outcome.is_a_record_of_ours() {
+                    self.tell_orphans(life, node);
                 }
             }
             Target::Orphan(id) => self.drive_orphan(id, LeaseInput::Outcome { node, seq, outcome }),
+        }
+    }
+
+    /// What a lock that has ended had asked for has come true after all.
+    fn tell_orphans(&mut self, life: u64, node: NodeId) {
+        let of_this_life = OrphanId { life, number: 0 }..=OrphanId { life, number: u64::MAX };
+        let left: Vec<OrphanId> = self.orphans.range(of_this_life).map(|(id, _)| *id).collect();
+        for id in left {
+            self.drive_orphan(id, LeaseInput::Landed(node));
         }
     }
 

@@ -134,7 +134,9 @@ impl Acquiring {
                 attempt.renewed.push(node);
                 (Machine::Acquiring(attempt), None)
             }
-            Input::Start(_) | Input::Turn | Input::RenewAlong | Input::DeclareLost => (Machine::Acquiring(self), None),
+            Input::Start(_) | Input::Turn | Input::RenewAlong | Input::Landed(_) | Input::DeclareLost => {
+                (Machine::Acquiring(self), None)
+            }
         }
     }
 

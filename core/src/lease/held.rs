@@ -230,7 +230,9 @@ impl Grant {
                 });
                 (Machine::Releasing(Releasing::new(self.nonce, nodes, self.next_seq, ctx)), Some(rows.released))
             }
-            Input::Start(_) | Input::Turn | Input::Wake | Input::FreshCredentials(_) => (self.into_machine(), None),
+            Input::Start(_) | Input::Turn | Input::Landed(_) | Input::Wake | Input::FreshCredentials(_) => {
+                (self.into_machine(), None)
+            }
         }
     }
 

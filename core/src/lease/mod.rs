@@ -45,6 +45,7 @@
 //! | Renewing | release | Releasing | | `RenewingReleased` |
 //! | Releasing | definite answers leave a majority free | Ended | Released, confirmed, release what may have landed | `ReleasingConfirmed` |
 //! | Releasing | an answer that leaves something open | Releasing | | `ReleasingOpen` |
+//! | Releasing | an acquire that was given up has landed | Releasing | | `ReleasingLanded` |
 //! | Releasing | time to send, at first at once | Releasing | Release | `ReleasingSent` |
 //! | Releasing | the record has run out by itself | Ended | Released, unconfirmed | `ReleasingRanOut` |
 
@@ -133,6 +134,7 @@ rows! {
         RenewingReleased,
         ReleasingConfirmed,
         ReleasingOpen,
+        ReleasingLanded,
         ReleasingSent,
         ReleasingRanOut,
     }
@@ -163,6 +165,8 @@ pub(crate) enum Input<'a> {
     RenewAlong,
     /// The answer to one send.
     Outcome { node: NodeId, seq: Seq, outcome: Outcome },
+    /// An acquire that was given up has made a record on this node.
+    Landed(NodeId),
     /// The lock may have been released.
     Wake,
     /// A node has been given fresh credentials.

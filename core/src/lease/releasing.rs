@@ -38,8 +38,18 @@ struct Leg {
     node: NodeId,
     in_flight: Option<Seq>,
     retry_at: Option<Monotonic>,
-    /// A send of the attempt may land after this release, so a first "not ours" is asked once more.
-    again: bool,
+    /// Whether and when a first "not ours" is asked once more.
+    again: Again,
+}
+
+/// A send of the attempt may land after the release that should have undone it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Again {
+    No,
+    /// Once whatever is under way has arrived.
+    Later,
+    /// It is known to have landed, perhaps behind the release that is under way.
+    AtOnce,
 }
 
 impl Releasing {
@@ -52,7 +62,11 @@ impl Releasing {
         ctx: &Ctx<'_>,
     ) -> Self {
         let retry_at = Some(ctx.now.monotonic);
-        let leg = |(node, may_land)| Leg { node, in_flight: None, retry_at, again: may_land == MayLand::Yes };
+        let again = |may_land| match may_land {
+            MayLand::Yes => Again::Later,
+            MayLand::No => Again::No,
+        };
+        let leg = |(node, may_land)| Leg { node, in_flight: None, retry_at, again: again(may_land) };
         let until = ctx.after(ctx.options.record_ttl());
         Self { nonce, until, next_seq, tries: 0, answered: false, told: false, legs: nodes.map(leg).collect() }
     }
@@ -71,9 +85,11 @@ impl Releasing {
             Input::Outcome { node, seq, outcome } => {
                 match self.legs.iter().position(|leg| leg.node == node && leg.in_flight == Some(seq)) {
                     Some(at) => self.answer(at, &outcome, ctx),
+                    None if outcome.is_a_record_of_ours() => self.landed(node, ctx),
                     None => (Machine::Releasing(self), None),
                 }
             }
+            Input::Landed(node) => self.landed(node, ctx),
             Input::Timeout if ctx.now.monotonic >= self.until => {
                 ctx.event(Event::Released { lock: ctx.lock, confirmed: false });
                 (Machine::Ended, Some(Row::ReleasingRanOut))
@@ -107,6 +123,18 @@ impl Releasing {
         ctx.send(leg.node, seq, Op::Release(Release { nonce: self.nonce }));
     }
 
+    /// The release may have come too early for what it should have undone, and nobody has to wait for it to run out.
+    fn landed(mut self, node: NodeId, ctx: &Ctx<'_>) -> Step {
+        let Some(leg) = self.legs.iter_mut().find(|leg| leg.node == node) else {
+            return (Machine::Releasing(self), None);
+        };
+        match leg.in_flight {
+            Some(_) => leg.again = Again::AtOnce,
+            None => leg.retry_at = Some(ctx.now.monotonic),
+        }
+        (Machine::Releasing(self), Some(Row::ReleasingLanded))
+    }
+
     fn answer(mut self, at: usize, outcome: &Outcome, ctx: &mut Ctx<'_>) -> Step {
         self.answered = true;
         let leg = &mut self.legs[at];
@@ -115,13 +143,19 @@ impl Releasing {
             Outcome::Applied(Applied::Released) => {
                 self.legs.remove(at);
             }
-            Outcome::NotApplied(Refusal::Conflict(_)) if leg.again => {
-                leg.again = false;
-                leg.retry_at = Some(ctx.after(ctx.request_timeout()));
-            }
-            Outcome::NotApplied(Refusal::Conflict(_)) => {
-                self.legs.remove(at);
-            }
+            Outcome::NotApplied(Refusal::Conflict(_)) => match leg.again {
+                Again::Later => {
+                    leg.again = Again::No;
+                    leg.retry_at = Some(ctx.after(ctx.request_timeout()));
+                }
+                Again::AtOnce => {
+                    leg.again = Again::No;
+                    leg.retry_at = Some(ctx.now.monotonic);
+                }
+                Again::No => {
+                    self.legs.remove(at);
+                }
+            },
             Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => {
                 let jitter = ctx.jitter(Domain::Retry, self.next_seq, self.tries);
                 let pace = Pace::of_release(ctx.options.record_ttl());

@@ -71,6 +71,7 @@ impl Bench {
             }
             Do::Release => self.handle(Input::Release, &mut taken),
             Do::Wake => self.handle(Input::Wake, &mut taken),
+            Do::Landed(node) => self.handle(Input::Landed(NodeId::new(node)), &mut taken),
             Do::RenewAlong => self.handle(Input::RenewAlong, &mut taken),
             Do::DeclareLost => self.handle(Input::DeclareLost, &mut taken),
         }

@@ -112,9 +112,12 @@ impl Waiting {
                 (Machine::Waiting(self), row)
             }
             Input::Release => (Quest::cancel(ctx), Some(Row::WaitingCancelled)),
-            Input::Timeout | Input::Start(_) | Input::Turn | Input::RenewAlong | Input::DeclareLost => {
-                (Machine::Waiting(self), None)
-            }
+            Input::Timeout
+            | Input::Start(_)
+            | Input::Turn
+            | Input::RenewAlong
+            | Input::Landed(_)
+            | Input::DeclareLost => (Machine::Waiting(self), None),
         }
     }
 

@@ -119,6 +119,34 @@ fn a_cancelled_acquire_ends_at_once_and_is_cleaned_up() {
     assert!(!world.is_held(0, "r"));
 }
 
+/// Two connections keep no order between the acquire and the release behind it.
+#[test]
+fn an_acquire_that_lands_behind_its_release_is_released_at_once() {
+    for answer_comes_first in [true, false] {
+        let mut world = World::new(2);
+        world.acquire(0, 1, "r", options());
+        let acquire = world.take(0);
+        world.release(0, 1);
+        let release = world.take(0);
+        let too_early = world.perform(&release);
+        let landed = world.perform(&acquire);
+        assert!(world.is_held(0, "r"));
+        if answer_comes_first {
+            world.answer(0, acquire.id, Ok(landed));
+            assert_eq!(world.on_the_wire(0), [""; 0], "one release is under way");
+            world.answer(0, release.id, Ok(too_early));
+        } else {
+            world.answer(0, release.id, Ok(too_early));
+            assert_eq!(world.on_the_wire(0), [""; 0], "nothing is known to be there");
+            world.answer(0, acquire.id, Ok(landed));
+        }
+        assert_eq!(world.on_the_wire(0), ["release"], "without any time having passed");
+        world.deliver(0);
+        assert!(!world.is_held(0, "r"));
+        assert!(world.hosts[0].client.is_idle());
+    }
+}
+
 #[test]
 fn what_was_cancelled_before_it_left_does_not_leave() {
     let mut world = World::new(1);

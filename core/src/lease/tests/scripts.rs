@@ -19,6 +19,7 @@ pub(super) enum Do {
     Say(u16, Answer),
     Release,
     Wake,
+    Landed(u16),
     RenewAlong,
     DeclareLost,
 }
@@ -78,6 +79,18 @@ pub(super) const SCRIPTS: &[Script] = &[
         name: "the wait ends in the local line",
         options: |o| o.wait(Wait::For(Duration::from_secs(1))),
         steps: &[(At(999), &[]), (At(1_000), &[IdleWaitOver])],
+        ..PLAIN
+    },
+    Script {
+        name: "released, and an acquire lands behind the release",
+        steps: &[
+            START,
+            HOLD,
+            (Do::Release, &[HeldReleased, ReleasingSent]),
+            (Do::Landed(0), &[ReleasingLanded]),
+            (Say(0, Gone), &[ReleasingOpen, ReleasingSent]),
+            (Say(0, Released), &[ReleasingConfirmed]),
+        ],
         ..PLAIN
     },
     Script { name: "cancelled in the local line", steps: &[(Do::Release, &[IdleCancelled])], ..PLAIN },

@@ -106,7 +106,8 @@ pub(super) fn acquire_cancelled() -> Vector {
     let mut s = Story::new(
         "acquire_cancelled",
         "A cancel takes effect at once. The request in flight may still land: its record is released, and a grant that \
-         arrives afterwards changes nothing. Nothing is released where nothing can have landed.",
+         arrives afterwards is nobody's. Where the release was faster and found nothing, the grant has it sent again at \
+         once. Nothing is released where nothing can have landed.",
     );
     s.acquire(1, "in-flight", |o| o).release(1);
     s.say_to(0, Granted(7));
@@ -114,5 +115,6 @@ pub(super) fn acquire_cancelled() -> Vector {
     s.acquire(2, "unsure", |o| o).fail(0, TransportFault::Unknown(Fault::new(FaultKind::Cancelled, "gone away")));
     s.release(2).say(0, Unknown(FaultKind::Timeout)).wake_until_sent().say(0, Released);
     s.release(2);
-    s.about(&["AcquiringCancelled", "ReleasingSent", "ReleasingOpen"])
+    s.acquire(3, "overtaken", |o| o).release(3).say(0, Gone).say_to(5, Granted(8)).say(0, Released);
+    s.about(&["AcquiringCancelled", "ReleasingSent", "ReleasingOpen", "ReleasingLanded"])
 }
