@@ -1631,7 +1631,8 @@ pub mod exports {
                     /// Comes with keys that expire.
                     pub session_token: ::core::option::Option<_rt::String>,
                     /// When they expire, in milliseconds since 1970. Others are asked for five minutes before, and they are used
-                    /// until ten seconds before. Absent where they do not expire.
+                    /// until ten seconds before, but for five seconds in any case: where they seem to have expired when they come,
+                    /// the host's clock is more likely to be wrong. Absent where they do not expire.
                     pub expires_unix_ms: ::core::option::Option<u64>,
                 }
                 impl ::core::fmt::Debug for AwsCredentials {
@@ -1682,8 +1683,9 @@ pub mod exports {
                             .finish()
                     }
                 }
-                /// Who asks. Secrets are overwritten when they are replaced or the client goes, and stand in nothing that the client
-                /// says but the headers of requests.
+                /// Who asks. Secrets stand in nothing that the client says but the headers of requests. The client overwrites what it
+                /// keeps of them when it drops it: when they are replaced and no request that carries them is under way, and with the
+                /// client. Whatever made them, and requests that have been handed out, are the host's to forget.
                 #[derive(Clone)]
                 pub enum Credentials {
                     /// For `store.dynamodb`.
@@ -16370,7 +16372,8 @@ pub mod exports {
                     #[allow(async_fn_in_trait)]
                     fn poll_output(&self, now: Now) -> Output;
                     /// The whole loop in one call: takes the inputs, does what is due, and answers with all outputs. A command that
-                    /// is not accepted comes back as `rejected`. Fails, and takes no input, where `fresh` or a new seed is too
+                    /// is not accepted comes back as `rejected`: before all other outputs if no client could accept it, such as a name
+                    /// that is too long. Fails, and takes no input, where `fresh` or a new seed is too
                     /// short, or credentials do not fit their node.
                     #[allow(async_fn_in_trait)]
                     fn step(
