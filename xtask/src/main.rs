@@ -5,6 +5,7 @@
 mod bench;
 mod component;
 mod demo;
+mod engine;
 mod interop;
 mod mutants;
 mod node;

@@ -1,13 +1,16 @@
 //! `cargo xtask prove`: what takes too long for every change, run before a release.
 
 use crate::run::{self, Result, Steps};
-use crate::{bench, mutants, sim, test};
+use crate::{bench, engine, interop, mutants, sim, test};
 
 const PROPTEST_CASES: &str = "20000";
 
 pub fn prove() -> Result {
     let mut steps = Steps::default();
     test::run_all(&mut steps)?;
+
+    let peers = interop::begin().finish(&mut steps)?;
+    engine::test(&mut steps, &peers)?;
 
     let chaos = bench::build_chaos(&mut steps, &[])?;
     steps.run("chaos", chaos)?;

@@ -2,7 +2,7 @@
 
 use crate::demo::{self, Stores};
 use crate::run::{self, Failure, Result, Steps};
-use crate::{component, interop, node, python, setup, sim, tidy};
+use crate::{component, engine, interop, node, python, setup, sim, tidy};
 use std::process::Command;
 
 /// What the core can do besides its protocol is tested too.
@@ -47,6 +47,7 @@ pub fn run_all(steps: &mut Steps) -> Result {
     }
     no_std(steps)?;
     component::lint(steps)?;
+    engine::lint(steps)?;
 
     let peers = peers.finish(steps)?;
     peers.check_infra(steps)?;

@@ -10,6 +10,8 @@ mod args;
 mod break_lock;
 mod doctor;
 mod duration;
+#[cfg(feature = "wasm")]
+mod engine;
 mod exec;
 mod inspect;
 mod output;

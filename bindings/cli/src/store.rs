@@ -100,7 +100,7 @@ impl Stores for Target {
 }
 
 /// An environment variable; an empty one is as good as none.
-fn variable(name: &str) -> Result<Option<String>, Failure> {
+pub(crate) fn variable(name: &str) -> Result<Option<String>, Failure> {
     match env::var(name) {
         Ok(text) => Ok(Some(text).filter(|text| !text.is_empty())),
         Err(VarError::NotPresent) => Ok(None),

@@ -108,6 +108,7 @@ mod connect;
 mod doctor;
 mod driver;
 mod elect;
+mod engine;
 mod error;
 mod exec;
 pub mod fence;
@@ -131,6 +132,8 @@ pub use doctor::{Finding, Severity};
 pub use elect::{Election, ElectionRequest};
 pub use error::{Error, ErrorKind, LockInfo};
 pub use lease::Lease;
+#[cfg(feature = "wasm")]
+pub use leasehold_wasmtime::{Component, LoadError};
 pub use request::LockRequest;
 pub use stores::Stores;
 #[cfg(feature = "dynamodb")]

@@ -1,5 +1,7 @@
 //! Compiled code, ready to be instantiated.
 
+use std::fmt;
+
 use wasmtime::component::{self, Linker};
 use wasmtime::{Config, Engine};
 
@@ -12,6 +14,12 @@ use crate::instance::Guest;
 pub struct Component {
     pub(crate) engine: Engine,
     pub(crate) pre: ProtocolPre<Guest>,
+}
+
+impl fmt::Debug for Component {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Component").finish_non_exhaustive()
+    }
 }
 
 impl Component {

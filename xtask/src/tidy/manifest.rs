@@ -7,7 +7,7 @@ use std::collections::HashMap;
 const ARROWS: [(&str, &[&str]); 13] = [
     ("core", &[]),
     ("core/sim", &["leasehold-core"]),
-    ("bindings/client", &["leasehold-core"]),
+    ("bindings/client", &["leasehold-core", "leasehold-wasmtime"]),
     ("bindings/component", &["leasehold-core"]),
     ("bindings/host", &[]),
     ("bindings/cli", &["leasehold"]),

@@ -39,7 +39,10 @@ struct Exec<'a> {
 
 pub(crate) fn run(args: &ExecArgs, target: &Target) -> Result<u8, Failure> {
     let inbox = Inbox::new();
-    let client = inbox.finish(target.settings().connect(target))?;
+    let settings = target.settings();
+    #[cfg(feature = "wasm")]
+    let settings = args.engine.choose(settings)?;
+    let client = inbox.finish(settings.connect(target))?;
     store::must_be_shared(client.stores())?;
     warn_of_waiting_for_itself(args, &client, &inbox);
     let refused = |error| Failure::system("cannot catch signals", &error);

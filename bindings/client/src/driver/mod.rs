@@ -23,11 +23,11 @@ use std::time::Duration;
 use leasehold_core::member::Stamp;
 use leasehold_core::op::Fault;
 use leasehold_core::{
-    Client as Core, Config, Entropy, Error as CoreError, Event, LockId, LockOptions, Monotonic, NodeId, Now, Output,
-    RequestId, Resource, Transmit,
+    Config, Entropy, Event, LockId, LockOptions, Monotonic, NodeId, Now, Output, RequestId, Resource, Transmit,
 };
 
 use crate::clock;
+use crate::engine::{self, Engine};
 use crate::error::{Error, ErrorKind};
 use crate::fork;
 use crate::transport::{Answer, Lane, Transport, Watcher};
@@ -70,7 +70,7 @@ struct Workers {
 }
 
 struct State {
-    core: Core,
+    core: Engine,
     transports: Vec<Arc<dyn Transport>>,
     /// One for each store; stores keep nobody alive that they tell.
     ears: Vec<Arc<dyn Watcher>>,
@@ -110,12 +110,16 @@ struct Work {
 }
 
 impl Driver {
-    pub(crate) fn start(config: Config, transports: Vec<Arc<dyn Transport>>) -> Result<Arc<Self>, Error> {
+    pub(crate) fn start(
+        engine: &engine::Choice,
+        config: Config,
+        transports: Vec<Arc<dyn Transport>>,
+    ) -> Result<Arc<Self>, Error> {
         fork::install().map_err(|error| Error::config(format!("cannot watch for forks: {error}")))?;
         let mut seed = [0; 32];
         fill(&mut seed)?;
         let request_timeout = config.request_timeout();
-        let core = Core::new(config, seed, clock::now());
+        let core = Engine::new(engine, config, seed, clock::now())?;
         let alarm = Arc::new(Alarm::default());
         let ear = |n| Arc::new(Ear { node: NodeId::new(n), alarm: Arc::clone(&alarm) }) as Arc<dyn Watcher>;
         let state = State {
@@ -185,7 +189,7 @@ impl Driver {
         fill(&mut fresh)?;
         let mut state = self.lock();
         if state.closing {
-            return Err(rejected(CoreError::Closed).on(resource.as_str()));
+            return Err(engine::rejected(&leasehold_core::Error::Closed).on(resource.as_str()));
         }
         let lock = LockId::new(state.next_lock);
         state.next_lock += 1;
@@ -194,7 +198,7 @@ impl Driver {
         state.slots.insert(lock, Arc::clone(&slot));
         if let Err(error) = state.core.acquire(lock, resource, options, &fresh, now) {
             state.slots.remove(&lock);
-            return Err(rejected(error).on(slot.resource().as_str()));
+            return Err(error.on(slot.resource().as_str()));
         }
         let work = state.drain(now);
         drop(state);
@@ -212,7 +216,7 @@ impl Driver {
             // Under the mutex, or a grant that arrives just now would bring the handle back to life.
             let mut aftermath = Aftermath::default();
             slot.end_locally(&mut aftermath);
-            if state.core.release(lock, now).is_ok() && patient {
+            if state.core.release(lock, now) && patient {
                 state.patience.push_back((now.monotonic.plus(RELEASE_PATIENCE), lock));
             }
             aftermath
@@ -267,7 +271,7 @@ impl Driver {
 
     /// Whether an acquisition is queued behind another one of this client.
     pub(crate) fn is_queued(&self, slot: &Slot) -> bool {
-        self.lock().core.state(slot.lock()) == Some("Idle")
+        self.lock().core.is_queued(slot.lock())
     }
 
     /// Whether a lease on the resource was taken through this client by this very thread.
@@ -500,7 +504,7 @@ impl State {
             self.slots.remove(&lock);
         } else if !stands {
             // Somebody has read the old deadline as passed: the core has to agree.
-            let _ = self.core.declare_lost(lock, now);
+            self.core.declare_lost(lock, now);
         }
     }
 
@@ -522,10 +526,6 @@ fn fill(bytes: &mut [u8]) -> Result<(), Error> {
     getrandom::fill(bytes).map_err(|error| {
         Error::new(ErrorKind::StoreUnavailable, format!("the operating system gives no random bytes: {error}"))
     })
-}
-
-fn rejected(error: CoreError) -> Error {
-    Error::config(error.to_string())
 }
 
 /// Starts one of the client's own threads.

@@ -116,7 +116,22 @@ impl Store {
 
 /// Clients that take no slow answer for a lost one, however busy the machine is.
 pub(crate) fn patient() -> leasehold::ClientBuilder {
-    leasehold::Client::builder().request_timeout(common::ms(10_000))
+    let builder = leasehold::Client::builder().request_timeout(common::ms(10_000));
+    #[cfg(feature = "wasm")]
+    let builder = builder.component(component());
+    builder
+}
+
+/// With the feature `wasm`, everything here runs on the component, which `cargo xtask component` makes.
+#[cfg(feature = "wasm")]
+fn component() -> leasehold::Component {
+    static COMPONENT: std::sync::OnceLock<leasehold::Component> = std::sync::OnceLock::new();
+    let load = || {
+        let path = std::env::var("LEASEHOLD_COMPONENT").expect("LEASEHOLD_COMPONENT names a component");
+        // SAFETY: the file is what the build has just made.
+        unsafe { leasehold::Component::deserialize(&std::fs::read(path).unwrap()) }.unwrap()
+    };
+    COMPONENT.get_or_init(load).clone()
 }
 
 /// One test for each behaviour, in a module with the name of the store.
