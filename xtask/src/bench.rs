@@ -2,18 +2,24 @@
 
 use crate::demo::{Stores, become_program, build_programs};
 use crate::run::{self, Failure, Result, Steps};
-use crate::{interop, setup};
+use crate::{component, interop, setup};
 use std::process::Command;
 
-const BENCHMARKS: [&str; 5] = ["core", "sqlite", "redis", "quorum", "dynamodb"];
+const BENCHMARKS: [&str; 6] = ["core", "sqlite", "redis", "quorum", "dynamodb", COMPONENT];
+/// Programs of its hosts, in their own languages.
+const COMPONENT: &str = "component";
 /// Those that compare with other libraries, or need other servers, which nothing else should have to compile or install.
 const BESIDE_PEERS: [&str; 3] = ["bench-redis", "bench-quorum", "bench-dynamodb"];
 const CHAOS_SECONDS: &str = "60";
 
 pub fn bench(args: &[String]) -> Result {
     let (names, rest) = selected(args)?;
-    let programs: Vec<String> = names.iter().map(|name| format!("bench-{name}")).collect();
     let mut steps = Steps::default();
+    if names.contains(&COMPONENT) {
+        component::bench(&mut steps)?;
+    }
+    let programs = names.iter().filter(|name| **name != COMPONENT);
+    let programs: Vec<String> = programs.map(|name| format!("bench-{name}")).collect();
     let (peers, own): (Vec<&str>, Vec<&str>) =
         programs.iter().map(String::as_str).partition(|program| BESIDE_PEERS.contains(program));
     if !own.is_empty() {

@@ -1,5 +1,6 @@
 //! `cargo xtask component`: the protocol as a WebAssembly component, from source to one file that imports nothing.
 
+mod c_host;
 mod toolchain;
 
 use crate::interop::{self, Peers};
@@ -9,6 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use c_host::Build;
 use toolchain::{TARGET, Toolchain};
 
 const GUEST: &str = "bindings/component";
@@ -20,6 +22,7 @@ const MAKER: &str = "leasehold-componentize";
 /// They share no crate of weight with the rest of the workspace, so the other steps leave them out.
 pub const APART: [&str; 2] = [RUNNER, MAKER];
 const PYTHON_HOST: &str = "bindings/component/hosts/python/vectors.py";
+const PYTHON_BENCH: &str = "bindings/component/hosts/python/bench.py";
 const PRECOMPILE: &str = "bindings/host/precompile.py";
 
 pub fn component(args: &[String]) -> Result {
@@ -27,7 +30,8 @@ pub fn component(args: &[String]) -> Result {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => drop(build(&mut steps)?),
         ["--test"] => {
-            setup::install_languages(&mut steps)?;
+            // With the servers on which hosts take locks.
+            setup::install(&mut steps)?;
             lint(&mut steps)?;
             let peers = interop::begin().finish(&mut steps)?;
             test(&mut steps, &peers)?;
@@ -103,13 +107,41 @@ pub fn test(steps: &mut Steps, peers: &Peers) -> Result {
     let precompiled = precompile(steps, &component, peers)?;
     let mut tests = test::suite();
     tests.args(["-p", MAKER, "-p", RUNNER]).env("LEASEHOLD_COMPONENT", &precompiled);
-    steps.run("tests of the component, in Rust", tests)?;
+    peers.tell(&mut tests);
+    // What the programs know of clocks and of sleep, they know of Linux.
+    if cfg!(target_os = "linux") {
+        for build in [Build::Plain, Build::Checked] {
+            c_host::build(steps, peers, build)?;
+        }
+        tests.env("LEASEHOLD_C_HOST", c_host::folder()?);
+    }
+    steps.run("tests of the component, in Rust, and on servers", tests)?;
     let mut tests = peers.run_python(PYTHON_HOST);
     tests.arg(&component).arg(run::root().join("core/vectors"));
     steps.run("tests of the component, in Python", tests)?;
     let mut docs = run::cargo_ci("doc");
     docs.args(["-p", RUNNER, "--no-deps", "--lib"]).env("RUSTDOCFLAGS", "-D warnings");
     steps.run("docs of its host", docs)
+}
+
+/// How long calls take in each host, without a network.
+pub fn bench(steps: &mut Steps) -> Result {
+    setup::install_languages(steps)?;
+    let peers = interop::begin().finish(steps)?;
+    let component = build(steps)?;
+    let precompiled = precompile(steps, &component, &peers)?;
+    let mut rust = run::cargo_ci("run");
+    rust.args(["-p", RUNNER, "--example", "calls", "--"]).arg(&precompiled);
+    steps.run("calls, in Rust", rust)?;
+    let mut python = peers.run_python(PYTHON_BENCH);
+    python.arg(&precompiled);
+    steps.run("calls, in Python", python)?;
+    if cfg!(target_os = "linux") {
+        let mut c = Command::new(c_host::build(steps, &peers, Build::Plain)?.join("bench"));
+        c.arg(&precompiled);
+        steps.run("calls, in C", c)?;
+    }
+    Ok(())
 }
 
 fn componentize(steps: &mut Steps) -> Result<Command> {

@@ -47,6 +47,16 @@ impl Peers {
         command
     }
 
+    /// What a line of Python prints.
+    pub fn ask_python(&self, line: &str) -> Result<String> {
+        let mut command = Command::new(&self.python);
+        match command.args(["-c", line]).output() {
+            Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned()),
+            Ok(output) => Err(Failure::new(format!("{line}: {}", String::from_utf8_lossy(&output.stderr)))),
+            Err(error) => Err(Failure::new(format!("{}: {error}", self.python.display()))),
+        }
+    }
+
     /// Looks at the samples in `docs/infra`, as far as that is possible without an account.
     pub fn check_infra(&self, steps: &mut Steps) -> Result {
         let mut check = self.run_python("bindings/interop/python/infra.py");

@@ -32,7 +32,7 @@ Usage: cargo xtask <command> [arguments]
   component [--check | --bless | --test]
                            the protocol as a WebAssembly component, proven to import nothing; or whether the
                            guest's side of the WIT is up to date, write it anew, or run the component in its hosts
-  bench [core|sqlite|redis|quorum|dynamodb]
+  bench [core|sqlite|redis|quorum|dynamodb|component]
                            measure; all benchmarks without a name
   interop                  install the lock libraries of other languages that tests share keys with
   node                     build the Node package, and run its tests

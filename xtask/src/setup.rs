@@ -162,6 +162,15 @@ fn compiler() -> String {
     std::env::var("CC").unwrap_or_else(|_| "cc".to_owned())
 }
 
+/// The C compiler, with the arguments that `CC` gives it.
+pub fn compile() -> Command {
+    let compiler = compiler();
+    let mut words = compiler.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("cc"));
+    command.args(words);
+    command
+}
+
 /// Compiles a file that includes a header: a linker called `cc` is always there (rustc needs it too), the headers of
 /// the C library may not be.
 fn compiles_c() -> bool {
@@ -169,10 +178,8 @@ fn compiles_c() -> bool {
         // The Visual Studio compiler is no command on the path; the build script that looks for it says what it misses.
         return true;
     }
-    let compiler = compiler();
-    let mut words = compiler.split_whitespace();
-    let mut command = Command::new(words.next().unwrap_or("cc"));
-    command.args(words).args(["-x", "c", "-fsyntax-only", "-"]);
+    let mut command = compile();
+    command.args(["-x", "c", "-fsyntax-only", "-"]);
     let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let Ok(mut child) = child else { return false };
     let written = child.stdin.take().is_some_and(|mut stdin| stdin.write_all(b"#include <stdlib.h>\n").is_ok());

@@ -1,14 +1,16 @@
 //! How long calls into the component take: `calls FILE.cwasm`, as `cargo xtask component --test` leaves it.
 //!
-//! It drives one lock through its life, over and over, and plays the store itself.
+//! It drives one lock through its life, over and over, and plays the store itself: once as whole operations, and once as
+//! a Webdis.
 
 #![allow(clippy::print_stdout)]
 
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use leasehold_wasmtime::client::{Outcomes, Output, Response};
+use leasehold_wasmtime::client::{HttpHeader, HttpRequest, HttpResponse, Outcomes, Output, Response};
 use leasehold_wasmtime::ops::{Applied, AppliedOutcome, NodeCounter, Op, Outcome};
+use leasehold_wasmtime::stores::{Access, Dialect, RedisHttpStore, Store};
 use leasehold_wasmtime::types::{Config, LockOptions, NodeConfig, Now, Poll, Renewal, Wait};
 use leasehold_wasmtime::{Client, Component, Limits};
 
@@ -24,7 +26,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     let node = NodeConfig { poll: Poll::Acquire, watch: false, batch: None, durability: None };
     let limits = leasehold_wasmtime::types::Limits { locks: None, orphans: None, observations: None };
     let config = Config { nodes: vec![node], drift_ppm: None, request_timeout_ms: None, limits, quorum: None };
-    let now = |ns| Now { monotonic_ns: ns, unix_ms: 1_700_000_000_000 };
     let start = Instant::now();
     let mut client = Client::create(&component, Limits::default(), &config, &[1; 32], now(0))?;
     println!("a client made in {:?}", start.elapsed());
@@ -38,6 +39,25 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     println!("{:.0} calls/s that do nothing", rate(calls, start));
 
+    println!("whole operations: {}", cycles(&mut client)?);
+    let store = Store::RedisHttp(RedisHttpStore {
+        dialect: Dialect::Webdis,
+        url: "http://127.0.0.1".into(),
+        access: Access::Anonymous,
+        retention_ms: None,
+        plaintext: None,
+    });
+    let mut client = Client::create_wired(&component, Limits::default(), &config, &[store], &[1; 32], now(0))?;
+    println!("requests to Webdis: {}", cycles(&mut client)?);
+    Ok(())
+}
+
+fn now(ns: u64) -> Now {
+    Now { monotonic_ns: ns, unix_ms: 1_700_000_000_000 }
+}
+
+/// Takes and gives back one lock, over and over, and says how long that takes.
+fn cycles(client: &mut Client) -> Result<String, Box<dyn Error>> {
     let options = LockOptions {
         ttl_ms: None,
         wait: Wait::Once,
@@ -53,12 +73,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut fresh = [0; 16];
         fresh[..8].copy_from_slice(&pairs.to_le_bytes());
         client.acquire(pairs, "invoice/42", &options, &fresh, now(pairs))?;
-        calls += 1 + drain(&mut client, now(pairs))?;
+        calls += 1 + drain(client, now(pairs))?;
         client.release(pairs, now(pairs))?;
-        calls += 1 + drain(&mut client, now(pairs))?;
+        calls += 1 + drain(client, now(pairs))?;
     }
-    println!("{:.0} acquire and release pairs/s, {} calls each", rate(pairs, start), calls / pairs);
-    Ok(())
+    let rate = rate(pairs, start);
+    Ok(format!("{rate:.0} acquire and release pairs/s ({:.0} us), {} calls each", 1e6 / rate, calls / pairs))
 }
 
 fn rate(count: u64, since: Instant) -> f64 {
@@ -82,8 +102,11 @@ fn drain(client: &mut Client, now: Now) -> Result<u64, Box<dyn Error>> {
                 client.handle_response(request.id, &Response::Outcomes(Outcomes { outcomes }), now)?;
                 calls += 1;
             }
+            Output::HttpRequest(request) => {
+                client.handle_response(request.id, &Response::HttpResponse(answer(&request)), now)?;
+                calls += 1;
+            }
             Output::Event(_)
-            | Output::HttpRequest(_)
             | Output::RedisCommands(_)
             | Output::Subscribe(_)
             | Output::Unsubscribe(_)
@@ -91,4 +114,14 @@ fn drain(client: &mut Client, now: Now) -> Result<u64, Box<dyn Error>> {
             | Output::Rejected(_) => {}
         }
     }
+}
+
+/// What a script says, with the number that stands last in the request. Only the one that releases knows of wake-ups.
+fn answer(request: &HttpRequest) -> HttpResponse {
+    let body = String::from_utf8_lossy(&request.body);
+    let number = body.rsplit('/').next().unwrap_or_default();
+    let said = if body.contains("wake") { r#""released""# } else { r#""granted","1700000000000""# };
+    let header = HttpHeader { name: "content-type".into(), value: "application/json".into() };
+    let body = format!(r#"{{"EVALSHA":[{said},"{number}"]}}"#).into_bytes();
+    HttpResponse { status: 200, headers: vec![header], body }
 }

@@ -8,8 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from leasehold_component import Machine, Program
-from wasmtime.component import EnumType, ListType, OptionType, Record, RecordType, Variant, VariantType
+from leasehold_component import Machine, Program, Record, Variant
+from values import snake
+from wasmtime.component import EnumType, ListType, OptionType, RecordType, VariantType
 
 # Of fields that a file leaves out where the WIT has no option.
 DEFAULTS = {"owner": "", "lock-delay-ms": 0, "durability": "not-declared", "birth": "no", "retention-ms": 604_800_000}
@@ -22,13 +23,6 @@ CASES = {"answered": "outcomes"}
 ANSWERS = {"http_response", "redis_replies"}
 # Calls that are no method of that name.
 METHODS = {"timeout": "handle-timeout", **dict.fromkeys(["response", *ANSWERS], "handle-response")}
-
-
-def record(**fields) -> Record:
-    made = Record()
-    for name, value in fields.items():
-        setattr(made, name.replace("_", "-"), value)
-    return made
 
 
 def value(ty, said):
@@ -56,31 +50,31 @@ def whole(ty, said):
     fields = ty.fields
     names = [name for name, _ in fields]
     if names == ["args"]:
-        return record(args=[argument.encode() for argument in said])
+        return Record(args=[argument.encode() for argument in said])
     if isinstance(said, list):
         # A header or a sort key.
-        return record(**dict(zip(names, said, strict=True)))
+        return Record(**dict(zip(names, said, strict=True)))
     if names == ["lock", "event"]:
         # A file has the lock within the event.
         ((_, content),) = said.items()
-        return record(lock=content["lock"], event=value(fields[1][1], said))
+        return Record(lock=content["lock"], event=value(fields[1][1], said))
     if len(fields) == 1 and isinstance(fields[0][1], VariantType) and names[0] not in said:
         # A record around a variant, which a file does without.
-        return record(**{names[0]: value(fields[0][1], said)})
+        return Record(**{snake(names[0]): value(fields[0][1], said)})
     made = {}
     for name, field in fields:
-        key = name.replace("-", "_")
+        key = snake(name)
         in_ns = key[:-3] + "_ns"
         if name in TEXTS and key in said:
-            made[name] = said[key].encode()
+            made[key] = said[key].encode()
         elif key in said:
-            made[name] = value(field, said[key])
+            made[key] = value(field, said[key])
         elif key.endswith("_ms") and in_ns in said:
             # Rounded up, as the component does.
-            made[name] = -(-said[in_ns] // 1_000_000)
+            made[key] = -(-said[in_ns] // 1_000_000)
         else:
-            made[name] = None if isinstance(field, OptionType) else DEFAULTS[name]
-    return record(**made)
+            made[key] = None if isinstance(field, OptionType) else DEFAULTS[name]
+    return Record(**made)
 
 
 def shown(what):
@@ -102,7 +96,7 @@ class Played:
         create = "[static]client.create-wired" if "stores" in vector else "[static]client.create"
         said = {**vector, "now": self.now}
         made = self.machine.call(
-            create, *[value(ty, said[of]) for of, ty in self.machine.function(create)[1].params]
+            create, *[value(ty, said[of]) for of, ty in self.machine.function(create)[1].parameters]
         )
         if isinstance(made, Variant):
             raise AssertionError(f"create: {shown(made)}")
@@ -126,23 +120,23 @@ class Played:
         response = {name: said} if name in ANSWERS else said.get("result")
         name = METHODS.get(name, name.replace("_", "-"))
         said = {**said, "fresh": step.get("entropy"), "now": self.now, "response": response}
-        parameters = self.machine.function(f"[method]client.{name}")[1].params[1:]
+        parameters = self.machine.function(f"[method]client.{name}")[1].parameters[1:]
         answer = self.machine.method(name, *[value(ty, said.get(of)) for of, ty in parameters])
         self.calls += 1
         outputs = []
         if answer is not None:
             # A result without a value is its error, or nothing.
-            outputs.append(Variant("rejected", record(lock=said["lock"], error=answer)))
+            outputs.append(Variant("rejected", Record(lock=said["lock"], error=answer)))
         while True:
-            output = self.machine.method("poll-output", record(**self.now))
+            output = self.machine.method("poll-output", Record(**self.now))
             self.calls += 1
             if output.tag == "wake-at":
-                return outputs, getattr(output.payload, "at-ns")
+                return outputs, output.payload.at_ns
             outputs.append(output)
 
 
 def main(component: str, folder: str) -> None:
-    program = Program(Path(component).read_bytes())
+    program = Program(component)
     operations, requests = (sorted(Path(folder).glob(pattern)) for pattern in ("*.json", "wire/*.json"))
     assert len(operations) > 20 and len(requests) > 10, "the vectors are there"
     files = operations + requests

@@ -135,6 +135,6 @@ fn a_stale_holder_is_refused() {
 fn what_is_no_component_is_not_loaded() {
     // SAFETY: these are no instructions at all.
     let loaded = unsafe { Component::deserialize(b"\x7fELF and so on") };
-    let told = loaded.err().expect("no component").to_string();
+    let told = loaded.expect_err("no component").to_string();
     assert!(told.starts_with("this is no leasehold component that can run here"), "{told}");
 }

@@ -1,0 +1,1 @@
+//! Empty: `Cargo.toml` says what for.
