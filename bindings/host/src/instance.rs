@@ -9,8 +9,8 @@ use crate::error::HostError;
 /// What one instance may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of memory, of which 1 MiB is taken from the start. A lock takes up to 2 KiB, more with a long
-    /// name or data: keep `limits.locks` of the
+    /// Bytes of memory, of which 1 MiB is taken from the start. A lock takes up to 2 KiB, more with a long name or data,
+    /// and a request that is under way from a client made with stores as much again: keep `limits.locks` of the
     /// configuration below what fits, since an instance that runs out is lost with all its locks. Default 256 MiB.
     pub memory_bytes: usize,
     /// Instructions of one call, roughly; a call that needs more ends with [`HostError::OutOfFuel`]. Default

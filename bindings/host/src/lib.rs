@@ -6,7 +6,8 @@
 //! served by the crate `leasehold`.
 //!
 //! [`Client`] has the methods of the WIT's `client`. The modules [`types`], [`ops`], [`stores`], [`client`] and [`fence`]
-//! hold its records and variants, with their documentation.
+//! hold its records and variants, with their documentation. Their `Debug` shows everything, nonces, credentials and signed
+//! headers too: keep it out of logs.
 
 mod bindings;
 mod component;

@@ -47,6 +47,20 @@ fn a_lock_takes_no_more_memory_than_said() {
     assert_eq!(client.stats().expect("a call").locks, 20_000);
 }
 
+/// The machine keeps what it may have to send once more.
+#[test]
+fn a_request_under_way_takes_no_more_memory_than_said() {
+    let limits = Limits { memory_bytes: 84 << 20, ..Limits::default() };
+    let stores = [Store::Redis(RedisStore { retention_ms: None, replicas: None })];
+    let mut client = Client::create_wired(component(), limits, &config(), &stores, &SEED, at(0)).expect("a client");
+    acquire(&mut client, 20_000).expect("20,000 locks of 2 KiB");
+    let mut under_way = 0;
+    while matches!(client.poll_output(at(0)).expect("2 KiB more for each"), Output::RedisCommands(_)) {
+        under_way += 1;
+    }
+    assert_eq!(under_way, 20_000);
+}
+
 #[test]
 fn large_arguments_are_refused_before_they_cost_anything() {
     let mut client = client(Limits::default());

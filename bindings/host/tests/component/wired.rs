@@ -126,11 +126,17 @@ fn commands_become_bytes_and_bytes_replies() {
 }
 
 #[test]
+fn a_reader_of_nothing_is_refused() {
+    let made = Reader::create(component(), Limits::default(), Some(0)).err();
+    assert!(matches!(made, Some(CallError::Refused(ConfigError::ZeroLimit(_)))), "{made:?}");
+}
+
+#[test]
 fn random_bytes_never_trap_a_reader() {
     let mut dice = Dice::new(1);
     for _ in 0..500 {
-        let bound = dice.is_one_in(2).then(|| u32::try_from(dice.below(100)).expect("a small number"));
-        let Ok(mut reader) = Reader::create(component(), Limits::default(), bound) else { continue };
+        let bound = dice.is_one_in(2).then(|| 1 + u32::try_from(dice.below(100)).expect("a small number"));
+        let mut reader = Reader::create(component(), Limits::default(), bound).expect("a reader");
         for _ in 0..10 {
             reader.push(&dice.replies()).expect("an answer");
             let count =
