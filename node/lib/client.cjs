@@ -1,6 +1,7 @@
 "use strict";
 
 const native = require("./native.cjs");
+const { ConfigError } = require("./errors.cjs");
 const { Election } = require("./election.cjs");
 const { ASYNC_DISPOSE, Lease, Leases } = require("./lease.cjs");
 const { run } = require("./loop.cjs");
@@ -15,6 +16,7 @@ function end() {
 
 async function connect(stores, given) {
   const { urls, taken } = connecting(stores, given);
+  if (native.elder !== undefined) refuseFiles(urls);
   const client = await run(native.connect(urls, options(taken, CONNECT)));
   if (open.size === 0) process.on("exit", end);
   open.add(client);
@@ -26,6 +28,13 @@ function connecting(stores, given) {
   if (typeof stores === "string") return { urls: [stores], taken: given };
   if (Array.isArray(stores)) return { urls: texts("stores", stores), taken: given };
   throw new TypeError("a store is named by its url, a quorum by an array of urls");
+}
+
+/** Two SQLites in one process undo each other's file locks, whoever opens the file second. */
+function refuseFiles(urls) {
+  const named = urls.map((url) => url || process.env.LEASEHOLD_STORE || "sqlite:");
+  if (!named.some((text) => /(^|\s)sqlite:/i.test(text))) return;
+  throw new ConfigError(`SQLite stores belong to leasehold ${native.elder} in this process: install one version of the package`);
 }
 
 class Client {
@@ -63,6 +72,8 @@ class Client {
 
   async elect(name, given) {
     const { onStart, onStop, ...settings } = options(given, ELECT);
+    // It would be over before it has begun, and tell nobody.
+    if (!open.has(this.#native)) throw new ConfigError("the client was closed", { resource: name });
     return new Election(await run(this.#native.elect(text("name", name), settings)), name, { onStart, onStop });
   }
 
@@ -81,8 +92,8 @@ class Client {
   }
 }
 
-/** Runs the body, whose own error goes before that of a lost lease. */
-async function under(lease, body) {
+/** Runs the body, whose own error goes before that of a lost lease, which `told` puts into words. */
+async function under(lease, body, told = (error) => error) {
   let result;
   try {
     result = await body(lease);
@@ -90,8 +101,10 @@ async function under(lease, body) {
     await lease[ASYNC_DISPOSE]().catch(() => {});
     throw error;
   }
-  await lease[ASYNC_DISPOSE]();
+  await lease[ASYNC_DISPOSE]().catch((error) => {
+    throw told(error);
+  });
   return result;
 }
 
-module.exports = { Client, connect };
+module.exports = { Client, connect, under };

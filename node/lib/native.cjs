@@ -4,13 +4,13 @@
 
 const { existsSync } = require("node:fs");
 const { join } = require("node:path");
+const { version } = require("../package.json");
+const { platform } = require("./platform.cjs");
 
 const HERE = join(__dirname, "..", "leasehold.node");
 
-function platform() {
-  const isMusl = process.platform === "linux" && !process.report.getReport().header.glibcVersionRuntime;
-  return `${process.platform}-${process.arch}${isMusl ? "-musl" : ""}`;
-}
+/** Of all copies of this package on this thread: native halves by their versions. */
+const COPIES = Symbol.for("leasehold.native");
 
 function load() {
   if (existsSync(HERE)) return require(HERE);
@@ -22,4 +22,11 @@ function load() {
   }
 }
 
-module.exports = load();
+// Copies of one version share what the first one has loaded, for two SQLites in one process undo each other's file locks.
+const copies = (globalThis[COPIES] ??= new Map());
+const native = copies.get(version) ?? load();
+if (!copies.has(version)) copies.set(version, native);
+const [first] = copies.keys();
+
+/** `elder` is the version of a copy that came first, unless it is this one: SQLite is its alone. */
+module.exports = { ...native, elder: first === version ? undefined : first };

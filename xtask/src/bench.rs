@@ -2,7 +2,7 @@
 
 use crate::demo::{Stores, become_program, build_programs};
 use crate::run::{self, Failure, Result, Steps};
-use crate::{component, interop, setup};
+use crate::{component, interop, node, setup};
 use std::process::Command;
 
 const BENCHMARKS: [&str; 6] = ["core", "sqlite", "redis", "quorum", "dynamodb", COMPONENT];
@@ -13,6 +13,11 @@ const BESIDE_PEERS: [&str; 3] = ["bench-redis", "bench-quorum", "bench-dynamodb"
 const CHAOS_SECONDS: &str = "60";
 
 pub fn bench(args: &[String]) -> Result {
+    if let Some((first, rest)) = args.split_first()
+        && first == "node"
+    {
+        return node::bench(rest);
+    }
     let (names, rest) = selected(args)?;
     let mut steps = Steps::default();
     if names.contains(&COMPONENT) {
@@ -62,7 +67,7 @@ fn selected(args: &[String]) -> Result<(Vec<&str>, &[String])> {
     match args.split_first() {
         Some((first, rest)) if BENCHMARKS.contains(&first.as_str()) => Ok((vec![first], rest)),
         Some((first, _)) if !first.starts_with('-') => {
-            Err(Failure::new(format!("there is no benchmark `{first}`\n  there are: {}", BENCHMARKS.join(", "))))
+            Err(Failure::new(format!("there is no benchmark `{first}`\n  there are: {}, node", BENCHMARKS.join(", "))))
         }
         _ => Ok((BENCHMARKS.to_vec(), args)),
     }

@@ -32,10 +32,10 @@ Usage: cargo xtask <command> [arguments]
   component [--check | --bless | --test]
                            the protocol as a WebAssembly component, proven to import nothing; or whether the
                            guest's side of the WIT is up to date, write it anew, or run the component in its hosts
-  bench [core|sqlite|redis|quorum|dynamodb|component]
-                           measure; all benchmarks without a name
+  bench [core|sqlite|redis|quorum|dynamodb|component|node]
+                           measure; all but the last without a name
   interop                  install the lock libraries of other languages that tests share keys with
-  node                     build the Node package, and run its tests
+  node                     build the Node package and what npm would publish, and run its tests
   python                   build the Python package, and run its tests
   sim [--seed N | --seeds A..B | --minutes M [--from N]] [--html FILE]
                            the simulator: the real core under every fault, checked against every promise

@@ -6,20 +6,23 @@ use crate::interop;
 use crate::run::{self, Failure, Result, Steps};
 use crate::setup;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PACKAGE: &str = "node";
 /// What the package consists of, as its `package.json` says.
 const SHIPPED: [&str; 4] = ["package.json", "README.md", "lib", "bin"];
+const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 /// Modules that users import, with their types.
-const MODULES: [&str; 2] = ["index", "fence"];
+const MODULES: [&str; 3] = ["index", "fence", "compat/redlock"];
 const EXTENSIONS: [&str; 4] = ["cjs", "mjs", "d.ts", "d.mts"];
-const TESTS: [&str; 2] = ["test", "types"];
+const TESTS: [&str; 3] = ["test", "types", "bench"];
+/// Whose code the tests run.
+const RECIPES: &str = "docs/recipes-node.md";
 
 pub fn node() -> Result {
     let mut steps = Steps::default();
-    setup::install_languages(&mut steps)?;
+    setup::install(&mut steps)?;
     run_all(&mut steps)?;
     println!("\nThe Node package passed.\n{}", steps.table());
     Ok(())
@@ -27,29 +30,9 @@ pub fn node() -> Result {
 
 /// All that the package has to pass.
 pub fn run_all(steps: &mut Steps) -> Result {
-    let source = run::root().join(PACKAGE);
-    let target = run::target()?.join(PACKAGE);
-    steps.timed("node, tools", || {
-        interop::install_npm(&source.join("tools"), &target, &["typescript", "@types/node"])
-    })?;
-
     let mut build = run::cargo_ci("build");
     build.args(["-p", "leasehold-node"]);
-    steps.run("node, addon", build)?;
-    let package = target.join("node_modules/leasehold");
-    steps.timed("node, package", || {
-        let addon = run::built()?.join(format!(
-            "{}leasehold_node{}",
-            std::env::consts::DLL_PREFIX,
-            std::env::consts::DLL_SUFFIX
-        ));
-        assemble(&source, &package)?;
-        copy(&addon, &package.join("leasehold.node"))?;
-        TESTS.iter().try_for_each(|name| {
-            clear(&target.join(name))?;
-            copy(&source.join(name), &target.join(name))
-        })
-    })?;
+    let target = install(steps, build, &run::built()?)?;
 
     let mut types = Command::new("node");
     types.current_dir(&target).args(["node_modules/typescript/bin/tsc", "--project", "types"]);
@@ -62,9 +45,56 @@ pub fn run_all(steps: &mut Steps) -> Result {
     steps.run("node, tests", tests)
 }
 
+/// `cargo xtask bench node`: beside other lock libraries, as users build it.
+pub fn bench(args: &[String]) -> Result {
+    let mut steps = Steps::default();
+    setup::install(&mut steps)?;
+    let mut build = run::cargo("build");
+    build.args(["--release", "-p", "leasehold-node"]);
+    let target = install(&mut steps, build, &run::target()?.join("release"))?;
+    let mut bench = Command::new("node");
+    bench.current_dir(&target).arg("bench/bench.mjs").args(args);
+    steps.run("node, benchmark", bench)
+}
+
+/// Builds the addon, which `built` will have, and leaves in the folder that it answers: the packages as they are published,
+/// both of them in one below `node_modules`, and the tests beside it.
+fn install(steps: &mut Steps, build: Command, built: &Path) -> Result<PathBuf> {
+    let source = run::root().join(PACKAGE);
+    let target = run::target()?.join(PACKAGE);
+    steps.timed("node, tools", || {
+        interop::install_npm(&source.join("tools"), &target, &["typescript", "@types/node", "ioredis", "redlock"])
+    })?;
+    steps.run("node, addon", build)?;
+    steps.timed("node, package", || {
+        let (package, platform, together) =
+            (target.join("package"), target.join("platform"), target.join("node_modules/leasehold"));
+        let addon = target.join("leasehold.node");
+        let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+        let mut strip = Command::new("strip");
+        strip.args(["-S", "-x", "-o"]).arg(&addon).arg(built.join(format!("{prefix}leasehold_node{suffix}")));
+        run::quietly("addon without its symbols", strip)?;
+        assemble(&source, &package)?;
+        clear(&platform)?;
+        let mut make = Command::new("node");
+        make.arg(source.join("tools/platform.mjs")).arg(&addon).arg(&platform);
+        run::quietly("package of the platform", make)?;
+        clear(&together)?;
+        copy(&package, &together)?;
+        copy(&addon, &together.join("leasehold.node"))?;
+        copy(&run::root().join(RECIPES), &target.join("recipes-node.md"))?;
+        TESTS.iter().try_for_each(|name| {
+            clear(&target.join(name))?;
+            copy(&source.join(name), &target.join(name))
+        })
+    })?;
+    Ok(target)
+}
+
 /// Copies what is shipped, and nothing else: a file that is missing in the list is missing in the tests.
 fn assemble(source: &Path, package: &Path) -> Result {
     clear(package)?;
+    LICENSES.iter().try_for_each(|name| copy(&run::root().join(name), &package.join(name)))?;
     let modules = MODULES.iter().flat_map(|name| EXTENSIONS.map(|extension| format!("{name}.{extension}")));
     SHIPPED
         .map(str::to_owned)
@@ -73,7 +103,7 @@ fn assemble(source: &Path, package: &Path) -> Result {
         .try_for_each(|name| copy(&source.join(&name), &package.join(&name)))
 }
 
-fn test_files(folder: &Path) -> Result<Vec<std::path::PathBuf>> {
+fn test_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let listed = fs::read_dir(folder).map_err(|error| fail("list", folder, &error))?;
     let paths = listed.flatten().map(|entry| entry.path());
     let mut files: Vec<_> = paths.filter(|path| path.to_string_lossy().ends_with(".test.mjs")).collect();

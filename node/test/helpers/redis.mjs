@@ -4,6 +4,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { createInterface } from "node:readline";
+import { undo } from "./undo.mjs";
 
 async function freePort() {
   const server = createServer().listen(0, "127.0.0.1");
@@ -14,17 +15,17 @@ async function freePort() {
   return port;
 }
 
-/** Answers `{ url, pid, stop }` of a server that is ready. It ends with the test, if not before. */
-export async function startRedis(t) {
-  const redis = await started();
-  t.after(redis.stop);
+/** Answers `{ url, pid, stop }` of a server that is ready, on this port if one is given. It ends with the test, if not before. */
+export async function startRedis(t, port) {
+  const redis = await started(port);
+  undo(t, redis.stop);
   return redis;
 }
 
 /** Somebody else may have taken the port meanwhile: then another. */
-async function started() {
+async function started(given) {
   for (let tries = 0; tries < 5; tries++) {
-    const port = await freePort();
+    const port = given ?? (await freePort());
     const flags = ["--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"].map(String);
     const server = spawn("redis-server", flags, { stdio: ["ignore", "pipe", "inherit"] });
     // Should a test end without stopping it.

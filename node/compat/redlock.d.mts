@@ -1,0 +1,4 @@
+import { Redlock } from "./redlock.js";
+
+export * from "./redlock.js";
+export default Redlock;

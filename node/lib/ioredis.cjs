@@ -1,0 +1,77 @@
+"use strict";
+
+// The store urls of servers for which somebody has made clients of ioredis. What a url cannot say is refused: a lock in
+// another place than where the others look for it excludes nobody.
+
+const { ConfigError } = require("./errors.cjs");
+
+/** Settings of TLS that a url says by its scheme alone. */
+const PLAIN_TLS = { rejectUnauthorized: [true], servername: [] };
+
+/** Answers the url, and what this client puts before every key. */
+function storeOf(client) {
+  if (typeof client === "string") return { url: client, prefix: "" };
+  const options = client?.options;
+  if (typeof options !== "object" || options === null) {
+    throw new TypeError("a server is named by its url, or by a client of ioredis for it");
+  }
+  return { url: client.isCluster ? cluster(client) : single(options), prefix: options.keyPrefix ?? "" };
+}
+
+function single(options) {
+  const { host, port, path, db, sentinels, name, role } = options;
+  if (options.natMap) throw new ConfigError("a natMap cannot be written into a url: give a url that leads to the server");
+  if (sentinels) {
+    if (role === "slave") throw new ConfigError("locks are taken at the master, and this client asks for a replica");
+    const { sentinelUsername, sentinelPassword, enableTLSForSentinelMode: isEncrypted, tls } = options;
+    const whoWeAre = query({ sentinel_username: sentinelUsername, sentinel_password: sentinelPassword });
+    const hosts = sentinels.map((sentinel) => address(sentinel, 26_379)).join(",");
+    const scheme = isEncrypted && tls ? encrypted(tls, undefined) : "redis";
+    return `${scheme}+sentinel://${login(options)}${hosts}/${encodeURIComponent(name)}/${db ?? 0}${whoWeAre}`;
+  }
+  if (path) return `redis+unix://${login(options)}${encodeURI(path)}?db=${db ?? 0}`;
+  return `${options.tls ? encrypted(options.tls, host) : "redis"}://${login(options)}${address({ host, port }, 6379)}/${db ?? 0}`;
+}
+
+function cluster(client) {
+  const { redisOptions = {}, natMap } = client.options;
+  if (natMap) throw new ConfigError("a natMap cannot be written into a url: give a url that leads to the nodes");
+  const seeds = client.startupNodes.map(seed).map((node) => ({ ...redisOptions, ...node }));
+  const scheme = seeds[0].tls ? encrypted(seeds[0].tls, undefined) : "redis";
+  return `${scheme}+cluster://${login(seeds[0])}${seeds.map((node) => address(node, 6379)).join(",")}`;
+}
+
+function seed(node) {
+  if (typeof node === "number") return { port: node };
+  if (typeof node !== "string") return node;
+  const { protocol, hostname, port, username, password } = new URL(node.includes("://") ? node : `redis://${node}`);
+  const found = { host: hostname, port: port || 6379 };
+  if (password) Object.assign(found, { username: decodeURIComponent(username), password: decodeURIComponent(password) });
+  return protocol === "rediss:" ? { ...found, tls: {} } : found;
+}
+
+function login({ username, password }) {
+  if (!password) return "";
+  return `${encodeURIComponent(username ?? "")}:${encodeURIComponent(password)}@`;
+}
+
+function address({ host, port }, usual) {
+  const name = host ?? "localhost";
+  return `${name.includes(":") && !name.startsWith("[") ? `[${name}]` : name}:${port ?? usual}`;
+}
+
+function encrypted(tls, host) {
+  for (const [name, value] of Object.entries(tls === true ? {} : tls)) {
+    if (value === undefined || value === null) continue;
+    if (PLAIN_TLS[name]?.includes(value) || (name === "servername" && value === host)) continue;
+    throw new ConfigError(`tls.${name} cannot be taken over: give a rediss:// url, with the parameters ca, cert and key`);
+  }
+  return "rediss";
+}
+
+function query(parameters) {
+  const given = Object.entries(parameters).filter(([, value]) => value);
+  return given.length === 0 ? "" : `?${given.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}`;
+}
+
+module.exports = { storeOf };

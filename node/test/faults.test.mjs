@@ -1,0 +1,255 @@
+// What goes wrong, and must go wrong gently. The runner fails a test when anything in it rejects without being heard.
+
+import assert from "node:assert/strict";
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { Redis } from "ioredis";
+import * as leasehold from "leasehold";
+import { run } from "./helpers/child.mjs";
+import { sqlite } from "./helpers/folder.mjs";
+import { startRedis } from "./helpers/redis.mjs";
+import { aborted } from "./helpers/signals.mjs";
+import { undo } from "./helpers/undo.mjs";
+
+const { connect, ConfigError, LeaseLostError, LeaseholdError, NotOwnedError, StoreUnavailableError } = leasehold;
+const OPTIONS = { ttl: 20_000 };
+/** Long enough for a busy machine. */
+const PATIENT = { requestTimeout: 5_000 };
+
+test("an event loop that is blocked past the ttl loses no lease", async (t) => {
+  const { url } = await startRedis(t);
+  const [client, rival] = await Promise.all([connect(url, PATIENT), connect(url, PATIENT)]);
+  const lease = await client.acquire("a", { ttl: 4_000 });
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5_000);
+  lease.check();
+  assert.equal(lease.signal.aborted, false);
+  assert.equal(await rival.tryAcquire("a"), null);
+  await lease.release();
+  await Promise.all([client.close(), rival.close()]);
+});
+
+test("an abort before, during and after an acquisition", async (t) => {
+  const { url } = await startRedis(t);
+  const client = await connect(url, PATIENT);
+  const reason = new Error("enough");
+  const isReason = (error) => error === reason;
+  await assert.rejects(client.acquire("a", { signal: AbortSignal.abort(reason) }), isReason);
+  assert.equal(await client.inspect("a"), null);
+
+  // While requests are under way, and so in any state that an acquisition can be in.
+  for (let turns = 0; turns < 20; turns++) {
+    const controller = new AbortController();
+    const taken = client.acquire("a", { ...OPTIONS, signal: controller.signal });
+    for (let turn = 0; turn < turns; turn++) await new Promise(setImmediate);
+    controller.abort(reason);
+    const lease = await taken.catch((error) => assert.equal(error, reason));
+    await lease?.release();
+    await client.using("a", { ...OPTIONS, wait: 15_000 }, () => {});
+  }
+
+  const controller = new AbortController();
+  const lease = await client.acquire("a", { ...OPTIONS, signal: controller.signal });
+  controller.abort(reason);
+  lease.check();
+  assert.equal(lease.signal.aborted, false);
+  await lease.release();
+  await assert.rejects(client.lockAll(["a"], { signal: controller.signal }), isReason);
+  await assert.rejects(client.tryAcquire("a", { signal: controller.signal }), isReason);
+  await assert.rejects(client.using("a", { signal: controller.signal }, () => {}), isReason);
+  await client.close();
+});
+
+test("a loss during using is told by the signal first, and by the rejection then", async (t) => {
+  const client = await connect("memory:");
+  const told = [];
+  const body = client.using("a", { ttl: 300, renew: false }, async (lease) => {
+    lease.signal.addEventListener("abort", () => told.push("signal"));
+    await aborted(lease.signal);
+    await new Promise(setImmediate);
+    told.push("end of the body");
+    return "nothing";
+  });
+  await assert.rejects(body.finally(() => told.push("rejection")), LeaseLostError);
+  assert.deepEqual(told, ["signal", "end of the body", "rejection"]);
+  await client.close();
+});
+
+test("what fails in using: the body goes first, a release that is not confirmed is no failure", async (t) => {
+  const server = await startRedis(t);
+  const client = await connect(server.url, { requestTimeout: 1_000 });
+  const error = new Error("of the body");
+  const freeze = () => process.kill(server.pid, "SIGSTOP");
+  try {
+    const both = client.using("a", OPTIONS, () => {
+      freeze();
+      throw error;
+    });
+    await assert.rejects(both, (thrown) => thrown === error && thrown.cause === undefined && !(thrown instanceof AggregateError));
+    process.kill(server.pid, "SIGCONT");
+    assert.equal(await client.using("b", { ...OPTIONS, wait: 15_000 }, () => (freeze(), 42)), 42);
+  } finally {
+    process.kill(server.pid, "SIGCONT");
+  }
+  await client.close();
+});
+
+test("a second release is refused, whoever is first", async () => {
+  const client = await connect("memory:");
+  const lease = await client.acquire("a", OPTIONS);
+  const ends = await Promise.allSettled([lease.release(), lease.release(), lease[Symbol.asyncDispose]()]);
+  assert.deepEqual(ends.map(({ status }) => status), ["fulfilled", "rejected", "fulfilled"]);
+  assert.ok(ends[1].reason instanceof NotOwnedError);
+  const leases = await client.lockAll(["a", "b"]);
+  await leases.get("a").release();
+  await assert.rejects(leases.release(), NotOwnedError);
+  assert.equal(await client.inspect("b"), null);
+  await client.close();
+});
+
+test("a client that was closed refuses everything, and can be closed again", async (t) => {
+  const client = await connect(sqlite(t));
+  const lease = await client.acquire("a", OPTIONS);
+  await client.close();
+  await client.close();
+  const calls = {
+    acquire: () => client.acquire("a"),
+    tryAcquire: () => client.tryAcquire("a"),
+    using: () => client.using("a", () => assert.fail("without a lock")),
+    lockAll: () => client.lockAll(["a"]),
+    elect: () => client.elect("a", { onStart: () => assert.fail("without a lock") }),
+  };
+  for (const [name, call] of Object.entries(calls)) await assert.rejects(call(), ConfigError, name);
+  assert.equal(lease.remaining(), 0);
+  assert.throws(() => lease.check(), NotOwnedError);
+  await assert.rejects(lease.release(), LeaseholdError);
+  await lease[Symbol.asyncDispose]().catch((error) => assert.ok(error instanceof LeaseholdError));
+});
+
+test("lengths of time that cannot be", async () => {
+  const client = await connect("memory:");
+  const refused = [["30s", TypeError], [NaN, ConfigError], [-1, ConfigError], [0, ConfigError], [2 ** 31, ConfigError], [2 ** 60, ConfigError]];
+  for (const [ttl, error] of [...refused, [30_000n, TypeError], [new Date(), TypeError]]) {
+    await assert.rejects(client.acquire("a", { ttl }), error, String(ttl));
+    await assert.rejects(client.lockAll(["a"], { ttl }), error, String(ttl));
+    await assert.rejects(client.elect("a", { ttl }), error, String(ttl));
+  }
+  // A timer of Node's would fire at once.
+  const lease = await client.acquire("a", OPTIONS);
+  const waiting = client.acquire("a", { ...OPTIONS, wait: 2 ** 40 });
+  await lease.release();
+  await (await waiting).release();
+  for (const min of ["5", undefined, null, {}]) {
+    if (min !== undefined) assert.throws(() => lease.check(min), TypeError, String(min));
+  }
+  for (const min of [NaN, -1, Infinity]) assert.throws(() => lease.check(min), ConfigError, String(min));
+  await client.close();
+});
+
+test("names that cannot be", async () => {
+  const client = await connect("memory:");
+  for (const name of [Buffer.from("a"), 5, null, undefined, ["a"], Symbol("a"), new String("a")]) {
+    for (const call of [client.acquire(name), client.tryAcquire(name), client.using(name, () => {}), client.inspect(name)]) {
+      await assert.rejects(call, TypeError, String(name));
+    }
+    await assert.rejects(client.lockAll([name]), TypeError, String(name));
+  }
+  for (const name of ["", "a\0b", "a\nb", "x".repeat(1_025)]) await assert.rejects(client.acquire(name), ConfigError);
+  await client.using("ünïcode/🔒", OPTIONS, (lease) => assert.equal(lease.resource, "ünïcode/🔒"));
+  await client.close();
+});
+
+test("a server that is down, at each step", async (t) => {
+  const server = await startRedis(t);
+  const client = await connect(server.url, PATIENT);
+  const lease = await client.acquire("held", { ttl: 4_000 });
+  const waiting = assert.rejects(client.acquire("held", { wait: 3_000 }), LeaseholdError);
+  const election = await client.elect("elected", { ttl: 4_000 });
+  await server.stop();
+  const unavailable = (call) => assert.rejects(call, StoreUnavailableError);
+  await Promise.all([
+    unavailable(connect(server.url)),
+    unavailable(client.acquire("a", { wait: 100 })),
+    unavailable(client.tryAcquire("b")),
+    unavailable(client.lockAll(["c", "d"], { wait: 100 })),
+    unavailable(client.using("e", { wait: 0 }, () => assert.fail("without a lock"))),
+    unavailable(client.inspect("a")),
+  ]);
+  await aborted(lease.signal);
+  assert.ok(lease.signal.reason instanceof LeaseLostError);
+  await waiting;
+  await assert.rejects(lease.release(), LeaseLostError);
+  await election.resign();
+
+  const again = await startRedis(t, Number(new URL(server.url).port));
+  const late = await client.acquire("held", { ttl: 20_000, wait: 20_000 });
+  await again.stop();
+  await unavailable(late.release());
+  await client.close().catch((error) => assert.ok(error instanceof StoreUnavailableError));
+});
+
+test("10,000 acquisitions at once share one connection or two, and all end", async (t) => {
+  const { url } = await startRedis(t);
+  const client = await connect(url, { requestTimeout: 60_000 });
+  const before = process.memoryUsage().rss;
+  const leases = await Promise.all(Array.from({ length: 10_000 }, (_, n) => client.acquire(`lock/${n}`, { ttl: 600_000 })));
+  const redis = new Redis(url);
+  undo(t, () => redis.disconnect());
+  const connections = Number(/connected_clients:(\d+)/.exec(await redis.info("clients"))[1]);
+  assert.ok(connections <= 5, `${connections} connections`);
+  assert.equal(await redis.exists("lock/9999"), 1);
+  await Promise.all(leases.map((lease) => lease.release()));
+  assert.equal(await redis.exists("lock/9999"), 0);
+  // On one name they stand in line.
+  let inside = 0;
+  const visits = Array.from({ length: 2_000 }, () =>
+    client.using("one", { ttl: 600_000 }, async () => {
+      assert.equal(++inside, 1);
+      await null;
+      inside--;
+    }),
+  );
+  await Promise.all(visits);
+  const grown = (process.memoryUsage().rss - before) / 12_000;
+  assert.ok(grown < 20_000, `${grown} bytes for each of them`);
+  await client.close();
+});
+
+test("two copies of the package in one process are strangers that exclude each other", async (t) => {
+  const require = createRequire(import.meta.url);
+  const folder = mkdtempSync(join(tmpdir(), "leasehold-node-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const [copy, later] = [join(folder, "copy"), join(folder, "later")];
+  for (const to of [copy, later]) cpSync(dirname(require.resolve("leasehold")), to, { recursive: true });
+  const other = require(copy);
+  assert.notEqual(other.Client, leasehold.Client);
+  const url = sqlite(t);
+  const [one, two] = await Promise.all([connect(url, PATIENT), other.connect(url, PATIENT)]);
+  const lease = await one.acquire("a", { ttl: 600_000 });
+  const error = await two.acquire("a", { wait: 0 }).catch((error) => error);
+  assert.ok(error instanceof other.LockBusyError && !(error instanceof leasehold.LockBusyError));
+  // What is the same in both is the code.
+  assert.equal(error.code, "busy");
+  const waiting = two.acquire("a", { wait: 30_000 });
+  await lease.release();
+  await (await waiting).release();
+  await Promise.all([one.close(), two.close()]);
+
+  // Another version brings another SQLite, which would undo the file locks of the first.
+  const file = join(later, "package.json");
+  writeFileSync(file, readFileSync(file, "utf8").replace(/"version": ".*?"/, '"version": "999.0.0"'));
+  const third = require(later);
+  for (const stores of [url, ["memory:", url], `memory: ${url}`]) await assert.rejects(third.connect(stores), { code: "config", message: /SQLite/ });
+  await (await third.connect("memory:")).close();
+});
+
+test("timers keep no process alive", async (t) => {
+  const { url } = await startRedis(t);
+  const end = await run("unref.mjs", url);
+  assert.deepEqual([end.code, end.stdout, end.stderr], [0, "held\n", ""]);
+  const client = await connect(url, PATIENT);
+  assert.equal(await client.inspect("of redlock"), null);
+  await client.close();
+});

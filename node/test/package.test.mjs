@@ -1,0 +1,83 @@
+// What npm would publish: `package`, and `platform` for this machine. Installed in an empty folder, without a network.
+
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const target = fileURLToPath(new URL("../", import.meta.url));
+const main = JSON.parse(readFileSync(join(target, "package/package.json"), "utf8"));
+const folder = mkdtempSync(join(tmpdir(), "leasehold-npm-"));
+const packed = {};
+
+function npm(cwd, ...args) {
+  return execFileSync("npm", [...args, "--offline", "--ignore-scripts", "--no-audit", "--no-fund", "--no-update-notifier"], {
+    cwd,
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, npm_config_cache: join(folder, "cache"), LEASEHOLD_STORE: "" },
+  });
+}
+
+const node = (...args) => execFileSync(process.execPath, args, { cwd: folder, encoding: "utf8", stdio: "pipe" });
+
+before(() => {
+  for (const name of ["package", "platform"]) {
+    [packed[name]] = JSON.parse(npm(join(target, name), "pack", "--json", "--pack-destination", folder));
+  }
+  writeFileSync(join(folder, "package.json"), "{}");
+  npm(folder, "install", ...Object.values(packed).map(({ filename }) => `./${filename}`));
+});
+after(() => rmSync(folder, { recursive: true, force: true }));
+
+function files(folder, prefix = "") {
+  const entries = readdirSync(join(folder, prefix), { withFileTypes: true });
+  const of = (entry) => `${prefix}${entry.name}`;
+  return entries.flatMap((entry) => (entry.isDirectory() ? files(folder, `${of(entry)}/`) : [of(entry)]));
+}
+
+test("the packages have what they should, and nothing else", () => {
+  const listed = (name) => packed[name].files.map(({ path }) => path).sort();
+  assert.deepEqual(listed("package"), files(join(target, "package")).sort());
+  assert.deepEqual(listed("platform"), ["README.md", "leasehold.node", "package.json"]);
+  const named = JSON.stringify([main.main, main.types, main.exports, main.bin]).match(/(?<=:")\.\/[^"]+/g);
+  assert.ok(named.length > 10);
+  for (const path of named) assert.ok(existsSync(join(folder, "node_modules/leasehold", path)), path);
+  assert.equal(main.engines.node, ">=20");
+  const versions = new Set(Object.values(main.optionalDependencies));
+  assert.deepEqual([...versions], [main.version]);
+  assert.equal(main.dependencies, undefined);
+  assert.ok(statSync(join(folder, "node_modules/leasehold")).isDirectory());
+  assert.ok(!existsSync(join(folder, "node_modules/leasehold/leasehold.node")), "it is in the other one");
+});
+
+test("the example of the README runs, as ESM and as CommonJS", () => {
+  const [, example] = /^```js\n(.*?)^```$/ms.exec(readFileSync(join(target, "package/README.md"), "utf8"));
+  const modules = {
+    "example.mjs": example,
+    "example.cjs": `(async () => {\n${example.replace(/^import (.*) from (".*");$/m, "const $1 = require($2);")}})();`,
+  };
+  for (const [name, code] of Object.entries(modules)) {
+    writeFileSync(join(folder, name), code);
+    assert.match(node(name), /^fencing token \d+\n$/, name);
+  }
+  assert.ok(existsSync(join(folder, "locks.db")));
+  for (const module of ["leasehold", "leasehold/fence", "leasehold/compat/redlock", "leasehold/package.json"]) {
+    node("-e", `require("${module}")`);
+    if (!module.endsWith(".json")) node("--input-type=module", "-e", `import "${module}"`);
+  }
+  assert.throws(() => node("-e", 'require("leasehold/lib/client.cjs")'), /ERR_PACKAGE_PATH_NOT_EXPORTED/);
+});
+
+test("npx runs the command", () => {
+  assert.match(npm(folder, "exec", "--no", "--", "leasehold", "--help"), /inspect/);
+});
+
+test("without the package of the platform it is said which one is missing", () => {
+  const [name] = Object.keys(main.optionalDependencies).filter((name) => existsSync(join(folder, "node_modules", name)));
+  rmSync(join(folder, "node_modules", dirname(name)), { recursive: true });
+  assert.throws(() => node("-e", 'require("leasehold")'), new RegExp(`no native code for this platform: ${name} is not installed`));
+});

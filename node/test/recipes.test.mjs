@@ -1,0 +1,132 @@
+// The modules of docs/recipes-node.md, written to files and run.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { before, test } from "node:test";
+import { Redis } from "ioredis";
+import { StaleTokenError } from "leasehold";
+import pg from "pg";
+import { start } from "./helpers/child.mjs";
+import { startPostgres } from "./helpers/postgres.mjs";
+import { startRedis } from "./helpers/redis.mjs";
+import { undo } from "./helpers/undo.mjs";
+
+const folder = new URL("../recipes/", import.meta.url);
+const recipe = (name) => new URL(`${name}.mjs`, folder).href;
+
+before(() => {
+  const page = readFileSync(new URL("../recipes-node.md", import.meta.url), "utf8");
+  mkdirSync(folder, { recursive: true });
+  const modules = [...page.matchAll(/^```js\n\/\/ (\S+)\n(.*?)^```$/gms)];
+  for (const [, name, code] of modules) writeFileSync(new URL(name, folder), code);
+  assert.deepEqual(modules.map(([, name]) => name), ["express.mjs", "cron.mjs", "pg.mjs"]);
+  assert.equal(page.match(/^```/gm).length, 2 * modules.length, "all code is run");
+});
+
+/** A recipe in this process, over a store of its own. */
+async function load(t, name) {
+  const { url } = await startRedis(t);
+  process.env.LEASEHOLD_STORE = url;
+  const module = await import(recipe(name));
+  delete process.env.LEASEHOLD_STORE;
+  undo(t, module.close);
+  return { ...module, url };
+}
+
+test("Express: who comes second is told so", async (t) => {
+  const { serve, url } = await load(t, "express");
+  let [enter, leave] = [deferred(), deferred()];
+  const server = serve(async (id, { fence, signal }) => {
+    enter.resolve(signal);
+    await leave.promise;
+    if (signal.aborted) throw signal.reason;
+    return { id, fence };
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  undo(t, () => server.closeAllConnections());
+  undo(t, () => void server.close());
+  const post = (id) => fetch(`http://127.0.0.1:${server.address().port}/invoices/${id}/charge`, { method: "POST" });
+  const first = post(42);
+  await enter.promise;
+  const second = await post(42);
+  assert.deepEqual([second.status, second.headers.get("retry-after")], [409, "1"]);
+  leave.resolve();
+  const receipt = await first;
+  assert.equal(receipt.status, 200);
+  const { id, fence } = await receipt.json();
+  assert.ok(id === "42" && Number.isSafeInteger(fence));
+
+  // A lost lock is told as such.
+  [enter, leave] = [deferred(), deferred()];
+  const lost = post(43);
+  const signal = await enter.promise;
+  const redis = new Redis(url);
+  await redis.del("invoice/43");
+  await once(signal, "abort");
+  leave.resolve();
+  assert.equal((await lost).status, 503);
+  redis.disconnect();
+});
+
+test("node-cron: a job runs once, in whichever process leads", async (t) => {
+  const { url } = await startRedis(t);
+  const folder = mkdtempSync(join(tmpdir(), "leasehold-node-"));
+  undo(t, () => rmSync(folder, { recursive: true, force: true }));
+  const file = join(folder, "runs");
+  writeFileSync(file, "");
+  const runs = () => readFileSync(file, "utf8").split("\n").filter(Boolean).map((line) => line.split(" "));
+  process.env.LEASEHOLD_STORE = url;
+  const processes = [0, 1].map(() => start("cron.mjs", recipe("cron"), file));
+  delete process.env.LEASEHOLD_STORE;
+  for (const { child } of processes) undo(t, () => void child.kill("SIGKILL"));
+  const byWhom = (pid) => runs().filter(([, by]) => by === String(pid)).length;
+  const leader = await until(() => processes.find(({ child }) => byWhom(child.pid) >= 2));
+  leader.child.kill("SIGKILL");
+  const other = processes.find((one) => one !== leader);
+  await until(() => byWhom(other.child.pid) >= 2);
+  other.child.stdin.end();
+  // A busy machine misses ticks, which node-cron writes to stderr.
+  assert.equal((await other.ended).code, 0);
+  const seconds = runs().map(([second]) => second);
+  assert.equal(new Set(seconds).size, seconds.length, `twice in a second: ${runs().join(" | ")}`);
+});
+
+test("pg: who was suspended is refused", async (t) => {
+  const [{ migrate, update, url }, server] = await Promise.all([load(t, "pg"), startPostgres(t)]);
+  const pool = new pg.Pool(server);
+  undo(t, () => pool.end());
+  await pool.query("CREATE TABLE invoices (id int PRIMARY KEY, total int)");
+  await pool.query("INSERT INTO invoices VALUES (42, 100)");
+  await migrate(pool);
+  await Promise.all(Array.from({ length: 5 }, () => update(pool, 42, async (total) => total + 10)));
+  const total = async () => (await pool.query("SELECT total FROM invoices WHERE id = 42")).rows[0].total;
+  assert.equal(await total(), 150);
+
+  // It believes in its lock for as long as it is busy; meanwhile the record is taken away, and another one follows.
+  const redis = new Redis(url);
+  const late = update(pool, 42, async (total) => {
+    await redis.del("invoice/42");
+    await update(pool, 42, async (total) => total + 1);
+    return total - 150;
+  });
+  await assert.rejects(late, StaleTokenError);
+  assert.equal(await total(), 151);
+  redis.disconnect();
+});
+
+function deferred() {
+  const made = {};
+  made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
+  return made;
+}
+
+async function until(condition) {
+  for (;;) {
+    const found = condition();
+    if (found) return found;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,264 @@
+// What redlock 5 documents, by the library itself and by the face of it that we have, and both beside each other.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createRequire } from "node:module";
+import { describe, test } from "node:test";
+import { Redis } from "ioredis";
+import { connect, LeaseLostError } from "leasehold";
+import Redlock, { ExecutionError } from "leasehold/compat/redlock";
+import { startRedis } from "./helpers/redis.mjs";
+import { faces, makers, ONCE, PATIENT } from "./helpers/redlock.mjs";
+import { aborted } from "./helpers/signals.mjs";
+import { undo } from "./helpers/undo.mjs";
+
+const LONG = 30_000;
+
+/** The same for both, on so many servers. */
+function testBoth(name, body, sizes = [1, 3]) {
+  for (const library of Object.keys(makers)) {
+    for (const size of sizes) {
+      test(`${name}: ${library}, ${size}`, async (t) => {
+        const urls = (await Promise.all(Array.from({ length: size }, () => startRedis(t)))).map(({ url }) => url);
+        await body(await makers[library](t, urls, PATIENT), faces[library], urls, t);
+      });
+    }
+  }
+}
+
+/** Tries until it works. On a quorum redlock itself must not: what it got in one try shuts it out of the next ones. */
+async function patiently(redlock, { ExecutionError }, action) {
+  for (;;) {
+    try {
+      return await action(redlock);
+    } catch (error) {
+      if (!(error instanceof ExecutionError)) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20 + Math.random() * 80));
+  }
+}
+
+// They wait for times to pass, which they can do together.
+describe("redlock 5 and its face", { concurrency: 4 }, () => {
+  testBoth("a lock shuts others out until its release", async (redlock, { ExecutionError, ResourceLockedError, Lock }, urls) => {
+    const said = [];
+    redlock.on("error", (error) => said.push(error));
+    const before = Date.now();
+    const lock = await redlock.acquire(["a", "b"], LONG);
+    assert.ok(lock instanceof Lock);
+    assert.deepEqual(lock.resources, ["a", "b"]);
+    assert.match(lock.value, /^[0-9a-f]{32}$/);
+    assert.ok(lock.expiration > before + LONG / 2 && lock.expiration <= Date.now() + LONG, String(lock.expiration - before));
+    await assert.rejects(redlock.acquire(["b"], LONG, ONCE), (error) => {
+      assert.ok(error instanceof ExecutionError);
+      assert.equal(error.name, "ExecutionError");
+      assert.equal(error.message, "The operation was unable to achieve a quorum during its retry window.");
+      return true;
+    });
+    const error = await redlock.acquire(["b"], LONG, ONCE).catch((error) => error);
+    const { membershipSize, quorumSize, votesFor, votesAgainst } = await error.attempts[0];
+    const majority = Math.floor(membershipSize / 2) + 1;
+    assert.deepEqual([quorumSize, votesFor.size], [majority, 0]);
+    assert.ok(votesAgainst.size > 0);
+    for (const vote of votesAgainst.values()) assert.equal(vote.name, "ResourceLockedError");
+    assert.ok(said.length > 0 && said.every((error) => error instanceof ResourceLockedError));
+    const [attempt] = (await lock.release()).attempts;
+    assert.ok((await attempt).votesFor.size >= majority);
+    assert.equal(lock.expiration, 0);
+    const next = await redlock.acquire(["b"], LONG);
+    await next.release();
+    await assert.rejects(redlock.release(next, ONCE), ExecutionError);
+    const redis = new Redis(urls[0]);
+    assert.deepEqual([await redis.exists("a"), await redis.exists("b")], [0, 0]);
+    redis.disconnect();
+  });
+
+  testBoth("a waiter gets the lock when it is released", async (redlock) => {
+    const lock = await redlock.acquire(["a"], LONG);
+    const waiting = redlock.acquire(["a"], LONG);
+    await lock.release();
+    await (await waiting).release();
+  }, [1]);
+
+  testBoth("a lock ends by itself, and then nothing can be done with it", async (redlock, { ExecutionError }) => {
+    const lock = await redlock.acquire(["a"], 1_000);
+    const next = await redlock.acquire(["a"], LONG);
+    assert.ok(lock.expiration < Date.now());
+    await assert.rejects(lock.extend(LONG), { name: "ExecutionError", message: "Cannot extend an already-expired lock." });
+    await assert.rejects(redlock.release(lock, ONCE), ExecutionError);
+    await next.release();
+  }, [1]);
+
+  testBoth("an extension moves the end, and takes the place of the lock", async (redlock, { ExecutionError }) => {
+    const short = await redlock.acquire(["a"], 6_000);
+    const lock = await short.extend(LONG);
+    assert.deepEqual([lock.value, lock.resources, short.expiration], [short.value, ["a"], 0]);
+    await assert.rejects(short.extend(LONG), ExecutionError);
+    // It holds on past its first end, and lets go at an earlier one.
+    await new Promise((resolve) => setTimeout(resolve, 7_000));
+    assert.ok(lock.expiration > Date.now());
+    await assert.rejects(redlock.acquire(["a"], LONG, ONCE), ExecutionError);
+    await lock.extend(500);
+    await (await redlock.acquire(["a"], LONG)).release();
+  }, [1]);
+
+  testBoth("using holds on for longer than its duration", async (redlock, { ExecutionError }) => {
+    const result = await redlock.using(["a"], 4_000, async (signal) => {
+      await new Promise((resolve) => setTimeout(resolve, 5_000));
+      assert.equal(signal.aborted, false);
+      await assert.rejects(redlock.acquire(["a"], LONG, ONCE), ExecutionError);
+      return 42;
+    });
+    assert.equal(result, 42);
+    const error = new Error("of the routine");
+    await assert.rejects(redlock.using(["a"], LONG, ONCE, () => Promise.reject(error)), (thrown) => thrown === error);
+    await (await redlock.acquire(["a"], LONG, ONCE)).release();
+    await assert.rejects(redlock.using(["a"], LONG), { message: "INVARIANT: routine is not a function." });
+  }, [1]);
+
+  testBoth("a duration is a whole number", async (redlock) => {
+    for (const action of [(at) => redlock.acquire(["a"], at), (at) => redlock.using(["a"], at, async () => {})]) {
+      await assert.rejects(action(1.5), { message: "Duration must be an integer value in milliseconds." });
+    }
+  }, [1]);
+
+  for (const [first, second] of [["redlock", "leasehold"], ["leasehold", "redlock"], ["leasehold", "leasehold"]]) {
+    for (const size of [1, 3]) {
+      test(`${first} shuts ${second} out, on ${size}`, async (t) => {
+        const urls = (await Promise.all(Array.from({ length: size }, () => startRedis(t)))).map(({ url }) => url);
+        // Ours first: its nodes are marked then.
+        const ours = await makers.leasehold(t, urls, PATIENT);
+        await (await ours.acquire(["warm"], LONG)).release();
+        const [holder, rival] = [await makers[first](t, urls, PATIENT), await makers[second](t, urls, PATIENT)];
+        const { ExecutionError } = faces[second];
+        const lock = await holder.acquire(["a", "b"], LONG);
+        for (const name of ["a", "b"]) await assert.rejects(rival.acquire([name], LONG, ONCE), ExecutionError);
+        const extended = await lock.extend(LONG);
+        await assert.rejects(rival.acquire(["b", "c"], LONG, ONCE), ExecutionError);
+        await assert.rejects(rival.using(["a"], LONG, ONCE, async () => assert.fail("it is held")), ExecutionError);
+        const waiting = patiently(rival, faces[second], (rival) => rival.acquire(["b"], LONG, ONCE));
+        await extended.release();
+        const won = await waiting;
+        await assert.rejects(holder.acquire(["b"], LONG, ONCE), faces[first].ExecutionError);
+        await won.release();
+        // Nobody is inside together with another one.
+        let inside = 0;
+        const enter = (redlock, face) =>
+          patiently(redlock, face, (redlock) =>
+            redlock.using(["a"], LONG, ONCE, async () => {
+              assert.equal(++inside, 1);
+              await new Promise(setImmediate);
+              inside--;
+            }),
+          );
+        const sides = [[holder, faces[first]], [rival, faces[second]]];
+        await Promise.all(Array.from({ length: 10 }, (_, n) => enter(...sides[n % 2])));
+      });
+    }
+  }
+
+  test("a loss is told before anybody else has the lock, and using rejects", async (t) => {
+    const server = await startRedis(t);
+    const redlock = new Redlock([server.url], PATIENT);
+    let isTold = false;
+    const body = redlock.using(["a", "b"], 2_000, async (signal) => {
+      process.kill(server.pid, "SIGSTOP");
+      try {
+        await aborted(signal);
+      } finally {
+        process.kill(server.pid, "SIGCONT");
+      }
+      assert.ok(signal.error instanceof LeaseLostError && signal.reason === signal.error);
+      isTold = true;
+    });
+    await assert.rejects(body, (error) => error instanceof ExecutionError && error.cause instanceof LeaseLostError);
+    assert.ok(isTold);
+    await redlock.quit();
+  });
+
+  test("a lock shows its tokens, and until when it is certain", async (t) => {
+    const server = await startRedis(t);
+    const client = await connect(server.url);
+    const redlock = new Redlock([client]);
+    const lock = await redlock.acquire(["b", "a"], 2_000);
+    const tokens = Array.from(lock.leases, (lease) => [lease.resource, lease.token]);
+    assert.deepEqual(tokens.map(([name]) => name), ["a", "b"]);
+    assert.ok(tokens.every(([, token]) => Number.isSafeInteger(token)));
+    // An extension promises no more than renewals that were confirmed.
+    const extended = await lock.extend(LONG);
+    assert.ok(extended.expiration <= Date.now() + 2_000);
+    assert.equal(lock.leases, undefined);
+    process.kill(server.pid, "SIGSTOP");
+    try {
+      for (const lease of extended.leases) await aborted(lease.signal);
+      assert.equal(extended.expiration, 0);
+      await assert.rejects(extended.extend(LONG), ExecutionError);
+    } finally {
+      process.kill(server.pid, "SIGCONT");
+    }
+    await redlock.quit();
+  });
+
+  test("a server that comes up later is waited for, one that never does is told", async (t) => {
+    const server = await startRedis(t);
+    await server.stop();
+    const redlock = new Redlock([server.url], { retryCount: 2, retryDelay: 10 });
+    const heard = once(redlock, "error");
+    await assert.rejects(redlock.acquire(["a"], LONG), (error) => {
+      assert.ok(error instanceof ExecutionError);
+      assert.equal(error.cause.code, "store_unavailable");
+      return true;
+    });
+    const [error] = await heard;
+    assert.equal(error.code, "store_unavailable");
+    const waiting = new Redlock([server.url], PATIENT);
+    const lock = waiting.acquire(["a"], LONG);
+    const again = await startRedis(t, Number(new URL(server.url).port));
+    assert.equal(again.url, server.url);
+    await (await lock).release();
+    await waiting.quit();
+    await assert.rejects(waiting.acquire(["a"], LONG), { code: "config", message: /quit/ });
+  });
+
+  test("the settings of clients are taken over, or refused", async (t) => {
+    const server = await startRedis(t);
+    const port = Number(new URL(server.url).port);
+    const redis = new Redis({ port, host: "127.0.0.1", db: 3, keyPrefix: "app:" });
+    undo(t, () => redis.disconnect());
+    const redlock = new Redlock([redis], ONCE);
+    const lock = await redlock.acquire(["a"], LONG);
+    assert.equal(await redis.exists("a"), 1);
+    await lock.release();
+    const refused = (client, what) => assert.throws(() => new Redlock([].concat(client)), what);
+    const lazy = (options) => new Redis({ ...options, lazyConnect: true });
+    refused([redis, lazy({ port, keyPrefix: "other:" })], /prefix/);
+    refused(lazy({ host: "a", tls: { ca: "PEM" } }), /tls.ca .*rediss:/);
+    refused(lazy({ host: "a", tls: { rejectUnauthorized: false } }), /tls.rejectUnauthorized/);
+    refused(lazy({ sentinels: [{ host: "a" }], name: "m", role: "slave" }), /master/);
+    refused([], /at least one redis client/);
+    refused([5], TypeError);
+    assert.throws(() => new Redlock([redis], {}, { acquireScript: "" }), /scripts/);
+    await redlock.quit();
+  });
+});
+
+test("urls of clients say the same", () => {
+  const { storeOf } = createRequire(import.meta.url)(`${import.meta.dirname}/../node_modules/leasehold/lib/ioredis.cjs`);
+  const url = (options, more) => storeOf({ options, ...more }).url;
+  assert.equal(url({ host: "h", port: 7 }), "redis://h:7/0");
+  assert.equal(url({ host: "::1", username: "u", password: "p@:/", db: 2 }), "redis://u:p%40%3A%2F@[::1]:6379/2");
+  assert.equal(url({ host: "h", tls: { servername: "h", ca: undefined } }), "rediss://h:6379/0");
+  assert.equal(url({ path: "/run/a b.sock", password: "p", db: 1 }), "redis+unix://:p@/run/a%20b.sock?db=1");
+  const sentinels = { sentinels: [{ host: "s1", port: 1 }, { host: "s2" }], name: "m", sentinelPassword: "q?", role: "master" };
+  assert.equal(url(sentinels), "redis+sentinel://s1:1,s2:26379/m/0?sentinel_password=q%3F");
+  const cluster = { isCluster: true, startupNodes: [7, "h:8", "rediss://x:9", { host: "y" }] };
+  const redisOptions = { password: "p" };
+  assert.equal(url({ redisOptions }, cluster), "redis+cluster://:p@localhost:7,h:8,x:9,y:6379");
+  assert.equal(url({ redisOptions: { tls: {} } }, cluster), "rediss+cluster://localhost:7,h:8,x:9,y:6379");
+});
+
+test("import and require give the same", () => {
+  const required = createRequire(import.meta.url)("leasehold/compat/redlock");
+  assert.equal(required.default, Redlock);
+  assert.equal(required.ExecutionError, ExecutionError);
+});
