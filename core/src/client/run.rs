@@ -179,20 +179,20 @@ impl Client {
             Target::Lock { place, life } => {
                 if self.locks.in_life(place, life).is_some() {
                     self.drive(place, LeaseInput::Outcome { node, seq, outcome });
-                } else if outcome.is_a_record_of_ours() {
-                    self.tell_orphans(life, node);
+                } else {
+                    self.tell_orphans(life, node, seq, &outcome);
                 }
             }
             Target::Orphan(id) => self.drive_orphan(id, LeaseInput::Outcome { node, seq, outcome }),
         }
     }
 
-    /// What a lock that has ended had asked for has come true after all.
-    fn tell_orphans(&mut self, life: u64, node: NodeId) {
+    /// What a lock that has ended is answered matters to the releases that it has left behind.
+    fn tell_orphans(&mut self, life: u64, node: NodeId, seq: Seq, outcome: &Outcome) {
         let of_this_life = OrphanId { life, number: 0 }..=OrphanId { life, number: u64::MAX };
         let left: Vec<OrphanId> = self.orphans.range(of_this_life).map(|(id, _)| *id).collect();
         for id in left {
-            self.drive_orphan(id, LeaseInput::Landed(node));
+            self.drive_orphan(id, LeaseInput::Late { node, seq, outcome: outcome.clone() });
         }
     }
 

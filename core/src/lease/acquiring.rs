@@ -134,7 +134,7 @@ impl Acquiring {
                 attempt.renewed.push(node);
                 (Machine::Acquiring(attempt), None)
             }
-            Input::Start(_) | Input::Turn | Input::RenewAlong | Input::Landed(_) | Input::DeclareLost => {
+            Input::Start(_) | Input::Turn | Input::RenewAlong | Input::Late { .. } | Input::DeclareLost => {
                 (Machine::Acquiring(self), None)
             }
         }

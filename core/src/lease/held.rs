@@ -230,7 +230,7 @@ impl Grant {
                 });
                 (Machine::Releasing(Releasing::new(self.nonce, nodes, self.next_seq, ctx)), Some(rows.released))
             }
-            Input::Start(_) | Input::Turn | Input::Landed(_) | Input::Wake | Input::FreshCredentials(_) => {
+            Input::Start(_) | Input::Turn | Input::Late { .. } | Input::Wake | Input::FreshCredentials(_) => {
                 (self.into_machine(), None)
             }
         }

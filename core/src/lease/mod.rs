@@ -165,8 +165,8 @@ pub(crate) enum Input<'a> {
     RenewAlong,
     /// The answer to one send.
     Outcome { node: NodeId, seq: Seq, outcome: Outcome },
-    /// An acquire that was given up has made a record on this node.
-    Landed(NodeId),
+    /// The answer to one send of a lock that has ended, for the releases that it has left behind.
+    Late { node: NodeId, seq: Seq, outcome: Outcome },
     /// The lock may have been released.
     Wake,
     /// A node has been given fresh credentials.

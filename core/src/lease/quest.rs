@@ -278,7 +278,7 @@ impl Idle {
             | Input::Outcome { .. }
             | Input::Wake
             | Input::FreshCredentials(_)
-            | Input::Landed(_)
+            | Input::Late { .. }
             | Input::DeclareLost => (Machine::Idle(self), None),
         }
     }

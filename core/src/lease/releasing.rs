@@ -37,6 +37,8 @@ pub(crate) struct Releasing {
 struct Leg {
     node: NodeId,
     in_flight: Option<Seq>,
+    /// Sent by the lock before it ended, and perhaps answered yet.
+    inherited: Option<Seq>,
     retry_at: Option<Monotonic>,
     /// Whether and when a first "not ours" is asked once more.
     again: Again,
@@ -66,7 +68,7 @@ impl Releasing {
             MayLand::Yes => Again::Later,
             MayLand::No => Again::No,
         };
-        let leg = |(node, may_land)| Leg { node, in_flight: None, retry_at, again: again(may_land) };
+        let leg = |(node, may_land)| Leg { node, in_flight: None, inherited: None, retry_at, again: again(may_land) };
         let until = ctx.after(ctx.options.record_ttl());
         Self { nonce, until, next_seq, tries: 0, answered: false, told: false, legs: nodes.map(leg).collect() }
     }
@@ -89,7 +91,13 @@ impl Releasing {
                     None => (Machine::Releasing(self), None),
                 }
             }
-            Input::Landed(node) => self.landed(node, ctx),
+            Input::Late { node, seq, outcome } => {
+                match self.legs.iter().position(|leg| leg.node == node && leg.inherited == Some(seq)) {
+                    Some(at) => self.answer(at, &outcome, ctx),
+                    None if outcome.is_a_record_of_ours() => self.landed(node, ctx),
+                    None => (Machine::Releasing(self), None),
+                }
+            }
             Input::Timeout if ctx.now.monotonic >= self.until => {
                 ctx.event(Event::Released { lock: ctx.lock, confirmed: false });
                 (Machine::Ended, Some(Row::ReleasingRanOut))
@@ -119,6 +127,7 @@ impl Releasing {
         let seq = Seq::new(self.next_seq);
         let leg = &mut self.legs[at];
         leg.in_flight = Some(seq);
+        leg.inherited = None;
         leg.retry_at = None;
         ctx.send(leg.node, seq, Op::Release(Release { nonce: self.nonce }));
     }
@@ -139,6 +148,7 @@ impl Releasing {
         self.answered = true;
         let leg = &mut self.legs[at];
         leg.in_flight = None;
+        leg.inherited = None;
         match outcome {
             Outcome::Applied(Applied::Released) => {
                 self.legs.remove(at);
@@ -178,11 +188,11 @@ impl Releasing {
         (Machine::Ended, Some(Row::ReleasingConfirmed))
     }
 
-    /// What is left once a majority is free: rivals can have the lock, so nobody waits for the rest. Answers under way
-    /// are for a lock that has ended, so what they would say is asked again.
+    /// What is left once a majority is free: rivals can have the lock, so nobody waits for the rest. What is under way is
+    /// asked again if no answer comes, since a send that has not left yet ends with its lock.
     fn in_background(mut self, ctx: &Ctx<'_>) -> Self {
         for leg in self.legs.iter_mut().filter(|leg| leg.in_flight.is_some()) {
-            leg.in_flight = None;
+            leg.inherited = leg.in_flight.take();
             leg.retry_at = Some(ctx.after(ctx.request_timeout()));
         }
         self

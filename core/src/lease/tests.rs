@@ -71,7 +71,10 @@ impl Bench {
             }
             Do::Release => self.handle(Input::Release, &mut taken),
             Do::Wake => self.handle(Input::Wake, &mut taken),
-            Do::Landed(node) => self.handle(Input::Landed(NodeId::new(node)), &mut taken),
+            Do::Landed(node) => {
+                let outcome = Outcome::Applied(Applied::Acquired { counter: Token::ZERO });
+                self.handle(Input::Late { node: NodeId::new(node), seq: Seq::new(0), outcome }, &mut taken);
+            }
             Do::RenewAlong => self.handle(Input::RenewAlong, &mut taken),
             Do::DeclareLost => self.handle(Input::DeclareLost, &mut taken),
         }

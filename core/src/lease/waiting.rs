@@ -116,7 +116,7 @@ impl Waiting {
             | Input::Start(_)
             | Input::Turn
             | Input::RenewAlong
-            | Input::Landed(_)
+            | Input::Late { .. }
             | Input::DeclareLost => (Machine::Waiting(self), None),
         }
     }

@@ -345,6 +345,23 @@ fn a_release_waits_for_no_minority_and_forgets_none() {
     assert!(world.hosts[0].client.is_idle());
 }
 
+/// Whoever closes a client waits for it to be idle.
+#[test]
+fn the_answer_of_a_minority_that_comes_later_is_heeded() {
+    let mut world = World::quorum(3, 1);
+    world.hold(0, 1, "r", options());
+    world.release(0, 1);
+    for node in [0, 1] {
+        world.deliver_to(0, node);
+    }
+    assert_eq!(world.state(0, 1), None);
+    assert!(!world.hosts[0].client.is_idle(), "the third node still has the record");
+    world.deliver_to(0, 2);
+    assert!(world.hosts[0].client.is_idle(), "without asking again, and without any time having passed");
+    assert_eq!(world.on_the_wire(0), [""; 0]);
+    assert!(!world.is_held(2, "r"));
+}
+
 #[test]
 fn a_lock_that_was_broken_is_not_taken_back_by_a_repair() {
     let mut world = World::quorum(3, 1);
