@@ -33,12 +33,17 @@ const classes = {
   ConfigError: kind("ConfigError", "config"),
   StaleTokenError: kind("StaleTokenError", "stale_token"),
 };
-const byCode = new Map(Object.values(classes).map((made) => [made.code, made]));
+// Of leasehold/protocol alone.
+const CommandRejectedError = kind("CommandRejectedError", "rejected");
+const byCode = new Map([CommandRejectedError, ...Object.values(classes)].map((made) => [made.code, made]));
 
 function errorOf(failure) {
   const { kind: code, message, resource, holder, isTemporary: temporary } = failure;
+  if (code === "type") return new TypeError(message);
   const Class = byCode.get(code) ?? LeaseholdError;
-  return new Class(message, { code, resource: resource ?? undefined, holder: holder ?? undefined, temporary });
+  const error = new Class(message, { code, resource: resource ?? undefined, holder: holder ?? undefined, temporary });
+  if (Class === CommandRejectedError) error.reason = failure.reason;
+  return error;
 }
 
 /** What native code answered, unless that is a failure. */
@@ -47,4 +52,4 @@ function told(answer) {
   return answer;
 }
 
-module.exports = { LeaseholdError, ...classes, errorOf, told };
+module.exports = { LeaseholdError, ...classes, CommandRejectedError, errorOf, told };

@@ -31,6 +31,8 @@ function letGo() {
  */
 async function run(operation, signal) {
   signal?.throwIfAborted();
+  // Those of leasehold/testing.
+  if (operation.begin !== undefined) return operation.begin(signal);
   const begun = reactor.start(operation);
   if (begun instanceof Failure) throw errorOf(begun);
   if (typeof begun !== "number") return begun;
@@ -56,6 +58,7 @@ async function run(operation, signal) {
 
 /** Calls `ended` with the failure that the operation ends with. Answers what ends the watch before that. */
 function watch(operation, ended) {
+  if (operation.begin !== undefined) return operation.begin(ended);
   const begun = reactor.start(operation);
   if (typeof begun !== "number") {
     queueMicrotask(() => ended(errorOf(begun)));

@@ -4,6 +4,7 @@ use leasehold::{Error, ErrorKind};
 use napi_derive::napi;
 
 use crate::info::LockInfo;
+use crate::value::Value;
 
 /// What an error of the client says.
 #[napi]
@@ -13,13 +14,19 @@ pub struct Failure {
     resource: Option<String>,
     holder: Option<Box<leasehold::LockInfo>>,
     is_temporary: bool,
+    reason: Option<Value>,
 }
 
 impl Failure {
+    /// What the protocol without I/O refuses, and why where that is a value.
+    pub(crate) fn told(kind: &'static str, message: String, reason: Option<Value>) -> Self {
+        Self { kind, message, resource: None, holder: None, is_temporary: false, reason }
+    }
+
     /// A setting or use that cannot work.
     pub(crate) fn config(message: String) -> Self {
         let kind = ErrorKind::Config;
-        Self { kind: kind.name(), message, resource: None, holder: None, is_temporary: kind.is_temporary() }
+        Self { is_temporary: kind.is_temporary(), ..Self::told(kind.name(), message, None) }
     }
 }
 
@@ -31,6 +38,7 @@ impl From<Error> for Failure {
             resource: error.resource().map(str::to_owned),
             holder: error.holder().cloned().map(Box::new),
             is_temporary: error.kind().is_temporary(),
+            reason: None,
         }
     }
 }
@@ -59,6 +67,12 @@ impl Failure {
     #[napi(getter)]
     pub fn holder(&self) -> Option<LockInfo> {
         self.holder.clone().map(|holder| LockInfo::from(*holder))
+    }
+
+    /// Why, as a value, for what the protocol without I/O refuses.
+    #[napi(getter)]
+    pub fn reason(&self) -> Option<Value> {
+        self.reason.clone()
     }
 
     /// Whether the same call may succeed later without anybody changing anything.

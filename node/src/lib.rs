@@ -14,4 +14,6 @@ pub mod fence;
 pub mod info;
 pub mod lease;
 pub mod options;
+pub mod protocol;
 pub mod reactor;
+pub mod value;

@@ -12,6 +12,8 @@ import {
   type LockInfo,
   type LockOptions,
 } from "leasehold";
+import * as protocol from "leasehold/protocol";
+import * as testing from "leasehold/testing";
 import { DynamodbGuard, Guards, PostgresGuard, PostgresRowGuard, RedisGuard } from "leasehold/fence";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -94,4 +96,47 @@ export function guards(token: number): void {
   new DynamodbGuard("fence").refuse("a", token, values);
   // @ts-expect-error: it has only static members
   new RedisGuard();
+}
+
+export function machine(machine: protocol.Client, now: protocol.Now): bigint | string | number {
+  const options: protocol.LockOptions = { ttl: 30_000, wait: { type: "for", wait: 1_000 }, data: new Uint8Array(1) };
+  machine.acquire(1, "a", options, new Uint8Array(16), now);
+  // @ts-expect-error: one of several is an object with its type
+  machine.acquire(1, "a", { wait: 1_000 }, new Uint8Array(16), now);
+  // @ts-expect-error: instants are bigints
+  machine.handleTimeout(new Uint8Array(16), { monotonicNs: 5, unixMs: 5 });
+  // @ts-expect-error: the machine is made by create
+  new protocol.Client();
+  const output = machine.pollOutput(now);
+  switch (output.type) {
+    case "transmit":
+    case "http-request":
+    case "redis-commands":
+      return output.deadlineNs;
+    case "event":
+      return output.event.type === "acquired" ? output.event.token : output.lock;
+    case "rejected":
+      return output.error.type;
+    case "subscribe":
+    case "unsubscribe":
+      return output.resource;
+    case "need-credentials":
+      return output.node;
+    case "wake-at":
+      same<typeof output.atNs, bigint | undefined>();
+      return output.atNs ?? "never";
+    default:
+      // Every case is there.
+      same<typeof output, never>();
+      return output;
+  }
+}
+
+export async function fake(): Promise<void> {
+  const client = testing.connect({ clock: new testing.FakeClock(), owner: "me" });
+  same<typeof client, testing.FakeClient>();
+  const real: Client = client;
+  await real.close();
+  client.clock.advance(1_000);
+  client.lose("a");
 }

@@ -1,11 +1,12 @@
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final, NoReturn, TypeVar, final
+from typing import Any, Final, NoReturn, TypeVar, final
 
 from typing_extensions import Self
 
 from leasehold._errors import LeaseholdError
 from leasehold._types import Seconds, Stores
+from leasehold.protocol._values import Holding, Now, Stepped
 
 _R = TypeVar("_R")
 
@@ -22,10 +23,14 @@ __all__ = [
     "Lost",
     "Operation",
     "PostgresGuard",
+    "Protocol",
     "Reactor",
     "Request",
+    "TestStore",
     "__version__",
+    "clocks",
     "end",
+    "protocol_redis",
     "redis_check",
     "redis_check_and_set_script",
     "redis_check_script",
@@ -209,6 +214,20 @@ class Reactor:
     def run(self) -> None: ...
 
 @final
+class Protocol:
+    @staticmethod
+    def make(of: str, name: str, *args: object) -> Protocol: ...
+    def call(self, name: str, *args: object) -> Any: ...
+
+@final
+class TestStore:
+    is_up: bool
+    def __new__(cls) -> Self: ...
+    def drive(self, client: Protocol, fresh: bytes, now: Now) -> Stepped: ...
+    def free(self, resource: str) -> None: ...
+    def holder(self, resource: str, now: Now) -> Holding | None: ...
+
+@final
 class Guards:
     def __new__(cls, most: int) -> Self: ...
     def claim(self, item: str, token: int) -> None: ...
@@ -243,7 +262,9 @@ class DynamodbGuard:
     @staticmethod
     def values(token: int) -> dict[str, str]: ...
 
+def clocks() -> tuple[int, int]: ...
 def end() -> None: ...
+def protocol_redis(name: str, *args: object) -> Any: ...
 def redis_check() -> str: ...
 def redis_check_and_set_script() -> str: ...
 def redis_check_script() -> str: ...

@@ -22,7 +22,14 @@ pub(crate) fn config(py: Python<'_>, message: &str) -> PyErr {
     made(py, "config", message, None, None)
 }
 
-fn made(py: Python<'_>, kind: &str, message: &str, resource: Option<&str>, holder: Option<LockInfo>) -> PyErr {
+/// The exception for a kind of error.
+pub(crate) fn made(
+    py: Python<'_>,
+    kind: &str,
+    message: &str,
+    resource: Option<&str>,
+    holder: Option<LockInfo>,
+) -> PyErr {
     let make = || py.import("leasehold._errors")?.getattr("make")?.call1((kind, message, resource, holder));
     make().map_or_else(|error| error, PyErr::from_value)
 }

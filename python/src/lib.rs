@@ -13,6 +13,7 @@ mod errors;
 mod fence;
 mod info;
 mod lease;
+mod protocol;
 mod reactor;
 mod request;
 mod signals;
@@ -41,6 +42,8 @@ mod _native {
     use super::info::LockInfo;
     #[pymodule_export]
     use super::lease::{Lease, Leases, Lost};
+    #[pymodule_export]
+    use super::protocol::{Protocol, TestStore, clocks, protocol_redis};
     #[pymodule_export]
     use super::reactor::{Operation, Reactor};
     #[pymodule_export]

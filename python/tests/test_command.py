@@ -17,6 +17,8 @@ from conftest import PATIENCE
 import leasehold
 import leasehold.aio
 import leasehold.fence
+import leasehold.protocol
+import leasehold.testing
 
 COMMAND = str(Path(sys.executable).parent / "leasehold")
 GUIDE = Path(__file__).parents[2] / "docs" / "python.md"
@@ -54,7 +56,7 @@ def test_the_command_ends_when_it_is_interrupted(sqlite: str) -> None:
 def test_the_package_is_what_it_says() -> None:
     assert metadata.version("leasehold") == leasehold.__version__
     assert metadata.requires("leasehold") is None
-    names = {name for name in vars(leasehold) if not name.startswith("_")} - {"annotations", "aio", "fence"}
+    names = {name for name in vars(leasehold) if not name.startswith("_")} - {"annotations", "aio", "fence", "protocol", "testing"}
     assert names | {"__version__"} == set(leasehold.__all__)
     files = {str(file) for file in metadata.files("leasehold") or []}
     assert {"leasehold/py.typed", "leasehold/_native.pyi"} <= files
@@ -67,7 +69,7 @@ def test_asyncio_is_imported_by_those_who_want_it() -> None:
     assert done.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("module", [leasehold, leasehold.aio])
+@pytest.mark.parametrize("module", [leasehold, leasehold.aio, leasehold.testing])
 def test_examples_in_the_code_run(module: object) -> None:
     assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0  # type: ignore[arg-type]
 
@@ -75,7 +77,7 @@ def test_examples_in_the_code_run(module: object) -> None:
 def test_everything_public_is_documented() -> None:
     missing = [
         f"{module.__name__}.{name}.{member}"
-        for module in (leasehold, leasehold.aio, leasehold.fence)
+        for module in (leasehold, leasehold.aio, leasehold.fence, leasehold.protocol, leasehold.testing)
         for name in module.__all__
         if isinstance(getattr(module, name), type)
         for member, value in vars(getattr(module, name)).items()
@@ -85,8 +87,11 @@ def test_everything_public_is_documented() -> None:
 
 
 @pytest.mark.parametrize("number", range(len(EXAMPLES)))
-def test_examples_in_the_guide_run(number: int, tmp_path: Path, redis: str) -> None:
-    code = EXAMPLES[number].replace("redis://localhost", redis)
+def test_examples_in_the_guide_run(number: int, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    code = EXAMPLES[number]
+    for url, server in [("redis://localhost", "redis"), ("http://localhost:7379", "webdis")]:
+        if url in code:
+            code = code.replace(url, request.getfixturevalue(server))
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         capture_output=True,

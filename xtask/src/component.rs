@@ -76,7 +76,10 @@ pub fn precompile(steps: &mut Steps, component: &Path, peers: &Peers) -> Result<
 pub fn bindings(steps: &mut Steps, action: &str) -> Result {
     let mut command = componentize(steps)?;
     command.arg(action).args([WIT, BINDINGS]).current_dir(run::root());
-    steps.run("the guest's side of the WIT", command)
+    steps.run("the guest's side of the WIT", command)?;
+    let mut values = Command::new(run::built()?.join(MAKER));
+    values.arg(action.replace("bindings", "values")).args([WIT, "."]).current_dir(run::root());
+    steps.run("its values for other languages", values)
 }
 
 /// The guest is a workspace of its own, so nothing else looks at it.

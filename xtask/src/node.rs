@@ -14,7 +14,7 @@ const PACKAGE: &str = "node";
 const SHIPPED: [&str; 4] = ["package.json", "README.md", "lib", "bin"];
 const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 /// Modules that users import, with their types.
-const MODULES: [&str; 3] = ["index", "fence", "compat/redlock"];
+const MODULES: [&str; 5] = ["index", "fence", "protocol", "testing", "compat/redlock"];
 const EXTENSIONS: [&str; 4] = ["cjs", "mjs", "d.ts", "d.mts"];
 const TESTS: [&str; 3] = ["test", "types", "bench"];
 /// Whose code the tests run.
@@ -40,6 +40,8 @@ pub fn run_all(steps: &mut Steps) -> Result {
     let mut tests = Command::new("node");
     tests
         .current_dir(&target)
+        // For what lies beside the package: golden vectors, and the guide.
+        .env("LEASEHOLD_SOURCE", run::root())
         .args(["--test", "--test-reporter=spec", "--test-timeout=120000"])
         .args(test_files(&target.join("test"))?);
     steps.run("node, tests", tests)

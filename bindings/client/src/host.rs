@@ -184,6 +184,13 @@ pub fn close_tracked() -> Result<(), Error> {
 
 static TRACKED: PerProcess<Mutex<Vec<Weak<Shared>>>> = PerProcess::new(|| Mutex::new(Vec::new()));
 
+/// What the clocks of this machine show: nanoseconds on the one that counts on while the machine is suspended, whose
+/// beginning means nothing, and milliseconds since 1970.
+pub fn clocks() -> (u64, u64) {
+    let now = clock::now();
+    (now.monotonic.ns(), now.unix_ms)
+}
+
 /// How soon an interruption is noticed.
 const SLICE: Duration = Duration::from_millis(50);
 

@@ -24,7 +24,7 @@ impl wit::Guest for Component {
 }
 
 /// Borrowed for one call at a time: nothing is called from here that could call back.
-pub(crate) struct Client(RefCell<wire::Client>);
+pub(crate) struct Client(pub(crate) RefCell<wire::Client>);
 
 fn made(settings: Config, stores: Vec<wire::Store>, seed_: &[u8], at: Now) -> Result<wit::Client, ConfigError> {
     let client = wire::Client::new(config(settings)?, stores, seed(seed_)?, now(at)).map_err(unfit)?;

@@ -2,6 +2,7 @@
 
 mod bindings;
 mod component;
+mod values;
 
 use std::fmt::Display;
 use std::path::Path;
@@ -10,6 +11,8 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 Usage: leasehold-componentize bindings WIT FILE             write the guest's side of the WIT
        leasehold-componentize check-bindings WIT FILE       fail where the file is not what would be written
+       leasehold-componentize values WIT ROOT               write its values for other languages, below ROOT
+       leasehold-componentize check-values WIT ROOT         fail where a file is not what would be written
        leasehold-componentize component MODULE COMPONENT    wrap a module, and prove that it imports nothing
 ";
 
@@ -21,6 +24,8 @@ fn main() -> ExitCode {
     let result = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["bindings", wit, file] => bindings::generate(Path::new(wit)).and_then(|text| write(Path::new(file), &text)),
         ["check-bindings", wit, file] => bindings::check(Path::new(wit), Path::new(file)),
+        ["values", wit, root] => values::generate(Path::new(wit), Path::new(root)),
+        ["check-values", wit, root] => values::check(Path::new(wit), Path::new(root)),
         ["component", module, component] => componentize(Path::new(module), Path::new(component)),
         _ => Err(USAGE.to_owned()),
     };

@@ -4,17 +4,18 @@ use super::Finding;
 use std::collections::HashMap;
 
 /// What each folder's crate may import of this workspace. A crate that is not here has no place in the house yet.
-const ARROWS: [(&str, &[&str]); 14] = [
+const ARROWS: [(&str, &[&str]); 15] = [
     ("core", &[]),
     ("core/sim", &["leasehold-core"]),
     ("bindings/client", &["leasehold-core", "leasehold-wasmtime"]),
     ("bindings/component", &["leasehold-core"]),
     ("bindings/component/hosts/c", &[]),
+    ("bindings/protocol", &["leasehold-core"]),
     ("bindings/host", &[]),
     ("bindings/cli", &["leasehold"]),
     ("bindings/rig", &[]),
-    ("python", &["leasehold", "leasehold-cli"]),
-    ("node", &["leasehold", "leasehold-cli"]),
+    ("python", &["leasehold", "leasehold-cli", "leasehold-protocol"]),
+    ("node", &["leasehold", "leasehold-cli", "leasehold-protocol"]),
     ("xtask", &[]),
     ("xtask/bench", &["leasehold", "leasehold-core"]),
     ("xtask/componentize", &[]),

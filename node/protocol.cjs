@@ -1,0 +1,14 @@
+"use strict";
+
+// The protocol without I/O. Documented in protocol.d.ts and lib/values.d.ts.
+
+const { CommandRejectedError } = require("./lib/errors.cjs");
+const { Client, Guard, Reader, redis } = require("./lib/machine.cjs");
+const { clocks } = require("./lib/native.cjs");
+
+const encode = (commands) => redis("encode", commands);
+const channel = (resource) => redis("channel", resource);
+const releasedBy = (name, message) => redis("released-by", name, message) ?? null;
+const now = () => clocks();
+
+module.exports = { Client, CommandRejectedError, Guard, Reader, channel, encode, now, releasedBy };

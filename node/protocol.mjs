@@ -1,0 +1,3 @@
+import protocol from "./protocol.cjs";
+
+export const { Client, CommandRejectedError, Guard, Reader, channel, encode, now, releasedBy } = protocol;

@@ -1,0 +1,130 @@
+//! The protocol without I/O: its calls by name, with plain objects.
+
+use leasehold::host;
+use leasehold_protocol::testing::{Reach, Store};
+use leasehold_protocol::wit::{client, fence, redis};
+use leasehold_protocol::{Problem, Sink, Unfit, UnfitKind, contained};
+use napi::Either;
+use napi_derive::napi;
+
+use crate::failure::Failure;
+use crate::value::{Value, Values};
+
+/// A client, a guard or a reader of replies.
+#[napi]
+pub struct Protocol(Object);
+
+enum Object {
+    Client(Box<client::Client>),
+    Guard(fence::Guard),
+    Reader(Box<redis::Reader>),
+}
+
+/// Makes one, by the name of its kind and of what makes it.
+#[napi]
+pub fn protocol_make(of: String, name: String, args: Vec<Value>) -> Either<Protocol, Failure> {
+    let args: Vec<&Value> = args.iter().collect();
+    let made = contained(|| match of.as_str() {
+        "client" => client::Client::make(&name, &args).map(|made| Object::Client(Box::new(made))),
+        "guard" => fence::Guard::make(&name, &args).map(Object::Guard),
+        _ => redis::Reader::make(&name, &args).map(|made| Object::Reader(Box::new(made))),
+    });
+    either(made.map(Protocol))
+}
+
+/// A function of the interface `redis`.
+#[napi]
+pub fn protocol_redis(name: String, args: Vec<Value>) -> Either<Value, Failure> {
+    let args: Vec<&Value> = args.iter().collect();
+    either(contained(|| redis::call(&name, &args, &Values)))
+}
+
+#[napi]
+impl Protocol {
+    /// Calls a method by its name.
+    #[napi]
+    pub fn call(&self, name: String, args: Vec<Value>) -> Either<Value, Failure> {
+        let args: Vec<&Value> = args.iter().collect();
+        either(contained(|| match &self.0 {
+            Object::Client(client) => client.call(&name, &args, &Values),
+            Object::Guard(guard) => guard.call(&name, &args, &Values),
+            Object::Reader(reader) => reader.call(&name, &args, &Values),
+        }))
+    }
+}
+
+/// The store of `leasehold/testing`.
+#[napi]
+#[derive(Default)]
+pub struct TestStore(Store);
+
+#[napi]
+impl TestStore {
+    /// An empty one, which can be reached.
+    #[napi(constructor)]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// See `Store::drive`.
+    #[napi]
+    pub fn drive(&self, client: &Protocol, fresh: Value, now: Value) -> Either<Value, Failure> {
+        either(contained(|| match &client.0 {
+            Object::Client(client) => self.0.drive(client, [&&fresh, &&now], &Values),
+            Object::Guard(_) | Object::Reader(_) => Err(Unfit::ty("only a client is driven").into()),
+        }))
+    }
+
+    /// Whether requests reach the store from now on.
+    #[napi]
+    pub fn set_up(&self, is_up: bool) {
+        self.0.set_reach(if is_up { Reach::Up } else { Reach::Down });
+    }
+
+    /// Whether requests reach the store.
+    #[napi(getter)]
+    pub fn is_up(&self) -> bool {
+        self.0.reach() == Reach::Up
+    }
+
+    /// See `Store::free`.
+    #[napi]
+    pub fn free(&self, resource: Value) -> Option<Failure> {
+        contained(|| self.0.free(&&resource)).err().map(failure)
+    }
+
+    /// See `Store::holder`.
+    #[napi]
+    pub fn holder(&self, resource: Value, now: Value) -> Either<Value, Failure> {
+        either(contained(|| self.0.holder([&&resource, &&now], &Values)))
+    }
+}
+
+/// What the clocks of this machine show, as the WIT's `now`.
+#[napi]
+pub fn clocks() -> Value {
+    let (monotonic_ns, unix_ms) = host::clocks();
+    let to = &Values;
+    to.record("now", vec![("monotonic-ns", to.nanoseconds(monotonic_ns)), ("unix-ms", to.number(unix_ms))])
+}
+
+fn either<T>(result: Result<T, Problem>) -> Either<T, Failure> {
+    match result {
+        Ok(value) => Either::A(value),
+        Err(problem) => Either::B(failure(problem)),
+    }
+}
+
+fn failure(problem: Problem) -> Failure {
+    let message = problem.to_string();
+    let kind = match &problem {
+        Problem::Unfit(unfit) if unfit.kind() == UnfitKind::Type => "type",
+        Problem::Unfit(_) | Problem::Config(_) => "config",
+        Problem::Command(_) => "rejected",
+        Problem::Rejected(fence::Rejected::Stale(_) | fence::Rejected::OutOfOrder(_)) => "stale_token",
+        Problem::Rejected(fence::Rejected::Unclaimed | fence::Rejected::InvalidToken(_)) => "config",
+        Problem::Malformed(_) => "store_unavailable",
+        Problem::Broken(_) => "broken",
+    };
+    Failure::told(kind, message, problem.reason(&Values))
+}

@@ -1,0 +1,36 @@
+// The examples of docs/node.md that stand on their own.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { startRedis } from "./helpers/redis.mjs";
+import { startWebdis } from "./helpers/webdis.mjs";
+
+// The tests run below the target folder; the runner says where the source is.
+const GUIDE = readFileSync(join(process.env.LEASEHOLD_SOURCE, "docs/node.md"), "utf8");
+const blocks = [...GUIDE.matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code);
+const EXAMPLES = blocks.filter((code) => /leasehold\/(protocol|testing)"/.test(code));
+
+test("there are examples", () => {
+  assert.ok(EXAMPLES.length >= 2);
+});
+
+EXAMPLES.forEach((code, n) => {
+  test(`example ${n} of the guide runs`, async (t) => {
+    let program = code;
+    if (code.includes("http://localhost:7379")) {
+      const { url } = await startRedis(t);
+      program = code.replace("http://localhost:7379", await startWebdis(t, url));
+    }
+    // Beside the package, which it imports by name.
+    const folder = mkdtempSync(fileURLToPath(new URL("./example-", import.meta.url)));
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    const file = join(folder, "example.mjs");
+    writeFileSync(file, program);
+    const { status, stderr } = spawnSync(process.execPath, [file], { encoding: "utf8", timeout: 60_000 });
+    assert.deepEqual([status, stderr], [0, ""], code);
+  });
+});

@@ -1,0 +1,447 @@
+"use strict";
+
+// Locks for tests of one's own code: no server, and a clock that the test moves. Documented in testing.d.ts.
+
+const { createHash } = require("node:crypto");
+const { Client } = require("./lib/client.cjs");
+const errors = require("./lib/errors.cjs");
+const { Client: Machine, drive } = require("./lib/machine.cjs");
+const native = require("./lib/native.cjs");
+const { options, number } = require("./lib/options.cjs");
+
+/** How long a release is awaited, in ms, as by the real client. */
+const PATIENCE = 2_000;
+/** How long somebody waits who said nothing: nobody else will move the clock meanwhile. */
+const ENDLESS = 3_600_000;
+
+const { told } = errors;
+const worlds = new WeakMap();
+
+function connect({ clock = new FakeClock(), owner = "fake", ...settings } = {}) {
+  const taken = options(settings, { driftPpm: "number", requestTimeout: "number" });
+  return new FakeClient(new Process(worlds.get(clock), clock, owner, taken));
+}
+
+/** What the clients of a clock share. */
+class World {
+  ns = 1_000_000_000n;
+  store = new native.TestStore();
+  processes = [];
+  #drawn = 0;
+
+  now() {
+    return { monotonicNs: this.ns, unixMs: 1_700_000_000_000 + Number(this.ns / 1_000_000n) };
+  }
+
+  /** The same in each run. */
+  random(count) {
+    return createHash("sha256").update(String((this.#drawn += 1))).digest().subarray(0, count);
+  }
+
+  /** Moves from one instant at which something is due to the next. */
+  until(ms, isOver = () => false) {
+    const end = this.ns + nanoseconds(ms);
+    for (;;) {
+      this.settle();
+      if (isOver() || this.ns >= end) return;
+      this.#step(end);
+    }
+  }
+
+  /** The same, where everything that is ready gets its turn before time passes. */
+  async meanwhile(ms, isOver) {
+    const end = this.ns + nanoseconds(ms);
+    for (;;) {
+      this.settle();
+      if (isOver() || this.ns >= end) return;
+      await new Promise(setImmediate);
+      this.settle();
+      if (!isOver() && this.ns < end) this.#step(end);
+    }
+  }
+
+  #step(end) {
+    const due = this.processes.map((process) => process.wakeAt).filter((at) => at !== undefined);
+    const next = due.reduce((least, at) => (at < least ? at : least), end);
+    this.ns = next > this.ns ? next : this.ns + 1n;
+  }
+
+  /** Does all that is due now. */
+  settle() {
+    while (this.processes.map((process) => process.drive()).some(Boolean));
+  }
+}
+
+class FakeClock {
+  constructor() {
+    worlds.set(this, new World());
+  }
+
+  now() {
+    return Number(worlds.get(this).ns) / 1e6;
+  }
+
+  advance(ms) {
+    worlds.get(this).until(ms);
+  }
+}
+
+class FakeClient extends Client {
+  #process;
+
+  constructor(process) {
+    super(process);
+    this.#process = process;
+  }
+
+  get clock() {
+    return this.#process.clock;
+  }
+
+  lose(name) {
+    this.#process.lose(name);
+  }
+
+  storeDown() {
+    this.#process.world.store.setUp(false);
+  }
+
+  storeUp() {
+    this.#process.world.store.setUp(true);
+  }
+}
+
+/** One machine of the protocol, with what became of its locks; what a client takes for native. */
+class Process {
+  stores = ["fake:"];
+  wakeAt;
+  #machine;
+  #owner;
+  #locks = 0;
+  #pending = new Map();
+  #failed = new Map();
+  #leases = new Map();
+  #granted = new Map();
+  #isClosed = false;
+
+  constructor(world, clock, owner, settings) {
+    Object.assign(this, { world, clock });
+    this.#owner = owner;
+    this.#machine = Machine.create({ nodes: [{}], ...settings }, world.random(32), world.now());
+    world.processes.push(this);
+  }
+
+  /** Does what is due, and answers whether anything has happened. */
+  drive() {
+    const { outputs, wakeAtNs } = drive(this.#machine, this.world.store, this.world.random(16), this.world.now());
+    this.wakeAt = wakeAtNs;
+    for (const output of outputs) if (output.type === "event") this.#happened(output.lock, output.event);
+    return outputs.length > 0;
+  }
+
+  #happened(lock, event) {
+    if (event.type === "acquired") {
+      const lease = new Held(this, lock, take(this.#pending, lock), event.token);
+      this.#leases.set(lock, lease);
+      // Another's turn may end it before its owner has it.
+      this.#granted.set(lock, lease);
+    } else if (event.type === "failed") {
+      this.#failed.set(lock, event.failure);
+      this.#pending.delete(lock);
+    } else if (event.type === "lost" || event.type === "released") {
+      take(this.#leases, lock).end(event);
+    }
+  }
+
+  acquire(name, { wait, renew = true, renewEvery, owner = this.#owner, ...rest }) {
+    const waiting = wait === undefined || wait === Infinity ? { type: "forever" } : { type: "for", wait };
+    if (!renew && renewEvery !== undefined) {
+      return refused(new errors.ConfigError("renew: false and renewEvery contradict each other: leave one out"));
+    }
+    const every = renewEvery === undefined ? undefined : { type: "every", interval: renewEvery };
+    const renewal = renew ? every : { type: "off" };
+    const taken = { ...rest, owner, wait: wait === 0 ? { type: "once" } : waiting, renewal };
+    return { begin: (signal) => this.#acquire(name, taken, signal) };
+  }
+
+  tryAcquire(name, settings) {
+    const begin = async (signal) => {
+      try {
+        return await this.acquire(name, { ...settings, wait: 0 }).begin(signal);
+      } catch (error) {
+        if (error instanceof errors.LockBusyError) return null;
+        throw error;
+      }
+    };
+    return { begin };
+  }
+
+  async #acquire(resource, settings, signal) {
+    if (this.#isClosed) throw new errors.ConfigError("the client was closed", { resource });
+    const { world } = this;
+    const lock = (this.#locks += 1);
+    this.#machine.acquire(lock, resource, settings, world.random(16), world.now());
+    this.#pending.set(lock, { resource, owner: settings.owner });
+    await world.meanwhile(ENDLESS, () => !this.#pending.has(lock) || signal?.aborted);
+    if (this.#granted.has(lock)) return take(this.#granted, lock);
+    if (this.#pending.has(lock)) {
+      this.#machine.release(lock, world.now());
+      this.drive();
+      this.#failed.delete(lock);
+      signal?.throwIfAborted();
+      const why = "stays locked for an hour of the clock: without `wait` this test would never end";
+      throw new Error(`"${resource}" ${why}`);
+    }
+    throw failed(resource, take(this.#failed, lock));
+  }
+
+  lockAll(names, { wait, ...settings }) {
+    const begin = async (signal) => {
+      const end = this.clock.now() + (wait ?? Infinity);
+      const leases = [];
+      try {
+        for (const name of [...new Set(names)].sort()) {
+          const left = Math.max(0, end - this.clock.now());
+          leases.push(await this.acquire(name, { ...settings, wait: left }).begin(signal));
+        }
+      } catch (error) {
+        leases.reverse().forEach((lease) => lease.giveBack());
+        throw error;
+      }
+      return new Several(leases);
+    };
+    return { begin };
+  }
+
+  elect(name) {
+    return refused(new errors.ConfigError(`a fake client has no elections: acquire "${name}" instead`));
+  }
+
+  inspect(resource) {
+    const begin = () => {
+      if (!this.world.store.isUp) {
+        throw new errors.StoreUnavailableError("the test has taken the store down", { resource, temporary: true });
+      }
+      const holding = told(this.world.store.holder(resource, this.world.now()));
+      return holding && info(resource, holding);
+    };
+    return { begin };
+  }
+
+  lose(resource) {
+    const held = [...this.#leases].filter(([, lease]) => lease.resource === resource && !lease.isOver);
+    if (held.length === 0) throw new errors.NotOwnedError(`this client does not hold "${resource}"`, { resource });
+    told(this.world.store.free(resource));
+    for (const [lock] of held) this.#machine.declareLost(lock, this.world.now());
+    this.world.settle();
+  }
+
+  release(lock, isOver) {
+    this.#machine.release(lock, this.world.now());
+    this.world.until(PATIENCE, isOver);
+  }
+
+  remaining(lock) {
+    return Number(this.#machine.remainingNs(lock, this.world.now())) / 1e6;
+  }
+
+  close() {
+    const begin = () => {
+      this.#isClosed = true;
+      for (const lease of this.#leases.values()) lease.close();
+      this.#machine.close(this.world.now());
+      this.world.until(PATIENCE, () => this.#machine.isIdle());
+      if (!this.#machine.isIdle()) {
+        const message = "the store has not confirmed that everything is released";
+        throw new errors.StoreUnavailableError(message, { temporary: true });
+      }
+    };
+    return { begin };
+  }
+}
+
+/** A held lock; what a lease takes for native. */
+class Held {
+  isOver = false;
+  #process;
+  #lock;
+  #loss;
+  #isConfirmed = false;
+  #watchers = new Set();
+
+  constructor(process, lock, { resource, owner }, token) {
+    Object.assign(this, { resource, owner, token });
+    this.#process = process;
+    this.#lock = lock;
+  }
+
+  isLost() {
+    // Whoever watches hears of it at once.
+    return false;
+  }
+
+  remaining() {
+    return this.isOver ? 0 : this.#process.remaining(this.#lock);
+  }
+
+  check(min) {
+    const { resource } = this;
+    if (this.#loss !== undefined) throw this.#loss;
+    if (this.isOver) throw new errors.NotOwnedError(`the lease of "${resource}" was released`, { resource });
+    const left = this.remaining();
+    if (left >= Number(nanoseconds(min)) / 1e6) return;
+    throw new errors.LeaseLostError(`"${resource}" has only ${left} ms left`, { resource });
+  }
+
+  lost() {
+    return {
+      begin: (ended) => {
+        if (this.#loss !== undefined) ended(this.#loss);
+        this.#watchers.add(ended);
+        return () => this.#watchers.delete(ended);
+      },
+    };
+  }
+
+  release() {
+    return { begin: () => this.#release() };
+  }
+
+  leave() {
+    const begin = () => {
+      if (this.isOver && this.#loss === undefined) return;
+      try {
+        this.#release();
+      } catch (error) {
+        // The work was done under the lock.
+        if (!(error instanceof errors.StoreUnavailableError)) throw error;
+      }
+    };
+    return { begin };
+  }
+
+  giveBack() {
+    this.isOver = true;
+    this.#process.release(this.#lock, () => this.#isConfirmed);
+  }
+
+  #release() {
+    const { resource } = this;
+    this.check(0);
+    this.giveBack();
+    if (!this.#isConfirmed) {
+      const message = `the store has not confirmed that "${resource}" is released`;
+      throw new errors.StoreUnavailableError(message, { resource, temporary: true });
+    }
+  }
+
+  end(event) {
+    if (event.type === "released") {
+      this.#isConfirmed = event.confirmed;
+      return;
+    }
+    const { resource } = this;
+    this.#tell(new errors.LeaseLostError(`the lease of "${resource}" is over: ${event.reason.type}`, { resource }));
+  }
+
+  close() {
+    const { resource } = this;
+    this.#tell(new errors.NotOwnedError(`the client that held "${resource}" was closed`, { resource }));
+  }
+
+  #tell(loss) {
+    this.isOver = true;
+    this.#loss = loss;
+    for (const ended of this.#watchers) ended(loss);
+    this.#watchers.clear();
+  }
+}
+
+/** Several held locks; what leases take for native. */
+class Several {
+  #leases;
+
+  constructor(leases) {
+    this.#leases = leases;
+  }
+
+  each() {
+    return this.#leases;
+  }
+
+  check(min) {
+    this.#leases.forEach((lease) => lease.check(min));
+  }
+
+  release() {
+    return this.#all("release");
+  }
+
+  leave() {
+    return this.#all("leave");
+  }
+
+  #all(how) {
+    const begin = () => {
+      const failures = this.#leases.toReversed().map((lease) => attempt(() => lease[how]().begin()));
+      const first = failures.find((failure) => failure !== undefined);
+      if (first !== undefined) throw first;
+    };
+    return { begin };
+  }
+}
+
+function take(map, key) {
+  const value = map.get(key);
+  map.delete(key);
+  return value;
+}
+
+function attempt(call) {
+  try {
+    call();
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
+function refused(error) {
+  return {
+    begin: () => {
+      throw error;
+    },
+  };
+}
+
+function failed(resource, failure) {
+  const holder = failure.holding && info(resource, failure.holding);
+  const by = holder?.owner ?? "somebody else";
+  const details = { resource, holder };
+  switch (failure.type) {
+    case "busy":
+      return new errors.LockBusyError(`"${resource}" is held by ${by}`, details);
+    case "timed-out":
+      return new errors.LockTimeoutError(`"${resource}" was held by ${by} for as long as wait said`, details);
+    case "refused":
+      return new errors.StoreRefusedError(`"${resource}": ${failure.detail}`, { resource });
+    default:
+      details.temporary = true;
+      return new errors.StoreUnavailableError(`"${resource}": ${failure.detail ?? failure.type}`, details);
+  }
+}
+
+function info(resource, { owner, counter, sinceUnixMs, recordTtlMs, leftMs, data }) {
+  const bytes = data && Buffer.from(data);
+  const times = { since: sinceUnixMs, ttl: recordTtlMs, left: leftMs };
+  return { resource, owner, token: counter, ...times, data: bytes, foreign: false, votes: 1, of: 1 };
+}
+
+function nanoseconds(ms) {
+  if (!(number("a length of time", ms) >= 0 && ms < Number.MAX_SAFE_INTEGER)) {
+    throw new errors.ConfigError(`${ms} is no length of time: give milliseconds, from 0 on`);
+  }
+  return BigInt(Math.round(ms * 1e6));
+}
+
+module.exports = { FakeClock, connect };

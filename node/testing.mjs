@@ -1,0 +1,3 @@
+import testing from "./testing.cjs";
+
+export const { FakeClock, connect } = testing;

@@ -1,0 +1,21 @@
+"""What only this part of the package raises."""
+
+from __future__ import annotations
+
+from leasehold._errors import LeaseholdError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from leasehold.protocol._values import CommandError
+
+
+class CommandRejectedError(LeaseholdError):
+    """The client did not accept a command."""
+
+    def __init__(self, message: str, reason: CommandError.Case) -> None:
+        super().__init__(message, reason)
+        self.reason = reason
+        """Why, as a value to ``match``."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])

@@ -1,0 +1,555 @@
+"""Locks for tests of your own code: no server, no sleeping, and a clock that the test moves.
+
+>>> from leasehold import testing
+>>> clock = testing.FakeClock()
+>>> client, rival = testing.connect(clock), testing.connect(clock, owner="rival")
+>>> lease = client.acquire("job", ttl=30)
+>>> rival.try_acquire("job") is None              # busy
+True
+>>> clock.advance(1000)                           # it is renewed all the while
+>>> client.lose("job")
+>>> lease.lost.is_set()
+True
+>>> rival.acquire("job").token > lease.token
+True
+
+A fake client has the face of :class:`leasehold.Client`, but for elections. Behind it are the protocol itself, whose clock is
+the test's, and the reference store: all clients of one clock share one store, each as a process of its own. What waits
+moves the clock, so that ``acquire("job", wait=10)`` takes no time and the same test goes the same way each time.
+Callbacks run where the clock is moved. Threads may share a clock, but whoever waits moves it for all of them, without asking
+whether another thread is about to release: tests of threads that contend are better off with ``memory:NAME``.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from hashlib import sha256
+
+from leasehold._client import Client
+from leasehold._errors import (
+    ConfigError,
+    LeaseholdError,
+    LeaseLostError,
+    LockBusyError,
+    LockTimeoutError,
+    NotOwnedError,
+    StoreRefusedError,
+    StoreUnavailableError,
+)
+from leasehold._native import TestStore
+from leasehold.protocol import (
+    Config,
+    Event,
+    Failure,
+    Holding,
+    LockOptions,
+    LostReason,
+    NodeConfig,
+    Now,
+    Output,
+    Renewal,
+    Wait,
+)
+from leasehold.protocol import Client as Machine
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import TracebackType
+    from typing import NoReturn, TypeVar
+
+    from typing_extensions import Self, Unpack
+
+    from leasehold import _types
+    from leasehold._types import AllOptions, Seconds
+
+    E = TypeVar("E", bound=LeaseholdError)
+
+__all__ = ["FakeClient", "FakeClock", "FakeInfo", "FakeLease", "connect"]
+
+_PATIENCE = 2.0
+"""How long a release is awaited, as by the real client."""
+_ENDLESS = 3600.0
+"""How long somebody waits who said nothing: nobody else will move the clock meanwhile."""
+
+
+def connect(
+    clock: FakeClock | None = None,
+    *,
+    owner: str = "fake",
+    drift_ppm: int | None = None,
+    request_timeout: Seconds | None = None,
+) -> FakeClient:
+    """A client of the clock's store; without a clock, one with a clock of its own, in ``client.clock``."""
+    return FakeClient(clock or FakeClock(), owner, Config([NodeConfig()], drift_ppm, request_timeout))
+
+
+class FakeClock:
+    """Time that passes when a test says so, and the store that all of its clients share."""
+
+    def __init__(self) -> None:
+        self._ns = 1_000_000_000
+        self._store = TestStore()
+        self._clients: list[_Process] = []
+        self._drawn = 0
+        # A test may have threads; one at a time moves the world.
+        self._mutex = threading.RLock()
+
+    def now(self) -> float:
+        """Seconds since an instant of its own."""
+        return self._ns / 1e9
+
+    def advance(self, seconds: Seconds) -> None:
+        """Lets so much time pass, with everything that happens meanwhile: renewals, losses, and callbacks."""
+        with self._mutex:
+            self._until(self._ns + _ns(seconds), lambda: False)
+
+    def _read(self) -> Now:
+        return Now(self._ns, 1_700_000_000_000 + self._ns // 1_000_000)
+
+    def _random(self, count: int) -> bytes:
+        """The same in each run."""
+        self._drawn += 1
+        return sha256(self._drawn.to_bytes(8, "big")).digest()[:count]
+
+    def _until(self, end: int, is_over: Callable[[], bool]) -> None:
+        """Moves from one instant at which something is due to the next."""
+        while True:
+            self._settle()
+            if is_over() or self._ns >= end:
+                return
+            due = [client.wake_at for client in self._clients if client.wake_at is not None]
+            self._ns = max(self._ns + 1, min([end, *due]))
+
+    def _settle(self) -> None:
+        """Does all that is due now."""
+        while any([client.drive() for client in self._clients]):
+            pass
+
+
+@dataclass(frozen=True)
+class FakeInfo:
+    """Who holds a lock; see :class:`leasehold.LockInfo`."""
+
+    resource: str
+    owner: str | None
+    token: int | None
+    since: float | None
+    ttl: float | None
+    left: float | None
+    data: bytes | None
+    foreign: bool = False
+    votes: int = 1
+    of: int = 1
+
+    def __str__(self) -> str:
+        return f"held by {self.owner or 'somebody'} with token {self.token}"
+
+
+class FakeLost:
+    """Whether a lease was lost; see :class:`leasehold.Lost`."""
+
+    def __init__(self, lease: FakeLease) -> None:
+        self._lease = lease
+
+    def is_set(self) -> bool:
+        """Whether the lease is over without having been released."""
+        return self.reason is not None
+
+    @property
+    def reason(self) -> LeaseholdError | None:
+        """The error that tells why; None while the lease holds or after it was released."""
+        return self._lease._loss()
+
+    def wait(self, wait: Seconds | None = None) -> bool:
+        """Moves the clock until the lease is over, by at most ``wait`` seconds, and answers whether it was lost."""
+        clock = self._lease._process.clock
+        with clock._mutex:
+            clock._until(clock._ns + _ns(_ENDLESS if wait is None else wait), lambda: self._lease._is_over())
+        return self.is_set()
+
+
+class FakeLease:
+    """A held lock; see :class:`leasehold.Lease`. It is held until it is released or lost, also by nobody who refers to it."""
+
+    def __init__(self, process: _Process, lock: int, resource: str, owner: str, token: int) -> None:
+        self._process = process
+        self._lock = lock
+        self.resource = resource
+        """What is locked."""
+        self.owner = owner
+        """The label that others see."""
+        self.token = token
+        """The fencing token: grows with every grant of the resource."""
+        self._why: LostReason.Case | None = None
+        self._is_released = False
+        self._is_confirmed = False
+        self._callbacks: list[Callable[[LeaseholdError], object]] = []
+
+    def remaining(self) -> float:
+        """Seconds for which the lease can still be believed in if no renewal succeeds; 0.0 once it is over."""
+        clock = self._process.clock
+        with clock._mutex:
+            return 0.0 if self._is_over() else self._process.machine.remaining_ns(self._lock, clock._read()) / 1e9
+
+    def check(self, min: Seconds | None = None) -> None:
+        """Raises LeaseLostError unless at least ``min`` seconds are left, NotOwnedError after a release."""
+        if self._is_released:
+            raise _about(NotOwnedError(f"the lease of {self.resource!r} was released"), self.resource)
+        if (loss := self._loss()) is not None:
+            raise loss
+        if self.remaining() < _ns(min or 0) / 1e9:
+            raise _about(LeaseLostError(f"{self.resource!r} has only {self.remaining():.3f} s left"), self.resource)
+
+    @property
+    def lost(self) -> FakeLost:
+        """Whether the lease was lost, as an event that can be waited for."""
+        return FakeLost(self)
+
+    def on_lost(self, callback: Callable[[LeaseholdError], object]) -> None:
+        """Calls ``callback(error)`` once if the lease is lost; now, if it was lost before."""
+        if (loss := self._loss()) is not None:
+            callback(loss)
+        else:
+            self._callbacks.append(callback)
+
+    def release(self) -> None:
+        """Gives the lock back. Raises LeaseLostError if the lease was lost before, NotOwnedError if it was released before,
+        StoreUnavailableError if the store has not confirmed within 2 s of the clock; the release then goes on.
+        """
+        clock = self._process.clock
+        with clock._mutex:
+            self.check()
+            self._is_released = True
+            self._process.machine.release(self._lock, clock._read())
+            clock._until(clock._ns + _ns(_PATIENCE), lambda: self._is_confirmed)
+        if not self._is_confirmed:
+            message = f"the store has not confirmed that {self.resource!r} is released"
+            raise _about(StoreUnavailableError(message), self.resource)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            if not self._is_released:
+                self.release()
+        except StoreUnavailableError:
+            # The work was done under the lock.
+            pass
+        except LeaseholdError:
+            if kind is None:
+                raise
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a lease belongs to the process that took it: pass its token on, not the lease")
+
+    def __repr__(self) -> str:
+        state = "released" if self._is_released else "lost" if self._is_over() else f"remaining={self.remaining():.1f} s"
+        return f"<FakeLease {self.resource!r} token={self.token} {state}>"
+
+    def _is_over(self) -> bool:
+        return self._is_released or self._why is not None
+
+    def _loss(self) -> LeaseLostError | None:
+        if self._why is None:
+            return None
+        why = type(self._why).__name__
+        return _about(LeaseLostError(f"the lease of {self.resource!r} is over: {why}"), self.resource)
+
+    def _end(self, why: LostReason.Case) -> None:
+        self._why = why
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            loss = self._loss()
+            assert loss is not None
+            callback(loss)
+
+
+class FakeLeases:
+    """Several leases that were taken together; see :class:`leasehold.Leases`."""
+
+    def __init__(self, leases: list[FakeLease]) -> None:
+        self._leases = leases
+
+    def __len__(self) -> int:
+        return len(self._leases)
+
+    def __getitem__(self, which: int | str) -> FakeLease:
+        if isinstance(which, int):
+            return self._leases[which]
+        return {lease.resource: lease for lease in self._leases}[which]
+
+    def __iter__(self) -> Iterator[FakeLease]:
+        return iter(self._leases)
+
+    def check(self, min: Seconds | None = None) -> None:
+        """Raises LeaseLostError unless each has at least ``min`` seconds left."""
+        for lease in self._leases:
+            lease.check(min)
+
+    def release(self) -> None:
+        """Releases all of them, the last one taken first."""
+        first: LeaseholdError | None = None
+        for lease in reversed(self._leases):
+            try:
+                lease.release()
+            except LeaseholdError as error:
+                first = first or error
+        if first is not None:
+            raise first
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        first: LeaseholdError | None = None
+        for lease in reversed(self._leases):
+            try:
+                lease.__exit__(kind, error, traceback)
+            except LeaseholdError as lost:
+                first = first or lost
+        if first is not None:
+            raise first
+
+
+class FakeClient(Client):
+    """A client without a server; made by :func:`connect`."""
+
+    def __init__(self, clock: FakeClock, owner: str, config: Config) -> None:
+        self._process = _Process(clock, owner, config)
+        super().__init__(self._process)  # type: ignore[arg-type]
+
+    @property
+    def clock(self) -> FakeClock:
+        """What moves its time."""
+        return self._process.clock
+
+    def lose(self, name: str) -> None:
+        """Has this client lose the lock, as if nothing had been renewed for too long: the lease is over now, and the lock
+        free for others. Raises NotOwnedError unless this client holds it.
+        """
+        self._process.lose(name)
+
+    def store_down(self) -> None:
+        """From now on no request of any client of this clock reaches the store. Leases go on until they run out."""
+        with self.clock._mutex:
+            self.clock._store.is_up = False
+
+    def store_up(self) -> None:
+        """Requests reach the store again; what was in it is still there."""
+        with self.clock._mutex:
+            self.clock._store.is_up = True
+
+
+class _Process:
+    """One machine of the protocol, with what became of its locks; what :class:`leasehold.Client` takes for native."""
+
+    def __init__(self, clock: FakeClock, owner: str, config: Config) -> None:
+        self.clock = clock
+        self.wake_at: int | None = None
+        self._owner = owner
+        self._locks = 0
+        self._failed: dict[int, Failure.Case] = {}
+        self._pending: dict[int, tuple[str, str]] = {}
+        self._leases: dict[int, FakeLease] = {}
+        # A callback may end one before its owner has it.
+        self._granted: dict[int, FakeLease] = {}
+        self._is_closed = False
+        with clock._mutex:
+            self.machine = Machine.create(config, clock._random(32), clock._read())
+            clock._clients.append(self)
+
+    @property
+    def stores(self) -> list[str]:
+        return ["fake:"]
+
+    def drive(self) -> bool:
+        """Does what is due, and answers whether anything has happened."""
+        clock = self.clock
+        stepped = clock._store.drive(self.machine._native, clock._random(16), clock._read())
+        self.wake_at = stepped.wake_at_ns
+        for output in stepped.outputs:
+            if isinstance(output, Output.Event):
+                self._happened(output.lock, output.event)
+        return bool(stepped.outputs)
+
+    def _happened(self, lock: int, event: Event.Case) -> None:
+        match event:
+            case Event.Acquired(token=token):
+                resource, owner = self._pending.pop(lock)
+                self._leases[lock] = self._granted[lock] = FakeLease(self, lock, resource, owner, token)
+            case Event.Failed(failure):
+                del self._pending[lock]
+                self._failed[lock] = failure
+            case Event.Lost(reason):
+                self._leases.pop(lock)._end(reason)
+            case Event.Released():
+                lease = self._leases.pop(lock)
+                lease._is_confirmed = event.confirmed
+            case _:
+                pass
+
+    def request(self, name: str, **options: Unpack[_types.LockOptions]) -> _Request:
+        return _Request(self, name, options)
+
+    def acquire(self, name: str, options: LockOptions) -> FakeLease:
+        clock = self.clock
+        with clock._mutex:
+            if self._is_closed:
+                raise _about(ConfigError("the client was closed"), name)
+            self._locks += 1
+            lock = self._locks
+            self.machine.acquire(lock, name, options, clock._random(16), clock._read())
+            self._pending[lock] = (name, options.owner or "")
+            try:
+                clock._until(clock._ns + _ns(_ENDLESS), lambda: lock not in self._pending)
+            except BaseException:
+                # A callback of another lease.
+                if lock in self._pending:
+                    self._give_up(lock)
+                raise
+            if lock in self._pending:
+                self._give_up(lock)
+                message = f"{name!r} stays locked for an hour of the clock: without wait= this test would never end"
+                raise RuntimeError(message)
+            if lock in self._granted:
+                return self._granted.pop(lock)
+            raise self._error(name, self._failed.pop(lock))
+
+    def _give_up(self, lock: int) -> None:
+        self.machine.release(lock, self.clock._read())
+        self.drive()
+        self._failed.pop(lock, None)
+
+    def _error(self, name: str, failure: Failure.Case) -> LeaseholdError:
+        error: LeaseholdError
+        match failure:
+            case Failure.Busy(holding):
+                error = LockBusyError(f"{name!r} is held by {_owner(holding)}")
+            case Failure.TimedOut(holding):
+                error = LockTimeoutError(f"{name!r} was held by {_owner(holding)} for as long as wait said")
+            case Failure.Refused(detail=detail):
+                error = StoreRefusedError(f"{name!r}: {detail}")
+            case Failure.Throttled(detail=detail) | Failure.Unavailable(detail=detail):
+                error = StoreUnavailableError(f"{name!r}: {detail}")
+            case other:
+                error = StoreUnavailableError(f"{name!r}: {other}")
+        if isinstance(failure, (Failure.Busy, Failure.TimedOut)) and failure.holding is not None:
+            error.holder = _info(name, failure.holding)  # type: ignore[assignment]
+        return _about(error, name)
+
+    def acquire_all(self, names: list[str], **given: Unpack[AllOptions]) -> FakeLeases:
+        leases: list[FakeLease] = []
+        options: _types.LockOptions = {**given}  # type: ignore[typeddict-item]
+        wait = options.get("wait")
+        end = None if wait is None else self.clock._ns + _ns(wait)
+        try:
+            for name in sorted(set(names)):
+                if end is not None:
+                    options["wait"] = max(0, end - self.clock._ns) / 1e9
+                leases.append(self.request(name, **options).acquire())
+        except BaseException:
+            FakeLeases(leases).__exit__(BaseException, None, None)
+            raise
+        return FakeLeases(leases)
+
+    def inspect(self, name: str) -> FakeInfo | None:
+        clock = self.clock
+        with clock._mutex:
+            if not clock._store.is_up:
+                raise _about(StoreUnavailableError(f"{name!r}: the test has taken the store down"), name)
+            holding = clock._store.holder(name, clock._read())
+        return None if holding is None else _info(name, holding)
+
+    def elect(self, name: str, **_: object) -> NoReturn:
+        raise ConfigError(f"a fake client has no elections: acquire {name!r} instead")
+
+    def lose(self, name: str) -> None:
+        clock = self.clock
+        with clock._mutex:
+            held = [lease for lease in self._leases.values() if lease.resource == name and not lease._is_over()]
+            if not held:
+                raise _about(NotOwnedError(f"this client does not hold {name!r}"), name)
+            clock._store.free(name)
+            for lease in held:
+                self.machine.declare_lost(lease._lock, clock._read())
+            clock._settle()
+
+    def close(self) -> None:
+        clock = self.clock
+        with clock._mutex:
+            self._is_closed = True
+            for lease in self._leases.values():
+                lease._is_released = True
+            self.machine.close(clock._read())
+            clock._until(clock._ns + _ns(_PATIENCE), self.machine.is_idle)
+            if not self.machine.is_idle():
+                raise StoreUnavailableError("the store has not confirmed that everything is released")
+
+
+class _Request:
+    """What is asked for, checked before it is."""
+
+    def __init__(self, process: _Process, name: str, options: _types.LockOptions) -> None:
+        given = {**options}
+        wait, renew, every = given.pop("wait", None), given.pop("renew", True), given.pop("renew_every", None)
+        if renew is False and every is not None:
+            raise ConfigError("renew=False and renew_every contradict each other: leave one out")
+        self._process = process
+        self._name = name
+        given["owner"] = given.get("owner") or process._owner
+        given["wait"] = _wait(wait)
+        if renew is False:
+            given["renewal"] = Renewal.Off()
+        elif every is not None:
+            given["renewal"] = Renewal.Every(every)  # type: ignore[arg-type]
+        self._options = LockOptions(**given)  # type: ignore[arg-type]
+        # Refuses what cannot be now, and not in the middle of somebody's work.
+        start = Now(0, 0)
+        Machine.create(Config([NodeConfig()]), bytes(32), start).acquire(0, name, self._options, bytes(16), start)
+
+    def acquire(self) -> FakeLease:
+        return self._process.acquire(self._name, self._options)
+
+    def try_acquire(self) -> FakeLease | None:
+        try:
+            return self._process.acquire(self._name, replace(self._options, wait=Wait.Once()))
+        except LockBusyError:
+            return None
+
+
+def _wait(wait: object) -> Wait.Case:
+    if wait is None or wait == float("inf"):
+        return Wait.Forever()
+    return Wait.Once() if wait == 0 else Wait.For(wait)  # type: ignore[arg-type]
+
+
+def _ns(seconds: Seconds) -> int:
+    length = seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
+    if not 0 <= length < float("inf"):
+        raise ConfigError(f"{seconds!r} is no length of time: give seconds, from 0 on")
+    return int(length * 1e9)
+
+
+def _about(error: E, resource: str) -> E:
+    error.resource = resource
+    return error
+
+
+def _owner(holding: Holding | None) -> str:
+    return (holding and holding.owner) or "somebody else"
+
+
+def _info(name: str, holding: Holding) -> FakeInfo:
+    def seconds(ms: int | None) -> float | None:
+        return None if ms is None else ms / 1e3
+
+    since, ttl, left = seconds(holding.since_unix_ms), seconds(holding.record_ttl_ms), seconds(holding.left_ms)
+    return FakeInfo(name, holding.owner, holding.counter, since, ttl, left, holding.data)

@@ -1,0 +1,249 @@
+"""Fake clients: what users see in tests of their own is what the real client does."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+
+import pytest
+
+import leasehold
+from leasehold import testing
+from leasehold._types import LockOptions
+
+TTL = 30.0
+
+
+@pytest.fixture
+def clock() -> testing.FakeClock:
+    return testing.FakeClock()
+
+
+@pytest.fixture
+def client(clock: testing.FakeClock) -> testing.FakeClient:
+    return testing.connect(clock, owner="me")
+
+
+@pytest.fixture
+def rival(clock: testing.FakeClock) -> testing.FakeClient:
+    return testing.connect(clock, owner="rival")
+
+
+@pytest.fixture(autouse=True)
+def _no_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: float) -> None:
+        raise AssertionError("a test with a fake clock never sleeps")
+
+    monkeypatch.setattr(time, "sleep", refuse)
+
+
+_names = itertools.count()
+
+
+@pytest.fixture(params=["fake", "real"])
+def two(request: pytest.FixtureRequest) -> Iterator[tuple[leasehold.Client, leasehold.Client]]:
+    """Two clients of one store; what is told of them holds of both kinds."""
+    if request.param == "fake":
+        clock = testing.FakeClock()
+        yield testing.connect(clock, owner="me"), testing.connect(clock, owner="rival")
+        return
+    store = f"memory:testing-{next(_names)}"
+    with leasehold.connect(store, owner="me") as client, leasehold.connect(store, owner="rival") as rival:
+        yield client, rival
+
+
+def test_a_fake_client_does_what_the_real_one_does(two: tuple[leasehold.Client, leasehold.Client]) -> None:
+    client, rival = two
+    with client.lock("job", ttl=TTL, data=b"here") as lease:
+        assert (lease.resource, lease.owner) == ("job", "me") and TTL / 2 < lease.remaining() <= TTL
+        lease.check(1)
+        with pytest.raises(leasehold.LeaseLostError):
+            lease.check(2 * TTL)
+        assert not lease.lost.is_set() and lease.lost.reason is None
+        assert rival.try_acquire("job") is None
+        with pytest.raises(leasehold.LockBusyError) as busy:
+            rival.acquire("job", wait=0)
+        assert busy.value.resource == "job" and busy.value.holder is not None and busy.value.holder.owner == "me"
+        with pytest.raises(leasehold.LockTimeoutError):
+            rival.acquire("job", wait=0.01)
+        info = rival.inspect("job")
+        assert info is not None and (info.owner, info.token, info.data) == ("me", lease.token, b"here")
+        assert info.ttl == TTL and info.left is not None and info.left <= TTL and "me" in str(info)
+    assert rival.inspect("job") is None and lease.remaining() == 0.0
+    with pytest.raises(leasehold.NotOwnedError):
+        lease.release()
+    with pytest.raises(leasehold.NotOwnedError):
+        lease.check()
+    other = rival.acquire("job")
+    assert other.token > lease.token
+    with client.lock_all(["b", "a"], ttl=TTL) as leases:
+        assert [leases[0].resource, leases["b"].resource] == ["a", "b"] and len(leases) == 2
+        leases.check(1)
+    with pytest.raises(leasehold.LockTimeoutError):
+        client.lock_all(["a", "job"], wait=0.01)
+    assert rival.try_acquire("a") is not None
+    rival.close()
+    with pytest.raises(leasehold.ConfigError):
+        rival.acquire("c")
+    client.acquire("job").release()
+
+
+def test_a_lock_decorates_and_stands_in_for_one_of_threading(two: tuple[leasehold.Client, leasehold.Client]) -> None:
+    client, rival = two
+
+    @client.lock("report-{day}", wait=0)
+    def report(day: str) -> bool:
+        return rival.inspect(f"report-{day}") is not None
+
+    assert report("monday") and rival.inspect("report-monday") is None
+    lock = client.lock("b")
+    assert lock.acquire(timeout=5) and lock.locked() and not rival.lock("b").acquire(blocking=False)
+    lock.release()
+
+
+SETTINGS: list[LockOptions] = [
+    {"ttl": 0.01},
+    {"ttl": -1},
+    {"renew": False, "renew_every": 1},
+    {"owner": "a\nb"},
+    {"data": bytes(5000)},
+    {"ttl": float("inf")},
+]
+
+
+@pytest.mark.parametrize("options", SETTINGS, ids=str)
+def test_both_refuse_the_same_settings(options: LockOptions, two: tuple[leasehold.Client, leasehold.Client]) -> None:
+    with pytest.raises(leasehold.ConfigError):
+        two[0].acquire("job", **options)
+    with pytest.raises(leasehold.ConfigError):
+        two[0].acquire("")
+
+
+def test_what_to_do_when_the_lock_is_lost(client: testing.FakeClient, rival: testing.FakeClient) -> None:
+    told: list[leasehold.LeaseholdError] = []
+    with pytest.raises(leasehold.LeaseLostError) as lost, client.lock("job") as lease:
+        lease.on_lost(told.append)
+        client.lose("job")
+        assert lease.lost.is_set() and lease.lost.wait() and lease.remaining() == 0.0
+        with pytest.raises(leasehold.LeaseLostError):
+            lease.check()
+        assert rival.acquire("job", wait=0).token > lease.token
+    assert lost.value.resource == "job"
+    assert [type(error) for error in told] == [leasehold.LeaseLostError]
+    lease.on_lost(told.append)
+    assert len(told) == 2
+    with pytest.raises(leasehold.NotOwnedError):
+        client.lose("job")
+    with pytest.raises(KeyError), client.lock("other"):
+        client.lose("other")
+        raise KeyError("the body's own error goes first")
+
+
+def test_what_to_do_when_the_store_is_down(client: testing.FakeClient, clock: testing.FakeClock) -> None:
+    lease = client.acquire("job", ttl=TTL)
+    client.store_down()
+    with pytest.raises(leasehold.StoreUnavailableError):
+        client.acquire("other", wait=3)
+    with pytest.raises(leasehold.StoreUnavailableError):
+        client.acquire("other", wait=0)
+    with pytest.raises(leasehold.StoreUnavailableError):
+        client.inspect("job")
+    assert not lease.lost.is_set()
+    clock.advance(lease.remaining())
+    assert lease.lost.is_set()
+    client.store_up()
+    # Leases end a little before their record does, for clocks that differ.
+    assert client.acquire("job", wait=TTL).token > lease.token
+
+
+def test_a_release_that_the_store_does_not_confirm(client: testing.FakeClient, rival: testing.FakeClient) -> None:
+    with client.lock("job", ttl=TTL):
+        client.store_down()
+    # The body was done under the lock, so nothing is raised.
+    client.store_up()
+    lease = rival.acquire("job", wait=2 * TTL)
+    client.store_down()
+    with pytest.raises(leasehold.StoreUnavailableError):
+        lease.release()
+    with pytest.raises(leasehold.NotOwnedError):
+        lease.release()
+
+
+def test_leases_are_renewed_while_the_clock_is_moved(client: testing.FakeClient, clock: testing.FakeClock) -> None:
+    lease, once = client.acquire("job", ttl=TTL), client.acquire("once", ttl=TTL, renew=False)
+    bounded = client.acquire("bounded", ttl=TTL, max_hold=2 * TTL)
+    before = clock.now()
+    clock.advance(timedelta(hours=1))
+    assert clock.now() - before == 3600 and lease.remaining() > TTL / 3 and once.lost.is_set() and bounded.lost.is_set()
+    clock.advance(0)
+    with pytest.raises(leasehold.ConfigError):
+        clock.advance(-1)
+
+
+def test_who_waits_moves_the_clock(client: testing.FakeClient, rival: testing.FakeClient) -> None:
+    clock = client.clock
+    lease = client.acquire("job", ttl=TTL, renew=False)
+    before = clock.now()
+    other = rival.acquire("job", wait=2 * TTL)
+    assert lease.lost.is_set() and other.token > lease.token and TTL - 1 < clock.now() - before < 2 * TTL
+    with pytest.raises(RuntimeError, match="never end"):
+        client.acquire("job")
+    assert not other.lost.wait(5)
+
+
+def test_nobody_waits_who_was_given_up(client: testing.FakeClient, rival: testing.FakeClient) -> None:
+    lease, job = client.acquire("mine", ttl=TTL, renew=False), rival.acquire("job", ttl=TTL)
+
+    def stop(error: leasehold.LeaseholdError) -> None:
+        raise InterruptedError
+
+    lease.on_lost(stop)
+    with pytest.raises(InterruptedError):
+        client.acquire("job")
+    job.release()
+    assert rival.try_acquire("job") is not None
+
+
+def test_each_run_is_the_same() -> None:
+    def story() -> tuple[float, int]:
+        clock = testing.FakeClock()
+        client, rival = testing.connect(clock), testing.connect(clock)
+        client.acquire("job", ttl=TTL, renew=False)
+        return rival.acquire("job", wait=100).remaining(), clock._ns
+
+    assert story() == story()
+
+
+def test_threads_may_share_a_clock(client: testing.FakeClient, clock: testing.FakeClock) -> None:
+    errors: list[BaseException] = []
+
+    def work(call: Callable[[], object]) -> None:
+        try:
+            for _ in range(20):
+                call()
+        except BaseException as error:
+            errors.append(error)
+
+    def holds(name: str) -> Callable[[], object]:
+        def held() -> None:
+            with client.lock(name, ttl=TTL, wait=0) as lease:
+                lease.check()
+
+        return held
+
+    calls = [holds("a"), holds("b"), lambda: clock.advance(1), lambda: client.inspect("a")]
+    threads = [threading.Thread(target=work, args=(call,)) for call in calls]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+
+
+def test_a_fake_has_no_elections(client: testing.FakeClient) -> None:
+    with pytest.raises(leasehold.ConfigError):
+        client.elect("leader")
+    assert "fake" in repr(client) and "token=" in repr(client.acquire("job"))

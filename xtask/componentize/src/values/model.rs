@@ -1,0 +1,368 @@
+//! What the WIT says, as far as values and calls go.
+#![expect(clippy::wildcard_enum_match_arm, reason = "enums of another crate, of whose cases the WIT uses few")]
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use wit_bindgen_core::wit_parser::{Docs, Function, FunctionKind, Resolve, Type, TypeDefKind, TypeId};
+
+use crate::{Result, on};
+
+/// What a field that may be left out stands for where the WIT has no option for it: Rust's word for it.
+const DEFAULTS: [(&str, &str, &str); 7] = [
+    ("config", "limits", "Limits { locks: None, orphans: None, observations: None }"),
+    ("node-config", "poll", "Poll::Acquire"),
+    ("node-config", "watch", "false"),
+    ("lock-options", "wait", "Wait::Forever"),
+    ("lock-options", "lock-delay-ms", "0"),
+    ("lock-options", "renewal", "Renewal::Automatic"),
+    ("lock-options", "owner", "String::new()"),
+];
+/// Records that are written as a plain list of what is in them.
+const PLAIN: [&str; 2] = ["http-header", "redis-command"];
+/// Records that the packages have elsewhere, with the guards.
+pub(super) const ELSEWHERE: [&str; 2] = ["dynamodb-guard", "redis-guard"];
+/// Where lengths of time are settings, given as everywhere else in a package.
+const SETTINGS: [&str; 2] = ["types", "stores"];
+
+pub(super) struct Model {
+    pub(super) interfaces: Vec<Interface>,
+}
+
+pub(super) struct Interface {
+    pub(super) name: String,
+    pub(super) docs: String,
+    pub(super) types: Vec<Named>,
+    pub(super) calls: Vec<Call>,
+    pub(super) resources: Vec<Resource>,
+}
+
+pub(super) struct Resource {
+    pub(super) name: String,
+    pub(super) docs: String,
+    pub(super) calls: Vec<Call>,
+}
+
+pub(super) struct Call {
+    pub(super) name: String,
+    pub(super) docs: String,
+    pub(super) place: Place,
+    pub(super) params: Vec<(String, Ty)>,
+    pub(super) answer: Option<Ty>,
+    pub(super) error: Option<Ty>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    Interface,
+    Resource,
+    Instance,
+}
+
+pub(super) struct Named {
+    pub(super) name: String,
+    pub(super) docs: String,
+    pub(super) kind: Kind,
+    /// Whether hosts pass it in.
+    pub(super) is_read: bool,
+    /// Whether hosts get it.
+    pub(super) is_written: bool,
+}
+
+pub(super) enum Kind {
+    Record(Vec<Field>),
+    Plain(Vec<Field>),
+    Variant(Vec<Case>),
+    Enum(Vec<Case>),
+}
+
+pub(super) struct Field {
+    /// As the WIT has it.
+    pub(super) name: String,
+    /// As languages have it, in kebab case still.
+    pub(super) shown: String,
+    pub(super) docs: String,
+    pub(super) ty: Ty,
+    pub(super) default: Option<&'static str>,
+    pub(super) unit: Unit,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unit {
+    /// A setting that is a length of time.
+    Length,
+    /// Too large for a floating-point number.
+    Nanoseconds,
+    None,
+}
+
+pub(super) struct Case {
+    pub(super) name: String,
+    pub(super) docs: String,
+    /// The record whose fields it has.
+    pub(super) payload: Option<Ty>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum Ty {
+    Flag,
+    U16,
+    U32,
+    U64,
+    Text,
+    Bytes,
+    Items(Box<Ty>),
+    Maybe(Box<Ty>),
+    Named { interface: String, name: String },
+    Resource(String),
+}
+
+impl Model {
+    pub(super) fn of(wit: &Path) -> Result<Self> {
+        let mut resolve = Resolve::default();
+        let package = resolve.push_file(wit).map_err(|error| on(wit, format!("{error:#}")))?;
+        let interfaces: Vec<_> = resolve.packages[package].interfaces.values().copied().collect();
+        let functions = || interfaces.iter().flat_map(|id| resolve.interfaces[*id].functions.values());
+        let [mut read, mut written] = [BTreeSet::new(), BTreeSet::new()];
+        for function in functions() {
+            function.params.iter().for_each(|param| reach(&resolve, param.ty, &mut read));
+            function.result.iter().for_each(|result| reach(&resolve, *result, &mut written));
+        }
+        let interfaces = interfaces.iter().map(|id| {
+            let interface = &resolve.interfaces[*id];
+            let name = interface.name.clone().unwrap_or_default();
+            let mut types = Vec::new();
+            let mut resources = Vec::new();
+            for (type_name, id) in &interface.types {
+                let definition = &resolve.types[*id];
+                let docs = docs(&definition.docs);
+                let kind = match &definition.kind {
+                    TypeDefKind::Record(record) => {
+                        let fields = record.fields.iter().map(|field| Field {
+                            default: default(type_name, &field.name),
+                            ..self::field(
+                                &resolve,
+                                &name,
+                                &field.name,
+                                field.ty,
+                                self::docs(&field.docs),
+                                read.contains(id),
+                            )
+                        });
+                        match PLAIN.contains(&type_name.as_str()) {
+                            true => Kind::Plain(fields.collect()),
+                            false => Kind::Record(fields.collect()),
+                        }
+                    }
+                    TypeDefKind::Variant(variant) => Kind::Variant(
+                        variant
+                            .cases
+                            .iter()
+                            .map(|case| self::case(&case.name, &case.docs, case.ty.map(|ty| self::ty(&resolve, ty))))
+                            .collect(),
+                    ),
+                    TypeDefKind::Enum(of) => {
+                        Kind::Enum(of.cases.iter().map(|case| self::case(&case.name, &case.docs, None)).collect())
+                    }
+                    TypeDefKind::Resource => {
+                        let calls = interface.functions.values().filter(|call| belongs(call, *id));
+                        let calls = calls.map(|call| self::call(&resolve, call)).collect();
+                        resources.push(Resource { name: type_name.clone(), docs, calls });
+                        continue;
+                    }
+                    // Names for what other types are made of; no language needs them.
+                    _ => continue,
+                };
+                types.push(Named {
+                    name: type_name.clone(),
+                    docs,
+                    kind,
+                    is_read: read.contains(id),
+                    is_written: written.contains(id),
+                });
+            }
+            let calls = interface.functions.values().filter(|call| call.kind == FunctionKind::Freestanding);
+            let calls = calls.map(|call| self::call(&resolve, call)).collect();
+            Interface { docs: self::docs(&interface.docs), name, types, calls, resources }
+        });
+        Ok(Self { interfaces: interfaces.collect() })
+    }
+
+    pub(super) fn types(&self) -> impl Iterator<Item = &Named> {
+        self.interfaces.iter().flat_map(|interface| &interface.types)
+    }
+
+    pub(super) fn named(&self, of: &Ty) -> Option<&Named> {
+        let Ty::Named { name, .. } = of else { return None };
+        self.types().find(|named| named.name == *name)
+    }
+
+    /// The fields of a case.
+    pub(super) fn fields(&self, case: &Case) -> &[Field] {
+        match case.payload.as_ref().and_then(|payload| self.named(payload)).map(|named| &named.kind) {
+            Some(Kind::Record(fields)) => fields,
+            Some(Kind::Plain(_) | Kind::Variant(_) | Kind::Enum(_)) | None => &[],
+        }
+    }
+
+    /// Records that stand in fields or calls, and not as payloads of cases alone.
+    pub(super) fn stands_alone(&self, name: &str) -> bool {
+        let fields = self.types().flat_map(|named| match &named.kind {
+            Kind::Record(fields) | Kind::Plain(fields) => fields.as_slice(),
+            Kind::Variant(_) | Kind::Enum(_) => &[],
+        });
+        let calls = self.interfaces.iter().flat_map(|interface| {
+            interface.calls.iter().chain(interface.resources.iter().flat_map(|resource| &resource.calls))
+        });
+        let in_calls = calls.flat_map(|call| call.params.iter().map(|(_, ty)| ty).chain(&call.answer));
+        fields.map(|field| &field.ty).chain(in_calls).any(|ty| ty.mentions(name))
+    }
+}
+
+impl Interface {
+    /// Types of other interfaces: where they are, and what they are called.
+    pub(super) fn imports(&self) -> BTreeSet<(&str, &str)> {
+        let in_types = self.types.iter().flat_map(|named| match &named.kind {
+            Kind::Record(fields) | Kind::Plain(fields) => fields.iter().map(|field| &field.ty).collect(),
+            Kind::Variant(cases) | Kind::Enum(cases) => {
+                cases.iter().filter_map(|case| case.payload.as_ref()).collect::<Vec<_>>()
+            }
+        });
+        let calls = self.calls.iter().chain(self.resources.iter().flat_map(|resource| &resource.calls));
+        let in_calls =
+            calls.flat_map(|call| call.params.iter().map(|(_, ty)| ty).chain(&call.answer).chain(&call.error));
+        let names = in_types.chain(in_calls).filter_map(Ty::name);
+        names.filter(|(interface, _)| *interface != self.name).collect()
+    }
+}
+
+impl Ty {
+    /// Where it is declared, and what it is called.
+    fn name(&self) -> Option<(&str, &str)> {
+        match self {
+            Self::Items(of) | Self::Maybe(of) => of.name(),
+            Self::Named { interface, name } => Some((interface, name)),
+            Self::Flag | Self::U16 | Self::U32 | Self::U64 | Self::Text | Self::Bytes | Self::Resource(_) => None,
+        }
+    }
+
+    fn mentions(&self, wanted: &str) -> bool {
+        self.name().is_some_and(|(_, name)| name == wanted)
+    }
+}
+
+impl Field {
+    /// Whether it may be left out.
+    pub(super) fn is_optional(&self) -> bool {
+        self.default.is_some() || matches!(self.ty, Ty::Maybe(_))
+    }
+}
+
+pub(super) fn unit(name: &str) -> Unit {
+    if name.ends_with("-ns") { Unit::Nanoseconds } else { Unit::None }
+}
+
+fn field(resolve: &Resolve, interface: &str, name: &str, of: Type, docs: String, is_read: bool) -> Field {
+    let length =
+        name.strip_suffix("-ms").filter(|rest| is_read && SETTINGS.contains(&interface) && !rest.ends_with("unix"));
+    Field {
+        name: name.to_owned(),
+        shown: length.unwrap_or(name).to_owned(),
+        docs,
+        ty: ty(resolve, of),
+        default: None,
+        unit: if length.is_some() { Unit::Length } else { unit(name) },
+    }
+}
+
+fn default(record: &str, field: &str) -> Option<&'static str> {
+    DEFAULTS.iter().find(|(of, name, _)| (*of, *name) == (record, field)).map(|(_, _, default)| *default)
+}
+
+fn case(name: &str, about: &Docs, payload: Option<Ty>) -> Case {
+    Case { name: name.to_owned(), docs: docs(about), payload }
+}
+
+fn call(resolve: &Resolve, function: &Function) -> Call {
+    let place = match function.kind {
+        FunctionKind::Method(_) => Place::Instance,
+        FunctionKind::Static(_) => Place::Resource,
+        _ => Place::Interface,
+    };
+    let params = function.params.iter().skip(usize::from(place == Place::Instance));
+    let (answer, error) = match function.result {
+        Some(Type::Id(id)) => match &resolve.types[id].kind {
+            TypeDefKind::Result(result) => (result.ok, result.err),
+            _ => (function.result, None),
+        },
+        plain => (plain, None),
+    };
+    Call {
+        name: function.item_name().to_owned(),
+        docs: docs(&function.docs),
+        place,
+        params: params.map(|param| (param.name.clone(), ty(resolve, param.ty))).collect(),
+        answer: answer.map(|answer| ty(resolve, answer)),
+        error: error.map(|error| ty(resolve, error)),
+    }
+}
+
+fn belongs(function: &Function, resource: TypeId) -> bool {
+    matches!(function.kind, FunctionKind::Method(id) | FunctionKind::Static(id) if id == resource)
+}
+
+fn ty(resolve: &Resolve, of: Type) -> Ty {
+    let id = match of {
+        Type::Bool => return Ty::Flag,
+        Type::U16 => return Ty::U16,
+        Type::U32 => return Ty::U32,
+        Type::U64 => return Ty::U64,
+        Type::String => return Ty::Text,
+        Type::Id(id) => id,
+        other => unreachable!("invariant: the WIT has no {other:?}"),
+    };
+    let definition = &resolve.types[id];
+    match &definition.kind {
+        TypeDefKind::Type(of) => ty(resolve, *of),
+        TypeDefKind::List(Type::U8) => Ty::Bytes,
+        TypeDefKind::List(of) => Ty::Items(Box::new(ty(resolve, *of))),
+        TypeDefKind::Option(of) => Ty::Maybe(Box::new(ty(resolve, *of))),
+        TypeDefKind::Resource => Ty::Resource(definition.name.clone().unwrap_or_default()),
+        TypeDefKind::Handle(handle) => {
+            use wit_bindgen_core::wit_parser::Handle;
+            let (Handle::Own(id) | Handle::Borrow(id)) = handle;
+            ty(resolve, Type::Id(*id))
+        }
+        _ => {
+            use wit_bindgen_core::wit_parser::TypeOwner;
+            let interface = match definition.owner {
+                TypeOwner::Interface(id) => resolve.interfaces[id].name.clone().unwrap_or_default(),
+                TypeOwner::World(_) | TypeOwner::None => String::new(),
+            };
+            Ty::Named { interface, name: definition.name.clone().unwrap_or_default() }
+        }
+    }
+}
+
+/// Everything that a type is made of.
+fn reach(resolve: &Resolve, of: Type, found: &mut BTreeSet<TypeId>) {
+    let Type::Id(id) = of else { return };
+    if !found.insert(id) {
+        return;
+    }
+    match &resolve.types[id].kind {
+        TypeDefKind::Record(record) => record.fields.iter().for_each(|field| reach(resolve, field.ty, found)),
+        TypeDefKind::Variant(variant) => {
+            variant.cases.iter().filter_map(|case| case.ty).for_each(|ty| reach(resolve, ty, found))
+        }
+        TypeDefKind::Option(of) | TypeDefKind::List(of) | TypeDefKind::Type(of) => reach(resolve, *of, found),
+        TypeDefKind::Result(result) => {
+            [result.ok, result.err].into_iter().flatten().for_each(|ty| reach(resolve, ty, found))
+        }
+        _ => {}
+    }
+}
+
+fn docs(docs: &Docs) -> String {
+    docs.contents.clone().unwrap_or_default().trim().to_owned()
+}
