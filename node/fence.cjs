@@ -3,7 +3,7 @@
 // Guards for the protected resource. Documented in fence.d.ts.
 
 const native = require("./lib/native.cjs");
-const { told } = require("./lib/errors.cjs");
+const { told } = require("./lib/told.cjs");
 const { number, text } = require("./lib/options.cjs");
 
 class Guards {

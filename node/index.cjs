@@ -2,7 +2,7 @@
 
 const { Client, connect } = require("./lib/client.cjs");
 const { Election } = require("./lib/election.cjs");
-const { CommandRejectedError, errorOf, told, ...errors } = require("./lib/errors.cjs");
+const { CommandRejectedError, errorOf, ...errors } = require("./lib/errors.cjs");
 const { Lease, Leases } = require("./lib/lease.cjs");
 
 module.exports = { connect, Client, Election, Lease, Leases, ...errors };

@@ -8,13 +8,13 @@ const errors = require("./lib/errors.cjs");
 const { Client: Machine, drive } = require("./lib/machine.cjs");
 const native = require("./lib/native.cjs");
 const { options, number } = require("./lib/options.cjs");
+const { told } = require("./lib/told.cjs");
 
 /** How long a release is awaited, in ms, as by the real client. */
 const PATIENCE = 2_000;
 /** How long somebody waits who said nothing: nobody else will move the clock meanwhile. */
 const ENDLESS = 3_600_000;
 
-const { told } = errors;
 const worlds = new WeakMap();
 
 function connect({ clock = new FakeClock(), owner = "fake", ...settings } = {}) {

@@ -6,10 +6,11 @@ const { randomBytes } = require("node:crypto");
 const { EventEmitter } = require("node:events");
 const { setTimeout: sleep } = require("node:timers/promises");
 
-const { Client, connect, under } = require("../lib/client.cjs");
+const { Client, connect } = require("../lib/client.cjs");
 const { ConfigError, LockBusyError, LockTimeoutError } = require("../lib/errors.cjs");
 const { storeOf } = require("../lib/ioredis.cjs");
 const { texts } = require("../lib/options.cjs");
+const { under } = require("../lib/under.cjs");
 
 const DEFAULTS = Object.freeze({
   driftFactor: 0.01,

@@ -6,6 +6,7 @@ const { Election } = require("./election.cjs");
 const { ASYNC_DISPOSE, Lease, Leases } = require("./lease.cjs");
 const { run } = require("./loop.cjs");
 const { ALL, CONNECT, ELECT, LOCK, TRY, options, text, texts } = require("./options.cjs");
+const { under } = require("./under.cjs");
 
 /** Clients that were not closed: the end of the process does it for them. */
 const open = new Set();
@@ -92,19 +93,4 @@ class Client {
   }
 }
 
-/** Runs the body, whose own error goes before that of a lost lease, which `told` puts into words. */
-async function under(lease, body, told = (error) => error) {
-  let result;
-  try {
-    result = await body(lease);
-  } catch (error) {
-    await lease[ASYNC_DISPOSE]().catch(() => {});
-    throw error;
-  }
-  await lease[ASYNC_DISPOSE]().catch((error) => {
-    throw told(error);
-  });
-  return result;
-}
-
-module.exports = { Client, connect, under };
+module.exports = { Client, connect };

@@ -1,8 +1,8 @@
 "use strict";
 
 // What can go wrong, told apart by what the caller can do about it. Documented in ../index.d.ts.
-
-const { Failure } = require("./native.cjs");
+//
+// It asks for no other module, since the runtimes without native code have it too.
 
 class LeaseholdError extends Error {
   constructor(message, details = {}) {
@@ -46,10 +46,4 @@ function errorOf(failure) {
   return error;
 }
 
-/** What native code answered, unless that is a failure. */
-function told(answer) {
-  if (answer instanceof Failure) throw errorOf(answer);
-  return answer;
-}
-
-module.exports = { LeaseholdError, ...classes, CommandRejectedError, errorOf, told };
+module.exports = { LeaseholdError, ...classes, CommandRejectedError, errorOf };

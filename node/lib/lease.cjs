@@ -1,10 +1,11 @@
 "use strict";
 
-const { LeaseLostError, errorOf, told } = require("./errors.cjs");
+const { LeaseLostError, errorOf } = require("./errors.cjs");
 const { run, watch } = require("./loop.cjs");
 const { number } = require("./options.cjs");
+const { told } = require("./told.cjs");
+const { ASYNC_DISPOSE } = require("./under.cjs");
 
-const ASYNC_DISPOSE = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 /** Stops watching a lease whose end somebody else sees to. */
 const forget = Symbol("forget");
 

@@ -3,7 +3,7 @@
 // The machine of the protocol without I/O, and its like. Documented in ../protocol.d.ts and values.d.ts.
 
 const native = require("./native.cjs");
-const { told } = require("./errors.cjs");
+const { told } = require("./told.cjs");
 
 /** For `testing.cjs`, whose store performs what a client hands out. */
 let drive;

@@ -1,11 +1,13 @@
 "use strict";
 
-// Values that users pass, refused by name where their type is wrong. What they mean is decided in native code.
+// Values that users pass, refused by name where their type is wrong. What they mean is decided in native code, or by the
+// component. Asks for no other module, as errors.cjs.
 
 const KINDS = {
   number: (value) => typeof value === "number",
   text: (value) => typeof value === "string",
   "true or false": (value) => typeof value === "boolean",
+  "object or function": (value) => typeof value === "object" || typeof value === "function",
   function: (value) => typeof value === "function",
   "Uint8Array or Buffer": (value) => value instanceof Uint8Array,
   AbortSignal: (value) => value instanceof AbortSignal,

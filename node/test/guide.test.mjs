@@ -23,7 +23,8 @@ EXAMPLES.forEach((code, n) => {
     let program = code;
     if (code.includes("http://localhost:7379")) {
       const { url } = await startRedis(t);
-      program = code.replace("http://localhost:7379", await startWebdis(t, url));
+      const webdis = await startWebdis(t, url);
+      program = code.replace("http://localhost:7379", `http://127.0.0.1:${webdis.port}`);
     }
     // Beside the package, which it imports by name.
     const folder = mkdtempSync(fileURLToPath(new URL("./example-", import.meta.url)));

@@ -23,6 +23,8 @@ const MAKER: &str = "leasehold-componentize";
 pub const APART: [&str; 2] = [RUNNER, MAKER];
 const PYTHON_HOST: &str = "bindings/component/hosts/python/vectors.py";
 const PYTHON_BENCH: &str = "bindings/component/hosts/python/bench.py";
+const JAVASCRIPT_HOST: &str = "bindings/component/hosts/javascript";
+const VECTORS: &str = "core/vectors";
 const PRECOMPILE: &str = "bindings/host/precompile.py";
 
 pub fn component(args: &[String]) -> Result {
@@ -32,6 +34,7 @@ pub fn component(args: &[String]) -> Result {
         ["--test"] => {
             // With the servers on which hosts take locks.
             setup::install(&mut steps)?;
+            setup::install_browser(&mut steps)?;
             lint(&mut steps)?;
             let peers = interop::begin().finish(&mut steps)?;
             test(&mut steps, &peers)?;
@@ -72,6 +75,19 @@ pub fn precompile(steps: &mut Steps, component: &Path, peers: &Peers) -> Result<
     Ok(output)
 }
 
+/// Makes an ES module of the component, and answers its folder.
+pub fn transpile(steps: &mut Steps, component: &Path) -> Result<PathBuf> {
+    let (host, tools) = (run::root().join(JAVASCRIPT_HOST), folder()?.join("tools"));
+    steps.timed("what transpiles the component", || {
+        interop::install_npm(&host, &tools, &["@bytecodealliance/jco-transpile", "terser"])
+    })?;
+    let output = folder()?.join("javascript");
+    let mut command = Command::new("node");
+    command.arg(host.join("transpile.mjs")).arg(component).arg(&output).current_dir(tools);
+    steps.run("transpile the component", command)?;
+    Ok(output)
+}
+
 /// Whether the checked-in half of the WIT is what would be generated; or writes it.
 pub fn bindings(steps: &mut Steps, action: &str) -> Result {
     let mut command = componentize(steps)?;
@@ -103,8 +119,8 @@ pub fn lint(steps: &mut Steps) -> Result {
     Ok(())
 }
 
-/// Builds the component and runs it in every host that there is.
-pub fn test(steps: &mut Steps, peers: &Peers) -> Result {
+/// Builds the component and runs it in every host that there is. Answers the folder of the ES module.
+pub fn test(steps: &mut Steps, peers: &Peers) -> Result<PathBuf> {
     bindings(steps, "check-bindings")?;
     let component = build(steps)?;
     let precompiled = precompile(steps, &component, peers)?;
@@ -120,11 +136,19 @@ pub fn test(steps: &mut Steps, peers: &Peers) -> Result {
     }
     steps.run("tests of the component, in Rust, and on servers", tests)?;
     let mut tests = peers.run_python(PYTHON_HOST);
-    tests.arg(&component).arg(run::root().join("core/vectors"));
+    tests.arg(&component).arg(run::root().join(VECTORS));
     steps.run("tests of the component, in Python", tests)?;
+    let transpiled = transpile(steps, &component)?;
+    for (name, host) in [("Node", "in-node.mjs"), ("a browser", "in-browser.mjs")] {
+        let mut tests = Command::new("node");
+        tests.arg(run::root().join(JAVASCRIPT_HOST).join(host)).arg(&transpiled);
+        tests.args([WIT, VECTORS].map(|path| run::root().join(path))).env("LEASEHOLD_BROWSER", setup::browser()?);
+        steps.run(&format!("tests of the component, in {name}"), tests)?;
+    }
     let mut docs = run::cargo_ci("doc");
     docs.args(["-p", RUNNER, "--no-deps", "--lib"]).env("RUSTDOCFLAGS", "-D warnings");
-    steps.run("docs of its host", docs)
+    steps.run("docs of its host", docs)?;
+    Ok(transpiled)
 }
 
 /// How long calls take in each host, without a network.
@@ -144,7 +168,10 @@ pub fn bench(steps: &mut Steps) -> Result {
         c.arg(&precompiled);
         steps.run("calls, in C", c)?;
     }
-    Ok(())
+    let transpiled = transpile(steps, &component)?;
+    let mut calls = Command::new("node");
+    calls.arg(run::root().join(JAVASCRIPT_HOST).join("calls.mjs")).arg(transpiled);
+    steps.run("calls, in Node", calls)
 }
 
 fn componentize(steps: &mut Steps) -> Result<Command> {

@@ -2,16 +2,16 @@
 //!
 //! Everything stays below the target folder: the tools, the package as npm would install it, and the tests beside it.
 
-use crate::interop;
+use crate::interop::{self, Peers};
 use crate::run::{self, Failure, Result, Steps};
-use crate::setup;
+use crate::{component, setup};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PACKAGE: &str = "node";
 /// What the package consists of, as its `package.json` says.
-const SHIPPED: [&str; 4] = ["package.json", "README.md", "lib", "bin"];
+const SHIPPED: [&str; 5] = ["package.json", "README.md", "edge", "lib", "bin"];
 const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 /// Modules that users import, with their types.
 const MODULES: [&str; 5] = ["index", "fence", "protocol", "testing", "compat/redlock"];
@@ -19,26 +19,45 @@ const EXTENSIONS: [&str; 4] = ["cjs", "mjs", "d.ts", "d.mts"];
 const TESTS: [&str; 3] = ["test", "types", "bench"];
 /// Whose code the tests run.
 const RECIPES: &str = "docs/recipes-node.md";
+/// Adds the component to `leasehold/edge`, and what this shares with the rest of the package.
+const EDGE: &str = "tools/edge.mjs";
+/// What tests of `leasehold/edge` open pages with.
+const BROWSER: &str = "bindings/component/hosts/javascript/chromium.mjs";
+/// What keeps DynamoDB Local to this machine.
+const LOOPBACK: &str = "bindings/rig/src/dynamodb/loopback.c";
 
 pub fn node() -> Result {
     let mut steps = Steps::default();
     setup::install(&mut steps)?;
-    run_all(&mut steps)?;
+    let peers = interop::begin();
+    let component = component::build(&mut steps)?;
+    let transpiled = component::transpile(&mut steps, &component)?;
+    let peers = peers.finish(&mut steps)?;
+    run_all(&mut steps, &transpiled, &peers)?;
     println!("\nThe Node package passed.\n{}", steps.table());
     Ok(())
 }
 
-/// All that the package has to pass.
-pub fn run_all(steps: &mut Steps) -> Result {
+/// All that the package has to pass, with the component as an ES module.
+pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers) -> Result {
+    let workerd = run::target()?.join("workerd");
+    steps.timed("workerd", || interop::install_npm(&run::root().join(PACKAGE).join("tools/workerd"), &workerd, &[]))?;
     let mut build = run::cargo_ci("build");
     build.args(["-p", "leasehold-node"]);
-    let target = install(steps, build, &run::built()?)?;
+    let target = install(steps, build, &run::built()?, transpiled)?;
+    copy(&run::root().join(BROWSER), &target.join("test/helpers/chromium.mjs"))?;
 
-    let mut types = Command::new("node");
-    types.current_dir(&target).args(["node_modules/typescript/bin/tsc", "--project", "types"]);
-    steps.run("node, types", types)?;
+    for project in ["types", "types/edge"] {
+        let mut types = Command::new("node");
+        types.current_dir(&target).args(["node_modules/typescript/bin/tsc", "--project", project]);
+        steps.run(&format!("node, {project}"), types)?;
+    }
     let mut tests = Command::new("node");
+    peers.tell(&mut tests);
     tests
+        .env("LEASEHOLD_BROWSER", setup::browser()?)
+        .env("LEASEHOLD_WORKERD", &workerd)
+        .env("LEASEHOLD_LOOPBACK", run::root().join(LOOPBACK))
         .current_dir(&target)
         // For what lies beside the package: golden vectors, and the guide.
         .env("LEASEHOLD_SOURCE", run::root())
@@ -53,7 +72,9 @@ pub fn bench(args: &[String]) -> Result {
     setup::install(&mut steps)?;
     let mut build = run::cargo("build");
     build.args(["--release", "-p", "leasehold-node"]);
-    let target = install(&mut steps, build, &run::target()?.join("release"))?;
+    let component = component::build(&mut steps)?;
+    let transpiled = component::transpile(&mut steps, &component)?;
+    let target = install(&mut steps, build, &run::target()?.join("release"), &transpiled)?;
     let mut bench = Command::new("node");
     bench.current_dir(&target).arg("bench/bench.mjs").args(args);
     steps.run("node, benchmark", bench)
@@ -61,7 +82,7 @@ pub fn bench(args: &[String]) -> Result {
 
 /// Builds the addon, which `built` will have, and leaves in the folder that it answers: the packages as they are published,
 /// both of them in one below `node_modules`, and the tests beside it.
-fn install(steps: &mut Steps, build: Command, built: &Path) -> Result<PathBuf> {
+fn install(steps: &mut Steps, build: Command, built: &Path, transpiled: &Path) -> Result<PathBuf> {
     let source = run::root().join(PACKAGE);
     let target = run::target()?.join(PACKAGE);
     steps.timed("node, tools", || {
@@ -77,6 +98,9 @@ fn install(steps: &mut Steps, build: Command, built: &Path) -> Result<PathBuf> {
         strip.args(["-S", "-x", "-o"]).arg(&addon).arg(built.join(format!("{prefix}leasehold_node{suffix}")));
         run::quietly("addon without its symbols", strip)?;
         assemble(&source, &package)?;
+        let mut edge = Command::new("node");
+        edge.arg(source.join(EDGE)).arg(transpiled).arg(&package);
+        run::quietly("edge", edge)?;
         clear(&platform)?;
         let mut make = Command::new("node");
         make.arg(source.join("tools/platform.mjs")).arg(&addon).arg(&platform);

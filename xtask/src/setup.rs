@@ -17,6 +17,9 @@ const SERVERS: [(&str, &str); 4] = [
 ];
 /// What runs the lock libraries of other languages, and the Debian packages that have it.
 const LANGUAGES: [(&str, &str); 2] = [("node", "nodejs"), ("npm", "npm")];
+/// What runs the component as a browser does: the first of these programs that is there.
+const BROWSERS: [&str; 4] = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
+const BROWSER_PACKAGE: &str = "chromium-headless-shell";
 /// What compiles the component where rustup cannot fetch what is missing.
 pub const WASM_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
 const PYTHON_PACKAGE: &str = "python3-venv";
@@ -42,10 +45,13 @@ pub fn c_compiler() -> Result {
 /// Installs what `cargo xtask test` needs where that can be done without asking; says what is missing elsewhere.
 pub fn install(steps: &mut Steps) -> Result {
     let missing: Vec<&str> = if compiles_c() { Vec::new() } else { DEBIAN_PACKAGES.to_vec() };
-    install_packages(steps, &[missing, missing_servers(), missing_languages(), missing_wasm()].concat())?;
+    let missing =
+        [missing, missing_servers(), missing_languages(), missing_wasm(), missing_browser().into_iter().collect()];
+    install_packages(steps, &missing.concat())?;
     c_compiler()?;
     servers()?;
     languages()?;
+    browser()?;
     for (subcommand, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
         component_of_rustup(steps, subcommand, component)?;
     }
@@ -61,6 +67,28 @@ pub fn install_languages(steps: &mut Steps) -> Result {
 /// Installs what compiles the component, as [`install`] does; whoever compiles says what is missing elsewhere.
 pub fn install_wasm(steps: &mut Steps) -> Result {
     install_packages(steps, &missing_wasm())
+}
+
+/// Installs what runs the component as a browser does, as [`install`] does.
+pub fn install_browser(steps: &mut Steps) -> Result {
+    install_packages(steps, &missing_browser().into_iter().collect::<Vec<_>>())?;
+    browser().map(drop)
+}
+
+/// The browser that is there, or what to install.
+pub fn browser() -> Result<PathBuf> {
+    let found = BROWSERS.iter().find_map(|program| on_path(program));
+    found.ok_or_else(|| {
+        Failure::new(format!(
+            "no browser is on the path to test with; any of {} would do\n  install: sudo apt-get install \
+             {BROWSER_PACKAGE} (Debian)",
+            BROWSERS.join(", ")
+        ))
+    })
+}
+
+fn missing_browser() -> Option<&'static str> {
+    if browser().is_ok() { None } else { Some(BROWSER_PACKAGE) }
 }
 
 fn missing_wasm() -> Vec<&'static str> {
@@ -133,10 +161,15 @@ fn missing_programs(
     programs: &[(&str, &'static str)],
     elsewhere: impl IntoIterator<Item = PathBuf>,
 ) -> Vec<&'static str> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<_> = std::env::split_paths(&path).chain(elsewhere).collect();
-    let is_there = |program: &str| folders.iter().any(|folder| folder.join(program).is_file());
+    let elsewhere: Vec<_> = elsewhere.into_iter().collect();
+    let is_there =
+        |program: &str| on_path(program).is_some() || elsewhere.iter().any(|folder| folder.join(program).is_file());
     programs.iter().filter(|(program, _)| !is_there(program)).map(|(_, package)| *package).collect()
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
 fn component_of_rustup(steps: &mut Steps, subcommand: &str, component: &str) -> Result {

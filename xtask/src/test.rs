@@ -72,11 +72,11 @@ pub fn run_all(steps: &mut Steps) -> Result {
         .args(["--features", WIRE, "--no-deps", "--lib", "--exclude", "xtask"])
         .env("RUSTDOCFLAGS", "-D warnings");
     steps.run("docs", docs)?;
-    component::test(steps, &peers)?;
+    let transpiled = component::test(steps, &peers)?;
 
     python::run_all(steps)?;
 
-    node::run_all(steps)?;
+    node::run_all(steps, &transpiled, &peers)?;
 
     let demo = demo::build(steps, Stores::All)?;
     steps.run("demo", demo)

@@ -1,0 +1,148 @@
+// The client, for whichever way the component is loaded. Documented in index.d.ts.
+
+import { Lease } from "./lease.mjs";
+import { Machine, random } from "./machine.mjs";
+import * as messages from "./messages.mjs";
+import errors from "./shared/errors.mjs";
+import shared from "./shared/options.mjs";
+import ending from "./shared/under.mjs";
+import { config, credentials, lockOptions } from "./settings.mjs";
+import { PATIENCE_MS } from "./slot.mjs";
+import { parsed } from "./urls.mjs";
+
+const { LOCK, TRY, options, text, texts } = shared;
+const { ConfigError, LockBusyError, StoreRefusedError, StoreUnavailableError } = errors;
+const CONNECT = {
+  owner: "text",
+  driftPpm: "number",
+  requestTimeout: "number",
+  maxTtl: "number",
+  quorumId: "text",
+  credentials: "object or function",
+  fetch: "function",
+};
+
+/** `connect` over a component that `load` makes instances of. */
+export function connector(load) {
+  return async function connect(stores, given) {
+    const urls = named(stores);
+    const { owner, fetch = globalThis.fetch, credentials: source, ...settings } = options(given, CONNECT);
+    const nodes = urls.map((url) => node(parsed(url), source));
+    const names = nodes.map(({ name }) => name);
+    const double = names.find((name, at) => names.indexOf(name) !== at);
+    if (double !== undefined) throw new ConfigError(`${double} is there twice: each node of a quorum votes once`);
+    const made = config(settings, nodes);
+    const protocol = (await load())();
+    // Called as a function, as the global one wants to be.
+    const machine = new Machine(protocol, made, nodes, (url, request) => fetch(url, request));
+    return new Client(machine, names, owner ?? `edge:${hex(random(4))}`);
+  };
+}
+
+function named(stores) {
+  if (typeof stores === "string") return [stores];
+  if (Array.isArray(stores) && stores.length > 0) return texts("stores", stores);
+  throw new TypeError("a store is named by its url, a quorum by an array of urls");
+}
+
+/** A node of the machine: what the url says, with the credentials of the url or those given beside it. */
+function node({ name, store, durability, credentials: own, needsCredentials, kinds }, given) {
+  const source = typeof given === "function" ? async () => credentials(await given(name), kinds) : undefined;
+  const fixed = own ?? (source === undefined ? given : undefined);
+  if (needsCredentials && fixed === undefined && source === undefined) {
+    throw new ConfigError(`${name}: credentials are missing; give them as an option, or a function that answers them`);
+  }
+  const isAsked = fixed !== undefined || source !== undefined;
+  return {
+    name,
+    durability,
+    store: store(isAsked ? "with-credentials" : "anonymous"),
+    credentials: fixed === undefined ? undefined : credentials(fixed, kinds),
+    source: fixed === undefined ? source : undefined,
+  };
+}
+
+const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+export class Client {
+  #machine;
+  #stores;
+  #owner;
+
+  constructor(machine, stores, owner) {
+    this.#machine = machine;
+    this.#stores = stores;
+    this.#owner = owner;
+  }
+
+  get stores() {
+    return [...this.#stores];
+  }
+
+  async acquire(name, given) {
+    return this.#acquire(text("name", name), options(given, LOCK));
+  }
+
+  async tryAcquire(name, given) {
+    const taken = options(given, TRY);
+    try {
+      return await this.#acquire(text("name", name), { ...taken, wait: 0 });
+    } catch (error) {
+      if (error instanceof LockBusyError) return null;
+      throw error;
+    }
+  }
+
+  async using(name, given, body) {
+    if (body === undefined && typeof given === "function") return this.using(name, undefined, given);
+    if (typeof body !== "function") throw new TypeError("using wants a function to call with the lease");
+    return ending.under(await this.acquire(name, given), body);
+  }
+
+  async close() {
+    this.#machine.close();
+    if (!(await this.#machine.isIdleWithin(PATIENCE_MS))) throw messages.unconfirmedClose();
+  }
+
+  async [ending.ASYNC_DISPOSE]() {
+    await this.close();
+  }
+
+  async #acquire(name, { signal, owner = this.#owner, ...settings }) {
+    signal?.throwIfAborted();
+    const machine = this.#machine;
+    const slot = machine.acquire(name, owner, lockOptions(settings, owner));
+    const ended = slot.until(() => (slot.phase === "pending" ? undefined : slot.phase));
+    const phase = await machine.awaited(orAborted(ended, signal, slot, () => machine.release(slot)));
+    // A grant that is over again by now is for its holder to find out.
+    if (phase === "failed") throw this.#explained(slot.failure);
+    return new Lease(machine, slot);
+  }
+
+  /** With what keeps credentials from coming, where the store is the reason. */
+  #explained(failure) {
+    const isOfStore = failure instanceof StoreUnavailableError || failure instanceof StoreRefusedError;
+    if (isOfStore && this.#machine.trouble !== undefined) failure.cause = this.#machine.trouble;
+    return failure;
+  }
+}
+
+/** What `ended` is fulfilled with, unless the signal is aborted before: then `giveUp`, and the signal's reason. */
+async function orAborted(ended, signal, slot, giveUp) {
+  if (signal === undefined) return ended;
+  let abort;
+  const aborted = new Promise((_, reject) => {
+    abort = () => {
+      // What has been decided is the caller's, who is about to see it.
+      if (slot.phase !== "pending") return;
+      reject(signal.reason);
+      giveUp();
+    };
+    signal.addEventListener("abort", abort, { once: true });
+  });
+  try {
+    return await Promise.race([ended, aborted]);
+  } finally {
+    signal.removeEventListener("abort", abort);
+  }
+}

@@ -1,0 +1,239 @@
+/**
+ * Leases for runtimes without native code: the protocol as WebAssembly, and `fetch`. For workers at the edge, browsers, Deno,
+ * Bun and Node.
+ *
+ * **All lengths of time are milliseconds.** Whatever fails rejects with a {@link LeaseholdError}; a value of the wrong type,
+ * or an option that does not exist, with a `TypeError`.
+ *
+ * @packageDocumentation
+ */
+
+/// <reference lib="esnext.disposable" />
+
+/** Keys for DynamoDB. */
+export interface AwsCredentials {
+  accessKeyId: string;
+  secretAccessKey: string;
+  /** Comes with keys that expire. */
+  sessionToken?: string | null | undefined;
+  /** When they expire, as a date or in ms since 1970; a function is asked for others five minutes before. */
+  expiration?: Date | number | null | undefined;
+}
+
+/** The token of a Redis with a REST interface. */
+export interface TokenCredentials {
+  token: string;
+}
+
+/** Who asks a Webdis. */
+export interface PasswordCredentials {
+  user: string;
+  password: string;
+}
+
+export type Credentials = AwsCredentials | TokenCredentials | PasswordCredentials;
+
+/** Settings of a client. */
+export interface ConnectOptions {
+  /**
+   * Who asks: there is no environment to look in. A function is asked for each store, by its url without secrets, and again
+   * when what it answered expires or is refused. What stands in a url goes before it.
+   */
+  credentials?: Credentials | ((store: string) => Credentials | PromiseLike<Credentials>) | undefined;
+  /** The label that others see beside a lock; default `edge:` and some digits. At most 256 bytes. */
+  owner?: string | undefined;
+  /** The largest rate error of any clock involved, in parts per million: 100 to 100,000, default 10,000 (1%). */
+  driftPpm?: number | undefined;
+  /** The longest that one reply of the store is awaited: 10 to 60,000 ms, default 500. A sixth of a ttl binds as well. */
+  requestTimeout?: number | undefined;
+  /** Of a quorum: the most that `ttl` and `lockDelay` may be together; default 60,000 ms. The same for all clients. */
+  maxTtl?: number | undefined;
+  /** Of a quorum, which needs it: 32 hexadecimal digits, as `leasehold quorum status` shows them. */
+  quorumId?: string | undefined;
+  /** In place of the global `fetch`. It has to send each request once. */
+  fetch?: typeof globalThis.fetch | undefined;
+}
+
+/** Settings of one lock. */
+export interface LockOptions {
+  /**
+   * How long the grant lasts without renewal: 100 ms to 24 h, default 30,000 ms. If this runtime ends, others wait that long;
+   * if it stalls for that long, the lease is lost.
+   */
+  ttl?: number | undefined;
+  /** How long to try, in ms. Default `Infinity`; 0 tries once. */
+  wait?: number | undefined;
+  /** The label that others see; at most 256 bytes. Default: that of the client. */
+  owner?: string | undefined;
+  /** Ends renewal this many ms after the grant, so that a wedged worker cannot hold for ever; at least the ttl. Off by default. */
+  maxHold?: number | undefined;
+  /** Gives the wait up: the call rejects with the signal's reason, and nothing is held. It does not end a lease. */
+  signal?: AbortSignal | undefined;
+  /** Bytes that others can read beside the lock, at most 4 KiB; none by default. */
+  data?: Uint8Array | undefined;
+  /** How many ms the lock stays closed after a lease ran out; default 0, at most 24 h. A release frees it at once. */
+  lockDelay?: number | undefined;
+  /** Time between renewals, in ms: at most half the ttl; default a third of it. */
+  renewEvery?: number | undefined;
+  /** `false` for no renewal at all: the lease ends when its ttl has passed. Default `true`. */
+  renew?: boolean | undefined;
+}
+
+/** Settings of a lock that is tried for once. */
+export type TryOptions = Omit<LockOptions, "wait">;
+
+/**
+ * Makes a client of `dynamodb://TABLE?region=REGION`, `upstash+https://:TOKEN@HOST` or `webdis+http://HOST`. An array of urls
+ * is a quorum of independent stores. No request is made yet.
+ *
+ * @throws {@link ConfigError} for a url or setting that cannot be.
+ */
+export function connect(stores: string | readonly string[], options?: ConnectOptions): Promise<Client>;
+
+/**
+ * A client of a store, and everything that keeps its leases alive; made by {@link connect}.
+ *
+ * Waiters of one client are served in order; across clients there is no order. Locks are not reentrant.
+ */
+export class Client {
+  private constructor();
+
+  /** The urls of the stores, without secrets. */
+  readonly stores: string[];
+
+  /**
+   * Acquires a lock. The lease is held until it is released or lost, the client is closed or the runtime ends.
+   *
+   * @throws {@link LockTimeoutError} when others held the lock for as long as `wait`; {@link LockBusyError} for `wait: 0`.
+   * @throws {@link StoreUnavailableError}, {@link StoreRefusedError} for the store's own troubles; with the `cause` where
+   *   credentials are not to be had.
+   * @throws {@link ConfigError} for settings that cannot be, and for a closed client.
+   */
+  acquire(name: string, options?: LockOptions): Promise<Lease>;
+
+  /** Tries once: `null` when somebody else holds the lock. Rejects otherwise as {@link Client.acquire} does. */
+  tryAcquire(name: string, options?: TryOptions): Promise<Lease | null>;
+
+  /**
+   * Acquires a lock, calls `body` with the lease, releases, and answers what `body` answers. An error of `body` is passed
+   * on; the lock is released before.
+   *
+   * @throws what {@link Client.acquire} throws; `body` has not been called then.
+   * @throws {@link LeaseLostError} when the lease was lost before `body` had ended without an error of its own.
+   */
+  using<T>(name: string, options: LockOptions | undefined, body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
+  using<T>(name: string, body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
+
+  /**
+   * Releases all leases of this client, cancels all its waiters, and waits up to 2,000 ms until the store has confirmed it.
+   * The client can acquire nothing afterwards.
+   *
+   * @throws {@link StoreUnavailableError} when a release is not confirmed yet; it goes on in the background.
+   */
+  close(): Promise<void>;
+
+  /** As {@link Client.close}. */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/**
+ * A held lock, renewed by timers until it is released or lost.
+ *
+ * A lease is no proof: between a check and the write that it guards any amount of time can pass. Only the resource itself,
+ * refusing tokens older than it has seen, closes that gap.
+ */
+export class Lease {
+  private constructor();
+
+  /** The fencing token: grows with every grant of the resource; always a safe integer. */
+  readonly token: number;
+  /** What is locked. */
+  readonly resource: string;
+  /** The label that others see. */
+  readonly owner: string;
+  /**
+   * Aborted when the lease is lost, with the {@link LeaseLostError} as reason: before the store lets anybody else have the
+   * lock. Closing the client aborts it as well, with a {@link NotOwnedError}; a release never does. An event loop that is
+   * blocked hears of it late, and renews late; {@link Lease.check} asks the clock.
+   */
+  readonly signal: AbortSignal;
+
+  /** For how many ms the lease can still be believed in if no renewal succeeds; 0 once it is lost or released. Never waits. */
+  remaining(): number;
+
+  /**
+   * Throws unless at least `min` ms (default 0) of validity are left: to be called before a step that takes that long.
+   *
+   * @throws {@link LeaseLostError}; {@link NotOwnedError} after a release.
+   */
+  check(min?: number): void;
+
+  /**
+   * Gives the lock back. It ends here at once; the store's confirmation is awaited for up to 2,000 ms.
+   *
+   * @throws {@link LeaseLostError} if the lease was lost before, {@link NotOwnedError} if it was released before.
+   * @throws {@link StoreUnavailableError} if the store has not confirmed: the release goes on in the background.
+   */
+  release(): Promise<void>;
+
+  /**
+   * Releases at the end of an `await using` block. Rejects with {@link LeaseLostError} if the lease was lost, and with
+   * nothing else.
+   */
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** Who holds a lock, as far as the store shows it. */
+export interface LockInfo {
+  /** What is locked. */
+  resource: string;
+  /** The holder's label; missing for holders that leave none. */
+  owner?: string;
+  /** The holder's fencing token. */
+  token?: number;
+  /** When the lease was granted, in ms since 1970 by the store's wall clock. */
+  since?: number;
+  /** How long the lease lasts without renewal, in ms. */
+  ttl?: number;
+  /** How many ms until the store frees the lock unless it is renewed; missing where only observation can tell. */
+  left?: number;
+  /** The holder's payload. */
+  data?: Uint8Array;
+  /** Whether another lock library wrote the record. */
+  foreign: boolean;
+  /** How many nodes showed this record: here always 1. */
+  votes: number;
+  /** How many nodes were looked at: here always 1. */
+  of: number;
+}
+
+/**
+ * The base of all errors of leasehold. The message is for people and may change; match on `code`, which is the same in both
+ * halves of the package, or on the classes of this one.
+ */
+export class LeaseholdError extends Error {
+  constructor(message: string, details?: Partial<Pick<LeaseholdError, "code" | "resource" | "holder" | "temporary">>);
+  /** The stable name of the kind, the same in every language. */
+  readonly code: string;
+  /** The resource that it is about. */
+  readonly resource?: string | undefined;
+  /** Who holds the lock, where that is the reason. */
+  readonly holder?: LockInfo | undefined;
+  /** Whether the same call may succeed later without anybody changing anything. */
+  readonly temporary: boolean;
+}
+
+/** Somebody else holds the lock, and the caller did not want to wait. Code `busy`. */
+export class LockBusyError extends LeaseholdError {}
+/** Somebody else held the lock for as long as the caller would wait. Code `timed_out`. */
+export class LockTimeoutError extends LeaseholdError {}
+/** The lease is over, so the work it protected must stop. Code `lost`. */
+export class LeaseLostError extends LeaseholdError {}
+/** Nothing is held that could be released. Code `not_owned`. */
+export class NotOwnedError extends LeaseholdError {}
+/** The store cannot be reached, does not answer, or asks for patience. It may pass. Code `store_unavailable`. */
+export class StoreUnavailableError extends LeaseholdError {}
+/** The store refuses, and trying again will not help: permissions, schema, a corrupt record. Code `store_refused`. */
+export class StoreRefusedError extends LeaseholdError {}
+/** A setting, url or use of the client that cannot work. Code `config`. */
+export class ConfigError extends LeaseholdError {}

@@ -1,0 +1,265 @@
+// The loop that drives the component: it performs what the component says, and decides nothing.
+
+import { clock } from "./clock.mjs";
+import { perform } from "./http.mjs";
+import * as messages from "./messages.mjs";
+import { Slot } from "./slot.mjs";
+
+/** Timers stand still while the machine is suspended: no sleep is longer. */
+const LONGEST_SLEEP_MS = 1_000;
+/** After a source of credentials has failed. */
+const PAUSE_MS = 1_000;
+
+export class Machine {
+  now = clock();
+  #client;
+  #fetch;
+  /** Where credentials of each node come from; a node without has none. */
+  #sources;
+  #slots = new Map();
+  #lastLock = 0n;
+  #timer;
+  #awaited = 0;
+  #asking = new Set();
+  /** Why a node has no credentials now. */
+  #troubles = new Map();
+  #idle = new Set();
+  #broken;
+
+  /**
+   * `protocol` has the component's class `Client`. Of each node: the `store` as the component knows it, its `durability`,
+   * its `credentials` if they are known, else the `source` of them.
+   */
+  constructor(protocol, config, nodes, fetch) {
+    this.#fetch = fetch;
+    this.#sources = nodes.map(({ source }) => source);
+    const stores = nodes.map(({ store }) => store);
+    this.#client = asked(undefined, () => protocol.Client.createWired(config, stores, random(32), this.now()));
+    nodes.forEach(({ credentials }, node) => {
+      if (credentials !== undefined) asked(undefined, () => this.#client.setCredentials(node, credentials, this.now()));
+    });
+  }
+
+  /** Begins an acquisition. */
+  acquire(resource, owner, options) {
+    this.#checkWhole();
+    const lock = (this.#lastLock += 1n);
+    const slot = new Slot(this, lock, resource, owner);
+    this.#call(resource, () => this.#client.acquire(lock, resource, options, random(16), this.now()));
+    this.#slots.set(lock, slot);
+    // The component asks for credentials once, so a source that failed then is asked again here.
+    for (const node of this.#troubles.keys()) this.#renew(node);
+    this.#pump();
+    return slot;
+  }
+
+  /** Gives a lock back, or gives up on getting it. */
+  release(slot) {
+    slot.endLocally();
+    this.#command(slot, () => this.#client.release(slot.lock, this.now()));
+  }
+
+  /** Somebody has been told that the lease is lost. */
+  declareLost(slot) {
+    this.#command(slot, () => this.#client.declareLost(slot.lock, this.now()));
+  }
+
+  /** Releases everything. */
+  close() {
+    if (this.#broken !== undefined) return;
+    this.#call(undefined, () => this.#client.close(this.now()));
+    for (const slot of [...this.#slots.values()]) slot.endByClosing();
+    this.#pump();
+  }
+
+  /** Whether nothing is left to do before `patienceMs` have passed. */
+  async isIdleWithin(patienceMs) {
+    if (this.#isIdle()) return true;
+    let told;
+    const idle = new Promise((resolve) => this.#idle.add((told = () => resolve(true))));
+    try {
+      return await this.within(patienceMs, idle, false);
+    } finally {
+      this.#idle.delete(told);
+    }
+  }
+
+  /** Keeps the process alive, where there is one, as long as somebody awaits the promise. */
+  async awaited(promise) {
+    this.#awaited += 1;
+    this.#hold();
+    try {
+      return await promise;
+    } finally {
+      this.#awaited -= 1;
+      this.#hold();
+    }
+  }
+
+  /** What the promise is fulfilled with, or `otherwise` when that takes too long. */
+  async within(patienceMs, promise, otherwise) {
+    let timer;
+    const late = new Promise((resolve) => {
+      timer = setTimeout(() => resolve(otherwise), patienceMs);
+    });
+    try {
+      return await this.awaited(Promise.race([promise, late]));
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** Why credentials are missing, to be told along with an error of the store. */
+  get trouble() {
+    const [trouble] = this.#troubles.values();
+    return trouble;
+  }
+
+  #command(slot, command) {
+    if (this.#broken !== undefined) return;
+    try {
+      command();
+    } catch (error) {
+      // A lock that is not alive any more has nothing to be told.
+      if (error?.payload?.tag !== "unknown-lock") throw this.#break(error);
+    }
+    this.#pump();
+  }
+
+  /** Performs all that the component says, and sleeps for as long as it says. */
+  #pump() {
+    if (this.#broken !== undefined) return;
+    for (;;) {
+      const now = this.now();
+      const output = this.#call(undefined, () => this.#client.pollOutput(now));
+      if (output.tag !== "wake-at") {
+        this.#perform(output);
+        if (this.#broken !== undefined) return;
+        continue;
+      }
+      const { atNs } = output.val;
+      if (atNs === undefined || atNs > now.monotonicNs) return this.#sleep(atNs, now);
+      this.#call(undefined, () => this.#client.handleTimeout(random(16), now));
+    }
+  }
+
+  #perform({ tag, val }) {
+    switch (tag) {
+      case "http-request":
+        this.#send(val);
+        return;
+      case "event": {
+        const slot = this.#slots.get(val.lock);
+        if (slot === undefined) return;
+        if (["failed", "lost", "released"].includes(val.event.tag)) this.#slots.delete(val.lock);
+        // The machine has been told in the same moment that the lease goes on, and must not believe it.
+        if (!slot.apply(val.event)) slot.remaining();
+        return;
+      }
+      case "need-credentials":
+        this.#renew(val.node);
+        return;
+      default:
+        // Of stores that a client of this package cannot have.
+        throw this.#break(new Error(`the component wants ${tag}, which nobody here can do`));
+    }
+  }
+
+  async #send(request) {
+    const patienceMs = Math.max(Number(request.deadlineNs - this.now().monotonicNs) / 1e6, 0);
+    const response = await perform(this.#fetch, request, patienceMs);
+    if (this.#broken !== undefined) return;
+    this.#quietly(() => this.#client.handleResponse(request.id, response, this.now()));
+  }
+
+  /** Fetches credentials, once at a time for each node, and again after a while when that fails. */
+  async #renew(node) {
+    const source = this.#sources[node];
+    if (source === undefined || this.#asking.has(node)) return;
+    this.#asking.add(node);
+    try {
+      const credentials = await source();
+      if (this.#broken !== undefined) return;
+      this.#call(undefined, () => this.#client.setCredentials(node, credentials, this.now()));
+    } catch (error) {
+      this.#troubles.set(node, error);
+      const again = setTimeout(() => {
+        this.#asking.delete(node);
+        // Whoever comes after this asks anew.
+        if (!this.#isIdle()) this.#renew(node);
+      }, PAUSE_MS);
+      again.unref?.();
+      return;
+    }
+    this.#troubles.delete(node);
+    this.#asking.delete(node);
+    this.#quietly(() => {});
+  }
+
+  #sleep(atNs, { monotonicNs }) {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    if (this.#isIdle()) for (const told of this.#idle) told();
+    if (atNs === undefined) return;
+    // A timer may be early by a fraction of a millisecond, which would only cost a turn.
+    const ms = Math.min(Math.ceil(Number(atNs - monotonicNs) / 1e6), LONGEST_SLEEP_MS);
+    this.#timer = setTimeout(() => this.#quietly(() => this.#client.handleTimeout(random(16), this.now())), ms);
+    this.#hold();
+  }
+
+  /** For what nobody has called: an instance that breaks tells everybody who waits, and throws at nobody. */
+  #quietly(step) {
+    try {
+      this.#call(undefined, step);
+      this.#pump();
+    } catch (error) {
+      if (this.#broken === undefined) this.#break(error);
+    }
+  }
+
+  #hold() {
+    if (this.#awaited > 0) this.#timer?.ref?.();
+    else this.#timer?.unref?.();
+  }
+
+  #isIdle() {
+    return this.#broken !== undefined || this.#client.isIdle();
+  }
+
+  /** Errors of the interface become those of the package; any other means that the instance is lost with all it held. */
+  #call(resource, step) {
+    try {
+      return step();
+    } catch (error) {
+      if (error?.payload !== undefined) throw messages.refused(error.payload, resource);
+      throw this.#break(error);
+    }
+  }
+
+  #break(error) {
+    if (this.#broken === undefined) {
+      this.#broken = error;
+      clearTimeout(this.#timer);
+      for (const slot of [...this.#slots.values()]) slot.break(error);
+      this.#slots.clear();
+      for (const told of this.#idle) told();
+    }
+    return error;
+  }
+
+  #checkWhole() {
+    if (this.#broken !== undefined) throw this.#broken;
+  }
+}
+
+function asked(resource, step) {
+  try {
+    return step();
+  } catch (error) {
+    throw error?.payload === undefined ? error : messages.refused(error.payload, resource);
+  }
+}
+
+export function random(bytes) {
+  return crypto.getRandomValues(new Uint8Array(bytes));
+}

@@ -1,0 +1,161 @@
+// What the component says, as errors of the package.
+
+import errors from "./shared/errors.mjs";
+
+const { LeaseholdError, LockBusyError, LockTimeoutError, LeaseLostError, NotOwnedError } = errors;
+const { StoreUnavailableError, StoreRefusedError, ConfigError } = errors;
+
+const FAULTS = {
+  timeout: "no reply in time",
+  reset: "connection broken",
+  unreachable: "not reachable",
+  cancelled: "request abandoned",
+  server: "store failure",
+  busy: "store busy",
+  protocol: "unintelligible answer",
+};
+const LOSSES = {
+  expired: "no renewal was confirmed in time",
+  "max-hold": "max_hold has passed",
+  "taken-over": "somebody else holds the lock now",
+  released: "somebody broke the lock, or replaced the store",
+  "record-gone": "the store no longer has the record",
+};
+
+const fault = ({ kind, detail }) => `${FAULTS[kind]}${detail === undefined ? "" : `: ${detail}`}`;
+const on = (resource, message) => `${JSON.stringify(resource)}: ${message}`;
+
+/** Why an acquisition ended without the lock. */
+export function failed(resource, { tag, val }) {
+  const unavailable = (message) => new StoreUnavailableError(on(resource, message), { resource, temporary: true });
+  switch (tag) {
+    case "busy":
+      return held(LockBusyError, "busy", resource, val.holding);
+    case "timed-out":
+      return held(LockTimeoutError, "not free within the wait", resource, val.holding);
+    case "throttled":
+      return unavailable(`the store asks for patience (${fault(val)})`);
+    case "unavailable":
+      return unavailable(`the store cannot be used now (${fault(val)})`);
+    case "abstains":
+      return unavailable(`too many nodes lost their memory and do not vote for another ${seconds(val.leftMs, 1)} s`);
+    case "refused":
+      return new StoreRefusedError(on(resource, `the store refuses: ${val.detail}`), { resource });
+    case "cancelled":
+      return new LeaseholdError(on(resource, "the acquisition was given up"), { code: "cancelled", resource });
+    default:
+      return new LeaseholdError(on(resource, val?.message ?? tag), { resource });
+  }
+}
+
+function held(Kind, what, resource, holding) {
+  const holder = holding && info(resource, holding);
+  const message = `${what}: ${holder ? who(holder) : "held by somebody else"}`;
+  return new Kind(on(resource, message), { resource, holder, temporary: true });
+}
+
+/** A holding as `LockInfo`. */
+function info(resource, { holder, counter, owner, recordTtlMs, leftMs, sinceUnixMs, data }) {
+  const number = (value) => (value === undefined ? undefined : Number(value));
+  const shown = {
+    resource,
+    owner: owner || undefined,
+    token: number(counter),
+    since: number(sinceUnixMs),
+    ttl: number(recordTtlMs),
+    left: number(leftMs),
+    data,
+    foreign: holder === undefined,
+    votes: 1,
+    of: 1,
+  };
+  return Object.fromEntries(Object.entries(shown).filter(([, value]) => value !== undefined));
+}
+
+function who({ owner, foreign, token, left }) {
+  const somebody = foreign ? "held by a client of another library" : "held by somebody without a label";
+  const parts = [owner === undefined ? somebody : `held by ${owner}`];
+  if (token !== undefined) parts.push(`token ${token}`);
+  if (left !== undefined) parts.push(`${seconds(left, 1)} s left unless renewed`);
+  return parts.join(", ");
+}
+
+const seconds = (ms, digits) => (Number(ms) / 1_000).toFixed(digits);
+
+/** Why a lease is over; `trouble` is why its last renewal failed, if it did. */
+export function lost(resource, reason, trouble) {
+  const why = LOSSES[reason.tag] ?? reason.val?.message ?? reason.tag;
+  const advice = "the work it protected must stop, since another worker may have the lock";
+  const message = `the lease is lost: ${why}${because(trouble)}; ${advice}`;
+  return new LeaseLostError(on(resource, message), { resource });
+}
+
+/** A lease that goes on, but not for long enough. */
+export function tooShort(resource, left, min, trouble) {
+  const message = `only ${seconds(left, 3)} s of validity are left, and ${seconds(min, 3)} s were asked for: renewals are late`;
+  return new LeaseLostError(on(resource, message + because(trouble)), { resource });
+}
+
+const because = (trouble) => (trouble === undefined ? "" : ` (${fault(trouble)})`);
+
+export function notOwned(resource) {
+  const message = "the lease was released before, so there is nothing to hold or give back";
+  return new NotOwnedError(on(resource, message), { resource });
+}
+
+export function closed(resource) {
+  const message = "the client was closed, and the lease released with it; the work it protected must stop";
+  return new NotOwnedError(on(resource, message), { resource });
+}
+
+export function unconfirmed(resource) {
+  const message = "the release is not confirmed: it goes on in the background, and the record runs out by itself";
+  return new StoreUnavailableError(on(resource, message), { resource, temporary: true });
+}
+
+export function unconfirmedClose() {
+  const message =
+    "some releases are not confirmed yet: they go on in the background while the process lives, and what they do not " +
+    "reach runs out by itself";
+  return new StoreUnavailableError(message, { temporary: true });
+}
+
+/** An argument or setting that the component has refused, or a command at the wrong time. */
+export function refused({ tag, val }, resource) {
+  const details = { resource };
+  switch (tag) {
+    case "invalid":
+      return refused(val.error, resource);
+    case "closed":
+      return new ConfigError("the client was closed", details);
+    case "too-many-locks":
+      return new ConfigError(`the client has ${val.limit} locks alive, which is the most`, details);
+    case "above-max-ttl":
+      return new ConfigError(
+        `ttl and lockDelay are ${val.recordTtlMs} ms together, and the quorum allows ${val.maxTtlMs} ms`,
+        details,
+      );
+    case "empty-resource":
+      return new ConfigError("the resource has no name; give it 1 to 1024 bytes");
+    case "too-long":
+      return new ConfigError(`${val.what} has ${val.bytes} bytes, the most is ${val.maxBytes}`);
+    case "control-character": {
+      const code = val.code.toString(16).toUpperCase().padStart(4, "0");
+      return new ConfigError(
+        `${val.what} has the control character U+${code} at byte ${val.at}; names hold printable text only`,
+      );
+    }
+    case "too-short":
+      return new ConfigError(`${val.what} ${val.valueMs} ms is below the smallest, ${val.minMs} ms`);
+    case "too-far":
+      return new ConfigError(`${val.what} ${val.valueMs} ms is above the largest, ${val.maxMs} ms`);
+    case "drift":
+      return new ConfigError(`drift of ${val.ppm} ppm is outside ${val.minPpm} to ${val.maxPpm} ppm`);
+    case "nodes":
+      return new ConfigError(`${val.count} nodes configured; there must be 1 to ${val.max}`);
+    case "store":
+      return new ConfigError(val.detail);
+    default:
+      return new ConfigError(val?.message ?? `refused: ${tag}`, details);
+  }
+}

@@ -1,0 +1,188 @@
+// Store urls, as the native package reads them, for the stores that can be reached with `fetch`.
+
+import errors from "./shared/errors.mjs";
+
+const { ConfigError } = errors;
+
+const SIGNS = "in a token or password, / ? # and @ are written %2F, %3F, %23 and %40";
+const WEBDIS_PORT = "7379";
+const DYNAMODB = [
+  "region",
+  "endpoint",
+  "key",
+  "sort_key",
+  "sort_key_value",
+  "expires",
+  "durable",
+  "plaintext",
+];
+const REST = ["durable", "plaintext"];
+const TABLE_FORM = "write dynamodb://TABLE?region=eu-west-1";
+
+/**
+ * A store as the component is told of it, with the `name` under which it may be shown, the credentials that its url holds,
+ * and whether it is said to be durable.
+ */
+export function parsed(url) {
+  const scheme = url.slice(0, Math.max(url.indexOf(":"), 0));
+  switch (scheme) {
+    case "dynamodb":
+      return dynamodb(url);
+    case "upstash+https":
+    case "upstash+http":
+      return rest(url, "upstash");
+    case "webdis+https":
+    case "webdis+http":
+      return rest(url, "webdis");
+    default:
+      throw new ConfigError(
+        `store url ${shown(url)}: here are dynamodb://, upstash+https:// and webdis+http://; other stores need ` +
+          "native code, and the package leasehold",
+      );
+  }
+}
+
+function rest(url, dialect) {
+  const wrong = (what) => new ConfigError(`store url ${shown(url)}: ${what}`);
+  const form = dialect === "upstash" ? "upstash+https://:TOKEN@host" : "webdis+http://host:7379";
+  if (url.includes("#")) throw wrong(SIGNS);
+  const given = url.slice(dialect.length + 1);
+  let address;
+  try {
+    address = new URL(given);
+  } catch {
+    throw wrong(`it cannot be read; write ${form}; ${SIGNS}`);
+  }
+  if (!/^https?:\/\/[^/]/.test(given)) throw wrong(`the host is missing; write ${form}`);
+  const parameters = named(address.search, REST, wrong);
+  const [user, secret] = [address.username, address.password].map((text) => decoded(text, wrong));
+  const port = literalPort(given) ?? (dialect === "webdis" && address.protocol === "http:" ? WEBDIS_PORT : "");
+  const path = address.pathname.replace(/\/+$/, "");
+  const base = `${address.protocol}//${address.hostname}${port && `:${port}`}${path}`;
+  const credentials = dialect === "upstash" ? token(user, secret, wrong) : login(user, secret, wrong);
+  const plaintext = allowed(parameters, wrong);
+  return {
+    name: `${dialect}+${base}`,
+    credentials,
+    durability: durable(parameters, "not-declared", wrong),
+    /** `access` follows from whether credentials were given, here or beside the url. */
+    store: (access) => ({ tag: "redis-http", val: { dialect, url: base, access, plaintext } }),
+    needsCredentials: dialect === "upstash",
+    kinds: dialect === "upstash" ? ["token"] : ["password"],
+  };
+}
+
+function dynamodb(url) {
+  const wrong = (what) => new ConfigError(`store url ${shown(url)}: ${what}`);
+  if (url.includes("@")) throw wrong("access keys do not belong into the url: give them as the option credentials");
+  const [, table, query] = /^dynamodb:\/\/([^?#/]*)(\?[^#]*)?$/.exec(url) ?? [];
+  if (!table) throw wrong(`the table is missing; ${TABLE_FORM}`);
+  const given = named(query ?? "", DYNAMODB, wrong);
+  const { region, endpoint, key, expires, sort_key: sortKey, sort_key_value: sortValue } = given;
+  if (region === undefined) throw wrong(`the region is missing; ${TABLE_FORM}`);
+  if (!/^[a-z0-9][a-z0-9-]{1,62}[a-z0-9]$/.test(region)) throw wrong(`region is no region; write one such as eu-west-1`);
+  if (sortKey === undefined && sortValue !== undefined) throw wrong("sort_key_value without sort_key; name the attribute too");
+  const base = endpoint?.replace(/\/$/, "") ?? `https://dynamodb.${region}.${domain(region, wrong)}`;
+  const plaintext = allowed(given, wrong);
+  const settings = {
+    table,
+    region,
+    url: base,
+    key,
+    sortKey: sortKey && { name: sortKey, value: sortValue ?? "-" },
+    expires,
+    plaintext,
+  };
+  return {
+    name: `dynamodb://${table}?region=${region}${endpoint === undefined ? "" : `&endpoint=${base}`}`,
+    credentials: undefined,
+    // Emulators on this machine forget everything when they are started again.
+    durability: durable(given, isLoopback(base, wrong) ? "not-declared" : "declared", wrong),
+    store: () => ({ tag: "dynamodb", val: settings }),
+    needsCredentials: true,
+    kinds: ["aws"],
+  };
+}
+
+/** Of partitions that are rare the endpoint has to be given. */
+function domain(region, wrong) {
+  if (region.startsWith("cn-")) return "amazonaws.com.cn";
+  if (/^(eusc|us-iso[a-z]*|eu-iso[a-z]*)-/.test(region)) throw wrong("the endpoint of this region is missing; add &endpoint=");
+  return "amazonaws.com";
+}
+
+function named(search, known, wrong) {
+  const given = {};
+  for (const [name, value] of new URLSearchParams(search)) {
+    if (!known.includes(name)) {
+      const called = /^[a-z0-9_-]{1,40}$/i.test(name) ? name : "...";
+      throw wrong(`there is no parameter "${called}" here; there are ${known.join(", ")}`);
+    }
+    if (name in given) throw wrong(`${name} is there twice`);
+    if (value === "") throw wrong(`${name} is empty; give it a value, or leave it out`);
+    given[name] = value;
+  }
+  return given;
+}
+
+function allowed({ plaintext }, wrong) {
+  if (plaintext === undefined) return undefined;
+  if (plaintext !== "allow") throw wrong("write plaintext=allow, or leave plaintext out");
+  return "allowed";
+}
+
+function durable(parameters, usual, wrong) {
+  switch (parameters.durable) {
+    case undefined:
+      return usual;
+    case "yes":
+      return "declared";
+    case "no":
+      return "not-declared";
+    default:
+      throw wrong("write durable=yes for a store that loses nothing in a restart, or leave it out");
+  }
+}
+
+function token(user, secret, wrong) {
+  if (user !== "") throw wrong("a token stands alone, behind a colon; write upstash+https://:TOKEN@host");
+  return secret === "" ? undefined : { token: secret };
+}
+
+function login(user, secret, wrong) {
+  if (user === "" && secret === "") return undefined;
+  if (user === "" || secret === "") throw wrong("user and password belong together; write webdis+http://user:password@host");
+  return { user, password: secret };
+}
+
+function decoded(text, wrong) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw wrong("user, password or token is not UTF-8");
+  }
+}
+
+/** The parser drops a port that is the scheme's own, which Webdis's own is not. */
+function literalPort(address) {
+  return /^https?:\/\/(?:[^/?#]*@)?(?:\[[^\]]*\]|[^:/?#]*):([0-9]+)/.exec(address)?.[1];
+}
+
+function isLoopback(url, wrong) {
+  try {
+    const { hostname } = new URL(url);
+    return /^(localhost|.*\.localhost|127\.[0-9.]+|\[::1\]|\[::ffff:7f[0-9a-f]{2}:[0-9a-f]+\])$/.test(hostname);
+  } catch {
+    throw wrong("endpoint is no url; write it like https://dynamodb.eu-west-1.amazonaws.com");
+  }
+}
+
+/** A url as it may be shown: without user, password and parameters. */
+export function shown(url) {
+  const [, scheme, rest] = /^([a-z+]+):\/\/(.*)$/s.exec(url) ?? [];
+  if (scheme === undefined) return url.includes("@") ? '"..."' : JSON.stringify(url.split(/[?#]/)[0]);
+  const end = rest.search(/[?#]/);
+  const isDoubtful = end >= 0 && rest.slice(end).includes("@");
+  const host = rest.slice(rest.lastIndexOf("@") + 1).split(/[?#]/)[0];
+  return JSON.stringify(isDoubtful || host.startsWith(":") ? `${scheme}://...` : `${scheme}://${host}`);
+}

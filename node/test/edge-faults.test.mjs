@@ -1,0 +1,238 @@
+// What `leasehold/edge` does when something breaks.
+
+import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
+import { describe, test } from "node:test";
+import { connect as connectNative } from "leasehold";
+import { connect, ConfigError, LeaseLostError, NotOwnedError, StoreUnavailableError } from "leasehold/edge";
+import { start } from "./helpers/child.mjs";
+import { FAULT_NAMES, startProxy } from "./helpers/proxy.mjs";
+import { startRedis } from "./helpers/redis.mjs";
+import { aborted } from "./helpers/signals.mjs";
+import { startWebdis } from "./helpers/webdis.mjs";
+
+// Every server wants to hear of the end.
+process.setMaxListeners(50);
+
+const SLOW = { requestTimeout: 5_000 };
+const LONG = { ttl: 30_000 };
+
+/** A store behind a proxy, and a native client of the same store. */
+async function stage(t, settings = SLOW) {
+  let rival;
+  // Before its server ends.
+  t.after(() => rival?.close());
+  const redis = await startRedis(t);
+  const webdis = await startWebdis(t, redis.url);
+  const proxy = await startProxy(t, webdis.url);
+  rival = await connectNative(redis.url, SLOW);
+  return { client: await connect(proxy.url, settings), rival, proxy };
+}
+
+/** Where a request was given up whose grant may still come, its release goes on, and closing says so. */
+async function close(client) {
+  await client.close().catch((error) => assert.ok(error instanceof StoreUnavailableError));
+}
+
+/** Each fault on a proxy and a client of its own, all at once. */
+async function underEach(t, test) {
+  const redis = await startRedis(t);
+  const webdis = await startWebdis(t, redis.url);
+  const rival = await connectNative(redis.url, SLOW);
+  // From now on the server knows the scripts, so that the first request that breaks is one that counts.
+  await (await rival.acquire("known", LONG)).release();
+  await Promise.all(
+    FAULT_NAMES.map(async (fault) => {
+      const proxy = await startProxy(t, webdis.url);
+      // What never ends is awaited this long.
+      const client = await connect(proxy.url, { requestTimeout: 1_000 });
+      await test({ client, rival, proxy, fault, name: `under ${fault}` });
+    }),
+  );
+  await rival.close();
+}
+
+// Most of it is waiting.
+describe("leasehold/edge", { concurrency: 4 }, () => {
+  test("a server that is not there fails the acquisition, and connecting costs no request", async () => {
+    // A port that no server is given, unlike one that was free a moment ago.
+    const client = await connect("webdis+http://127.0.0.1:2");
+    await assert.rejects(client.acquire("a", { wait: 0 }), (error) => {
+      assert.ok(error instanceof StoreUnavailableError && error.temporary);
+      assert.match(error.message, /"a": the store cannot be used now \(not reachable: ECONNREFUSED\)/);
+      return true;
+    });
+    await client.close();
+  });
+
+  test("an acquisition that breaks holds nothing, and leaves nothing behind", (t) =>
+    underEach(t, async ({ client, rival, proxy, fault, name }) => {
+      proxy.fault = fault;
+      await assert.rejects(client.acquire(name, { ...LONG, wait: 0 }), ({ code }) => {
+        assert.ok(["store_unavailable", "store_refused"].includes(code), `${fault}: ${code}`);
+        return true;
+      });
+      proxy.fault = undefined;
+      // Sooner than the record of the attempt would run out, if it stood.
+      const theirs = await rival.acquire(name, { ...LONG, wait: 20_000 });
+      await theirs.release();
+      const lease = await client.acquire(name, { ...LONG, wait: 20_000 });
+      assert.ok(lease.token > theirs.token);
+      await close(client);
+    }));
+
+  test("renewals that break cost the lease, whose signal says why", (t) =>
+    underEach(t, async ({ client, rival, proxy, fault, name }) => {
+      const lease = await client.acquire(name, { ttl: 4_000 });
+      proxy.fault = fault;
+      await aborted(lease.signal);
+      assert.ok(lease.signal.reason instanceof LeaseLostError);
+      assert.match(lease.signal.reason.message, /no renewal was confirmed in time \(.+\)/);
+      assert.throws(() => lease.check(), lease.signal.reason);
+      proxy.fault = undefined;
+      await (await rival.acquire(name, LONG)).release();
+      await close(client);
+    }));
+
+  test("a renewal that breaks once costs nothing", async (t) => {
+    const { client, proxy } = await stage(t, { requestTimeout: 1_000 });
+    const lease = await client.acquire("a", { ttl: 20_000, renewEvery: 1_000 });
+    proxy.fault = "500";
+    const until = async (look) => {
+      while (!look()) await new Promise((resolve) => setTimeout(resolve, 20));
+    };
+    await until(() => proxy.broken > 0);
+    proxy.fault = undefined;
+    const left = lease.remaining();
+    await until(() => lease.remaining() > left);
+    lease.check();
+    await lease.release();
+    await client.close();
+  });
+
+  test("a release that nobody confirms is told by release, and not by the end of a body", async (t) => {
+    const { client, proxy } = await stage(t, { requestTimeout: 5_000 });
+    const lease = await client.acquire("a", LONG);
+    const error = new Error("of the body");
+    let begun = 0;
+    const hang = async () => {
+      begun += 1;
+      while (begun < 2) await new Promise((resolve) => setTimeout(resolve, 20));
+      proxy.fault = "hang";
+      return "done";
+    };
+    const thrown = client.using("c", LONG, async () => {
+      await hang();
+      throw error;
+    });
+    const [result] = await Promise.all([
+      client.using("b", LONG, hang),
+      assert.rejects(thrown, (thrown) => thrown === error),
+    ]);
+    assert.equal(result, "done");
+    await assert.rejects(lease.release(), StoreUnavailableError);
+    await assert.rejects(lease.release(), NotOwnedError);
+    await assert.rejects(client.close(), StoreUnavailableError);
+  });
+
+  test("a fetch that misbehaves is a request whose fate is not known", async (t) => {
+    const redis = await startRedis(t);
+    const webdis = await startWebdis(t, redis.url);
+    const rival = await connectNative(redis.url, SLOW);
+    const misbehaving = {
+      "throws at once": () => {
+        throw new TypeError("no such thing");
+      },
+      rejects: () => Promise.reject(undefined),
+      "never settles": () => new Promise(() => {}),
+      "answers nonsense": async () => ({ status: "fine" }),
+      "answers nothing": async () => undefined,
+    };
+    const checks = Object.entries(misbehaving).map(async ([name, wrong]) => {
+      let isWrong = true;
+      const client = await connect(webdis.url, {
+        requestTimeout: 1_000,
+        fetch: (...request) => (isWrong ? wrong() : fetch(...request)),
+      });
+      await assert.rejects(client.acquire(name, { ...LONG, wait: 0 }), StoreUnavailableError, name);
+      isWrong = false;
+      const lease = await client.acquire(name, LONG);
+      assert.equal(await rival.tryAcquire(name), null, name);
+      await lease.release();
+      await close(client);
+    });
+    await Promise.all(checks);
+    await rival.close();
+  });
+
+  test("an abort ends the wait with its reason, and a lease not at all", async (t) => {
+    const { client, rival, proxy } = await stage(t);
+    const reason = new Error("enough");
+    const isReason = (error) => error === reason;
+    await assert.rejects(client.acquire("a", { signal: AbortSignal.abort(reason) }), isReason);
+    assert.notEqual(await rival.tryAcquire("a"), null, "nothing was begun");
+
+    const waiting = new AbortController();
+    const given = client.acquire("a", { ...LONG, signal: waiting.signal });
+    setImmediate(() => waiting.abort(reason));
+    await assert.rejects(given, isReason);
+    assert.equal(getEventListeners(waiting.signal, "abort").length, 0);
+
+    // While the request is under way, whose grant nobody wants any more.
+    const inFlight = new AbortController();
+    proxy.fault = "hang";
+    const begun = client.acquire("b", { ...LONG, signal: inFlight.signal });
+    inFlight.abort(reason);
+    await assert.rejects(begun, isReason);
+    proxy.fault = undefined;
+    const theirs = await rival.acquire("b", { ...LONG, wait: 20_000 });
+    await theirs.release();
+
+    const late = new AbortController();
+    const lease = await client.acquire("c", { ...LONG, signal: late.signal });
+    assert.equal(getEventListeners(late.signal, "abort").length, 0);
+    late.abort(reason);
+    lease.check();
+    assert.equal(lease.signal.aborted, false);
+    await lease.release();
+    await close(client);
+  });
+
+  test("a client that was closed takes no more, and tells those who waited", async (t) => {
+    const { client, rival } = await stage(t);
+    await rival.acquire("a", LONG);
+    const waiting = client.acquire("a", LONG);
+    const refused = assert.rejects(waiting, { code: "cancelled" });
+    await close(client);
+    await refused;
+    await assert.rejects(client.acquire("b"), ConfigError);
+    await close(client);
+  });
+
+  test("what is awaited keeps the process alive, and a held lease does not", async (t) => {
+    const redis = await startRedis(t);
+    const webdis = await startWebdis(t, redis.url);
+    const client = await connectNative(redis.url);
+    const ended = ["hold", "wait"].map(async (what) => {
+      const { code, stdout, stderr } = await start("edge.mjs", webdis.url, what).ended;
+      assert.deepEqual([code, stdout, stderr], [0, what === "wait" ? "timed_out\nended\n" : "ended\n", ""]);
+      // Nobody has given it back.
+      assert.notEqual(await client.inspect(what), null);
+    });
+    await Promise.all(ended);
+    await client.close();
+  });
+});
+
+test("a loop that was blocked for longer than the ttl finds the lease lost", async (t) => {
+  const { client } = await stage(t);
+  const lease = await client.acquire("a", { ttl: 2_000 });
+  const { signal } = lease;
+  for (const until = performance.now() + 2_500; performance.now() < until; );
+  assert.throws(() => lease.check(), LeaseLostError);
+  assert.equal(lease.remaining(), 0);
+  assert.equal(signal.aborted, true);
+  assert.equal(lease.signal, signal);
+  await assert.rejects(lease[Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose")](), LeaseLostError);
+  await client.close();
+});

@@ -1,0 +1,213 @@
+// `leasehold/edge` without any store: what it takes, its clock, and an instance that breaks.
+
+import assert from "node:assert/strict";
+import { readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { connect, ConfigError } from "leasehold/edge";
+import { folder, part } from "./helpers/edge.mjs";
+
+const { clock } = await part("clock");
+const { connector } = await part("client");
+const { perform } = await part("http");
+const { load } = await part("inline");
+const { parsed } = await part("urls");
+
+const STORE = "webdis+http://127.0.0.1:1";
+const KEYS = { accessKeyId: "a", secretAccessKey: "b" };
+
+test("nothing in it asks for Node", () => {
+  const modules = readdirSync(folder, { recursive: true }).filter((name) => name.endsWith(".mjs"));
+  assert.ok(modules.length > 10);
+  for (const name of modules) {
+    const text = readFileSync(join(folder, name), "utf8");
+    const imported = [...text.matchAll(/^(?:import|export)[^"';]*? from "([^"]+)"/gm)].map(([, from]) => from);
+    assert.deepEqual(imported.filter((from) => !from.startsWith("./") && !from.startsWith("../shared")), [], name);
+    assert.doesNotMatch(text, /\b(require|process|Buffer)\b[.(]/, name);
+  }
+});
+
+test("urls are read as the native package reads them", () => {
+  const read = (url) => {
+    const { name, store, credentials } = parsed(url);
+    return [name, store("with-credentials").val.url, credentials];
+  };
+  assert.deepEqual(read("upstash+https://:AX%3D_-%2F@EU1-calm-1.upstash.io"), [
+    "upstash+https://eu1-calm-1.upstash.io",
+    "https://eu1-calm-1.upstash.io",
+    { token: "AX=_-/" },
+  ]);
+  assert.deepEqual(read("webdis+https://us%65r:p%40ss%2Fword@[::1]:7000/some/way/"), [
+    "webdis+https://[::1]:7000/some/way",
+    "https://[::1]:7000/some/way",
+    { user: "user", password: "p@ss/word" },
+  ]);
+  for (const [url, base] of [
+    ["webdis+http://cache", "http://cache:7379"],
+    ["webdis+http://cache:80", "http://cache:80"],
+    ["webdis+https://cache:443", "https://cache:443"],
+    ["webdis+https://cache", "https://cache"],
+    ["dynamodb://locks?region=eu-west-1", "https://dynamodb.eu-west-1.amazonaws.com"],
+    ["dynamodb://locks?region=cn-north-1", "https://dynamodb.cn-north-1.amazonaws.com.cn"],
+    ["dynamodb://locks?region=eu-west-1&endpoint=http://127.0.0.1:8000/", "http://127.0.0.1:8000"],
+  ]) {
+    assert.equal(read(url)[1], base, url);
+  }
+});
+
+test("what cannot work is refused before any request, and shows no secrets", async () => {
+  const fetch = () => assert.fail("a request was made");
+  for (const [url, words, options] of [
+    ["redis://:secret@host", "other stores need native code"],
+    ["secret", "other stores need native code"],
+    ["upstash+https://host", "credentials are missing"],
+    ["upstash+https://secret@host", "behind a colon"],
+    ["upstash+https://:secr#et@host", "%23"],
+    ["upstash+https://:secret@host?db=1", 'there is no parameter "db"'],
+    ["upstash+https://:secret@host?plaintext=yes", "plaintext=allow"],
+    ["upstash+http://:secret@host", "plaintext"],
+    ["webdis+http://secret@host", "belong together"],
+    ["webdis+http://user:secret@host", "plaintext"],
+    ["webdis+http://", "7379"],
+    ["dynamodb://locks?region=eu-west-1", "credentials are missing"],
+    ["dynamodb://locks", "the region is missing", { credentials: KEYS }],
+    ["dynamodb://?region=eu-west-1", "the table is missing", { credentials: KEYS }],
+    ["dynamodb://key:secret@locks?region=eu-west-1", "do not belong into the url", { credentials: KEYS }],
+    ["dynamodb://locks?region=us-iso-east-1", "endpoint", { credentials: KEYS }],
+    ["dynamodb://locks?region=eu-west-1&key=a&key=b", "twice", { credentials: KEYS }],
+    ["dynamodb://locks?region=eu-west-1&endpoint=nowhere", "endpoint", { credentials: KEYS }],
+    ["dynamodb://locks?region=eu-west-1", "accessKeyId", { credentials: { token: "secret" } }],
+    ["dynamodb://locks?region=eu-west-1", "sessionToken", { credentials: { ...KEYS, sessionToken: 5 } }],
+    ["dynamodb://locks?region=eu-west-1", "expiration", { credentials: { ...KEYS, expiration: "soon" } }],
+    [STORE, "user, password", { credentials: { token: "secret" } }],
+    [STORE, "quorums", { quorumId: "0".repeat(32) }],
+    [STORE, "100 to 100000", { driftPpm: 1 }],
+    [STORE, "request", { requestTimeout: 1 }],
+  ]) {
+    await assert.rejects(connect(url, { fetch, ...options }), (error) => {
+      assert.ok(error instanceof ConfigError, `${url}: ${error.stack}`);
+      assert.ok(error.message.includes(words), `${url}: ${error.message}`);
+      assert.ok(url === "secret" || !/secr(?!etAccess)/.test(error.message), error.message);
+      return true;
+    });
+  }
+  const client = await connect(STORE, { fetch });
+  assert.deepEqual(client.stores, [STORE]);
+  for (const [name, options, words] of [
+    ["", {}, "no name"],
+    ["a\nb", {}, "U+000A"],
+    ["a", { ttl: 99 }, "ttl 99 ms is below the smallest, 100 ms"],
+    ["a", { ttl: Infinity }, "ttl cannot be infinite"],
+    ["a", { ttl: 1e300 }, "above the largest"],
+    ["a", { wait: -1 }, "no length of time"],
+    ["a", { ttl: NaN }, "no length of time"],
+    ["a", { renew: false, renewEvery: 100 }, "contradict"],
+    ["a", { data: new Uint8Array(4_097) }, "4097 bytes"],
+    ["a", { owner: "x".repeat(257) }, "257 bytes"],
+  ]) {
+    await assert.rejects(client.acquire(name, options), (error) => {
+      assert.ok(error instanceof ConfigError && error.message.includes(words), error.message);
+      return true;
+    });
+  }
+  for (const options of [{ timeout: 5 }, { ttl: "30s" }, { signal: {} }, { renew: "no" }]) {
+    await assert.rejects(client.acquire("a", options), TypeError);
+  }
+  await assert.rejects(client.tryAcquire("a", { wait: 5 }), TypeError);
+  await assert.rejects(client.using("a", {}), TypeError);
+  for (const store of [undefined, [], 5]) await assert.rejects(connect(store), TypeError);
+  await assert.rejects(connect(STORE, { createQuorum: true }), TypeError);
+  await client.close();
+});
+
+test("what became of a request is known only where it is certain", async () => {
+  const request = { url: "http://host/", method: "POST", headers: [{ name: "a", value: "b" }], body: new Uint8Array([1]) };
+  const failed = (code, message = "fetch failed") => async () => {
+    throw Object.assign(new TypeError(message), code && { cause: Object.assign(new Error(code), { code }) });
+  };
+  const cutOff = new ReadableStream({
+    pull(controller) {
+      controller.error(new TypeError("terminated"));
+    },
+  });
+  for (const [what, fetch, expected] of [
+    ["refused", failed("ECONNREFUSED"), ["not-sent", "unreachable"]],
+    ["no such host", failed("ENOTFOUND"), ["not-sent", "unreachable"]],
+    ["broken", failed("ECONNRESET"), ["unknown", "reset"]],
+    ["broken, in other words", failed("UND_ERR_SOCKET"), ["unknown", "reset"]],
+    ["no reason, as in browsers", failed(undefined, "Failed to fetch"), ["unknown", "reset"]],
+    ["no end", async () => new Response(cutOff), ["unknown", "reset"]],
+    ["redirected, as in browsers", async () => ({ type: "opaqueredirect" }), ["unknown", "protocol"]],
+    ["never settled", () => new Promise(() => {}), ["unknown", "timeout"]],
+    ["never an end", async () => new Response(new ReadableStream({})), ["unknown", "timeout"]],
+    ["heard of the abort", (_, { signal }) => new Promise((_, reject) => {
+      signal.addEventListener("abort", () => reject(signal.reason));
+    }), ["unknown", "timeout"]],
+  ]) {
+    const { tag, val } = await perform(fetch, request, 100);
+    assert.deepEqual([tag, val.kind], expected, what);
+  }
+
+  let sent;
+  const { tag, val } = await perform(
+    async (...given) => {
+      sent = given;
+      return new Response(new Uint8Array(3 << 20), { status: 418, headers: { date: "now" } });
+    },
+    request,
+    5_000,
+  );
+  const [url, { method, headers, body, redirect }] = sent;
+  assert.deepEqual([url, method, headers, body, redirect], [request.url, "POST", [["a", "b"]], request.body, "manual"]);
+  assert.deepEqual([tag, val.status, val.headers], ["http-response", 418, [{ name: "date", value: "now" }]]);
+  assert.equal(val.body.length, 1_048_577, "no more than has to be read");
+});
+
+test("the clock counts on when the other one has stood still", () => {
+  let [steady, wall] = [1_000, 5_000_000];
+  const now = clock(
+    () => steady,
+    () => wall,
+  );
+  const ms = () => Number(now().monotonicNs) / 1e6;
+  assert.deepEqual(now(), { monotonicNs: 1_000_000_000n, unixMs: 5_000_000n });
+  [steady, wall] = [steady + 250, wall + 250];
+  assert.equal(ms(), 1_250);
+  // Suspended for an hour.
+  [steady, wall] = [steady + 10, wall + 3_600_010];
+  assert.equal(ms(), 3_601_260);
+  assert.equal(ms(), 3_601_260);
+  // Set back by an hour, and put right after that: an hour too much, which ends leases too early.
+  [steady, wall] = [steady + 10, wall - 3_599_990];
+  assert.equal(ms(), 3_601_270);
+  [steady, wall] = [steady + 10, wall + 3_600_010];
+  assert.equal(ms(), 7_201_280);
+  // Slewed by less than what counts.
+  for (let second = 0; second < 100; second += 1) {
+    [steady, wall] = [steady + 1_000, wall + 1_001];
+    now();
+  }
+  assert.equal(ms(), 7_301_280);
+});
+
+test("an instance that breaks tells everybody who has to do with it, once", async () => {
+  const trap = new WebAssembly.RuntimeError("unreachable");
+  let isBroken = false;
+  const breaking = (client) =>
+    new Proxy(client, {
+      get: (of, name) => (isBroken ? () => { throw trap; } : of[name].bind(of)),
+    });
+  const connectBreaking = connector(async () => {
+    const make = await load();
+    return () => ({ Client: { createWired: (...given) => breaking(make().Client.createWired(...given)) } });
+  });
+  const answer = (script) => new Response(JSON.stringify({ [script]: script.includes("SHA") ? "NOSCRIPT" : "" }));
+  const client = await connectBreaking(STORE, { fetch: async () => answer("EVALSHA"), requestTimeout: 5_000 });
+  const waiting = client.acquire("a");
+  isBroken = true;
+  const failed = assert.rejects(waiting, (error) => error === trap);
+  await assert.rejects(client.acquire("b"), (error) => error === trap);
+  await failed;
+  await assert.rejects(client.acquire("c"), (error) => error === trap);
+  await client.close();
+});

@@ -1,0 +1,68 @@
+// `leasehold/edge` in workerd, which has no Node in it and compiles no WebAssembly while it runs.
+
+import assert from "node:assert/strict";
+import { cp, readdir, writeFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { folder as edge } from "./helpers/edge.mjs";
+import { folder } from "./helpers/folder.mjs";
+import { startRedis } from "./helpers/redis.mjs";
+import { startServer } from "./helpers/server.mjs";
+import { startWebdis } from "./helpers/webdis.mjs";
+
+const WORKER = "worker.mjs";
+/** Modules that compile WebAssembly out of text, which is not possible here. */
+const ELSEWHERE = ["edge/index.mjs", "edge/inline.mjs", "edge/component/packed.mjs"];
+
+/** Installed for these alone. */
+const isLinux = process.platform === "linux" && ["x64", "arm64"].includes(process.arch);
+
+/** The program, as npm has it for this platform. */
+function program() {
+  const require = createRequire(join(process.env.LEASEHOLD_WORKERD, "package.json"));
+  return require.resolve(`@cloudflare/workerd-linux-${process.arch === "x64" ? "64" : "arm64"}/bin/workerd`);
+}
+
+async function settings(place, port, store) {
+  const names = (await readdir(place, { recursive: true })).filter((name) => /\.(mjs|wasm)$/.test(name));
+  const modules = [WORKER, ...names.filter((name) => name !== WORKER && !ELSEWHERE.includes(name))];
+  const kind = (name) => (name.endsWith(".wasm") ? "wasm" : "esModule");
+  const embedded = modules.map((name) => `(name = "${name}", ${kind(name)} = embed "${name}")`);
+  return `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [
+    (name = "main", worker = .main),
+    (name = "internet", network = (allow = ["local"])),
+  ],
+  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
+);
+const main :Workerd.Worker = (
+  compatibilityDate = "2026-11-01",
+  bindings = [(name = "STORE", text = "${store}")],
+  modules = [${embedded.join(", ")}],
+);
+`;
+}
+
+test("a worker in workerd holds a lock, and loses one", { skip: !isLinux && "workerd is installed on Linux" }, async (t) => {
+  const redis = await startRedis(t);
+  const webdis = await startWebdis(t, redis.url);
+  const place = folder(t);
+  await cp(edge, join(place, "edge"), { recursive: true });
+  await cp(fileURLToPath(new URL(`workerd/${WORKER}`, import.meta.url)), join(place, WORKER));
+  const server = await startServer(
+    t,
+    async (port) => {
+      await writeFile(join(place, "config.capnp"), await settings(place, port, webdis.url));
+      return [program(), ["serve", "config.capnp"], { cwd: place, stdio: ["ignore", "ignore", "inherit"] }];
+    },
+    async (port) => (await fetch(`http://127.0.0.1:${port}/ready`)).ok,
+  );
+  const seen = await (await fetch(`http://127.0.0.1:${server.port}/`)).json();
+  assert.equal(seen.failed, undefined);
+  assert.ok(seen.token > 0 && seen.again > seen.token);
+  assert.ok(seen.remaining > 0);
+  assert.deepEqual([seen.tried, seen.lost], [null, true]);
+});

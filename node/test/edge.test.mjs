@@ -1,0 +1,170 @@
+// `leasehold/edge` against real servers, sharing its locks with the native package.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { connect as connectNative } from "leasehold";
+import { connect, LeaseholdError, LockBusyError, LockTimeoutError, NotOwnedError, StoreRefusedError } from "leasehold/edge";
+import { CREDENTIALS, startDynamodb } from "./helpers/dynamodb.mjs";
+import { startRedis } from "./helpers/redis.mjs";
+import { startRest } from "./helpers/rest.mjs";
+import { aborted } from "./helpers/signals.mjs";
+import { startWebdis } from "./helpers/webdis.mjs";
+
+process.env.AWS_ACCESS_KEY_ID = CREDENTIALS.accessKeyId;
+process.env.AWS_SECRET_ACCESS_KEY = CREDENTIALS.secretAccessKey;
+/** For leases that must not be lost on a busy machine. */
+const SLOW = { requestTimeout: 5_000 };
+const LONG = { ttl: 30_000 };
+
+/** It takes seconds to start, and the tests use names of their own. */
+const dynamodb = await startDynamodb({ after });
+
+const STORES = {
+  async Webdis(t) {
+    const redis = await startRedis(t);
+    const { url } = await startWebdis(t, redis.url);
+    return { url, native: redis.url };
+  },
+  async "a REST server"(t) {
+    const redis = await startRedis(t);
+    const { url } = await startRest(t, redis.url);
+    return { url, native: redis.url };
+  },
+  async "DynamoDB Local"() {
+    return { url: dynamodb.url, native: dynamodb.url, credentials: CREDENTIALS };
+  },
+};
+
+for (const [name, start] of Object.entries(STORES)) {
+  test(`a lock on ${name} is one lock for this and for native code`, async (t) => {
+    const { url, native, credentials } = await start(t);
+    const client = await connect(url, { ...SLOW, owner: "edge", credentials });
+    const other = await connectNative(native, { ...SLOW, owner: "native" });
+
+    const lease = await client.acquire("invoice/42", { ...LONG, data: new Uint8Array([7]) });
+    assert.ok(lease.token > 0 && Number.isSafeInteger(lease.token));
+    assert.deepEqual([lease.resource, lease.owner, lease.signal.aborted], ["invoice/42", "edge", false]);
+    assert.ok(lease.remaining() > 0 && lease.remaining() < LONG.ttl);
+    lease.check();
+    lease.check(1_000);
+    assert.throws(() => lease.check(LONG.ttl), { code: "lost" });
+    assert.equal(await other.tryAcquire("invoice/42"), null);
+    const info = await other.inspect("invoice/42");
+    assert.deepEqual([info.owner, info.token, info.data], ["edge", lease.token, Buffer.from([7])]);
+    await lease.release();
+    await assert.rejects(lease.release(), NotOwnedError);
+    assert.throws(() => lease.check(), NotOwnedError);
+    assert.deepEqual([lease.remaining(), lease.signal.aborted], [0, false]);
+
+    const theirs = await other.acquire("invoice/42", LONG);
+    assert.ok(theirs.token > lease.token);
+    assert.equal(await client.tryAcquire("invoice/42"), null);
+    await assert.rejects(client.acquire("invoice/42", { wait: 0 }), (error) => {
+      assert.ok(error instanceof LockBusyError && error instanceof LeaseholdError);
+      assert.deepEqual([error.code, error.resource, error.temporary], ["busy", "invoice/42", true]);
+      assert.deepEqual([error.holder.owner, error.holder.token], ["native", theirs.token]);
+      return true;
+    });
+    await assert.rejects(client.acquire("invoice/42", { wait: 300 }), LockTimeoutError);
+    const waiting = client.acquire("invoice/42", LONG);
+    await theirs.release();
+    const next = await waiting;
+    assert.ok(next.token > theirs.token);
+    await client.close();
+    assert.equal(next.signal.reason.code, "not_owned");
+    assert.notEqual(await other.tryAcquire("invoice/42"), null);
+    await other.close();
+  });
+}
+
+test("a lease is renewed for as long as it is held, and lost by the clock when it is not", async (t) => {
+  const redis = await startRedis(t);
+  const webdis = await startWebdis(t, redis.url);
+  const client = await connect(webdis.url);
+  const rival = await connectNative(redis.url);
+  const lease = await client.acquire("a", { ttl: 6_000 });
+  // Validity grows with a renewal, and with nothing else.
+  for (let isRenewed = false; !isRenewed; ) {
+    const left = lease.remaining();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    isRenewed = lease.remaining() > left;
+    assert.equal(lease.signal.aborted, false);
+  }
+  await lease.release();
+
+  const short = await client.acquire("a", { ttl: 2_000, renew: false });
+  const heard = aborted(short.signal);
+  const next = await rival.acquire("a", LONG);
+  assert.equal(short.signal.aborted, true, "the signal comes before anybody else has the lock");
+  assert.ok(next.token > short.token);
+  await heard;
+  assert.equal(short.signal.reason.code, "lost");
+  await assert.rejects(short.release(), { code: "lost", resource: "a" });
+  await Promise.all([client.close(), rival.close()]);
+});
+
+test("a token that is not taken is a refusal, and one from a function is asked for again", async (t) => {
+  const redis = await startRedis(t);
+  const rest = await startRest(t, redis.url);
+  const wrong = await connect(rest.bare, { ...SLOW, credentials: { token: "another" } });
+  await assert.rejects(wrong.acquire("a", { wait: 0 }), StoreRefusedError);
+  await wrong.close();
+
+  let asked = 0;
+  const credentials = async (store) => {
+    assert.equal(store, rest.bare);
+    asked += 1;
+    return { token: asked === 1 ? "another" : "the-token" };
+  };
+  const client = await connect(rest.bare, { ...SLOW, credentials });
+  await client.acquire("a", { wait: 0 }).catch((error) => assert.ok(error instanceof StoreRefusedError));
+  const lease = await client.acquire("a", LONG);
+  assert.equal(asked, 2);
+  await lease.release();
+  await client.close();
+});
+
+test("keys of AWS may come late, and what keeps them from coming is told", async () => {
+  const trouble = new Error("no keys today");
+  let has = false;
+  const credentials = async () => {
+    if (!has) throw trouble;
+    return { ...CREDENTIALS, sessionToken: null, expiration: new Date(Date.now() + 3_600_000) };
+  };
+  const client = await connect(dynamodb.url, { ...SLOW, requestTimeout: 500, credentials });
+  await assert.rejects(client.acquire("late", { wait: 0 }), (error) => {
+    assert.deepEqual([error.code, error.cause], ["store_unavailable", trouble]);
+    return true;
+  });
+  has = true;
+  const lease = await client.acquire("late", LONG);
+  await lease.release();
+  await client.close();
+});
+
+test("a quorum of three is the quorum of native code", async (t) => {
+  const quorumId = "00112233445566778899aabbccddeeff";
+  const servers = await Promise.all(
+    [0, 1, 2].map(async () => {
+      const redis = await startRedis(t);
+      return { redis, webdis: await startWebdis(t, redis.url) };
+    }),
+  );
+  const other = await connectNative(servers.map(({ redis }) => redis.url), { ...SLOW, quorumId, createQuorum: true });
+  const urls = servers.map(({ webdis }) => webdis.url);
+  await assert.rejects(connect(urls), { code: "config" });
+  await assert.rejects(connect([urls[0], urls[0]], { quorumId }), { code: "config" });
+  const client = await connect(urls, { ...SLOW, quorumId });
+  const lease = await client.acquire("a", LONG);
+  assert.equal(await other.tryAcquire("a"), null);
+  await lease.release();
+  const theirs = await other.acquire("a", LONG);
+  assert.equal(await client.tryAcquire("a"), null);
+  await servers[0].redis.stop();
+  await theirs.release();
+  const next = await client.acquire("a", LONG);
+  assert.ok(next.token > theirs.token);
+  await next.release();
+  // The node that is gone confirms no release.
+  await Promise.allSettled([client.close(), other.close()]);
+});

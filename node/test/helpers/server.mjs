@@ -1,0 +1,40 @@
+// Programs that tests start as servers, on free ports of 127.0.0.1.
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { setTimeout as pause } from "node:timers/promises";
+import { freePort } from "./redis.mjs";
+
+const TRIES = 5;
+const PATIENCE_MS = 60_000;
+const PAUSE_MS = 20;
+
+/** Should a test end without stopping them. */
+const running = new Set();
+process.on("exit", () => running.forEach((server) => server.kill("SIGKILL")));
+
+/**
+ * Starts a program that `command(port)` describes as `[program, args, options]`, until `isReady(port)`. Answers
+ * `{ port, pid, stop }`. It ends with the test, if not before. Somebody else may have taken the port meanwhile: then another.
+ */
+export async function startServer(t, command, isReady) {
+  for (let tries = 0; tries < TRIES; tries++) {
+    const port = await freePort();
+    const [program, args, options] = await command(port);
+    const server = spawn(program, args, { stdio: "ignore", ...options });
+    running.add(server);
+    const exited = once(server, "exit").then(() => running.delete(server));
+    const stop = async () => {
+      server.kill("SIGKILL");
+      await exited;
+    };
+    const until = Date.now() + PATIENCE_MS;
+    for (; running.has(server) && Date.now() < until; await pause(PAUSE_MS)) {
+      if (!(await isReady(port).catch(() => false))) continue;
+      t.after(stop);
+      return { port, pid: server.pid, stop };
+    }
+    await stop();
+  }
+  throw new Error("a server has found no free port, or never answered");
+}

@@ -1,0 +1,29 @@
+// What `leasehold/edge` has besides its sources: edge.mjs TRANSPILED PACKAGE writes it into the assembled package.
+
+import { copyFile, mkdir, readFile, readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { gzipSync } from "node:zlib";
+
+const [transpiled, folder] = process.argv.slice(2);
+/** Modules that both halves of the package have, written for the one that can be loaded by `require`. */
+const SHARED = ["errors", "options", "under"];
+
+const shared = join(folder, "edge", "shared");
+await mkdir(shared, { recursive: true });
+for (const name of SHARED) {
+  const text = await readFile(join(folder, "lib", `${name}.cjs`), "utf8");
+  if (text.includes("require(")) throw new Error(`lib/${name}.cjs asks for another module, which only Node can answer`);
+  const module = `const module = { exports: {} };\n${text.replace('"use strict";\n', "")}\nexport default module.exports;\n`;
+  await writeFile(join(shared, `${name}.mjs`), module);
+}
+
+const component = join(folder, "edge", "component");
+await mkdir(component, { recursive: true });
+await copyFile(join(transpiled, "leasehold.js"), join(component, "leasehold.mjs"));
+const packed = {};
+for (const name of (await readdir(transpiled)).filter((name) => name.endsWith(".wasm")).sort()) {
+  const bytes = await readFile(join(transpiled, name));
+  await writeFile(join(component, name), bytes);
+  packed[name] = gzipSync(bytes, { level: 9 }).toString("base64");
+}
+await writeFile(join(component, "packed.mjs"), `export default ${JSON.stringify(packed, null, 1)};\n`);

@@ -1,0 +1,42 @@
+// What a program for a runtime without Node writes in strict TypeScript, and what it must not. Only compiled, never run.
+
+import { connect, ConfigError, Lease, LeaseholdError, type Client, type LockInfo } from "leasehold/edge";
+
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+function same<A, B>(..._: Same<A, B> extends true ? [] : ["the types differ"]): void {}
+
+export async function all(): Promise<string | undefined> {
+  await using client = await connect("dynamodb://locks?region=eu-west-1", {
+    credentials: async (store) => ({ accessKeyId: store, secretAccessKey: "", expiration: new Date() }),
+    fetch: globalThis.fetch,
+  });
+  same<typeof client, Client>();
+  await using lease = await client.acquire("a", { ttl: 30_000, wait: Infinity, signal: AbortSignal.timeout(5) });
+  same<typeof lease, Lease>();
+  same<typeof lease.token, number>();
+  lease.check(5_000);
+  await fetch("https://host", { signal: lease.signal });
+  const tried = await client.tryAcquire("a", { data: new Uint8Array(1) });
+  same<typeof tried, Lease | null>();
+  const result = await client.using("a", async (lease) => lease.token);
+  same<typeof result, number>();
+  same<LockInfo["data"], Uint8Array | undefined>();
+
+  // @ts-expect-error: trying once waits for nothing
+  await client.tryAcquire("a", { wait: 5 });
+  // @ts-expect-error: there is no such option
+  await client.acquire("a", { timeout: 30_000 });
+  // @ts-expect-error: there is no environment that could name a store
+  await connect();
+  // @ts-expect-error: half of a pair
+  await connect("webdis+http://host", { credentials: { user: "me" } });
+  // @ts-expect-error: leases are given, not made
+  new Lease();
+  try {
+    await connect(["webdis+http://a", "webdis+http://b"], { quorumId: "0", credentials: { token: "t" } });
+  } catch (error) {
+    if (error instanceof ConfigError) return error.holder?.owner;
+    if (error instanceof LeaseholdError) return error.code;
+  }
+  return undefined;
+}
