@@ -22,8 +22,18 @@ if TYPE_CHECKING:
     from leasehold._native import Election, Lease, Leases, LockInfo
     from leasehold._types import AllOptions, ConnectOptions, LockOptions, Seconds, Stores, TryOptions
 
-# Releases what is still held, within 2 s: the interpreter must not wait for a store that is down.
-atexit.register(_native.end)
+
+
+def _end() -> None:
+    """Releases what is still held, within 2 s: the interpreter must not wait for a store that is down."""
+    _native.end()
+    observe = sys.modules.get("leasehold._observe")
+    if observe is not None:
+        # What somebody listens to; but a handler that hangs must not hold up the end.
+        observe.deliver(patience=1)
+
+
+atexit.register(_end)
 _ends_with: int | None = None
 
 
@@ -163,7 +173,7 @@ def _end_of_child() -> None:
     me = threading.current_thread()
     # Other threads of the child end after this, and may rely on their locks until then.
     if all(thread is me or thread.daemon for thread in threading.enumerate()):
-        _native.end()
+        _end()
 
 
 def _end_with_child() -> None:

@@ -12,6 +12,7 @@ use crate::election::{self, Election};
 use crate::errors::raised;
 use crate::info::LockInfo;
 use crate::lease::Leases;
+use crate::observe;
 use crate::reactor::{Operation, Outcome};
 use crate::request::{Request, Settings};
 use crate::signals::{self, Signals};
@@ -78,6 +79,7 @@ impl Connector {
     }
 
     fn connect(&self, py: Python<'_>) -> PyResult<Client> {
+        observe::look(py)?;
         let (builder, stores) = (self.builder.clone(), self.stores.clone());
         let connected = py.detach(|| match stores {
             Stores::Default => host::connect(builder, ""),
@@ -87,16 +89,17 @@ impl Connector {
         connected.map(Client::new).map_err(|error| raised(py, &error))
     }
 
-    fn begin_connect(&self) -> Operation {
+    fn begin_connect(&self, py: Python<'_>) -> PyResult<Operation> {
+        observe::look(py)?;
         let (builder, stores) = (self.builder.clone(), self.stores.clone());
-        Operation::new(async move {
+        Ok(Operation::new(async move {
             let connected = match stores {
                 Stores::Default => builder.connect("").await,
                 Stores::One(url) => builder.connect(url).await,
                 Stores::Several(urls) => builder.connect(urls).await,
             };
             connected.map(Outcome::Client)
-        })
+        }))
     }
 }
 
@@ -165,6 +168,7 @@ impl Client {
         owner: Option<String>,
         max_hold: Option<Seconds>,
     ) -> PyResult<Leases> {
+        observe::look(py)?;
         let request = self.all(py, names, [ttl, wait, max_hold], owner)?;
         let mut signals = Signals::default();
         let result = py.detach(|| host::acquire_all(request, || signals.interrupt()));
@@ -182,6 +186,7 @@ impl Client {
         owner: Option<String>,
         max_hold: Option<Seconds>,
     ) -> PyResult<Operation> {
+        observe::look(py)?;
         let request = self.all(py, names, [ttl, wait, max_hold], owner)?;
         Ok(Operation::new(async move { request.await.map(Outcome::Leases) }))
     }
@@ -196,6 +201,7 @@ impl Client {
         on_start: Option<Py<PyAny>>,
         on_stop: Option<Py<PyAny>>,
     ) -> PyResult<Election> {
+        observe::look(py)?;
         let ttl: Option<Duration> = ttl.map(|ttl| ttl.finite(py, "ttl")).transpose()?;
         election::start(py, self.0.elect(name), name, (ttl, owner), (on_start, on_stop))
     }

@@ -9,8 +9,10 @@ use crate::signals;
 
 /// The exception for an error of the client.
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
-    if error.kind() == ErrorKind::Cancelled && signals::is_ending() {
-        // A daemon thread still waits for a lock, and should end without a word.
+    // Whoever comes later than the waiters finds its client closed.
+    let is_closed = || error.kind() == ErrorKind::Config && !signals::is_main_thread(py).unwrap_or(true);
+    if signals::is_ending() && (error.kind() == ErrorKind::Cancelled || is_closed()) {
+        // A daemon thread still waits for a lock, or begins to, and should end without a word.
         return PySystemExit::new_err(());
     }
     let holder = error.holder().cloned().map(LockInfo::new);

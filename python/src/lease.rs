@@ -91,6 +91,12 @@ impl Lease {
         py.detach(|| host::release(&self.0)).map_err(|error| raised(py, &error))
     }
 
+    /// Ends the lease this many seconds from now, counted anew with each call. Answers whether there was one to end.
+    fn _end_after(&self, py: Python<'_>, seconds: Seconds) -> PyResult<bool> {
+        let after = seconds.finite(py, "the time")?;
+        Ok(py.detach(|| host::end_after(&self.0, after)))
+    }
+
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }

@@ -13,9 +13,11 @@ mod errors;
 mod fence;
 mod info;
 mod lease;
+mod observe;
 mod protocol;
 mod reactor;
 mod request;
+mod samples;
 mod signals;
 
 use pyo3::exceptions::PyImportError;
@@ -42,6 +44,8 @@ mod _native {
     use super::info::LockInfo;
     #[pymodule_export]
     use super::lease::{Lease, Leases, Lost};
+    #[pymodule_export]
+    use super::observe::{observe, observed};
     #[pymodule_export]
     use super::protocol::{Protocol, TestStore, clocks, protocol_redis};
     #[pymodule_export]

@@ -7,6 +7,7 @@ use pyo3::types::PyBytes;
 use crate::convert::{Kept, Seconds};
 use crate::errors::{self, raised};
 use crate::lease::Lease;
+use crate::observe;
 use crate::reactor::{Operation, Outcome};
 use crate::signals::Signals;
 
@@ -62,6 +63,7 @@ impl Settings<'_> {
 #[pymethods]
 impl Request {
     fn acquire(&self, py: Python<'_>) -> PyResult<Lease> {
+        observe::look(py)?;
         let mut signals = Signals::default();
         let request = LockRequest::clone(&self.0);
         let result = py.detach(|| host::acquire(request, || signals.interrupt()));
@@ -70,6 +72,7 @@ impl Request {
     }
 
     fn try_acquire(&self, py: Python<'_>) -> PyResult<Option<Lease>> {
+        observe::look(py)?;
         let mut signals = Signals::default();
         let request = LockRequest::clone(&self.0);
         let result = py.detach(|| host::try_acquire(request, || signals.interrupt()));
@@ -77,13 +80,15 @@ impl Request {
         result.map(|lease| lease.map(Lease::new)).map_err(|error| raised(py, &error))
     }
 
-    fn begin_acquire(&self) -> Operation {
+    fn begin_acquire(&self, py: Python<'_>) -> PyResult<Operation> {
+        observe::look(py)?;
         let request = LockRequest::clone(&self.0);
-        Operation::new(async move { request.await.map(Outcome::Lease) })
+        Ok(Operation::new(async move { request.await.map(Outcome::Lease) }))
     }
 
-    fn begin_try_acquire(&self) -> Operation {
+    fn begin_try_acquire(&self, py: Python<'_>) -> PyResult<Operation> {
+        observe::look(py)?;
         let request = LockRequest::clone(&self.0);
-        Operation::new(async move { request.try_acquire().await.map(Outcome::MaybeLease) })
+        Ok(Operation::new(async move { request.try_acquire().await.map(Outcome::MaybeLease) }))
     }
 }

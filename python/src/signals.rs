@@ -53,7 +53,7 @@ impl Signals {
     }
 }
 
-fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
+pub(crate) fn is_main_thread(py: Python<'_>) -> PyResult<bool> {
     let threading = py.import("threading")?;
     let main = threading.call_method0("main_thread")?.getattr("ident")?;
     threading.call_method0("get_ident")?.eq(main)

@@ -17,12 +17,16 @@ from conftest import PATIENCE
 import leasehold
 import leasehold.aio
 import leasehold.fence
+import leasehold.metrics
 import leasehold.protocol
 import leasehold.testing
+from leasehold.compat import redis_py
+from leasehold.compat.redis_py import asyncio as redis_py_asyncio
 
 COMMAND = str(Path(sys.executable).parent / "leasehold")
-GUIDE = Path(__file__).parents[2] / "docs" / "python.md"
-EXAMPLES: list[str] = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+GUIDES = [Path(__file__).parents[2] / "docs" / name for name in ("python.md", "migrating-python.md")]
+MODULES = [leasehold, leasehold.aio, leasehold.fence, leasehold.metrics, leasehold.protocol, leasehold.testing, redis_py, redis_py_asyncio]
+EXAMPLES: list[str] = re.findall(r"```python\n(.*?)```", "".join(guide.read_text() for guide in GUIDES), re.DOTALL)
 
 
 def command(*args: str) -> subprocess.CompletedProcess[str]:
@@ -56,7 +60,8 @@ def test_the_command_ends_when_it_is_interrupted(sqlite: str) -> None:
 def test_the_package_is_what_it_says() -> None:
     assert metadata.version("leasehold") == leasehold.__version__
     assert metadata.requires("leasehold") is None
-    names = {name for name in vars(leasehold) if not name.startswith("_")} - {"annotations", "aio", "fence", "protocol", "testing"}
+    modules = {"aio", "compat", "fence", "metrics", "protocol", "testing"}
+    names = {name for name in vars(leasehold) if not name.startswith("_")} - {"annotations"} - modules
     assert names | {"__version__"} == set(leasehold.__all__)
     files = {str(file) for file in metadata.files("leasehold") or []}
     assert {"leasehold/py.typed", "leasehold/_native.pyi"} <= files
@@ -77,7 +82,7 @@ def test_examples_in_the_code_run(module: object) -> None:
 def test_everything_public_is_documented() -> None:
     missing = [
         f"{module.__name__}.{name}.{member}"
-        for module in (leasehold, leasehold.aio, leasehold.fence, leasehold.protocol, leasehold.testing)
+        for module in MODULES
         for name in module.__all__
         if isinstance(getattr(module, name), type)
         for member, value in vars(getattr(module, name)).items()

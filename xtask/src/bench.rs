@@ -2,29 +2,34 @@
 
 use crate::demo::{Stores, become_program, build_programs};
 use crate::run::{self, Failure, Result, Steps};
-use crate::{component, interop, node, setup};
+use crate::{component, interop, node, python, setup};
 use std::process::Command;
 
-const BENCHMARKS: [&str; 6] = ["core", "sqlite", "redis", "quorum", "dynamodb", COMPONENT];
-/// Programs of its hosts, in their own languages.
-const COMPONENT: &str = "component";
+const PROGRAMS: [&str; 5] = ["core", "sqlite", "redis", "quorum", "dynamodb"];
+/// Measured in languages of their own.
+const ELSEWHERE: [&str; 3] = ["component", "python", "node"];
 /// Those that compare with other libraries, or need other servers, which nothing else should have to compile or install.
 const BESIDE_PEERS: [&str; 3] = ["bench-redis", "bench-quorum", "bench-dynamodb"];
 const CHAOS_SECONDS: &str = "60";
 
 pub fn bench(args: &[String]) -> Result {
-    if let Some((first, rest)) = args.split_first()
-        && first == "node"
-    {
-        return node::bench(rest);
-    }
     let (names, rest) = selected(args)?;
     let mut steps = Steps::default();
-    if names.contains(&COMPONENT) {
-        component::bench(&mut steps)?;
+    let programs: Vec<String> =
+        names.iter().filter(|name| PROGRAMS.contains(name)).map(|name| format!("bench-{name}")).collect();
+    run_programs(&mut steps, &programs, rest)?;
+    for name in names {
+        match name {
+            "component" => component::bench(&mut steps)?,
+            "python" => python::bench(&mut steps, rest)?,
+            "node" => node::bench(&mut steps, rest)?,
+            _ => {}
+        }
     }
-    let programs = names.iter().filter(|name| **name != COMPONENT);
-    let programs: Vec<String> = programs.map(|name| format!("bench-{name}")).collect();
+    Ok(())
+}
+
+fn run_programs(steps: &mut Steps, programs: &[String], rest: &[String]) -> Result {
     let (peers, own): (Vec<&str>, Vec<&str>) =
         programs.iter().map(String::as_str).partition(|program| BESIDE_PEERS.contains(program));
     if !own.is_empty() {
@@ -36,15 +41,15 @@ pub fn bench(args: &[String]) -> Result {
     }
     let mut others = None;
     if !peers.is_empty() {
-        setup::install(&mut steps)?;
+        setup::install(steps)?;
         let mut build = released();
         build.args(["-p", "leasehold-peers"]);
         peers.iter().for_each(|program| _ = build.args(["--bin", program]));
         let installing = interop::begin();
         steps.run(&format!("build {}", peers.join(" ")), build)?;
-        others = Some(installing.finish(&mut steps)?);
+        others = Some(installing.finish(steps)?);
     }
-    for program in &programs {
+    for program in programs {
         let mut command = Command::new(run::target()?.join("release").join(program));
         command.args(rest);
         if let Some(others) = &others {
@@ -65,12 +70,17 @@ fn released() -> Command {
 /// The benchmarks to run, and the arguments for them.
 fn selected(args: &[String]) -> Result<(Vec<&str>, &[String])> {
     match args.split_first() {
-        Some((first, rest)) if BENCHMARKS.contains(&first.as_str()) => Ok((vec![first], rest)),
+        Some((first, rest)) if all().any(|name| name == first) => Ok((vec![first], rest)),
         Some((first, _)) if !first.starts_with('-') => {
-            Err(Failure::new(format!("there is no benchmark `{first}`\n  there are: {}, node", BENCHMARKS.join(", "))))
+            let names: Vec<&str> = all().collect();
+            Err(Failure::new(format!("there is no benchmark `{first}`\n  there are: {}", names.join(", "))))
         }
-        _ => Ok((BENCHMARKS.to_vec(), args)),
+        _ => Ok((all().collect(), args)),
     }
+}
+
+fn all() -> impl Iterator<Item = &'static str> {
+    PROGRAMS.into_iter().chain(ELSEWHERE)
 }
 
 /// With `quorum` as the first argument, on a quorum of Redis servers; else on a SQLite file.
@@ -124,8 +134,8 @@ mod tests {
     #[test]
     fn without_a_name_all_benchmarks_run() {
         let args = words("--quick");
-        assert_eq!(selected(&args).expect("no name is fine"), (BENCHMARKS.to_vec(), &args[..]));
-        assert_eq!(selected(&[]).expect("nothing is fine").0, BENCHMARKS.to_vec());
+        assert_eq!(selected(&args).expect("no name is fine"), (all().collect(), &args[..]));
+        assert_eq!(selected(&[]).expect("nothing is fine").0, all().collect::<Vec<_>>());
     }
 
     #[test]

@@ -32,11 +32,11 @@ Usage: cargo xtask <command> [arguments]
   component [--check | --bless | --test]
                            the protocol as a WebAssembly component, proven to import nothing; or whether the
                            guest's side of the WIT is up to date, write it anew, or run the component in its hosts
-  bench [core|sqlite|redis|quorum|dynamodb|component|node]
-                           measure; all but the last without a name
+  bench [core|sqlite|redis|quorum|dynamodb|component|python|node]
+                           measure; all benchmarks without a name
   interop                  install the lock libraries of other languages that tests share keys with
   node                     build the Node package and what npm would publish, and run its tests
-  python                   build the Python package, and run its tests
+  python [sdist]           build the Python package, and run its tests; or build it from its source distribution
   sim [--seed N | --seeds A..B | --minutes M [--from N]] [--html FILE]
                            the simulator: the real core under every fault, checked against every promise
   chaos [quorum] [--seconds N]
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
         Some("component") => component::component(&rest),
         Some("interop") => none(&rest).and_then(|()| interop::interop()),
         Some("node") => none(&rest).and_then(|()| node::node()),
-        Some("python") => none(&rest).and_then(|()| python::python()),
+        Some("python") => python::python(&rest),
         Some("bench") => bench::bench(&rest),
         Some("chaos") => bench::chaos(&rest),
         Some("sim") => sim::sim(&rest),

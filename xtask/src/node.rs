@@ -67,14 +67,13 @@ pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers) -> Result {
 }
 
 /// `cargo xtask bench node`: beside other lock libraries, as users build it.
-pub fn bench(args: &[String]) -> Result {
-    let mut steps = Steps::default();
-    setup::install(&mut steps)?;
+pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
+    setup::install(steps)?;
     let mut build = run::cargo("build");
     build.args(["--release", "-p", "leasehold-node"]);
-    let component = component::build(&mut steps)?;
-    let transpiled = component::transpile(&mut steps, &component)?;
-    let target = install(&mut steps, build, &run::target()?.join("release"), &transpiled)?;
+    let component = component::build(steps)?;
+    let transpiled = component::transpile(steps, &component)?;
+    let target = install(steps, build, &run::target()?.join("release"), &transpiled)?;
     let mut bench = Command::new("node");
     bench.current_dir(&target).arg("bench/bench.mjs").args(args);
     steps.run("node, benchmark", bench)

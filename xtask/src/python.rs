@@ -9,14 +9,22 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The package, and the pinned versions of what builds and tests it.
+/// The package, and the pinned versions of what builds and tests it, and of the libraries that it is tested with.
 const PACKAGE: &str = "python";
-const REQUIREMENTS: &str = "python/requirements.txt";
+const REQUIREMENTS: [&str; 2] = ["python/requirements.txt", "python/libraries.txt"];
+/// The benchmark, and the pinned versions of the locks that it is measured beside.
+const BENCHMARK: &str = "python/bench/locks.py";
+const PEERS: &str = "python/bench/requirements.txt";
 
-pub fn python() -> Result {
+/// With `sdist` the source distribution alone, which takes longer.
+pub fn python(args: &[String]) -> Result {
     let mut steps = Steps::default();
     setup::install_languages(&mut steps)?;
-    run_all(&mut steps)?;
+    match args {
+        [] => run_all(&mut steps)?,
+        [only] if only == "sdist" => source(&mut steps)?,
+        [..] => return Err(Failure::new(format!("`python` takes nothing, or `sdist`, but got `{}`", args.join(" ")))),
+    }
     println!("\nThe Python package passed.\n{}", steps.table());
     Ok(())
 }
@@ -24,32 +32,12 @@ pub fn python() -> Result {
 /// All that the package has to pass.
 pub fn run_all(steps: &mut Steps) -> Result {
     let target = run::target()?.join(PACKAGE);
-    let tools = Environment {
-        folder: target.join("tools"),
-        requirements: vec![run::root().join(REQUIREMENTS)],
-        imports: "maturin, pytest, mypy, hypothesis, uvloop",
-    };
-    let python = steps.timed("python, tools", || tools.install())?;
+    let python = install_tools(steps)?;
     let tests = run::root().join(PACKAGE).join("tests");
     let settings = run::root().join(PACKAGE).join("pyproject.toml");
 
-    let wheels = target.join("wheels");
-    // Wheels of other versions would be installed as well.
-    if wheels.exists() {
-        fs::remove_dir_all(&wheels)
-            .map_err(|error| Failure::new(format!("cannot empty {}: {error}", wheels.display())))?;
-    }
-    let mut build = Command::new(&python);
-    build.args(["-m", "maturin", "build", "--quiet", "--locked", "--profile", "ci", "--manifest-path"]);
-    build.arg(run::root().join(PACKAGE).join("Cargo.toml")).arg("--interpreter").arg(&python).arg("--out").arg(&wheels);
-    // The target folder that everything else is built in, wherever variables and configuration have moved it.
-    build.env("CARGO_TARGET_DIR", run::target()?);
-    run::forget_package(&mut build);
-    steps.run("python, wheel", build)?;
-    let mut install = Command::new(&python);
-    install.args(["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check", "--no-index"]);
-    install.args(["--no-deps", "--force-reinstall"]).arg(wheel(&wheels)?);
-    steps.run("python, installation", install)?;
+    let wheel = build_wheel(steps, &python, &target.join("wheels"), &["--profile", "ci"])?;
+    steps.run("python, installation", pip_install(&python, &python, &wheel))?;
 
     // From the folder of the tests: beside the package's source, that would be imported in its place.
     let mut module = |name: &str, args: &[&str], rest: &[&Path]| {
@@ -62,11 +50,123 @@ pub fn run_all(steps: &mut Steps) -> Result {
     module("python, stubs", &["mypy.stubtest", "leasehold._native", "--mypy-config-file"], &[&settings])?;
     let source = run::root().join(PACKAGE).join("leasehold");
     module("python, types", &["mypy", "--config-file"], &[&settings, &source, &tests])?;
-    module("python, tests", &["pytest", "-c"], &[&settings, &tests])
+    module("python, tests", &["pytest", "-c"], &[&settings, &tests])?;
+    steps.timed("python, wheel alone", || works_alone(&python, &wheel, &target.join("alone")))
 }
 
-fn wheel(folder: &Path) -> Result<PathBuf> {
-    let wheels = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let wheel = wheels.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "whl"));
-    wheel.ok_or_else(|| Failure::new(format!("maturin has left no wheel in {}", folder.display())))
+/// The source distribution, built as whoever has no wheel for their machine builds it.
+pub fn source(steps: &mut Steps) -> Result {
+    let python = install_tools(steps)?;
+    let folder = run::target()?.join(PACKAGE).join("source");
+    empty(&folder)?;
+    let mut sdist = maturin(&python, "sdist");
+    sdist.arg("--out").arg(&folder);
+    steps.timed("python, source distribution", || run::quietly("maturin sdist", sdist))?;
+    let mut build = Command::new(&python);
+    build.args(["-m", "pip", "wheel", "--quiet", "--no-input", "--disable-pip-version-check"]);
+    build.args(["--no-index", "--no-deps"]);
+    build.arg("--no-build-isolation").arg("--wheel-dir").arg(&folder).arg(only(&folder, "gz")?);
+    // The build calls maturin by its name.
+    let tools = python.parent().map(Path::to_path_buf).into_iter();
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths(tools.chain(std::env::split_paths(&path)));
+    build.env("PATH", path.map_err(|error| Failure::new(format!("the path cannot be extended: {error}")))?);
+    // Of its own: files of the archive are old, so that what was compiled from the workspace would pass for theirs.
+    build.env("CARGO_TARGET_DIR", folder.join("target")).env("MATURIN_PEP517_ARGS", "--profile ci");
+    run::forget_package(&mut build);
+    steps.run("python, wheel of the source distribution", build)?;
+    let wheel = only(&folder, "whl")?;
+    steps.timed("python, that wheel alone", || works_alone(&python, &wheel, &folder.join("alone")))
+}
+
+/// The command that compares the package, as users build it, with other locks.
+pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
+    setup::install(steps)?;
+    let tools = install_tools(steps)?;
+    let target = run::target()?.join(PACKAGE);
+    let peers = Environment {
+        folder: target.join("bench"),
+        requirements: vec![run::root().join(PEERS)],
+        imports: "redis, redis_lock, pottery",
+    };
+    let python = steps.timed("python, other locks", || peers.install())?;
+    let wheel = build_wheel(steps, &tools, &target.join("bench-wheels"), &["--release"])?;
+    steps.run("python, installation", pip_install(&tools, &python, &wheel))?;
+    let mut command = Command::new(&python);
+    command.arg(run::root().join(BENCHMARK)).args(args).env("PYTHONDONTWRITEBYTECODE", "1");
+    steps.run("python, benchmark", command)
+}
+
+fn install_tools(steps: &mut Steps) -> Result<PathBuf> {
+    let tools = Environment {
+        folder: run::target()?.join(PACKAGE).join("tools"),
+        requirements: REQUIREMENTS.iter().map(|name| run::root().join(name)).collect(),
+        imports: "maturin, pytest, mypy, hypothesis, uvloop, celery, django, gunicorn, opentelemetry.sdk, redis",
+    };
+    steps.timed("python, tools", || tools.install())
+}
+
+fn maturin(python: &Path, subcommand: &str) -> Command {
+    let mut command = Command::new(python);
+    command.args(["-m", "maturin", subcommand, "--manifest-path"]).arg(run::root().join(PACKAGE).join("Cargo.toml"));
+    run::forget_package(&mut command);
+    command
+}
+
+fn build_wheel(steps: &mut Steps, python: &Path, folder: &Path, profile: &[&str]) -> Result<PathBuf> {
+    // Wheels of other versions would be installed as well.
+    empty(folder)?;
+    let mut build = maturin(python, "build");
+    build.args(["--quiet", "--locked"]).args(profile).arg("--interpreter").arg(python).arg("--out").arg(folder);
+    // The target folder that everything else is built in, wherever variables and configuration have moved it.
+    build.env("CARGO_TARGET_DIR", run::target()?);
+    steps.run("python, wheel", build)?;
+    only(folder, "whl")
+}
+
+/// Installs a wheel, and nothing else, for an interpreter that need not have pip.
+fn pip_install(pip: &Path, python: &Path, wheel: &Path) -> Command {
+    let mut install = Command::new(pip);
+    install.args(["-m", "pip", "--python"]).arg(python).args(["install", "--quiet", "--no-input", "--no-index"]);
+    install.args(["--disable-pip-version-check", "--no-deps", "--force-reinstall"]).arg(wheel);
+    install
+}
+
+/// Runs the example of the package's README, and its command, where nothing but the wheel is: no other package, and no
+/// program on the path.
+fn works_alone(pip: &Path, wheel: &Path, folder: &Path) -> Result {
+    empty(folder)?;
+    let mut venv = Command::new("python3");
+    venv.args(["-m", "venv", "--without-pip"]).arg(folder);
+    run::quietly("python environment", venv)?;
+    let python = folder.join("bin/python");
+    run::quietly("python, installation", pip_install(pip, &python, wheel))?;
+    let readme = run::root().join(PACKAGE).join("README.md");
+    let text = fs::read_to_string(&readme)
+        .map_err(|error| Failure::new(format!("cannot read {}: {error}", readme.display())))?;
+    let example = text.split_once("```python\n").and_then(|(_, rest)| rest.split_once("```"));
+    let Some((example, _)) = example else {
+        return Err(Failure::new(format!("{} has no example", readme.display())));
+    };
+    let alone = |program: &str, args: &[&str]| {
+        let mut command = Command::new(folder.join("bin").join(program));
+        command.args(args).current_dir(folder).env_clear();
+        command
+    };
+    run::quietly("example of the README", alone("python", &["-I", "-W", "error", "-c", example]))?;
+    run::quietly("leasehold --version", alone("leasehold", &["--version"]))
+}
+
+fn empty(folder: &Path) -> Result {
+    if !folder.exists() {
+        return Ok(());
+    }
+    fs::remove_dir_all(folder).map_err(|error| Failure::new(format!("cannot empty {}: {error}", folder.display())))
+}
+
+/// The file in a folder that ends so.
+fn only(folder: &Path, extension: &str) -> Result<PathBuf> {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let file = files.into_iter().find(|path| path.extension().is_some_and(|found| found == extension));
+    file.ok_or_else(|| Failure::new(format!("maturin has left no .{extension} in {}", folder.display())))
 }

@@ -78,7 +78,7 @@ fn leave() -> bool {
 
 /// A value of which every process has its own: a forked child finds it as new, since a mutex inside might be held by
 /// a thread that does not exist there. What the child inherited is leaked.
-pub(crate) struct PerProcess<T: 'static> {
+pub struct PerProcess<T: 'static> {
     current: AtomicPtr<Made<T>>,
     make: fn() -> T,
 }
@@ -89,11 +89,13 @@ struct Made<T> {
 }
 
 impl<T: Send + Sync> PerProcess<T> {
-    pub(crate) const fn new(make: fn() -> T) -> Self {
+    /// To be made by `make` in each process that asks for it.
+    pub const fn new(make: fn() -> T) -> Self {
         Self { current: AtomicPtr::new(std::ptr::null_mut()), make }
     }
 
-    pub(crate) fn get(&self) -> &'static T {
+    /// The value of this process. See [`host::notice_forks`](crate::host::notice_forks).
+    pub fn get(&self) -> &'static T {
         loop {
             let current = self.current.load(Ordering::Acquire);
             // SAFETY: null, or from `Box::leak` below and never freed or written again; `Acquire` pairs with `AcqRel`.

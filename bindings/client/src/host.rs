@@ -18,10 +18,12 @@ use crate::driver::{Caller, Driver};
 use crate::elect::Election;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::exec::{self, Pause};
-use crate::fork::PerProcess;
+use crate::fork;
 use crate::lease::Lease;
 use crate::request::{LockRequest, free_or_error};
 use crate::stores::Stores;
+
+pub use crate::fork::PerProcess;
 
 /// See [`ClientBuilder::connect`].
 ///
@@ -112,6 +114,13 @@ impl Deref for Held {
     }
 }
 
+/// Ends the lease this long from now, counted anew with each call: its holder is told that it is lost, and the lock is
+/// released, whether the work is done or not. Until then it is renewed as ever. For locks of other libraries, whose time
+/// limit means that. Answers whether there was a lease to end.
+pub fn end_after(lease: &Lease, time: Duration) -> bool {
+    lease.end_after(time)
+}
+
 /// Waits until the lease is over, and says whether it is: not so when `most` has passed, or `interrupted` answered `true`.
 pub fn wait_until_over(lease: &Lease, most: Option<Duration>, mut interrupted: impl FnMut() -> bool) -> bool {
     let until = most.map(|most| clock::monotonic().plus(most));
@@ -189,6 +198,14 @@ static TRACKED: PerProcess<Mutex<Vec<Weak<Shared>>>> = PerProcess::new(|| Mutex:
 pub fn clocks() -> (u64, u64) {
     let now = clock::now();
     (now.monotonic.ns(), now.unix_ms)
+}
+
+/// From now on forks are noticed, as they are once a client was made: for what a host keeps in a [`PerProcess`].
+///
+/// # Errors
+/// The C library has no memory left for its list of handlers.
+pub fn notice_forks() -> std::io::Result<()> {
+    fork::install()
 }
 
 /// How soon an interruption is noticed.

@@ -175,6 +175,11 @@ impl Lease {
         self.given_back_by(errands).await
     }
 
+    /// See [`host::end_after`](crate::host::end_after).
+    pub(crate) fn end_after(&self, time: Duration) -> bool {
+        self.shared.driver().end_at(&self.slot, crate::clock::monotonic().plus(time))
+    }
+
     /// Begins to give the lease back, for callers that have several; [`Lease::given_back`] waits for it.
     pub(crate) fn begin_to_give_back(&self) -> Result<(), Error> {
         self.check(Duration::ZERO)?;

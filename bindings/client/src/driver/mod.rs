@@ -15,7 +15,7 @@ mod slot;
 mod troubles;
 mod worker;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -83,6 +83,8 @@ struct State {
     awake: bool,
     /// Releases whose callers stop waiting at that instant.
     patience: VecDeque<(Monotonic, LockId)>,
+    /// When leases end that are renewed no longer than their holders have said.
+    ends: BTreeSet<(Monotonic, LockId)>,
     closing: bool,
 }
 
@@ -132,6 +134,7 @@ impl Driver {
             planned: Monotonic::FAR,
             awake: true,
             patience: VecDeque::new(),
+            ends: BTreeSet::new(),
             closing: false,
         };
         let driver = Arc::new(Self {
@@ -222,6 +225,23 @@ impl Driver {
             aftermath
         })
         .1
+    }
+
+    /// Ends a lease at that instant, earlier or later than was said before. Answers whether there is a lease to end.
+    pub(crate) fn end_at(self: &Arc<Self>, slot: &Slot, at: Monotonic) -> bool {
+        if slot.remaining().is_zero() {
+            return false;
+        }
+        let set = |state: &mut State, _| {
+            let is_there = state.slots.contains_key(&slot.lock());
+            if is_there {
+                state.ends.remove(&(slot.ends_at(), slot.lock()));
+                slot.end_at(at);
+                state.ends.insert((at, slot.lock()));
+            }
+            is_there
+        };
+        self.turn(Caller::Nobody, None, set).0
     }
 
     /// Ends everything in the background: leases are released, waiters cancelled.
@@ -446,6 +466,7 @@ impl State {
     /// Takes all that the core has to say, and brings the slots up to date.
     fn drain(&mut self, now: Now) -> Work {
         let mut work = Work::default();
+        self.end_by_clock(now, &mut work);
         loop {
             match self.core.poll_output(now) {
                 Output::Transmit(transmit) => work.transmits.push_back(transmit),
@@ -481,7 +502,8 @@ impl State {
     }
 
     fn wake_at(&self) -> Monotonic {
-        self.patience.front().map_or(self.core_wake, |(at, _)| self.core_wake.min(*at))
+        let others = self.patience.front().into_iter().chain(self.ends.first());
+        others.fold(self.core_wake, |wake_at, (at, _)| wake_at.min(*at))
     }
 
     /// In the order in which the core asks for it, which is why it happens under the mutex. Stores only write it down.
@@ -502,9 +524,22 @@ impl State {
         let stands = slot.apply(event, &mut work.aftermath);
         if ended {
             self.slots.remove(&lock);
+            self.ends.remove(&(slot.ends_at(), lock));
         } else if !stands {
             // Somebody has read the old deadline as passed: the core has to agree.
             self.core.declare_lost(lock, now);
+        }
+    }
+
+    /// Their holders are told, and their records go: they may not be held for longer, whether the work is done or not.
+    fn end_by_clock(&mut self, now: Now, work: &mut Work) {
+        while let Some((at, lock)) = self.ends.first().copied().filter(|(at, _)| *at <= now.monotonic) {
+            self.ends.remove(&(at, lock));
+            if let Some(slot) = self.slots.get(&lock) {
+                slot.end_by_clock(&mut work.aftermath);
+                // It may be on its way out already.
+                let _ = self.core.release(lock, now);
+            }
         }
     }
 

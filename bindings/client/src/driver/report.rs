@@ -26,7 +26,7 @@ impl Report {
 
     pub(super) fn emit(self) {
         let Self { event, slot, age } = self;
-        let (resource, owner) = (slot.resource().as_str(), slot.owner().as_str());
+        let (resource, owner, token) = (slot.resource().as_str(), slot.owner().as_str(), slot.token());
         let age_s = age.as_secs_f64();
         match event {
             Event::Acquired { token, recovered, .. } => {
@@ -51,35 +51,35 @@ impl Report {
             Event::Renewed { left, recovered, .. } => {
                 let validity_left_s = left.as_secs_f64();
                 if recovered {
-                    tracing::info!(name: "lock.recovered", target: "leasehold", resource, owner, "lock.recovered: the reply was lost, the record tells that it was renewed");
+                    tracing::info!(name: "lock.recovered", target: "leasehold", resource, owner, token, "lock.recovered: the reply was lost, the record tells that it was renewed");
                 }
-                tracing::trace!(name: "lock.renewed", target: "leasehold", resource, owner, validity_left_s, "lock.renewed");
+                tracing::trace!(name: "lock.renewed", target: "leasehold", resource, owner, token, validity_left_s, "lock.renewed");
                 metrics::renew(if recovered { "recovered" } else { "renewed" });
                 metrics::validity_left(left);
             }
             Event::RenewDelayed { fault, .. } => {
-                tracing::warn!(name: "lock.renew_late", target: "leasehold", resource, owner, fault = %fault, "lock.renew_late: a renewal failed, another follows");
+                tracing::warn!(name: "lock.renew_late", target: "leasehold", resource, owner, token, fault = %fault, "lock.renew_late: a renewal failed, another follows");
                 metrics::renew("delayed");
             }
             Event::Shortened { .. } => {
-                tracing::warn!(name: "lock.shortened", target: "leasehold", resource, owner, "lock.shortened: a node lost the record");
+                tracing::warn!(name: "lock.shortened", target: "leasehold", resource, owner, token, "lock.shortened: a node lost the record");
             }
             Event::Expiring { .. } => {
-                tracing::warn!(name: "lock.expiring", target: "leasehold", resource, owner, "lock.expiring: no renewal has succeeded and little validity is left");
+                tracing::warn!(name: "lock.expiring", target: "leasehold", resource, owner, token, "lock.expiring: no renewal has succeeded and little validity is left");
             }
             Event::Lost { reason, .. } => {
                 let why = reason.name();
-                tracing::error!(name: "lock.lost", target: "leasehold", resource, owner, reason = why, held_s = age_s, "lock.lost: the work must stop");
+                tracing::error!(name: "lock.lost", target: "leasehold", resource, owner, token, reason = why, held_s = age_s, "lock.lost: the work must stop");
                 metrics::lost(why);
                 metrics::hold(age);
             }
             Event::Released { confirmed: true, .. } => {
-                tracing::info!(name: "lock.released", target: "leasehold", resource, owner, held_s = age_s, "lock.released");
+                tracing::info!(name: "lock.released", target: "leasehold", resource, owner, token, held_s = age_s, "lock.released");
                 metrics::release("confirmed");
                 metrics::hold(age);
             }
             Event::Released { confirmed: false, .. } => {
-                tracing::warn!(name: "lock.release_unconfirmed", target: "leasehold", resource, owner, held_s = age_s, "lock.release_unconfirmed: the record has run out by itself");
+                tracing::warn!(name: "lock.release_unconfirmed", target: "leasehold", resource, owner, token, held_s = age_s, "lock.release_unconfirmed: the record has run out by itself");
                 metrics::release("unconfirmed");
                 metrics::hold(age);
             }

@@ -26,6 +26,10 @@ pub(crate) struct Slot {
     since: AtomicU64,
     /// Nanoseconds of the monotonic clock; [`LOST`] when nothing is held, and then for good.
     deadline: AtomicU64,
+    /// When the lease ends even if it is renewed; [`PENDING`] for never.
+    ends_at: AtomicU64,
+    /// Of the grant; 0 before it.
+    token: AtomicU64,
     state: Mutex<State>,
 }
 
@@ -101,6 +105,8 @@ impl Slot {
             taken_by: std::thread::current().id(),
             since: AtomicU64::new(now.ns()),
             deadline: AtomicU64::new(PENDING),
+            ends_at: AtomicU64::new(PENDING),
+            token: AtomicU64::new(0),
             state: Mutex::new(state),
         }
     }
@@ -126,6 +132,19 @@ impl Slot {
         deadline != PENDING && deadline != LOST
     }
 
+    /// The token of the grant; 0 before it.
+    pub(crate) fn token(&self) -> u64 {
+        self.token.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn ends_at(&self) -> Monotonic {
+        Monotonic::from_ns(self.ends_at.load(Ordering::Acquire))
+    }
+
+    pub(super) fn end_at(&self, at: Monotonic) {
+        self.ends_at.store(at.ns(), Ordering::Release);
+    }
+
     /// Validity left on this process's clock, zero once it is over. A check that sees the deadline pass ends the lease
     /// for good, so that no later renewal turns an answer of "lost" back.
     pub(crate) fn remaining(&self) -> Duration {
@@ -137,9 +156,9 @@ impl Slot {
             if deadline == LOST || deadline == PENDING {
                 return Duration::ZERO;
             }
-            let now = clock::monotonic().ns();
-            if now < deadline {
-                return Duration::from_nanos(deadline - now);
+            let (now, until) = (clock::monotonic().ns(), deadline.min(self.ends_at.load(Ordering::Acquire)));
+            if now < until {
+                return Duration::from_nanos(until - now);
             }
             match self.deadline.compare_exchange(deadline, LOST, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return Duration::ZERO,
@@ -160,11 +179,22 @@ impl Slot {
 
     /// As [`Slot::end_locally`], for a holder who has to be told.
     pub(super) fn end_by_closing(&self, aftermath: &mut Aftermath) {
+        self.end_unasked(Phase::Closed, || self.closed(), aftermath);
+    }
+
+    /// As [`Slot::end_by_closing`], because the time is over for which it may be held.
+    pub(super) fn end_by_clock(&self, aftermath: &mut Aftermath) {
+        let reason = LostReason::MaxHold;
+        let error = || Error::lost(self.resource.as_str(), &reason, None);
+        self.end_unasked(Phase::Lost(reason.clone()), error, aftermath);
+    }
+
+    fn end_unasked(&self, phase: Phase, error: impl Fn() -> Error, aftermath: &mut Aftermath) {
         self.deadline.store(LOST, Ordering::Release);
         let mut state = self.state();
         if matches!(state.phase, Phase::Held { .. }) {
-            state.phase = Phase::Closed;
-            state.tell_loss(|| self.closed(), aftermath);
+            state.phase = phase;
+            state.tell_loss(error, aftermath);
         }
     }
 
@@ -174,6 +204,7 @@ impl Slot {
         match event {
             Event::Acquired { token, deadline, .. } => {
                 self.since.store(clock::monotonic().ns(), Ordering::Relaxed);
+                self.token.store(token.get(), Ordering::Relaxed);
                 self.deadline.store(deadline.ns().max(LOST + 1), Ordering::Release);
                 state.phase = Phase::Held { token: token.get() };
             }
@@ -201,7 +232,7 @@ impl Slot {
             }
             Event::Released { confirmed, .. } => {
                 self.deadline.store(LOST, Ordering::Release);
-                if !matches!(state.phase, Phase::Closed) {
+                if !matches!(state.phase, Phase::Closed | Phase::Lost(_)) {
                     state.phase = Phase::Released { confirmed };
                 }
                 state.discard_callbacks(aftermath);

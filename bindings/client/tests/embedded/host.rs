@@ -118,3 +118,37 @@ fn futures_of_the_client_may_move_to_another_thread() {
     movable(&client.lock("job").try_acquire());
     movable(&Client::connect("memory:"));
 }
+
+#[test]
+fn a_lease_ends_when_it_was_said_to_and_is_free_at_once() {
+    let (_folder, stores) = stores();
+    for store in stores {
+        let client = connect(&store);
+        let (sender, told) = channel();
+        let ttl = Duration::from_secs(600);
+        let lease = host::acquire(client.lock("job").ttl(ttl), || false).unwrap();
+        lease.on_lost(move |error| sender.send(error).unwrap());
+        assert!(host::end_after(&lease, ttl / 2) && lease.remaining() <= ttl / 2);
+        // Later than before, and sooner than before.
+        assert!(host::end_after(&lease, ttl / 2 + ttl / 4) && lease.remaining() > ttl / 2);
+        assert!(host::end_after(&lease, ms(50)));
+        let error = told.recv_timeout(PATIENCE).unwrap();
+        assert_eq!(error.kind(), ErrorKind::Lost);
+        assert!(error.to_string().contains("max_hold"), "{error}");
+        // The ttl is ten minutes: the record was taken away.
+        let next = host::acquire(client.lock("job").wait(PATIENCE), || false).unwrap();
+        assert!(lease.is_lost() && !host::end_after(&lease, ttl));
+        assert_eq!(host::release(&lease).unwrap_err().kind(), ErrorKind::Lost);
+        drop(lease);
+        assert!(next.check(ms(1)).is_ok());
+        host::release(&next).unwrap();
+        assert!(!host::end_after(&next, ttl));
+        // Nothing is left of a time that was set for a lease that is gone.
+        let brief = host::acquire(client.lock("job"), || false).unwrap();
+        assert!(host::end_after(&brief, ms(50)));
+        host::release(&brief).unwrap();
+        let last = host::acquire(client.lock("job").ttl(ttl), || false).unwrap();
+        assert!(!host::wait_until_over(&last, Some(ms(200)), || false));
+        host::close([client]).unwrap();
+    }
+}

@@ -1,0 +1,329 @@
+"""`cargo xtask bench python`: this package beside other locks on Redis, in one run, against one real server.
+
+Figures of one machine mean nothing on another, so each column that is measured is followed by its ratio to the floor: two
+commands on a socket, written by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import hashlib
+import importlib.metadata
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pottery
+import redis
+import redis.asyncio
+import redis_lock
+
+import leasehold
+import leasehold.aio
+from leasehold.compat.redis_py import Lock as CompatLock
+from leasehold.compat.redis_py.asyncio import Lock as CompatAsyncLock
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from servers import start_redis  # noqa: E402
+
+TTL = 30
+FLOOR = "socket, by hand"
+RELEASE = b"if redis.call('get',KEYS[1])==ARGV[1] then return redis.call('del',KEYS[1]) end return 0"
+
+Pair = Callable[[str], None]
+AsyncPair = Callable[[str], Awaitable[None]]
+
+
+def command(*words: bytes) -> bytes:
+    return b"".join([b"*%d\r\n" % len(words), *(b"$%d\r\n%s\r\n" % (len(word), word) for word in words)])
+
+
+def acquiring(name: str) -> bytes:
+    return command(b"SET", name.encode(), b"0123456789abcdef", b"NX", b"PX", b"%d" % (TTL * 1000))
+
+
+def releasing(name: str) -> bytes:
+    sha = hashlib.sha1(RELEASE).hexdigest().encode()
+    return command(b"EVALSHA", sha, b"1", name.encode(), b"0123456789abcdef")
+
+
+def pairs(port: int) -> dict[str, Pair]:
+    """One acquisition and release, without asyncio."""
+    import socket
+
+    connection = socket.create_connection(("127.0.0.1", port))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.sendall(command(b"SCRIPT", b"LOAD", RELEASE))
+    connection.recv(256)
+    server = redis.Redis(port=port)
+    client = leasehold.connect(f"redis://127.0.0.1:{port}")
+
+    def by_hand(name: str) -> None:
+        connection.sendall(acquiring(name))
+        assert connection.recv(256) == b"+OK\r\n"
+        connection.sendall(releasing(name))
+        assert connection.recv(256) == b":1\r\n"
+
+    def ours(name: str) -> None:
+        client.acquire(name, ttl=TTL).release()
+
+    def of(make: Callable[[str], Any]) -> Pair:
+        def pair(name: str) -> None:
+            lock = make(name)
+            assert lock.acquire()
+            lock.release()
+
+        return pair
+
+    return {
+        FLOOR: by_hand,
+        "leasehold": ours,
+        "leasehold.compat.redis_py": of(lambda name: CompatLock(server, name, timeout=TTL)),
+        "redis-py Lock": of(lambda name: redis.lock.Lock(server, name, timeout=TTL)),
+        "python-redis-lock": of(lambda name: redis_lock.Lock(server, name, expire=TTL)),
+        "pottery Redlock": of(lambda name: pottery.Redlock(key=name, masters={server}, auto_release_time=TTL)),
+    }
+
+
+async def async_pairs(port: int) -> dict[str, AsyncPair]:
+    """As above, each task on a connection of its own where the library has a pool."""
+    server = redis.asyncio.Redis(port=port)
+    client = await leasehold.aio.connect(f"redis://127.0.0.1:{port}")
+    idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+
+    async def by_hand(name: str) -> None:
+        reader, writer = idle.pop() if idle else await asyncio.open_connection("127.0.0.1", port)
+        writer.write(acquiring(name))
+        assert await reader.readline() == b"+OK\r\n"
+        writer.write(releasing(name))
+        assert await reader.readline() == b":1\r\n"
+        idle.append((reader, writer))
+
+    async def ours(name: str) -> None:
+        lease = await client.acquire(name, ttl=TTL)
+        await lease.release()
+
+    def of(make: Callable[[str], Any]) -> AsyncPair:
+        async def pair(name: str) -> None:
+            lock = make(name)
+            assert await lock.acquire()
+            await lock.release()
+
+        return pair
+
+    return {
+        FLOOR: by_hand,
+        "leasehold.aio": ours,
+        "leasehold.compat.redis_py": of(lambda name: CompatAsyncLock(server, name, timeout=TTL)),
+        "redis-py Lock": of(lambda name: redis.asyncio.lock.Lock(server, name, timeout=TTL)),
+        "pottery AIORedlock": of(
+            lambda name: pottery.AIORedlock(key=name, masters={server}, auto_release_time=TTL)
+        ),
+    }
+
+
+class Figures:
+    """Of one library: seconds of each pair, and of the processor for all of them."""
+
+    def __init__(self) -> None:
+        self.took: list[float] = []
+        self.cpu = 0.0
+
+    def p50_us(self) -> float:
+        return statistics.median(self.took) * 1e6
+
+    def cpu_us(self) -> float:
+        return self.cpu / len(self.took) * 1e6
+
+
+def measure(port: int, rounds: int, times: int) -> dict[str, Figures]:
+    figures: dict[str, Figures] = {}
+    everyone = pairs(port)
+    for number in range(rounds + 1):
+        for library, pair in everyone.items():
+            now = Figures()
+            began = time.process_time()
+            for n in range(times):
+                start = time.perf_counter()
+                pair(f"bench-{n % 16}")
+                now.took.append(time.perf_counter() - start)
+            now.cpu = time.process_time() - began
+            add(figures, library, now, number)
+    return figures
+
+
+async def measure_async(port: int, tasks: int, rounds: int, times: int) -> dict[str, Figures]:
+    figures: dict[str, Figures] = {}
+    everyone = await async_pairs(port)
+    for number in range(rounds + 1):
+        for library, pair in everyone.items():
+            now = Figures()
+
+            async def work(task: int, pair: AsyncPair = pair, now: Figures = now) -> None:
+                for _ in range(max(times // tasks, 1)):
+                    start = time.perf_counter()
+                    await pair(f"bench-{task}")
+                    now.took.append(time.perf_counter() - start)
+
+            began = time.process_time()
+            await asyncio.gather(*(work(task) for task in range(tasks)))
+            now.cpu = time.process_time() - began
+            add(figures, library, now, number)
+    return figures
+
+
+def add(figures: dict[str, Figures], library: str, now: Figures, number: int) -> None:
+    # The first round connects, loads scripts and warms up.
+    if number > 0:
+        known = figures.setdefault(library, Figures())
+        known.took += now.took
+        known.cpu += now.cpu
+
+
+def holding(port: int, locks: int, seconds: float) -> dict[str, tuple[float, int]]:
+    """Seconds of the processor while so many locks are held and renewed every ten seconds, and how many are lost."""
+    names = [f"held-{n}" for n in range(locks)]
+
+    def ours() -> Callable[[], int]:
+        client = leasehold.connect(f"redis://127.0.0.1:{port}", request_timeout=5)
+        held = [client.acquire(name, ttl=TTL) for name in names]
+
+        def end() -> int:
+            lost = sum(lease.lost.is_set() for lease in held)
+            client.close()
+            return lost
+
+        return end
+
+    def heartbeat() -> Callable[[], int]:
+        server = redis.Redis(port=port)
+        held = [redis.lock.Lock(server, name, timeout=TTL, thread_local=False) for name in names]
+        assert all(lock.acquire() for lock in held)
+        ended = threading.Event()
+
+        def beat() -> None:
+            while not ended.wait(TTL / 3):
+                for lock in held:
+                    lock.reacquire()
+
+        thread = threading.Thread(target=beat)
+        thread.start()
+
+        def end() -> int:
+            ended.set()
+            thread.join()
+            return failed([lock.release for lock in held])
+
+        return end
+
+    def threads() -> Callable[[], int]:
+        # A thread and a connection for each lock; renewed when two thirds of the expiry have passed.
+        server = redis.Redis(port=port, max_connections=4 * locks)
+        held = [redis_lock.Lock(server, name, expire=TTL // 2, auto_renewal=True) for name in names]
+        assert all(lock.acquire() for lock in held)
+        return lambda: failed([lock.release for lock in held])
+
+    used = {}
+    for library, begin in {
+        "leasehold": ours,
+        "redis-py Lock, one thread that reacquires": heartbeat,
+        "python-redis-lock, auto_renewal": threads,
+    }.items():
+        end = begin()
+        began = time.process_time()
+        time.sleep(seconds)
+        cpu = time.process_time() - began
+        used[library] = cpu, end()
+    return used
+
+
+def failed(releases: list[Callable[[], object]]) -> int:
+    count = 0
+    for release in releases:
+        try:
+            release()
+        except (redis.exceptions.LockError, redis_lock.NotAcquired):
+            count += 1
+    return count
+
+
+def imports(times: int) -> dict[str, float]:
+    """Seconds that an import takes over the bare interpreter."""
+    statements = ["pass", "import leasehold", "import leasehold.aio", "import redis", "import redis_lock", "import pottery"]
+    took: dict[str, list[float]] = {statement: [] for statement in statements}
+    for _ in range(times):
+        for statement in statements:
+            start = time.perf_counter()
+            subprocess.run([sys.executable, "-c", statement], check=True)
+            took[statement].append(time.perf_counter() - start)
+    medians = {statement: statistics.median(values) for statement, values in took.items()}
+    return {statement: value - medians["pass"] for statement, value in medians.items() if statement != "pass"}
+
+
+def sizes() -> dict[str, int]:
+    """Bytes of what pip installs, without bytecode."""
+    sets = {
+        "leasehold": ["leasehold"],
+        "redis": ["redis"],
+        "python-redis-lock, with redis": ["python-redis-lock", "redis"],
+        "pottery, with redis": ["pottery", "redis", "mmh3", "typing_extensions"],
+    }
+    return {name: sum(map(size, packages)) for name, packages in sets.items()}
+
+
+def size(package: str) -> int:
+    files = importlib.metadata.files(package) or []
+    paths = [Path(str(file.locate())) for file in files if file.suffix != ".pyc"]
+    return sum(path.stat().st_size for path in paths if path.is_file())
+
+
+def show(title: str, figures: dict[str, Figures]) -> None:
+    floor = figures[FLOOR]
+    print(f"\n{title}\n  {'':28} {'p50':>10} {'to floor':>9}   {'CPU/pair':>10} {'to floor':>9}")
+    for library, now in figures.items():
+        p50, cpu = now.p50_us(), now.cpu_us()
+        ratios = f"{p50 / floor.p50_us():>8.1f}x", f"{cpu / floor.cpu_us():>8.1f}x"
+        print(f"  {library:28} {p50:>7.0f} us {ratios[0]}   {cpu:>7.0f} us {ratios[1]}")
+
+
+def show_ratios(title: str, values: dict[str, float], unit: str, scale: float) -> None:
+    first = next(iter(values.values()))
+    print(f"\n{title}")
+    for name, value in values.items():
+        print(f"  {name:44} {value * scale:>9.1f} {unit} {value / first:>8.1f}x")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true", help="a tenth of it, to see that it runs")
+    quick = parser.parse_args().quick
+    rounds, times, seconds = (2, 50, 3.0) if quick else (10, 500, 30.0)
+    with tempfile.TemporaryDirectory() as folder:
+        server, port = start_redis(Path(folder))
+        try:
+            show("acquire and release, without asyncio", measure(port, rounds, times))
+            for tasks in (1, 64):
+                title = f"acquire and release, asyncio, {tasks} task{'s' if tasks > 1 else ''}"
+                show(title, asyncio.run(measure_async(port, tasks, rounds, times)))
+            locks = 100 if quick else 1_000
+            title = f"processor while {locks} locks are held for {seconds:.0f} s"
+            held = holding(port, locks, seconds)
+            show_ratios(title, {library: cpu for library, (cpu, _) in held.items()}, "ms", 1e3)
+            print("  lost meanwhile:", ", ".join(f"{library} {lost}" for library, (_, lost) in held.items()))
+        finally:
+            server.terminate()
+            server.wait()
+    show_ratios("import, over the bare interpreter", imports(5 if quick else 30), "ms", 1e3)
+    show_ratios("installed, without bytecode", {name: float(value) for name, value in sizes().items()}, "MB", 1e-6)
+
+
+if __name__ == "__main__":
+    main()

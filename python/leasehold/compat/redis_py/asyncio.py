@@ -1,0 +1,112 @@
+"""The twin of :class:`leasehold.compat.redis_py.Lock` for asyncio, with the manners of ``redis.asyncio.lock.Lock``."""
+
+from __future__ import annotations
+
+import asyncio
+
+from leasehold._errors import LockBusyError, LockTimeoutError, StoreUnavailableError
+from leasehold.aio import Lease, _run
+from leasehold.compat.redis_py._errors import LockConnectionError, LockError, LockNotOwnedError
+from leasehold.compat.redis_py._lock import BaseLock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Literal
+
+    from typing_extensions import Self
+
+    from leasehold import _native
+
+__all__ = ["Lock", "LockConnectionError", "LockError", "LockNotOwnedError"]
+
+
+class Lock(BaseLock):
+    """A named lock; nothing is held until it is acquired. See :class:`leasehold.compat.redis_py.Lock`; ``redis`` is a
+    client of ``redis.asyncio``, a url, or a client of :func:`leasehold.aio.connect`.
+    """
+
+    @property
+    def lease(self) -> Lease | None:
+        """What was acquired through this object and not released, lost or not; None where there is nothing."""
+        lease = self._lease
+        return None if lease is None else Lease(lease)
+
+    async def acquire(
+        self,
+        sleep: float | None = None,
+        blocking: bool | None = None,
+        blocking_timeout: float | None = None,
+        token: object = None,
+    ) -> bool:
+        """Whether the lock was had; see :meth:`leasehold.compat.redis_py.Lock.acquire`."""
+        with self._translated():
+            request, blocking = self._request(await self._client(), blocking, blocking_timeout, token)
+            try:
+                lease = await _run(request.begin_acquire() if blocking else request.begin_try_acquire())
+            except (LockTimeoutError, LockBusyError):
+                return False
+            if lease is None:
+                return False
+            self._had(lease)
+            return True
+
+    async def locked(self) -> bool:
+        """Whether anybody holds the lock. The answer is old when it arrives."""
+        with self._translated():
+            return await self._inspect() is not None
+
+    async def owned(self) -> bool:
+        """Whether the lock is held through this object, and the server says so too."""
+        lease = self._lease
+        return lease is not None and await self._owns(lease)
+
+    async def release(self) -> None:
+        """Gives the lock back; see :meth:`leasehold.compat.redis_py.Lock.release`. Cancelling does not stop it."""
+        lease = self._taken()
+        await asyncio.shield(asyncio.ensure_future(self._give_back(lease)))
+
+    async def extend(self, additional_time: float, replace_ttl: bool = False) -> Literal[True]:
+        """See :meth:`leasehold.compat.redis_py.Lock.extend`."""
+        lease = self._held("extend")
+        return self._extend(lease, await self._owns(lease), additional_time, replace_ttl)
+
+    async def reacquire(self) -> Literal[True]:
+        """See :meth:`leasehold.compat.redis_py.Lock.reacquire`."""
+        lease = self._held("reacquire")
+        return self._extend(lease, await self._owns(lease), self.timeout or 0.0, True)
+
+    async def __aenter__(self) -> Self:
+        if not await self.acquire():
+            self._not_had()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            await self.release()
+        except LockError as lost:
+            self._swallow(lost)
+
+    async def _client(self) -> _native.Client:
+        return self._known_client() or self._connected(await _run(self._connector().begin_connect()))
+
+    async def _inspect(self) -> _native.LockInfo | None:
+        info: _native.LockInfo | None = await _run((await self._client()).begin_inspect(self.name))
+        return info
+
+    async def _owns(self, lease: _native.Lease) -> bool:
+        with self._translated():
+            return self._is_ours(lease, await self._inspect())
+
+    async def _give_back(self, lease: _native.Lease) -> None:
+        with self._translated():
+            try:
+                # It may have been taken away since the last renewal.
+                is_ours = self._is_ours(lease, await self._inspect())
+            except StoreUnavailableError:
+                # So will the release say.
+                is_ours = True
+            await _run(lease._begin_release())
+        self._unless_owned(is_ours)

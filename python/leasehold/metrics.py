@@ -1,0 +1,65 @@
+"""What the client counts and measures, for the metrics library of your choice.
+
+>>> import leasehold.metrics
+>>> leasehold.metrics.subscribe(lambda sample: print(sample.name, sample.value, sample.labels))
+
+======================================  =========  ==========================================================
+name                                    kind       labels; unit
+======================================  =========  ==========================================================
+``leasehold_acquire_total``             counter    outcome: acquired, busy, timed_out, unavailable, refused, ...
+``leasehold_renew_total``               counter    outcome: renewed, recovered, delayed
+``leasehold_lost_total``                counter    reason: expired, taken_over, record_gone, ...
+``leasehold_release_total``             counter    outcome: confirmed, unconfirmed
+``leasehold_wait_seconds``              histogram  s, from the call to the grant or failure
+``leasehold_hold_seconds``              histogram  s, from the grant to the end of the lease
+``leasehold_renew_duration_seconds``    histogram  s, of one request for renewal
+``leasehold_validity_left_seconds``     histogram  s, left when a renewal succeeded: the best early warning
+======================================  =========  ==========================================================
+
+No label names a resource, each of which would become a time series of its own.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from leasehold import _observe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import TypeAlias
+
+    Observer: TypeAlias = Callable[["Sample"], object]
+
+__all__ = ["Sample", "subscribe", "unsubscribe"]
+
+
+class Sample(NamedTuple):
+    """One step of a counter, or one value of a histogram."""
+
+    name: str
+    kind: str
+    """``counter`` or ``histogram``."""
+    value: float
+    """By how much to count; for a histogram, seconds."""
+    labels: Mapping[str, str]
+
+
+def subscribe(observer: Observer) -> None:
+    """From now on calls ``observer(sample)`` for each sample, on a thread kept for it, a moment after it was taken. In a
+    forked child that goes on with its first client. What it raises is shown on the standard error stream, and nobody
+    else is told.
+
+    An observer that is too slow holds up no lock: what exceeds 10,000 samples and events is dropped, and told as the
+    event ``lock.events_dropped``.
+    """
+    if not callable(observer):
+        raise TypeError(f"an observer can be called, and {observer!r} cannot")
+    _observe.observers.append(observer)
+    _observe.look()
+
+
+def unsubscribe(observer: Observer) -> None:
+    """Ends a subscription. Raises ValueError where there is none."""
+    _observe.observers.remove(observer)

@@ -1,0 +1,62 @@
+"""Servers that tests and benchmarks start for themselves."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+PATIENCE = 60.0
+"""How long a test waits for something that has to come, on a busy machine."""
+
+
+def start_redis(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+    for _ in range(10):
+        port = free_port()
+        args = ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
+        server = subprocess.Popen(args, stdout=subprocess.DEVNULL)
+        if answers(server, port, b"PING\r\n", b"+PONG"):
+            return server, port
+        server.kill()
+        server.wait()
+    raise RuntimeError("redis-server does not start")
+
+
+def start_webdis(folder: Path, redis_port: int) -> tuple[subprocess.Popen[bytes], int]:
+    for _ in range(10):
+        port = free_port()
+        where = {"redis_host": "127.0.0.1", "redis_port": redis_port, "http_host": "127.0.0.1", "http_port": port}
+        quiet = {"threads": 1, "daemonize": False, "verbosity": 0, "logfile": str(folder / "log")}
+        config = folder / "webdis.json"
+        config.write_text(json.dumps({**where, **quiet}))
+        server = subprocess.Popen(["webdis", str(config)], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        if answers(server, port, b"GET /PING HTTP/1.0\r\n\r\n", b"HTTP/"):
+            return server, port
+        server.kill()
+        server.wait()
+    raise RuntimeError("webdis does not start")
+
+
+def free_port() -> int:
+    # Somebody else may take it between its choice and the server's start.
+    with socket.socket() as chosen:
+        chosen.bind(("127.0.0.1", 0))
+        port: int = chosen.getsockname()[1]
+        return port
+
+
+def answers(server: subprocess.Popen[bytes], port: int, question: bytes, answer: bytes) -> bool:
+    """Whether it does before it ends."""
+    end = time.monotonic() + PATIENCE
+    while server.poll() is None and time.monotonic() < end:
+        try:
+            with socket.create_connection(("127.0.0.1", port), 1) as connection:
+                connection.sendall(question)
+                if connection.recv(16).startswith(answer):
+                    return True
+        except OSError:
+            pass
+        time.sleep(0.05)
+    return False

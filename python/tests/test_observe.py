@@ -1,0 +1,330 @@
+"""Logging and metrics: what is told, to whom, and that nobody is held up by it."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from conftest import PATIENCE, TTL, connect, eventually
+
+import leasehold
+import leasehold.metrics
+from leasehold import _native, _observe
+from leasehold.metrics import Sample
+
+
+@pytest.fixture
+def logger() -> Iterator[logging.Logger]:
+    logger = logging.getLogger("leasehold")
+    before = logger.level
+    yield logger
+    logger.setLevel(before)
+    _observe.look()
+
+
+@pytest.fixture
+def samples() -> Iterator[list[Sample]]:
+    taken: list[Sample] = []
+    leasehold.metrics.subscribe(taken.append)
+    yield taken
+    leasehold.metrics.unsubscribe(taken.append)
+
+
+def listen(caplog: pytest.LogCaptureFixture, level: int) -> None:
+    caplog.set_level(level, "leasehold")
+    _observe.look()
+
+
+def told(caplog: pytest.LogCaptureFixture, event: str, resource: str) -> logging.LogRecord:
+    def seen() -> list[logging.LogRecord]:
+        fields = {"event": event, "resource": resource}
+        return [record for record in tuple(caplog.records) if fields.items() <= vars(record).items()]
+
+    eventually(f"{event} of {resource} is told", lambda: bool(seen()))
+    return seen()[0]
+
+
+def test_events_are_records_with_fields(
+    memory: str, name: str, logger: logging.Logger, caplog: pytest.LogCaptureFixture
+) -> None:
+    listen(caplog, logging.DEBUG)
+    began = time.time()
+    with connect(memory) as client, connect(memory) as other:
+        lease = client.acquire(name, ttl=TTL, owner="worker-1")
+        record = told(caplog, "lock.acquired", name)
+        fields = vars(record)
+        assert (record.name, record.levelno, fields["token"], fields["owner"]) == (
+            "leasehold",
+            logging.INFO,
+            lease.token,
+            "worker-1",
+        )
+        assert 0 <= fields["wait_s"] < PATIENCE and began - 1 <= record.created <= time.time() + 1
+        assert record.getMessage().startswith("lock.acquired ") and repr(name) in record.getMessage()
+        assert other.try_acquire(name) is None
+        assert vars(told(caplog, "lock.contended", name))["holder"] == "worker-1"
+        lease.release()
+        fields = vars(told(caplog, "lock.released", name))
+        assert fields["token"] == lease.token and 0 <= fields["held_s"] < PATIENCE
+        short = client.acquire(f"{name}-short", ttl=0.2, renew=False)
+        short.lost.wait(PATIENCE)
+        told(caplog, "lock.expiring", f"{name}-short")
+        record = told(caplog, "lock.lost", f"{name}-short")
+        fields = vars(record)
+        assert (record.levelno, fields["reason"], fields["token"]) == (logging.ERROR, "expired", short.token)
+    assert "nonce" not in caplog.text.lower()
+
+
+def test_a_failed_renewal_is_told_without_credentials(
+    redis: str, name: str, logger: logging.Logger, caplog: pytest.LogCaptureFixture
+) -> None:
+    import redis as redis_py
+
+    listen(caplog, logging.DEBUG)
+    with redis_py.Redis.from_url(redis) as server:
+        server.acl_setuser("worker", enabled=True, passwords=["+s3cr3t"], keys=["*"], channels=["*"], commands=["+@all"])
+        url = redis.replace("redis://", "redis://worker:s3cr3t@")
+        client = connect(url)
+        lease = client.acquire(name, ttl=0.6)
+        server.acl_setuser("worker", reset_passwords=True, commands=["-@all"])
+        assert lease.lost.wait(PATIENCE)
+        fields = vars(told(caplog, "lock.renew_late", name))
+        assert fields["fault"] and fields["token"] == lease.token
+        told(caplog, "lock.lost", name)
+        del lease, client
+        server.acl_deluser("worker")
+    assert "s3cr3t" not in caplog.text
+
+
+def test_the_level_is_followed_while_clients_are_connected(
+    memory: str, name: str, logger: logging.Logger, caplog: pytest.LogCaptureFixture
+) -> None:
+    with connect(memory) as client:
+        listen(caplog, logging.ERROR)
+        client.acquire(name, ttl=TTL).release()
+        # Not asked for: it is looked at now and then.
+        caplog.set_level(logging.INFO, "leasehold")
+
+        def again() -> bool:
+            client.acquire(f"{name}-again", ttl=TTL).release()
+            return any(vars(record).get("resource") == f"{name}-again" for record in tuple(caplog.records))
+
+        eventually("the new level is noticed", again)
+        assert name not in [vars(record).get("resource") for record in caplog.records]
+        assert "lock.contended" not in caplog.text
+
+
+def test_a_handler_that_hangs_holds_up_no_lock(
+    memory: str, name: str, logger: logging.Logger, caplog: pytest.LogCaptureFixture
+) -> None:
+    hangs, goes_on = threading.Event(), threading.Event()
+
+    class Hanging(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            if vars(record).get("resource") == name:
+                hangs.set()
+                goes_on.wait(PATIENCE)
+
+    handler = Hanging()
+    logger.addHandler(handler)
+    listen(caplog, logging.INFO)
+    try:
+        with connect(memory) as client:
+            lease = client.acquire(name, ttl=TTL)
+            assert hangs.wait(PATIENCE)
+            client.acquire(f"{name}-next", ttl=TTL).release()
+            # Renewed while nobody fetches what is told.
+            granted = lease.remaining()
+            eventually("time passes", lambda: lease.remaining() < granted - TTL / 8)
+            before = lease.remaining()
+            eventually("it is renewed", lambda: lease.remaining() > before)
+            lease.check()
+            # More than is kept is dropped, and that is told.
+            for _ in range(6_000):
+                client.acquire(f"{name}-many", ttl=TTL).release()
+            goes_on.set()
+            lease.release()
+        eventually("what was dropped is told", lambda: "lock.events_dropped" in caplog.text)
+    finally:
+        goes_on.set()
+        logger.removeHandler(handler)
+
+
+def test_what_a_handler_raises_is_shown_and_the_next_record_told(
+    memory: str, name: str, logger: logging.Logger, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Broken(logging.Filter):
+        def filter(self, record: logging.LogRecord) -> bool:
+            if vars(record).get("event") == "lock.acquired":
+                raise ZeroDivisionError
+            return True
+
+    broken = Broken()
+    logger.addFilter(broken)
+    listen(caplog, logging.INFO)
+    try:
+        with connect(memory) as client:
+            client.acquire(name, ttl=TTL).release()
+            told(caplog, "lock.released", name)
+        assert "ZeroDivisionError" in capsys.readouterr().err
+    finally:
+        logger.removeFilter(broken)
+
+
+def test_metrics_are_samples_without_names_of_resources(memory: str, name: str, samples: list[Sample]) -> None:
+    with connect(memory) as client:
+        with client.lock(name, ttl=0.6) as lease:
+            assert client.try_acquire(name) is None
+            eventually("a renewal is told", lambda: has(samples, "leasehold_renew_total", outcome="renewed"))
+            lease.check()
+        lost = client.acquire(f"{name}-short", ttl=0.1, renew=False)
+        lost.lost.wait(PATIENCE)
+    for counter, labels in [
+        ("leasehold_acquire_total", {"outcome": "acquired"}),
+        ("leasehold_acquire_total", {"outcome": "busy"}),
+        ("leasehold_release_total", {"outcome": "confirmed"}),
+        ("leasehold_lost_total", {"reason": "expired"}),
+    ]:
+        eventually(counter, lambda: has(samples, counter, **labels))
+    for histogram in ("wait", "hold", "renew_duration", "validity_left"):
+        eventually(histogram, lambda: has(samples, f"leasehold_{histogram}_seconds"))
+    for sample in samples:
+        assert sample.kind == ("counter" if sample.name.endswith("_total") else "histogram")
+        assert 0 <= sample.value < PATIENCE and name not in repr(sample)
+
+
+def has(samples: list[Sample], name: str, **labels: str) -> bool:
+    return any(sample.name == name and sample.labels == labels for sample in tuple(samples))
+
+
+def test_an_observer_that_raises_is_shown_and_others_are_told(
+    memory: str, name: str, samples: list[Sample], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(sample: Sample) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(TypeError):
+        leasehold.metrics.subscribe(3)  # type: ignore[arg-type]
+    leasehold.metrics.subscribe(broken)
+    try:
+        with connect(memory) as client:
+            client.acquire(name, ttl=TTL).release()
+            eventually("the others are told", lambda: has(samples, "leasehold_release_total", outcome="confirmed"))
+        assert "ZeroDivisionError" in capsys.readouterr().err
+    finally:
+        leasehold.metrics.unsubscribe(broken)
+    with pytest.raises(ValueError):
+        leasehold.metrics.unsubscribe(broken)
+
+
+def script(text: str) -> str:
+    """What a script of its own says on its standard error stream."""
+    done = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True, timeout=PATIENCE)
+    return done.stderr
+
+
+def test_nobody_listens_where_nobody_has_asked(name: str) -> None:
+    said = script(
+        """
+import leasehold, sys, threading
+client = leasehold.connect("memory:")
+client.acquire("job", ttl=0.1, renew=False).lost.wait(60)
+assert "logging" not in sys.modules, "importing it takes longer than all else"
+assert not [thread for thread in threading.enumerate() if thread.name == "leasehold-observe"]
+"""
+    )
+    assert said == ""
+
+
+def test_a_broken_logger_refuses_no_lock() -> None:
+    said = script(
+        """
+import logging
+class Broken(logging.Logger):
+    def isEnabledFor(self, level):
+        raise ZeroDivisionError
+logging.setLoggerClass(Broken)
+import leasehold
+leasehold.connect("memory:").acquire("job").release()
+"""
+    )
+    assert "ZeroDivisionError" in said
+
+
+def test_what_was_told_last_is_told_before_the_end() -> None:
+    said = script(
+        """
+import leasehold, logging, sys, time
+class Slow(logging.StreamHandler):
+    def emit(self, record):
+        time.sleep(0.05)
+        super().emit(record)
+logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[Slow()])
+client = leasehold.connect("memory:")
+sys.modules["kept"] = [client.acquire("first"), client.acquire("last")]
+"""
+    )
+    assert "'first'" in said and "'last'" in said
+
+
+def test_a_loss_is_shown_where_nothing_is_set_up() -> None:
+    said = script(
+        """
+import io, leasehold, logging, sys, time
+shown, sys.stderr = sys.stderr, io.StringIO()
+lease = leasehold.connect("memory:").acquire("job", ttl=0.1, renew=False)
+while "lock.lost" not in sys.stderr.getvalue():
+    time.sleep(0.01)
+print(sys.stderr.getvalue(), file=shown)
+"""
+    )
+    assert "lock.lost: the work must stop" in said and "'job'" in said and "lock.acquired" not in said
+
+
+@pytest.mark.parametrize("uses", ["leasehold.connect('memory:').acquire('parent').release()", ""])
+@pytest.mark.parametrize(
+    "listens", ["logging.basicConfig(level=logging.INFO, handlers=[Told()])", "leasehold.metrics.subscribe(shown)"]
+)
+def test_a_forked_child_tells_of_itself(listens: str, uses: str) -> None:
+    said = script(
+        f"""
+import leasehold, leasehold.metrics, logging, os, sys, time, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+told = []
+def shown(sample):
+    print(os.getpid(), sample.name, file=sys.stderr, flush=True)
+    told.append(sample)
+class Told(logging.StreamHandler):
+    def emit(self, record):
+        super().emit(record)
+        told.append(record)
+{listens}
+{uses}
+child = os.fork()
+if child == 0:
+    told.clear()
+    client = leasehold.connect("memory:")
+    client.acquire("childs").release()
+    while not told:
+        time.sleep(0.01)
+    os._exit(0)
+_, status = os.waitpid(child, 0)
+assert status == 0
+print("child was", child, file=sys.stderr)
+"""
+    )
+    child = said.split("child was ")[1].strip()
+    assert "'childs'" in said or f"{child} leasehold_acquire_total" in said
+
+
+def test_levels_below_and_above_all_are_borne() -> None:
+    assert _native.observe(100, False) == _native.observe(0, False)
+    _observe.look()
+    assert os.get_blocking(_native.observe(100, False))
+    _observe.look()

@@ -1,0 +1,304 @@
+"""The blocks of docs/recipes-python.md with the real packages, and gunicorn with leases that were made before the fork."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import io
+import json
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import redis as redis_py
+from conftest import PATIENCE, TTL, connect, eventually
+
+import leasehold
+import leasehold.metrics
+from leasehold import _observe
+
+RECIPES = Path(__file__).resolve().parents[2] / "docs" / "recipes-python.md"
+
+
+def recipe(heading: str) -> str:
+    section = RECIPES.read_text().split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    return "\n".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL))
+
+
+def worker(heading: str) -> SimpleNamespace:
+    """What the recipe defines, as one of several processes would have it."""
+    names: dict[str, Any] = {"__name__": heading}
+    exec(compile(recipe(heading), f"{RECIPES}: {heading}", "exec"), names)
+    return SimpleNamespace(**names)
+
+
+@pytest.fixture
+def its_store(redis: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("LEASEHOLD_STORE", redis)
+    return redis
+
+
+@contextlib.contextmanager
+def running(*command: str, cwd: Path, **env: str) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", *command],
+        cwd=cwd,
+        env={**os.environ, **env},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        # With whatever it has forked.
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def test_logging(memory: str, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    logger = logging.getLogger("leasehold")
+    before = list(logger.handlers)
+    worker("Logging")
+    try:
+        with connect(memory) as client:
+            client.acquire(name, ttl=0.1, renew=False).lost.wait(PATIENCE)
+            said: list[str] = []
+
+            def is_told() -> bool:
+                said.append(capsys.readouterr().out)
+                return f"page somebody: {name} expired" in "".join(said)
+
+            eventually("somebody is paged", is_told)
+    finally:
+        logger.handlers = before
+        logger.setLevel(logging.NOTSET)
+        _observe.look()
+
+
+def test_opentelemetry(memory: str, name: str) -> None:
+    from opentelemetry.metrics import set_meter_provider
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.metrics.export import HistogramDataPoint, InMemoryMetricReader, NumberDataPoint
+
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    set_meter_provider(provider)
+    record = worker("OpenTelemetry").record
+    points: dict[str, tuple[str | None, list[Any]]] = {}
+
+    def counted(histogram: str) -> int:
+        data = reader.get_metrics_data()
+        for of_resource in data.resource_metrics if data else []:
+            for scope in of_resource.scope_metrics:
+                points.update({metric.name: (metric.unit, list(metric.data.data_points)) for metric in scope.metrics})
+        return int(points[histogram][1][0].count) if histogram in points else 0
+
+    try:
+        with connect(memory) as client:
+            for _ in range(3):
+                client.acquire(name, ttl=TTL).release()
+            eventually("the last release is counted", lambda: counted("leasehold_hold_seconds") == 3)
+    finally:
+        leasehold.metrics.unsubscribe(record)
+        provider.shutdown()
+
+    _, (acquired,) = points["leasehold_acquire_total"]
+    assert isinstance(acquired, NumberDataPoint)
+    assert (acquired.value, acquired.attributes) == (3, {"outcome": "acquired"})
+    unit, (waited,) = points["leasehold_wait_seconds"]
+    assert isinstance(waited, HistogramDataPoint) and (unit, waited.count) == ("s", 3)
+
+
+def test_apscheduler(its_store: str) -> None:
+    from datetime import datetime, timezone
+
+    from apscheduler.schedulers.base import STATE_PAUSED, STATE_RUNNING
+
+    workers = [worker("APScheduler") for _ in range(2)]
+
+    def leaders() -> list[SimpleNamespace]:
+        return [worker for worker in workers if worker.scheduler.state == STATE_RUNNING]
+
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        eventually("one leads", lambda: len(leaders()) == 1)
+        (leader,) = leaders()
+        (other,) = [worker for worker in workers if worker is not leader]
+        for worker_ in workers:
+            worker_.scheduler.modify_job("report", next_run_time=datetime.now(timezone.utc))
+        token = leader.terms[-1].token
+        eventually("the report is made", lambda: f"with fencing token {token}" in said.getvalue())
+        assert other.scheduler.state == STATE_PAUSED and said.getvalue().count("reporting") == 1
+        leader.election.resign()
+        eventually("the other leads", lambda: leaders() == [other])
+        # What was put off there is made up for.
+        eventually("its report is made", lambda: f"with fencing token {other.terms[-1].token}" in said.getvalue())
+        assert other.terms[-1].token > token
+        for worker_ in workers:
+            worker_.election.resign()
+            worker_.scheduler.shutdown()
+            worker_.client.close()
+
+
+def test_celery(its_store: str, tmp_path: Path) -> None:
+    # Instead of money it moves entries of a list, and the first charge lasts until the test says so.
+    charge = """
+        def charge(invoice, token):
+            import os, redis
+            with redis.Redis.from_url(os.environ["LEASEHOLD_STORE"]) as server:
+                server.rpush("celery-log", f"in {token}")
+                server.blpop("celery-go", 60)
+                server.rpush("celery-log", f"out {token}")
+    """
+    (tmp_path / "shop.py").write_text(recipe("Celery") + textwrap.dedent(charge))
+    with redis_py.Redis.from_url(its_store, decode_responses=True) as server:
+        log: Callable[[], list[str]] = lambda: server.lrange("celery-log", 0, -1)  # noqa: E731
+        shop = worker("Celery")
+        shop.app.conf.broker_url = its_store
+        command = ("celery", "-b", its_store, "-A", "shop", "worker", "--pool", "prefork", "-c", "2", "-l", "info")
+        with running(*command, cwd=tmp_path, C_FORCE_ROOT="1") as process:
+            for _ in range(2):
+                shop.app.send_task("shop.bill", ["42"])
+            eventually("one of them charges", lambda: len(log()) >= 1 or process.poll() is not None)
+            assert process.stdout is not None
+            # The other one has met the lock, and was put back.
+            lines: list[str] = []
+            while not any("retry" in line.lower() for line in lines):
+                lines.append(process.stdout.readline())
+                assert lines[-1], "".join(lines)
+            assert len(log()) == 1
+            server.rpush("celery-go", "go", "go")
+            eventually("both have charged", lambda: len(log()) == 4)
+            tokens = [int(entry.split()[1]) for entry in log()]
+            assert [entry.split()[0] for entry in log()] == ["in", "out", "in", "out"]
+            assert tokens[0] == tokens[1] < tokens[2] == tokens[3]
+        shop.app.close()
+
+
+def test_django(its_store: str) -> None:
+    import django
+    from django.conf import settings
+    from django.core.management import CommandError, call_command
+
+    settings.configure()
+    django.setup()
+    said = io.StringIO()
+    call_command(worker("Django").Command(), stdout=said)
+    assert "rebuilding, with fencing token" in said.getvalue()
+    with connect(its_store) as client, client.lock("rebuild-index", ttl=TTL):
+        with pytest.raises(CommandError, match="held by") as busy:
+            call_command(worker("Django").Command(), stdout=said)
+        assert busy.value.returncode == 75
+
+
+HELD_BY_THE_ARBITER = f"""
+import leasehold, sys
+
+def take():
+    global client, lease
+    client = leasehold.connect(request_timeout=5)
+    lease = client.acquire("arbiters", ttl={TTL})
+"""
+SETTINGS = """
+import held
+workers, bind, graceful_timeout = 2, "127.0.0.1:0", 10
+
+def on_starting(server):
+    held.take()
+
+def when_ready(server):
+    print("listens on", server.LISTENERS[0].getsockname()[1], flush=True)
+"""
+OBSERVER = """
+import held, json, leasehold, os
+
+def raises(call):
+    try:
+        call()
+    except leasehold.LeaseholdError as error:
+        return type(error).__name__
+    return None
+
+def observed(environ, start_response):
+    answer = {
+        "pid": os.getpid(),
+        "remaining": held.lease.remaining(),
+        "is lost": held.lease.lost.is_set(),
+        "release": raises(held.lease.release),
+        "acquire": raises(lambda: held.client.acquire("other")),
+        "token": int(b"".join(app(environ, start_response))),
+        "arbiters": locks().inspect("arbiters").token,
+    }
+    return [json.dumps(answer).encode()]
+"""
+
+
+@pytest.mark.parametrize("preload", [["--preload"], []], ids=["preload", "no preload"])
+def test_gunicorn(preload: list[str], its_store: str, tmp_path: Path) -> None:
+    (tmp_path / "held.py").write_text(HELD_BY_THE_ARBITER)
+    (tmp_path / "settings.py").write_text(SETTINGS)
+    (tmp_path / "site_of.py").write_text(recipe("gunicorn") + OBSERVER)
+    with connect(its_store) as client:
+        with running("gunicorn", "-c", "settings.py", *preload, "site_of:observed", cwd=tmp_path) as arbiter:
+            assert arbiter.stdout is not None
+            port = int(next(line for line in arbiter.stdout if line.startswith("listens on")).split()[2])
+            token = held_token(client)
+            seen: dict[int, dict[str, Any]] = {}
+
+            def have_answered(workers: int) -> bool:
+                answer = ask(port)
+                if answer is not None:
+                    seen[answer["pid"]] = answer
+                return len(seen) >= workers
+
+            eventually("both workers have answered", lambda: have_answered(2))
+            # Workers that end, in order or not, take nothing along, and their successors do as they did.
+            for pid, kill in zip(tuple(seen), (signal.SIGTERM, signal.SIGKILL)):
+                os.kill(pid, kill)
+            eventually("both successors have answered", lambda: have_answered(4))
+            expected = {
+                "remaining": 0,
+                "is lost": True,
+                "release": "LeaseLostError",
+                "acquire": "ConfigError",
+                "arbiters": token,
+            }
+            for pid, answer in seen.items():
+                assert pid != arbiter.pid
+                assert {key: answer[key] for key in expected} == expected
+            assert len({answer["token"] for answer in seen.values()}) == 4
+            assert held_token(client) == token
+            arbiter.terminate()
+            arbiter.wait(PATIENCE)
+        # Released at the arbiter's end.
+        eventually("the arbiter's lock is free", lambda: client.inspect("arbiters") is None)
+
+
+def held_token(client: leasehold.Client) -> int:
+    info = client.inspect("arbiters")
+    assert info is not None and info.token is not None
+    return info.token
+
+
+def ask(port: int) -> dict[str, Any] | None:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
+    try:
+        connection.request("GET", "/")
+        answer: dict[str, Any] = json.loads(connection.getresponse().read())
+        return answer
+    except (OSError, http.client.HTTPException):
+        # The worker was ended in the middle of it.
+        return None
+    finally:
+        connection.close()
