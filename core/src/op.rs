@@ -116,13 +116,6 @@ pub enum Outcome {
     Unknown(Fault),
 }
 
-impl Outcome {
-    /// Whether it says that a record of ours is there.
-    pub(crate) fn is_a_record_of_ours(&self) -> bool {
-        matches!(self, Self::Applied(Applied::Acquired { .. } | Applied::AcquiredInDoubt { .. }))
-    }
-}
-
 /// The answer to an operation that was applied.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Applied {

@@ -441,7 +441,12 @@ impl Acquiring {
     }
 
     fn release_what_may_have_landed(&self, ctx: &mut Ctx<'_>) {
-        let mut nodes = self.legs.iter().filter(|leg| leg.may_hold()).map(|leg| (leg.node, MayLand::Yes)).peekable();
+        let mut nodes = self
+            .legs
+            .iter()
+            .filter(|leg| leg.may_hold())
+            .map(|leg| (leg.node, MayLand::Yes(leg.sends.clone())))
+            .peekable();
         if nodes.peek().is_some() {
             ctx.out.orphan = Some(Releasing::new(self.nonce, nodes, self.quest.upcoming_seq(), ctx));
         }

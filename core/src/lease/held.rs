@@ -225,7 +225,7 @@ impl Grant {
             Input::Release => {
                 let nodes = self.legs.iter().filter_map(|leg| match leg.standing {
                     Standing::Ours { .. } => Some((leg.node, MayLand::No)),
-                    Standing::Forgotten { .. } | Standing::Perhaps => Some((leg.node, MayLand::Yes)),
+                    Standing::Forgotten { .. } | Standing::Perhaps => Some((leg.node, MayLand::Yes(leg.sends.clone()))),
                     Standing::Not => None,
                 });
                 (Machine::Releasing(Releasing::new(self.nonce, nodes, self.next_seq, ctx)), Some(rows.released))

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use crate::backoff::Pace;
 use crate::client::Event;
 use crate::ids::{NodeId, Nonce, Seq};
+use crate::lease::sends::Sends;
 use crate::lease::{Ctx, Input, Machine, Row, Step};
 use crate::op::{Applied, Op, Outcome, Refusal, Release};
 use crate::prf::Domain;
@@ -12,9 +13,10 @@ use crate::quorum::majority;
 use crate::time::Monotonic;
 
 /// Whether a send of the attempt may create a record after its release.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MayLand {
-    Yes,
+    /// These, as far as they are remembered.
+    Yes(Sends),
     No,
 }
 
@@ -42,6 +44,10 @@ struct Leg {
     retry_at: Option<Monotonic>,
     /// Whether and when a first "not ours" is asked once more.
     again: Again,
+    /// Sends of the attempt that may land yet.
+    unsettled: Sends,
+    /// A release has found nothing of ours.
+    found_nothing: bool,
 }
 
 /// A send of the attempt may land after the release that should have undone it.
@@ -64,11 +70,13 @@ impl Releasing {
         ctx: &Ctx<'_>,
     ) -> Self {
         let retry_at = Some(ctx.now.monotonic);
-        let again = |may_land| match may_land {
-            MayLand::Yes => Again::Later,
-            MayLand::No => Again::No,
+        let leg = |(node, may_land)| {
+            let (again, unsettled) = match may_land {
+                MayLand::Yes(sends) => (Again::Later, sends),
+                MayLand::No => (Again::No, Sends::default()),
+            };
+            Leg { node, in_flight: None, inherited: None, retry_at, again, unsettled, found_nothing: false }
         };
-        let leg = |(node, may_land)| Leg { node, in_flight: None, inherited: None, retry_at, again: again(may_land) };
         let until = ctx.after(ctx.options.record_ttl());
         Self { nonce, until, next_seq, tries: 0, answered: false, told: false, legs: nodes.map(leg).collect() }
     }
@@ -87,15 +95,13 @@ impl Releasing {
             Input::Outcome { node, seq, outcome } => {
                 match self.legs.iter().position(|leg| leg.node == node && leg.in_flight == Some(seq)) {
                     Some(at) => self.answer(at, &outcome, ctx),
-                    None if outcome.is_a_record_of_ours() => self.landed(node, ctx),
-                    None => (Machine::Releasing(self), None),
+                    None => self.learn(node, seq, &outcome, ctx),
                 }
             }
             Input::Late { node, seq, outcome } => {
                 match self.legs.iter().position(|leg| leg.node == node && leg.inherited == Some(seq)) {
                     Some(at) => self.answer(at, &outcome, ctx),
-                    None if outcome.is_a_record_of_ours() => self.landed(node, ctx),
-                    None => (Machine::Releasing(self), None),
+                    None => self.learn(node, seq, &outcome, ctx),
                 }
             }
             Input::Timeout if ctx.now.monotonic >= self.until => {
@@ -132,16 +138,34 @@ impl Releasing {
         ctx.send(leg.node, seq, Op::Release(Release { nonce: self.nonce }));
     }
 
-    /// The release may have come too early for what it should have undone, and nobody has to wait for it to run out.
-    fn landed(mut self, node: NodeId, ctx: &Ctx<'_>) -> Step {
-        let Some(leg) = self.legs.iter_mut().find(|leg| leg.node == node) else {
+    /// What became of a send of the attempt.
+    fn learn(mut self, node: NodeId, seq: Seq, outcome: &Outcome, ctx: &mut Ctx<'_>) -> Step {
+        let Some(at) = self.legs.iter().position(|leg| leg.node == node) else {
             return (Machine::Releasing(self), None);
         };
-        match leg.in_flight {
-            Some(_) => leg.again = Again::AtOnce,
-            None => leg.retry_at = Some(ctx.now.monotonic),
+        let leg = &mut self.legs[at];
+        match outcome {
+            // The release may have come too early, and nobody has to wait for the record to run out.
+            Outcome::Applied(Applied::Acquired { .. } | Applied::AcquiredInDoubt { .. }) => {
+                leg.unsettled.settle(seq);
+                match leg.in_flight {
+                    Some(_) => leg.again = Again::AtOnce,
+                    None => leg.retry_at = Some(ctx.now.monotonic),
+                }
+                (Machine::Releasing(self), Some(Row::ReleasingLanded))
+            }
+            Outcome::NotApplied(_) if leg.unsettled.sent_at(seq).is_some() => {
+                leg.unsettled.settle(seq);
+                if leg.unsettled.is_empty() && leg.again == Again::Later {
+                    leg.again = Again::No;
+                }
+                if leg.unsettled.is_empty() && leg.found_nothing && leg.in_flight.is_none() {
+                    self.legs.remove(at);
+                }
+                self.go_on(ctx)
+            }
+            Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => (Machine::Releasing(self), None),
         }
-        (Machine::Releasing(self), Some(Row::ReleasingLanded))
     }
 
     fn answer(mut self, at: usize, outcome: &Outcome, ctx: &mut Ctx<'_>) -> Step {
@@ -153,19 +177,14 @@ impl Releasing {
             Outcome::Applied(Applied::Released) => {
                 self.legs.remove(at);
             }
-            Outcome::NotApplied(Refusal::Conflict(_)) => match leg.again {
-                Again::Later => {
-                    leg.again = Again::No;
-                    leg.retry_at = Some(ctx.after(ctx.request_timeout()));
+            Outcome::NotApplied(Refusal::Conflict(_)) => {
+                leg.found_nothing = true;
+                match core::mem::replace(&mut leg.again, Again::No) {
+                    Again::Later => leg.retry_at = Some(ctx.after(ctx.request_timeout())),
+                    Again::AtOnce => leg.retry_at = Some(ctx.now.monotonic),
+                    Again::No => drop(self.legs.remove(at)),
                 }
-                Again::AtOnce => {
-                    leg.again = Again::No;
-                    leg.retry_at = Some(ctx.now.monotonic);
-                }
-                Again::No => {
-                    self.legs.remove(at);
-                }
-            },
+            }
             Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => {
                 let jitter = ctx.jitter(Domain::Retry, self.next_seq, self.tries);
                 let pace = Pace::of_release(ctx.options.record_ttl());
@@ -173,6 +192,11 @@ impl Releasing {
                 self.tries = self.tries.saturating_add(1);
             }
         }
+        self.go_on(ctx)
+    }
+
+    /// As long as anything is open, or until others can have the lock.
+    fn go_on(self, ctx: &mut Ctx<'_>) -> Step {
         let nodes = ctx.config.nodes().len();
         if self.told || self.legs.len() > nodes - majority(nodes) {
             return if self.legs.is_empty() {

@@ -147,6 +147,31 @@ fn an_acquire_that_lands_behind_its_release_is_released_at_once() {
     }
 }
 
+/// The release finds nothing of ours, and the acquire is known never to land: there is nothing to ask once more.
+#[test]
+fn a_cancelled_acquire_that_was_refused_leaves_nothing_to_wait_for() {
+    for answer_comes_first in [true, false] {
+        let mut world = World::new(2);
+        world.hold(1, 1, "r", options());
+        world.acquire(0, 1, "r", options());
+        let acquire = world.take(0);
+        world.release(0, 1);
+        let release = world.take(0);
+        let refused = world.perform(&acquire);
+        let not_ours = world.perform(&release);
+        let mut answers = [(acquire.id, refused), (release.id, not_ours)];
+        if !answer_comes_first {
+            answers.reverse();
+        }
+        for (id, outcomes) in answers {
+            assert!(!world.hosts[0].client.is_idle());
+            world.answer(0, id, Ok(outcomes));
+        }
+        assert!(world.hosts[0].client.is_idle(), "without any time having passed");
+        assert!(world.is_held(0, "r"), "the other's lock stands");
+    }
+}
+
 #[test]
 fn what_was_cancelled_before_it_left_does_not_leave() {
     let mut world = World::new(1);
