@@ -14,7 +14,7 @@ pub struct Limits {
     /// configuration below what fits, since an instance that runs out is lost with all its locks. Default 256 MiB.
     pub memory_bytes: usize,
     /// Instructions of one call, roughly; a call that needs more ends with [`HostError::OutOfFuel`]. Default
-    /// 2,000,000,000, which is a second or so. `close` needs about 10,000 for each lock.
+    /// 4,000,000,000, which is two seconds or so. `close` needs about 25,000 for each lock.
     pub fuel: u64,
     /// Bytes of the arguments of one call, lists counted with some overhead. Default 2 MiB, so that every
     /// answer of a store that is understood fits.
@@ -23,7 +23,7 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { memory_bytes: 256 << 20, fuel: 2_000_000_000, argument_bytes: 2 << 20 }
+        Self { memory_bytes: 256 << 20, fuel: 4_000_000_000, argument_bytes: 2 << 20 }
     }
 }
 

@@ -229,11 +229,9 @@ impl Driver {
 
     /// Ends a lease at that instant, earlier or later than was said before. Answers whether there is a lease to end.
     pub(crate) fn end_at(self: &Arc<Self>, slot: &Slot, at: Monotonic) -> bool {
-        if slot.remaining().is_zero() {
-            return false;
-        }
         let set = |state: &mut State, _| {
-            let is_there = state.slots.contains_key(&slot.lock());
+            // Under the mutex, or the lease could be over by the time that its end is moved.
+            let is_there = state.slots.contains_key(&slot.lock()) && !slot.remaining().is_zero();
             if is_there {
                 state.ends.remove(&(slot.ends_at(), slot.lock()));
                 slot.end_at(at);

@@ -10,7 +10,7 @@ use url::Url;
 use zeroize::Zeroizing;
 
 pub(crate) use super::Reach;
-use super::{decoded, durability, is_loopback, without_secrets};
+use super::{decoded, durability, has_unencoded_login, is_loopback, without_secrets};
 use crate::error::Error;
 
 /// Where a Redis behind HTTP is, and how to get in. Neither `Debug` nor `Display` show the token or password.
@@ -85,7 +85,7 @@ impl HttpUrl {
     fn named(text: &str) -> Result<Self, Error> {
         let shown = without_secrets(text);
         let wrong = |what: &str| Error::config(format!("store url {shown:?}: {what}"));
-        if text.contains('#') {
+        if text.contains('#') || has_unencoded_login(text) {
             return Err(wrong(SIGNS));
         }
         let (dialect, address) = match text.split_once('+') {
@@ -315,10 +315,14 @@ mod tests {
             ("webdis+http://:password@localhost", "user and password belong together"),
             ("webdis+http://a%3Ab:password@localhost", "colon"),
             ("webdis+http://localhost/#x", "%23"),
+            ("webdis+http://default:12/hunter2@host", "%2F"),
+            ("webdis+https://u:12?hunter2@host", "%3F"),
+            ("webdis+https://u:12?ca=x&hunter2@host", "%3F"),
             ("webdis+http://localhost?ca=x", "https only"),
         ] {
             let said = refused(text);
             assert!(said.contains(words), "{text}: {said}");
+            assert!(!said.contains("hunter2"), "{said}");
         }
     }
 

@@ -266,6 +266,16 @@ fn without_secrets(url: &str) -> String {
     if is_doubtful || host.starts_with(':') { format!("{scheme}://...") } else { format!("{scheme}://{host}") }
 }
 
+/// Whether an `@` stands in the path, or in the name of a parameter: then the host is none, but the beginning of a user, token
+/// or password that somebody forgot to encode, and no part of the url can be shown.
+#[cfg(any(feature = "redis", feature = "http"))]
+fn has_unencoded_login(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    let in_path = place.split_once('/').is_some_and(|(_, path)| path.contains('@'));
+    in_path || parameters.split('&').filter_map(|pair| pair.split('=').next()).any(|name| name.contains('@'))
+}
+
 /// Whether a store loses nothing in a restart, as its user says.
 #[cfg(feature = "network")]
 fn durability(value: &str) -> Result<leasehold_core::member::Durability, String> {

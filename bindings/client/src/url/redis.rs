@@ -9,7 +9,7 @@ pub(crate) use leasehold_core::wire::redis::Address;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::{decoded, durability, without_secrets};
+use super::{decoded, durability, has_unencoded_login, without_secrets};
 use crate::error::Error;
 
 /// Where a Redis is, and how to get in. Neither `Debug` nor `Display` show the password.
@@ -131,6 +131,9 @@ impl RedisUrl {
             return Err(wrong("a # in a password is written %23"));
         }
         let (kind, wire) = kind(text.split_once(':').map_or(text, |(scheme, _)| scheme));
+        if kind != Kind::Unix && has_unencoded_login(text) {
+            return Err(wrong("in a user or password, / ? # and @ are written %2F, %3F, %23 and %40"));
+        }
         let (hosts, first) = match kind {
             Kind::One | Kind::Unix => (Vec::new(), text.to_owned()),
             Kind::Cluster | Kind::Sentinel => split_hosts(text),
@@ -391,6 +394,9 @@ mod tests {
             ("rediss://host?cert=x", "cert and key"),
             ("redis://user@host", "without a password"),
             ("redis://:pass#word@host", "%23"),
+            ("redis://u:12/hunter2@host", "%2F"),
+            ("redis://u:12?hunter2@host", "%3F"),
+            ("redis+cluster://u:12/hunter2@a,b", "%2F"),
             ("redis+unix://run/redis.sock", "whole path"),
             ("redis+unix://", "whole path"),
             ("redis+cluster://", "redis+cluster://host:6379,host:6379"),

@@ -11,7 +11,7 @@
 
 /* What a guest cannot answer for: the memory it may have, and instructions for one call, about a second of them. */
 #define MEMORY_BYTES (256LL << 20)
-#define FUEL 2000000000ULL
+#define FUEL 4000000000ULL
 /* More functions than the WIT has. */
 #define MOST_FUNCTIONS 64
 

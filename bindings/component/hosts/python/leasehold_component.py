@@ -16,7 +16,7 @@ CLIENT = "leasehold:protocol/client@0.1.0"
 FENCE = "leasehold:protocol/fence@0.1.0"
 # What a guest cannot answer for: the memory it may have, and instructions for one call, about a second of them.
 MEMORY_BYTES = 256 << 20
-FUEL = 2_000_000_000
+FUEL = 4_000_000_000
 # Proposals of WebAssembly that the component has no use for. A host that is built without them, as the one in Rust is,
 # would refuse to load what was compiled with them.
 ABSENT = [

@@ -61,6 +61,20 @@ fn a_request_under_way_takes_no_more_memory_than_said() {
     assert_eq!(under_way, 20_000);
 }
 
+/// All of them in one call.
+#[test]
+fn a_hundred_thousand_locks_can_be_closed() {
+    const LOCKS: u64 = 100_000;
+    let mut client = client(Limits::default());
+    acquire(&mut client, LOCKS).expect("they fit");
+    assert_eq!(client.close(at(0)), Ok(()));
+    let cancelled = std::iter::from_fn(|| match client.poll_output(at(0)).expect("a call") {
+        Output::Event(told) if matches!(told.event, Event::Failed(_)) => Some(()),
+        _ => None,
+    });
+    assert_eq!(cancelled.count() as u64, LOCKS);
+}
+
 #[test]
 fn large_arguments_are_refused_before_they_cost_anything() {
     let mut client = client(Limits::default());
