@@ -6,9 +6,9 @@ import * as messages from "./messages.mjs";
 import errors from "./shared/errors.mjs";
 import shared from "./shared/options.mjs";
 import ending from "./shared/under.mjs";
-import { config, credentials, lockOptions } from "./settings.mjs";
+import { config, credentials, kindOf, lockOptions } from "./settings.mjs";
 import { PATIENCE_MS } from "./slot.mjs";
-import { parsed } from "./urls.mjs";
+import { parsed, shown } from "./urls.mjs";
 
 const { LOCK, TRY, options, text, texts } = shared;
 const { ConfigError, LockBusyError, StoreRefusedError, StoreUnavailableError } = errors;
@@ -27,10 +27,11 @@ export function connector(load) {
   return async function connect(stores, given) {
     const urls = named(stores);
     const { owner, fetch = globalThis.fetch, credentials: source, ...settings } = options(given, CONNECT);
-    const nodes = urls.map((url) => node(parsed(url), source));
-    const names = nodes.map(({ name }) => name);
+    const all = urls.map((url) => ({ url, ...parsed(url) }));
+    const names = all.map(({ name }) => name);
     const double = names.find((name, at) => names.indexOf(name) !== at);
     if (double !== undefined) throw new ConfigError(`${double} is there twice: each node of a quorum votes once`);
+    const nodes = await Promise.all(all.map((each) => node(each, sourceOf(each, all, source))));
     const made = config(settings, nodes);
     const protocol = (await load())();
     // Called as a function, as the global one wants to be.
@@ -45,21 +46,32 @@ function named(stores) {
   throw new TypeError("a store is named by its url, a quorum by an array of urls");
 }
 
+/** Of credentials given beside the urls, what is meant for this store: those of another kind are another store's. */
+function sourceOf({ kinds }, all, given) {
+  const isOf = ({ kinds }) => kinds.includes(kindOf(given));
+  return typeof given === "object" && !isOf({ kinds }) && all.some(isOf) ? undefined : given;
+}
+
 /** A node of the machine: what the url says, with the credentials of the url or those given beside it. */
-function node({ name, store, durability, credentials: own, needsCredentials, kinds }, given) {
-  const source = typeof given === "function" ? async () => credentials(await given(name), kinds) : undefined;
-  const fixed = own ?? (source === undefined ? given : undefined);
-  if (needsCredentials && fixed === undefined && source === undefined) {
-    throw new ConfigError(`${name}: credentials are missing; give them as an option, or a function that answers them`);
+async function node({ url, name, store, durability, credentials: own, needsCredentials, kinds }, given) {
+  const made = (access, credentials, source) => ({ name, durability, store: store(access), credentials, source });
+  const fixed = own ?? (typeof given === "function" ? undefined : given);
+  if (fixed !== undefined) return made("with-credentials", credentials(fixed, kinds));
+  if (given === undefined && needsCredentials) {
+    throw new ConfigError(`${shown(url)}: credentials are missing; give them as an option, or a function that answers them`);
   }
-  const isAsked = fixed !== undefined || source !== undefined;
-  return {
-    name,
-    durability,
-    store: store(isAsked ? "with-credentials" : "anonymous"),
-    credentials: fixed === undefined ? undefined : credentials(fixed, kinds),
-    source: fixed === undefined ? source : undefined,
-  };
+  if (given === undefined) return made("anonymous");
+  const source = async () => credentials(await given(name), kinds);
+  if (needsCredentials) return made("with-credentials", undefined, source);
+  // Whether it has any has to be known before the first request.
+  try {
+    const first = await given(name);
+    if (first === undefined || first === null) return made("anonymous");
+    return made("with-credentials", credentials(first, kinds), source);
+  } catch {
+    // It is asked again for the first request, whose error tells why.
+    return made("with-credentials", undefined, source);
+  }
 }
 
 const hex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -139,9 +151,12 @@ async function orAborted(ended, signal, slot, giveUp) {
       giveUp();
     };
     signal.addEventListener("abort", abort, { once: true });
+    // The first request has been sent before this, and a `fetch` may abort whatever it likes.
+    if (signal.aborted) abort();
   });
   try {
-    return await Promise.race([ended, aborted]);
+    // Giving up ends it too, and is not why it ended.
+    return await Promise.race([aborted, ended]);
   } finally {
     signal.removeEventListener("abort", abort);
   }

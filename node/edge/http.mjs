@@ -16,6 +16,8 @@ const COOKIES = "credentials" in Request.prototype ? { credentials: "omit" } : {
 export async function perform(fetch, { url, method, headers, body }, patienceMs) {
   const cut = new AbortController();
   const timer = setTimeout(() => cut.abort(), patienceMs);
+  // Whoever awaits the answer keeps the process alive.
+  timer.unref?.();
   try {
     const response = await orCut(cut.signal, () =>
       fetch(url, {

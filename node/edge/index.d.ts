@@ -33,20 +33,24 @@ export interface PasswordCredentials {
 
 export type Credentials = AwsCredentials | TokenCredentials | PasswordCredentials;
 
+/** What a function may answer: nothing for a Webdis that wants none. */
+export type MaybeCredentials = Credentials | null | undefined;
+
 /** Settings of a client. */
 export interface ConnectOptions {
   /**
-   * Who asks: there is no environment to look in. A function is asked for each store, by its url without secrets, and again
-   * when what it answered expires or is refused. What stands in a url goes before it.
+   * Who asks: there is no environment to look in. An object is for all stores of its kind. A function is asked for each
+   * store, by its url without secrets, and again when what it answered expires or is refused; of a Webdis, also when the
+   * client is made: `undefined` or `null` is a Webdis that wants none. What stands in a url goes before it.
    */
-  credentials?: Credentials | ((store: string) => Credentials | PromiseLike<Credentials>) | undefined;
+  credentials?: Credentials | ((store: string) => MaybeCredentials | PromiseLike<MaybeCredentials>) | undefined;
   /** The label that others see beside a lock; default `edge:` and some digits. At most 256 bytes. */
   owner?: string | undefined;
   /** The largest rate error of any clock involved, in parts per million: 100 to 100,000, default 10,000 (1%). */
   driftPpm?: number | undefined;
   /** The longest that one reply of the store is awaited: 10 to 60,000 ms, default 500. A sixth of a ttl binds as well. */
   requestTimeout?: number | undefined;
-  /** Of a quorum: the most that `ttl` and `lockDelay` may be together; default 60,000 ms. The same for all clients. */
+  /** Of a quorum: the most that `ttl`, `lockDelay` and 500 ms may be together; default 60,000 ms. The same for all clients. */
   maxTtl?: number | undefined;
   /** Of a quorum, which needs it: 32 hexadecimal digits, as `leasehold quorum status` shows them. */
   quorumId?: string | undefined;
@@ -71,7 +75,10 @@ export interface LockOptions {
   signal?: AbortSignal | undefined;
   /** Bytes that others can read beside the lock, at most 4 KiB; none by default. */
   data?: Uint8Array | undefined;
-  /** How many ms the lock stays closed after a lease ran out; default 0, at most 24 h. A release frees it at once. */
+  /**
+   * How many ms the lock stays closed after a lease ran out; default 0, at most 24 h less 500 ms. A release frees it at once.
+   * 500 ms are added to it, since so much of a suspension the clock of this runtime may miss.
+   */
   lockDelay?: number | undefined;
   /** Time between renewals, in ms: at most half the ttl; default a third of it. */
   renewEvery?: number | undefined;
@@ -85,6 +92,8 @@ export type TryOptions = Omit<LockOptions, "wait">;
 /**
  * Makes a client of `dynamodb://TABLE?region=REGION`, `upstash+https://:TOKEN@HOST` or `webdis+http://HOST`. An array of urls
  * is a quorum of independent stores. No request is made yet.
+ *
+ * In Cloudflare's workers a client belongs to the request that made it: make one for each, and keep none in a global.
  *
  * @throws {@link ConfigError} for a url or setting that cannot be.
  */
@@ -119,7 +128,8 @@ export class Client {
    * on; the lock is released before.
    *
    * @throws what {@link Client.acquire} throws; `body` has not been called then.
-   * @throws {@link LeaseLostError} when the lease was lost before `body` had ended without an error of its own.
+   * @throws {@link LeaseLostError} when the lease was lost before `body` had ended without an error of its own;
+   *   {@link NotOwnedError} when the client was closed before.
    */
   using<T>(name: string, options: LockOptions | undefined, body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
   using<T>(name: string, body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
@@ -177,8 +187,8 @@ export class Lease {
   release(): Promise<void>;
 
   /**
-   * Releases at the end of an `await using` block. Rejects with {@link LeaseLostError} if the lease was lost, and with
-   * nothing else.
+   * Releases at the end of an `await using` block. Rejects with {@link LeaseLostError} if the lease was lost, with
+   * {@link NotOwnedError} if the client was closed meanwhile, and with nothing else.
    */
   [Symbol.asyncDispose](): Promise<void>;
 }

@@ -1,5 +1,6 @@
 // What the component says, as errors of the package.
 
+import { SUSPENDED_MS } from "./clock.mjs";
 import errors from "./shared/errors.mjs";
 
 const { LeaseholdError, LockBusyError, LockTimeoutError, LeaseLostError, NotOwnedError } = errors;
@@ -132,7 +133,7 @@ export function refused({ tag, val }, resource) {
       return new ConfigError(`the client has ${val.limit} locks alive, which is the most`, details);
     case "above-max-ttl":
       return new ConfigError(
-        `ttl and lockDelay are ${val.recordTtlMs} ms together, and the quorum allows ${val.maxTtlMs} ms`,
+        `ttl, lockDelay and ${SUSPENDED_MS} ms are ${val.recordTtlMs} ms together, and the quorum allows ${val.maxTtlMs} ms`,
         details,
       );
     case "empty-resource":

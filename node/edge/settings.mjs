@@ -1,5 +1,6 @@
 // Settings as users give them, in the words of the component. What they may be is decided there.
 
+import { SUSPENDED_MS } from "./clock.mjs";
 import errors from "./shared/errors.mjs";
 
 const { ConfigError } = errors;
@@ -37,7 +38,8 @@ export function lockOptions(given, owner) {
   return {
     ttlMs: whole("ttl", given.ttl),
     wait: patience(given.wait),
-    lockDelayMs: whole("lockDelay", given.lockDelay) ?? 0n,
+    // What the clock may have missed of a suspension, the lock stays closed.
+    lockDelayMs: (whole("lockDelay", given.lockDelay) ?? 0n) + BigInt(SUSPENDED_MS),
     maxHoldMs: whole("maxHold", given.maxHold),
     renewal: renewal(given),
     owner,
@@ -98,7 +100,8 @@ export function credentials(given, kinds) {
   return { tag: "aws", val: { accessKeyId, secretAccessKey, sessionToken: sessionToken ?? undefined, expiresUnixMs } };
 }
 
-function kindOf(given) {
+/** Which of the forms it has. */
+export function kindOf(given) {
   const has = (...names) => names.every((name) => typeof given?.[name] === "string");
   if (has("accessKeyId", "secretAccessKey")) return "aws";
   if (has("token")) return "token";

@@ -1,4 +1,5 @@
-// Store urls, as the native package reads them, for the stores that can be reached with `fetch`.
+// Store urls for the stores that can be reached with `fetch`. What is read here means the same to the native package, which
+// is less strict with parameters that are there twice or empty and with control characters, and has parameters of its own.
 
 import errors from "./shared/errors.mjs";
 
@@ -17,6 +18,9 @@ const DYNAMODB = [
   "plaintext",
 ];
 const REST = ["durable", "plaintext"];
+/** Parsers of urls drop some of these without a word, and take the last one for a slash. */
+const UNFIT = /[\u0000-\u001f\u007f\\]/;
+const TABLE_SIGNS = "3 to 255 letters, digits, dots, dashes and underscores";
 const TABLE_FORM = "write dynamodb://TABLE?region=eu-west-1";
 
 /**
@@ -45,7 +49,8 @@ export function parsed(url) {
 function rest(url, dialect) {
   const wrong = (what) => new ConfigError(`store url ${shown(url)}: ${what}`);
   const form = dialect === "upstash" ? "upstash+https://:TOKEN@host" : "webdis+http://host:7379";
-  if (url.includes("#")) throw wrong(SIGNS);
+  if (url.includes("#") || isDoubtful(url)) throw wrong(SIGNS);
+  if (UNFIT.test(url)) throw wrong(`it has a backslash or control characters; write ${form}`);
   const given = url.slice(dialect.length + 1);
   let address;
   try {
@@ -60,7 +65,7 @@ function rest(url, dialect) {
   const path = address.pathname.replace(/\/+$/, "");
   const base = `${address.protocol}//${address.hostname}${port && `:${port}`}${path}`;
   const credentials = dialect === "upstash" ? token(user, secret, wrong) : login(user, secret, wrong);
-  const plaintext = allowed(parameters, wrong);
+  const plaintext = allowed(parameters, address.protocol, wrong);
   return {
     name: `${dialect}+${base}`,
     credentials,
@@ -75,15 +80,18 @@ function rest(url, dialect) {
 function dynamodb(url) {
   const wrong = (what) => new ConfigError(`store url ${shown(url)}: ${what}`);
   if (url.includes("@")) throw wrong("access keys do not belong into the url: give them as the option credentials");
-  const [, table, query] = /^dynamodb:\/\/([^?#/]*)(\?[^#]*)?$/.exec(url) ?? [];
+  if (url.includes("#")) throw wrong("a # is written %23");
+  if (UNFIT.test(url)) throw wrong(`it has a backslash or control characters; ${TABLE_FORM}`);
+  const [, table, query] = /^dynamodb:\/\/([^?/]*)\/?(\?.*)?$/.exec(url) ?? [];
   if (!table) throw wrong(`the table is missing; ${TABLE_FORM}`);
+  if (!/^[a-z0-9_.-]{3,255}$/i.test(table)) throw wrong(`a table's name has ${TABLE_SIGNS}; ${TABLE_FORM}`);
   const given = named(query ?? "", DYNAMODB, wrong);
   const { region, endpoint, key, expires, sort_key: sortKey, sort_key_value: sortValue } = given;
   if (region === undefined) throw wrong(`the region is missing; ${TABLE_FORM}`);
   if (!/^[a-z0-9][a-z0-9-]{1,62}[a-z0-9]$/.test(region)) throw wrong(`region is no region; write one such as eu-west-1`);
   if (sortKey === undefined && sortValue !== undefined) throw wrong("sort_key_value without sort_key; name the attribute too");
   const base = endpoint?.replace(/\/$/, "") ?? `https://dynamodb.${region}.${domain(region, wrong)}`;
-  const plaintext = allowed(given, wrong);
+  const plaintext = allowed(given, /^https?:/.exec(base)?.[0], wrong);
   const settings = {
     table,
     region,
@@ -114,10 +122,8 @@ function domain(region, wrong) {
 function named(search, known, wrong) {
   const given = {};
   for (const [name, value] of new URLSearchParams(search)) {
-    if (!known.includes(name)) {
-      const called = /^[a-z0-9_-]{1,40}$/i.test(name) ? name : "...";
-      throw wrong(`there is no parameter "${called}" here; there are ${known.join(", ")}`);
-    }
+    // Without its name, which may be the rest of a token that has a question mark.
+    if (!known.includes(name)) throw wrong(`it has an unknown parameter; there are ${known.join(", ")}`);
     if (name in given) throw wrong(`${name} is there twice`);
     if (value === "") throw wrong(`${name} is empty; give it a value, or leave it out`);
     given[name] = value;
@@ -125,9 +131,10 @@ function named(search, known, wrong) {
   return given;
 }
 
-function allowed({ plaintext }, wrong) {
+function allowed({ plaintext }, protocol, wrong) {
   if (plaintext === undefined) return undefined;
   if (plaintext !== "allow") throw wrong("write plaintext=allow, or leave plaintext out");
+  if (protocol === "https:") throw wrong("plaintext=allow is for http only; leave it out");
   return "allowed";
 }
 
@@ -157,7 +164,8 @@ function login(user, secret, wrong) {
 
 function decoded(text, wrong) {
   try {
-    return decodeURIComponent(text);
+    // A sign that begins no escape stands for itself.
+    return decodeURIComponent(text.replace(/%(?![0-9a-f]{2})/gi, "%25"));
   } catch {
     throw wrong("user, password or token is not UTF-8");
   }
@@ -165,7 +173,10 @@ function decoded(text, wrong) {
 
 /** The parser drops a port that is the scheme's own, which Webdis's own is not. */
 function literalPort(address) {
-  return /^https?:\/\/(?:[^/?#]*@)?(?:\[[^\]]*\]|[^:/?#]*):([0-9]+)/.exec(address)?.[1];
+  const [, authority] = /^https?:\/\/([^/?#]*)/.exec(address) ?? [];
+  // Behind the last @, before which there may be digits too.
+  const port = /:([0-9]+)$/.exec(authority?.slice(authority.lastIndexOf("@") + 1))?.[1];
+  return port && String(Number(port));
 }
 
 function isLoopback(url, wrong) {
@@ -177,12 +188,15 @@ function isLoopback(url, wrong) {
   }
 }
 
-/** A url as it may be shown: without user, password and parameters. */
+/** Whether what looks like a path or parameters may be the rest of a token or password, in which such signs are escaped. */
+function isDoubtful(url) {
+  return /[/?#\\].*@/s.test(url.replace(/^[^:]*:\/\//, ""));
+}
+
+/** A url as it may be shown: its scheme, and its host if there is no doubt where that begins and ends. */
 export function shown(url) {
-  const [, scheme, rest] = /^([a-z+]+):\/\/(.*)$/s.exec(url) ?? [];
-  if (scheme === undefined) return url.includes("@") ? '"..."' : JSON.stringify(url.split(/[?#]/)[0]);
-  const end = rest.search(/[?#]/);
-  const isDoubtful = end >= 0 && rest.slice(end).includes("@");
-  const host = rest.slice(rest.lastIndexOf("@") + 1).split(/[?#]/)[0];
-  return JSON.stringify(isDoubtful || host.startsWith(":") ? `${scheme}://...` : `${scheme}://${host}`);
+  const [, scheme, authority] = /^([a-z][a-z0-9+.-]*):\/\/([^/?#\\]*)/i.exec(url) ?? [];
+  if (scheme === undefined) return '"..."';
+  const [, host] = /^(?:.*@)?((?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?)$/is.exec(authority) ?? [];
+  return JSON.stringify(`${scheme}://${isDoubtful(url) || host === undefined ? "..." : host}`);
 }
