@@ -3,14 +3,16 @@
 // The face of npm's redlock 5, over leases. Documented in ./redlock.d.ts, and what is different in docs/migrating-node.md.
 
 const { randomBytes } = require("node:crypto");
-const { EventEmitter } = require("node:events");
+const { EventEmitter, setMaxListeners } = require("node:events");
 const { setTimeout: sleep } = require("node:timers/promises");
 
 const { Client, connect } = require("../lib/client.cjs");
-const { ConfigError, LockBusyError, LockTimeoutError } = require("../lib/errors.cjs");
+const errors = require("../lib/errors.cjs");
 const { storeOf } = require("../lib/ioredis.cjs");
 const { texts } = require("../lib/options.cjs");
 const { under } = require("../lib/under.cjs");
+
+const { ConfigError, LeaseLostError, LockBusyError, LockTimeoutError, StoreUnavailableError } = errors;
 
 const DEFAULTS = Object.freeze({
   driftFactor: 0.01,
@@ -19,6 +21,8 @@ const DEFAULTS = Object.freeze({
   retryJitter: 100,
   automaticExtensionThreshold: 500,
 });
+/** What clients of leasehold take for the rate error of clocks. */
+const [LEAST_DRIFT, MOST_DRIFT] = [0.0001, 0.1];
 const SHORTEST_TTL = 100;
 const LONGEST_TTL = 86_400_000;
 /** Of a quorum, unless its client says otherwise. */
@@ -49,7 +53,7 @@ class Hold {
   #timer;
   #over;
 
-  /** `over` hears of a release that has failed after the time was over. */
+  /** `over` is called when the time is over. */
   constructor(leases, duration, over) {
     this.#leases = leases;
     this.#over = over;
@@ -71,25 +75,26 @@ class Hold {
     return Math.max(0, Math.min(this.#ends - performance.now(), ...each));
   }
 
-  async giveBack() {
+  stop() {
     clearTimeout(this.#timer);
-    await this.#leases.release();
   }
 
   #wind() {
-    clearTimeout(this.#timer);
+    this.stop();
     const left = Math.max(0, this.#ends - performance.now());
     this.#timer = setTimeout(() => this.#ring(), Math.min(left, LONGEST_TIMER)).unref();
   }
 
   #ring() {
     if (performance.now() < this.#ends) this.#wind();
-    else this.giveBack().catch(this.#over);
+    else this.#over();
   }
 }
 
 /** Locks that were neither released nor replaced by an extension of theirs. */
 const holds = new WeakMap();
+/** Leases of locks whose release was not confirmed. */
+const doubts = new WeakMap();
 
 class Lock {
   constructor(redlock, resources, value, attempts) {
@@ -122,12 +127,16 @@ class Redlock extends EventEmitter {
   #prefix;
   #client;
   #isOurs = true;
-  #hasQuit = false;
+  #quitting = new AbortController();
+  /** What is held now, and what else has to end with it when `quit` gives it back. */
+  #taken = new Map();
 
   constructor(clients, settings = {}, scripts = {}) {
     super();
     // An error event that nobody listens to would throw.
     this.on("error", () => {});
+    // One for each lock that is waited for.
+    setMaxListeners(0, this.#quitting.signal);
     this.clients = new Set(clients);
     if (this.clients.size === 0) throw new Error("Redlock must be instantiated with at least one redis client.");
     if (Object.keys(scripts).length > 0) throw new ConfigError("scripts of your own cannot be used here");
@@ -140,6 +149,10 @@ class Redlock extends EventEmitter {
       [this.#client, this.#isOurs, this.#urls, this.#prefix] = [Promise.resolve(first), false, first.stores, ""];
       return;
     }
+    const { driftFactor } = this.settings;
+    if (!(driftFactor >= LEAST_DRIFT && driftFactor <= MOST_DRIFT)) {
+      throw new ConfigError(`driftFactor is ${driftFactor}, and has to be ${LEAST_DRIFT} to ${MOST_DRIFT}`);
+    }
     const stores = Array.from(this.clients, storeOf);
     if (stores.some(({ prefix }) => prefix !== stores[0].prefix)) {
       throw new ConfigError("these clients put different prefixes before their keys: a lock has one name on all servers");
@@ -148,25 +161,31 @@ class Redlock extends EventEmitter {
   }
 
   async quit() {
-    this.#hasQuit = true;
-    const ours = this.#isOurs && this.#client !== undefined ? [this.#client.then((client) => client.close())] : [];
+    this.#quitting.abort(new ConfigError("no lock can be taken any more: quit() was called"));
+    const taken = Array.from(this.#taken);
+    this.#taken.clear();
+    for (const [, end] of taken) end();
     const theirs = Array.from(this.clients, (client) => (typeof client.quit === "function" ? client.quit() : undefined));
-    await Promise.all([...ours, ...theirs]);
+    await Promise.all([this.#isOurs ? this.#close() : this.#giveBackAll(taken), ...theirs]);
   }
 
   async acquire(resources, duration, settings) {
     const leases = await this.#take(resources, duration, settings);
-    const hold = new Hold(leases, duration, (error) => this.emit("error", error));
+    const hold = new Hold(leases, duration, () => this.#giveBack(hold).catch((error) => this.emit("error", error)));
+    this.#taken.set(leases, () => hold.stop());
     return this.#lock(hold, resources, randomBytes(16).toString("hex"));
   }
 
   async release(lock) {
     const hold = holds.get(lock);
+    const leases = hold?.leases ?? doubts.get(lock);
     holds.delete(lock);
-    if (hold === undefined) throw this.#failed(NO_QUORUM, new ResourceLockedError("The lock was released or extended before."));
+    doubts.delete(lock);
     try {
-      await hold.giveBack();
+      if (leases === undefined) throw new ResourceLockedError("The lock was released or extended before.");
+      await (hold === undefined ? this.#confirm(leases) : this.#giveBack(hold));
     } catch (error) {
+      if (error instanceof StoreUnavailableError) doubts.set(lock, leases);
       throw this.#failed(NO_QUORUM, error);
     }
     return { attempts: this.#attempts() };
@@ -178,6 +197,8 @@ class Redlock extends EventEmitter {
     if (hold === undefined || hold.left() === 0) {
       throw new ExecutionError("Cannot extend an already-expired lock.", []);
     }
+    // The lock stays what it was.
+    if (duration <= 0) throw this.#tooShort(duration);
     holds.delete(existing);
     hold.lastFor(duration);
     return this.#lock(hold, existing.resources, existing.value);
@@ -188,28 +209,45 @@ class Redlock extends EventEmitter {
     if (typeof routine !== "function") throw new Error("INVARIANT: routine is not a function.");
     const leases = await this.#take(resources, duration, settings);
     const controller = new AbortController();
+    const tell = (reason) => {
+      controller.signal.error ??= reason;
+      controller.abort(reason);
+    };
     for (const { signal } of leases) {
-      const tell = () => {
-        controller.signal.error ??= signal.reason;
-        controller.abort(signal.reason);
-      };
-      if (signal.aborted) tell();
-      else signal.addEventListener("abort", tell, { once: true });
+      if (signal.aborted) tell(signal.reason);
+      else signal.addEventListener("abort", () => tell(signal.reason), { once: true });
     }
-    return under(leases, () => routine(controller.signal), (error) => this.#failed(NO_QUORUM, error));
+    let given;
+    this.#taken.set(leases, () => tell((given = new LeaseLostError("the lock was given back by quit()"))));
+    try {
+      const told = (error) => this.#failed(NO_QUORUM, given ?? error);
+      const result = await under(leases, () => routine(controller.signal), told);
+      if (given !== undefined) throw told(given);
+      return result;
+    } finally {
+      this.#taken.delete(leases);
+    }
   }
 
   async #take(resources, duration, settings) {
     whole(duration);
-    const { retryCount, retryDelay } = { ...this.settings, ...settings };
+    if (duration <= 0) throw this.#tooShort(duration);
+    const { wait, pause } = patienceOf({ ...this.settings, ...settings });
     const names = texts("resources", resources).map((name) => this.#prefix + name);
-    const wait = retryCount < 0 ? Infinity : retryCount * Math.max(1, retryDelay);
     const until = performance.now() + wait;
     const longest = this.#urls.length > 1 ? QUORUM_TTL : LONGEST_TTL;
     const ttl = Math.min(Math.max(duration, SHORTEST_TTL), longest);
+    const { signal } = this.#quitting;
     try {
-      const client = await this.#connected(until, retryDelay);
-      return await client.lockAll(names, { ttl, wait: Math.max(0, until - performance.now()) });
+      const client = await this.#connected(until, pause);
+      const leases = await client.lockAll(names, { ttl, wait: Math.max(0, until - performance.now()), signal });
+      // The abort may come too late to give up the wait.
+      if (signal.aborted) {
+        await leases.release().catch(() => {});
+        throw signal.reason;
+      }
+      this.#taken.set(leases, () => {});
+      return leases;
     } catch (error) {
       throw this.#failed(NO_QUORUM, error);
     }
@@ -217,8 +255,9 @@ class Redlock extends EventEmitter {
 
   /** Connects when it is first needed, and again for as long as a lock may be tried for. */
   async #connected(until, pause) {
+    const { signal } = this.#quitting;
     for (;;) {
-      if (this.#hasQuit && this.#isOurs) throw new ConfigError("the connection was closed by quit()");
+      signal.throwIfAborted();
       // One text is a store, an array a quorum.
       const stores = this.#urls.length === 1 ? this.#urls[0] : this.#urls;
       const driftPpm = Math.round(this.settings.driftFactor * 1_000_000);
@@ -228,7 +267,48 @@ class Redlock extends EventEmitter {
       } catch (error) {
         if (this.#client === opening) this.#client = undefined;
         if (!error.temporary || performance.now() + pause > until) throw error;
-        await sleep(pause);
+        await sleep(pause, undefined, { signal }).catch(() => {});
+      }
+    }
+  }
+
+  /** A connection that never came about needs no end. */
+  async #close() {
+    const client = await this.#client?.catch(() => undefined);
+    await client?.close();
+  }
+
+  async #giveBack(hold) {
+    hold.stop();
+    this.#taken.delete(hold.leases);
+    await hold.leases.release();
+  }
+
+  async #giveBackAll(taken) {
+    await Promise.all(taken.map(([leases]) => leases.release().catch((error) => this.emit("error", error))));
+  }
+
+  /** The release goes on in the background, where nobody tells of its end: it is seen by what stands at the servers. */
+  async #confirm(leases) {
+    const { wait, pause } = patienceOf(this.settings);
+    const until = performance.now() + wait;
+    const client = await this.#client;
+    const isGone = async ({ resource, token }) => {
+      try {
+        const found = await client.inspect(resource);
+        return found === null || found.foreign || (found.token !== undefined && found.token !== token);
+      } catch (error) {
+        if (error.temporary) return false;
+        throw error;
+      }
+    };
+    for (const lease of leases) {
+      while (!(await isGone(lease))) {
+        if (performance.now() + pause > until) {
+          const { resource } = lease;
+          throw new StoreUnavailableError(`"${resource}": the release is still not confirmed`, { resource, temporary: true });
+        }
+        await sleep(pause, undefined, { signal: this.#quitting.signal });
       }
     }
   }
@@ -251,6 +331,11 @@ class Redlock extends EventEmitter {
     return [Promise.resolve(stats)];
   }
 
+  #tooShort(duration) {
+    const message = `A lock of ${duration} ms would be over before it is held.`;
+    return this.#failed(message, new RangeError(message));
+  }
+
   /** What can be mended in the program is passed on as it is. */
   #failed(message, error) {
     if (error instanceof ConfigError || error instanceof TypeError) return error;
@@ -263,6 +348,13 @@ class Redlock extends EventEmitter {
 
 function whole(duration) {
   if (!Number.isInteger(duration)) throw new Error("Duration must be an integer value in milliseconds.");
+}
+
+/** How long to try, and to pause. What is no number means what it does to redlock 5: one try, and no pause to speak of. */
+function patienceOf({ retryCount, retryDelay }) {
+  const pause = retryDelay > 1 ? Math.min(retryDelay, LONGEST_TIMER) : 1;
+  if (retryCount === -1) return { wait: Infinity, pause };
+  return { wait: retryCount > 0 ? retryCount * pause : 0, pause };
 }
 
 module.exports = { __esModule: true, default: Redlock, Redlock, Lock, ExecutionError, ResourceLockedError };

@@ -33,7 +33,7 @@ export interface ExecutionResult {
 
 /** Settings, also of a single call. */
 export interface Settings {
-  /** The rate error of clocks, default 0.01; for all calls alike. */
+  /** The rate error of clocks, default 0.01; from 0.0001 to 0.1, and for all calls alike. */
   readonly driftFactor: number;
   /** With `retryDelay`, how long to try: their product. Default 10; -1 for ever, 0 tries once. */
   readonly retryCount: number;
@@ -47,12 +47,14 @@ export interface Settings {
 
 /** One of the resources is locked by somebody else. Its `cause` is the error of leasehold. */
 export class ResourceLockedError extends Error {
-  constructor(message: string, options?: ErrorOptions);
+  readonly cause?: unknown;
+  constructor(message: string, options?: { cause?: unknown });
 }
 
 /** A lock could not be taken, extended or released. Its `cause` says why. */
 export class ExecutionError extends Error {
-  constructor(message: string, attempts: ReadonlyArray<Promise<ExecutionStats>>, options?: ErrorOptions);
+  readonly cause?: unknown;
+  constructor(message: string, attempts: ReadonlyArray<Promise<ExecutionStats>>, options?: { cause?: unknown });
   readonly attempts: ReadonlyArray<Promise<ExecutionStats>>;
 }
 
@@ -71,12 +73,17 @@ export class Lock {
   readonly expiration: number;
   /** The leases behind it, with their fencing tokens and signals; `undefined` once it was released or extended. */
   readonly leases: Leases | undefined;
-  /** @throws {@link ExecutionError} when it was over, or no server has confirmed. */
+  /**
+   * Gives it back. A release that no server has confirmed goes on in the background; repeated, it waits as the settings of the
+   * instance say for the servers to show that the lock is gone.
+   *
+   * @throws {@link ExecutionError} when it was over, or no server has confirmed.
+   */
   release(): Promise<ExecutionResult>;
   /**
    * Moves the end to `duration` from now, and answers the lock that takes the place of this one.
    *
-   * @throws {@link ExecutionError} when it was over.
+   * @throws {@link ExecutionError} when it was over, and for a duration of 0 or less, which leaves it as it was.
    */
   extend(duration: number): Promise<Lock>;
 }
@@ -86,25 +93,31 @@ export type RedlockAbortSignal = AbortSignal & { error?: Error };
 
 /** Takes locks on one server, or on a quorum of several. Emits `error` with whatever makes an operation fail. */
 export class Redlock extends EventEmitter {
+  /** @throws ConfigError of leasehold for a client that no store url can stand for, and a `driftFactor` that cannot be. */
   constructor(clients: Iterable<Server>, settings?: Partial<Settings>);
   readonly clients: Set<Server>;
   readonly settings: Settings;
-  /** Closes the connections, and calls `quit` of the clients that were given. What is still held is given back. */
+  /**
+   * Gives back what is still held, closes the connections, and calls `quit` of the clients that were given; a client of
+   * leasehold stays open. What waits for a lock rejects with `ConfigError`, as everything that is tried afterwards.
+   */
   quit(): Promise<void>;
   /**
    * Locks all of the resources. The lock is renewed until `duration` has passed, and then given back.
    *
-   * @throws {@link ExecutionError} when others held one of them for as long as the settings would wait, or no server answered.
+   * @throws {@link ExecutionError} when others held one of them for as long as the settings would wait, or no server answered;
+   * and for a duration of 0 or less.
    */
   acquire(resources: string[], duration: number, settings?: Partial<Settings>): Promise<Lock>;
-  /** See {@link Lock.release}. */
-  release(lock: Lock): Promise<ExecutionResult>;
-  /** See {@link Lock.extend}. */
-  extend(existing: Lock, duration: number): Promise<Lock>;
+  /** See {@link Lock.release}. Settings are taken, so that calls compile, and ignored. */
+  release(lock: Lock, settings?: Partial<Settings>): Promise<ExecutionResult>;
+  /** See {@link Lock.extend}. Settings are taken, so that calls compile, and ignored. */
+  extend(existing: Lock, duration: number, settings?: Partial<Settings>): Promise<Lock>;
   /**
    * Locks all of the resources for as long as `routine` runs. An error of `routine` is passed on.
    *
-   * @throws {@link ExecutionError} as {@link Redlock.acquire}, and when the lock was lost before `routine` had ended.
+   * @throws {@link ExecutionError} as {@link Redlock.acquire}, and when the lock was lost, or given back by `quit`, before
+   * `routine` had ended.
    */
   using<T>(
     resources: string[],

@@ -35,7 +35,7 @@ function connecting(stores, given) {
 function refuseFiles(urls) {
   const named = urls.map((url) => url || process.env.LEASEHOLD_STORE || "sqlite:");
   if (!named.some((text) => /(^|\s)sqlite:/i.test(text))) return;
-  throw new ConfigError(`SQLite stores belong to leasehold ${native.elder} in this process: install one version of the package`);
+  throw new ConfigError(`SQLite stores belong to ${native.elder} in this process: install one copy of the package`);
 }
 
 class Client {

@@ -5,6 +5,7 @@
 
 const { ConfigError } = require("./errors.cjs");
 
+const INSTEAD = "give the store url of the server as a text, such as redis://HOST:6379";
 /** Settings of TLS that a url says by its scheme alone. */
 const PLAIN_TLS = { rejectUnauthorized: [true], servername: [] };
 
@@ -15,18 +16,43 @@ function storeOf(client) {
   if (typeof options !== "object" || options === null) {
     throw new TypeError("a server is named by its url, or by a client of ioredis for it");
   }
-  return { url: client.isCluster ? cluster(client) : single(options), prefix: options.keyPrefix ?? "" };
+  return { url: client.isCluster ? cluster(client) : single(options), prefix: prefix(options.keyPrefix ?? "") };
+}
+
+function prefix(given) {
+  const text = Buffer.isBuffer(given) ? given.toString() : given;
+  if (typeof text !== "string" || !Buffer.from(text).equals(Buffer.from(given))) {
+    throw new ConfigError("the keyPrefix of this client is no text, and names of locks are");
+  }
+  return text;
+}
+
+/** Other libraries have clients with options too, which would lead to a server on this machine. */
+function recognized(options) {
+  const { Connector, host, port, path, sentinels } = options;
+  if (Connector) throw new ConfigError(`a Connector of its own cannot be written into a url: ${INSTEAD}`);
+  const isForeign = "url" in options || "socket" in options;
+  if (isForeign || [host, port, path, sentinels].every((given) => given === undefined || given === null)) {
+    throw new ConfigError(`this is no client of ioredis, whose options name a server: ${INSTEAD}`);
+  }
 }
 
 function single(options) {
+  recognized(options);
   const { host, port, path, db, sentinels, name, role } = options;
   if (options.natMap) throw new ConfigError("a natMap cannot be written into a url: give a url that leads to the server");
   if (sentinels) {
     if (role === "slave") throw new ConfigError("locks are taken at the master, and this client asks for a replica");
-    const { sentinelUsername, sentinelPassword, enableTLSForSentinelMode: isEncrypted, tls } = options;
+    if (typeof name !== "string" || name === "") throw new ConfigError("the name of the master is missing");
+    const { sentinelUsername, sentinelPassword, sentinelTLS, enableTLSForSentinelMode, tls } = options;
+    const isEncrypted = Boolean(enableTLSForSentinelMode && tls);
+    if (isEncrypted !== Boolean(sentinelTLS)) {
+      throw new ConfigError("TLS for Sentinels alone, or for servers alone, cannot be written into a url: give it to both");
+    }
+    if (isEncrypted) encrypted(sentinelTLS, undefined);
     const whoWeAre = query({ sentinel_username: sentinelUsername, sentinel_password: sentinelPassword });
     const hosts = sentinels.map((sentinel) => address(sentinel, 26_379)).join(",");
-    const scheme = isEncrypted && tls ? encrypted(tls, undefined) : "redis";
+    const scheme = isEncrypted ? encrypted(tls, undefined) : "redis";
     return `${scheme}+sentinel://${login(options)}${hosts}/${encodeURIComponent(name)}/${db ?? 0}${whoWeAre}`;
   }
   if (path) return `redis+unix://${login(options)}${encodeURI(path)}?db=${db ?? 0}`;
@@ -36,8 +62,14 @@ function single(options) {
 function cluster(client) {
   const { redisOptions = {}, natMap } = client.options;
   if (natMap) throw new ConfigError("a natMap cannot be written into a url: give a url that leads to the nodes");
+  if (redisOptions.Connector) throw new ConfigError(`a Connector of its own cannot be written into a url: ${INSTEAD}`);
+  if (!Array.isArray(client.startupNodes)) throw new ConfigError(`this is no cluster of ioredis: ${INSTEAD}`);
   const seeds = client.startupNodes.map(seed).map((node) => ({ ...redisOptions, ...node }));
-  const scheme = seeds[0].tls ? encrypted(seeds[0].tls, undefined) : "redis";
+  const [scheme, ...others] = seeds.map(({ tls }) => (tls ? encrypted(tls, undefined) : "redis"));
+  const isAlike = (seed) => login(seed) === login(seeds[0]);
+  if (!seeds.every(isAlike) || others.some((other) => other !== scheme)) {
+    throw new ConfigError("the nodes of this cluster have different logins, or TLS for some: a url has one of each for all");
+  }
   return `${scheme}+cluster://${login(seeds[0])}${seeds.map((node) => address(node, 6379)).join(",")}`;
 }
 

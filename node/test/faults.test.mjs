@@ -1,7 +1,7 @@
 // What goes wrong, and must go wrong gently. The runner fails a test when anything in it rejects without being heard.
 
 import assert from "node:assert/strict";
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, linkSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -243,6 +243,23 @@ test("two copies of the package in one process are strangers that exclude each o
   const third = require(later);
   for (const stores of [url, ["memory:", url], `memory: ${url}`]) await assert.rejects(third.connect(stores), { code: "config", message: /SQLite/ });
   await (await third.connect("memory:")).close();
+});
+
+test("a copy on another thread leaves SQLite to the first one", { skip: process.platform !== "linux" }, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "leasehold-node-"));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const installed = dirname(createRequire(import.meta.url).resolve("leasehold"));
+  const [copy, linked] = [join(folder, "copy"), join(folder, "linked")];
+  for (const to of [copy, linked]) cpSync(installed, to, { recursive: true });
+  // As package managers do it: two places, and one file.
+  rmSync(join(linked, "leasehold.node"));
+  linkSync(join(copy, "leasehold.node"), join(linked, "leasehold.node"));
+  const url = sqlite(t);
+  const opens = async (...args) => (await run("copies.mjs", ...args)).stdout;
+  assert.equal(await opens(copy, copy, url), "opened\n");
+  assert.equal(await opens(copy, linked, url), "opened\n");
+  assert.equal(await opens(installed, copy, "memory:"), "opened\n");
+  assert.match(await opens(installed, copy, url), /^config SQLite stores belong to .*leasehold\.node in this process/);
 });
 
 test("timers keep no process alive", async (t) => {

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, test } from "node:test";
@@ -42,7 +42,9 @@ function files(folder, prefix = "") {
 test("the packages have what they should, and nothing else", () => {
   const listed = (name) => packed[name].files.map(({ path }) => path).sort();
   assert.deepEqual(listed("package"), files(join(target, "package")).sort());
-  assert.deepEqual(listed("platform"), ["README.md", "leasehold.node", "package.json"]);
+  const licenses = ["LICENSE-APACHE", "LICENSE-MIT"];
+  assert.deepEqual(listed("platform"), [...licenses, "README.md", "leasehold.node", "package.json"]);
+  for (const name of licenses) assert.ok(listed("package").includes(name), name);
   const named = JSON.stringify([main.main, main.types, main.exports, main.bin]).match(/(?<=:")\.\/[^"]+/g);
   assert.ok(named.length > 10);
   for (const path of named) assert.ok(existsSync(join(folder, "node_modules/leasehold", path)), path);
@@ -65,10 +67,13 @@ test("the example of the README runs, as ESM and as CommonJS", () => {
     assert.match(node(name), /^fencing token \d+\n$/, name);
   }
   assert.ok(existsSync(join(folder, "locks.db")));
-  for (const module of ["leasehold", "leasehold/fence", "leasehold/compat/redlock", "leasehold/package.json"]) {
-    node("-e", `require("${module}")`);
-    if (!module.endsWith(".json")) node("--input-type=module", "-e", `import "${module}"`);
-  }
+});
+
+test("every entry of the exports can be imported, and nothing else", () => {
+  copyFileSync(join(target, "test/programs/exports.mjs"), join(folder, "exports.mjs"));
+  const entries = Object.keys(main.exports).filter((entry) => !entry.endsWith(".json"));
+  assert.ok(entries.includes("./edge"));
+  assert.deepEqual(node("exports.mjs").trim().split("\n"), entries.map((entry) => `leasehold${entry.slice(1)}`));
   assert.throws(() => node("-e", 'require("leasehold/lib/client.cjs")'), /ERR_PACKAGE_PATH_NOT_EXPORTED/);
 });
 

@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { describe, test } from "node:test";
 import { Redis } from "ioredis";
 import { connect, LeaseLostError } from "leasehold";
-import Redlock, { ExecutionError } from "leasehold/compat/redlock";
+import Redlock, { ExecutionError, ResourceLockedError } from "leasehold/compat/redlock";
 import { startRedis } from "./helpers/redis.mjs";
 import { faces, makers, ONCE, PATIENT } from "./helpers/redlock.mjs";
 import { aborted } from "./helpers/signals.mjs";
@@ -120,6 +120,23 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
     for (const action of [(at) => redlock.acquire(["a"], at), (at) => redlock.using(["a"], at, async () => {})]) {
       await assert.rejects(action(1.5), { message: "Duration must be an integer value in milliseconds." });
     }
+  }, [1]);
+
+  testBoth("a lock that would be over before it is held is refused", async (redlock, { ExecutionError }) => {
+    for (const duration of [0, -5]) await assert.rejects(redlock.acquire(["a"], duration, ONCE), ExecutionError);
+    await (await redlock.acquire(["a"], LONG, ONCE)).release();
+  }, [1]);
+
+  testBoth("settings that are no numbers mean one try", async (redlock, { ExecutionError }) => {
+    const lock = await redlock.acquire(["a"], LONG);
+    for (const retryCount of [undefined, NaN, -2]) {
+      await assert.rejects(redlock.acquire(["a"], LONG, { retryCount }), ExecutionError);
+    }
+    for (const retryDelay of [undefined, NaN, Infinity]) {
+      await assert.rejects(redlock.acquire(["a"], LONG, { ...ONCE, retryDelay }), ExecutionError);
+    }
+    await assert.rejects(redlock.acquire(["a"], LONG, { retryCount: 2, retryDelay: NaN, retryJitter: 0 }), ExecutionError);
+    await lock.release();
   }, [1]);
 
   for (const [first, second] of [["redlock", "leasehold"], ["leasehold", "redlock"], ["leasehold", "leasehold"]]) {
@@ -242,6 +259,84 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
   });
 });
 
+test("an extension by nothing leaves the lock as it was", async (t) => {
+  const { url } = await startRedis(t);
+  const redlock = new Redlock([url], PATIENT);
+  undo(t, () => redlock.quit());
+  const lock = await redlock.acquire(["a"], LONG);
+  for (const duration of [0, -1]) await assert.rejects(lock.extend(duration), ExecutionError);
+  assert.ok(lock.expiration > Date.now());
+  await lock.release();
+  await assert.rejects(redlock.using(["a"], 0, async () => assert.fail("it is over")), ExecutionError);
+});
+
+test("a driftFactor that cannot be is refused by its name", () => {
+  const refused = { code: "config", message: /^driftFactor is/ };
+  for (const driftFactor of [0, 0.5, -1, NaN]) assert.throws(() => new Redlock(["memory:"], { driftFactor }), refused);
+});
+
+test("a release that was not confirmed can be repeated, and ends when it is", async (t) => {
+  const server = await startRedis(t);
+  const client = await connect(server.url, { requestTimeout: 500 });
+  undo(t, () => client.close());
+  const redlock = new Redlock([client], { retryCount: 1_000, retryDelay: 20 });
+  const lock = await redlock.acquire(["a", "b"], LONG);
+  process.kill(server.pid, "SIGSTOP");
+  try {
+    await assert.rejects(lock.release(), (error) => error instanceof ExecutionError && error.cause.code === "store_unavailable");
+    assert.equal(lock.expiration, 0);
+    // Nothing has changed yet.
+    const impatient = new Redlock([client], ONCE);
+    await assert.rejects(impatient.release(lock), (error) => error.cause.code === "store_unavailable");
+  } finally {
+    process.kill(server.pid, "SIGCONT");
+  }
+  const { attempts } = await lock.release();
+  assert.equal((await attempts[0]).votesFor.size, 1);
+  const redis = new Redis(server.url);
+  assert.deepEqual([await redis.exists("a"), await redis.exists("b")], [0, 0]);
+  redis.disconnect();
+  await assert.rejects(lock.release(), ({ cause }) => cause instanceof ResourceLockedError);
+});
+
+for (const whose of ["its own", "a given"]) {
+  test(`quit gives back what is held, and takes nothing afterwards, over ${whose} client`, async (t) => {
+    const { url } = await startRedis(t);
+    const client = await connect(url);
+    undo(t, () => client.close());
+    const redlock = new Redlock([whose === "a given" ? client : url], PATIENT);
+    const said = [];
+    redlock.on("error", (error) => said.push(error));
+    const lock = await redlock.acquire(["a"], 1_000);
+    const waiting = redlock.acquire(["a"], LONG, { retryCount: -1 });
+    const refused = assert.rejects(waiting, { code: "config", message: /quit/ });
+    const running = redlock.using(["b"], LONG, async (signal) => {
+      await aborted(signal);
+      assert.ok(signal.error instanceof LeaseLostError);
+    });
+    const lost = assert.rejects(running, (error) => error instanceof ExecutionError && error.cause instanceof LeaseLostError);
+    while ((await client.inspect("b")) === null) await new Promise(setImmediate);
+    await redlock.quit();
+    await Promise.all([refused, lost]);
+    for (const name of ["a", "b"]) assert.equal(await client.inspect(name), null);
+    assert.equal(lock.expiration, 0);
+    await assert.rejects(redlock.acquire(["c"], LONG), { code: "config", message: /quit/ });
+    await redlock.quit();
+    // Past the end of the lock: its timer is gone, and has nothing to tell.
+    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    assert.deepEqual(said.map(({ name }) => name), ["LeaseLostError"]);
+  });
+}
+
+test("quit does not fail because no connection came about", async (t) => {
+  const server = await startRedis(t);
+  await server.stop();
+  const redlock = new Redlock([server.url], { retryCount: -1 });
+  const waiting = assert.rejects(redlock.acquire(["a"], LONG), { code: "config", message: /quit/ });
+  await redlock.quit();
+  await waiting;
+});
+
 test("urls of clients say the same", () => {
   const { storeOf } = createRequire(import.meta.url)(`${import.meta.dirname}/../node_modules/leasehold/lib/ioredis.cjs`);
   const url = (options, more) => storeOf({ options, ...more }).url;
@@ -251,10 +346,31 @@ test("urls of clients say the same", () => {
   assert.equal(url({ path: "/run/a b.sock", password: "p", db: 1 }), "redis+unix://:p@/run/a%20b.sock?db=1");
   const sentinels = { sentinels: [{ host: "s1", port: 1 }, { host: "s2" }], name: "m", sentinelPassword: "q?", role: "master" };
   assert.equal(url(sentinels), "redis+sentinel://s1:1,s2:26379/m/0?sentinel_password=q%3F");
-  const cluster = { isCluster: true, startupNodes: [7, "h:8", "rediss://x:9", { host: "y" }] };
+  const cluster = { isCluster: true, startupNodes: [7, "h:8", "redis://x:9", { host: "y" }] };
   const redisOptions = { password: "p" };
   assert.equal(url({ redisOptions }, cluster), "redis+cluster://:p@localhost:7,h:8,x:9,y:6379");
   assert.equal(url({ redisOptions: { tls: {} } }, cluster), "rediss+cluster://localhost:7,h:8,x:9,y:6379");
+  const tls = { enableTLSForSentinelMode: true, tls: {}, sentinelTLS: {} };
+  assert.equal(url({ sentinels: [{ host: "s" }], name: "m", ...tls }), "rediss+sentinel://s:26379/m/0");
+  assert.equal(storeOf({ options: { host: "h", keyPrefix: Buffer.from("é:") } }).prefix, "é:");
+
+  const refused = (what, options, more) => assert.throws(() => url(options, more), { code: "config", message: what });
+  // Clients of node-redis, which would lead to this machine.
+  refused(/no client of ioredis.*store url/, { url: "redis://prod:6379", socket: { host: "prod" } });
+  refused(/no client of ioredis.*store url/, { socket: { host: "prod", port: 1 }, database: 1 });
+  refused(/no client of ioredis.*store url/, {});
+  refused(/Connector/, { host: "localhost", port: 6379, Connector: class {} });
+  refused(/no cluster of ioredis/, {}, { isCluster: true });
+  const isCluster = { isCluster: true, startupNodes: [{ host: "a" }, { host: "b", password: "x" }] };
+  refused(/different logins/, {}, isCluster);
+  refused(/different logins/, { redisOptions: { password: "y" } }, isCluster);
+  refused(/TLS for some/, {}, { isCluster: true, startupNodes: ["a:1", "rediss://b:1"] });
+  for (const half of [{ sentinelTLS: {} }, { enableTLSForSentinelMode: true, tls: {} }]) {
+    refused(/Sentinels alone/, { sentinels: [{ host: "s" }], name: "m", ...half });
+  }
+  refused(/tls.ca/, { sentinels: [{ host: "s" }], name: "m", ...tls, sentinelTLS: { ca: "PEM" } });
+  refused(/name of the master/, { sentinels: [{ host: "s" }], name: null });
+  for (const keyPrefix of [Buffer.from([255]), 5]) refused(/keyPrefix/, { host: "h", keyPrefix });
 });
 
 test("import and require give the same", () => {

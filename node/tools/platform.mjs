@@ -4,8 +4,11 @@
 import { copyFileSync, mkdirSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 
 const require = createRequire(import.meta.url);
+const root = fileURLToPath(new URL("../../", import.meta.url));
+const LICENSES = ["LICENSE-APACHE", "LICENSE-MIT"];
 const [addon, folder, platform = require("../lib/platform.cjs").platform()] = process.argv.slice(2);
 const main = require("../package.json");
 const name = `@leasehold/${platform}`;
@@ -22,9 +25,10 @@ const written = {
   cpu: [cpu],
   ...(libc && { libc: [libc === "gnu" ? "glibc" : libc] }),
   main: "leasehold.node",
-  files: ["leasehold.node"],
+  files: ["leasehold.node", ...LICENSES],
 };
 mkdirSync(folder, { recursive: true });
 writeFileSync(join(folder, "package.json"), `${JSON.stringify(written, null, 2)}\n`);
 writeFileSync(join(folder, "README.md"), `# ${name}\n\nThe native code of the package leasehold for this platform. Install that one.\n`);
 copyFileSync(addon, join(folder, "leasehold.node"));
+for (const text of LICENSES) copyFileSync(join(root, text), join(folder, text));

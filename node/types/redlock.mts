@@ -9,7 +9,7 @@ export async function use(client: Client): Promise<number> {
   redlock.on("error", (error) => error);
   let lock: Lock = await redlock.acquire(["a"], 5_000);
   lock = await lock.extend(5_000);
-  await lock.release();
+  await redlock.release(await redlock.extend(lock, 5_000, { retryCount: 0 }), { retryCount: 0 });
   new Redlock([client]);
   // @ts-expect-error: resources are an array
   await redlock.acquire("a", 5_000);
