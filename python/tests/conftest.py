@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +14,9 @@ from servers import start_redis as start_redis
 from servers import start_webdis
 
 import leasehold
+
+# Whoever starts the tests in the background may have it ignored, which programs that are interrupted here would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 TTL = 8.0
 """For leases that must not be lost."""

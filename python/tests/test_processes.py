@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -40,6 +41,8 @@ def run(script: str, *args: str) -> str:
 
 def says(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
+    # A process that says nothing fails its test.
+    assert select.select([process.stdout], [], [], PATIENCE)[0], "it says nothing"
     return process.stdout.readline().strip()
 
 

@@ -74,11 +74,12 @@ int main(int count, char **words) {
         return 2;
     }
     double seconds = count > 2 ? strtod(words[2], NULL) : 3;
-    value store = RECORD({"dialect", enumeration("webdis")}, {"url", text("http://127.0.0.1")},
+    const char *url = "http://127.0.0.1";
+    value store = RECORD({"dialect", enumeration("webdis")}, {"url", text(url)},
                          {"access", enumeration("anonymous")}, {"retention-ms", none()}, {"plaintext", none()});
     double began = processor_s();
     struct host host;
-    host_begin(&host, words[1], variant("redis-http", store), NULL);
+    host_begin(&host, words[1], variant("redis-http", store), url, NULL);
     printf("loaded, and a client made, in %.1f ms\n", (processor_s() - began) * 1e3);
     uint64_t cycles = 0, calls = 0;
     began = processor_s();

@@ -53,7 +53,7 @@ static void accepted(value result) {
     discard(&result);
 }
 
-void host_begin(struct host *host, const char *component, value store, const value *credentials) {
+void host_begin(struct host *host, const char *component, value store, const char *url, const value *credentials) {
     *host = (struct host){.machine = machine_load(component), .has_credentials = credentials != NULL};
     if (credentials != NULL) {
         host->credentials = *credentials;
@@ -61,6 +61,11 @@ void host_begin(struct host *host, const char *component, value store, const val
     value made = CALL(host->machine, CLIENT, "[static]client.create-wired", host_config(), LIST(store),
                       host_random(32), host_now());
     host->client = resource_of(&made);
+    const char *why = server_find(&host->server, url);
+    if (why != NULL) {
+        fprintf(stderr, "%s: %s\n", url, why);
+        exit(2);
+    }
 }
 
 void host_acquire(struct host *host, uint64_t lock, const char *resource, value options) {
@@ -84,9 +89,12 @@ static value response_of(const struct exchange *exchange) {
     value headers[64];
     size_t count = 0;
     struct header header;
-    for (size_t at = exchange->headers_at; count < 64 && exchange_header(exchange, &at, &header); count++) {
-        headers[count] = RECORD({"name", text_of((struct slice){header.name, header.name_size})},
-                                {"value", text_of((struct slice){header.value, header.value_size})});
+    for (size_t at = exchange->headers_at; count < 64 && exchange_header(exchange, &at, &header);) {
+        struct slice name = {header.name, header.name_size}, value = {header.value, header.value_size};
+        /* Servers and proxies may send any bytes. None of the headers that mean something has others than ASCII. */
+        if (is_text(name) && is_text(value)) {
+            headers[count++] = RECORD({"name", text_of(name)}, {"value", text_of(value)});
+        }
     }
     return RECORD({"status", u16((uint16_t)exchange->status)}, {"headers", list(count, headers)},
                   {"body", bytes(body, exchange->body_size)});
@@ -146,8 +154,8 @@ static void begin(struct host *host, const value *said) {
     uint8_t *body = copy_bytes(get(said, "body"));
     *request = (struct request){.is_open = true, .id = id, .deadline_ns = number(get(said, "deadline-ns"))};
     conclude(host, request,
-             exchange_begin(&request->exchange, line.data, line.data + method.size + 1, headers.data, body,
-                            length(get(said, "body"))));
+             exchange_begin(&request->exchange, &host->server, line.data, line.data + method.size + 1, headers.data,
+                            body, length(get(said, "body"))));
     free(body);
     free(headers.data);
     free(line.data);
@@ -241,6 +249,7 @@ void host_end(struct host *host) {
     if (host->has_credentials) {
         discard(&host->credentials);
     }
+    server_end(&host->server);
     resource_free(host->machine, &host->client);
     machine_free(host->machine);
 }

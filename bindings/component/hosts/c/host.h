@@ -16,6 +16,7 @@ struct request {
 
 struct host {
     struct machine *machine;
+    struct server server;
     struct resource client;
     /* Those of the WIT, where the store asks for some. */
     bool has_credentials;
@@ -34,8 +35,9 @@ value host_random(size_t size);
 /* One node, with all that has a default at its default. */
 value host_config(void);
 
-/* One client of one store. `credentials` is NULL where the store asks for none. */
-void host_begin(struct host *host, const char *component, value store, const value *credentials);
+/* One client of one store. `url` is where the store is, which is looked up here and never again: the loop must not wait
+ * for it while a lease is held. `credentials` is NULL where the store asks for none. */
+void host_begin(struct host *host, const char *component, value store, const char *url, const value *credentials);
 void host_acquire(struct host *host, uint64_t lock, const char *resource, value options);
 /* Gives everything back; `host_run` ends when that is done. */
 void host_close(struct host *host);

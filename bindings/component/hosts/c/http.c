@@ -80,13 +80,35 @@ static bool split(const char *url, char *host, char *port, size_t room, const ch
     return true;
 }
 
-enum progress exchange_begin(struct exchange *exchange, const char *method, const char *url, const char *headers,
-                             const void *body, size_t body_size) {
-    *exchange = (struct exchange){.socket = -1};
-    char host[256], port[256], line[64];
+const char *server_find(struct server *server, const char *url) {
+    *server = (struct server){.addresses = NULL};
     const char *authority, *path;
-    if (!split(url, host, port, sizeof(host), &authority, &path)) {
-        return fail(exchange, NOT_SENT, "the url is none that this host can use");
+    if (!split(url, server->host, server->port, sizeof(server->host), &authority, &path)) {
+        return "the url is none that this host can use";
+    }
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    int error = getaddrinfo(server->host, server->port, &hints, &server->addresses);
+    if (error != 0) {
+        server->addresses = NULL;
+        return gai_strerror(error);
+    }
+    return NULL;
+}
+
+void server_end(struct server *server) {
+    if (server->addresses != NULL) {
+        freeaddrinfo(server->addresses);
+    }
+}
+
+enum progress exchange_begin(struct exchange *exchange, const struct server *server, const char *method,
+                             const char *url, const char *headers, const void *body, size_t body_size) {
+    *exchange = (struct exchange){.socket = -1};
+    char host[sizeof(server->host)], port[sizeof(server->port)], line[64];
+    const char *authority, *path;
+    if (!split(url, host, port, sizeof(host), &authority, &path) || strcasecmp(host, server->host) != 0 ||
+        strcmp(port, server->port) != 0) {
+        return fail(exchange, NOT_SENT, "the url is none of the server that was looked up");
     }
     append_text(&exchange->request, method);
     append_text(&exchange->request, " ");
@@ -99,12 +121,7 @@ enum progress exchange_begin(struct exchange *exchange, const char *method, cons
     append_text(&exchange->request, headers);
     append_text(&exchange->request, "\r\n");
     append(&exchange->request, body, body_size);
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    if (getaddrinfo(host, port, &hints, &exchange->addresses) != 0) {
-        exchange->addresses = NULL;
-        return fail(exchange, NOT_SENT, "the name of the host is not known");
-    }
-    exchange->next = exchange->addresses;
+    exchange->next = server->addresses;
     return try_next(exchange);
 }
 
@@ -269,9 +286,6 @@ enum progress exchange_go_on(struct exchange *exchange) {
 void exchange_end(struct exchange *exchange) {
     if (exchange->socket >= 0) {
         close(exchange->socket);
-    }
-    if (exchange->addresses != NULL) {
-        freeaddrinfo(exchange->addresses);
     }
     free(exchange->request.data);
     free(exchange->response.data);

@@ -1,6 +1,7 @@
 /* One request over HTTP/1.1 and its response, without ever waiting: `poll` does that, for all of them at once.
  *
- * It follows no redirection, repeats nothing, and speaks no TLS, which needs a library. Looking up a name may wait. */
+ * It follows no redirection, repeats nothing, and speaks no TLS, which needs a library. Looking up a name waits, so it
+ * is done once and beforehand. */
 #ifndef HTTP_H
 #define HTTP_H
 
@@ -31,10 +32,16 @@ enum progress {
 
 struct addrinfo;
 
+/* Where requests go. */
+struct server {
+    char host[256], port[256];
+    struct addrinfo *addresses;
+};
+
 struct exchange {
     int socket;
     enum { CONNECTING, SENDING, RECEIVING } phase;
-    struct addrinfo *addresses, *next;
+    const struct addrinfo *next;
     struct buffer request, response;
     size_t sent;
     /* Why it was not sent, or is unknown. */
@@ -47,9 +54,14 @@ struct exchange {
 void append(struct buffer *buffer, const void *data, size_t size);
 void append_text(struct buffer *buffer, const char *text);
 
-/* Begins a request. `headers` are whole lines, each with CR LF at its end, without those of HTTP itself. */
-enum progress exchange_begin(struct exchange *exchange, const char *method, const char *url, const char *headers,
-                             const void *body, size_t body_size);
+/* Looks up the server of a url, which may take long. Answers why it cannot be used, or NULL. */
+const char *server_find(struct server *server, const char *url);
+void server_end(struct server *server);
+
+/* Begins a request to the server, which has to outlive it. `headers` are whole lines, each with CR LF at its end,
+ * without those of HTTP itself. */
+enum progress exchange_begin(struct exchange *exchange, const struct server *server, const char *method,
+                             const char *url, const char *headers, const void *body, size_t body_size);
 /* What to `poll` its socket for. */
 short exchange_wants(const struct exchange *exchange);
 /* Does what can be done now. */

@@ -3,7 +3,8 @@
  * STORE is `webdis`, `upstash` or `dynamodb`. Options are --ttl-ms, --wait-ms, --renew-ms, --owner, and for DynamoDB
  * --table and --region. Credentials come from the environment: UPSTASH_REDIS_REST_TOKEN for the second,
  * AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, with AWS_SESSION_TOKEN or without, for the third. What happens is
- * written line by line. The status is 0 if the lock was released, 1 if it was not granted, 3 if the lease was lost. */
+ * written line by line. The status is 0 if the lock was released, 1 if it was not granted, 3 if the lease was lost, and
+ * 2 for anything else that ends it, such as a word that makes no sense; a lease that it held then runs out. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,6 +23,14 @@ struct settings {
 };
 
 static int status = 1;
+
+/* Ends the program where a word from outside is not UTF-8. It may be a secret, so it is not told. */
+static void check_text(const char *name, const char *word) {
+    if (!is_text((struct slice){word, strlen(word)})) {
+        fprintf(stderr, "%s is not UTF-8\n", name);
+        exit(2);
+    }
+}
 
 static void read_words(struct settings *settings, int count, char **words) {
     const struct {
@@ -46,6 +55,7 @@ static void read_words(struct settings *settings, int count, char **words) {
                             "[--renew-ms N] [--owner TEXT] [--table NAME] [--region NAME]\n");
             exit(2);
         }
+        check_text("an argument", words[at]);
         *value = words[at];
     }
     if (position < 4) {
@@ -90,6 +100,7 @@ static const char *variable(const char *name) {
         fprintf(stderr, "%s is not set\n", name);
         exit(2);
     }
+    check_text(name, value);
     return value;
 }
 
@@ -102,7 +113,7 @@ static bool credentials_of(const struct settings *settings, value *credentials) 
         *credentials = variant("token", RECORD({"token", text(variable("UPSTASH_REDIS_REST_TOKEN"))}));
         return true;
     }
-    const char *session = getenv("AWS_SESSION_TOKEN");
+    const char *session = getenv("AWS_SESSION_TOKEN") == NULL ? NULL : variable("AWS_SESSION_TOKEN");
     value keys = RECORD({"access-key-id", text(variable("AWS_ACCESS_KEY_ID"))},
                         {"secret-access-key", text(variable("AWS_SECRET_ACCESS_KEY"))},
                         {"session-token", session == NULL ? none() : some(text(session))},
@@ -184,7 +195,7 @@ int main(int count, char **words) {
     value credentials;
     bool has_credentials = credentials_of(&settings, &credentials);
     struct host host;
-    host_begin(&host, settings.component, store_of(&settings), has_credentials ? &credentials : NULL);
+    host_begin(&host, settings.component, store_of(&settings), settings.url, has_credentials ? &credentials : NULL);
     host_acquire(&host, LOCK, settings.resource, options_of(&settings));
     host_run(&host, STDIN_FILENO, heard, readable);
     host_end(&host);

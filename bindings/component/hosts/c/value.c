@@ -33,6 +33,36 @@ value boolean(bool truth) {
     return (value){.kind = WASMTIME_COMPONENT_BOOL, .of.boolean = truth};
 }
 
+/* How many bytes follow the first of a character; more than there can be where it is none. */
+static size_t following(unsigned first) {
+    if (first < 0x80) {
+        return 0;
+    }
+    return first < 0xc2 || first > 0xf4 ? SIZE_MAX : first < 0xe0 ? 1 : first < 0xf0 ? 2 : 3;
+}
+
+bool is_text(struct slice bytes) {
+    const unsigned char *at = (const unsigned char *)bytes.data, *end = at + bytes.size;
+    while (at < end) {
+        unsigned first = *at++;
+        size_t more = following(first);
+        if (more > (size_t)(end - at)) {
+            return false;
+        }
+        /* Neither longer than need be, nor half of a pair of UTF-16, nor beyond U+10FFFF. */
+        unsigned least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+        unsigned most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+        for (; more > 0; more--, at++) {
+            if (*at < least || *at > most) {
+                return false;
+            }
+            least = 0x80;
+            most = 0xbf;
+        }
+    }
+    return true;
+}
+
 value text(const char *text) {
     return text_of((struct slice){text, strlen(text)});
 }

@@ -32,6 +32,8 @@ value u16(uint16_t number);
 value u32(uint32_t number);
 value u64(uint64_t number);
 value boolean(bool truth);
+/* Whether it is UTF-8. A text that is not ends the program, inside of wasmtime: ask before one comes from outside. */
+bool is_text(struct slice bytes);
 value text(const char *text);
 value text_of(struct slice text);
 value bytes(const void *data, size_t size);

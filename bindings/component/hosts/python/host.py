@@ -1,17 +1,19 @@
 """A host of the component: a loop, clocks, randomness and an HTTP client, and not one decision about locks.
 
 `Host.run` is the loop. Requests are made by threads of their own, so that a server that is slow delays nothing, least
-of all the news that a lease is lost.
+of all the news that a lease is lost. The loop ends what is not over at its deadline.
 """
 
 import http.client
 import os
 import queue
+import socket
 import sys
 import threading
 import time
+from contextlib import suppress
 from functools import partial
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from leasehold_component import Machine, Program, Record, Variant
 
@@ -51,6 +53,7 @@ class Host:
         self.credentials = credentials
         # What other threads have for the loop: functions to be called by it.
         self.inbox: queue.SimpleQueue = queue.SimpleQueue()
+        self.under_way: set[Exchange] = set()
         node = Record(poll="acquire", watch=False, batch=None, durability=None)
         limits = Record(locks=None, orphans=None, observations=None)
         config = Record(nodes=[node], drift_ppm=None, request_timeout_ms=10_000, limits=limits, quorum=None)
@@ -73,7 +76,7 @@ class Host:
             output = self.machine.method("poll-output", now())
             match output.tag:
                 case "http-request":
-                    threading.Thread(target=self.perform, args=[output.payload], daemon=True).start()
+                    self.begin(Exchange(output.payload))
                 case "event":
                     yield output.payload.lock, output.payload.event
                 case "need-credentials":
@@ -90,34 +93,92 @@ class Host:
                     raise AssertionError(f"this store has no {other}")
 
     def sleep(self, until_ns: int | None) -> None:
-        """Until that instant, or until there is something in the inbox."""
-        left_s = LONGEST_SLEEP_S
+        """Until that instant, until a request is due, or until there is something in the inbox."""
+        instants = [exchange.request.deadline_ns for exchange in self.under_way]
         if until_ns is not None:
-            left_s = min(max(until_ns - now().monotonic_ns, 0) / 1e9, left_s)
+            instants.append(until_ns)
+        left_s = (min(instants) - now().monotonic_ns) / 1e9 if instants else LONGEST_SLEEP_S
+        with suppress(queue.Empty):
+            self.inbox.get(timeout=min(max(left_s, 0), LONGEST_SLEEP_S))()
+        instant = now().monotonic_ns
+        for exchange in [exchange for exchange in self.under_way if exchange.request.deadline_ns <= instant]:
+            self.conclude(exchange, exchange.failed("timeout", "no response in time"))
+
+    def begin(self, exchange: "Exchange") -> None:
+        self.under_way.add(exchange)
         try:
-            self.inbox.get(timeout=left_s)()
-        except queue.Empty:
-            pass
+            threading.Thread(target=self.perform, args=[exchange], daemon=True).start()
+        except RuntimeError as error:
+            self.conclude(exchange, exchange.failed("busy", error))
 
-    def perform(self, request: Record) -> None:
-        self.inbox.put(partial(self.respond, request.id, exchange(request)))
+    def perform(self, exchange: "Exchange") -> None:
+        try:
+            response = exchange.perform()
+        except Exception as error:
+            # Whatever it is: a request of which nothing is heard would be waited for.
+            kind = "timeout" if isinstance(error, TimeoutError) else "reset" if exchange.line else "unreachable"
+            response = exchange.failed(kind, error)
+        self.inbox.put(partial(self.conclude, exchange, response))
 
-    def respond(self, request: int, response: Variant) -> None:
-        self.machine.method("handle-response", request, response, now())
+    def conclude(self, exchange: "Exchange", response: Variant) -> None:
+        # One that was ended at its deadline may have an answer later.
+        if exchange in self.under_way:
+            self.under_way.remove(exchange)
+            exchange.end()
+            self.machine.method("handle-response", exchange.request.id, response, now())
 
 
-def exchange(request: Record) -> Variant:
-    """What became of a request. It is sent once; where its fate is in doubt, `unknown` says so."""
-    url = urlsplit(request.url)
-    left_s = max(request.deadline_ns - now().monotonic_ns, 1_000_000) / 1e9
-    kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-    connection = kind(url.hostname, url.port, timeout=left_s)
-    try:
-        # A handshake of TLS that fails belongs to it: nothing of the request has left.
-        connection.connect()
-    except OSError as error:
-        return Variant("not-sent", fault("unreachable", error))
-    try:
+class Exchange:
+    """One request and what becomes of it. It is sent once."""
+
+    def __init__(self, request: Record) -> None:
+        self.request = request
+        # Between the thread of the request and the loop: after `failed` has said that nothing was sent, nothing is.
+        self.lock = threading.Lock()
+        self.is_over = False
+        # A second handle of the connection, from when something may be sent. The loop shuts it down; the first is
+        # closed by the thread, after which its number may be that of anything.
+        self.line: socket.socket | None = None
+
+    def failed(self, kind: str, why) -> Variant:
+        """Ends it. In doubt its fate is `unknown`."""
+        with self.lock:
+            self.is_over = True
+        fate = "not-sent" if self.line is None else "unknown"
+        # What others say may be no text of Unicode.
+        return Variant(fate, Record(kind=kind, detail=str(why).encode(errors="replace").decode()))
+
+    def end(self) -> None:
+        """Whatever waits for this connection stops to do so, however slowly something comes. For the loop."""
+        with self.lock:
+            self.is_over = True
+        if self.line is not None:
+            with suppress(OSError):
+                self.line.shutdown(socket.SHUT_RDWR)
+            self.line.close()
+
+    def perform(self) -> Variant:
+        request = self.request
+        url = urlsplit(request.url)
+        left_s = max(request.deadline_ns - now().monotonic_ns, 1_000_000) / 1e9
+        kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
+        connection = kind(url.hostname, url.port, timeout=left_s)
+        try:
+            try:
+                # A handshake of TLS that fails belongs to it: nothing of the request has left.
+                connection.connect()
+            except OSError as error:
+                return self.failed("unreachable", error)
+            with self.lock:
+                if self.is_over:
+                    raise TimeoutError("the deadline has passed")
+                self.line = socket.socket(fileno=os.dup(connection.sock.fileno()))
+            return self.ask(connection, url)
+        finally:
+            connection.close()
+
+    def ask(self, connection: http.client.HTTPConnection, url: SplitResult) -> Variant:
+        request = self.request
         path = (url.path or "/") + (f"?{url.query}" if url.query else "")
         connection.putrequest(request.method, path, skip_host=True, skip_accept_encoding=True)
         connection.putheader("host", url.netloc)
@@ -125,19 +186,9 @@ def exchange(request: Record) -> Variant:
         for header in request.headers:
             connection.putheader(header.name, header.value)
         connection.endheaders(request.body)
-        response = connection.getresponse()
-        body = response.read(MOST_BODY)
-        if response.length and len(body) < MOST_BODY:
-            return Variant("unknown", fault("reset", "the end of the response is missing"))
-        headers = [Record(name=name, value=value) for name, value in response.getheaders()]
-        return Variant("http-response", Record(status=response.status, headers=headers, body=body))
-    except TimeoutError as error:
-        return Variant("unknown", fault("timeout", error))
-    except (OSError, http.client.HTTPException) as error:
-        return Variant("unknown", fault("reset", error))
-    finally:
-        connection.close()
-
-
-def fault(kind: str, why) -> Record:
-    return Record(kind=kind, detail=str(why))
+        with connection.getresponse() as response:
+            body = response.read(MOST_BODY)
+            if response.length and len(body) < MOST_BODY:
+                return self.failed("reset", "the end of the response is missing")
+            headers = [Record(name=name, value=value) for name, value in response.getheaders()]
+            return Variant("http-response", Record(status=response.status, headers=headers, body=body))

@@ -2,13 +2,15 @@
 
 STORE is `webdis`, `upstash` or `dynamodb`. Credentials come from the environment: UPSTASH_REDIS_REST_TOKEN for the
 second, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, with AWS_SESSION_TOKEN or without, for the third. What happens is
-written line by line. The status is 0 if the lock was released, 1 if it was not granted, 3 if the lease was lost.
+written line by line. The status is 0 if the lock was released, 1 if it was not granted, 3 if the lease was lost, also
+by a mistake of this program, and 2 for anything else that ends it, such as a word that makes no sense.
 """
 
 import argparse
 import os
 import sys
 import threading
+import traceback
 
 from host import Host, Refused
 from leasehold_component import Program, Record, Variant
@@ -19,28 +21,37 @@ LOCK = 1
 
 def main() -> int:
     arguments = parser().parse_args()
-    host = Host(Program(arguments.component), store(arguments), credentials(arguments.store))
-    host.acquire(LOCK, arguments.resource, options(arguments))
-    threading.Thread(target=close_at_end_of_input, args=[host], daemon=True).start()
     status = 1
-    for _, event in host.run():
-        print(line(event), flush=True)
-        match event.tag:
-            case "acquired" | "lost":
-                status = 3
-            case "released":
-                status = 0
-        if event.tag in ("failed", "lost"):
-            host.close()
-    return status
+    try:
+        host = Host(Program(arguments.component), store(arguments), credentials(arguments.store))
+        host.acquire(LOCK, arguments.resource, options(arguments))
+        threading.Thread(target=close_at_end_of_input, args=[host], daemon=True).start()
+        for _, event in host.run():
+            match event.tag:
+                case "acquired" | "lost":
+                    status = 3
+                case "released":
+                    status = 0
+            print(line(event), flush=True)
+            if event.tag in ("failed", "lost"):
+                host.close()
+        return status
+    except Refused as refused:
+        print(f"refused: {refused}", file=sys.stderr)
+    except Exception:
+        # Python's own status would be 1, which says that nothing was granted.
+        traceback.print_exc()
+    return 3 if status == 3 else 2
 
 
 def close_at_end_of_input(host: Host) -> None:
-    # By its number: the object keeps a lock while it reads, which would be in the way when the program ends first.
-    while os.read(sys.stdin.fileno(), 4096):
-        pass
-    # Whatever concerns the machine happens on the thread of its loop.
-    host.inbox.put(host.close)
+    try:
+        # By its number: the object keeps a lock while it reads, which would be in the way when the program ends first.
+        while os.read(sys.stdin.fileno(), 4096):
+            pass
+    finally:
+        # Whatever concerns the machine happens on the thread of its loop.
+        host.inbox.put(host.close)
 
 
 def store(arguments: argparse.Namespace) -> Variant:
@@ -116,24 +127,26 @@ def owner(holding: Record | None) -> str:
     return (holding and holding.owner) or "somebody"
 
 
+def text(word: str) -> str:
+    # A word in another encoding is none that can be encoded, which argparse tells as it tells any ValueError.
+    word.encode()
+    return word
+
+
 def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Holds a lock until its input ends.")
     parser.add_argument("component", help="leasehold.wasm, or a .cwasm made of it")
     parser.add_argument("store", choices=["webdis", "upstash", "dynamodb"])
-    parser.add_argument("url")
-    parser.add_argument("resource")
+    parser.add_argument("url", type=text)
+    parser.add_argument("resource", type=text)
     parser.add_argument("--ttl-ms", type=int, help="default: 30000")
     parser.add_argument("--wait-ms", type=int, default=0, help="how long to try; default: once")
     parser.add_argument("--renew-ms", type=int, default=0, help="default: every third of the ttl")
-    parser.add_argument("--owner", default="")
-    parser.add_argument("--table", default="", help="of DynamoDB")
-    parser.add_argument("--region", default="us-east-1", help="of DynamoDB")
+    parser.add_argument("--owner", type=text, default="")
+    parser.add_argument("--table", type=text, default="", help="of DynamoDB")
+    parser.add_argument("--region", type=text, default="us-east-1", help="of DynamoDB")
     return parser
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Refused as refused:
-        print(f"refused: {refused}", file=sys.stderr)
-        sys.exit(2)
+    sys.exit(main())

@@ -112,6 +112,11 @@ fn fence(language: Language, earlier: u64, now: u64) {
     assert_eq!(claim(now), (Some(0), format!("claimed {now}\n")));
     assert_eq!(claim(earlier), (Some(1), "refused: stale\n".into()));
     assert_eq!(claim(now), (Some(0), format!("claimed {now}\n")));
+    // A mark that was there and cannot be read is not one that was never there.
+    for mark in ["", "garbage", "1e3"] {
+        std::fs::write(folder.path().join("mark"), mark).unwrap();
+        assert_eq!(claim(earlier), (Some(2), String::new()), "{mark:?}");
+    }
 }
 
 /// At once, since most of the time is spent waiting.
