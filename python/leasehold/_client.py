@@ -30,7 +30,7 @@ def _end() -> None:
     observe = sys.modules.get("leasehold._observe")
     if observe is not None:
         # What somebody listens to; but a handler that hangs must not hold up the end.
-        observe.deliver(patience=1)
+        observe.finish(patience=1)
 
 
 atexit.register(_end)

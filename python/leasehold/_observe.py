@@ -11,6 +11,7 @@ from leasehold import _native
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from logging import Logger
+    from typing import Any
 
     from leasehold.metrics import Observer
 
@@ -21,14 +22,19 @@ _NONE = 100
 # Of which process the thread is that delivers; a forked child has none.
 _delivers_in: int | None = None
 _starting = threading.Lock()
-_delivering = threading.Lock()
+# What was fetched, and whether more than that is being told.
+_changed = threading.Condition()
+_fetched: list[tuple[Any, ...]] = []
+_is_delivering = False
 observers: list[Observer] = []
 
 
 def _after_fork() -> None:
     # A thread of the parent's may have held them.
-    global _starting, _delivering
-    _starting, _delivering = threading.Lock(), threading.Lock()
+    global _starting, _changed, _is_delivering
+    _starting, _changed, _is_delivering = threading.Lock(), threading.Condition(), False
+    # The parent tells it.
+    _fetched.clear()
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -65,44 +71,64 @@ def _level() -> int:
 
 def _deliver_for_ever(bell: int) -> None:
     while True:
-        deliver()
+        _deliver()
         os.read(bell, 64)
 
 
-def deliver(patience: float = -1) -> None:
-    """Passes on what was noted, unless another thread is at it for longer than the patience."""
-    if not _delivering.acquire(timeout=patience):
+def _deliver() -> None:
+    """Passes on what was noted."""
+    global _is_delivering
+    with _changed:
+        _fetch()
+        items = _fetched.copy()
+        _fetched.clear()
+        _is_delivering = True
+    for item in items:
+        if len(item) == 5:
+            _log(*item)
+        else:
+            _observe(*item)
+    with _changed:
+        _is_delivering = False
+        _changed.notify_all()
+
+
+def finish(patience: float) -> None:
+    """Waits until the thread has passed on what was noted, for so many seconds at most. The caller, at the end of the
+    interpreter, runs no handler itself: one that hangs would never let it end.
+    """
+    if _delivers_in != os.getpid():
         return
-    try:
-        items, dropped = _native.observed()
-        for item in items:
-            if len(item) == 5:
-                _log(*item)
-            else:
-                _observe(*item)
-        if dropped:
-            message = "lock.events_dropped: nobody came to fetch them in time"
-            _log("lock.events_dropped", 30, None, message, {"dropped": dropped})
-    finally:
-        _delivering.release()
+    with _changed:
+        # The thread has been rung for it, and finds it here.
+        _fetch()
+        _changed.wait_for(lambda: not _fetched and not _is_delivering, patience)
+
+
+def _fetch() -> None:
+    items, dropped = _native.observed()
+    _fetched.extend(items)
+    if dropped:
+        message = "lock.events_dropped: nobody came to fetch them in time"
+        _fetched.append(("lock.events_dropped", 30, None, message, {"dropped": dropped}))
 
 
 def _log(name: str, level: int, unix_ms: int | None, message: str, fields: dict[str, str | float]) -> None:
     import logging
 
     logger = logging.getLogger(LOGGER)
-    if not logger.isEnabledFor(level):
-        return
     told = " ".join(f"{key}={value!r}" for key, value in fields.items())
     extra = {"event": name, **fields}
     try:
+        if not logger.isEnabledFor(level):
+            return
         record = logger.makeRecord(LOGGER, level, "(leasehold)", 0, f"{message} %s", (told,), None, extra=extra)
         if unix_ms is not None:
             # When it happened, and not when it was told.
             record.created = unix_ms / 1000
             record.msecs = float(unix_ms % 1000)
         logger.handle(record)
-    except Exception as error:
+    except BaseException as error:
         _show(error, logger)
 
 
@@ -113,12 +139,17 @@ def _observe(name: str, kind: str, value: float, labels: dict[str, str]) -> None
     for observer in tuple(observers):
         try:
             observer(sample)
-        except Exception as error:
+        except BaseException as error:
             _show(error, observer)
 
 
-def _show(error: Exception, of: object) -> None:
+def _show(error: BaseException, of: object) -> None:
+    # Also an exit is no reason for the thread to end: others listen too.
     import traceback
 
-    print(f"leasehold: {of!r} has raised", file=sys.stderr)
-    traceback.print_exception(type(error), error, error.__traceback__)
+    try:
+        print(f"leasehold: {of!r} has raised", file=sys.stderr)
+        traceback.print_exception(type(error), error, error.__traceback__)
+    except Exception:
+        # There is nowhere to show it.
+        pass

@@ -63,3 +63,4 @@ def subscribe(observer: Observer) -> None:
 def unsubscribe(observer: Observer) -> None:
     """Ends a subscription. Raises ValueError where there is none."""
     _observe.observers.remove(observer)
+    _observe.look()

@@ -16,17 +16,23 @@ True
 A fake client has the face of :class:`leasehold.Client`, but for elections. Behind it are the protocol itself, whose clock is
 the test's, and the reference store: all clients of one clock share one store, each as a process of its own. What waits
 moves the clock, so that ``acquire("job", wait=10)`` takes no time and the same test goes the same way each time.
-Callbacks run where the clock is moved. Threads may share a clock, but whoever waits moves it for all of them, without asking
-whether another thread is about to release: tests of threads that contend are better off with ``memory:NAME``.
+Callbacks run where the clock is moved, once everything that is due has happened. Threads may share a clock, but whoever waits
+moves it for all of them, without asking whether another thread is about to release: tests of threads that
+contend are better off with ``memory:NAME``.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
+from collections import deque
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from hashlib import sha256
+from types import SimpleNamespace
 
+from leasehold import _callbacks
 from leasehold._client import Client
 from leasehold._errors import (
     ConfigError,
@@ -94,6 +100,7 @@ class FakeClock:
         self._store = TestStore()
         self._clients: list[_Process] = []
         self._drawn = 0
+        self._calls: deque[tuple[Callable[[LeaseholdError], object], LeaseholdError]] = deque()
         # A test may have threads; one at a time moves the world.
         self._mutex = threading.RLock()
 
@@ -125,8 +132,16 @@ class FakeClock:
 
     def _settle(self) -> None:
         """Does all that is due now."""
+        while self._drive():
+            # Each of them may do all that a test may.
+            while self._calls:
+                _call(*self._calls.popleft())
+
+    def _drive(self) -> bool:
+        """Does all that is due now but callbacks, and answers whether there are any."""
         while any([client.drive() for client in self._clients]):
             pass
+        return bool(self._calls)
 
 
 @dataclass(frozen=True)
@@ -177,13 +192,14 @@ class FakeLease:
     def __init__(self, process: _Process, lock: int, resource: str, owner: str, token: int) -> None:
         self._process = process
         self._lock = lock
+        self._thread = threading.get_ident()
         self.resource = resource
         """What is locked."""
         self.owner = owner
         """The label that others see."""
         self.token = token
         """The fencing token: grows with every grant of the resource."""
-        self._why: LostReason.Case | None = None
+        self._why: LeaseholdError | None = None
         self._is_released = False
         self._is_confirmed = False
         self._callbacks: list[Callable[[LeaseholdError], object]] = []
@@ -200,8 +216,9 @@ class FakeLease:
             raise _about(NotOwnedError(f"the lease of {self.resource!r} was released"), self.resource)
         if (loss := self._loss()) is not None:
             raise loss
-        if self.remaining() < _ns(min or 0) / 1e9:
-            raise _about(LeaseLostError(f"{self.resource!r} has only {self.remaining():.3f} s left"), self.resource)
+        least, left = _ns(min or 0) / 1e9, self.remaining()
+        if left <= 0 or left < least:
+            raise _about(LeaseLostError(f"{self.resource!r} has only {left:.3f} s left"), self.resource)
 
     @property
     def lost(self) -> FakeLost:
@@ -209,9 +226,12 @@ class FakeLease:
         return FakeLost(self)
 
     def on_lost(self, callback: Callable[[LeaseholdError], object]) -> None:
-        """Calls ``callback(error)`` once if the lease is lost; now, if it was lost before."""
+        """Calls ``callback(error)`` once if the lease is lost; now, if it was lost before. What it raises is shown by
+        ``sys.unraisablehook``, but for KeyboardInterrupt, which stops the test. Raises TypeError for a coroutine function.
+        """
+        _callbacks.check(callback)
         if (loss := self._loss()) is not None:
-            callback(loss)
+            _call(callback, loss)
         else:
             self._callbacks.append(callback)
 
@@ -255,19 +275,16 @@ class FakeLease:
     def _is_over(self) -> bool:
         return self._is_released or self._why is not None
 
-    def _loss(self) -> LeaseLostError | None:
-        if self._why is None:
-            return None
-        why = type(self._why).__name__
-        return _about(LeaseLostError(f"the lease of {self.resource!r} is over: {why}"), self.resource)
+    def _loss(self) -> LeaseholdError | None:
+        # One for each who raises it, with a traceback of its own.
+        return copy(self._why)
 
-    def _end(self, why: LostReason.Case) -> None:
-        self._why = why
-        callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            loss = self._loss()
-            assert loss is not None
-            callback(loss)
+    def _end(self, why: LeaseholdError) -> None:
+        """Its callbacks run when all that happens now has happened."""
+        if self._why is None:
+            self._why = _about(why, self.resource)
+            self._process.clock._calls.extend((callback, copy(why)) for callback in self._callbacks)
+            self._callbacks.clear()
 
 
 class FakeLeases:
@@ -389,7 +406,8 @@ class _Process:
                 del self._pending[lock]
                 self._failed[lock] = failure
             case Event.Lost(reason):
-                self._leases.pop(lock)._end(reason)
+                lease = self._leases.pop(lock)
+                lease._end(LeaseLostError(f"the lease of {lease.resource!r} is over: {type(reason).__name__}"))
             case Event.Released():
                 lease = self._leases.pop(lock)
                 lease._is_confirmed = event.confirmed
@@ -404,14 +422,16 @@ class _Process:
         with clock._mutex:
             if self._is_closed:
                 raise _about(ConfigError("the client was closed"), name)
+            self._refuse_deadlock(name, options)
             self._locks += 1
             lock = self._locks
+            patience = _ns(options.wait.wait) + _ns(_ENDLESS) if isinstance(options.wait, Wait.For) else _ns(_ENDLESS)
             self.machine.acquire(lock, name, options, clock._random(16), clock._read())
             self._pending[lock] = (name, options.owner or "")
             try:
-                clock._until(clock._ns + _ns(_ENDLESS), lambda: lock not in self._pending)
+                clock._until(clock._ns + patience, lambda: lock not in self._pending)
             except BaseException:
-                # A callback of another lease.
+                # A callback of another lease, or Ctrl-C.
                 if lock in self._pending:
                     self._give_up(lock)
                 raise
@@ -422,6 +442,14 @@ class _Process:
             if lock in self._granted:
                 return self._granted.pop(lock)
             raise self._error(name, self._failed.pop(lock))
+
+    def _refuse_deadlock(self, name: str, options: LockOptions) -> None:
+        if not isinstance(options.wait, Wait.Forever):
+            return
+        me = threading.get_ident()
+        if any(lease.resource == name and lease._thread == me and not lease._is_over() for lease in self._leases.values()):
+            message = f"{name!r}: this thread holds the lock, and would wait for itself for ever: locks are not reentrant"
+            raise _about(ConfigError(message), name)
 
     def _give_up(self, lock: int) -> None:
         self.machine.release(lock, self.clock._read())
@@ -487,7 +515,9 @@ class _Process:
         with clock._mutex:
             self._is_closed = True
             for lease in self._leases.values():
-                lease._is_released = True
+                if not lease._is_over():
+                    message = f"{lease.resource!r}: the client was closed, and the lease released with it"
+                    lease._end(NotOwnedError(message))
             self.machine.close(clock._read())
             clock._until(clock._ns + _ns(_PATIENCE), self.machine.is_idle)
             if not self.machine.is_idle():
@@ -523,6 +553,20 @@ class _Request:
             return self._process.acquire(self._name, replace(self._options, wait=Wait.Once()))
         except LockBusyError:
             return None
+
+
+def _call(callback: Callable[[LeaseholdError], object], loss: LeaseholdError) -> None:
+    """As the native half has it called."""
+
+    def raised(error: BaseException) -> None:
+        if isinstance(error, KeyboardInterrupt):
+            raise error
+        shown = SimpleNamespace(
+            exc_type=type(error), exc_value=error, exc_traceback=error.__traceback__, err_msg=None, object=callback
+        )
+        sys.unraisablehook(shown)
+
+    _callbacks.run(callback, loss, SimpleNamespace(raised=raised, returned=lambda: None))  # type: ignore[arg-type]
 
 
 def _wait(wait: object) -> Wait.Case:

@@ -108,9 +108,7 @@ pub(crate) fn observe(level: u32, samples: bool) -> PyResult<i32> {
     if LEVEL.swap(index, Ordering::AcqRel) != index {
         tracing::callsite::rebuild_interest_cache();
     }
-    if samples {
-        samples::begin();
-    }
+    samples::want(samples);
     Ok(heard)
 }
 

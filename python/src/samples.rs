@@ -17,10 +17,13 @@ pub(crate) struct Sample {
     pub(crate) labels: Vec<(String, String)>,
 }
 
-/// From now on samples are noted.
-pub(crate) fn begin() {
+static IS_WANTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether samples are noted from now on.
+pub(crate) fn want(samples: bool) {
     static BEGUN: AtomicBool = AtomicBool::new(false);
-    if !BEGUN.swap(true, Ordering::AcqRel) {
+    IS_WANTED.store(samples, Ordering::Release);
+    if samples && !BEGUN.swap(true, Ordering::AcqRel) {
         // Nobody else is there to be asked: what is linked into this module belongs to it alone.
         let _ = metrics::set_global_recorder(Book);
     }
@@ -32,6 +35,9 @@ struct Entry(Key);
 
 impl Entry {
     fn note(&self, kind: &'static str, value: f64) {
+        if !IS_WANTED.load(Ordering::Acquire) {
+            return;
+        }
         let labels = self.0.labels().map(|label| (label.key().to_owned(), label.value().to_owned())).collect();
         observe::note_sample(Sample { name: self.0.name().to_owned(), kind, value, labels });
     }

@@ -229,6 +229,42 @@ def script(text: str) -> str:
     return done.stderr
 
 
+def test_an_exit_in_a_listener_ends_nothing(
+    memory: str, name: str, samples: list[Sample], capsys: pytest.CaptureFixture[str]
+) -> None:
+    def leave(sample: Sample) -> None:
+        sys.exit("enough")
+
+    leasehold.metrics.subscribe(leave)
+    try:
+        with connect(memory) as client:
+            for outcome in ("acquired", "busy"):
+                lease = client.try_acquire(name, ttl=TTL)
+                eventually("the others are told", lambda: has(samples, "leasehold_acquire_total", outcome=outcome))
+                if outcome == "acquired":
+                    held = lease
+            del held
+        assert "SystemExit: enough" in capsys.readouterr().err
+    finally:
+        leasehold.metrics.unsubscribe(leave)
+
+
+def test_a_handler_that_hangs_does_not_hold_up_the_end() -> None:
+    said = script(
+        """
+import leasehold, logging, sys, threading
+class Hanging(logging.Handler):
+    def emit(self, record):
+        assert threading.current_thread().name == "leasehold-observe"
+        if record.event == "lock.released":
+            threading.Event().wait()
+logging.basicConfig(level=logging.INFO, handlers=[Hanging()])
+sys.modules["kept"] = leasehold.connect("memory:").acquire("job")
+"""
+    )
+    assert said == ""
+
+
 def test_nobody_listens_where_nobody_has_asked(name: str) -> None:
     said = script(
         """

@@ -346,3 +346,7 @@ def test_values_are_values_and_machines_are_not() -> None:
 def test_the_clocks_of_this_machine() -> None:
     before, after = protocol.now(), protocol.now()
     assert after.monotonic_ns >= before.monotonic_ns > 0 and before.unix_ms > 1_700_000_000_000
+
+
+def test_a_url_that_may_hold_a_password_is_not_shown() -> None:
+    assert "s3cr3t" not in repr(Store.RedisHttp("webdis", "http://u:s3cr3t@h/", "anonymous"))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import gc
 import inspect
 import logging
 import os
+import pickle
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -31,6 +34,8 @@ from redis.retry import Retry
 import leasehold
 import leasehold.aio
 from leasehold.compat.redis_py import Lock as Ours
+from leasehold.compat.redis_py import LockConnectionError, _lock
+from leasehold.compat.redis_py import LockError as OurError
 from leasehold.compat.redis_py._urls import url_of
 from leasehold.compat.redis_py.asyncio import Lock as OursAsync
 
@@ -369,6 +374,76 @@ def test_a_lease_is_had_of_it_and_its_token_grows(server: redis_py.Redis, name: 
         Ours(server, name).acquire()
 
 
+@pytest.mark.parametrize("kind", [Theirs, Ours])
+def test_a_thread_waits_for_its_own_lock_where_that_has_an_end(kind: Any, server: redis_py.Redis, name: str) -> None:
+    assert kind(server, name, timeout=SHORT).acquire() and kind(server, name, timeout=LONG).acquire()
+
+
+@pytest.mark.parametrize("timeout", [0, -1, float("inf"), float("nan")])
+def test_a_timeout_that_cannot_be_is_refused_at_once(timeout: float, server: redis_py.Redis, name: str) -> None:
+    with pytest.raises(leasehold.ConfigError, match="timeout"):
+        Ours(server, name, timeout=timeout)
+    lock = Ours(server, name, timeout=LONG)
+    with lock:
+        with pytest.raises(leasehold.ConfigError):
+            lock.extend(float("inf"))
+        assert lock.extend(1) is True
+
+
+@pytest.mark.parametrize("interrupted_by", [KeyboardInterrupt, leasehold.StoreRefusedError])
+@pytest.mark.parametrize("kind", ["leasehold", "leasehold asyncio"])
+def test_a_release_that_is_interrupted_releases(
+    kind: str, interrupted_by: type[BaseException], redis: str, server: redis_py.Redis, name: str
+) -> None:
+    async def body(make: Make) -> None:
+        lock = make(name)
+        await done(lock.acquire())
+
+        def stop(*_: object) -> bool:
+            raise interrupted_by
+
+        lock._is_ours = stop
+        caught = None
+        try:
+            await done(lock.release())
+        except BaseException as error:
+            # It is kept, with the frames in which the lease is.
+            caught = error
+        assert isinstance(caught, interrupted_by)
+        assert not server.exists(name)
+
+    if kind == "leasehold asyncio" and interrupted_by is KeyboardInterrupt:
+        # That would end the loop.
+        interrupted_by = asyncio.CancelledError
+    runner(redis, [kind])(body)
+
+
+def test_what_is_over_keeps_no_client(server: redis_py.Redis, name: str) -> None:
+    before = set(_lock._kept)
+    lock = Ours(server, name, timeout=SHORT)
+    assert lock.acquire() and set(_lock._kept) - before
+    eventually("the lease is forgotten at its end", lambda: not set(_lock._kept) - before)
+    lock = Ours(server, name, timeout=LONG)
+    with lock:
+        assert name in _lock._timed
+    assert not set(_lock._kept) - before and name not in _lock._timed
+
+
+def test_exceptions_are_those_of_redis_py_in_all_they_have(server: redis_py.Redis, name: str) -> None:
+    with pytest.raises(LockError) as unlocked:
+        Ours(server, name).release()
+    with pytest.raises(LockError) as theirs:
+        Theirs(server, name).release()
+    again = pickle.loads(pickle.dumps(unlocked.value))
+    for error in (unlocked.value, again, copy.copy(again)):
+        assert isinstance(error, OurError) and (error.lock_name, error.resource) == (name, name)
+        assert vars(theirs.value).keys() <= vars(error).keys() and str(error) == str(theirs.value)
+    down = LockConnectionError("down")
+    for error in (down, pickle.loads(pickle.dumps(down)), copy.copy(down)):
+        assert vars(Unreachable("down")).items() <= vars(error).items()
+        assert "LockConnectionError" in repr(error) and str(error) == "down" and error.args == ("down",)
+
+
 def test_the_end_of_the_timeout_is_told_as_a_loss(server: redis_py.Redis, name: str) -> None:
     lock = Ours(server, name, timeout=SHORT)
     assert lock.acquire() and lock.lease is not None
@@ -448,6 +523,13 @@ def test_connections_of_redis_py_become_urls(url: str, expected: str) -> None:
         assert url_of(client) == expected
 
 
+def test_passwords_may_be_bytes() -> None:
+    theirs: Any = redis_py.Redis
+    assert url_of(theirs(password="p/w é".encode())) == url_of(theirs(password="p/w é"))
+    assert url_of(theirs(unix_socket_path="/r.sock", password=b"p&w")) == "redis+unix:///r.sock?password=p%26w"
+    assert url_of(theirs(ssl=True, ssl_cert_reqs=ssl.CERT_REQUIRED)) == "rediss://localhost:6379/0"
+
+
 def test_what_no_url_can_say_is_refused_clearly(name: str) -> None:
     for refused in ("rediss://h?ssl_cert_reqs=none", "rediss://h?ssl_check_hostname=False"):
         with redis_py.Redis.from_url(refused) as client, pytest.raises(leasehold.ConfigError, match="pass a client"):
@@ -457,6 +539,17 @@ def test_what_no_url_can_say_is_refused_clearly(name: str) -> None:
         Ours(client, name)
     with pytest.raises(leasehold.ConfigError, match="no client of redis-py"):
         Ours(object(), name)
+    theirs: Any = redis_py.Redis
+    secrets: list[tuple[Any, str]] = [
+        (theirs(ssl=True, ssl_password="s3cr3t"), "ssl_password"),
+        (theirs(ssl=True, ssl_ca_data="s3cr3t"), "ssl_ca_data"),
+        (theirs(ssl=True, ssl_cert_reqs=None), "ssl_cert_reqs"),
+        (b"redis://:s3cr3t@h", "a bytes is no client"),
+    ]
+    for client, what in secrets:
+        with pytest.raises(leasehold.ConfigError, match=what) as error:
+            Ours(client, name)
+        assert "s3cr3t" not in str(error.value)
 
 
 def test_sentinels_and_clusters_become_urls() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
+from conftest import PATIENCE
 
 import leasehold
 from leasehold import testing
@@ -104,6 +105,64 @@ def test_a_lock_decorates_and_stands_in_for_one_of_threading(two: tuple[leasehol
     lock.release()
 
 
+def test_what_a_lease_refuses(two: tuple[leasehold.Client, leasehold.Client]) -> None:
+    client, _ = two
+    lease = client.acquire("job")
+    with pytest.raises(leasehold.ConfigError, match="reentrant"):
+        client.acquire("job")
+    with pytest.raises(leasehold.LockTimeoutError):
+        client.acquire("job", wait=0.01)
+
+    async def later(error: leasehold.LeaseholdError) -> None: ...
+
+    for callback in (later, None):
+        with pytest.raises(TypeError):
+            lease.on_lost(callback)  # type: ignore[arg-type]
+
+
+def test_a_client_that_is_closed_loses_its_leases(two: tuple[leasehold.Client, leasehold.Client]) -> None:
+    client, rival = two
+    lease, told = client.acquire("job"), threading.Event()
+    lease.on_lost(lambda error: told.set() if isinstance(error, leasehold.NotOwnedError) else None)
+    client.close()
+    assert told.wait(PATIENCE) and lease.lost.is_set() and isinstance(lease.lost.reason, leasehold.NotOwnedError)
+    for call in (lease.check, lease.release):
+        with pytest.raises(leasehold.NotOwnedError):
+            call()
+    assert rival.try_acquire("job") is not None
+
+
+def test_callbacks_run_when_all_has_happened_and_disturb_nobody(
+    client: testing.FakeClient, clock: testing.FakeClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown: list[type[BaseException]] = []
+    monkeypatch.setattr("sys.unraisablehook", lambda unraisable: shown.append(unraisable.exc_type))
+    leases = [client.acquire(f"job-{n}") for n in range(3)]
+    lost: list[list[bool]] = []
+
+    def stop(error: leasehold.LeaseholdError) -> None:
+        lost.append([lease.lost.is_set() for lease in leases])
+        raise SystemExit
+
+    for lease in leases:
+        lease.on_lost(stop)
+    client.store_down()
+    clock.advance(2 * TTL)
+    assert lost == [[True] * 3] * 3 and shown == [SystemExit] * 3
+    leases[0].on_lost(stop)
+    assert shown == [SystemExit] * 4
+    client.store_up()
+    assert client.acquire("job-0", wait=2 * TTL).token > leases[0].token
+
+
+def test_nothing_is_left_at_the_very_end(client: testing.FakeClient, clock: testing.FakeClock) -> None:
+    lease = client.acquire("job", ttl=TTL, renew=False)
+    clock._ns += int(lease.remaining() * 1e9)
+    assert lease.remaining() == 0 and not lease.lost.is_set()
+    with pytest.raises(leasehold.LeaseLostError):
+        lease.check()
+
+
 SETTINGS: list[LockOptions] = [
     {"ttl": 0.01},
     {"ttl": -1},
@@ -191,6 +250,10 @@ def test_who_waits_moves_the_clock(client: testing.FakeClient, rival: testing.Fa
     assert lease.lost.is_set() and other.token > lease.token and TTL - 1 < clock.now() - before < 2 * TTL
     with pytest.raises(RuntimeError, match="never end"):
         client.acquire("job")
+    before = clock.now()
+    with pytest.raises(leasehold.LockTimeoutError):
+        client.acquire("job", wait=7200)
+    assert clock.now() - before >= 7200
     assert not other.lost.wait(5)
 
 
@@ -198,10 +261,10 @@ def test_nobody_waits_who_was_given_up(client: testing.FakeClient, rival: testin
     lease, job = client.acquire("mine", ttl=TTL, renew=False), rival.acquire("job", ttl=TTL)
 
     def stop(error: leasehold.LeaseholdError) -> None:
-        raise InterruptedError
+        raise KeyboardInterrupt
 
     lease.on_lost(stop)
-    with pytest.raises(InterruptedError):
+    with pytest.raises(KeyboardInterrupt):
         client.acquire("job")
     job.release()
     assert rival.try_acquire("job") is not None

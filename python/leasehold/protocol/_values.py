@@ -753,7 +753,7 @@ class Store:
         _of: ClassVar[str] = "store.redis-http"
         dialect: Dialect
         """Which of the two."""
-        url: str
+        url: str = field(repr=False)
         """``https://host``, ``http://host:port``, either with a path that the server's own stands below. No user,
         password or token, no ``?`` or ``#``.
         """

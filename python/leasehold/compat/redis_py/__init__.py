@@ -12,7 +12,9 @@ What is different stands in the guide, ``docs/migrating-python.md``. The twin fo
 
 from __future__ import annotations
 
-from leasehold._errors import LockBusyError, LockTimeoutError, StoreUnavailableError
+from contextlib import suppress
+
+from leasehold._errors import LeaseholdError, LockBusyError, LockTimeoutError, StoreUnavailableError
 from leasehold.compat.redis_py._errors import LockConnectionError, LockError, LockNotOwnedError
 from leasehold.compat.redis_py._lock import BaseLock
 
@@ -32,8 +34,8 @@ class Lock(BaseLock):
     """A named lock; nothing is held until it is acquired.
 
     redis: a client of redis-py, a url, or a client of :func:`leasehold.connect`.
-    timeout: the most seconds for which the lock is held: then it is released, whether the work is done or not, unless
-        it was extended. Without it the lock is held until it is released, or this process ends.
+    timeout: the most seconds for which the lock is held, above 0: then it is released, whether the work is done or not,
+        unless it was extended. Without it the lock is held until it is released, or this process ends.
     blocking, blocking_timeout: whether to wait, and for how many seconds at most; for ever by default.
     thread_local: whether each thread that shares this object sees only what it has acquired itself.
     raise_on_release_error: whether the end of a ``with`` block raises when the lock was lost; else it is logged.
@@ -55,7 +57,8 @@ class Lock(BaseLock):
         """Whether the lock was had. What is left out is as the constructor said.
 
         Raises LockConnectionError where the server cannot be reached, which is never the same as a lock that others
-        hold, and :class:`leasehold.ConfigError` where this very thread holds the lock and would wait for itself for ever.
+        hold, and :class:`leasehold.ConfigError` where this very thread holds the lock without a timeout and would wait for
+        itself for ever.
         """
         with self._translated():
             request, blocking = self._request(self._client(), blocking, blocking_timeout, token)
@@ -93,6 +96,11 @@ class Lock(BaseLock):
             except StoreUnavailableError:
                 # So will the release say.
                 is_ours = True
+            except BaseException:
+                # Whatever has interrupted the look, its caller is done with the lock.
+                with suppress(LeaseholdError):
+                    lease.release()
+                raise
             lease.release()
         self._unless_owned(is_ours)
 

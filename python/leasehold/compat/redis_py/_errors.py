@@ -31,6 +31,13 @@ class LockError(LeaseholdError, _LockError):
 
     lock_name: str | None = None
 
+    def __init__(self, message: str | None = None, lock_name: str | None = None) -> None:
+        super().__init__(message)
+        self.resource = self.lock_name = lock_name
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), self.args, {"resource": self.resource, "lock_name": self.lock_name}
+
 
 class LockNotOwnedError(LockError, _LockNotOwnedError):
     """The lock was held once and is not any more: the work it protected may have met somebody else's."""
@@ -39,23 +46,13 @@ class LockNotOwnedError(LockError, _LockNotOwnedError):
 class LockConnectionError(StoreUnavailableError, _ConnectionError):
     """The server cannot be reached or does not answer. It may pass."""
 
-
-def lock_error(message: str, name: str) -> LockError:
-    return _about(LockError(message), name)
-
-
-def not_owned(message: str, name: str) -> LockNotOwnedError:
-    error = LockNotOwnedError(message)
-    _about(error, name)
-    return error
+    def __init__(self, *args: object) -> None:
+        super().__init__(*args)
+        # OSError stands between, and calls nobody further on.
+        _ConnectionError.__init__(self, *args)
 
 
 def unreachable(error: StoreUnavailableError) -> LockConnectionError:
     made = LockConnectionError(str(error))
     made.resource = error.resource
     return made
-
-
-def _about(error: LockError, name: str) -> LockError:
-    error.resource = error.lock_name = name
-    return error

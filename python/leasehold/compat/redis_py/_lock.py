@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
-import time
 import weakref
 from contextlib import contextmanager
 from types import SimpleNamespace
 
 from leasehold import _client, _native
 from leasehold._errors import ConfigError, LeaseLostError, NotOwnedError, StoreUnavailableError
-from leasehold.compat.redis_py._errors import LockError, lock_error, not_owned, unreachable
+from leasehold.compat.redis_py._errors import LockError, LockNotOwnedError, unreachable
 from leasehold.compat.redis_py._urls import url_of
 
 TYPE_CHECKING = False
@@ -22,17 +22,31 @@ if TYPE_CHECKING:
 DEFAULT_TTL = 30.0
 SHORTEST_TTL = 0.1
 
-# A lock of redis-py outlives its object: it is held until it is released, or its time is over. So are these.
-_kept: set[_native.Lease] = set()
-_sweep_at = 64
+FOR_EVER = 100 * 365 * 86_400.0
+"""As good as no limit, to wait for a lock that this thread holds itself, but not for ever."""
+
+# A lock of redis-py outlives its object: it is held until it is released, or its time is over. So are these. Leases that
+# are over are no keys of anything: their client would live as long.
+_kept: dict[int, _native.Lease] = {}
+_numbers = itertools.count()
+# Which lease of a name ends by itself, the last one of several servers.
+_timed: dict[str, int] = {}
 
 
-def _keep(lease: _native.Lease) -> None:
-    global _sweep_at
-    _kept.add(lease)
-    if len(_kept) >= _sweep_at:
-        _kept.difference_update([lease for lease in tuple(_kept) if not lease.remaining()])
-        _sweep_at = max(64, 2 * len(_kept))
+def _keep(lease: _native.Lease, is_timed: bool) -> int:
+    name, number = lease.resource, next(_numbers)
+    _kept[number] = lease
+    if is_timed:
+        _timed[name] = number
+    # Never called after a release. It must not refer to the lease.
+    lease.on_lost(lambda _: _forget(name, number))
+    return number
+
+
+def _forget(name: str, number: int) -> None:
+    _kept.pop(number, None)
+    if _timed.get(name) == number:
+        _timed.pop(name, None)
 
 
 # One client of ours for each pool of theirs, in each process.
@@ -52,6 +66,8 @@ class BaseLock:
         thread_local: bool = True,
         raise_on_release_error: bool = True,
     ) -> None:
+        if timeout is not None and not 0 < timeout < float("inf"):
+            raise ConfigError(f"timeout={timeout!r} is no time to hold a lock for: give seconds, above 0, or None")
         self.redis = redis
         self.name = name.decode() if isinstance(name, bytes) else name
         self.timeout = timeout
@@ -105,6 +121,9 @@ class BaseLock:
             raise ConfigError("a token of your own cannot be had: the lock is proven by one that nobody else can know")
         blocking = self.blocking if blocking is None else blocking
         wait = self.blocking_timeout if blocking_timeout is None else blocking_timeout
+        if wait is None and self.name in _timed:
+            # A client refuses a thread that waits for itself, not knowing that this wait has an end.
+            wait = FOR_EVER
         ttl = max(min(self.timeout, DEFAULT_TTL), SHORTEST_TTL) if self.timeout else DEFAULT_TTL
         return client.request(self.name, ttl=ttl, wait=None if wait is None else max(wait, 0)), blocking
 
@@ -112,43 +131,45 @@ class BaseLock:
         if self.timeout:
             self._end_after(lease, self.timeout)
         self._local.lease = lease
-        _keep(lease)
+        self._local.number = _keep(lease, bool(self.timeout))
 
     def _taken(self) -> _native.Lease:
         lease = self._lease
         if lease is None:
-            raise lock_error("Cannot release a lock that's not owned or is already unlocked.", self.name)
+            raise LockError("Cannot release a lock that's not owned or is already unlocked.", self.name)
         self._local.lease = None
-        _kept.discard(lease)
+        _forget(lease.resource, self._local.number)
         return lease
 
     def _held(self, what: str) -> _native.Lease:
         lease = self._lease
         if lease is None:
-            raise lock_error(f"Cannot {what} an unlocked lock", self.name)
+            raise LockError(f"Cannot {what} an unlocked lock", self.name)
         if not self.timeout:
-            raise lock_error(f"Cannot {what} a lock with no timeout", self.name)
+            raise LockError(f"Cannot {what} a lock with no timeout", self.name)
         return lease
 
     def _extend(self, lease: _native.Lease, is_ours: bool, additional_time: float, replace_ttl: bool) -> Literal[True]:
-        after = additional_time if replace_ttl else self._local.ends_at - time.monotonic() + additional_time
+        after = additional_time if replace_ttl else self._local.ends_at - _now() + additional_time
         if not is_ours or not self._end_after(lease, after):
-            raise not_owned("Cannot extend a lock that's no longer owned", self.name)
+            raise LockNotOwnedError("Cannot extend a lock that's no longer owned", self.name)
         return True
 
     def _end_after(self, lease: _native.Lease, seconds: float) -> bool:
-        self._local.ends_at = time.monotonic() + seconds
-        return lease._end_after(max(seconds, 0.0))
+        ends_at = _now() + seconds
+        has_end = lease._end_after(max(seconds, 0.0))
+        self._local.ends_at = ends_at
+        return has_end
 
     def _is_ours(self, lease: _native.Lease, info: _native.LockInfo | None) -> bool:
         return info is not None and not info.foreign and info.token == lease.token and lease.remaining() > 0
 
     def _not_had(self) -> NoReturn:
-        raise lock_error("Unable to acquire lock within the time specified", self.name)
+        raise LockError("Unable to acquire lock within the time specified", self.name)
 
     def _unless_owned(self, is_ours: bool) -> None:
         if not is_ours:
-            raise not_owned("Cannot release a lock that's no longer owned", self.name)
+            raise LockNotOwnedError("Cannot release a lock that's no longer owned", self.name)
 
     def _swallow(self, error: LockError) -> None:
         """At the end of a body, as ``raise_on_release_error`` says."""
@@ -167,7 +188,12 @@ class BaseLock:
         except StoreUnavailableError as error:
             raise unreachable(error) from error
         except (LeaseLostError, NotOwnedError) as error:
-            raise not_owned(f"Cannot release a lock that's no longer owned: {error}", self.name) from error
+            raise LockNotOwnedError(f"Cannot release a lock that's no longer owned: {error}", self.name) from error
+
+
+def _now() -> float:
+    """Seconds, of a clock that counts on while the machine is suspended, as the lease does."""
+    return _native.clocks()[0] / 1e9
 
 
 def _native_of(redis: Any) -> _native.Client | None:

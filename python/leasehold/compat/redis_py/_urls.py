@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 _ADVICE = "pass a client of leasehold.connect(), or a url, in place of the redis client"
-# Of TLS, what a url can say, and what it need not say because it is always so.
+# Of TLS, what a url can say, and what it need not say because it is always so. None for the first two verifies less.
 _TLS = {"ssl_ca_certs": "ca", "ssl_certfile": "cert", "ssl_keyfile": "key"}
 _ALWAYS = {
-    "ssl_cert_reqs": (None, "required"),
-    "ssl_check_hostname": (None, True),
+    "ssl_cert_reqs": ("required", 2),  # ssl.CERT_REQUIRED, without the import
+    "ssl_check_hostname": (True,),
     "ssl_ca_path": (None,),
     "ssl_ca_data": (None,),
     "ssl_password": (None,),
@@ -38,7 +38,7 @@ def url_of(redis: Any) -> str:
     pool = getattr(redis, "connection_pool", None)
     settings = getattr(pool, "connection_kwargs", None)
     if pool is None or settings is None:
-        raise ConfigError(f"{redis!r} is no client of redis-py: {_ADVICE}")
+        raise ConfigError(f"a {type(redis).__name__} is no client of redis-py: {_ADVICE}")
     if hasattr(pool, "sentinel_manager"):
         if not pool.is_master:
             raise ConfigError("a lock belongs on the master, and this client reads from replicas: use master_for()")
@@ -67,8 +67,10 @@ def _url(
     _refuse_providers(settings)
     if is_tls:
         for name, allowed in _ALWAYS.items():
-            if settings.get(name) not in allowed:
-                raise ConfigError(f"{name}={settings[name]!r} cannot be said in the url of a store: {_ADVICE}")
+            if name in settings and settings[name] not in allowed:
+                # The value may be a secret.
+                kind = type(settings[name]).__name__
+                raise ConfigError(f"{name} (a {kind} here) cannot be said in the url of a store: {_ADVICE}")
         known = {**known, **{ours: settings.get(theirs) for theirs, ours in _TLS.items()}}
     scheme = f"{'rediss' if is_tls else 'redis'}{'+' if kind else ''}{kind}"
     user, password = settings.get("username"), settings.get("password")
@@ -91,7 +93,7 @@ def _refuse_providers(settings: Mapping[str, Any]) -> None:
 
 
 def _quoted(text: Any) -> str:
-    return "" if text is None else quote(str(text), safe="")
+    return "" if text is None else quote(text if isinstance(text, bytes) else str(text), safe="")
 
 
 def _query(known: Mapping[str, Any]) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 
-from leasehold._errors import LockBusyError, LockTimeoutError, StoreUnavailableError
+from leasehold._errors import LeaseholdError, LockBusyError, LockTimeoutError, StoreUnavailableError
 from leasehold.aio import Lease, _run
 from leasehold.compat.redis_py._errors import LockConnectionError, LockError, LockNotOwnedError
 from leasehold.compat.redis_py._lock import BaseLock
@@ -108,5 +109,10 @@ class Lock(BaseLock):
             except StoreUnavailableError:
                 # So will the release say.
                 is_ours = True
+            except BaseException:
+                # Whatever has interrupted the look, its caller is done with the lock.
+                with suppress(LeaseholdError):
+                    await _run(lease._begin_release())
+                raise
             await _run(lease._begin_release())
         self._unless_owned(is_ours)

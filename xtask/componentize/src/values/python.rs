@@ -20,6 +20,8 @@ Seconds: TypeAlias = float | timedelta
 /// Fields that `repr` does not show.
 const SECRETS: [&str; 9] =
     ["nonce", "secret-access-key", "session-token", "password", "body", "commands", "replies", "headers", "seed"];
+/// The same of one type. A url is refused where a password stands in it, and may be shown before.
+const SECRETS_OF: [(&str, &str); 2] = [("credentials.token", "token"), ("store.redis-http", "url")];
 const PYTHON: Quoting = Quoting { name: snake, case: case_class, literal: snake };
 
 fn case_class(of: &str, case: &str) -> String {
@@ -93,8 +95,7 @@ fn dataclass(model: &Model, (class, docs): (&str, &str), of: &str, fields: &[Fie
     line(out, &format!("\n{lead}    _of: ClassVar[str] = {of:?}"));
     let needed = fields.iter().rposition(|field| !field.is_optional()).map_or(0, |at| at + 1);
     for (n, field) in fields.iter().enumerate() {
-        let is_secret =
-            SECRETS.contains(&field.name.as_str()) || (of, field.name.as_str()) == ("credentials.token", "token");
+        let is_secret = SECRETS.contains(&field.name.as_str()) || SECRETS_OF.contains(&(of, field.name.as_str()));
         let default = match (is_secret, n >= needed) {
             (true, true) => " = field(default=None, repr=False)",
             (true, false) => " = field(repr=False)",
