@@ -11,6 +11,7 @@ mod mutants;
 mod node;
 mod prove;
 mod python;
+mod release;
 mod run;
 mod setup;
 mod sim;
@@ -28,7 +29,9 @@ Usage: cargo xtask <command> [arguments]
   demo                     build, then show two workers, one lock, a stalled holder and its refused write
   test                     everything that must pass before a change is merged
   tidy                     the house rules: who imports whom, where clocks are read, how long files get
-  vectors [--bless]        whether core/vectors says what the core does; or write it anew
+  vectors [--bless | --release]
+                           whether core/vectors says what the core does; or write it anew; or keep it as what this
+                           version does, for all later ones to pass
   component [--check | --bless | --test]
                            the protocol as a WebAssembly component, proven to import nothing; or whether the
                            guest's side of the WIT is up to date, write it anew, or run the component in its hosts
@@ -42,7 +45,12 @@ Usage: cargo xtask <command> [arguments]
   chaos [quorum] [--seconds N]
                            processes under random SIGSTOP and SIGKILL against one guarded counter (60 s); the
                            lock in a SQLite file, or on five Redis servers that are killed as well
-  mutants [NAME...]        break one line at a time, in a copy, and see each bug caught; --list names them
+  mutants [NAME...] [--bless]
+                           break one line at a time, in a copy, and see each bug caught; --list names them,
+                           --bless writes docs/deliberate-bugs.md
+  release [--check | portable]
+                           build all that is published, as far as this machine can, and use each alone; or only see
+                           whether the versions agree; or build what is the same for all platforms
   prove                    before a release: test, chaos, deliberate bugs, long simulations and searches
   help                     this text
 
@@ -66,6 +74,7 @@ fn main() -> ExitCode {
         Some("chaos") => bench::chaos(&rest),
         Some("sim") => sim::sim(&rest),
         Some("mutants") => mutants::mutants(&rest),
+        Some("release") => release::release(&rest),
         Some("prove") => none(&rest).and_then(|()| prove::prove()),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");

@@ -1,7 +1,8 @@
-//! `cargo xtask mutants`: bugs made on purpose, one line each, in a copy of the workspace. Each must be caught.
+//! `cargo xtask mutants`: bugs made on purpose, a line or few each, in a copy of the workspace. Each must be caught.
 //!
 //! Tests that pass prove little as long as nobody knows what they would catch.
 
+mod page;
 mod patch;
 mod suite;
 mod tree;
@@ -10,6 +11,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use crate::run::{self, Failure, Result};
+use page::Page;
 use patch::Patch;
 use suite::{Catch, Suite};
 use tree::Tree;
@@ -23,7 +25,9 @@ pub fn mutants(args: &[String]) -> Result {
         all.iter().for_each(|patch| println!("{:42} {}", patch.name, patch.why));
         return Ok(());
     }
-    let chosen = chosen(all, args)?;
+    let names: Vec<String> = args.iter().filter(|arg| *arg != "--bless").cloned().collect();
+    let mut page = (names.len() < args.len()).then(|| Page::read(&all));
+    let chosen = chosen(all, &names)?;
     for patch in &chosen {
         could_be_caught(patch)?;
     }
@@ -39,7 +43,10 @@ pub fn mutants(args: &[String]) -> Result {
         let result = caught(patch, &tree, &mut sound);
         let seconds = start.elapsed().as_secs_f64();
         let (seeds, by) = match &result {
-            Ok(Some((suite, Catch { by, seeds }))) => {
+            Ok(Some((suite, catch @ Catch { by, seeds }))) => {
+                if let Some(page) = &mut page {
+                    page.note(patch, *suite, catch);
+                }
                 (seeds.map_or_else(|| "-".into(), |seeds| seeds.to_string()), format!("{}: {by}", suite.name()))
             }
             Ok(None) => ("-".into(), "NOBODY".into()),
@@ -52,6 +59,9 @@ pub fn mutants(args: &[String]) -> Result {
         if !matches!(result, Ok(Some(_))) {
             wrong.push(patch.name.as_str());
         }
+    }
+    if let Some(page) = page {
+        page.write()?;
     }
     if wrong.is_empty() {
         println!("\nEach of {} deliberate bugs was caught.", chosen.len());

@@ -79,6 +79,48 @@ pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
     steps.run("node, benchmark", bench)
 }
 
+/// The packages as they are published, which work alone.
+pub fn release(steps: &mut Steps, folder: &Path, transpiled: &Path) -> Result {
+    let mut build = run::cargo("build");
+    build.args(["--release", "-p", "leasehold-node"]);
+    let target = install(steps, build, &run::target()?.join("release"), transpiled)?;
+    steps.timed("node, packages", || {
+        for package in ["package", "platform"] {
+            let mut pack = Command::new("npm");
+            pack.current_dir(&target).args(["pack", "--silent", "--pack-destination"]).arg(folder);
+            pack.arg(format!("./{package}"));
+            run::quietly("npm pack", pack)?;
+        }
+        works_alone(folder, &target.join("alone"))
+    })
+}
+
+/// Installs the packages where nothing else is, without a network, and uses them.
+fn works_alone(folder: &Path, empty: &Path) -> Result {
+    clear(empty)?;
+    fs::create_dir_all(empty).map_err(|error| fail("make", empty, &error))?;
+    let listed = fs::read_dir(folder).map_err(|error| fail("list", folder, &error))?;
+    let packed =
+        listed.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "tgz"));
+    let mut init = Command::new("npm");
+    init.current_dir(empty).args(["init", "-y"]);
+    run::quietly("npm init", init)?;
+    let mut install = Command::new("npm");
+    install
+        .current_dir(empty)
+        .args(["install", "--offline", "--ignore-scripts", "--no-audit", "--no-fund"])
+        .args(packed);
+    run::quietly("npm install", install)?;
+    let program = "exports.mjs";
+    copy(&run::root().join(PACKAGE).join("test/programs").join(program), &empty.join(program))?;
+    let mut uses = Command::new("node");
+    uses.current_dir(empty).arg(program);
+    run::quietly("packages alone", uses)?;
+    let mut command = Command::new("npx");
+    command.current_dir(empty).args(["--no", "--", "leasehold", "--help"]);
+    run::quietly("their command", command)
+}
+
 /// Builds the addon, which `built` will have, and leaves in the folder that it answers: the packages as they are published,
 /// both of them in one below `node_modules`, and the tests beside it.
 fn install(steps: &mut Steps, build: Command, built: &Path, transpiled: &Path) -> Result<PathBuf> {

@@ -1,7 +1,7 @@
 //! `cargo xtask prove`: what takes too long for every change, run before a release.
 
 use crate::run::{self, Result, Steps};
-use crate::{bench, engine, interop, mutants, python, sim, test};
+use crate::{bench, engine, interop, mutants, python, release, sim, test};
 
 const PROPTEST_CASES: &str = "20000";
 
@@ -12,6 +12,7 @@ pub fn prove() -> Result {
     let peers = interop::begin().finish(&mut steps)?;
     engine::test(&mut steps, &peers)?;
 
+    release::build(&mut steps)?;
     python::source(&mut steps)?;
     let chaos = bench::build_chaos(&mut steps, &[])?;
     steps.run("chaos", chaos)?;

@@ -97,6 +97,32 @@ pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
     steps.run("python, benchmark", command)
 }
 
+/// The wheel as it is published, which works alone.
+pub fn release(steps: &mut Steps, folder: &Path) -> Result {
+    let python = install_tools(steps)?;
+    let target = run::target()?.join(PACKAGE);
+    let wheel = build_wheel(steps, &python, &target.join("release-wheels"), &["--release"])?;
+    steps.timed("python, wheel alone", || works_alone(&python, &wheel, &target.join("alone")))?;
+    copy_into(&wheel, folder)
+}
+
+/// The source distribution as it is published; [`source`] builds from it.
+pub fn release_source(steps: &mut Steps, folder: &Path) -> Result {
+    let python = install_tools(steps)?;
+    let own = run::target()?.join(PACKAGE).join("release-source");
+    empty(&own)?;
+    let mut sdist = maturin(&python, "sdist");
+    sdist.arg("--out").arg(&own);
+    steps.timed("python, source distribution", || run::quietly("maturin sdist", sdist))?;
+    copy_into(&only(&own, "gz")?, folder)
+}
+
+fn copy_into(file: &Path, folder: &Path) -> Result {
+    let to = folder.join(file.file_name().unwrap_or_default());
+    let copied = fs::copy(file, &to).map(|_| ());
+    copied.map_err(|error| Failure::new(format!("cannot copy {}: {error}", file.display())))
+}
+
 fn install_tools(steps: &mut Steps) -> Result<PathBuf> {
     let tools = Environment {
         folder: run::target()?.join(PACKAGE).join("tools"),

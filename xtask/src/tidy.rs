@@ -6,6 +6,7 @@
 mod ci;
 mod manifest;
 mod map;
+mod quoted;
 mod rules;
 mod source;
 
@@ -53,6 +54,9 @@ pub fn tidy() -> Result {
     findings.extend(rules::check_core_root(&core("src/lib.rs")?, &core("Cargo.toml")?));
 
     findings.extend(map::check(&read(&root.join(map::PATH))?, |path| root.join(path).exists()));
+    for page in quoted::PATHS {
+        findings.extend(quoted::check(page, &read(&root.join(page))?, |path| read(&root.join(path)).ok()));
+    }
 
     for finding in &findings {
         println!("{finding}");

@@ -1,4 +1,4 @@
-//! `cargo xtask vectors`: the golden behaviour vectors in `core/vectors`, checked or written anew.
+//! `cargo xtask vectors`: the golden behaviour vectors in `core/vectors`, checked, written anew, or kept for a release.
 
 use crate::run::{self, Failure, Result, Steps};
 use std::process::Command;
@@ -10,7 +10,11 @@ pub fn vectors(args: &[String]) -> Result {
     build.args(["-p", "leasehold-sim", "--bin", "leasehold-vectors"]);
     steps.run("build leasehold-vectors", build)?;
     let mut command = Command::new(run::built()?.join("leasehold-vectors"));
-    command.arg(action).arg(run::root().join("core/vectors"));
+    command.arg(action);
+    if action == "--release" {
+        command.arg(env!("CARGO_PKG_VERSION"));
+    }
+    command.arg(run::root().join("core/vectors"));
     let result = steps.run("vectors", command);
     if action == "--check" && result.is_err() {
         return Err(Failure::new(
@@ -26,7 +30,11 @@ fn action(args: &[String]) -> Result<&'static str> {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] | ["--check"] => Ok("--check"),
         ["--bless"] => Ok("--bless"),
-        _ => Err(Failure::new(format!("`{}`: nothing but `--bless` may follow `vectors`", args.join(" ")))),
+        ["--release"] => Ok("--release"),
+        _ => {
+            let given = args.join(" ");
+            Err(Failure::new(format!("`{given}`: nothing but `--bless` or `--release` may follow `vectors`")))
+        }
     }
 }
 
@@ -41,7 +49,9 @@ mod tests {
     #[test]
     fn files_are_written_only_when_told() {
         assert_eq!(action(&[]).expect("nothing is fine"), "--check");
-        assert_eq!(action(&words("--bless")).expect("a known option"), "--bless");
+        for known in ["--bless", "--release"] {
+            assert_eq!(action(&words(known)).expect("a known option"), known);
+        }
         for mistyped in ["--bles", "--bless --check", "bless"] {
             assert!(action(&words(mistyped)).expect_err("mistyped").to_string().contains(mistyped));
         }

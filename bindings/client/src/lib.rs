@@ -88,13 +88,14 @@
 //!
 //! # Observability
 //!
-//! Spans `lock.acquire` and `lock.release`, and events `lock.acquired`, `lock.contended`, `lock.renew_late`,
-//! `lock.expiring`, `lock.lost`, `lock.released`, `lock.release_unconfirmed`, `lock.recovered` come through `tracing`,
-//! target `leasehold`; of a quorum also `lock.node_abstains`, `quorum.node_unreachable` and `quorum.even` when a client
-//! connects. With the feature `metrics`, counters `leasehold_acquire_total`, `leasehold_renew_total`,
-//! `leasehold_lost_total`, `leasehold_release_total` and histograms `leasehold_wait_seconds`, `leasehold_hold_seconds`,
-//! `leasehold_renew_duration_seconds`, `leasehold_validity_left_seconds` come through the `metrics` crate. Resource names
-//! are in log events only, never in labels; nonces are in neither.
+//! Spans `lock.acquire` and `lock.release`, and events `lock.acquired`, `lock.contended`, `lock.failed`, `lock.renewed`,
+//! `lock.renew_late`, `lock.shortened`, `lock.expiring`, `lock.lost`, `lock.released`, `lock.release_unconfirmed`,
+//! `lock.recovered` come through `tracing`, target `leasehold`; of a quorum also `lock.node_abstains`,
+//! `quorum.node_unreachable` and `quorum.even` when a client connects. With the feature `metrics`, counters
+//! `leasehold_acquire_total`, `leasehold_renew_total`, `leasehold_lost_total`, `leasehold_release_total` and histograms
+//! `leasehold_wait_seconds`, `leasehold_hold_seconds`, `leasehold_renew_duration_seconds`,
+//! `leasehold_validity_left_seconds` come through the `metrics` crate. Resource names are in log events only, never in
+//! labels; nonces are in neither.
 
 mod all;
 #[cfg(feature = "dynamodb")]

@@ -1,4 +1,4 @@
-//! A deliberate bug as a file: why it is one, and the one line that makes it.
+//! A deliberate bug as a file: why it is one, and the line or few that make it.
 
 use std::fs;
 use std::path::Path;
@@ -14,11 +14,18 @@ pub struct Patch {
     pub why: String,
     /// Below the workspace root.
     pub file: String,
-    /// Part of a line that occurs once in the file.
-    from: String,
-    to: String,
+    /// Most bugs are a single one.
+    edits: Vec<Edit>,
     /// Who is to catch it, in the order of asking.
     pub suites: Vec<Suite>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Edit {
+    /// Part of a line that occurs once in the file.
+    from: String,
+    /// What stands there instead; may be empty.
+    to: String,
 }
 
 /// All of a folder, by name.
@@ -39,17 +46,23 @@ pub fn read_all(folder: &Path) -> Result<Vec<Patch>> {
 }
 
 impl Patch {
-    /// Lines of `key: value`.
+    /// Lines of `key: value`; each `from` is followed by its `to`.
     pub fn parse(name: &str, text: &str) -> Result<Self> {
         let wrong = |what: String| Failure::new(format!("the deliberate bug `{name}` {what}"));
-        let [mut why, mut file, mut from, mut to, mut caught_by] = [const { None }; 5];
+        let [mut why, mut file, mut from, mut caught_by] = [const { None }; 4];
+        let mut edits = Vec::new();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             let (key, value) = line.split_once(':').ok_or_else(|| wrong(format!("has no key in `{line}`")))?;
             let slot = match key {
                 "why" => &mut why,
                 "file" => &mut file,
                 "from" => &mut from,
-                "to" => &mut to,
+                "to" => {
+                    let from = from.take().filter(|from: &String| !from.is_empty());
+                    let from = from.ok_or_else(|| wrong("has a `to` without a `from`".into()))?;
+                    edits.push(Edit { from, to: value.trim().to_owned() });
+                    continue;
+                }
                 "caught by" => &mut caught_by,
                 _ => return Err(wrong(format!("has the key `{key}`, which means nothing"))),
             };
@@ -75,23 +88,25 @@ impl Patch {
             name: name.to_owned(),
             why: needed("why", why)?,
             file: needed("file", file)?,
-            from: needed("from", from)?,
-            // A line may also be taken away.
-            to: to.ok_or_else(|| wrong("does not say `to`".into()))?,
+            edits: match from {
+                Some(_) => return Err(wrong("has a `from` without a `to`".into())),
+                None if edits.is_empty() => return Err(wrong("does not say `from`".into())),
+                None => edits,
+            },
             suites,
         })
     }
 
     /// The text of the file with the bug in it.
     pub fn apply(&self, text: &str) -> Result<String> {
-        match text.matches(&self.from).count() {
-            1 if self.from != self.to => Ok(text.replacen(&self.from, &self.to, 1)),
+        self.edits.iter().try_fold(text.to_owned(), |text, Edit { from, to }| match text.matches(from).count() {
+            1 if from != to => Ok(text.replacen(from, to, 1)),
             1 => Err(Failure::new(format!("the deliberate bug `{}` changes nothing", self.name))),
             count => Err(Failure::new(format!(
-                "the deliberate bug `{}` does not apply any more: its line occurs {count} times in {}, not once\n  {}",
-                self.name, self.file, self.from
+                "the deliberate bug `{}` does not apply any more: its line occurs {count} times in {}, not once\n  {from}",
+                self.name, self.file
             ))),
-        }
+        })
     }
 }
 
@@ -114,6 +129,13 @@ mod tests {
     }
 
     #[test]
+    fn a_bug_may_take_several_lines() {
+        let patch = Patch::parse("swap", &format!("{TEXT}from: let e = f;\nto:\n")).expect("it is complete");
+        assert_eq!(patch.apply("let a = b: c;\nlet e = f;\n").expect("once each"), "let a = c;\n\n");
+        assert!(patch.apply("let a = b: c;\n").expect_err("one is missing").to_string().contains("let e = f;"));
+    }
+
+    #[test]
     fn a_line_must_occur_exactly_once() {
         let patch = Patch::parse("swap", TEXT).expect("it is complete");
         for (text, count) in [("let a = d;", "0 times"), ("let a = b: c; let a = b: c;", "2 times")] {
@@ -128,9 +150,11 @@ mod tests {
     fn what_is_wrong_with_a_file_is_told() {
         for (text, part) in [
             (TEXT.replace("why: it must not\n", ""), "does not say `why`"),
-            (TEXT.replace("to: let a = c;\n", ""), "does not say `to`"),
-            (TEXT.replace("from:  let a = b: c;", "from:"), "does not say `from`"),
-            (format!("{TEXT}to: d\n"), "two lines of `to`"),
+            (TEXT.replace("to: let a = c;\n", ""), "`from` without a `to`"),
+            (TEXT.replace("from:  let a = b: c;", "from:"), "`to` without a `from`"),
+            (TEXT.lines().take(2).collect::<Vec<_>>().join("\n"), "does not say `from`"),
+            (format!("{TEXT}to: d\n"), "`to` without a `from`"),
+            (format!("{TEXT}from: d\nfrom: e\n"), "two lines of `from`"),
             (format!("{TEXT}who: me\n"), "`who`, which means nothing"),
             (format!("{TEXT}and so on\n"), "no key in `and so on`"),
             (format!("{TEXT}caught by: luck\n"), "none of simulator, core"),

@@ -1,15 +1,17 @@
-//! Checks or renews the golden vectors: `leasehold-vectors --check | --bless FOLDER`.
+//! Checks, renews or keeps the golden vectors: `leasehold-vectors --check FOLDER`, `--bless FOLDER`,
+//! `--release VERSION FOLDER`.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use leasehold_sim::vectors::{self, Change, Files, wire};
+use leasehold_sim::vectors::{self, Change, Files, Release, wire};
 
 const USAGE: &str = "\
 usage: leasehold-vectors --check|--bless FOLDER
+       leasehold-vectors --release VERSION FOLDER
 
-The vectors with whole requests are in FOLDER/wire. The status is 1 when vectors differ, 2 when the arguments make no
+The vectors with whole requests are in FOLDER/wire, those of releases in FOLDER/released/VERSION. The status is 1 when vectors differ, 2 when the arguments make no
 sense or a folder cannot be read or written.";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,9 +22,13 @@ enum Task {
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let [what, folder] = &args[..] else {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
+    let (what, folder) = match &args[..] {
+        [what, folder] => (what, folder),
+        [what, version, folder] if what == "--release" => return release(version, Path::new(folder)),
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
     };
     let task = match what.as_str() {
         "--check" => Task::Check,
@@ -47,6 +53,25 @@ fn main() -> ExitCode {
         }
     }
     if task == Task::Bless || differing == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Keeps what the folder says now as that version's.
+fn release(version: &str, folder: &Path) -> ExitCode {
+    let to = folder.join("released").join(version);
+    let kept = vectors::stored(folder).and_then(|plain| {
+        let wire = vectors::stored(&folder.join("wire"))?;
+        Release { plain, wire, ..Release::default() }.keep(&to)
+    });
+    match kept {
+        Ok(()) => {
+            println!("kept in {}", to.display());
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{}: {error}", to.display());
+            ExitCode::from(2)
+        }
+    }
 }
 
 /// How many files differ, or did.

@@ -4,6 +4,7 @@
 //! [`recorded`] tells the stories to the core as it is now; [`play`] knows nothing of them and reads the files alone.
 
 mod play;
+mod released;
 mod rows;
 mod stories;
 mod story;
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 pub use play::{Way, play};
+pub use released::{Release, releases};
 pub use rows::{Rows, untaken};
 
 use crate::format::{Error, Vector};

@@ -1,0 +1,106 @@
+//! `docs/deliberate-bugs.md`: who caught what, as it was last seen.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::PathBuf;
+
+use super::patch::Patch;
+use super::suite::{Catch, Suite};
+use crate::run::{self, Failure, Result};
+
+const PAGE: &str = "docs/deliberate-bugs.md";
+
+const HEAD: &str = "\
+# Deliberate bugs
+
+Tests that pass prove little as long as nobody knows what they would catch. Each row is a bug that somebody made, or
+nearly made, in a lock. It is put into a copy of the source, alone, and the suites are asked who notices. All of them
+are caught. `cargo xtask mutants` runs them again; [how they are written](../core/sim/mutants/README.md) is told beside
+them, and `cargo xtask mutants --bless` writes this page.
+
+*Seeds* is how many random runs of the simulator it took, where the simulator caught it.
+
+";
+
+/// What is known of each bug, by its name.
+pub struct Page(BTreeMap<String, Row>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct Row {
+    why: String,
+    by: String,
+    seeds: String,
+}
+
+impl Page {
+    /// As it is, without the bugs that are gone.
+    pub fn read(all: &[Patch]) -> Self {
+        let text = fs::read_to_string(path()).unwrap_or_default();
+        let mut rows = parse(&text);
+        rows.retain(|name, _| all.iter().any(|patch| patch.name == *name));
+        Self(rows)
+    }
+
+    pub fn note(&mut self, patch: &Patch, suite: Suite, catch: &Catch) {
+        let seeds = catch.seeds.map_or_else(String::new, |seeds| seeds.to_string());
+        let by = format!("{}: {}", suite.name(), catch.by);
+        self.0.insert(patch.name.clone(), Row { why: patch.why.clone(), by, seeds });
+    }
+
+    pub fn write(&self) -> Result {
+        let path = path();
+        fs::write(&path, self.text())
+            .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
+        println!("{PAGE} was written");
+        Ok(())
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!("{HEAD}| bug | what it breaks | caught by | seeds |\n|---|---|---|---:|\n");
+        for (name, Row { why, by, seeds }) in &self.0 {
+            _ = writeln!(text, "| `{name}` | {} | {} | {seeds} |", escaped(why), escaped(by));
+        }
+        text
+    }
+}
+
+fn path() -> PathBuf {
+    run::root().join(PAGE)
+}
+
+fn escaped(cell: &str) -> String {
+    cell.replace('|', "\\|")
+}
+
+fn parse(text: &str) -> BTreeMap<String, Row> {
+    let rows = text.lines().filter_map(|line| {
+        let cells = line.strip_prefix("| `")?.strip_suffix(" |")?.replace("\\|", "\0");
+        let mut cells = cells.split(" | ").map(|cell| cell.replace('\0', "|"));
+        let name = cells.next()?.strip_suffix('`')?.to_owned();
+        Some((name, Row { why: cells.next()?, by: cells.next()?, seeds: cells.next()?.trim().to_owned() }))
+    });
+    rows.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mutants::{FOLDER, patch};
+
+    #[test]
+    fn a_page_is_read_as_it_was_written() {
+        let row = |seeds: &str| Row { why: "a | b".into(), by: "core: t".into(), seeds: seeds.into() };
+        let page = Page([("one".to_owned(), row("12")), ("two".to_owned(), row(""))].into());
+        assert_eq!(parse(&page.text()), page.0);
+    }
+
+    #[test]
+    fn the_page_tells_of_bugs_as_they_are() {
+        let all = patch::read_all(&run::root().join(FOLDER)).expect("they can be read");
+        for (name, row) in parse(&fs::read_to_string(path()).unwrap_or_default()) {
+            let patch = all.iter().find(|patch| patch.name == name);
+            assert_eq!(patch.map(|patch| patch.why.as_str()), Some(row.why.as_str()), "`{name}`");
+        }
+    }
+}
