@@ -1,6 +1,6 @@
 "use strict";
 
-// The protocol without I/O. Documented in protocol.d.ts and lib/values.d.ts.
+// The protocol without I/O. Documented in protocol.d.ts and lib/values/.
 
 const { CommandRejectedError } = require("./lib/errors.cjs");
 const { Client, Guard, Reader, redis } = require("./lib/machine.cjs");

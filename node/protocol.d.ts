@@ -24,9 +24,9 @@ import type {
   Stats,
   Stepped,
   Store,
-} from "./lib/values.js";
+} from "./lib/values/index.js";
 
-export type * from "./lib/values.js";
+export type * from "./lib/values/index.js";
 
 /**
  * The machine for all locks of one set of nodes. Every method first expires what is due at its `now`.

@@ -1,6 +1,6 @@
 "use strict";
 
-// The machine of the protocol without I/O, and its like. Documented in ../protocol.d.ts and values.d.ts.
+// The machine of the protocol without I/O, and its like. Documented in ../protocol.d.ts and values/.
 
 const native = require("./native.cjs");
 const { told } = require("./told.cjs");

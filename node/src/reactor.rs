@@ -1,16 +1,16 @@
 //! Futures of the client on Node's event loop.
 //!
-//! Node's own thread polls them. Whoever wakes a future notes it down and rings a bell, a function that may be called from
-//! any thread; JavaScript then polls all that were noted. So many completions cost one wake-up of the loop, and a future
-//! that is ready at once costs none.
+//! Node's own thread polls them. Whoever wakes a future rings a bell, a function that may be called from any thread;
+//! JavaScript then polls all that can go on. A future that is ready at once costs no wake-up of the loop.
 
 use std::collections::HashMap;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
+use leasehold::host::Bell;
 use napi::bindgen_prelude::{Function, ToNapiValue, Unknown};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Result, Status};
@@ -57,7 +57,7 @@ type Call<const UNHEEDED: bool> = ThreadsafeFunction<(), (), (), Status, false, 
 /// Runs operations on one event loop.
 #[napi]
 pub struct Reactor {
-    bell: Arc<Bell>,
+    bell: Arc<Bell<u32>>,
     /// While it refers to the loop, the process stays alive.
     anchor: Call<false>,
     next: u32,
@@ -69,34 +69,6 @@ struct Task {
     waker: Waker,
 }
 
-struct Bell {
-    noted: Mutex<Vec<u32>>,
-    /// Does not keep the process alive.
-    ring: Call<true>,
-}
-
-struct Ringer {
-    task: u32,
-    bell: Arc<Bell>,
-}
-
-impl Wake for Ringer {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        let mut noted = locked(&self.bell.noted);
-        let is_first = noted.is_empty();
-        noted.push(self.task);
-        drop(noted);
-        if is_first {
-            // Where the loop has ended there is nobody left to tell.
-            self.bell.ring.call((), ThreadsafeFunctionCallMode::NonBlocking);
-        }
-    }
-}
-
 /// How far an operation has come.
 enum Progress {
     Running(u32),
@@ -106,12 +78,16 @@ enum Progress {
 #[napi]
 impl Reactor {
     /// `awake` is called on the loop when [`Reactor::run`] has something to do.
-    #[napi(constructor)]
+    #[napi(constructor, catch_unwind)]
     pub fn new(env: Env, awake: Function<'_, (), ()>) -> Result<Self> {
         let build = || awake.build_threadsafe_function::<()>().callee_handled::<false>();
-        let bell = Bell { noted: Mutex::default(), ring: build().weak::<true>().build()? };
-        let mut reactor =
-            Self { bell: Arc::new(bell), anchor: build().weak::<false>().build()?, next: 0, running: HashMap::new() };
+        // Does not keep the process alive.
+        let ring: Call<true> = build().weak::<true>().build()?;
+        // Where the loop has ended there is nobody left to tell.
+        let bell = Bell::new(move || {
+            ring.call((), ThreadsafeFunctionCallMode::NonBlocking);
+        });
+        let mut reactor = Self { bell, anchor: build().weak::<false>().build()?, next: 0, running: HashMap::new() };
         reactor.let_go(env)?;
         Ok(reactor)
     }
@@ -121,7 +97,7 @@ impl Reactor {
     pub fn start<'env>(&mut self, env: &'env Env, operation: &mut Operation) -> Result<Unknown<'env>> {
         let future = operation.0.take().ok_or_else(|| napi::Error::from_reason("the operation was started before"))?;
         self.next = self.next.checked_add(1).unwrap_or(1);
-        let waker = Waker::from(Arc::new(Ringer { task: self.next, bell: Arc::clone(&self.bell) }));
+        let waker = self.bell.waker(self.next);
         match self.step(self.next, Task { future, waker }) {
             Progress::Running(task) => task.into_unknown(env),
             Progress::Ended(end) => shown(env, end),
@@ -137,9 +113,8 @@ impl Reactor {
     /// Goes on with whatever was noted. Answers numbers of operations that have ended, each followed by its result.
     #[napi(catch_unwind)]
     pub fn run<'env>(&mut self, env: &'env Env) -> Result<Vec<Unknown<'env>>> {
-        let noted = std::mem::take(&mut *locked(&self.bell.noted));
         let mut ended = Vec::new();
-        for number in noted {
+        for number in self.bell.noted() {
             let Some(task) = self.running.remove(&number) else { continue };
             if let Progress::Ended(end) = self.step(number, task) {
                 ended.push(number.into_unknown(env)?);
@@ -150,19 +125,19 @@ impl Reactor {
     }
 
     /// How many operations have not ended; for tests.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn running(&self) -> u32 {
         u32::try_from(self.running.len()).unwrap_or(u32::MAX)
     }
 
     /// Keeps the process alive from now on.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn hold(&mut self, env: Env) -> Result<()> {
         self.keep_alive(env)
     }
 
     /// Lets the process end from now on.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn let_go(&mut self, env: Env) -> Result<()> {
         self.keep_alive_no_more(env)
     }
@@ -205,8 +180,4 @@ fn shown(env: &Env, end: End) -> Result<Unknown<'_>> {
         Ok(Outcome::Step(step)) => step.into_unknown(env),
         Err(failure) => failure.into_unknown(env),
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

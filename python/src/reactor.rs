@@ -1,8 +1,8 @@
 //! Futures of the client on an asyncio event loop.
 //!
 //! The loop's own thread polls them: no other thread stands between a reply and the task that waits for it but the one that
-//! read it from the store. Whoever wakes a future notes it down and rings a bell, a pipe that the loop watches; the loop then
-//! polls all that were noted. So many completions cost one wake-up.
+//! read it from the store. Whoever wakes a future rings a bell, a pipe that the loop watches; the loop then polls all that can
+//! go on.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -10,9 +10,10 @@ use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::fd::AsRawFd;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 
 use leasehold::Error;
+use leasehold::host::Bell;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
@@ -49,7 +50,9 @@ impl Operation {
 /// Runs operations on one event loop.
 #[pyclass(frozen, module = "leasehold._native", weakref)]
 pub(crate) struct Reactor {
-    bell: Arc<Bell>,
+    bell: Arc<Bell<u64>>,
+    /// Both ends live as long as anybody may ring.
+    pipe: Arc<(PipeReader, PipeWriter)>,
     tasks: Kept<Mutex<Tasks>>,
 }
 
@@ -66,47 +69,22 @@ struct Task {
     waiter: Py<PyAny>,
 }
 
-/// Both ends live as long as anybody may ring.
-struct Bell {
-    noted: Mutex<Vec<u64>>,
-    rings: PipeWriter,
-    heard: PipeReader,
-}
-
-struct Ring {
-    task: u64,
-    bell: Arc<Bell>,
-}
-
-impl Wake for Ring {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        let mut noted = locked(&self.bell.noted);
-        let is_first = noted.is_empty();
-        noted.push(self.task);
-        drop(noted);
-        if is_first {
-            // A few bytes at most are in the pipe, so it takes one more; and there is nobody to tell if it does not.
-            let _ = (&self.bell.rings).write(&[1]);
-        }
-    }
-}
-
 #[pymethods]
 impl Reactor {
     #[new]
     fn new() -> PyResult<Self> {
-        let (heard, rings) = pipe()?;
-        let bell = Arc::new(Bell { noted: Mutex::default(), rings, heard });
-        Ok(Self { bell, tasks: Kept::new(Mutex::default()) })
+        let pipe = Arc::new(pipe()?);
+        let ends = Arc::clone(&pipe);
+        // A few bytes at most are in the pipe, so it takes one more; and there is nobody to tell if it does not.
+        let bell = Bell::new(move || {
+            let _ = (&ends.1).write(&[1]);
+        });
+        Ok(Self { bell, pipe, tasks: Kept::new(Mutex::default()) })
     }
 
     /// What the loop has to watch for something to read. It must not block.
     fn fileno(&self) -> i32 {
-        self.bell.heard.as_raw_fd()
+        self.pipe.0.as_raw_fd()
     }
 
     /// How many operations are under way.
@@ -123,7 +101,7 @@ impl Reactor {
         tasks.next += 1;
         let id = tasks.next;
         drop(tasks);
-        let waker = Waker::from(Arc::new(Ring { task: id, bell: Arc::clone(&self.bell) }));
+        let waker = self.bell.waker(id);
         self.step(py, vec![(id, Task { future, waker, waiter })])?;
         Ok(id)
     }
@@ -137,8 +115,8 @@ impl Reactor {
     /// The bell has rung: goes on with whatever was noted.
     fn run(&self, py: Python<'_>) -> PyResult<()> {
         // Read before the notes are taken, so that whoever notes something afterwards rings again.
-        let _ = (&self.bell.heard).read(&mut [0; 64]);
-        let noted = std::mem::take(&mut *locked(&self.bell.noted));
+        let _ = (&self.pipe.0).read(&mut [0; 64]);
+        let noted = self.bell.noted();
         let mut tasks = locked(&self.tasks);
         let ready: Vec<_> = noted.into_iter().filter_map(|id| Some((id, tasks.running.remove(&id)?))).collect();
         drop(tasks);

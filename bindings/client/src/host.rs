@@ -1,13 +1,13 @@
-//! Blocking calls for bindings to other languages.
+//! What bindings to other languages share: blocking calls, and a [`Bell`] for event loops.
 //!
 //! A binding keeps one kind of handle, that of [`Client`] and [`Lease`], for callers with and without async. Those
 //! without come here: as with [`blocking`](crate::blocking), a call performs its requests on the calling thread. What may
 //! wait for long can be **interrupted**: while it waits, not while a request is under way, it asks every 50 ms
 //! whether the caller wants to give up, because a signal has arrived, say.
 
+mod bell;
+
 use std::ops::Deref;
-use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use crate::all::{Leases, LockAllRequest};
@@ -22,8 +22,11 @@ use crate::fork;
 use crate::lease::Lease;
 use crate::request::{LockRequest, free_or_error};
 use crate::stores::Stores;
+use crate::sync::atomic::Ordering;
+use crate::sync::{Arc, Mutex, PoisonError, Weak};
 
 pub use crate::fork::PerProcess;
+pub use bell::Bell;
 
 /// See [`ClientBuilder::connect`].
 ///

@@ -13,23 +13,15 @@ pub mod testing;
 #[rustfmt::skip]
 pub mod wit;
 
-#[path = "../../component/src/client.rs"]
+// Those of the component, by links: an archive of this crate then has them as well.
 mod client;
-#[path = "../../component/src/commands.rs"]
 mod commands;
-#[path = "../../component/src/fence.rs"]
 mod fence;
-#[path = "../../component/src/ops.rs"]
 mod ops;
-#[path = "../../component/src/outcomes.rs"]
 mod outcomes;
-#[path = "../../component/src/outputs.rs"]
 mod outputs;
-#[path = "../../component/src/redis.rs"]
 mod redis;
-#[path = "../../component/src/settings.rs"]
 mod settings;
-#[path = "../../component/src/stores.rs"]
 mod stores;
 
 pub use face::{Sink, Source, Unfit, UnfitKind};

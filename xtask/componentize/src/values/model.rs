@@ -205,6 +205,33 @@ impl Model {
         }
     }
 
+    /// What there is to declare where cases have the fields of their payloads, by interface.
+    pub(super) fn declared<'a>(&'a self, interface: &'a Interface) -> impl Iterator<Item = &'a Named> {
+        interface.types.iter().filter(|named| match &named.kind {
+            _ if ELSEWHERE.contains(&named.name.as_str()) => false,
+            Kind::Record(_) => self.stands_alone(&named.name),
+            Kind::Variant(_) | Kind::Enum(_) => true,
+            Kind::Plain(_) => false,
+        })
+    }
+
+    /// The types that stand in its fields where cases have those of their payloads: where they are, and what they are
+    /// called.
+    pub(super) fn mentions<'a>(&'a self, named: &'a Named) -> BTreeSet<(&'a str, &'a str)> {
+        let fields: Vec<_> = match &named.kind {
+            Kind::Record(fields) | Kind::Plain(fields) => fields.iter().collect(),
+            Kind::Variant(cases) | Kind::Enum(cases) => cases.iter().flat_map(|case| self.fields(case)).collect(),
+        };
+        let mut found = BTreeSet::new();
+        for ty in fields.into_iter().map(|field| field.ty.innermost()) {
+            match self.named(ty) {
+                Some(plain) if matches!(plain.kind, Kind::Plain(_)) => found.extend(self.mentions(plain)),
+                _ => found.extend(ty.name()),
+            }
+        }
+        found
+    }
+
     /// Records that stand in fields or calls, and not as payloads of cases alone.
     pub(super) fn stands_alone(&self, name: &str) -> bool {
         let fields = self.types().flat_map(|named| match &named.kind {
@@ -220,29 +247,43 @@ impl Model {
 }
 
 impl Interface {
-    /// Types of other interfaces: where they are, and what they are called.
-    pub(super) fn imports(&self) -> BTreeSet<(&str, &str)> {
-        let in_types = self.types.iter().flat_map(|named| match &named.kind {
+    pub(super) fn has_calls(&self) -> bool {
+        !self.calls.is_empty() || !self.resources.is_empty()
+    }
+
+    /// What its types are made of: where it is declared, and what it is called.
+    pub(super) fn names_in_types(&self) -> BTreeSet<(&str, &str)> {
+        let types = self.types.iter().flat_map(|named| match &named.kind {
             Kind::Record(fields) | Kind::Plain(fields) => fields.iter().map(|field| &field.ty).collect(),
             Kind::Variant(cases) | Kind::Enum(cases) => {
                 cases.iter().filter_map(|case| case.payload.as_ref()).collect::<Vec<_>>()
             }
         });
+        types.filter_map(Ty::name).collect()
+    }
+
+    /// What its calls take and answer.
+    pub(super) fn names_in_calls(&self) -> BTreeSet<(&str, &str)> {
         let calls = self.calls.iter().chain(self.resources.iter().flat_map(|resource| &resource.calls));
-        let in_calls =
-            calls.flat_map(|call| call.params.iter().map(|(_, ty)| ty).chain(&call.answer).chain(&call.error));
-        let names = in_types.chain(in_calls).filter_map(Ty::name);
-        names.filter(|(interface, _)| *interface != self.name).collect()
+        let types = calls.flat_map(|call| call.params.iter().map(|(_, ty)| ty).chain(&call.answer).chain(&call.error));
+        types.filter_map(Ty::name).collect()
     }
 }
 
 impl Ty {
+    /// Without lists and options.
+    fn innermost(&self) -> &Self {
+        match self {
+            Self::Items(of) | Self::Maybe(of) => of.innermost(),
+            other => other,
+        }
+    }
+
     /// Where it is declared, and what it is called.
     fn name(&self) -> Option<(&str, &str)> {
-        match self {
-            Self::Items(of) | Self::Maybe(of) => of.name(),
+        match self.innermost() {
             Self::Named { interface, name } => Some((interface, name)),
-            Self::Flag | Self::U16 | Self::U32 | Self::U64 | Self::Text | Self::Bytes | Self::Resource(_) => None,
+            _ => None,
         }
     }
 

@@ -1,7 +1,10 @@
 //! The types as dataclasses of Python.
 
-use super::model::{Case, ELSEWHERE, Field, Kind, Model, Named, Ty};
-use super::words::{self, Quoting, camel, class, snake, wrapped};
+use std::collections::BTreeSet;
+
+use super::File;
+use super::model::{Case, Field, Kind, Model, Named, Ty};
+use super::words::{self, Quoting, by_module, camel, class, listed, snake, wrapped};
 
 const HEAD: &str = r#""""Generated from wit/leasehold.wit by ``cargo xtask component --bless``. Do not edit.
 
@@ -9,14 +12,22 @@ Plain values: frozen, compared by what is in them, and made to be taken apart by
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import ClassVar, Literal, TypeAlias
-
-Seconds: TypeAlias = float | timedelta
 "#;
+const PACKAGE: &str = "leasehold.protocol._values";
+/// From the standard library: the module, a name of it, and what shows that it is used.
+const IMPORTS: [(&str, &str, &str); 7] = [
+    ("collections.abc", "Sequence", "Sequence["),
+    ("dataclasses", "dataclass", "@dataclass"),
+    ("dataclasses", "field", "= field("),
+    ("datetime", "timedelta", "timedelta"),
+    ("typing", "ClassVar", "ClassVar["),
+    ("typing", "Literal", "Literal["),
+    ("typing", "TypeAlias", ": TypeAlias"),
+];
+/// What lengths of time are given as, and the module that says so.
+const SECONDS: (&str, &str) = ("types", "Seconds");
+/// The interface that is too long for one module, and the module for what hosts pass in there.
+const APART: (&str, &str) = ("client", "inputs");
 /// Fields that `repr` does not show.
 const SECRETS: [&str; 9] =
     ["nonce", "secret-access-key", "session-token", "password", "body", "commands", "replies", "headers", "seed"];
@@ -28,14 +39,85 @@ fn case_class(of: &str, case: &str) -> String {
     format!("{}.{}", class(of), camel(case))
 }
 
-pub(super) fn write(model: &Model) -> String {
+/// A module, and what is declared in it.
+struct Module<'a> {
+    name: &'a str,
+    types: Vec<&'a Named>,
+}
+
+pub(super) fn write(model: &Model) -> Vec<File> {
+    let modules = modules(model);
+    let mut files: Vec<_> =
+        modules.iter().map(|module| (format!("{}.py", module.name), text(model, &modules, module))).collect();
+    files.push(("__init__.py".to_owned(), package(&modules)));
+    files
+}
+
+fn modules(model: &Model) -> Vec<Module<'_>> {
+    let mut modules = Vec::new();
+    for interface in &model.interfaces {
+        let (long, inputs) = APART;
+        let is_apart = |named: &&Named| interface.name == long && named.is_read && !named.is_written;
+        let (apart, types): (Vec<_>, Vec<_>) = model.declared(interface).partition(is_apart);
+        modules.push(Module { name: &interface.name, types });
+        modules.push(Module { name: inputs, types: apart });
+    }
+    modules.retain(|module| !module.types.is_empty());
+    modules
+}
+
+/// The package: everything from its modules.
+fn package(modules: &[Module<'_>]) -> String {
     let mut out = HEAD.to_owned();
-    let (mut classes, mut names) = (Vec::new(), Vec::new());
-    // What the interface of guards has beside its errors is in `leasehold.fence`.
-    for named in model.types().filter(|named| !ELSEWHERE.contains(&named.name.as_str())) {
+    let names: BTreeSet<_> = modules.iter().map(|module| module.name).collect();
+    import(names.iter().map(|name| (PACKAGE.to_owned(), (*name).to_owned())), &mut out);
+    for name in &names {
+        line(&mut out, &format!("from {PACKAGE}.{name} import *  # noqa: F403"));
+    }
+    line(&mut out, "\nCLASSES: dict[str, type] = {");
+    names.iter().for_each(|name| line(&mut out, &format!("    **{name}.CLASSES,")));
+    line(&mut out, "}\n\"\"\"By the names that the WIT has for them.\"\"\"");
+    exports(modules.iter().flat_map(|module| &module.types), &mut out);
+    out
+}
+
+fn text(model: &Model, modules: &[Module<'_>], module: &Module<'_>) -> String {
+    let body = body(model, module);
+    let mut out = HEAD.to_owned();
+    let (home, seconds) = SECONDS;
+    let alias =
+        if module.name == home { format!("\n{seconds}: TypeAlias = float | timedelta\n") } else { String::new() };
+    let uses = |sign: &str| body.contains(sign) || alias.contains(sign);
+    let used = IMPORTS.iter().filter(|(_, _, sign)| uses(sign));
+    import(used.map(|(from, name, _)| ((*from).to_owned(), (*name).to_owned())), &mut out);
+    let mentioned: BTreeSet<_> = module.types.iter().flat_map(|named| model.mentions(named)).collect();
+    let mut others = BTreeSet::new();
+    for other in modules.iter().filter(|other| other.name != module.name) {
+        let here = other.types.iter().filter(|named| mentioned.iter().any(|(_, name)| *name == named.name));
+        others.extend(here.map(|named| (format!("{PACKAGE}.{}", other.name), class(&named.name))));
+    }
+    if module.name != home && body.contains(&format!(": {seconds}")) {
+        others.insert((format!("{PACKAGE}.{home}"), seconds.to_owned()));
+    }
+    import(others, &mut out);
+    out + &alias + &body
+}
+
+/// One line for each module, below an empty one.
+fn import(names: impl IntoIterator<Item = (String, String)>, out: &mut String) {
+    for (n, (from, names)) in by_module(names).enumerate() {
+        let space = if n == 0 { "\n" } else { "" };
+        line(out, &format!("{space}from {from} import {}", listed(&names)));
+    }
+}
+
+fn body(model: &Model, module: &Module<'_>) -> String {
+    let mut out = String::new();
+    let mut classes = Vec::new();
+    for named in &module.types {
         match &named.kind {
             Kind::Enum(cases) => enumeration(model, named, cases, &mut out),
-            Kind::Record(fields) if model.stands_alone(&named.name) => {
+            Kind::Record(fields) | Kind::Plain(fields) => {
                 line(&mut out, "\n");
                 dataclass(model, (&class(&named.name), &named.docs), &named.name, fields, 0, &mut out);
                 classes.push((named.name.clone(), class(&named.name)));
@@ -46,22 +128,23 @@ pub(super) fn write(model: &Model) -> String {
                     classes.push((format!("{}.{}", named.name, case.name), case_class(&named.name, &case.name)));
                 }
             }
-            Kind::Record(_) | Kind::Plain(_) => continue,
         }
-        names.push(class(&named.name));
     }
     line(&mut out, "\n\nCLASSES: dict[str, type] = {");
     for (name, class) in classes {
         line(&mut out, &format!("    {name:?}: {class},"));
     }
     line(&mut out, "}");
-    names.sort();
-    line(&mut out, "\n__all__ = [");
-    for name in names {
-        line(&mut out, &format!("    {name:?},"));
-    }
-    line(&mut out, "]");
+    exports(&module.types, &mut out);
     out
+}
+
+fn exports<'a>(types: impl IntoIterator<Item = &'a &'a Named>, out: &mut String) {
+    let mut names: Vec<_> = types.into_iter().map(|named| class(&named.name)).collect();
+    names.sort();
+    line(out, "\n__all__ = [");
+    names.iter().for_each(|name| line(out, &format!("    {name:?},")));
+    line(out, "]");
 }
 
 fn enumeration(model: &Model, named: &Named, cases: &[Case], out: &mut String) {

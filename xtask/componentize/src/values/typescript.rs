@@ -1,7 +1,10 @@
 //! The types as TypeScript sees plain objects.
 
-use super::model::{Case, ELSEWHERE, Field, Kind, Model, Named, Ty, Unit};
-use super::words::{self, Quoting, class, lower_camel, wrapped};
+use std::collections::BTreeSet;
+
+use super::File;
+use super::model::{Case, Field, Interface, Kind, Model, Named, Ty, Unit};
+use super::words::{self, Quoting, by_module, class, listed, lower_camel, wrapped};
 
 const HEAD: &str = "\
 // Generated from wit/leasehold.wit by `cargo xtask component --bless`. Do not edit.
@@ -9,11 +12,29 @@ const HEAD: &str = "\
 const TYPESCRIPT: Quoting =
     Quoting { name: lower_camel, case: |of, name| format!("{} {name}", class(of)), literal: str::to_owned };
 
-pub(super) fn write(model: &Model) -> String {
+pub(super) fn write(model: &Model) -> Vec<File> {
+    let mut index = HEAD.to_owned() + "\n";
+    let mut files = Vec::new();
+    for interface in model.interfaces.iter().filter(|interface| model.declared(interface).next().is_some()) {
+        let name = &interface.name;
+        line(&mut index, &format!("export type * from \"./{name}.js\";"));
+        files.push((format!("{name}.d.ts"), module(model, interface)));
+    }
+    files.push(("index.d.ts".to_owned(), index));
+    files
+}
+
+fn module(model: &Model, interface: &Interface) -> String {
     let mut out = HEAD.to_owned();
-    for named in model.types().filter(|named| !ELSEWHERE.contains(&named.name.as_str())) {
+    let mentioned: BTreeSet<_> = model.declared(interface).flat_map(|named| model.mentions(named)).collect();
+    let foreign = mentioned.into_iter().filter(|(from, _)| *from != interface.name);
+    for (n, (from, names)) in by_module(foreign.map(|(from, name)| (from.to_owned(), class(name)))).enumerate() {
+        let space = if n == 0 { "\n" } else { "" };
+        line(&mut out, &format!("{space}import type {{ {} }} from \"./{from}.js\";", listed(&names)));
+    }
+    for named in model.declared(interface) {
         match &named.kind {
-            Kind::Record(fields) if model.stands_alone(&named.name) => {
+            Kind::Record(fields) | Kind::Plain(fields) => {
                 doc(model, &named.docs, 0, &mut out, Space::Before);
                 line(&mut out, &format!("export interface {} {{", class(&named.name)));
                 fields.iter().for_each(|field| self::field(model, field, 2, &mut out));
@@ -26,7 +47,6 @@ pub(super) fn write(model: &Model) -> String {
                 let names: Vec<_> = cases.iter().map(|case| format!("{:?}", case.name)).collect();
                 line(&mut out, &format!("export type {} = {};", class(&named.name), names.join(" | ")));
             }
-            Kind::Record(_) | Kind::Plain(_) => {}
         }
     }
     out

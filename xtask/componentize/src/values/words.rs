@@ -1,8 +1,26 @@
 //! Names and sentences, as each language writes them.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::model::{Field, Kind, Model, Unit};
 
 const WIDTH: usize = 120;
+
+/// Names by where they come from, for a line each.
+pub(super) fn by_module(
+    names: impl IntoIterator<Item = (String, String)>,
+) -> impl Iterator<Item = (String, BTreeSet<String>)> {
+    let mut modules = BTreeMap::<_, BTreeSet<_>>::new();
+    for (from, name) in names {
+        modules.entry(from).or_default().insert(name);
+    }
+    modules.into_iter()
+}
+
+/// As a language lists several.
+pub(super) fn listed(names: &BTreeSet<String>) -> String {
+    names.iter().map(String::as_str).collect::<Vec<_>>().join(", ")
+}
 
 pub(super) fn camel(name: &str) -> String {
     name.split('-').map(capital).collect()

@@ -1,0 +1,145 @@
+//! Generated from `wit/leasehold.wit` by `cargo xtask component --bless`. Do not edit.
+
+use super::*;
+use crate::face::*;
+
+impl Read for RedisStore {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["retention", "replicas"])?;
+        Ok(Self {
+            retention_ms: length(from, "retention")?,
+            replicas: field(from, "replicas")?,
+        })
+    }
+}
+
+impl Read for Dialect {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        Ok(match from.name(&["upstash", "webdis"])? {
+            0 => Self::Upstash,
+            _ => Self::Webdis,
+        })
+    }
+}
+
+impl Read for Access {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        Ok(match from.name(&["anonymous", "with-credentials"])? {
+            0 => Self::Anonymous,
+            _ => Self::WithCredentials,
+        })
+    }
+}
+
+impl Read for Plaintext {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        Ok(match from.name(&["refused", "allowed"])? {
+            0 => Self::Refused,
+            _ => Self::Allowed,
+        })
+    }
+}
+
+impl Read for RedisHttpStore {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["dialect", "url", "access", "retention", "plaintext"])?;
+        Ok(Self {
+            dialect: field(from, "dialect")?,
+            url: field(from, "url")?,
+            access: field(from, "access")?,
+            retention_ms: length(from, "retention")?,
+            plaintext: field(from, "plaintext")?,
+        })
+    }
+}
+
+impl Read for SortKey {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["name", "value"])?;
+        Ok(Self {
+            name: field(from, "name")?,
+            value: field(from, "value")?,
+        })
+    }
+}
+
+impl Read for DynamodbStore {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["table", "region", "url", "key", "sort-key", "expires", "plaintext"])?;
+        Ok(Self {
+            table: field(from, "table")?,
+            region: field(from, "region")?,
+            url: field(from, "url")?,
+            key: field(from, "key")?,
+            sort_key: field(from, "sort-key")?,
+            expires: field(from, "expires")?,
+            plaintext: field(from, "plaintext")?,
+        })
+    }
+}
+
+impl Read for Store {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        let case = from.case("store", &["operations", "redis", "redis-http", "dynamodb"])?;
+        Ok(match case {
+            0 => { from.only(&[])?; Self::Operations }
+            1 => Self::Redis(Read::read(from)?),
+            2 => Self::RedisHttp(Read::read(from)?),
+            _ => Self::Dynamodb(Read::read(from)?),
+        })
+    }
+}
+
+impl Read for AwsCredentials {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["access-key-id", "secret-access-key", "session-token", "expires-unix-ms"])?;
+        Ok(Self {
+            access_key_id: field(from, "access-key-id")?,
+            secret_access_key: field(from, "secret-access-key")?,
+            session_token: field(from, "session-token")?,
+            expires_unix_ms: field(from, "expires-unix-ms")?,
+        })
+    }
+}
+
+impl Read for BearerToken {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["token"])?;
+        Ok(Self {
+            token: field(from, "token")?,
+        })
+    }
+}
+
+impl Read for PasswordLogin {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["user", "password"])?;
+        Ok(Self {
+            user: field(from, "user")?,
+            password: field(from, "password")?,
+        })
+    }
+}
+
+impl Read for Credentials {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        let case = from.case("credentials", &["aws", "token", "password"])?;
+        Ok(match case {
+            0 => Self::Aws(Read::read(from)?),
+            1 => Self::Token(Read::read(from)?),
+            _ => Self::Password(Read::read(from)?),
+        })
+    }
+}
+
+impl Read for RedisCommand {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        Ok(Self { args: Read::read(from)? })
+    }
+}
+
+impl Write for RedisCommand {
+    fn write<W: Sink>(self, to: &W) -> W::Value {
+        self.args.write(to)
+    }
+}

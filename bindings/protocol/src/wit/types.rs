@@ -1,0 +1,254 @@
+//! Generated from `wit/leasehold.wit` by `cargo xtask component --bless`. Do not edit.
+//!
+//! Names of things, settings, and the errors that go with them.
+
+mod values;
+
+/// What the host's clocks show, sampled after the last input was read and before the first output is performed.
+pub struct Now {
+    /// Decides everything about validity. It must count on while the machine is suspended; only differences matter.
+    /// A value below an earlier one counts as that earlier one.
+    pub monotonic_ns: u64,
+    /// Milliseconds since 1970, for token floors and readable records only; never for validity.
+    pub unix_ms: u64,
+}
+
+/// What several nodes agree on that form a quorum; all its clients must have the same.
+pub struct Quorum {
+    /// Which quorum.
+    pub id: Vec<u8>,
+    /// Bounds `ttl-ms` and `lock-delay-ms` of every lock together: 100 to 172,800,000 (48 h). Default 60,000. A node
+    /// that has lost its data abstains for a little longer than this.
+    pub max_ttl_ms: Option<u64>,
+}
+
+/// Whether a node is known to keep across a restart all that it has acknowledged.
+pub enum Durability {
+    /// Its operator says so: a restart alone then means nothing.
+    Declared,
+    /// Not known: a restart counts as lost memory.
+    NotDeclared,
+}
+
+/// Who decides that a record has run out.
+pub enum Poll {
+    /// A refused acquire is as cheap as a read (Redis, memory).
+    Acquire,
+    /// Reads are cheaper than refused writes (DynamoDB, SQLite): look first, write once it is free.
+    Read,
+}
+
+/// What one store can do.
+pub struct NodeConfig {
+    /// How to look whether a held lock became free.
+    pub poll: Poll,
+    /// Whether the store can tell waiters of a release.
+    pub watch: bool,
+    /// Most renewals in one request, at least 1. Default 100.
+    pub batch: Option<u32>,
+    /// In a quorum: whether the store keeps every acknowledged write through a crash. Default `not-declared`.
+    pub durability: Option<Durability>,
+}
+
+/// Bounds on what one client keeps; each at least 1.
+pub struct Limits {
+    /// Acquisitions alive at once, held, waiting or queued. Default 1,000,000.
+    pub locks: Option<u32>,
+    /// Background releases alive at once; above it a record is left to run out. Default 100,000.
+    pub orphans: Option<u32>,
+    /// Resources whose foreign versions are remembered. Default 1,024.
+    pub observations: Option<u32>,
+}
+
+/// Settings of one client.
+pub struct Config {
+    /// One entry for each store, 1 to 31; several form a quorum.
+    pub nodes: Vec<NodeConfig>,
+    /// How far the rate of a clock may be off, in parts per million: 100 to 100,000. Default 10,000, which is 1%.
+    /// Every client of a store should use the same value.
+    pub drift_ppm: Option<u32>,
+    /// The longest that one reply is awaited: 10 to 60,000. Default 500. A sixth of a lock's ttl binds as well.
+    pub request_timeout_ms: Option<u64>,
+    /// Bounds on what the client keeps.
+    pub limits: Limits,
+    /// Has the nodes remember which quorum they belong to, so that one that has lost its data does not vote as if it
+    /// had not. Without it, that must never happen. A single node has no use for it, and ignores it.
+    pub quorum: Option<Quorum>,
+}
+
+/// Payload of `wait.for`.
+pub struct WaitFor {
+    /// How long to go on trying.
+    pub wait_ms: u64,
+}
+
+/// How long to try.
+pub enum Wait {
+    /// One attempt, answered as soon as it is decided.
+    Once,
+    /// New attempts until some time has passed. One in flight by then is still awaited, for at most one request
+    /// timeout.
+    For(WaitFor),
+    /// Until granted, cancelled or refused.
+    Forever,
+}
+
+/// Payload of `renewal.every`.
+pub struct RenewEvery {
+    /// Time between renewals: 10 to half the ttl.
+    pub interval_ms: u64,
+}
+
+/// When to push a lease's expiry out.
+pub enum Renewal {
+    /// Every third of the ttl.
+    Automatic,
+    /// Never: the lease ends at its first deadline.
+    Off,
+    /// At an interval of one's own.
+    Every(RenewEvery),
+}
+
+/// What one acquisition asks for.
+pub struct LockOptions {
+    /// How long a grant lasts without renewal: 100 to 86,400,000 (24 h). Default 30,000.
+    pub ttl_ms: Option<u64>,
+    /// How long to try.
+    pub wait: Wait,
+    /// How long the lock stays closed after a holder let its lease run out, at most 86,400,000 (24 h). 0 is usual;
+    /// a released lock is free at once either way.
+    pub lock_delay_ms: u64,
+    /// Stops renewal this long after the grant, so that a wedged worker cannot hold for ever; at least the ttl.
+    /// Default: no bound.
+    pub max_hold_ms: Option<u64>,
+    /// When to push the expiry out.
+    pub renewal: Renewal,
+    /// A label for people, at most 256 bytes without control characters; may be empty.
+    pub owner: String,
+    /// Bytes that others can read while the lease stands.
+    pub data: Option<Vec<u8>>,
+}
+
+/// Payload of `config-error.too-long`.
+pub struct TooLong {
+    /// Which setting.
+    pub what: String,
+    /// Its size.
+    pub bytes: u32,
+    /// The most it may have.
+    pub max_bytes: u32,
+}
+
+/// Payload of `config-error.control-character`.
+pub struct ControlCharacter {
+    /// Which setting.
+    pub what: String,
+    /// Byte offset of the character.
+    pub at: u32,
+    /// Its code point.
+    pub code: u32,
+}
+
+/// Payload of `config-error.too-short`.
+pub struct TooShort {
+    /// Which setting.
+    pub what: String,
+    /// The value given.
+    pub value_ms: u64,
+    /// The smallest allowed.
+    pub min_ms: u64,
+}
+
+/// Payload of `config-error.too-far`.
+pub struct TooFar {
+    /// Which setting.
+    pub what: String,
+    /// The value given.
+    pub value_ms: u64,
+    /// The largest allowed.
+    pub max_ms: u64,
+}
+
+/// Payload of `config-error.drift`.
+pub struct DriftOutOfBounds {
+    /// The value given.
+    pub ppm: u32,
+    /// The smallest allowed.
+    pub min_ppm: u32,
+    /// The largest allowed.
+    pub max_ppm: u32,
+}
+
+/// Payload of `config-error.nodes`.
+pub struct WrongNodeCount {
+    /// How many were given.
+    pub count: u32,
+    /// The most.
+    pub max: u32,
+}
+
+/// Payload of `config-error.zero-limit`.
+pub struct ZeroLimit {
+    /// Which limit.
+    pub what: String,
+}
+
+/// Payload of `config-error.too-few-bytes`.
+pub struct TooFewBytes {
+    /// `seed`, `fresh` or `quorum id`.
+    pub what: String,
+    /// How many were given.
+    pub bytes: u32,
+    /// The fewest.
+    pub min_bytes: u32,
+}
+
+/// Payload of `config-error.stores`.
+pub struct WrongStoreCount {
+    /// How many were given.
+    pub count: u32,
+    /// How many nodes there are.
+    pub nodes: u32,
+}
+
+/// Payload of `config-error.store`.
+pub struct RefusedStore {
+    /// Whose.
+    pub node: u16,
+    /// What is wrong, and what would be right, without secrets.
+    pub detail: String,
+}
+
+/// Payload of the `other` cases.
+pub struct OtherError {
+    /// What happened, in words.
+    pub message: String,
+}
+
+/// Why a setting or an argument was refused: the value and its bound.
+pub enum ConfigError {
+    /// A resource without a name.
+    EmptyResource,
+    /// A text or payload above its bound.
+    TooLong(TooLong),
+    /// A NUL, newline or other control character in a name or label.
+    ControlCharacter(ControlCharacter),
+    /// A duration below its bound.
+    TooShort(TooShort),
+    /// A duration above its bound.
+    TooFar(TooFar),
+    /// A drift outside its bounds.
+    Drift(DriftOutOfBounds),
+    /// No node at all, or more than can be counted.
+    Nodes(WrongNodeCount),
+    /// A limit of zero, which would allow nothing.
+    ZeroLimit(ZeroLimit),
+    /// A seed, an entropy or a name of a quorum below its size.
+    TooFewBytes(TooFewBytes),
+    /// `client.create-wired` was given another number of stores than of nodes.
+    Stores(WrongStoreCount),
+    /// The settings or credentials of one store make no sense.
+    Store(RefusedStore),
+    /// What this version of the interface has no case for.
+    Other(OtherError),
+}

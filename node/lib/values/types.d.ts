@@ -1,0 +1,239 @@
+// Generated from wit/leasehold.wit by `cargo xtask component --bless`. Do not edit.
+
+/** What the host's clocks show, sampled after the last input was read and before the first output is performed. */
+export interface Now {
+  /**
+   * Decides everything about validity. It must count on while the machine is suspended; only differences matter. A
+   * value below an earlier one counts as that earlier one.
+   */
+  monotonicNs: bigint;
+  /** Milliseconds since 1970, for token floors and readable records only; never for validity. */
+  unixMs: number;
+}
+
+/** What several nodes agree on that form a quorum; all its clients must have the same. */
+export interface Quorum {
+  /** Which quorum. */
+  id: Uint8Array;
+  /**
+   * Bounds `ttl` and `lockDelay` of every lock together: 100 to 172,800,000 (48 h). Default 60,000. A node that has
+   * lost its data abstains for a little longer than this. In milliseconds.
+   */
+  maxTtl?: number | undefined;
+}
+
+/**
+ * Whether a node is known to keep across a restart all that it has acknowledged.
+ *
+ * `"declared"`: Its operator says so: a restart alone then means nothing.
+ *
+ * `"not-declared"`: Not known: a restart counts as lost memory.
+ */
+export type Durability = "declared" | "not-declared";
+
+/**
+ * Who decides that a record has run out.
+ *
+ * `"acquire"`: A refused acquire is as cheap as a read (Redis, memory).
+ *
+ * `"read"`: Reads are cheaper than refused writes (DynamoDB, SQLite): look first, write once it is free.
+ */
+export type Poll = "acquire" | "read";
+
+/** What one store can do. */
+export interface NodeConfig {
+  /** How to look whether a held lock became free. */
+  poll?: Poll | undefined;
+  /** Whether the store can tell waiters of a release. */
+  watch?: boolean | undefined;
+  /** Most renewals in one request, at least 1. Default 100. */
+  batch?: number | undefined;
+  /** In a quorum: whether the store keeps every acknowledged write through a crash. Default `not-declared`. */
+  durability?: Durability | undefined;
+}
+
+/** Bounds on what one client keeps; each at least 1. */
+export interface Limits {
+  /** Acquisitions alive at once, held, waiting or queued. Default 1,000,000. */
+  locks?: number | undefined;
+  /** Background releases alive at once; above it a record is left to run out. Default 100,000. */
+  orphans?: number | undefined;
+  /** Resources whose foreign versions are remembered. Default 1,024. */
+  observations?: number | undefined;
+}
+
+/** Settings of one client. */
+export interface Config {
+  /** One entry for each store, 1 to 31; several form a quorum. */
+  nodes: NodeConfig[];
+  /**
+   * How far the rate of a clock may be off, in parts per million: 100 to 100,000. Default 10,000, which is 1%. Every
+   * client of a store should use the same value.
+   */
+  driftPpm?: number | undefined;
+  /**
+   * The longest that one reply is awaited: 10 to 60,000. Default 500. A sixth of a lock's ttl binds as well. In
+   * milliseconds.
+   */
+  requestTimeout?: number | undefined;
+  /** Bounds on what the client keeps. */
+  limits?: Limits | undefined;
+  /**
+   * Has the nodes remember which quorum they belong to, so that one that has lost its data does not vote as if it had
+   * not. Without it, that must never happen. A single node has no use for it, and ignores it.
+   */
+  quorum?: Quorum | undefined;
+}
+
+/** How long to try. */
+export type Wait =
+  /** One attempt, answered as soon as it is decided. */
+  | { type: "once" }
+  /**
+   * New attempts until some time has passed. One in flight by then is still awaited, for at most one request timeout.
+   */
+  | {
+      type: "for";
+      /** How long to go on trying. In milliseconds. */
+      wait: number;
+    }
+  /** Until granted, cancelled or refused. */
+  | { type: "forever" };
+
+/** When to push a lease's expiry out. */
+export type Renewal =
+  /** Every third of the ttl. */
+  | { type: "automatic" }
+  /** Never: the lease ends at its first deadline. */
+  | { type: "off" }
+  /** At an interval of one's own. */
+  | {
+      type: "every";
+      /** Time between renewals: 10 to half the ttl. In milliseconds. */
+      interval: number;
+    };
+
+/** What one acquisition asks for. */
+export interface LockOptions {
+  /** How long a grant lasts without renewal: 100 to 86,400,000 (24 h). Default 30,000. In milliseconds. */
+  ttl?: number | undefined;
+  /** How long to try. */
+  wait?: Wait | undefined;
+  /**
+   * How long the lock stays closed after a holder let its lease run out, at most 86,400,000 (24 h). 0 is usual; a
+   * released lock is free at once either way. In milliseconds.
+   */
+  lockDelay?: number | undefined;
+  /**
+   * Stops renewal this long after the grant, so that a wedged worker cannot hold for ever; at least the ttl. Default:
+   * no bound. In milliseconds.
+   */
+  maxHold?: number | undefined;
+  /** When to push the expiry out. */
+  renewal?: Renewal | undefined;
+  /** A label for people, at most 256 bytes without control characters; may be empty. */
+  owner?: string | undefined;
+  /** Bytes that others can read while the lease stands. */
+  data?: Uint8Array | undefined;
+}
+
+/** Why a setting or an argument was refused: the value and its bound. */
+export type SettingError =
+  /** A resource without a name. */
+  | { type: "empty-resource" }
+  /** A text or payload above its bound. */
+  | {
+      type: "too-long";
+      /** Which setting. */
+      what: string;
+      /** Its size. */
+      bytes: number;
+      /** The most it may have. */
+      maxBytes: number;
+    }
+  /** A NUL, newline or other control character in a name or label. */
+  | {
+      type: "control-character";
+      /** Which setting. */
+      what: string;
+      /** Byte offset of the character. */
+      at: number;
+      /** Its code point. */
+      code: number;
+    }
+  /** A duration below its bound. */
+  | {
+      type: "too-short";
+      /** Which setting. */
+      what: string;
+      /** The value given. */
+      valueMs: number;
+      /** The smallest allowed. */
+      minMs: number;
+    }
+  /** A duration above its bound. */
+  | {
+      type: "too-far";
+      /** Which setting. */
+      what: string;
+      /** The value given. */
+      valueMs: number;
+      /** The largest allowed. */
+      maxMs: number;
+    }
+  /** A drift outside its bounds. */
+  | {
+      type: "drift";
+      /** The value given. */
+      ppm: number;
+      /** The smallest allowed. */
+      minPpm: number;
+      /** The largest allowed. */
+      maxPpm: number;
+    }
+  /** No node at all, or more than can be counted. */
+  | {
+      type: "nodes";
+      /** How many were given. */
+      count: number;
+      /** The most. */
+      max: number;
+    }
+  /** A limit of zero, which would allow nothing. */
+  | {
+      type: "zero-limit";
+      /** Which limit. */
+      what: string;
+    }
+  /** A seed, an entropy or a name of a quorum below its size. */
+  | {
+      type: "too-few-bytes";
+      /** `seed`, `fresh` or `quorum id`. */
+      what: string;
+      /** How many were given. */
+      bytes: number;
+      /** The fewest. */
+      minBytes: number;
+    }
+  /** `Client.createWired` was given another number of stores than of nodes. */
+  | {
+      type: "stores";
+      /** How many were given. */
+      count: number;
+      /** How many nodes there are. */
+      nodes: number;
+    }
+  /** The settings or credentials of one store make no sense. */
+  | {
+      type: "store";
+      /** Whose. */
+      node: number;
+      /** What is wrong, and what would be right, without secrets. */
+      detail: string;
+    }
+  /** What this version of the interface has no case for. */
+  | {
+      type: "other";
+      /** What happened, in words. */
+      message: string;
+    };

@@ -1,0 +1,66 @@
+"""Generated from wit/leasehold.wit by ``cargo xtask component --bless``. Do not edit.
+
+Plain values: frozen, compared by what is in them, and made to be taken apart by ``match``.
+"""
+
+from __future__ import annotations
+
+from leasehold.protocol._values import client, fence, inputs, ops, stores, types
+from leasehold.protocol._values.client import *  # noqa: F403
+from leasehold.protocol._values.fence import *  # noqa: F403
+from leasehold.protocol._values.inputs import *  # noqa: F403
+from leasehold.protocol._values.ops import *  # noqa: F403
+from leasehold.protocol._values.stores import *  # noqa: F403
+from leasehold.protocol._values.types import *  # noqa: F403
+
+CLASSES: dict[str, type] = {
+    **client.CLASSES,
+    **fence.CLASSES,
+    **inputs.CLASSES,
+    **ops.CLASSES,
+    **stores.CLASSES,
+    **types.CLASSES,
+}
+"""By the names that the WIT has for them."""
+
+__all__ = [
+    "Access",
+    "Applied",
+    "Birth",
+    "CommandError",
+    "Config",
+    "Credentials",
+    "DenialKind",
+    "Dialect",
+    "Durability",
+    "Event",
+    "Failure",
+    "Fault",
+    "FaultKind",
+    "Holding",
+    "Input",
+    "LeaseHolder",
+    "Limits",
+    "LockOp",
+    "LockOptions",
+    "LostReason",
+    "Membership",
+    "NodeConfig",
+    "Now",
+    "Op",
+    "Outcome",
+    "Output",
+    "Plaintext",
+    "Poll",
+    "Quorum",
+    "Refusal",
+    "Rejected",
+    "Renewal",
+    "Response",
+    "SettingError",
+    "SortKey",
+    "Stats",
+    "Stepped",
+    "Store",
+    "Wait",
+]
