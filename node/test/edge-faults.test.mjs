@@ -9,6 +9,7 @@ import { start } from "./helpers/child.mjs";
 import { FAULT_NAMES, startProxy } from "./helpers/proxy.mjs";
 import { startRedis } from "./helpers/redis.mjs";
 import { aborted } from "./helpers/signals.mjs";
+import { until } from "./helpers/until.mjs";
 import { startWebdis } from "./helpers/webdis.mjs";
 
 // Every server wants to hear of the end.
@@ -98,9 +99,6 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
     const { client, proxy } = await stage(t, { requestTimeout: 1_000 });
     const lease = await client.acquire("a", { ttl: 20_000, renewEvery: 1_000 });
     proxy.fault = "500";
-    const until = async (look) => {
-      while (!look()) await new Promise((resolve) => setTimeout(resolve, 20));
-    };
     await until(() => proxy.broken > 0);
     proxy.fault = undefined;
     const left = lease.remaining();
@@ -117,7 +115,7 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
     let begun = 0;
     const hang = async () => {
       begun += 1;
-      while (begun < 2) await new Promise((resolve) => setTimeout(resolve, 20));
+      await until(() => begun === 2);
       proxy.fault = "hang";
       return "done";
     };

@@ -65,23 +65,23 @@ test("urls are read as the native package reads them", () => {
 
 test("of a url nothing is shown but its scheme and a host that is one", () => {
   for (const [url, expected] of [
-    ["upstash+https://:secret@Host:8443/way?durable=yes", "upstash+https://Host:8443"],
-    ["webdis+https://u:se@cret@[::1]:80", "webdis+https://[::1]:80"],
+    ["upstash+https://:hunter2@Host:8443/way?durable=yes", "upstash+https://Host:8443"],
+    ["webdis+https://u:x@hunter2@[::1]:80", "webdis+https://[::1]:80"],
     ["dynamodb://locks?region=eu-west-1", "dynamodb://locks"],
-    ["Upstash+https://:secret@host", "Upstash+https://host"],
-    ["upstash+https://:secret", "upstash+https://..."],
-    ["Upstash+https://:secret", "Upstash+https://..."],
-    ["redis2://:secret", "redis2://..."],
-    ["redis2://user:secret", "redis2://..."],
-    ["upstash+https://default:12/secret@host", "upstash+https://..."],
-    ["upstash+https://default:12\\secret@host", "upstash+https://..."],
-    ["upstash+https://default:12?secret&x@host", "upstash+https://..."],
-    ["upstash+https://:12#secret@host", "upstash+https://..."],
-    ["upstash+https://\nsecret@h\\ost", "upstash+https://h"],
-    ["upstash+https:secret@host", "..."],
-    ["upstash+https:/:secret@host", "..."],
-    ["secret", "..."],
-    ["secret:secret", "..."],
+    ["Upstash+https://:hunter2@host", "Upstash+https://host"],
+    ["upstash+https://:hunter2", "upstash+https://..."],
+    ["Upstash+https://:hunter2", "Upstash+https://..."],
+    ["redis2://:hunter2", "redis2://..."],
+    ["redis2://user:hunter2", "redis2://..."],
+    ["upstash+https://default:12/hunter2@host", "upstash+https://..."],
+    ["upstash+https://default:12\\hunter2@host", "upstash+https://..."],
+    ["upstash+https://default:12?hunter2&x@host", "upstash+https://..."],
+    ["upstash+https://:12#hunter2@host", "upstash+https://..."],
+    ["upstash+https://\nhunter2@h\\ost", "upstash+https://h"],
+    ["upstash+https:hunter2@host", "..."],
+    ["upstash+https:/:hunter2@host", "..."],
+    ["hunter2", "..."],
+    ["hunter2:hunter2", "..."],
   ]) {
     assert.equal(shown(url), JSON.stringify(expected), url);
   }
@@ -90,41 +90,41 @@ test("of a url nothing is shown but its scheme and a host that is one", () => {
 test("what cannot work is refused before any request, and shows no secrets", async () => {
   const fetch = () => assert.fail("a request was made");
   for (const [url, words, options] of [
-    ["redis://:secret@host", "other stores need native code"],
-    ["secret", "other stores need native code"],
-    ["Upstash+https://:secret@host", "other stores need native code"],
-    ["redis2://:secret", "other stores need native code"],
-    ["upstash+https://default:12/secret@host", "%2F"],
-    ["upstash+https://default:12\\secret@host", "%2F"],
-    ["upstash+https://u:12?secret&x@host", "%3F"],
-    ["webdis+https://u:12?secret", "unknown parameter"],
+    ["redis://:hunter2@host", "other stores need native code"],
+    ["hunter2", "other stores need native code"],
+    ["Upstash+https://:hunter2@host", "other stores need native code"],
+    ["redis2://:hunter2", "other stores need native code"],
+    ["upstash+https://default:12/hunter2@host", "%2F"],
+    ["upstash+https://default:12\\hunter2@host", "%2F"],
+    ["upstash+https://u:12?hunter2&x@host", "%3F"],
+    ["webdis+https://u:12?hunter2", "unknown parameter"],
     ["webdis+http://cache:\t7000", "control characters"],
-    ["webdis+http://cache\\secret", "backslash"],
+    ["webdis+http://cache\\hunter2", "backslash"],
     ["webdis+http://ca\nche", "control characters"],
-    ["upstash+https://:secret@host?plaintext=allow", "for http only"],
+    ["upstash+https://:hunter2@host?plaintext=allow", "for http only"],
     ["dynamodb://locks?region=eu-west-1&plaintext=allow", "for http only", { credentials: KEYS }],
-    ["dynamodb://locks?region=eu-west-1#secret", "# is written %23", { credentials: KEYS }],
-    ["dynamodb://AK:secret?region=eu-west-1", "a table's name", { credentials: KEYS }],
+    ["dynamodb://locks?region=eu-west-1#hunter2", "# is written %23", { credentials: KEYS }],
+    ["dynamodb://AK:hunter2?region=eu-west-1", "a table's name", { credentials: KEYS }],
     ["upstash+https://host", "credentials are missing"],
-    ["upstash+https://secret@host", "behind a colon"],
+    ["upstash+https://hunter2@host", "behind a colon"],
     ["upstash+https://:secr#et@host", "%23"],
-    ["upstash+https://:secret@host?db=1", "unknown parameter; there are durable, plaintext"],
-    ["upstash+https://:secret@host?plaintext=yes", "plaintext=allow"],
-    ["upstash+http://:secret@host", "plaintext"],
-    ["webdis+http://secret@host", "belong together"],
-    ["webdis+http://user:secret@host", "plaintext"],
+    ["upstash+https://:hunter2@host?db=1", "unknown parameter; there are durable, plaintext"],
+    ["upstash+https://:hunter2@host?plaintext=yes", "plaintext=allow"],
+    ["upstash+http://:hunter2@host", "plaintext"],
+    ["webdis+http://hunter2@host", "belong together"],
+    ["webdis+http://user:hunter2@host", "plaintext"],
     ["webdis+http://", "7379"],
     ["dynamodb://locks?region=eu-west-1", "credentials are missing"],
     ["dynamodb://locks", "the region is missing", { credentials: KEYS }],
     ["dynamodb://?region=eu-west-1", "the table is missing", { credentials: KEYS }],
-    ["dynamodb://key:secret@locks?region=eu-west-1", "do not belong into the url", { credentials: KEYS }],
+    ["dynamodb://key:hunter2@locks?region=eu-west-1", "do not belong into the url", { credentials: KEYS }],
     ["dynamodb://locks?region=us-iso-east-1", "endpoint", { credentials: KEYS }],
     ["dynamodb://locks?region=eu-west-1&key=a&key=b", "twice", { credentials: KEYS }],
     ["dynamodb://locks?region=eu-west-1&endpoint=nowhere", "endpoint", { credentials: KEYS }],
-    ["dynamodb://locks?region=eu-west-1", "accessKeyId", { credentials: { token: "secret" } }],
+    ["dynamodb://locks?region=eu-west-1", "accessKeyId", { credentials: { token: "hunter2" } }],
     ["dynamodb://locks?region=eu-west-1", "sessionToken", { credentials: { ...KEYS, sessionToken: 5 } }],
     ["dynamodb://locks?region=eu-west-1", "expiration", { credentials: { ...KEYS, expiration: "soon" } }],
-    [STORE, "user, password", { credentials: { token: "secret" } }],
+    [STORE, "user, password", { credentials: { token: "hunter2" } }],
     [STORE, "quorums", { quorumId: "0".repeat(32) }],
     [STORE, "100 to 100000", { driftPpm: 1 }],
     [STORE, "request", { requestTimeout: 1 }],
@@ -132,7 +132,7 @@ test("what cannot work is refused before any request, and shows no secrets", asy
     await assert.rejects(connect(url, { fetch, ...options }), (error) => {
       assert.ok(error instanceof ConfigError, `${url}: ${error.stack}`);
       assert.ok(error.message.includes(words), `${url}: ${error.message}`);
-      assert.ok(!/secr(?!etAccess)/.test(error.message), error.message);
+      assert.ok(!error.message.includes("hunter2"), error.message);
       return true;
     });
   }
@@ -168,7 +168,7 @@ test("what cannot work is refused before any request, and shows no secrets", asy
 test("in a quorum of several kinds credentials are for the stores of their kind", async () => {
   const quorum = ["dynamodb://locks?region=eu-west-1", "webdis+https://open", "webdis+https://closed"];
   const settings = { quorumId: "0".repeat(32), requestTimeout: 5_000 };
-  const login = { user: "user", password: "secret" };
+  const login = { user: "user", password: "hunter2" };
   /** Which of them are asked, and who asks. */
   const asked = async (urls, credentials) => {
     const seen = new Map();

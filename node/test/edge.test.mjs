@@ -8,6 +8,7 @@ import { CREDENTIALS, startDynamodb } from "./helpers/dynamodb.mjs";
 import { startRedis } from "./helpers/redis.mjs";
 import { startRest } from "./helpers/rest.mjs";
 import { aborted } from "./helpers/signals.mjs";
+import { until } from "./helpers/until.mjs";
 import { startWebdis } from "./helpers/webdis.mjs";
 
 process.env.AWS_ACCESS_KEY_ID = CREDENTIALS.accessKeyId;
@@ -87,12 +88,13 @@ test("a lease is renewed for as long as it is held, and lost by the clock when i
   const rival = await connectNative(redis.url);
   const lease = await client.acquire("a", { ttl: 6_000 });
   // Validity grows with a renewal, and with nothing else.
-  for (let isRenewed = false; !isRenewed; ) {
-    const left = lease.remaining();
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    isRenewed = lease.remaining() > left;
+  let left = lease.remaining();
+  await until(() => {
     assert.equal(lease.signal.aborted, false);
-  }
+    const before = left;
+    left = lease.remaining();
+    return left > before;
+  });
   await lease.release();
 
   const short = await client.acquire("a", { ttl: 2_000, renew: false });
@@ -109,7 +111,7 @@ test("a lease is renewed for as long as it is held, and lost by the clock when i
 test("a token that is not taken is a refusal, and one from a function is asked for again", async (t) => {
   const redis = await startRedis(t);
   const rest = await startRest(t, redis.url);
-  const wrong = await connect(rest.bare, { ...SLOW, credentials: { token: "another" } });
+  const wrong = await connect(rest.bare, { ...SLOW, credentials: { token: "hunter2-another" } });
   await assert.rejects(wrong.acquire("a", { wait: 0 }), StoreRefusedError);
   await wrong.close();
 
@@ -117,7 +119,7 @@ test("a token that is not taken is a refusal, and one from a function is asked f
   const credentials = async (store) => {
     assert.equal(store, rest.bare);
     asked += 1;
-    return { token: asked === 1 ? "another" : "the-token" };
+    return { token: asked === 1 ? "hunter2-another" : "hunter2-token" };
   };
   const client = await connect(rest.bare, { ...SLOW, credentials });
   await client.acquire("a", { wait: 0 }).catch((error) => assert.ok(error instanceof StoreRefusedError));

@@ -13,6 +13,7 @@ import { start } from "./helpers/child.mjs";
 import { startPostgres } from "./helpers/postgres.mjs";
 import { startRedis } from "./helpers/redis.mjs";
 import { undo } from "./helpers/undo.mjs";
+import { until } from "./helpers/until.mjs";
 
 const folder = new URL("../recipes/", import.meta.url);
 const recipe = (name) => new URL(`${name}.mjs`, folder).href;
@@ -121,12 +122,4 @@ function deferred() {
   const made = {};
   made.promise = new Promise((resolve, reject) => Object.assign(made, { resolve, reject }));
   return made;
-}
-
-async function until(condition) {
-  for (;;) {
-    const found = condition();
-    if (found) return found;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
 }

@@ -11,6 +11,7 @@ import { startRedis } from "./helpers/redis.mjs";
 import { faces, makers, ONCE, PATIENT } from "./helpers/redlock.mjs";
 import { aborted } from "./helpers/signals.mjs";
 import { undo } from "./helpers/undo.mjs";
+import { ended, until } from "./helpers/until.mjs";
 
 const LONG = 30_000;
 
@@ -28,14 +29,14 @@ function testBoth(name, body, sizes = [1, 3]) {
 
 /** Tries until it works. On a quorum redlock itself must not: what it got in one try shuts it out of the next ones. */
 async function patiently(redlock, { ExecutionError }, action) {
-  for (;;) {
+  const tried = async () => {
     try {
-      return await action(redlock);
+      return { result: await action(redlock) };
     } catch (error) {
       if (!(error instanceof ExecutionError)) throw error;
     }
-    await new Promise((resolve) => setTimeout(resolve, 20 + Math.random() * 80));
-  }
+  };
+  return (await until(tried)).result;
 }
 
 // They wait for times to pass, which they can do together.
@@ -91,11 +92,12 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
 
   testBoth("an extension moves the end, and takes the place of the lock", async (redlock, { ExecutionError }) => {
     const short = await redlock.acquire(["a"], 6_000);
+    const past = ended(6_000);
     const lock = await short.extend(LONG);
     assert.deepEqual([lock.value, lock.resources, short.expiration], [short.value, ["a"], 0]);
     await assert.rejects(short.extend(LONG), ExecutionError);
     // It holds on past its first end, and lets go at an earlier one.
-    await new Promise((resolve) => setTimeout(resolve, 7_000));
+    await past;
     assert.ok(lock.expiration > Date.now());
     await assert.rejects(redlock.acquire(["a"], LONG, ONCE), ExecutionError);
     await lock.extend(500);
@@ -104,7 +106,7 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
 
   testBoth("using holds on for longer than its duration", async (redlock, { ExecutionError }) => {
     const result = await redlock.using(["a"], 4_000, async (signal) => {
-      await new Promise((resolve) => setTimeout(resolve, 5_000));
+      await ended(4_000);
       assert.equal(signal.aborted, false);
       await assert.rejects(redlock.acquire(["a"], LONG, ONCE), ExecutionError);
       return 42;
@@ -308,6 +310,7 @@ for (const whose of ["its own", "a given"]) {
     const said = [];
     redlock.on("error", (error) => said.push(error));
     const lock = await redlock.acquire(["a"], 1_000);
+    const past = ended(1_000);
     const waiting = redlock.acquire(["a"], LONG, { retryCount: -1 });
     const refused = assert.rejects(waiting, { code: "config", message: /quit/ });
     const running = redlock.using(["b"], LONG, async (signal) => {
@@ -315,15 +318,15 @@ for (const whose of ["its own", "a given"]) {
       assert.ok(signal.error instanceof LeaseLostError);
     });
     const lost = assert.rejects(running, (error) => error instanceof ExecutionError && error.cause instanceof LeaseLostError);
-    while ((await client.inspect("b")) === null) await new Promise(setImmediate);
+    await until(() => client.inspect("b"));
     await redlock.quit();
     await Promise.all([refused, lost]);
     for (const name of ["a", "b"]) assert.equal(await client.inspect(name), null);
     assert.equal(lock.expiration, 0);
     await assert.rejects(redlock.acquire(["c"], LONG), { code: "config", message: /quit/ });
     await redlock.quit();
-    // Past the end of the lock: its timer is gone, and has nothing to tell.
-    await new Promise((resolve) => setTimeout(resolve, 1_500));
+    // Past the end of the lock: its timer, which would have fired before this look at the clock, has nothing to tell.
+    await past;
     assert.deepEqual(said.map(({ name }) => name), ["LeaseLostError"]);
   });
 }

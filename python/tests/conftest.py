@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import signal
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from servers import PATIENCE as PATIENCE
+from servers import eventually as eventually
 from servers import start_redis as start_redis
 from servers import start_webdis
 
@@ -18,18 +19,15 @@ import leasehold
 # Whoever starts the tests in the background may have it ignored, which programs that are interrupted here would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# How fast something is, is for the benchmark to say.
+hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.load_profile("untimed")
+
 TTL = 8.0
 """For leases that must not be lost."""
 REQUEST_TIMEOUT = 5.0
 
 _numbers = itertools.count()
-
-
-def eventually(what: str, holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end, f"{what}: not within {PATIENCE} s"
-        time.sleep(0.01)
 
 
 def connect(store: str) -> leasehold.Client:

@@ -6,10 +6,19 @@ import json
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 PATIENCE = 60.0
 """How long a test waits for something that has to come, on a busy machine."""
+
+
+def eventually(what: str, holds: Callable[[], bool]) -> None:
+    """Looks until it is so, for what nobody tells of."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, f"{what}: not within {PATIENCE} s"
+        time.sleep(0.01)
 
 
 def start_redis(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
@@ -49,14 +58,17 @@ def free_port() -> int:
 
 def answers(server: subprocess.Popen[bytes], port: int, question: bytes, answer: bytes) -> bool:
     """Whether it does before it ends."""
-    end = time.monotonic() + PATIENCE
-    while server.poll() is None and time.monotonic() < end:
+
+    def is_up() -> bool:
         try:
             with socket.create_connection(("127.0.0.1", port), 1) as connection:
                 connection.sendall(question)
-                if connection.recv(16).startswith(answer):
-                    return True
+                return connection.recv(16).startswith(answer)
         except OSError:
-            pass
-        time.sleep(0.05)
-    return False
+            return False
+
+    try:
+        eventually(f"the server on port {port} answers", lambda: server.poll() is not None or is_up())
+    except AssertionError:
+        return False
+    return server.poll() is None

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import gc
 import os
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
 from typing import Any
 
 import pytest
 import uvloop
-from conftest import PATIENCE, REQUEST_TIMEOUT, TTL
+from conftest import PATIENCE, REQUEST_TIMEOUT, TTL, start_redis
 
 import leasehold
 import leasehold.aio as aio
@@ -39,6 +41,7 @@ async def connect(store: str) -> aio.Client:
 
 
 async def eventually(what: str, holds: Callable[[], Awaitable[bool]]) -> None:
+    """As that of the other tests, while the loop goes on."""
     end = asyncio.get_running_loop().time() + PATIENCE
     while not await holds():
         assert asyncio.get_running_loop().time() < end, what
@@ -370,6 +373,7 @@ def test_a_blocked_loop_loses_no_lease(run: Run, sqlite: str, name: str) -> None
 
         client = await connect(sqlite)
         async with client.lock(name, ttl=4) as lease:
+            # The fault: a loop that stands still for longer than the ttl.
             time.sleep(6)
             lease.check()
         await client.close()
@@ -406,3 +410,25 @@ def test_an_operation_given_up_by_its_coroutine_is_cancelled(memory: str, name: 
         await client.close()
 
     asyncio.run(body())
+
+
+def test_three_stores_are_a_quorum(run: Run, tmp_path: Path, name: str) -> None:
+    nodes = [start_redis(tmp_path) for _ in range(3)]
+
+    async def body() -> None:
+        urls = [f"redis://127.0.0.1:{port}" for _, port in nodes]
+        client = await aio.connect(urls, create_quorum=True, request_timeout=REQUEST_TIMEOUT)
+        nodes[0][0].kill()
+        async with client.lock(name, ttl=TTL) as lease:
+            info = await client.inspect(name)
+            assert info is not None and (info.token, info.of) == (lease.token, 3) and info.votes >= 2
+            assert await client.try_acquire(name) is None
+        with contextlib.suppress(leasehold.StoreUnavailableError):
+            await client.close()
+
+    try:
+        run(body())
+    finally:
+        for server, _ in nodes:
+            server.kill()
+            server.wait()

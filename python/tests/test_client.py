@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
-from conftest import PATIENCE, TTL, connect, eventually
+from conftest import PATIENCE, REQUEST_TIMEOUT, TTL, connect, eventually, start_redis
 
 import leasehold
 
@@ -223,3 +225,22 @@ def test_a_dropped_election_steps_down_without_waiting(memory: str, name: str) -
     assert over.wait(PATIENCE)
     eventually("it is free", lambda: client.inspect(name) is None)
     client.close()
+
+
+def test_three_stores_are_a_quorum(tmp_path: Path, name: str) -> None:
+    nodes = [start_redis(tmp_path) for _ in range(3)]
+    try:
+        urls = [f"redis://127.0.0.1:{port}" for _, port in nodes]
+        client = leasehold.connect(urls, create_quorum=True, request_timeout=REQUEST_TIMEOUT)
+        nodes[0][0].kill()
+        with client.lock(name, ttl=TTL) as lease:
+            info = client.inspect(name)
+            assert info is not None and (info.token, info.of) == (lease.token, 3) and info.votes >= 2
+            assert client.try_acquire(name) is None
+        # What the node that is gone was to release is not confirmed.
+        with contextlib.suppress(leasehold.StoreUnavailableError):
+            client.close()
+    finally:
+        for server, _ in nodes:
+            server.kill()
+            server.wait()

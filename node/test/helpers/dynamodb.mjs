@@ -8,7 +8,7 @@ import { startServer } from "./server.mjs";
 
 const REGION = "eu-west-1";
 const TABLE = "locks";
-export const CREDENTIALS = { accessKeyId: "leaseholdedge", secretAccessKey: "secret" };
+export const CREDENTIALS = { accessKeyId: "leaseholdedge", secretAccessKey: "hunter2" };
 
 /** Answers `{ url, stop }`. It takes about a second. */
 export async function startDynamodb(t) {

@@ -4,7 +4,7 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import { connect } from "node:net";
 
-export const TOKEN = "the-token";
+export const TOKEN = "hunter2-token";
 
 /** Answers `{ url, bare }`, the latter without the token; `redis` is the url of the server behind it. It ends with the test. */
 export async function startRest(t, redis) {

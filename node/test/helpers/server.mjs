@@ -2,12 +2,10 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { setTimeout as pause } from "node:timers/promises";
 import { freePort } from "./redis.mjs";
+import { until } from "./until.mjs";
 
 const TRIES = 5;
-const PATIENCE_MS = 60_000;
-const PAUSE_MS = 20;
 
 /** Should a test end without stopping them. */
 const running = new Set();
@@ -28,13 +26,9 @@ export async function startServer(t, command, isReady) {
       server.kill("SIGKILL");
       await exited;
     };
-    const until = Date.now() + PATIENCE_MS;
-    for (; running.has(server) && Date.now() < until; await pause(PAUSE_MS)) {
-      if (!(await isReady(port).catch(() => false))) continue;
-      t.after(stop);
-      return { port, pid: server.pid, stop };
-    }
-    await stop();
+    t.after(stop);
+    await until(async () => !running.has(server) || (await isReady(port).catch(() => false)));
+    if (running.has(server)) return { port, pid: server.pid, stop };
   }
   throw new Error("a server has found no free port, or never answered");
 }

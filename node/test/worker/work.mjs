@@ -1,9 +1,7 @@
-// A worker with a lock, whose answer says what it has seen.
+// What a worker does with locks, wherever it runs. Answers what it has seen.
 
-import { connect, LeaseLostError } from "./edge/workerd.mjs";
-
-async function work(store) {
-  const client = await connect(store, { owner: "workerd", requestTimeout: 5_000 });
+export async function work({ connect, LeaseLostError }, store, owner) {
+  const client = await connect(store, { owner, requestTimeout: 5_000 });
   const lease = await client.acquire("a", { ttl: 30_000 });
   const seen = { token: lease.token, remaining: lease.remaining() };
   const rival = await connect(store, { requestTimeout: 5_000 });
@@ -13,12 +11,10 @@ async function work(store) {
   const lost = await client.acquire("b", { ttl: 2_000, renew: false });
   await new Promise((resolve) => lost.signal.addEventListener("abort", resolve));
   seen.lost = lost.signal.reason instanceof LeaseLostError;
+  // Stays held, for the test to look at.
+  await client.acquire("held", { ttl: 30_000 });
   return seen;
 }
 
-export default {
-  async fetch(request, { STORE }) {
-    if (new URL(request.url).pathname === "/ready") return new Response("yes");
-    return Response.json(await work(STORE).catch((error) => ({ failed: String(error?.stack ?? error) })));
-  },
-};
+/** What goes wrong is something seen as well. */
+export const failed = (error) => ({ failed: String(error?.stack ?? error) });
