@@ -4,8 +4,6 @@
 //! store; only the nodes of a quorum are asked on the client's threads, all at once. Everything else, renewals above all, happens on the client's own threads.
 
 use std::ops::Deref;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use crate::all;
@@ -19,6 +17,8 @@ use crate::exec::block_on;
 use crate::lease;
 use crate::request::{self, free_or_error};
 use crate::stores::Stores;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
 use crate::url::StoreUrl;
 
 /// See [`leasehold::Client`](crate::Client).

@@ -1,8 +1,6 @@
 //! The client: connects to a store, takes locks, looks at them.
 
 use std::mem::ManuallyDrop;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use leasehold_core::Failure;
 use leasehold_core::op::Fault;
@@ -18,6 +16,8 @@ use crate::fork::PerProcess;
 use crate::quorum::Nodes;
 use crate::request::LockRequest;
 use crate::stores::Stores;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{Arc, thread};
 use crate::url::StoreUrl;
 
 /// A connection to a store, and everything that keeps its leases alive. Cheap to clone.
@@ -239,7 +239,7 @@ fn default_owner() -> String {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         format!("{host}:{}", std::process::id())
     });
-    let thread = std::thread::current();
+    let thread = thread::current();
     let thread = thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned);
     let mut owner = format!("{}:{thread}", PROCESS.get()).replace(char::is_control, "?");
     owner.truncate(owner.floor_char_boundary(leasehold_core::Owner::MAX_BYTES));

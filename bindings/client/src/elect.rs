@@ -1,8 +1,6 @@
 //! Leader election: a lock that is campaigned for again and again.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::client::Client;
@@ -11,6 +9,8 @@ use crate::error::{Error, ErrorKind};
 use crate::exec;
 use crate::fork;
 use crate::lease::Lease;
+use crate::sync::thread::{self, JoinHandle};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// How long one try for the lock lasts, before the candidate looks whether the store answers at all.
 const CAMPAIGN: Duration = Duration::from_secs(5);
@@ -81,7 +81,7 @@ impl ElectionRequest {
             let _over = Over(&theirs);
             self.campaign(&theirs);
         };
-        let thread = std::thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("leasehold-election".to_owned())
             .spawn(campaign)
             .map_err(|error| Error::config(format!("cannot start a thread: {error}")))?;
@@ -216,7 +216,7 @@ impl Election {
             return;
         }
         self.desk.resign();
-        if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != std::thread::current().id()) {
+        if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != thread::current().id()) {
             // A panic of a callback has been printed by its thread; there is nothing to add.
             let _ = thread.join();
         }
@@ -241,7 +241,7 @@ impl Election {
             return;
         }
         self.desk.resign();
-        if self.thread.as_ref().is_some_and(|thread| thread.thread().id() == std::thread::current().id()) {
+        if self.thread.as_ref().is_some_and(|thread| thread.thread().id() == thread::current().id()) {
             return;
         }
         while !self.desk.wait_until_over(slice) {

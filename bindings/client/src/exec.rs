@@ -2,12 +2,12 @@
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::sync::thread::{self, Thread};
+use crate::sync::{Arc, Mutex, PoisonError};
 
 /// What a thread does while the future that it runs is not ready.
 pub(crate) enum Pause {
@@ -66,7 +66,7 @@ const OFFLOAD: &str = "leasehold-offload";
 /// Does blocking work on a thread of its own; for rare work such as opening a store.
 pub(crate) async fn offload<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, Error> {
     struct Desk<R> {
-        result: Option<thread::Result<R>>,
+        result: Option<std::thread::Result<R>>,
         waker: Option<Waker>,
     }
 

@@ -1,8 +1,6 @@
 //! What a holder has.
 
 use std::future::{Future, poll_fn};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leasehold_core::LostReason;
@@ -11,6 +9,8 @@ use tracing::Instrument;
 use crate::client::Shared;
 use crate::driver::{Caller, Errands, Phase, Slot, Wait};
 use crate::error::{Error, ErrorKind};
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// A held lock. It is renewed in the background until it is released, dropped or lost.
 ///

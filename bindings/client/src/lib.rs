@@ -110,6 +110,7 @@ mod doctor;
 mod driver;
 mod elect;
 mod engine;
+mod entropy;
 mod error;
 mod exec;
 pub mod fence;
@@ -121,6 +122,7 @@ mod metrics;
 pub mod quorum;
 mod request;
 mod stores;
+mod sync;
 #[cfg(feature = "dynamodb")]
 pub mod table;
 mod transport;

@@ -2,7 +2,6 @@
 
 use std::future::IntoFuture;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::config::LockOptionsBuilder;
@@ -13,6 +12,7 @@ use crate::client::Shared;
 use crate::driver::{Caller, Errands, Phase, Slot, Wait as SlotWait};
 use crate::error::{Error, ErrorKind};
 use crate::lease::Lease;
+use crate::sync::Arc;
 
 /// A lock that is asked for. Awaiting it acquires; [`LockRequest::try_acquire`] tries once.
 ///

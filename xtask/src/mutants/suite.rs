@@ -24,6 +24,8 @@ pub enum Suite {
     Vectors,
     /// The kept traces.
     Traces,
+    /// The client's run loop, under a scheduler that tries interleavings.
+    Races,
 }
 
 /// A bug was seen.
@@ -38,8 +40,8 @@ pub struct Catch {
 const SEEDS: u64 = 5_000;
 
 impl Suite {
-    const ALL: [Self; 7] =
-        [Self::Simulator, Self::Core, Self::Sim, Self::Model, Self::Vectors, Self::Traces, Self::Quorums];
+    const ALL: [Self; 8] =
+        [Self::Simulator, Self::Core, Self::Sim, Self::Model, Self::Vectors, Self::Traces, Self::Quorums, Self::Races];
     /// For a bug that names nobody.
     pub const USUAL: [Self; 2] = [Self::Simulator, Self::Core];
 
@@ -52,6 +54,7 @@ impl Suite {
             Self::Model => "model",
             Self::Vectors => "vectors",
             Self::Traces => "traces",
+            Self::Races => "races",
         }
     }
 
@@ -71,10 +74,13 @@ impl Suite {
             Self::Core => ("leasehold-core", &["--lib", "--test", "behaviour"]),
             Self::Sim => ("leasehold-sim", &["--lib"]),
             Self::Model | Self::Vectors | Self::Traces => ("leasehold-sim", &["--test", self.name()]),
+            Self::Races => ("leasehold-races", &["--test", "handoffs"]),
         };
         tree.compiles(package, targets)?;
-        let mut tests = test::suite();
-        tests.args(["-p", package]).args(targets);
+        let mut tests = if self == Self::Races { test::races() } else { test::suite() };
+        if self != Self::Races {
+            tests.args(["-p", package]).args(targets);
+        }
         // What fails by chance must not be tried first against the next bug.
         tests.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1");
         let (ended, said) = tree.run(tests)?;
@@ -122,7 +128,7 @@ fn first_failure(said: &str) -> Option<&str> {
 /// Whether a suite that lives in a file of its own is there.
 pub fn exists(suite: Suite, root: &Path) -> bool {
     match suite {
-        Suite::Simulator | Suite::Quorums | Suite::Core | Suite::Sim => true,
+        Suite::Simulator | Suite::Quorums | Suite::Core | Suite::Sim | Suite::Races => true,
         Suite::Model | Suite::Vectors | Suite::Traces => {
             root.join("core/sim/tests").join(suite.name()).with_extension("rs").exists()
         }

@@ -10,8 +10,9 @@ use super::patch::Patch;
 use crate::run::{self, Failure, Result};
 
 /// What the packages below need of the workspace. The settings of its tests name packages that are not among them.
-const COPIED: [&str; 5] = ["Cargo.toml", "Cargo.lock", "wit", "core", "bindings/rig"];
-const MEMBERS: &str = "members = [\"core\", \"core/sim\"]";
+const COPIED: [&str; 7] =
+    ["Cargo.toml", "Cargo.lock", "wit", "core", "bindings/rig", "bindings/races", "bindings/client/src"];
+const MEMBERS: &str = "members = [\"core\", \"core/sim\", \"bindings/races\"]";
 
 /// Changes to the profile, so that one line is compiled in seconds.
 const QUICKLY: [(&str, &str); 3] =
@@ -108,7 +109,7 @@ impl Tree {
         }
         // A run that was killed may have left half of what the next one builds upon.
         let mut clean = run::cargo_ci("clean");
-        clean.args(["-p", "leasehold-core", "-p", "leasehold-sim"]);
+        clean.args(["-p", "leasehold-core", "-p", "leasehold-sim", "-p", "leasehold-races"]);
         self.run(clean)?;
         match build()? {
             (Ended::Well, _) => Ok(()),

@@ -1,12 +1,11 @@
 //! What the background thread sleeps on, and what others leave for it.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use leasehold_core::{Monotonic, NodeId, Resource};
 
 use crate::clock;
+use crate::sync::{Arc, Condvar, HashSet, Mutex, MutexGuard, PoisonError};
 use crate::transport::Watcher;
 
 /// Timers of the operating system do not count suspended time, so no sleep is longer than this.

@@ -1,8 +1,5 @@
 //! Requests outside the core, such as a look at a record.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
 use leasehold_core::op::{Fault, FaultKind, LockOp, Op, Outcome};
 use leasehold_core::{LockId, NodeId, RequestId, Resource, Transmit};
 
@@ -10,6 +7,8 @@ use super::{Caller, Driver};
 use crate::clock;
 use crate::error::{Error, ErrorKind};
 use crate::exec;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
 use crate::transport::{Answer, Lane};
 
 impl Driver {

@@ -1,6 +1,5 @@
 //! Requests that an async caller performs itself, as part of the future that it polls.
 
-use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
@@ -8,6 +7,7 @@ use leasehold_core::{LockId, NodeId, RequestId, Transmit};
 
 use super::report::Stopwatch;
 use super::{Caller, Driver};
+use crate::sync::Arc;
 use crate::transport::{Answer, Answering, Network};
 
 /// The requests of one lock that its caller has under way. They go on while [`Errands::poll`] is called.

@@ -15,9 +15,7 @@ mod slot;
 mod troubles;
 mod worker;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use leasehold_core::member::Stamp;
@@ -28,8 +26,11 @@ use leasehold_core::{
 
 use crate::clock;
 use crate::engine::{self, Engine};
-use crate::error::{Error, ErrorKind};
+use crate::entropy::fill;
+use crate::error::Error;
 use crate::fork;
+use crate::sync::atomic::AtomicU64;
+use crate::sync::{Arc, HashMap, Mutex, MutexGuard, PoisonError, thread};
 use crate::transport::{Answer, Lane, Transport, Watcher};
 use alarm::{Alarm, Ear, Hint};
 pub(crate) use errands::Errands;
@@ -128,7 +129,7 @@ impl Driver {
             core,
             ears: (0..).map(ear).take(transports.len()).collect(),
             transports: transports.clone(),
-            slots: HashMap::new(),
+            slots: HashMap::default(),
             next_lock: 0,
             core_wake: Monotonic::FAR,
             planned: Monotonic::FAR,
@@ -229,6 +230,9 @@ impl Driver {
 
     /// Ends a lease at that instant, earlier or later than was said before. Answers whether there is a lease to end.
     pub(crate) fn end_at(self: &Arc<Self>, slot: &Slot, at: Monotonic) -> bool {
+        if self.is_inherited() {
+            return false;
+        }
         let set = |state: &mut State, _| {
             // Under the mutex, or the lease could be over by the time that its end is moved.
             let is_there = state.slots.contains_key(&slot.lock()) && !slot.remaining().is_zero();
@@ -265,7 +269,7 @@ impl Driver {
 
     /// Whether the calling thread is one of the client's own, which must not wait for themselves.
     pub(crate) fn is_own_thread(&self) -> bool {
-        std::thread::current().name().is_some_and(|name| name.starts_with("leasehold-"))
+        thread::current().name().is_some_and(|name| name.starts_with("leasehold-"))
     }
 
     /// Runs somebody else's code on the thread kept for it.
@@ -455,7 +459,7 @@ impl Driver {
 }
 
 impl Workers {
-    const fn new() -> Self {
+    fn new() -> Self {
         Self { callers: Worker::new("leasehold-callers"), background: Worker::new("leasehold-store") }
     }
 }
@@ -555,14 +559,8 @@ impl State {
     }
 }
 
-fn fill(bytes: &mut [u8]) -> Result<(), Error> {
-    getrandom::fill(bytes).map_err(|error| {
-        Error::new(ErrorKind::StoreUnavailable, format!("the operating system gives no random bytes: {error}"))
-    })
-}
-
 /// Starts one of the client's own threads.
-fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-    let spawned = std::thread::Builder::new().name(name.to_owned()).spawn(run);
+pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), Error> {
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(run);
     spawned.map(drop).map_err(|error| Error::config(format!("cannot start the thread {name}: {error}")))
 }

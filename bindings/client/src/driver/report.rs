@@ -2,13 +2,13 @@
 //!
 //! Resource names stand in log events and never in metric labels, where each would become a time series of its own.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::op::Op;
 use leasehold_core::{Event, Failure, Monotonic, Transmit};
 
 use super::Slot;
+use crate::sync::Arc;
 use crate::{clock, metrics};
 
 /// An event with what a log line needs, taken under the mutex and told after it.

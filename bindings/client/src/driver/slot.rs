@@ -1,10 +1,6 @@
 //! One acquisition as its caller sees it: where it stands, and until when its lease can be believed in.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
-use std::thread::ThreadId;
 use std::time::Duration;
 
 use leasehold_core::op::Fault;
@@ -14,6 +10,9 @@ use super::Callback;
 use crate::clock;
 use crate::error::{Error, ErrorKind};
 use crate::fork;
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::thread::{self, ThreadId};
+use crate::sync::{Arc, HashMap, Mutex, MutexGuard, PoisonError};
 
 /// Shared by a lease and the driver. The deadline is one atomic, so that reading it never waits for anybody.
 pub(crate) struct Slot {
@@ -92,7 +91,7 @@ impl Slot {
             phase: Phase::Pending,
             in_danger: false,
             trouble: None,
-            wakers: HashMap::new(),
+            wakers: HashMap::default(),
             next_waker: 0,
             on_expiring: Vec::new(),
             on_lost: Vec::new(),
@@ -102,7 +101,7 @@ impl Slot {
             resource,
             owner: options.owner().clone(),
             generation,
-            taken_by: std::thread::current().id(),
+            taken_by: thread::current().id(),
             since: AtomicU64::new(now.ns()),
             deadline: AtomicU64::new(PENDING),
             ends_at: AtomicU64::new(PENDING),
@@ -124,7 +123,7 @@ impl Slot {
     }
 
     pub(crate) fn was_taken_here(&self) -> bool {
-        self.taken_by == std::thread::current().id()
+        self.taken_by == thread::current().id()
     }
 
     pub(crate) fn is_held(&self) -> bool {

@@ -1,9 +1,8 @@
 //! What went wrong with each node last, so that an error can name all of them; the core names the worst.
 
-use std::sync::{Mutex, PoisonError};
-
 use leasehold_core::op::{Fault, Outcome, Refusal};
 
+use crate::sync::{Mutex, PoisonError};
 use crate::transport::Answer;
 
 /// One for each node.

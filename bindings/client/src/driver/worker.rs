@@ -1,7 +1,7 @@
 //! A thread that takes one job after another, started with the first.
 
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use crate::sync::mpsc::{Sender, channel};
+use crate::sync::{Mutex, PoisonError};
 
 /// Jobs are done in the order given: a release never overtakes the acquire that it undoes.
 pub(super) struct Worker<T> {
@@ -15,7 +15,7 @@ struct Job<T> {
 }
 
 impl<T: Send + 'static> Worker<T> {
-    pub(super) const fn new(name: &'static str) -> Self {
+    pub(super) fn new(name: &'static str) -> Self {
         Self { name, jobs: Mutex::new(None) }
     }
 

@@ -5,15 +5,14 @@
 //! inside, closes what is open, and lets both processes open it again when they need it.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use leasehold_core::Monotonic;
 
 use super::{PerProcess, generation};
 use crate::clock;
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use crate::sync::{Arc, Mutex, PoisonError, thread, thread_local};
 
 /// How long a fork waits for those inside. Transactions are bounded by their own, shorter deadlines.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -106,17 +105,17 @@ pub(super) fn before_fork() {
     if holds {
         registered(|list| list.iter().for_each(|open| open.close()));
     }
-    HOLDS.set(holds);
+    HOLDS.with(|kept| kept.set(holds));
 }
 
 pub(super) fn after_fork_in_parent() {
-    if HOLDS.take() {
+    if HOLDS.with(Cell::take) {
         STATE.fetch_and(!CLOSED, Ordering::Release);
     }
 }
 
 pub(super) fn after_fork_in_child() {
-    if !HOLDS.take() {
+    if !HOLDS.with(Cell::take) {
         UNCLEAN.store(true, Ordering::Relaxed);
     }
     STATE.store(0, Ordering::Release);

@@ -3,6 +3,7 @@
 use leasehold_core::member::{Marker, Phase, Stamp};
 
 use super::{Quorum, Standing, unavailable};
+use crate::entropy;
 use crate::error::{Error, ErrorKind};
 use crate::exec::each;
 use crate::transport::Found;
@@ -149,8 +150,7 @@ impl Quorum {
 
 fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes)
-        .map_err(|error| unavailable(format!("the operating system gives no random bytes: {error}")))?;
+    entropy::fill(&mut bytes)?;
     Ok(bytes)
 }
 

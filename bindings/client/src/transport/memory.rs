@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use leasehold_core::config::Poll;
 use leasehold_core::member::{Durability, Marker, RETENTION, Stamp};
@@ -17,6 +16,7 @@ use crate::clock;
 use crate::doctor::Finding;
 use crate::error::Error;
 use crate::fork::{self, PerProcess};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// A process's memory knows one boot only.
 const BOOT: BootId = BootId([0; 16]);

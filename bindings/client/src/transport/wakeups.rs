@@ -1,12 +1,11 @@
 //! Who in this process waits for which resource of a store.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use leasehold_core::Resource;
 
 use super::Watcher;
+use crate::sync::{Arc, HashMap, Mutex, MutexGuard, PoisonError, Weak};
 
 /// The watchers of one store. Whoever is watching but gone is forgotten: the hub keeps nobody alive.
 #[derive(Default)]

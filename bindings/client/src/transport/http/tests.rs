@@ -268,7 +268,7 @@ const PONG: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent
 #[test]
 fn a_request_says_no_more_than_it_must() {
     let (address, requests) = scripted(&[PONG, PONG]);
-    let store = open(&format!("upstash+http://:some-token@{address}/some/way/")).unwrap();
+    let store = open(&format!("upstash+http://:hunter2-token@{address}/some/way/")).unwrap();
     let (sender, receiver) = channel();
     store.ask_behind(soon(vec![acquire("job", 1)]), Box::new(move |answer| sender.send(answer).unwrap()));
     let _ = receiver.recv().unwrap();
@@ -283,7 +283,7 @@ fn a_request_says_no_more_than_it_must() {
         let agent = format!("user-agent: leasehold/{}", env!("CARGO_PKG_VERSION"));
         let host = format!("host: {address}");
         let expected =
-            ["accept: */*", "authorization: bearer some-token", "content-type: application/json", &host, &agent];
+            ["accept: */*", "authorization: bearer hunter2-token", "content-type: application/json", &host, &agent];
         assert_eq!(lines, expected);
     }
 }
@@ -311,15 +311,15 @@ fn something_else_is_told_apart_at_once() {
         ("HTTP/1.1 200 OK\r\n\r\n{\"result\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "this is not"),
         ("HTTP/1.1 404 Not Found\r\n\r\n", "check the host and path"),
         ("HTTP/1.1 401 Unauthorized\r\n\r\n", "refuses the token"),
-        ("HTTP/1.1 301 Moved\r\nLocation: https://a:secret@other/?token=secret\r\n\r\n", "redirects to \"other\""),
+        ("HTTP/1.1 301 Moved\r\nLocation: https://a:hunter2@other/?token=hunter2\r\n\r\n", "redirects to \"other\""),
         ("HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n{\"result\":\"PONG\"}", "connection broken"),
         ("SSH-2.0-OpenSSH_9.2\r\n", "connection broken"),
     ] {
         let answers: &'static [&'static str] = Box::leak(Box::new([answer]));
         let (address, _requests) = scripted(answers);
-        let error = open(&format!("upstash+http://:some-token@{address}")).err().expect(answer);
+        let error = open(&format!("upstash+http://:hunter2-token@{address}")).err().expect(answer);
         let said = error.to_string();
-        assert!(said.contains(words) && !said.contains("secret") && !said.contains("some-token"), "{said}");
+        assert!(said.contains(words) && !said.contains("hunter2") && !said.contains("hunter2-token"), "{said}");
         let lasts = if words == "connection broken" { ErrorKind::StoreUnavailable } else { ErrorKind::StoreRefused };
         assert_eq!(error.kind(), lasts, "{said}");
     }
@@ -355,7 +355,7 @@ fn over_tls(redis: &redis::Server) -> String {
             let mut stream = StreamOwned::new(ServerConnection::new(Arc::clone(&config)).unwrap(), stream.unwrap());
             // Clients that do not trust us leave before they say anything.
             if stream.conn.complete_io(&mut stream.sock).is_ok() {
-                assert!(request_of(&mut stream).contains("authorization: Bearer some-token"));
+                assert!(request_of(&mut stream).contains("authorization: Bearer hunter2-token"));
                 stream.write_all(PONG.as_bytes()).unwrap();
             }
         }
@@ -367,7 +367,7 @@ fn over_tls(redis: &redis::Server) -> String {
 fn under_tls_only_a_trusted_server_is_spoken_to() {
     let redis = redis::Server::builder().tls().start();
     let address = over_tls(&redis);
-    let url = format!("upstash+https://:some-token@{address}");
+    let url = format!("upstash+https://:hunter2-token@{address}");
     let ca = redis.authority_file().display();
     open(&format!("{url}?ca={ca}")).unwrap();
     let folder = tempfile::tempdir().unwrap();

@@ -1,0 +1,219 @@
+//! Stores in memory that are reached in the ways of real ones, and write down what is asked of them.
+
+use std::collections::HashSet;
+use std::sync::PoisonError;
+use std::task::{Poll, Waker};
+
+use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Op, Outcome, Seen, TransportFault};
+use leasehold_core::{Config, LockId, Monotonic, NodeConfig, NodeId, RequestId, Resource, Transmit};
+use shuttle::rand::{Rng, thread_rng};
+
+use crate::client::{Client, Place};
+use crate::clock;
+use crate::doctor::Finding;
+use crate::driver::Driver;
+use crate::engine;
+use crate::error::Error;
+use crate::fork;
+use crate::sync::mpsc::{Sender, channel};
+use crate::sync::permit::switch;
+use crate::sync::{Arc, Mutex, thread};
+use crate::transport::{self, Answer, Answering, Done, Found, Lane, Network, Transport, Watcher};
+use crate::url::StoreUrl;
+use crate::world;
+
+/// Who performs requests, and on which thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Any thread, at once: memory.
+    AtOnce,
+    /// The blocking caller, or a thread of the client's: a file.
+    Disk,
+    /// Blocking callers; or somebody at the other end of a socket, who performs one after the other.
+    Network,
+}
+
+/// A store for the clients of one run.
+pub struct Store {
+    memory: Arc<dyn Transport>,
+    reach: Reach,
+    /// Of how many requests one gets no answer, though it is performed.
+    loses_one_of: Option<u32>,
+}
+
+impl Store {
+    /// An empty one.
+    pub fn new(reach: Reach) -> Self {
+        let url: StoreUrl = "memory:".parse().expect("invariant: a url of ours");
+        let memory = transport::open(&url).expect("invariant: memory can be had");
+        Self { memory, reach, loses_one_of: None }
+    }
+
+    /// Loses some answers.
+    #[must_use]
+    pub fn losing_one_of(self, requests: u32) -> Self {
+        Self { loses_one_of: Some(requests), ..self }
+    }
+
+    /// Connects a client.
+    pub fn client(&self) -> Client {
+        let way = Arc::new(Way {
+            memory: Arc::clone(&self.memory),
+            reach: self.reach,
+            loses_one_of: self.loses_one_of,
+            generation: fork::generation(),
+            asked: std::sync::Mutex::default(),
+            server: Mutex::new(None),
+        });
+        let transports: Vec<Arc<dyn Transport>> = vec![way];
+        let config = Config::new(vec![transport::node_config(&url())]).expect("invariant: one node is allowed");
+        let driver =
+            Driver::start(&engine::Choice::default(), config, transports).expect("invariant: threads can be had");
+        Client::new(driver, Some("a test".to_owned()), Place::Store(Box::new(url())))
+    }
+
+    /// Whether a record of that name stands in the store.
+    pub fn is_held(&self, name: &str) -> bool {
+        let resource = Resource::new(name).expect("invariant: tests use names that can be");
+        let ops = vec![LockOp { lock: LockId::new(0), resource, op: Op::Read }];
+        let request = Transmit { id: RequestId::new(0), node: NodeId::new(0), deadline: Monotonic::FAR, ops };
+        match self.memory.perform(&request, Lane::Caller).expect("invariant: memory answers").as_slice() {
+            [Outcome::Applied(Applied::Read(seen))] => is_held(seen),
+            other => panic!("a read was answered with {other:?}"),
+        }
+    }
+}
+
+fn is_held(seen: &Seen) -> bool {
+    seen.clone().held().is_some()
+}
+
+fn url() -> StoreUrl {
+    "memory:".parse().expect("invariant: a url of ours")
+}
+
+/// One client's way to a store.
+struct Way {
+    memory: Arc<dyn Transport>,
+    reach: Reach,
+    loses_one_of: Option<u32>,
+    generation: u64,
+    asked: std::sync::Mutex<HashSet<RequestId>>,
+    server: Mutex<Option<Sender<(Transmit, Done)>>>,
+}
+
+impl Way {
+    /// The store does it, unless it is too late: what lands after its deadline may leave a record for as long as it lasts.
+    fn serve(memory: &Arc<dyn Transport>, loses_one_of: Option<u32>, request: &Transmit) -> Answer {
+        switch();
+        let landing = clock::Standstill::new();
+        if clock::monotonic() >= request.deadline {
+            return Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)));
+        }
+        let answer = memory.perform(request, Lane::Caller);
+        drop(landing);
+        switch();
+        match loses_one_of {
+            Some(requests) if thread_rng().gen_ratio(1, requests) => {
+                Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)))
+            }
+            Some(_) | None => answer,
+        }
+    }
+
+    fn note(&self, request: &Transmit) {
+        if self.generation != fork::generation() {
+            world::fault("a forked child asks its parent's store");
+        }
+        if !self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(request.id) {
+            world::fault("a request is performed twice");
+        }
+    }
+}
+
+impl Transport for Way {
+    fn config(&self) -> NodeConfig {
+        self.memory.config()
+    }
+
+    fn is_instant(&self) -> bool {
+        self.reach == Reach::AtOnce
+    }
+
+    fn perform(&self, request: &Transmit, _lane: Lane) -> Answer {
+        self.note(request);
+        Self::serve(&self.memory, self.loses_one_of, request)
+    }
+
+    fn network(&self) -> Option<&dyn Network> {
+        (self.reach == Reach::Network).then_some(self)
+    }
+
+    fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        self.memory.watch(resource, watcher);
+    }
+
+    fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
+        self.memory.unwatch(resource, watcher);
+    }
+
+    fn diagnose(&self) -> Vec<Finding> {
+        Vec::new()
+    }
+
+    fn look(&self) -> Result<Found, Error> {
+        self.memory.look()
+    }
+
+    fn mark(&self, found: &[u8], marker: &leasehold_core::member::Marker) -> Result<bool, Error> {
+        self.memory.mark(found, marker)
+    }
+}
+
+#[derive(Default)]
+struct Desk {
+    answer: Option<Answer>,
+    waker: Option<Waker>,
+}
+
+impl Network for Way {
+    fn ask_here(&self, request: Transmit) -> Result<Answering, Transmit> {
+        let desk = Arc::new(Mutex::new(Desk::default()));
+        let theirs = Arc::clone(&desk);
+        self.ask_behind(
+            request,
+            Box::new(move |answer| {
+                let mut desk = theirs.lock().unwrap_or_else(PoisonError::into_inner);
+                desk.answer = Some(answer);
+                let waker = desk.waker.take();
+                drop(desk);
+                waker.into_iter().for_each(Waker::wake);
+            }),
+        );
+        Ok(Box::pin(std::future::poll_fn(move |context| {
+            let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
+            match desk.answer.take() {
+                Some(answer) => Poll::Ready(answer),
+                None => {
+                    desk.waker = Some(context.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })))
+    }
+
+    fn ask_behind(&self, request: Transmit, done: Done) {
+        self.note(&request);
+        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = server.get_or_insert_with(|| {
+            let (sender, receiver) = channel::<(Transmit, Done)>();
+            let (memory, loses_one_of) = (Arc::clone(&self.memory), self.loses_one_of);
+            let serve = move || {
+                receiver.into_iter().for_each(|(request, done)| done(Self::serve(&memory, loses_one_of, &request)));
+            };
+            thread::Builder::new().name("server".to_owned()).spawn(serve).expect("invariant: threads can be had");
+            sender
+        });
+        server.send((request, done)).expect("invariant: it serves for as long as the sender is there");
+    }
+}

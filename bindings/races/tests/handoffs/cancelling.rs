@@ -1,0 +1,75 @@
+//! A caller gives up while the grant arrives.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use leasehold_races::sync::thread;
+use leasehold_races::world::{explore, seen, settle};
+use leasehold_races::{Client, Reach, Store, block_on, block_on_until, host};
+
+use super::{LONG, PASSES};
+
+/// Acquires and gives up at some moment, on a thread of its own. What was granted is dropped.
+fn acquire_and_give_up(client: &Client, asynchronous: bool) -> thread::JoinHandle<()> {
+    let (request, enough) = (client.lock("a").ttl(LONG), Arc::new(AtomicBool::new(false)));
+    let stop = Arc::clone(&enough);
+    let caller = thread::spawn(move || {
+        let is_enough = || stop.load(Ordering::SeqCst);
+        let granted = match asynchronous {
+            true => block_on_until(request.into_future(), is_enough).is_some_and(|granted| granted.is_ok()),
+            false => host::acquire(request, is_enough).is_ok(),
+        };
+        seen(if granted { "granted" } else { "cancelled" });
+    });
+    thread::yield_now();
+    enough.store(true, Ordering::SeqCst);
+    caller
+}
+
+fn a_cancelled_acquire_leaves_nothing_behind(reach: Reach, asynchronous: bool, sometimes: &[&'static str]) {
+    explore(PASSES, sometimes, move || {
+        let store = Store::new(reach);
+        let client = store.client();
+        // Somebody else of this client has it, so that the caller waits.
+        let holder = client.clone();
+        let holder = thread::spawn(move || drop(block_on(holder.lock("a").ttl(LONG).into_future())));
+        acquire_and_give_up(&client, asynchronous).join().unwrap();
+        holder.join().unwrap();
+        drop(client);
+        settle();
+        assert!(!store.is_held("a"), "nobody has it, and nobody releases it");
+    });
+}
+
+#[test]
+fn a_cancelled_acquire_leaves_no_record_in_memory() {
+    a_cancelled_acquire_leaves_nothing_behind(Reach::AtOnce, false, &["granted", "cancelled"]);
+}
+
+#[test]
+fn a_cancelled_acquire_leaves_no_record_in_a_file() {
+    a_cancelled_acquire_leaves_nothing_behind(Reach::Disk, false, &["granted", "cancelled"]);
+}
+
+#[test]
+fn a_dropped_future_leaves_no_record_in_a_file() {
+    a_cancelled_acquire_leaves_nothing_behind(Reach::Disk, true, &["granted", "cancelled"]);
+}
+
+#[test]
+fn a_dropped_future_leaves_no_record_behind_a_socket() {
+    a_cancelled_acquire_leaves_nothing_behind(Reach::Network, true, &["granted", "cancelled"]);
+}
+
+#[test]
+fn whoever_is_next_in_line_gets_the_lock_that_a_cancelled_one_was_granted() {
+    explore(PASSES, &["granted", "cancelled"], || {
+        let store = Store::new(Reach::Disk);
+        let client = store.client();
+        let next = client.clone();
+        let first = acquire_and_give_up(&client, true);
+        let next = thread::spawn(move || block_on(next.lock("a").ttl(LONG).into_future()).map(drop));
+        next.join().unwrap().unwrap();
+        first.join().unwrap();
+    });
+}

@@ -1,0 +1,80 @@
+//! Requests that a future performs, while it is dropped, or moves to another thread.
+
+use std::pin::pin;
+use std::task::{Context, Poll, Wake, Waker};
+
+use std::sync::Arc;
+
+use leasehold_races::sync::thread;
+use leasehold_races::world::{Time, explore, seen, settle};
+use leasehold_races::{Reach, Store, block_on};
+
+use super::{Count, LONG, PASSES};
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.up();
+    }
+}
+
+#[test]
+fn a_future_dropped_after_any_turn_leaves_no_record() {
+    for turns in 0..4 {
+        explore(PASSES, &[], move || {
+            let store = Store::new(Reach::Network).losing_one_of(4);
+            let client = store.client();
+            {
+                let waker = Waker::from(Arc::new(Count::default()));
+                let mut context = Context::from_waker(&waker);
+                let mut acquiring = pin!(client.lock("a").ttl(LONG).into_future());
+                for _ in 0..turns {
+                    if acquiring.as_mut().poll(&mut context).is_ready() {
+                        break;
+                    }
+                    thread::yield_now();
+                }
+            }
+            drop(client);
+            settle();
+            assert!(!store.is_held("a"));
+        });
+    }
+}
+
+#[test]
+fn a_future_that_moves_is_woken_where_it_is() {
+    for reach in [Reach::Disk, Reach::Network] {
+        explore(Time::Stands, &["pending"], move || {
+            let store = Store::new(reach);
+            let client = store.client();
+            let mut acquiring = client.lock("a").ttl(LONG).into_future();
+            let waker = Waker::from(Arc::new(Count::default()));
+            if let Poll::Ready(lease) = acquiring.as_mut().poll(&mut Context::from_waker(&waker)) {
+                assert!(lease.is_ok());
+                return;
+            }
+            seen("pending");
+            let elsewhere = thread::spawn(move || block_on(acquiring).map(drop));
+            elsewhere.join().unwrap().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_release_dropped_after_its_first_turn_is_performed() {
+    for reach in [Reach::Disk, Reach::Network] {
+        explore(PASSES, &[], move || {
+            let store = Store::new(reach);
+            let client = store.client();
+            let lease = block_on(client.lock("a").ttl(LONG).into_future()).unwrap();
+            {
+                let mut release = pin!(lease.release());
+                let _ = release.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            }
+            assert!(lease.remaining().is_zero());
+            drop((lease, client));
+            settle();
+            assert!(!store.is_held("a"));
+        });
+    }
+}

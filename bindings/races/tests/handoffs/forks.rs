@@ -1,0 +1,116 @@
+//! A process forks while its threads are at work, and the child has what they had in their hands.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+use std::time::Duration;
+
+use leasehold_races::sync::thread;
+use leasehold_races::world::{Time, explore, seen, settle};
+use leasehold_races::{Reach, Store, block_on, fork, host};
+
+use super::{Count, LONG, PASSES};
+
+#[test]
+fn a_child_touches_nothing_of_its_parents() {
+    for reach in [Reach::Disk, Reach::Network] {
+        explore(PASSES, &[], move || {
+            let store = Store::new(reach);
+            let client = store.client();
+            let lease = Arc::new(block_on(client.lock("a").ttl(LONG).into_future()).unwrap());
+            let copies = (client.clone(), Arc::new(block_on(client.lock("b").ttl(LONG).into_future()).unwrap()));
+            let mut waiting = client.lock("a").ttl(LONG).into_future();
+            let _ = waiting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            let busy = client.clone();
+            let busy = thread::spawn(move || drop(block_on(busy.lock("c").ttl(LONG).into_future())));
+            let child = thread::spawn(move || {
+                fork::in_child(|| {
+                    let (client, lease) = copies;
+                    assert!(lease.remaining().is_zero() && lease.is_lost());
+                    assert!(lease.check(Duration::ZERO).is_err());
+                    assert!(block_on(lease.release()).is_err());
+                    assert!(host::acquire(client.lock("d"), || false).is_err());
+                    assert!(host::wait_until_over(&lease, None, || false));
+                    lease.on_lost(|_| ());
+                    lease.on_expiring(|| ());
+                    assert!(!host::end_after(&lease, LONG));
+                    block_on(lease.lost());
+                    drop((waiting, lease));
+                    let _ = host::close([client]);
+                });
+            });
+            child.join().unwrap();
+            busy.join().unwrap();
+            // The parent has everything still.
+            assert!(!lease.remaining().is_zero());
+            assert!(store.is_held("a") && store.is_held("b"), "a child has released its parent's lease");
+            drop((lease, client));
+            settle();
+        });
+    }
+}
+
+#[test]
+fn a_child_has_clients_of_its_own() {
+    explore(Time::Stands, &[], || {
+        let store = Store::new(Reach::Disk);
+        let client = store.client();
+        let lease = block_on(client.lock("a").ttl(LONG).into_future()).unwrap();
+        let child = thread::spawn(|| {
+            fork::in_child(|| {
+                let store = Store::new(Reach::Disk);
+                let lease = block_on(store.client().lock("a").ttl(LONG).into_future()).unwrap();
+                assert!(!lease.remaining().is_zero());
+                let mut release = pin!(lease.release());
+                let _ = release.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+            });
+        });
+        child.join().unwrap();
+        assert!(!lease.remaining().is_zero());
+    });
+}
+
+#[test]
+fn nobody_is_inside_the_gate_while_a_process_forks() {
+    explore(Time::Passes(Duration::from_secs(60)), &["forked", "passed"], || {
+        let inside = Count::default();
+        let forking = Count::default();
+        let closed = Count::default();
+        let passing: Vec<_> = (0..2)
+            .map(|_| (inside.clone(), forking.clone(), closed.clone()))
+            .map(|(inside, forking, closed)| {
+                thread::spawn(move || {
+                    let is_open = fork::pass_the_gate(|register| {
+                        inside.up();
+                        register(Arc::new(move || closed.up()));
+                        thread::yield_now();
+                        assert_eq!(forking.get() % 2, 0, "inside, and the process forks");
+                        inside.up();
+                    });
+                    if is_open {
+                        seen("passed");
+                    }
+                })
+            })
+            .collect();
+        let (looking, begun) = (inside.clone(), forking.clone());
+        let forker = thread::spawn(move || {
+            let is_closed = fork::fork_behind_the_gate(|| {
+                let before = looking.get();
+                if before % 2 == 0 {
+                    begun.up();
+                    thread::yield_now();
+                    assert_eq!(before, looking.get(), "somebody came in while the process forks");
+                    begun.up();
+                }
+            });
+            if is_closed {
+                seen("forked");
+            }
+        });
+        passing.into_iter().for_each(|thread| thread.join().unwrap());
+        forker.join().unwrap();
+        // Whoever was inside before has been told to close what it had open.
+        assert!(closed.get() <= 2);
+    });
+}

@@ -1,0 +1,116 @@
+//! A release meets renewals, other releases, and those who look.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_races::sync::thread;
+use leasehold_races::world::{Time, explore, seen, settle};
+use leasehold_races::{ErrorKind, Reach, Store, block_on, clock, host};
+
+use super::{Count, LEAPS, LONG, PASSES};
+
+#[test]
+fn nothing_reads_as_held_once_the_release_has_returned() {
+    explore(PASSES, &["renewed"], || {
+        let store = Store::new(Reach::Disk);
+        let client = store.client();
+        let lease = Arc::new(block_on(client.lock("a").ttl(Duration::from_secs(6)).into_future()).unwrap());
+        let until = clock::monotonic().plus(lease.remaining());
+        // A renewal is on its way when the release begins, or not.
+        while clock::passed() < Duration::from_secs(3) && !lease.is_lost() {
+            thread::sleep(Duration::from_millis(500));
+        }
+        if clock::monotonic().plus(lease.remaining()) > until {
+            seen("renewed");
+        }
+        let (releasing, released) = (Arc::clone(&lease), Count::default());
+        let told = released.clone();
+        let other = thread::spawn(move || {
+            let _ = host::release(&releasing);
+            told.up();
+            assert!(releasing.remaining().is_zero());
+        });
+        for _ in 0..5 {
+            let is_over = released.get() > 0;
+            assert!(lease.remaining().is_zero() || !is_over, "it was released and reads as held");
+            assert!(lease.check(Duration::ZERO).is_err() || !is_over);
+        }
+        other.join().unwrap();
+        drop((lease, client));
+        settle();
+    });
+}
+
+#[test]
+fn a_renewal_under_way_does_not_outlive_the_release() {
+    explore(PASSES, &["released"], || {
+        let store = Store::new(Reach::Disk);
+        let client = store.client();
+        let lease = block_on(client.lock("a").ttl(Duration::from_secs(60)).into_future()).unwrap();
+        thread::sleep(Duration::from_secs(20));
+        let is_released = block_on(lease.release()).is_ok();
+        drop((lease, client));
+        settle();
+        if is_released {
+            seen("released");
+            assert!(!store.is_held("a"));
+        }
+    });
+}
+
+#[test]
+fn of_two_releases_one_releases_and_the_other_is_told_so() {
+    explore(PASSES, &[], || {
+        let store = Store::new(Reach::Disk);
+        let client = store.client();
+        let lease = Arc::new(block_on(client.lock("a").ttl(LONG).into_future()).unwrap());
+        let releases: Vec<_> = (0..2)
+            .map(|_| Arc::clone(&lease))
+            .map(|lease| thread::spawn(move || host::release(&lease).map_err(|error| error.kind())))
+            .collect();
+        let told: Vec<_> = releases.into_iter().map(|release| release.join().unwrap()).collect();
+        let refused = told.iter().filter(|told| **told == Err(ErrorKind::NotOwned)).count();
+        assert_eq!(refused, 1, "{told:?}");
+        drop((lease, client));
+        settle();
+        assert!(!store.is_held("a"));
+    });
+}
+
+#[test]
+fn a_release_needs_no_time_to_pass() {
+    for reach in [Reach::AtOnce, Reach::Disk, Reach::Network] {
+        explore(Time::Stands, &[], move || {
+            let store = Store::new(reach);
+            let client = store.client();
+            let lease = block_on(client.lock("a").ttl(LONG).into_future()).unwrap();
+            block_on(lease.release()).unwrap();
+            drop(client);
+            let other = block_on(store.client().lock("a").ttl(LONG).into_future()).unwrap();
+            assert!(!other.remaining().is_zero());
+        });
+    }
+}
+
+#[test]
+fn a_lease_that_may_end_by_itself_ends_once() {
+    explore(LEAPS, &["released", "ended"], || {
+        let store = Store::new(Reach::Disk);
+        let client = store.client();
+        let lease = Arc::new(block_on(client.lock("a").ttl(LONG).into_future()).unwrap());
+        let told = Count::default();
+        let count = told.clone();
+        lease.on_lost(move |_| count.up());
+        host::end_after(&lease, Duration::from_secs(2));
+        let moving = Arc::clone(&lease);
+        let moving = thread::spawn(move || host::end_after(&moving, Duration::from_secs(4)));
+        let is_released = host::release(&lease).is_ok();
+        moving.join().unwrap();
+        assert!(lease.remaining().is_zero());
+        drop((lease, client));
+        settle();
+        seen(if is_released { "released" } else { "ended" });
+        assert!(told.get() <= usize::from(!is_released), "it was told {} times", told.get());
+        assert!(!store.is_held("a"));
+    });
+}
