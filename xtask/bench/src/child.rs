@@ -1,4 +1,4 @@
-//! This program again, as a child process: it is told what to do on its standard input, and answers in lines.
+//! Child processes, most of them this program again: they are told what to do on their standard input, and answer in lines.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
@@ -17,17 +17,20 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts this program as `part`. `hear` is called with each line that it prints, and with `None` at the end.
+    /// Starts this program as `part`, heard as by [`Child::run`].
     ///
     /// # Errors
     /// When the process cannot be started.
-    pub fn start(part: &[&str], mut hear: impl FnMut(Option<&str>) + Send + 'static) -> io::Result<Self> {
-        let mut process = Command::new(std::env::current_exe()?)
-            .arg(PART)
-            .args(part)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()?;
+    pub fn start(part: &[&str], hear: impl FnMut(Option<&str>) + Send + 'static) -> io::Result<Self> {
+        Self::run(Command::new(std::env::current_exe()?).arg(PART).args(part), hear)
+    }
+
+    /// Starts a command. `hear` is called with each line that it prints, and with `None` at the end.
+    ///
+    /// # Errors
+    /// When the process cannot be started.
+    pub fn run(command: &mut Command, mut hear: impl FnMut(Option<&str>) + Send + 'static) -> io::Result<Self> {
+        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let input = process.stdin.take().ok_or_else(|| io::Error::other("no pipe to the child"))?;
         let output = process.stdout.take().ok_or_else(|| io::Error::other("no pipe from the child"))?;
         let ears = std::thread::spawn(move || {

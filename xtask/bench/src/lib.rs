@@ -1,4 +1,4 @@
-//! What the demo, the torture program and the benchmarks share.
+//! What the demo, the benchmarks and the chaos share.
 
 pub mod args;
 pub mod bare;
@@ -8,7 +8,6 @@ pub mod database;
 pub mod figures;
 pub mod protected;
 pub mod stage;
-pub mod torture;
 
 /// How this program was compiled, for figures that depend on it.
 pub const fn build() -> &'static str {

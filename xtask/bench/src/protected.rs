@@ -1,7 +1,6 @@
 //! What a lock protects: one number, which processes read, and write back changed.
 //!
-//! It lives in a database of its own, apart from the lock store. Each accepted write is logged in its own transaction,
-//! so the log and the number agree whatever is killed, except for updates that were written over by another.
+//! It lives in a database of its own, apart from the lock store.
 
 use std::path::Path;
 
@@ -31,19 +30,6 @@ pub enum Write {
     Refused,
 }
 
-/// An accepted write.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Logged {
-    /// The fencing token it came with.
-    pub token: Option<u64>,
-    /// Who wrote.
-    pub writer: String,
-    /// Which of the writer's leases it was.
-    pub lease: i64,
-    /// When, in nanoseconds of the machine's monotonic clock.
-    pub at_ns: i64,
-}
-
 impl Protected {
     /// Makes a new one that holds `value`; `name` is that of the lock that protects it.
     ///
@@ -54,16 +40,7 @@ impl Protected {
         if let Some(guard) = &new.guard {
             guard.create(&new.db)?;
         }
-        new.db.execute_batch(
-            "CREATE TABLE item (value INTEGER NOT NULL);
-             CREATE TABLE log (
-                 id INTEGER PRIMARY KEY,
-                 token INTEGER,
-                 writer TEXT NOT NULL,
-                 lease INTEGER NOT NULL,
-                 at_ns INTEGER NOT NULL
-             );",
-        )?;
+        new.db.execute_batch("CREATE TABLE item (value INTEGER NOT NULL);")?;
         new.db.execute("INSERT INTO item (value) VALUES (?1)", [value])?;
         Ok(new)
     }
@@ -99,7 +76,7 @@ impl Protected {
     ///
     /// # Errors
     /// As [`Protected::read`].
-    pub fn write(&self, value: i64, token: Option<u64>, writer: &str, lease: i64) -> Result<Write> {
+    pub fn write(&self, value: i64, token: Option<u64>) -> Result<Write> {
         let change = Transaction::new_unchecked(&self.db, TransactionBehavior::Immediate)?;
         if let Some(guard) = &self.guard {
             match guard.check(&change, &self.name, token.ok_or("a guard needs a token")?) {
@@ -109,10 +86,6 @@ impl Protected {
             }
         }
         change.prepare_cached("UPDATE item SET value = ?1")?.execute([value])?;
-        let entry = (token.map(u64::cast_signed), writer, lease, database::now_ns());
-        change
-            .prepare_cached("INSERT INTO log (token, writer, lease, at_ns) VALUES (?1, ?2, ?3, ?4)")?
-            .execute(entry)?;
         change.commit()?;
         Ok(Write::Done)
     }
@@ -124,24 +97,6 @@ impl Protected {
     pub fn value(&self) -> Result<i64> {
         Ok(self.db.prepare_cached("SELECT value FROM item")?.query_row([], |row| row.get(0))?)
     }
-
-    /// All accepted writes, in order.
-    ///
-    /// # Errors
-    /// SQLite's.
-    pub fn log(&self) -> Result<Vec<Logged>> {
-        let mut rows = self.db.prepare("SELECT token, writer, lease, at_ns FROM log ORDER BY id")?;
-        let logged = |row: &rusqlite::Row<'_>| {
-            let token: Option<i64> = row.get(0)?;
-            Ok(Logged {
-                token: token.map(i64::cast_unsigned),
-                writer: row.get(1)?,
-                lease: row.get(2)?,
-                at_ns: row.get(3)?,
-            })
-        };
-        Ok(rows.query_map([], logged)?.collect::<rusqlite::Result<_>>()?)
-    }
 }
 
 #[cfg(test)]
@@ -149,23 +104,22 @@ mod tests {
     use super::*;
 
     /// The first holder reads, the second one reads and writes, and then the first one writes.
-    fn late_write(guarded: bool) -> (Write, i64, Vec<Option<u64>>) {
+    fn late_write(guarded: bool) -> (Write, i64) {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("protected.db");
         let first = Protected::create(&path, "account", guarded, 100).unwrap();
         let second = Protected::open(&path, "account", guarded).unwrap();
         assert_eq!(first.read(Some(7)).unwrap(), Some(100));
         assert_eq!(second.read(Some(8)).unwrap(), Some(100));
-        assert_eq!(second.write(150, Some(8), "second", 1).unwrap(), Write::Done);
-        let late = first.write(130, Some(7), "first", 1).unwrap();
-        let log = first.log().unwrap().iter().map(|entry| entry.token).collect();
-        (late, second.value().unwrap(), log)
+        assert_eq!(second.write(150, Some(8)).unwrap(), Write::Done);
+        let late = first.write(130, Some(7)).unwrap();
+        (late, second.value().unwrap())
     }
 
     #[test]
     fn a_late_write_lands_unless_there_is_a_guard() {
-        assert_eq!(late_write(false), (Write::Done, 130, vec![Some(8), Some(7)]));
-        assert_eq!(late_write(true), (Write::Refused, 150, vec![Some(8)]));
+        assert_eq!(late_write(false), (Write::Done, 130));
+        assert_eq!(late_write(true), (Write::Refused, 150));
     }
 
     #[test]

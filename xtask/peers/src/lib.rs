@@ -1,6 +1,7 @@
 //! What the benchmarks beside other lock libraries share.
 
 pub mod bare;
+pub mod chaos;
 pub mod cost;
 pub mod seen;
 

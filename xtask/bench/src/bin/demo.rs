@@ -313,7 +313,7 @@ fn play(part: &[&str]) -> Result {
         ["job", folder, name] => job(Path::new(folder), name),
         ["deposit", folder, name, file, amount, guarded] => {
             let account = Protected::open(&Path::new(folder).join(file), ACCOUNT, guarded.parse()?)?;
-            deposit(&connect(Path::new(folder), name)?, account, name, amount.parse()?)
+            deposit(&connect(Path::new(folder), name)?, account, amount.parse()?)
         }
         _ => Err(format!("there is no part {part:?}").into()),
     }
@@ -353,10 +353,10 @@ fn job(folder: &Path, name: &str) -> Result {
 }
 
 /// Reads the balance, adds to it, and writes it back; from the start again if the guard refuses.
-fn deposit(client: &Client, account: Protected, name: &str, amount: i64) -> Result {
+fn deposit(client: &Client, account: Protected, amount: i64) -> Result {
     tell("ready", "", Tone::Plain, "");
     let mut sleepy = child::listen() == "sleepy";
-    for round in 1.. {
+    loop {
         let before = client.inspect(ACCOUNT)?;
         if let Some(holder) = &before {
             let owner = holder.owner.as_deref().unwrap_or("somebody");
@@ -386,7 +386,7 @@ fn deposit(client: &Client, account: Protected, name: &str, amount: i64) -> Resu
             tell("lost", "", Tone::Bad, "is told LOST, but it is past its check");
         }
         let sum = format!("{balance} + {amount} = {}", balance + amount);
-        match account.write(balance + amount, Some(token), name, round)? {
+        match account.write(balance + amount, Some(token))? {
             Write::Done if is_late => {
                 tell("written", &(balance + amount).to_string(), Tone::Bad, &format!("writes {sum}: ACCEPTED"));
             }
@@ -404,7 +404,6 @@ fn deposit(client: &Client, account: Protected, name: &str, amount: i64) -> Resu
         }
         return Ok(());
     }
-    Ok(())
 }
 
 /// A fact for the director, with its value, and words for the screen, unless they are empty.

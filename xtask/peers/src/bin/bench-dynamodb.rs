@@ -23,7 +23,7 @@ use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use tokio::runtime::Builder;
 
-const SECRET: &str = "secret";
+const SECRET: &str = "hunter2";
 /// The default of leasehold.
 const TTL: Duration = Duration::from_secs(30);
 const HOUR: f64 = 3600.0;

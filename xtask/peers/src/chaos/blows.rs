@@ -1,0 +1,125 @@
+//! What was done, to whom, and when.
+
+use std::fmt;
+
+use serde_json::json;
+
+/// Something that was done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// SIGSTOP to a worker, and SIGCONT later.
+    Stop,
+    /// SIGKILL to a worker, and another one in its place.
+    Kill,
+    /// SIGSTOP to a server, and SIGCONT later.
+    Freeze,
+    /// SIGKILL to a server, which comes back with its data.
+    Crash,
+    /// SIGKILL to a server, which comes back with nothing.
+    Empty,
+    /// Somebody else writes to the SQLite file for a while.
+    Busy,
+    /// Replies come late.
+    Delay,
+    /// Replies come in pieces.
+    Split,
+    /// A request is performed, and its reply never comes.
+    LoseReply,
+    /// A request is performed, and the connection is reset in place of its reply.
+    Reset,
+    /// Nothing passes, in silence.
+    BlackHole,
+    /// Connections are reset, and new ones refused.
+    Refuse,
+    /// The link of the network namespace is down.
+    Cut,
+}
+
+impl Kind {
+    /// For people.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Stop => "worker stopped",
+            Self::Kill => "worker killed",
+            Self::Freeze => "server stopped",
+            Self::Crash => "server killed, back with its data",
+            Self::Empty => "server killed, back empty",
+            Self::Busy => "file busy",
+            Self::Delay => "replies delayed",
+            Self::Split => "replies split",
+            Self::LoseReply => "replies lost",
+            Self::Reset => "reset after the request",
+            Self::BlackHole => "black hole",
+            Self::Refuse => "connections refused",
+            Self::Cut => "network cut",
+        }
+    }
+
+    /// Of a path between workers and stores.
+    pub const PATH: [Self; 6] = [Self::Delay, Self::Split, Self::LoseReply, Self::Reset, Self::BlackHole, Self::Refuse];
+
+    /// Whether it befalls a worker, and not what the worker needs.
+    pub const fn is_of_a_worker(self) -> bool {
+        matches!(self, Self::Stop | Self::Kill)
+    }
+}
+
+/// To whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A worker, by its name.
+    Worker(String),
+    /// A node of the store.
+    Store(usize),
+    /// The way of one group of workers to one node.
+    Path {
+        /// Whose way.
+        group: usize,
+        /// Where to.
+        node: usize,
+    },
+    /// The way of one group of workers to everything.
+    Network(usize),
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Worker(name) => f.write_str(name),
+            Self::Store(node) => write!(f, "store {}", node + 1),
+            Self::Path { group, node } => write!(f, "path {} to store {}", group + 1, node + 1),
+            Self::Network(group) => write!(f, "network {}", group + 1),
+        }
+    }
+}
+
+/// One blow. Times are the machine's monotonic clock in nanoseconds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blow {
+    /// What was done.
+    pub kind: Kind,
+    /// To whom.
+    pub target: Target,
+    /// Before it was done.
+    pub from: u64,
+    /// After it was undone; for a kill, when the process was gone.
+    pub to: u64,
+}
+
+impl Blow {
+    /// For people who look, beside the books.
+    pub fn line(&self) -> String {
+        let (what, target) = (self.kind.title(), self.target.to_string());
+        format!("{}\n", json!({ "at": self.from, "until": self.to, "what": what, "target": target }))
+    }
+
+    /// Whether a worker of this group may have felt it between these instants.
+    pub fn reaches(&self, worker: &str, group: usize, from: u64, to: u64) -> bool {
+        let is_near = match &self.target {
+            Target::Worker(name) => name == worker,
+            Target::Store(_) => true,
+            Target::Path { group: whose, .. } | Target::Network(whose) => *whose == group,
+        };
+        is_near && self.from <= to && from <= self.to
+    }
+}
