@@ -1,0 +1,73 @@
+// The scenario in words, the log, and which buttons of the time make sense.
+
+import { change, enable, make, one, say, seconds } from "./dom.mjs";
+import { SCENARIOS } from "./scenarios.mjs";
+import { NAMES } from "./world.mjs";
+
+/** Of what happened, as much as anybody would scroll back. */
+const MOST_LINES = 200;
+
+export class Story {
+  #steps;
+  #logged = 0;
+
+  constructor({ scenario }) {
+    say(one("title"), scenario.title);
+    say(one("why"), scenario.why.join(" "));
+    this.#steps = scenario.steps.map(({ say }, at) => make("li", { "data-number": at + 1 }, make("span", {}, say)));
+    one("steps").replaceChildren(...this.#steps);
+    one("log").replaceChildren();
+    one("finish").hidden = scenario.steps.length === 0;
+    for (const button of one("scenarios").children) {
+      change(button, { "aria-current": button.dataset.id === scenario.id ? "true" : undefined });
+    }
+  }
+
+  show(session, isRunning) {
+    const { director, scenario, world } = session;
+    this.#steps.forEach((item, at) => {
+      const state = at < director.done ? "done" : at === director.done ? (director.isOn ? "on" : "next") : "later";
+      if (item.dataset.state === state) return;
+      item.dataset.state = state;
+      change(item, { "aria-current": state === "on" || state === "next" ? "step" : undefined });
+      if (director.missed.has(at))
+        item.append(make("em", {}, " It went otherwise: these settings, or what you did, led elsewhere."));
+    });
+    const isOver = director.isOver && scenario.steps.length > 0;
+    say(one("ending"), isOver && director.missed.size === 0 ? scenario.end(world) : "");
+    change(one("play"), { "aria-pressed": `${isRunning}` });
+    say(one("play"), isRunning ? "Pause" : "Play");
+    enable(one("next"), !session.isAtEnd);
+    enable(one("play"), !session.isAtEnd);
+    enable(one("finish"), !director.isOver);
+    say(one("clock"), seconds(world.nowNs));
+    this.#showLog(world);
+  }
+
+  #showLog({ log, nodes }) {
+    if (this.#logged === log.length) return;
+    const list = one("log");
+    const isAtEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
+    list.append(...log.slice(this.#logged).map((line) => lineOf(line)));
+    this.#logged = log.length;
+    while (list.children.length > MOST_LINES) list.firstChild.remove();
+    if (isAtEnd) list.scrollTop = list.scrollHeight;
+  }
+}
+
+function lineOf({ atNs, worker, text, tone }) {
+  const name = NAMES[worker];
+  const who = worker === undefined ? [] : [make("b", {}, name), " "];
+  const line = make("li", { "data-tone": tone }, make("time", {}, seconds(atNs)), make("span", {}, ...who, text));
+  if (name !== undefined) line.dataset.worker = name;
+  return line;
+}
+
+/** A button for each scenario. */
+export function scenarioButtons(choose) {
+  return SCENARIOS.map(({ id, title }) => {
+    const button = make("button", { type: "button", "data-id": id }, title);
+    button.addEventListener("click", () => choose(id));
+    return button;
+  });
+}
