@@ -19,7 +19,7 @@ impl Client {
 }
 
 /// Begins to open a store, or the nodes of a quorum.
-#[napi]
+#[napi(catch_unwind)]
 pub fn connect(stores: Vec<String>, options: ConnectOptions) -> Operation {
     let builder = match options.builder() {
         Ok(builder) => builder,
@@ -38,7 +38,7 @@ pub fn connect(stores: Vec<String>, options: ConnectOptions) -> Operation {
 #[napi]
 impl Client {
     /// See `LockRequest`.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn acquire(&self, name: String, options: LockOptions) -> Operation {
         match options.request(self.0.lock(name)) {
             Ok(request) => Operation::new(async move { Ok(Outcome::Lease(request.await?)) }),
@@ -47,7 +47,7 @@ impl Client {
     }
 
     /// See `LockRequest::try_acquire`.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn try_acquire(&self, name: String, options: LockOptions) -> Operation {
         match options.request(self.0.lock(name)) {
             Ok(request) => Operation::new(async move { Ok(Outcome::MaybeLease(request.try_acquire().await?)) }),
@@ -56,7 +56,7 @@ impl Client {
     }
 
     /// See `Client::lock_all`.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn lock_all(&self, names: Vec<String>, options: AllOptions) -> Operation {
         match options.request(self.0.lock_all(names)) {
             Ok(request) => Operation::new(async move { Ok(Outcome::Leases(request.await?)) }),
@@ -65,7 +65,7 @@ impl Client {
     }
 
     /// See `Client::elect`.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn elect(&self, name: String, options: ElectOptions) -> Operation {
         match options.request(self.0.elect(name)) {
             Ok(request) => Operation::new(async move { Ok(Outcome::Election(election::start(request)?)) }),
@@ -74,14 +74,14 @@ impl Client {
     }
 
     /// See `Client::inspect`.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn inspect(&self, name: String) -> Operation {
         let client = self.0.clone();
         Operation::new(async move { Ok(Outcome::Info(client.inspect(name).await?)) })
     }
 
     /// See `Client::close`.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn close(&self) -> Operation {
         let client = self.0.clone();
         Operation::new(async move {
@@ -91,7 +91,7 @@ impl Client {
     }
 
     /// The urls of the stores, without secrets.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn stores(&self) -> Vec<String> {
         self.0.stores().iter().map(ToString::to_string).collect()
     }

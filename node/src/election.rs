@@ -80,26 +80,26 @@ impl Drop for Election {
 #[napi]
 impl Election {
     /// The fencing token of the current term.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn term(&self) -> Option<i64> {
         self.look(leasehold::Election::term).flatten().map(whole)
     }
 
     /// Why the last campaign failed.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn last_error(&self) -> Option<Failure> {
         self.look(leasehold::Election::last_error).flatten().map(Failure::from)
     }
 
     /// The next callback that is due; nothing when the candidacy is over.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn step(&self) -> Operation {
         let steps = Arc::clone(&self.steps);
         Operation::new(async move { Ok(steps.lock().await.recv().await.map_or(Outcome::Nothing, Outcome::Step)) })
     }
 
     /// See `Election::resign`. The callbacks are asked for meanwhile.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn resign(&self) -> Operation {
         let Some(election) = self.running.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             return Operation::new(std::future::ready(Ok(Outcome::Nothing)));
@@ -123,7 +123,7 @@ impl Election {
 #[napi]
 impl Step {
     /// What was won, where a term has begun.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn lease(&self) -> Option<Lease> {
         match &self.term {
             Term::Begun(lease) => Some(Lease::of(Arc::clone(lease))),
@@ -132,7 +132,7 @@ impl Step {
     }
 
     /// Why the term has ended, unless this candidate resigned.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn loss(&self) -> Option<Failure> {
         match &self.term {
             Term::Begun(_) => None,
@@ -141,13 +141,13 @@ impl Step {
     }
 
     /// The callback is done: the election goes on.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn done(&mut self) {
         self.end(Verdict::Done);
     }
 
     /// The callback has thrown: the candidacy ends.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn threw(&mut self) {
         self.end(Verdict::Threw);
     }

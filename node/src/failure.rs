@@ -46,37 +46,37 @@ impl From<Error> for Failure {
 #[napi]
 impl Failure {
     /// The stable name of the kind.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn kind(&self) -> &str {
         self.kind
     }
 
     /// For people.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn message(&self) -> &str {
         &self.message
     }
 
     /// The resource that it is about.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn resource(&self) -> Option<&str> {
         self.resource.as_deref()
     }
 
     /// Who holds the lock, where that is the reason.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn holder(&self) -> Option<LockInfo> {
         self.holder.clone().map(|holder| LockInfo::from(*holder))
     }
 
     /// Why, as a value, for what the protocol without I/O refuses.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn reason(&self) -> Option<Value> {
         self.reason.clone()
     }
 
     /// Whether the same call may succeed later without anybody changing anything.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn is_temporary(&self) -> bool {
         self.is_temporary
     }

@@ -33,19 +33,19 @@ pub struct Guards(fence::Guards);
 #[napi]
 impl Guards {
     /// At most so many items.
-    #[napi(constructor)]
+    #[napi(constructor, catch_unwind)]
     pub fn new(most: u32) -> Self {
         Self(fence::Guards::new(usize::try_from(most).unwrap_or(usize::MAX)))
     }
 
     /// See `fence::Guards::claim`.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn claim(&self, item: String, token: f64) -> Told {
         told(token_of(token).and_then(|token| Ok(self.0.claim(&item, token)?)))
     }
 
     /// See `fence::Guards::check`, and `check_in_order` where there is a number.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn check(&self, item: String, token: f64, number: Option<f64>) -> Told {
         told(token_of(token).and_then(|token| match number {
             None => Ok(self.0.check(&item, token)?),
@@ -54,13 +54,13 @@ impl Guards {
     }
 
     /// See `fence::Guards::high_water`.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn high_water(&self, item: String) -> Option<i64> {
         self.0.high_water(&item).map(whole)
     }
 
     /// See `fence::Guards::forget`.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn forget(&self, item: String) {
         self.0.forget(&item);
     }
@@ -80,7 +80,7 @@ pub struct Statements {
 }
 
 /// See `fence::PostgresGuard`.
-#[napi]
+#[napi(catch_unwind)]
 pub fn postgres_guard(table: Option<String>, schema: Option<String>) -> Either<Statements, Failure> {
     let guard = match (schema, table) {
         (None, None) => Ok(fence::PostgresGuard::new()),
@@ -98,7 +98,7 @@ pub fn postgres_guard(table: Option<String>, schema: Option<String>) -> Either<S
 }
 
 /// See `fence::PostgresGuard::outcome`. Drivers answer a bigint as text.
-#[napi]
+#[napi(catch_unwind)]
 pub fn postgres_outcome(item: String, token: f64, mark: Option<String>) -> Told {
     told(
         token_of(token)
@@ -111,7 +111,7 @@ pub fn postgres_outcome(item: String, token: f64, mark: Option<String>) -> Told 
 pub struct PostgresRowGuard(fence::PostgresRowGuard);
 
 /// See `fence::PostgresRowGuard::new`.
-#[napi]
+#[napi(catch_unwind)]
 pub fn postgres_row_guard(table: String, key: String, fence: String) -> Either<PostgresRowGuard, Failure> {
     either(fence::PostgresRowGuard::new(&table, &key, &fence).map(PostgresRowGuard).map_err(Failure::from))
 }
@@ -119,7 +119,7 @@ pub fn postgres_row_guard(table: String, key: String, fence: String) -> Either<P
 #[napi]
 impl PostgresRowGuard {
     /// Its statements.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn statements(&self) -> Statements {
         Statements {
             create: None,
@@ -130,13 +130,13 @@ impl PostgresRowGuard {
     }
 
     /// See `fence::PostgresRowGuard::raise`.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn raise(&self, parameter: u32) -> String {
         self.0.raise(usize::try_from(parameter).unwrap_or(usize::MAX))
     }
 
     /// See `fence::PostgresRowGuard::condition`.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn condition(&self, parameter: u32) -> String {
         self.0.condition(usize::try_from(parameter).unwrap_or(usize::MAX))
     }
@@ -154,7 +154,7 @@ pub enum Asked {
 }
 
 /// What the marks mean: see `fence::PostgresRowGuard::claim_outcome`, `check_outcome` and `refusal`.
-#[napi]
+#[napi(catch_unwind)]
 pub fn postgres_row_outcome(asked: Asked, token: f64, marks: Vec<Option<String>>) -> Told {
     told(token_of(token).and_then(|token| {
         let marks = marks.into_iter().map(|mark| mark.map(bigint).transpose()).collect::<Result<Vec<_>, _>>()?;
@@ -167,7 +167,7 @@ pub fn postgres_row_outcome(asked: Asked, token: f64, marks: Vec<Option<String>>
 }
 
 /// Whether this is a token, for what has to be passed on as text.
-#[napi]
+#[napi(catch_unwind)]
 pub fn check_token(token: f64) -> Told {
     told(token_of(token).map(|_| ()))
 }
@@ -190,7 +190,7 @@ pub struct RedisScripts {
 }
 
 /// See `fence::RedisGuard`.
-#[napi]
+#[napi(catch_unwind)]
 pub fn redis_scripts() -> RedisScripts {
     RedisScripts {
         function: fence::RedisGuard::CHECK.to_owned(),
@@ -201,13 +201,13 @@ pub fn redis_scripts() -> RedisScripts {
 }
 
 /// See `fence::RedisGuard::mark_key`.
-#[napi]
+#[napi(catch_unwind)]
 pub fn redis_mark_key(key: String) -> Either<String, Failure> {
     either(fence::RedisGuard::mark_key(&key).map_err(Failure::from))
 }
 
 /// See `fence::RedisGuard::outcome`.
-#[napi]
+#[napi(catch_unwind)]
 pub fn redis_outcome(item: String, token: f64, reply: i64) -> Told {
     told(token_of(token).and_then(|token| Ok(fence::RedisGuard::outcome(&item, token, reply)?)))
 }
@@ -233,7 +233,7 @@ pub struct DynamodbPieces {
 }
 
 /// See `fence::DynamodbGuard`.
-#[napi]
+#[napi(catch_unwind)]
 pub fn dynamodb_pieces() -> DynamodbPieces {
     DynamodbPieces {
         claim: fence::DynamodbGuard::claim_condition().to_owned(),
@@ -243,14 +243,14 @@ pub fn dynamodb_pieces() -> DynamodbPieces {
 }
 
 /// See `fence::DynamodbGuard::names`.
-#[napi]
+#[napi(catch_unwind)]
 pub fn dynamodb_names(attribute: String) -> Either<Vec<Placeholder>, Failure> {
     let guard = fence::DynamodbGuard::new(&attribute).map_err(Failure::from);
     either(guard.map(|guard| guard.names().map(|(name, attribute)| placeholder(name, attribute)).into()))
 }
 
 /// See `fence::DynamodbGuard::values`.
-#[napi]
+#[napi(catch_unwind)]
 pub fn dynamodb_values(token: f64) -> Either<Vec<Placeholder>, Failure> {
     let values = token_of(token).and_then(|token| Ok(fence::DynamodbGuard::values(token)?));
     either(values.map(|values| values.map(|(name, digits)| placeholder(name, &digits)).into()))
@@ -266,7 +266,7 @@ pub struct Old {
 }
 
 /// Why a condition did not hold, unless for the rest of it: see `fence::DynamodbGuard::refusal` and `refusal_of_claim`.
-#[napi]
+#[napi(catch_unwind)]
 pub fn dynamodb_refusal(asked: Asked, item: String, token: f64, old: Old) -> Told {
     let token = match token_of(token) {
         Ok(token) => token,

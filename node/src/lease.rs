@@ -27,37 +27,37 @@ impl Lease {
 #[napi]
 impl Lease {
     /// The fencing token.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn token(&self) -> i64 {
         whole(self.0.token())
     }
 
     /// What is locked.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn resource(&self) -> &str {
         self.0.resource()
     }
 
     /// The label that others see.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn owner(&self) -> &str {
         self.0.owner()
     }
 
     /// Milliseconds for which the lease can still be believed in.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn remaining(&self) -> f64 {
         milliseconds(self.0.remaining())
     }
 
     /// Whether the lease is over without having been released.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn is_lost(&self) -> bool {
         self.0.is_lost()
     }
 
     /// Fails unless at least `min` milliseconds of validity are left.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn check(&self, min: f64) -> Option<Failure> {
         let min = match length("check", min) {
             Ok(min) => min,
@@ -67,7 +67,7 @@ impl Lease {
     }
 
     /// See `Lease::release`.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn release(&self) -> Operation {
         let held = self.0.clone();
         Operation::new(async move {
@@ -77,7 +77,7 @@ impl Lease {
     }
 
     /// Releases at the end of a body, and fails if the body was not protected to its end.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn leave(&self) -> Operation {
         let held = self.0.clone();
         Operation::new(async move {
@@ -89,7 +89,7 @@ impl Lease {
     }
 
     /// Fails when the lease is lost, with the reason; does not end once it was released. It does not keep the lease.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn lost(&self) -> Operation {
         let lost = self.0.lost();
         Operation::new(async move { Err(lost.await.into()) })
@@ -109,13 +109,13 @@ impl Leases {
 #[napi]
 impl Leases {
     /// Each of them.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn each(&self) -> Vec<Lease> {
         (0..self.0.len()).map(|at| Lease(Held::OneOf(Arc::clone(&self.0), at))).collect()
     }
 
     /// Fails unless each has at least `min` milliseconds of validity left.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn check(&self, min: f64) -> Option<Failure> {
         let min = match length("check", min) {
             Ok(min) => min,
@@ -125,7 +125,7 @@ impl Leases {
     }
 
     /// See `Leases::release`.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn release(&self) -> Operation {
         let leases = Arc::clone(&self.0);
         Operation::new(async move {
@@ -135,7 +135,7 @@ impl Leases {
     }
 
     /// As [`Lease::leave`], of all.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn leave(&self) -> Operation {
         let leases = Arc::clone(&self.0);
         Operation::new(async move {

@@ -21,7 +21,7 @@ enum Object {
 }
 
 /// Makes one, by the name of its kind and of what makes it.
-#[napi]
+#[napi(catch_unwind)]
 pub fn protocol_make(of: String, name: String, args: Vec<Value>) -> Either<Protocol, Failure> {
     let args: Vec<&Value> = args.iter().collect();
     let made = contained(|| match of.as_str() {
@@ -33,7 +33,7 @@ pub fn protocol_make(of: String, name: String, args: Vec<Value>) -> Either<Proto
 }
 
 /// A function of the interface `redis`.
-#[napi]
+#[napi(catch_unwind)]
 pub fn protocol_redis(name: String, args: Vec<Value>) -> Either<Value, Failure> {
     let args: Vec<&Value> = args.iter().collect();
     either(contained(|| redis::call(&name, &args, &Values)))
@@ -42,7 +42,7 @@ pub fn protocol_redis(name: String, args: Vec<Value>) -> Either<Value, Failure> 
 #[napi]
 impl Protocol {
     /// Calls a method by its name.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn call(&self, name: String, args: Vec<Value>) -> Either<Value, Failure> {
         let args: Vec<&Value> = args.iter().collect();
         either(contained(|| match &self.0 {
@@ -61,13 +61,13 @@ pub struct TestStore(Store);
 #[napi]
 impl TestStore {
     /// An empty one, which can be reached.
-    #[napi(constructor)]
+    #[napi(constructor, catch_unwind)]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// See `Store::drive`.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn drive(&self, client: &Protocol, fresh: Value, now: Value) -> Either<Value, Failure> {
         either(contained(|| match &client.0 {
             Object::Client(client) => self.0.drive(client, [&&fresh, &&now], &Values),
@@ -76,32 +76,32 @@ impl TestStore {
     }
 
     /// Whether requests reach the store from now on.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn set_up(&self, is_up: bool) {
         self.0.set_reach(if is_up { Reach::Up } else { Reach::Down });
     }
 
     /// Whether requests reach the store.
-    #[napi(getter)]
+    #[napi(getter, catch_unwind)]
     pub fn is_up(&self) -> bool {
         self.0.reach() == Reach::Up
     }
 
     /// See `Store::free`.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn free(&self, resource: Value) -> Option<Failure> {
         contained(|| self.0.free(&&resource)).err().map(failure)
     }
 
     /// See `Store::holder`.
-    #[napi]
+    #[napi(catch_unwind)]
     pub fn holder(&self, resource: Value, now: Value) -> Either<Value, Failure> {
         either(contained(|| self.0.holder([&&resource, &&now], &Values)))
     }
 }
 
 /// What the clocks of this machine show, as the WIT's `now`.
-#[napi]
+#[napi(catch_unwind)]
 pub fn clocks() -> Value {
     let (monotonic_ns, unix_ms) = host::clocks();
     let to = &Values;

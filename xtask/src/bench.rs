@@ -1,6 +1,5 @@
-//! `cargo xtask bench` and `cargo xtask chaos`: programs of the benchmark crate.
+//! `cargo xtask bench`: programs of the benchmark crates.
 
-use crate::demo::{Stores, become_program, build_programs};
 use crate::run::{self, Failure, Result, Steps};
 use crate::{component, interop, node, python, setup};
 use std::process::Command;
@@ -10,7 +9,6 @@ const PROGRAMS: [&str; 5] = ["core", "sqlite", "redis", "quorum", "dynamodb"];
 const ELSEWHERE: [&str; 3] = ["component", "python", "node"];
 /// Those that compare with other libraries, or need other servers, which nothing else should have to compile or install.
 const BESIDE_PEERS: [&str; 3] = ["bench-redis", "bench-quorum", "bench-dynamodb"];
-const CHAOS_SECONDS: &str = "60";
 
 pub fn bench(args: &[String]) -> Result {
     let (names, rest) = selected(args)?;
@@ -83,40 +81,6 @@ fn all() -> impl Iterator<Item = &'static str> {
     PROGRAMS.into_iter().chain(ELSEWHERE)
 }
 
-/// With `quorum` as the first argument, on a quorum of Redis servers; else on a SQLite file.
-pub fn chaos(args: &[String]) -> Result {
-    let mut steps = Steps::default();
-    become_program(match args.split_first() {
-        Some((first, rest)) if first == "quorum" => build_quorum_chaos(&mut steps, rest)?,
-        _ => build_chaos(&mut steps, args)?,
-    })
-}
-
-/// As [`build_chaos`], for quorums.
-pub fn build_quorum_chaos(steps: &mut Steps, args: &[String]) -> Result<Command> {
-    setup::install(steps)?;
-    let mut build = run::cargo_ci("build");
-    build.args(["-p", "leasehold-peers", "--bin", "chaos-quorum"]);
-    steps.run("build chaos-quorum", build)?;
-    let mut command = Command::new(run::built()?.join("chaos-quorum"));
-    command.args(with_seconds(args));
-    Ok(command)
-}
-
-/// Builds the torture program; returns the command that starts it.
-pub fn build_chaos(steps: &mut Steps, args: &[String]) -> Result<Command> {
-    build_programs(steps, &["leasehold", "chaos"], Stores::Embedded)?;
-    let mut command = Command::new(run::built()?.join("chaos"));
-    command.args(with_seconds(args));
-    Ok(command)
-}
-
-fn with_seconds(args: &[String]) -> Vec<String> {
-    let given = args.iter().any(|arg| arg == "--seconds" || arg.starts_with("--seconds="));
-    let default = ["--seconds", CHAOS_SECONDS].map(str::to_owned);
-    if given { args.to_vec() } else { default.into_iter().chain(args.iter().cloned()).collect() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,12 +106,5 @@ mod tests {
     fn an_unknown_name_lists_the_known_ones() {
         let failure = selected(&words("etcd")).expect_err("not a benchmark").to_string();
         assert!(failure.contains("`etcd`") && failure.contains("core, sqlite"), "{failure}");
-    }
-
-    #[test]
-    fn chaos_lasts_a_minute_unless_told() {
-        assert_eq!(with_seconds(&words("--processes 4")), words("--seconds 60 --processes 4"));
-        assert_eq!(with_seconds(&words("--seconds 5")), words("--seconds 5"));
-        assert_eq!(with_seconds(&words("--seconds=5")), words("--seconds=5"));
     }
 }

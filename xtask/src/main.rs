@@ -3,12 +3,18 @@
 //! The crate has no dependencies, so it compiles in about a second and never delays what it starts.
 
 mod bench;
+mod chaos;
 mod component;
+mod conformance;
 mod demo;
+mod deny;
 mod engine;
 mod interop;
+mod logs;
 mod mutants;
+mod named;
 mod node;
+mod playground;
 mod prove;
 mod python;
 mod release;
@@ -32,9 +38,11 @@ Usage: cargo xtask <command> [arguments]
   vectors [--bless | --release]
                            whether core/vectors says what the core does; or write it anew; or keep it as what this
                            version does, for all later ones to pass
+  conformance [--bless]    whether docs/conformance.md says what is tested where; or write it anew
   component [--check | --bless | --test]
                            the protocol as a WebAssembly component, proven to import nothing; or whether the
                            guest's side of the WIT is up to date, write it anew, or run the component in its hosts
+  playground [--test]      the protocol in a browser, as one page that needs no server; or test that page
   bench [core|sqlite|redis|quorum|dynamodb|component|python|node]
                            measure; all benchmarks without a name
   interop                  install the lock libraries of other languages that tests share keys with
@@ -42,9 +50,9 @@ Usage: cargo xtask <command> [arguments]
   python [sdist]           build the Python package, and run its tests; or build it from its source distribution
   sim [--seed N | --seeds A..B | --minutes M [--from N]] [--html FILE]
                            the simulator: the real core under every fault, checked against every promise
-  chaos [quorum] [--seconds N]
-                           processes under random SIGSTOP and SIGKILL against one guarded counter (60 s); the
-                           lock in a SQLite file, or on five Redis servers that are killed as well
+  chaos [sqlite|redis|quorum|dynamodb] [--minutes M | --seconds N] [--seed S] [--json FILE] [--html FILE]
+                           workers in Rust, Python and Node on real stores while they, the servers and the ways to
+                           them are stopped, killed and cut; counts what was lost, and draws it (60 s)
   mutants [NAME...] [--bless]
                            break one line at a time, in a copy, and see each bug caught; --list names them,
                            --bless writes docs/deliberate-bugs.md
@@ -66,12 +74,14 @@ fn main() -> ExitCode {
         Some("test") => none(&rest).and_then(|()| test::test()),
         Some("tidy") => none(&rest).and_then(|()| tidy::tidy()),
         Some("vectors") => vectors::vectors(&rest),
+        Some("conformance") => conformance::conformance(&rest),
         Some("component") => component::component(&rest),
         Some("interop") => none(&rest).and_then(|()| interop::interop()),
         Some("node") => none(&rest).and_then(|()| node::node()),
+        Some("playground") => playground::playground(&rest),
         Some("python") => python::python(&rest),
         Some("bench") => bench::bench(&rest),
-        Some("chaos") => bench::chaos(&rest),
+        Some("chaos") => chaos::chaos(&rest),
         Some("sim") => sim::sim(&rest),
         Some("mutants") => mutants::mutants(&rest),
         Some("release") => release::release(&rest),

@@ -61,8 +61,12 @@ pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers) -> Result {
         .current_dir(&target)
         // For what lies beside the package: golden vectors, and the guide.
         .env("LEASEHOLD_SOURCE", run::root())
-        .args(["--test", "--test-reporter=spec", "--test-timeout=120000"])
-        .args(test_files(&target.join("test"))?);
+        .args(["--test", "--test-timeout=120000", "--test-reporter=spec", "--test-reporter-destination=stdout"]);
+    if let Some(logs) = steps.logs() {
+        let destination = format!("--test-reporter-destination={}", logs.report("node, tests").display());
+        tests.args(["--test-reporter=junit", &destination]);
+    }
+    tests.args(test_files(&target.join("test"))?);
     steps.run("node, tests", tests)
 }
 
@@ -134,10 +138,7 @@ fn install(steps: &mut Steps, build: Command, built: &Path, transpiled: &Path) -
         let (package, platform, together) =
             (target.join("package"), target.join("platform"), target.join("node_modules/leasehold"));
         let addon = target.join("leasehold.node");
-        let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-        let mut strip = Command::new("strip");
-        strip.args(["-S", "-x", "-o"]).arg(&addon).arg(built.join(format!("{prefix}leasehold_node{suffix}")));
-        run::quietly("addon without its symbols", strip)?;
+        strip(built, &addon)?;
         assemble(&source, &package)?;
         let mut edge = Command::new("node");
         edge.arg(source.join(EDGE)).arg(transpiled).arg(&package);
@@ -158,6 +159,24 @@ fn install(steps: &mut Steps, build: Command, built: &Path, transpiled: &Path) -
     Ok(target)
 }
 
+/// The package in the folder's `node_modules`, without what `leasehold/edge` needs and tests of all need.
+pub fn install_core(steps: &mut Steps, folder: &Path) -> Result {
+    let mut build = run::cargo_ci("build");
+    build.args(["-p", "leasehold-node"]);
+    steps.run("node, addon", build)?;
+    let package = folder.join("node_modules/leasehold");
+    assemble(&run::root().join(PACKAGE), &package)?;
+    strip(&run::built()?, &package.join("leasehold.node"))
+}
+
+/// The addon without its symbols.
+fn strip(built: &Path, addon: &Path) -> Result {
+    let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let mut strip = Command::new("strip");
+    strip.args(["-S", "-x", "-o"]).arg(addon).arg(built.join(format!("{prefix}leasehold_node{suffix}")));
+    run::quietly("addon without its symbols", strip)
+}
+
 /// Copies what is shipped, and nothing else: a file that is missing in the list is missing in the tests.
 fn assemble(source: &Path, package: &Path) -> Result {
     clear(package)?;
@@ -170,7 +189,8 @@ fn assemble(source: &Path, package: &Path) -> Result {
         .try_for_each(|name| copy(&source.join(&name), &package.join(&name)))
 }
 
-fn test_files(folder: &Path) -> Result<Vec<PathBuf>> {
+/// What Node's own runner is to run, of a folder.
+pub fn test_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let listed = fs::read_dir(folder).map_err(|error| fail("list", folder, &error))?;
     let paths = listed.flatten().map(|entry| entry.path());
     let mut files: Vec<_> = paths.filter(|path| path.to_string_lossy().ends_with(".test.mjs")).collect();

@@ -1,12 +1,14 @@
 //! `cargo xtask prove`: what takes too long for every change, run before a release.
 
 use crate::run::{self, Result, Steps};
-use crate::{bench, engine, interop, mutants, python, release, sim, test};
+use crate::{chaos, deny, engine, interop, mutants, python, release, sim, test};
 
 const PROPTEST_CASES: &str = "20000";
+/// Of the threads, for each test of a hand-off.
+const SCHEDULES: &str = "20000";
 
 pub fn prove() -> Result {
-    let mut steps = Steps::default();
+    let mut steps = Steps::logged()?;
     test::run_all(&mut steps)?;
 
     let peers = interop::begin().finish(&mut steps)?;
@@ -14,10 +16,7 @@ pub fn prove() -> Result {
 
     release::build(&mut steps)?;
     python::source(&mut steps)?;
-    let chaos = bench::build_chaos(&mut steps, &[])?;
-    steps.run("chaos", chaos)?;
-    let chaos = bench::build_quorum_chaos(&mut steps, &[])?;
-    steps.run("chaos on a quorum", chaos)?;
+    chaos::run_long(&mut steps, &peers)?;
 
     sim::run_long(&mut steps)?;
     for (name, test) in [("one store", "model"), ("quorums", "quorum_model")] {
@@ -28,19 +27,17 @@ pub fn prove() -> Result {
     }
     steps.timed("deliberate bugs", || mutants::mutants(&[]))?;
 
+    let mut races = test::races();
+    races.env("LEASEHOLD_SCHEDULES", SCHEDULES);
+    steps.run("races, many schedules", races)?;
+
     let mut properties = test::suite();
     properties.args(["-p", "leasehold-core", "--features", "wire"]).env("PROPTEST_CASES", PROPTEST_CASES);
     steps.run("long property tests", properties)?;
 
-    let mut version = run::plain_cargo("deny");
-    version.arg("--version");
-    if run::succeeds(version) {
-        let mut deny = run::plain_cargo("deny");
-        deny.args(["check", "bans", "licenses", "sources"]);
-        steps.run("dependencies", deny)?;
-    } else {
-        println!("\ncargo-deny is not installed: licences and sources of dependencies were not checked");
-    }
+    deny::install(&mut steps)?;
+    deny::deny(&mut steps)?;
+    test::look_at_logs(&mut steps)?;
     println!("\nProved.\n{}", steps.table());
     Ok(())
 }

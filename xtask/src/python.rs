@@ -16,6 +16,13 @@ const REQUIREMENTS: [&str; 2] = ["python/requirements.txt", "python/libraries.tx
 const BENCHMARK: &str = "python/bench/locks.py";
 const PEERS: &str = "python/bench/requirements.txt";
 
+const HAS_LICENSES: &str = "\
+import importlib.metadata
+files = importlib.metadata.files('leasehold')
+texts = {file.name for file in files if file.parent.name == 'licenses' and file.read_text()}
+assert texts == {'LICENSE-APACHE', 'LICENSE-MIT'}, texts
+";
+
 /// With `sdist` the source distribution alone, which takes longer.
 pub fn python(args: &[String]) -> Result {
     let mut steps = Steps::default();
@@ -32,13 +39,11 @@ pub fn python(args: &[String]) -> Result {
 /// All that the package has to pass.
 pub fn run_all(steps: &mut Steps) -> Result {
     let target = run::target()?.join(PACKAGE);
-    let python = install_tools(steps)?;
+    let (python, wheel) = install(steps)?;
     let tests = run::root().join(PACKAGE).join("tests");
     let settings = run::root().join(PACKAGE).join("pyproject.toml");
 
-    let wheel = build_wheel(steps, &python, &target.join("wheels"), &["--profile", "ci"])?;
-    steps.run("python, installation", pip_install(&python, &python, &wheel))?;
-
+    let report = steps.logs().map(|logs| logs.report("python, tests"));
     // From the folder of the tests: beside the package's source, that would be imported in its place.
     let mut module = |name: &str, args: &[&str], rest: &[&Path]| {
         let mut command = Command::new(&python);
@@ -50,8 +55,21 @@ pub fn run_all(steps: &mut Steps) -> Result {
     module("python, stubs", &["mypy.stubtest", "leasehold._native", "--mypy-config-file"], &[&settings])?;
     let source = run::root().join(PACKAGE).join("leasehold");
     module("python, types", &["mypy", "--config-file"], &[&settings, &source, &tests])?;
-    module("python, tests", &["pytest", "-c"], &[&settings, &tests])?;
+    // With all that was printed and logged, also where nothing failed.
+    let told =
+        report.iter().flat_map(|path| ["--junitxml".into(), path.clone(), "-o".into(), "junit_logging=all".into()]);
+    let told: Vec<PathBuf> = told.collect();
+    let args: Vec<&Path> = [settings.as_path(), &tests].into_iter().chain(told.iter().map(PathBuf::as_path)).collect();
+    module("python, tests", &["pytest", "-c"], &args)?;
     steps.timed("python, wheel alone", || works_alone(&python, &wheel, &target.join("alone")))
+}
+
+/// Builds the wheel, and installs it beside the tools; answers the interpreter that has both, and the wheel.
+pub fn install(steps: &mut Steps) -> Result<(PathBuf, PathBuf)> {
+    let python = install_tools(steps)?;
+    let wheel = build_wheel(steps, &python, &run::target()?.join(PACKAGE).join("wheels"), &["--profile", "ci"])?;
+    steps.run("python, installation", pip_install(&python, &python, &wheel))?;
+    Ok((python, wheel))
 }
 
 /// The source distribution, built as whoever has no wheel for their machine builds it.
@@ -180,6 +198,7 @@ fn works_alone(pip: &Path, wheel: &Path, folder: &Path) -> Result {
         command
     };
     run::quietly("example of the README", alone("python", &["-I", "-W", "error", "-c", example]))?;
+    run::quietly("texts of the licences", alone("python", &["-I", "-c", HAS_LICENSES]))?;
     run::quietly("leasehold --version", alone("leasehold", &["--version"]))
 }
 

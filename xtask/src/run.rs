@@ -1,5 +1,6 @@
 //! Child processes, the steps of a chore, and how long each of them took.
 
+use crate::logs::Logs;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -117,25 +118,55 @@ pub fn target() -> Result<PathBuf> {
 #[derive(Default)]
 pub struct Steps {
     done: Vec<(String, Duration)>,
+    logs: Option<Logs>,
 }
 
 impl Steps {
-    /// Runs a command that writes straight to the terminal.
+    /// Steps whose output is kept, to be looked at in the end.
+    pub fn logged() -> Result<Self> {
+        Ok(Self { logs: Some(Logs::new()?), ..Self::default() })
+    }
+
+    /// What is kept, if it is.
+    pub fn logs(&self) -> Option<&Logs> {
+        self.logs.as_ref()
+    }
+
+    /// Looks at what has been kept, if it was.
+    pub fn with_logs(&mut self, name: &str, check: impl FnOnce(&Logs) -> Result) -> Result {
+        let start = begin(name);
+        self.logs.as_ref().map_or(Ok(()), check)?;
+        self.end(name, start);
+        Ok(())
+    }
+
+    /// Runs a command, whose output is shown.
     pub fn run(&mut self, name: &str, mut command: Command) -> Result {
-        self.timed(name, || match command.status() {
-            Ok(status) if status.success() => Ok(()),
+        let start = begin(name);
+        let status = match &self.logs {
+            Some(logs) => logs.run(name, &mut command),
+            None => command.status(),
+        };
+        match status {
+            Ok(status) if status.success() => {
+                self.end(name, start);
+                Ok(())
+            }
             Ok(status) => Err(failed(name, &command, &status.to_string())),
             Err(error) => Err(failed(name, &command, &error.to_string())),
-        })
+        }
     }
 
     /// Runs a check that lives in this program.
     pub fn timed<T>(&mut self, name: &str, check: impl FnOnce() -> Result<T>) -> Result<T> {
-        println!("\n=== {name}");
-        let start = Instant::now();
+        let start = begin(name);
         let value = check()?;
-        self.done.push((name.to_owned(), start.elapsed()));
+        self.end(name, start);
         Ok(value)
+    }
+
+    fn end(&mut self, name: &str, start: Instant) {
+        self.done.push((name.to_owned(), start.elapsed()));
     }
 
     /// How long each step took, for a person to read.
@@ -147,6 +178,11 @@ impl Steps {
         table.push_str(&line("total", total));
         table
     }
+}
+
+fn begin(name: &str) -> Instant {
+    println!("\n=== {name}");
+    Instant::now()
 }
 
 fn failed(step: &str, command: &Command, why: &str) -> Failure {
@@ -197,6 +233,7 @@ mod tests {
     fn the_table_has_every_finished_step_and_the_total() {
         let steps = Steps {
             done: vec![("tidy".into(), Duration::from_millis(100)), ("clippy".into(), Duration::from_millis(2_900))],
+            logs: None,
         };
         assert_eq!(steps.table(), "  tidy        0.1 s\n  clippy      2.9 s\n  total       3.0 s\n");
     }

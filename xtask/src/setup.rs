@@ -64,6 +64,14 @@ pub fn install_languages(steps: &mut Steps) -> Result {
     languages()
 }
 
+/// Installs what runs real servers and workers of other languages, as [`install`] does.
+pub fn install_servers(steps: &mut Steps) -> Result {
+    install_packages(steps, &[missing_servers(), missing_languages()].concat())?;
+    c_compiler()?;
+    servers()?;
+    languages()
+}
+
 /// Installs what compiles the component, as [`install`] does; whoever compiles says what is missing elsewhere.
 pub fn install_wasm(steps: &mut Steps) -> Result {
     install_packages(steps, &missing_wasm())

@@ -1,16 +1,20 @@
 //! `cargo xtask test`: everything that must pass before a change is merged.
 
 use crate::demo::{self, Stores};
+use crate::logs::Logs;
 use crate::run::{self, Failure, Result, Steps};
-use crate::{component, engine, interop, node, python, setup, sim, tidy};
+use crate::{chaos, component, conformance, deny, engine, interop, node, playground, python, setup, sim, tidy};
 use std::process::Command;
 
+/// For tests of threads only.
+const RACES: &str = "leasehold-races";
 /// What the core can do besides its protocol is tested too.
 const WIRE: &str = "leasehold-core/wire";
 
 pub fn test() -> Result {
-    let mut steps = Steps::default();
+    let mut steps = Steps::logged()?;
     run_all(&mut steps)?;
+    look_at_logs(&mut steps)?;
     println!("\nEverything passed.\n{}", steps.table());
     Ok(())
 }
@@ -21,6 +25,8 @@ pub fn run_all(steps: &mut Steps) -> Result {
     // Downloads, beside what is compiled.
     let peers = interop::begin();
     steps.timed("tidy", tidy::tidy)?;
+    steps.timed("what is tested where", || conformance::conformance(&[]))?;
+    deny::deny(steps)?;
 
     let mut fmt = run::plain_cargo("fmt");
     fmt.args(["--all", "--check"]);
@@ -31,8 +37,15 @@ pub fn run_all(steps: &mut Steps) -> Result {
     steps.run("clippy", clippy)?;
     // A test that cannot go on should stop, and helper functions of tests may do so too.
     let mut clippy = run::cargo_ci("clippy");
-    clippy.args(workspace()).args(["--features", WIRE, "--all-targets", "--", "-D", "warnings"]).args(run::LENIENT);
+    clippy
+        .args(workspace())
+        .args(["--features", WIRE, "--all-targets", "--exclude", RACES, "--", "-D", "warnings"])
+        .args(run::LENIENT);
     steps.run("clippy, tests", clippy)?;
+    // Not its library as a test: that would be the client's own tests.
+    let mut clippy = run::cargo_ci("clippy");
+    clippy.args(["-p", RACES, "--test", "handoffs", "--", "-D", "warnings"]).args(run::LENIENT);
+    steps.run("clippy, tests of races", clippy)?;
     for (name, features) in [
         ("no features", &["--no-default-features"][..]),
         ("SQLite alone", &["--no-default-features", "--features=sqlite"]),
@@ -53,8 +66,9 @@ pub fn run_all(steps: &mut Steps) -> Result {
     peers.check_infra(steps)?;
     let mut tests = suite();
     peers.tell(&mut tests);
-    tests.args(workspace()).args(["--features", WIRE, "--exclude", "leasehold-sim"]);
+    tests.args(workspace()).args(["--features", WIRE, "--exclude", "leasehold-sim", "--exclude", RACES]);
     steps.run("tests", tests)?;
+    steps.run("races", races())?;
     // By itself: it compiles the core with its counters, which nothing else should have.
     let mut tests = suite();
     tests.args(["-p", "leasehold-sim"]);
@@ -69,17 +83,28 @@ pub fn run_all(steps: &mut Steps) -> Result {
 
     let mut docs = run::cargo_ci("doc");
     docs.args(workspace())
-        .args(["--features", WIRE, "--no-deps", "--lib", "--exclude", "xtask"])
+        .args(["--features", WIRE, "--no-deps", "--lib", "--exclude", "xtask", "--exclude", RACES])
         .env("RUSTDOCFLAGS", "-D warnings");
     steps.run("docs", docs)?;
     let transpiled = component::test(steps, &peers)?;
+    playground::run_all(steps, &transpiled)?;
 
     python::run_all(steps)?;
 
     node::run_all(steps, &transpiled, &peers)?;
 
+    chaos::run_short(steps, &peers)?;
+
     let demo = demo::build(steps, Stores::All)?;
     steps.run("demo", demo)
+}
+
+/// What only shows when everything has run.
+pub fn look_at_logs(steps: &mut Steps) -> Result {
+    if has_nextest() {
+        steps.with_logs("tests that documents name have run", conformance::expect_ran)?;
+    }
+    steps.with_logs("no secrets in any output", Logs::expect_no_secrets)
 }
 
 /// The workspace without the hosts of the component, which have steps of their own.
@@ -88,15 +113,17 @@ fn workspace() -> Vec<&'static str> {
     ["--workspace"].into_iter().chain(apart).collect()
 }
 
+/// The client's run loop under many schedules; `LEASEHOLD_SCHEDULES` says how many.
+pub fn races() -> Command {
+    let mut tests = if has_nextest() { nextest() } else { run::cargo_ci("test") };
+    tests.args(["-p", RACES, "--test", "handoffs"]);
+    tests
+}
+
 /// The test runner, to be told which packages: nextest where it is installed, for its one process per test.
 pub fn suite() -> Command {
-    let mut version = run::plain_cargo("nextest");
-    version.arg("--version");
-    if run::succeeds(version) {
-        let mut nextest = run::plain_cargo("nextest");
-        // One run is to tell of all that fails.
-        nextest.args(["run", "--locked", "--no-fail-fast", "--cargo-profile", "ci"]);
-        nextest
+    if has_nextest() {
+        nextest()
     } else {
         println!("cargo-nextest is not installed; `cargo test` runs the tests");
         let mut test = run::cargo_ci("test");
@@ -104,6 +131,22 @@ pub fn suite() -> Command {
         test.args(["--lib", "--bins", "--tests"]);
         test
     }
+}
+
+/// Only that one reports what has run, and what it has printed.
+fn has_nextest() -> bool {
+    let mut version = run::plain_cargo("nextest");
+    version.arg("--version");
+    run::succeeds(version)
+}
+
+fn nextest() -> Command {
+    let mut nextest = run::plain_cargo("nextest");
+    // One run is to tell of all that fails.
+    nextest.args(["run", "--locked", "--no-fail-fast", "--cargo-profile", "ci"]);
+    // Into its report, where secrets are looked for.
+    nextest.env("LEASEHOLD_TELL", "1");
+    nextest
 }
 
 /// A crate that defines the panic handler. The standard library brings its own, and two of them are an error: so this

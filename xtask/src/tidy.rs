@@ -4,12 +4,15 @@
 //! needs exceptions is changed here, where everyone sees it.
 
 mod ci;
+mod ffi;
 mod manifest;
 mod map;
 mod quoted;
 mod rules;
 mod source;
+mod threats;
 
+use crate::named::Named;
 use crate::run::{self, Failure, Result};
 use std::fmt;
 use std::fs;
@@ -44,8 +47,12 @@ pub fn tidy() -> Result {
         let text = read(path)?;
         if name.ends_with(".rs") {
             findings.extend(rules::check(&name, &text));
+            if name.starts_with(ffi::FOLDER) {
+                findings.extend(ffi::check(&name, &text));
+            }
         } else if name.ends_with("Cargo.toml") {
             findings.extend(manifest::check(&name, &text, &names));
+            findings.extend(manifest::check_licenses(&name, &text, |path| root.join(path).exists()));
         } else if name == ci::PATH {
             findings.extend(ci::check(&text, is_executable(path)));
         }
@@ -57,6 +64,7 @@ pub fn tidy() -> Result {
     for page in quoted::PATHS {
         findings.extend(quoted::check(page, &read(&root.join(page))?, |path| read(&root.join(path)).ok()));
     }
+    findings.extend(threats::check(&read(&root.join(threats::PATH))?, &root));
 
     for finding in &findings {
         println!("{finding}");
@@ -70,6 +78,12 @@ pub fn tidy() -> Result {
             "step `tidy` failed (broken house rules: {n}, listed above)\n  to repeat it: cargo xtask tidy"
         ))),
     }
+}
+
+/// The tests that the threat model names.
+pub fn threats() -> Result<Vec<Named>> {
+    let root = run::root();
+    Ok(threats::tests(&read(&root.join(threats::PATH))?, &root))
 }
 
 /// Every Rust file and manifest below `folder`, in a stable order; not what is hidden, built or downloaded.

@@ -27,7 +27,7 @@ impl Rig {
     fn run(&self, parameters: &str, arguments: &[&str]) -> Ran {
         let mut command = self.place.leasehold(arguments);
         command.env("LEASEHOLD_STORE", self.url() + parameters);
-        command.env("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID).env("AWS_SECRET_ACCESS_KEY", "swordfish");
+        command.env("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID).env("AWS_SECRET_ACCESS_KEY", "hunter2-fish");
         Ran::from(command.output().unwrap())
     }
 }
@@ -83,7 +83,7 @@ fn tags_are_asked_for_as_they_were_given() {
     });
     let url = format!("dynamodb://locks?region={REGION}&endpoint={}", server.url());
     let mut command = place.leasehold(&["table", "create", "--store", &url, "--tag", "a=b=c", "--tag", "d="]);
-    command.env("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID).env("AWS_SECRET_ACCESS_KEY", "swordfish");
+    command.env("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID).env("AWS_SECRET_ACCESS_KEY", "hunter2-fish");
     Ran::from(command.output().unwrap()).expect(0);
     let asked = server.asked();
     let is_creation = |target: &str| target.ends_with("CreateTable");
@@ -131,9 +131,9 @@ fn wrong_arguments_say_what_would_be_right() {
 #[test]
 fn doctor_tells_who_asks_and_shows_no_key() {
     let rig = Rig::start();
-    rig.run("", &["doctor"]).expect(2).says_nothing_of("swordfish");
+    rig.run("", &["doctor"]).expect(2).says_nothing_of("hunter2-fish");
     rig.run("", &["table", "create"]).expect(0);
-    let ran = rig.run("", &["doctor"]).expect(0).says_nothing_of("swordfish").says_nothing_of(ACCESS_KEY_ID);
+    let ran = rig.run("", &["doctor"]).expect(0).says_nothing_of("hunter2-fish").says_nothing_of(ACCESS_KEY_ID);
     for part in ["good     dynamodb.keys: of the environment", "good     dynamodb.rights: rows can be read and written"]
     {
         assert!(ran.stdout.contains(part), "no {part:?} in {}", ran.stdout);

@@ -35,11 +35,11 @@ fn doctor_tells_how_bad_it_is_by_its_status() {
 #[test]
 fn doctor_shows_no_password_and_tells_which_one_is_wrong() {
     let place = Place::new();
-    let server = Server::builder().password("open-sesame").start();
+    let server = Server::builder().password("hunter2-sesame").start();
     let right = place.run(&["doctor", "--store", &server.url()]).expect(1);
-    assert!(!format!("{right:?}").contains("open-sesame"), "{right:?}");
-    let url = format!("redis://:swordfish@127.0.0.1:{}", server.port());
+    assert!(!format!("{right:?}").contains("hunter2-sesame"), "{right:?}");
+    let url = format!("redis://:hunter2-fish@127.0.0.1:{}", server.port());
     let wrong = place.run(&["doctor", "--store", &url]).expect(2);
     assert!(wrong.stdout.contains("problem  store.open: ") && wrong.stdout.contains("password"), "{wrong:?}");
-    assert!(!format!("{wrong:?}").contains("swordfish"), "{wrong:?}");
+    assert!(!format!("{wrong:?}").contains("hunter2"), "{wrong:?}");
 }

@@ -48,6 +48,7 @@ pub mod proxy;
 pub mod redis;
 pub mod resp;
 pub mod rest;
+mod told;
 pub mod webdis;
 
 use std::thread::sleep;

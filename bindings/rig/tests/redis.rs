@@ -161,10 +161,10 @@ fn a_stopped_process_answers_when_it_goes_on() {
 
 #[test]
 fn a_password_is_wanted_and_known_to_the_url() {
-    let server = Server::builder().password("secret").start();
+    let server = Server::builder().password("hunter2").start();
     let mut stranger = Connection::open(server.address()).unwrap();
     assert!(stranger.command(&["GET", "key"]).unwrap().text().starts_with("NOAUTH"));
-    assert_eq!(server.url(), format!("redis://:secret@127.0.0.1:{}/", server.port()));
+    assert_eq!(server.url(), format!("redis://:hunter2@127.0.0.1:{}/", server.port()));
     assert_eq!(server.command(&["PING"]).text(), "PONG");
 }
 
@@ -180,8 +180,8 @@ fn users_of_an_acl_file_may_do_what_it_says() {
 
 #[test]
 fn replicas_follow_and_can_be_promoted() {
-    let primary = Server::builder().password("secret").start();
-    let replica = Server::builder().password("secret").replica_of(&primary).start();
+    let primary = Server::builder().password("hunter2").start();
+    let replica = Server::builder().password("hunter2").replica_of(&primary).start();
     primary.command(&["SET", "key", "1"]);
     primary.wait_replicas_in_sync(1);
     assert_eq!(replica.command(&["GET", "key"]).text(), "1");

@@ -23,7 +23,7 @@ fn it_answers_for_its_redis_and_is_gone_with_its_owner() {
 
 #[test]
 fn it_logs_in_to_a_redis_with_a_password() {
-    let redis = redis::Server::builder().password("secret").start();
+    let redis = redis::Server::builder().password("hunter2").start();
     let server = webdis::Server::start(&redis);
     assert_eq!(server.command("PING").text(), r#"{"PING":[true,"PONG"]}"#);
 }

@@ -4,7 +4,7 @@ use super::Finding;
 use std::collections::HashMap;
 
 /// What each folder's crate may import of this workspace. A crate that is not here has no place in the house yet.
-const ARROWS: [(&str, &[&str]); 15] = [
+const ARROWS: [(&str, &[&str]); 16] = [
     ("core", &[]),
     ("core/sim", &["leasehold-core"]),
     ("bindings/client", &["leasehold-core", "leasehold-wasmtime"]),
@@ -14,6 +14,7 @@ const ARROWS: [(&str, &[&str]); 15] = [
     ("bindings/host", &[]),
     ("bindings/cli", &["leasehold"]),
     ("bindings/rig", &[]),
+    ("bindings/races", &["leasehold-core"]),
     ("python", &["leasehold", "leasehold-cli", "leasehold-protocol"]),
     ("node", &["leasehold", "leasehold-cli", "leasehold-protocol"]),
     ("xtask", &[]),
@@ -21,6 +22,8 @@ const ARROWS: [(&str, &[&str]); 15] = [
     ("xtask/componentize", &[]),
     ("xtask/peers", &["leasehold", "leasehold-bench", "leasehold-core", "leasehold-rig"]),
 ];
+
+const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 
 /// Servers and faults, for the tests of whoever wants them.
 const RIG: &str = "leasehold-rig";
@@ -85,6 +88,27 @@ pub fn check(path: &str, text: &str, renames: &HashMap<String, String>) -> Vec<F
         }
     }
     findings
+}
+
+/// What is published is an archive of the crate's own folder, so the texts of its licences have to be in there.
+pub fn check_licenses(path: &str, text: &str, exists: impl Fn(&str) -> bool) -> Vec<Finding> {
+    let mut section = String::new();
+    let mut is_published = false;
+    for line in text.lines().map(str::trim) {
+        if let Some(name) = table_name(line) {
+            is_published |= name == "package";
+            section = name;
+        } else if section == "package" && key(line).as_deref() == Some("publish") {
+            return Vec::new();
+        }
+    }
+    let folder = path.strip_suffix("Cargo.toml").unwrap_or(path);
+    let missing = LICENSES.iter().map(|name| format!("{folder}{name}")).filter(|name| is_published && !exists(name));
+    let finding = |name| {
+        let message = format!("`{name}` is missing; link to that of the root, or say `publish = false`");
+        Finding { path: path.to_owned(), line: 1, rule: "licences-are-shipped", message }
+    };
+    missing.map(finding).collect()
 }
 
 /// Shared dependencies that go by another name: name in manifests to package. Renaming must not hide an arrow.
@@ -177,6 +201,21 @@ mod tests {
 
     fn flagged(path: &str, text: &str) -> Vec<String> {
         check(path, text, &HashMap::new()).iter().map(|f| format!("{}:{}", f.rule, f.line)).collect()
+    }
+
+    #[test]
+    fn published_crates_have_their_licences_beside_them() {
+        let messages = |text: &str, there: &[&str]| {
+            let found = check_licenses("core/Cargo.toml", text, |path| there.contains(&path));
+            found.into_iter().map(|finding| finding.message).collect::<Vec<_>>()
+        };
+        let package = "[package]\nname = \"leasehold-core\"\n[lib]\npublish = false\n";
+        let both = ["core/LICENSE-APACHE", "core/LICENSE-MIT"];
+        assert_eq!(messages(package, &[]).len(), 2);
+        assert!(messages(package, &both[..1])[0].starts_with("`core/LICENSE-MIT` is missing"));
+        assert!(messages(package, &both).is_empty());
+        assert!(messages("[package]\npublish = false\n", &[]).is_empty());
+        assert!(messages("[workspace]\nmembers = []\n", &[]).is_empty());
     }
 
     #[test]

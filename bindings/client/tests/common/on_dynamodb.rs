@@ -16,7 +16,7 @@ pub(crate) fn server() -> Server {
 pub(crate) fn set_keys() {
     static KEYS: Once = Once::new();
     KEYS.call_once(|| {
-        for (name, value) in [("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID), ("AWS_SECRET_ACCESS_KEY", "secret")] {
+        for (name, value) in [("AWS_ACCESS_KEY_ID", ACCESS_KEY_ID), ("AWS_SECRET_ACCESS_KEY", "hunter2")] {
             // SAFETY: nothing that a test does before its first server reads the environment past Rust's lock.
             unsafe { std::env::set_var(name, value) };
         }

@@ -14,6 +14,7 @@ mod fence;
 mod foreign;
 mod gateway;
 mod locks;
+mod policies;
 mod processes;
 #[cfg(feature = "redis")]
 mod quorum;

@@ -53,10 +53,10 @@ fn is_for(request: &Request, name: &str) -> bool {
 #[test]
 fn a_throttling_storm_of_a_whole_lease_is_told_and_not_fed() {
     const WAITERS: usize = 8;
-    let rig = Rig::new();
     let log = Log::default();
-    // No other test of this program has one for all threads.
+    // No other test of this program has one for all threads. Before the first server, which would bring its own.
     tracing::subscriber::set_global_default(log.clone()).unwrap();
+    let rig = Rig::new();
     let client = Client::connect(&rig.url).unwrap();
     let lease = client.lock("job").ttl(ms(8_000)).owner("stormy").acquire().unwrap();
     let kept = client.lock("short storm").ttl(ms(8_000)).renew_every(ms(200)).acquire().unwrap();

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use crate::common::{PATIENCE, eventually, ms};
-use leasehold::{Client, ErrorKind};
+use leasehold::{Client, ErrorKind, Severity};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
@@ -97,6 +97,26 @@ fn a_blocked_runtime_loses_no_lease() {
         std::thread::sleep(ms(900));
         lease.check(ms(1)).unwrap();
         lease.release().await.unwrap();
+    });
+}
+
+#[test]
+fn everything_else_can_be_awaited_as_well() {
+    runtime().block_on(async {
+        let client = Client::connect("memory:").await.unwrap();
+        let first = client.lock("a").try_acquire().await.unwrap().expect("it is free");
+        assert!(client.lock("a").try_acquire().await.unwrap().is_none());
+        assert_eq!(client.inspect("a").await.unwrap().and_then(|info| info.token), Some(first.token()));
+        let error = client.lock_all(["b", "a"]).wait(Duration::ZERO).await.unwrap_err();
+        assert_eq!((error.kind(), error.resource()), (ErrorKind::Busy, Some("a")));
+        assert_eq!(client.inspect("b").await.unwrap(), None);
+
+        assert_eq!(client.break_lock("a").await.unwrap().and_then(|info| info.token), Some(first.token()));
+        let both = client.lock_all(["b", "a"]).wait(PATIENCE).await.unwrap();
+        assert!(both.iter().find(|lease| lease.resource() == "a").unwrap().token() > first.token());
+        both.release().await.unwrap();
+        assert!(client.doctor().await.unwrap().iter().all(|finding| finding.severity < Severity::Problem));
+        client.close().await.unwrap();
     });
 }
 

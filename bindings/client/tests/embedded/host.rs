@@ -152,3 +152,66 @@ fn a_lease_ends_when_it_was_said_to_and_is_free_at_once() {
         host::close([client]).unwrap();
     }
 }
+
+#[test]
+fn a_candidacy_ends_though_nobody_waits_for_its_callbacks() {
+    let client = connect("memory:");
+    let stand = || {
+        let ((began, elected), (may_stop, stop)) = (channel(), channel());
+        let election = client
+            .elect("leader")
+            .on_start(move |lease| began.send(lease.token()).unwrap())
+            .on_stop(move |loss| {
+                assert!(loss.is_none());
+                stop.recv_timeout(PATIENCE).unwrap();
+            })
+            .start()
+            .unwrap();
+        elected.recv_timeout(PATIENCE).unwrap();
+        (election, may_stop)
+    };
+    let leads = || host::inspect(&client, "leader").unwrap().is_some();
+
+    let (election, may_stop) = stand();
+    let asked = Cell::new(0);
+    host::resign(&election, after(&asked, 2));
+    assert_eq!((asked.get(), host::is_over(&election), leads()), (2, false, true));
+    may_stop.send(()).unwrap();
+    host::resign(&election, || false);
+    assert!(host::is_over(&election) && !leads());
+    host::resign(&election, || unreachable!("nothing is left to wait for"));
+
+    let (election, may_stop) = stand();
+    assert!(!host::is_over(&election));
+    host::dismiss(election);
+    assert!(leads());
+    may_stop.send(()).unwrap();
+    eventually("the lock is free", || !leads());
+}
+
+#[test]
+fn a_candidacy_is_over_when_its_client_is_closed() {
+    let client = connect("memory:");
+    let election = client.elect("leader").start().unwrap();
+    eventually("it leads", || election.term().is_some());
+    assert!(!host::is_over(&election));
+    host::close([client]).unwrap();
+    eventually("it is over", || host::is_over(&election));
+}
+
+#[test]
+fn of_the_end_of_a_body_a_loss_alone_is_told() {
+    let client = connect("memory:");
+    let lease = host::acquire(client.lock("job"), || false).unwrap();
+    host::release(&lease).unwrap();
+    let not_owned = || host::release(&lease);
+    let short = host::acquire(client.lock("job").ttl(ms(200)).no_renewal(), || false).unwrap();
+    assert!(host::wait_until_over(&short, Some(PATIENCE), || false));
+    let lost = || host::release(&short);
+    let kind = |was_lost, released| host::left(was_lost, released).map_err(|error| error.kind());
+    assert_eq!(kind(false, lost()), Err(ErrorKind::Lost));
+    assert_eq!(kind(true, lost()), Err(ErrorKind::Lost));
+    assert_eq!(kind(true, not_owned()), Err(ErrorKind::NotOwned));
+    assert_eq!(kind(false, not_owned()), Ok(()));
+    assert_eq!(kind(true, Ok(())), Ok(()));
+}

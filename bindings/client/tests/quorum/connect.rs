@@ -146,11 +146,11 @@ fn a_node_that_was_opened_and_not_seen_is_taken_in_later_unless_it_is_another_on
 #[test]
 fn a_node_that_refuses_is_no_node_that_is_away() {
     let nodes = Nodes::start(2);
-    let locked = Server::builder().password("secret").start();
-    let wrong = locked.url().replace("secret", "guess");
+    let locked = Server::builder().password("hunter2").start();
+    let wrong = locked.url().replace("hunter2", "hunter2-guess");
     let error = refused(settings(), [&nodes.direct()[0], &nodes.direct()[1], &wrong]);
     says(&error, ErrorKind::StoreRefused, &["password"]);
-    assert!(!error.to_string().contains("guess"));
+    assert!(!error.to_string().contains("hunter2-guess"));
 }
 
 #[test]

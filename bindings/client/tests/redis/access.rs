@@ -46,16 +46,20 @@ fn over_tls_with_a_private_authority() {
 
 #[test]
 fn as_a_user_with_a_password() {
-    let secret = "p@ss/wo:rd";
+    let secret = "p@ss/hunter2:rd";
     let server =
         Server::builder().acl_file(&format!("user default off\nuser worker on >{secret} ~* &* +@all\n")).start();
     let at = format!("127.0.0.1:{}", server.port());
-    works(&format!("redis://worker:p%40ss%2Fwo%3Ard@{at}"));
-    works(&format!("redis://{at}?username=worker&password=p%40ss%2Fwo%3Ard"));
-    for wrong in [format!("redis://worker:guess@{at}"), format!("redis://nobody:guess@{at}"), format!("redis://{at}")] {
+    works(&format!("redis://worker:p%40ss%2Fhunter2%3Ard@{at}"));
+    works(&format!("redis://{at}?username=worker&password=p%40ss%2Fhunter2%3Ard"));
+    for wrong in [
+        format!("redis://worker:hunter2-guess@{at}"),
+        format!("redis://nobody:hunter2-guess@{at}"),
+        format!("redis://{at}"),
+    ] {
         let (kind, said) = refused(&wrong);
         assert_eq!(kind, ErrorKind::StoreRefused, "{said}");
-        assert!(said.contains("password") && !said.contains("guess"), "{said}");
+        assert!(said.contains("password") && !said.contains("hunter2"), "{said}");
     }
 }
 
@@ -126,8 +130,8 @@ fn a_refused_login_says_what_the_server_says() {
     let (kind, said) = refused(&format!("redis://:hunter2@127.0.0.1:{}", open.port()));
     assert_eq!(kind, ErrorKind::StoreRefused, "{said}");
     assert!(said.contains("another password, or none") && !said.contains("hunter2"), "{said}");
-    let closed = Server::builder().acl_file("user worker off >secret ~* &* +@all\n").start();
-    let (kind, said) = refused(&format!("redis://worker:secret@127.0.0.1:{}", closed.port()));
+    let closed = Server::builder().acl_file("user worker off >hunter2 ~* &* +@all\n").start();
+    let (kind, said) = refused(&format!("redis://worker:hunter2@127.0.0.1:{}", closed.port()));
     assert_eq!(kind, ErrorKind::StoreRefused, "{said}");
     assert!(said.contains("switched off"), "{said}");
 }
@@ -143,7 +147,7 @@ fn words_of_a_server_bring_no_control_characters() {
             let _ = stream.read(&mut [0; 4096]);
             let _ = stream.write_all(words.repeat(5).as_bytes());
         });
-        let (_, said) = refused(&format!("redis://:secret@{address}"));
+        let (_, said) = refused(&format!("redis://:hunter2@{address}"));
         assert!(!said.chars().any(char::is_control), "{said:?}");
         impostor.join().unwrap();
     }

@@ -173,18 +173,18 @@ fn a_release_wakes_who_waits_whichever_node_tells() {
 
 #[test]
 fn a_node_with_another_password_refuses_its_own_names_and_is_named() {
-    let cluster = Cluster::start_with(2, 0, |_, builder| builder.password("secret"));
+    let cluster = Cluster::start_with(2, 0, |_, builder| builder.password("hunter2"));
     let [first, second] = cluster.nodes() else { panic!("two nodes") };
     let (name, refused) = (name_on(&cluster, first), name_on(&cluster, second));
     let mut admin = Connection::open(second.address()).unwrap();
-    assert!(!admin.command(&["AUTH", "secret"]).unwrap().is_error());
+    assert!(!admin.command(&["AUTH", "hunter2"]).unwrap().is_error());
     assert!(!admin.command(&["CONFIG", "SET", "requirepass", "another"]).unwrap().is_error());
     let client = Client::connect(cluster.url()).unwrap();
     client.lock(&*name).wait(PATIENCE).acquire().unwrap().release().unwrap();
     let error = client.lock(&*refused).wait(PATIENCE).acquire().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreRefused, "{error}");
     let said = error.to_string();
-    assert!(said.contains(&second.address().to_string()) && !said.contains("secret"), "{said}");
+    assert!(said.contains(&second.address().to_string()) && !said.contains("hunter2"), "{said}");
 }
 
 #[test]
@@ -192,12 +192,12 @@ fn seeds_that_are_all_down_are_named() {
     let server = Server::start();
     let (port, gone) = (server.port(), format!("127.0.0.1:{}", server.port()));
     server.kill();
-    let url = format!("redis+cluster://:secret@{gone},localhost:{port}");
+    let url = format!("redis+cluster://:hunter2@{gone},localhost:{port}");
     let error = Client::connect(url).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
     let said = error.to_string();
     assert!(said.contains(&format!("{gone}:")) && said.contains(&format!("localhost:{port}:")), "{said}");
-    assert!(!said.contains("secret"), "{said}");
+    assert!(!said.contains("hunter2"), "{said}");
 }
 
 #[test]

@@ -188,6 +188,9 @@ fn least_rights_suffice_for_locks_and_for_nothing_else() {
     lease.release().unwrap();
     waiter.join().unwrap().unwrap().unwrap();
     assert!(client.inspect("jobs/a").unwrap().is_none());
+    let broken = client.lock("jobs/a").acquire().unwrap();
+    assert_eq!(client.break_lock("jobs/a").unwrap().unwrap().token, Some(broken.token()));
+    drop(broken);
 
     for words in [
         &["GET", "other"][..],

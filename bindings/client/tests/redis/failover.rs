@@ -190,15 +190,18 @@ fn a_lock_that_the_new_master_under_sentinels_lacks_is_told_as_lost() {
 
 #[test]
 fn sentinels_have_passwords_of_their_own() {
-    let watched = Watched::start_with(Some("of-sentinels"), |builder| builder.password("secret"));
+    let watched = Watched::start_with(Some("hunter2-of-sentinels"), |builder| builder.password("hunter2"));
     let error = Client::connect(watched.url()).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreRefused, "{error}");
-    let client = Client::connect(format!("{}?sentinel_password=of-sentinels", watched.url())).unwrap();
+    let client = Client::connect(format!("{}?sentinel_password=hunter2-of-sentinels", watched.url())).unwrap();
     client.lock("job").wait(PATIENCE).acquire().unwrap().release().unwrap();
-    let wrong = watched.url().replace("secret", "guess") + "?sentinel_password=of-sentinels";
+    let wrong = watched.url().replace("hunter2", "hunter2-guess") + "?sentinel_password=hunter2-of-sentinels";
     let error = Client::connect(wrong).map(drop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StoreRefused, "{error}");
-    assert!(!error.to_string().contains("guess") && !error.to_string().contains("of-sentinels"), "{error}");
+    assert!(
+        !error.to_string().contains("hunter2-guess") && !error.to_string().contains("hunter2-of-sentinels"),
+        "{error}"
+    );
 }
 
 #[test]

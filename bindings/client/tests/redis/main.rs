@@ -19,6 +19,8 @@ mod http;
 mod processes;
 mod refusals;
 mod replies_lost;
+#[cfg(feature = "http")]
+mod secrets;
 mod servers;
 mod slow_ways;
 mod waiters;

@@ -26,7 +26,7 @@ fn expect(error: &Error, kind: ErrorKind, says: &str) {
 
 #[test]
 fn passwords_that_are_wrong_or_missing_are_refused_and_never_repeated() {
-    let server = Server::builder().password("right-one").start();
+    let server = Server::builder().password("hunter2-right").start();
     let port = server.port();
     for userinfo in ["", ":wrong-one@", "nobody:wrong-one@", "default:wrong-one@"] {
         let error = failure(&format!("redis://{userinfo}127.0.0.1:{port}/"));
@@ -42,9 +42,9 @@ fn passwords_that_are_wrong_or_missing_are_refused_and_never_repeated() {
 #[test]
 fn each_missing_right_is_a_refusal_that_says_what_to_grant() {
     let server = Server::builder().acl_file("user default off").start();
-    let url = format!("redis://worker:secret@127.0.0.1:{}/", server.port());
+    let url = format!("redis://worker:hunter2@127.0.0.1:{}/", server.port());
     let allow = |rules: &[&str]| {
-        let words = [&["ACL", "SETUSER", "worker", "reset", "on", ">secret"], rules].concat();
+        let words = [&["ACL", "SETUSER", "worker", "reset", "on", ">hunter2"], rules].concat();
         assert!(!server.command(&words).is_error());
     };
     allow(&["~*", "&*", "+@all"]);
@@ -69,8 +69,8 @@ fn each_missing_right_is_a_refusal_that_says_what_to_grant() {
 
 #[test]
 fn rights_that_are_taken_away_end_the_lease_at_its_deadline() {
-    let server = Server::builder().acl_file("user worker on >secret ~* &* +@all").start();
-    let client = Client::connect(format!("redis://worker:secret@127.0.0.1:{}/", server.port())).unwrap();
+    let server = Server::builder().acl_file("user worker on >hunter2 ~* &* +@all").start();
+    let client = Client::connect(format!("redis://worker:hunter2@127.0.0.1:{}/", server.port())).unwrap();
     let lease = client.lock("job").ttl(ms(1_500)).renew_every(ms(200)).acquire().unwrap();
     assert!(!server.command(&["ACL", "SETUSER", "worker", "-pexpire"]).is_error());
     let error = lease.lost();

@@ -44,8 +44,8 @@ fn a_waiter_whose_wake_ups_are_cut_gets_the_lock_all_the_same() {
 
 #[test]
 fn a_waiter_that_may_never_listen_gets_the_lock() {
-    let server = Server::builder().acl_file("user worker on >secret ~* resetchannels +@all -subscribe").start();
-    let url = format!("redis://worker:secret@127.0.0.1:{}/", server.port());
+    let server = Server::builder().acl_file("user worker on >hunter2 ~* resetchannels +@all -subscribe").start();
+    let url = format!("redis://worker:hunter2@127.0.0.1:{}/", server.port());
     let (holder, other) = (Client::connect(&url).unwrap(), Client::connect(&url).unwrap());
     let lease = holder.lock("job").acquire().unwrap();
     thread::scope(|scope| {

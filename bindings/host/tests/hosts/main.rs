@@ -172,7 +172,7 @@ fn they_take_turns_on_a_table() {
         arguments: ["--table", &table, "--region", dynamodb::REGION].map(str::to_owned).to_vec(),
         environment: vec![
             ("AWS_ACCESS_KEY_ID", dynamodb::ACCESS_KEY_ID.to_owned()),
-            ("AWS_SECRET_ACCESS_KEY", "secret".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", "hunter2".to_owned()),
         ],
     });
 }

@@ -98,7 +98,7 @@ impl Server {
         let opened = opened.and_then(|listener| Ok((listener.local_addr()?, listener)));
         let (address, listener) = opened.unwrap_or_else(|error| panic!("no REST server: {error}"));
         let shared = Arc::new(Shared {
-            token: format!("token-of-{}", address.port()),
+            token: format!("hunter2-token-of-{}", address.port()),
             redis_port,
             redis: redis.credentials(),
             state: Mutex::default(),
