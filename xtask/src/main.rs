@@ -9,6 +9,7 @@ mod conformance;
 mod demo;
 mod deny;
 mod engine;
+mod fuzz;
 mod interop;
 mod logs;
 mod mutants;
@@ -53,6 +54,9 @@ Usage: cargo xtask <command> [arguments]
   chaos [sqlite|redis|quorum|dynamodb] [--minutes M | --seconds N] [--seed S] [--json FILE] [--html FILE]
                            workers in Rust, Python and Node on real stores while they, the servers and the ways to
                            them are stopped, killed and cut; counts what was lost, and draws it (60 s)
+  fuzz [TARGET...] [--seconds N] [--keep] [--list]
+                           libFuzzer on decoders, records, urls, files and sequences of inputs (15 s each); what
+                           reaches something new is kept in the repository with --keep
   mutants [NAME...] [--bless]
                            break one line at a time, in a copy, and see each bug caught; --list names them,
                            --bless writes docs/deliberate-bugs.md
@@ -83,6 +87,7 @@ fn main() -> ExitCode {
         Some("bench") => bench::bench(&rest),
         Some("chaos") => chaos::chaos(&rest),
         Some("sim") => sim::sim(&rest),
+        Some("fuzz") => fuzz::fuzz(&rest),
         Some("mutants") => mutants::mutants(&rest),
         Some("release") => release::release(&rest),
         Some("prove") => none(&rest).and_then(|()| prove::prove()),

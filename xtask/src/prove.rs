@@ -1,7 +1,7 @@
 //! `cargo xtask prove`: what takes too long for every change, run before a release.
 
 use crate::run::{self, Result, Steps};
-use crate::{chaos, deny, engine, interop, mutants, python, release, sim, test};
+use crate::{chaos, deny, engine, fuzz, interop, mutants, python, release, sim, test};
 
 const PROPTEST_CASES: &str = "20000";
 /// Of the threads, for each test of a hand-off.
@@ -19,6 +19,7 @@ pub fn prove() -> Result {
     chaos::run_long(&mut steps, &peers)?;
 
     sim::run_long(&mut steps)?;
+    fuzz::run_long(&mut steps)?;
     for (name, test) in [("one store", "model"), ("quorums", "quorum_model")] {
         let mut search = run::cargo_ci("test");
         search.args(["-p", "leasehold-sim", "--test", test]);

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const DEBIAN_PACKAGES: [&str; 2] = ["gcc", "libc6-dev"];
+/// What compiles libFuzzer.
+const CXX_PACKAGE: &str = "g++";
 /// Servers that tests start for themselves, and the Debian packages that have them.
 const SERVERS: [(&str, &str); 4] = [
     ("redis-server", "redis-server"),
@@ -45,10 +47,17 @@ pub fn c_compiler() -> Result {
 /// Installs what `cargo xtask test` needs where that can be done without asking; says what is missing elsewhere.
 pub fn install(steps: &mut Steps) -> Result {
     let missing: Vec<&str> = if compiles_c() { Vec::new() } else { DEBIAN_PACKAGES.to_vec() };
-    let missing =
-        [missing, missing_servers(), missing_languages(), missing_wasm(), missing_browser().into_iter().collect()];
+    let missing = [
+        missing,
+        missing_cxx().into_iter().collect(),
+        missing_servers(),
+        missing_languages(),
+        missing_wasm(),
+        missing_browser().into_iter().collect(),
+    ];
     install_packages(steps, &missing.concat())?;
     c_compiler()?;
+    cxx_compiler()?;
     servers()?;
     languages()?;
     browser()?;
@@ -56,6 +65,31 @@ pub fn install(steps: &mut Steps) -> Result {
         component_of_rustup(steps, subcommand, component)?;
     }
     Ok(())
+}
+
+/// Installs what compiles libFuzzer, as [`install`] does.
+pub fn install_cxx(steps: &mut Steps) -> Result {
+    install_packages(steps, &missing_cxx().into_iter().collect::<Vec<_>>())?;
+    cxx_compiler()
+}
+
+/// Fails, with what to install, where libFuzzer could not be compiled.
+fn cxx_compiler() -> Result {
+    match missing_cxx() {
+        None => Ok(()),
+        Some(package) => Err(Failure::new(format!(
+            "no working C++ compiler `c++`; libFuzzer is compiled from source and needs one\n  install: sudo apt-get \
+             install {package} (Debian)"
+        ))),
+    }
+}
+
+fn missing_cxx() -> Option<&'static str> {
+    let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
+    let mut words = compiler.split_whitespace();
+    let mut command = Command::new(words.next().unwrap_or("c++"));
+    command.args(words).args(["-x", "c++", "-fsyntax-only", "-"]);
+    if cfg!(windows) || includes(command, b"#include <algorithm>\n") { None } else { Some(CXX_PACKAGE) }
 }
 
 /// Installs what runs the lock libraries of other languages, as [`install`] does.
@@ -221,9 +255,14 @@ fn compiles_c() -> bool {
     }
     let mut command = compile();
     command.args(["-x", "c", "-fsyntax-only", "-"]);
+    includes(command, b"#include <stdlib.h>\n")
+}
+
+/// Whether a compiler takes this line.
+fn includes(mut command: Command, line: &[u8]) -> bool {
     let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let Ok(mut child) = child else { return false };
-    let written = child.stdin.take().is_some_and(|mut stdin| stdin.write_all(b"#include <stdlib.h>\n").is_ok());
+    let written = child.stdin.take().is_some_and(|mut stdin| stdin.write_all(line).is_ok());
     child.wait().is_ok_and(|status| written && status.success())
 }
 

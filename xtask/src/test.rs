@@ -3,7 +3,7 @@
 use crate::demo::{self, Stores};
 use crate::logs::Logs;
 use crate::run::{self, Failure, Result, Steps};
-use crate::{chaos, component, conformance, deny, engine, interop, node, playground, python, setup, sim, tidy};
+use crate::{chaos, component, conformance, deny, engine, fuzz, interop, node, playground, python, setup, sim, tidy};
 use std::process::Command;
 
 /// For tests of threads only.
@@ -61,6 +61,7 @@ pub fn run_all(steps: &mut Steps) -> Result {
     no_std(steps)?;
     component::lint(steps)?;
     engine::lint(steps)?;
+    fuzz::lint(steps)?;
 
     let peers = peers.finish(steps)?;
     peers.check_infra(steps)?;
@@ -74,6 +75,7 @@ pub fn run_all(steps: &mut Steps) -> Result {
     tests.args(["-p", "leasehold-sim"]);
     steps.run("tests of the simulator", tests)?;
     sim::run_short(steps)?;
+    fuzz::run_short(steps)?;
     let mut metrics = suite();
     metrics.args(["-p", "leasehold", "--features", "metrics", "--test", "observability"]);
     steps.run("tests with metrics", metrics)?;
@@ -107,9 +109,9 @@ pub fn look_at_logs(steps: &mut Steps) -> Result {
     steps.with_logs("no secrets in any output", Logs::expect_no_secrets)
 }
 
-/// The workspace without the hosts of the component, which have steps of their own.
+/// The workspace without the hosts of the component and without the fuzzers, which have steps of their own.
 fn workspace() -> Vec<&'static str> {
-    let apart = component::APART.into_iter().flat_map(|package| ["--exclude", package]);
+    let apart = component::APART.into_iter().chain([fuzz::PACKAGE]).flat_map(|package| ["--exclude", package]);
     ["--workspace"].into_iter().chain(apart).collect()
 }
 

@@ -115,6 +115,9 @@ mod error;
 mod exec;
 pub mod fence;
 mod fork;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod host;
 mod inspect;
 mod lease;

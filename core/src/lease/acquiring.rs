@@ -177,6 +177,9 @@ impl Acquiring {
         self.legs[at].in_flight = None;
         let raising = self.legs[at].deadline.is_some();
         match outcome {
+            Outcome::Applied(
+                Applied::Acquired { counter: Token::ZERO } | Applied::AcquiredInDoubt { counter: Token::ZERO, .. },
+            ) => return self.unknown(at, Fault::new(FaultKind::Protocol, NO_TOKEN), ctx),
             Outcome::Applied(Applied::Acquired { counter }) if !raising => {
                 let sent = self.legs[at].sends.sent_at(seq);
                 self.legs[at].sends.settle_through(seq);
@@ -208,6 +211,9 @@ impl Acquiring {
                         None => self.legs[at].sends.earliest(),
                     };
                     match (sent, holding.counter) {
+                        (Some(_), Some(Token::ZERO)) => {
+                            return self.unknown(at, Fault::new(FaultKind::Protocol, NO_TOKEN), ctx);
+                        }
                         (Some(sent), Some(counter)) => {
                             self.recovered = true;
                             self.granted(at, Some(sent), (counter, Trust::Trusted), ctx);
@@ -452,6 +458,8 @@ impl Acquiring {
         }
     }
 }
+
+const NO_TOKEN: &str = "a grant with the token 0, which none has";
 
 fn too_late() -> Fault {
     Fault::new(FaultKind::Timeout, "the grant came after its validity was over")

@@ -1,7 +1,7 @@
 //! Responses that come late, twice, for nothing, in the wrong number or of the wrong kind.
 
 use crate::common::*;
-use leasehold_core::op::{Applied, FaultKind, Outcome, Seen};
+use leasehold_core::op::{Applied, FaultKind, Holding, Outcome, Seen};
 use leasehold_core::{Event, RequestId, Token};
 
 #[test]
@@ -58,6 +58,24 @@ fn a_request_that_the_host_forgets_is_unknown_from_its_deadline_on() {
     assert_eq!(world.hosts[0].client.stats().in_flight, 1);
     world.pass_cut_off(ms(1));
     assert_eq!(world.on_the_wire(0), ["acquire"], "sent again without a word from the host");
+}
+
+#[test]
+fn no_lease_has_the_token_of_what_was_never_granted() {
+    let mut world = World::new(1);
+    world.acquire(0, 1, "r", options());
+    let transmit = world.take(0);
+    let nonce = transmit.ops[0].op.nonce().unwrap();
+    let ours = Holding { counter: Some(Token::ZERO), ..holding(nonce, Some(2)) };
+    for outcome in [acquired(0), conflict(Some(ours))] {
+        let id = if outcome == acquired(0) { transmit.id } else { world.take(0).id };
+        world.answer(0, id, Ok(vec![outcome]));
+        assert_eq!((world.state(0, 1), world.take_events(0)), (Some("Acquiring"), vec![]));
+        world.pass_until_sent(0);
+    }
+    let id = world.take(0).id;
+    world.answer(0, id, Ok(vec![acquired(7)]));
+    assert!(matches!(world.take_events(0)[..], [Event::Acquired { token, .. }] if token.get() == 7));
 }
 
 #[test]

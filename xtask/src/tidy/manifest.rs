@@ -4,7 +4,7 @@ use super::Finding;
 use std::collections::HashMap;
 
 /// What each folder's crate may import of this workspace. A crate that is not here has no place in the house yet.
-const ARROWS: [(&str, &[&str]); 16] = [
+const ARROWS: [(&str, &[&str]); 17] = [
     ("core", &[]),
     ("core/sim", &["leasehold-core"]),
     ("bindings/client", &["leasehold-core", "leasehold-wasmtime"]),
@@ -12,6 +12,7 @@ const ARROWS: [(&str, &[&str]); 16] = [
     ("bindings/component/hosts/c", &[]),
     ("bindings/protocol", &["leasehold-core"]),
     ("bindings/host", &[]),
+    ("bindings/fuzz", &["leasehold", "leasehold-core", "leasehold-protocol"]),
     ("bindings/cli", &["leasehold"]),
     ("bindings/rig", &[]),
     ("bindings/races", &["leasehold-core"]),

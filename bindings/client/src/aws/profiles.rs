@@ -3,6 +3,9 @@
 //! Read as AWS's tools read them: sections in brackets, a property on each line, what is indented belongs to the
 //! property above, `#` and `;` begin comments at the start of a line and behind white space.
 
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;

@@ -20,7 +20,7 @@ mod pauses;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(feature = "sqlite")]
-mod sqlite;
+pub(crate) mod sqlite;
 #[cfg(feature = "network")]
 mod tls;
 mod wakeups;

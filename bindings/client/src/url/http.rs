@@ -10,7 +10,7 @@ use url::Url;
 use zeroize::Zeroizing;
 
 pub(crate) use super::Reach;
-use super::{decoded, durability, has_unencoded_login, is_loopback, without_secrets};
+use super::{decoded, durability, has_doubtful_parameters, has_unencoded_login, is_loopback, without_secrets};
 use crate::error::Error;
 
 /// Where a Redis behind HTTP is, and how to get in. Neither `Debug` nor `Display` show the token or password.
@@ -38,11 +38,11 @@ pub(crate) enum Login {
 const URL_VARIABLE: &str = "UPSTASH_REDIS_REST_URL";
 const TOKEN_VARIABLE: &str = "UPSTASH_REDIS_REST_TOKEN";
 const WEBDIS_PORT: u16 = 7379;
-const SIGNS: &str = "in a token or password, / ? # and @ are written %2F, %3F, %23 and %40";
+const SIGNS: &str = "in a token or password, / \\ ? # and @ are written %2F, %5C, %3F, %23 and %40";
 
 impl HttpUrl {
     /// `variable` reads the environment.
-    pub(super) fn parse(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+    pub(crate) fn parse(text: &str, variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
         match text.strip_prefix("upstash:") {
             Some(parameters) => Self::of_environment(parameters, variable),
             None => Self::named(text),
@@ -85,7 +85,8 @@ impl HttpUrl {
     fn named(text: &str) -> Result<Self, Error> {
         let shown = without_secrets(text);
         let wrong = |what: &str| Error::config(format!("store url {shown:?}: {what}"));
-        if text.contains('#') || has_unencoded_login(text) {
+        // A backslash ends the host for servers of the web, and nowhere else.
+        if text.contains(['#', '\\']) || has_unencoded_login(text) {
             return Err(wrong(SIGNS));
         }
         let (dialect, address) = match text.split_once('+') {
@@ -112,7 +113,8 @@ impl HttpUrl {
         let secret = decoded(url.password().unwrap_or_default()).map(|secret| secret.map(Zeroizing::new));
         let secret = secret.ok_or_else(|| wrong("the token or password is not UTF-8"))?;
         let login = login(dialect, user, secret).map_err(|what| wrong(&what))?;
-        Self::of(dialect, &url, port, login).map_err(|what| wrong(&what))
+        let parsed = Self::of(dialect, &url, port, login);
+        parsed.map_err(|what| wrong(if has_doubtful_parameters(text) { SIGNS } else { &what }))
     }
 
     fn of(dialect: Dialect, url: &Url, port: Option<u16>, login: Login) -> Result<Self, String> {

@@ -276,6 +276,13 @@ fn has_unencoded_login(url: &str) -> bool {
     in_path || parameters.split('&').filter_map(|pair| pair.split('=').next()).any(|name| name.contains('@'))
 }
 
+/// Whether an `@` stands among the parameters: what seems to be one of them may be the rest of a password that somebody forgot
+/// to encode, and is not to be shown where it is wrong.
+#[cfg(any(feature = "redis", feature = "http"))]
+fn has_doubtful_parameters(url: &str) -> bool {
+    url.split_once('?').is_some_and(|(_, parameters)| parameters.contains('@'))
+}
+
 /// Whether a store loses nothing in a restart, as its user says.
 #[cfg(feature = "network")]
 fn durability(value: &str) -> Result<leasehold_core::member::Durability, String> {
@@ -400,6 +407,14 @@ mod tests {
             "etcd://u:hun/ter2@host",
             "etcd://u:h?unter2@host",
             "etcd://host?a=x@hunter2",
+            "redis://u:?hunter2=@host",
+            "redis://u:?x&hunter2=@host",
+            "redis://u:?db=hunter2@host",
+            "redis+sentinel://u:?hunter2=@host/main",
+            "webdis+https://u:?hunter2=@host",
+            r"webdis+https://u:\hunter2@host",
+            r"upstash+https://:\hunter2@host",
+            "webdis+https://u:?durable=hunter2@host",
         ] {
             assert!(!refused(url).contains("unter2") && !refused(url).contains("hun"), "{}", refused(url));
         }

@@ -9,7 +9,7 @@ pub(crate) use leasehold_core::wire::redis::Address;
 use url::Url;
 use zeroize::Zeroizing;
 
-use super::{decoded, durability, has_unencoded_login, without_secrets};
+use super::{decoded, durability, has_doubtful_parameters, has_unencoded_login, without_secrets};
 use crate::error::Error;
 
 /// Where a Redis is, and how to get in. Neither `Debug` nor `Display` show the password.
@@ -76,6 +76,7 @@ pub(crate) struct TlsFiles {
     pub(crate) key: Option<PathBuf>,
 }
 
+const SIGNS: &str = "in a user or password, / ? # and @ are written %2F, %3F, %23 and %40";
 const PORT: u16 = 6379;
 const MOST_DATABASES: u32 = 1_000_000;
 const SENTINEL_PORT: u16 = 26_379;
@@ -132,7 +133,7 @@ impl RedisUrl {
         }
         let (kind, wire) = kind(text.split_once(':').map_or(text, |(scheme, _)| scheme));
         if kind != Kind::Unix && has_unencoded_login(text) {
-            return Err(wrong("in a user or password, / ? # and @ are written %2F, %3F, %23 and %40"));
+            return Err(wrong(SIGNS));
         }
         let (hosts, first) = match kind {
             Kind::One | Kind::Unix => (Vec::new(), text.to_owned()),
@@ -203,7 +204,8 @@ impl RedisUrl {
             }
         };
         for (name, value) in url.query_pairs() {
-            parsed.set(&name, value.into_owned()).map_err(|what| wrong(&what))?;
+            let set = parsed.set(&name, value.into_owned());
+            set.map_err(|what| wrong(if has_doubtful_parameters(text) { SIGNS } else { &what }))?;
         }
         parsed.check().map_err(|what| wrong(&what))?;
         Ok(parsed)

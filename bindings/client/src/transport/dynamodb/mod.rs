@@ -23,6 +23,8 @@ use leasehold_core::{NodeConfig, Resource, Transmit};
 
 use self::access::Access;
 use self::credentials::Keys;
+#[cfg(feature = "fuzzing")]
+pub(crate) use self::credentials::fuzzing;
 use self::link::DynamodbLink;
 use super::lanes::Lanes;
 use super::meeting::NoServer;

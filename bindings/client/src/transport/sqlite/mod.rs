@@ -6,6 +6,8 @@
 
 mod connection;
 mod doctor;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod membership;
 mod queue;
 mod record;

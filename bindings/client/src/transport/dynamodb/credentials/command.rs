@@ -34,6 +34,11 @@ impl Program {
         if words.is_empty() { Err("it is empty".to_owned()) } else { Ok(Self { words, patience }) }
     }
 
+    #[cfg(feature = "fuzzing")]
+    pub(super) fn into_words(self) -> Vec<String> {
+        self.words
+    }
+
     /// Runs it, without a shell, and ends it when it takes too long.
     fn run(&self) -> Result<CommandOutput, String> {
         let (name, args) = self.words.split_first().ok_or("it is empty")?;

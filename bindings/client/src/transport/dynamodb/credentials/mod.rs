@@ -6,6 +6,8 @@
 
 mod chain;
 mod command;
+#[cfg(feature = "fuzzing")]
+pub(crate) mod fuzzing;
 mod outside;
 mod roles;
 #[cfg(test)]

@@ -60,6 +60,18 @@ impl Outside {
         Self { surroundings, profile, region: "eu-west-1".to_owned(), courier, patience: PATIENCE }
     }
 
+    /// Nobody is asked.
+    #[cfg(feature = "fuzzing")]
+    pub(super) fn answered(
+        surroundings: Surroundings,
+        profile: Option<&str>,
+        answers: super::fuzzing::Answers,
+    ) -> Self {
+        let courier = Courier { answers: Some(answers), ..Courier::default() };
+        let profile = profile.map(str::to_owned);
+        Self { surroundings, profile, region: "eu-west-1".to_owned(), courier, patience: PATIENCE }
+    }
+
     #[cfg(test)]
     pub(super) fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -115,10 +127,30 @@ impl Outside {
     }
 }
 
-/// Short, and on one line.
+/// Short, on one line, and without what may be a key: an answer is repeated as it came.
 pub(super) fn printable(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ").chars().filter(|c| !c.is_control()).take(300).collect()
+    without_keys(&words.join(" ")).chars().filter(|c| !c.is_control()).take(300).collect()
+}
+
+/// Secret keys have 40 signs of base64, and tokens more.
+const KEY_BYTES: usize = 32;
+
+/// A text with an asterisk for whatever could be a key or a token by its length and its signs.
+fn without_keys(text: &str) -> String {
+    let is_of_a_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
+    let is_key = |run: &str| {
+        let has = |kind: fn(&u8) -> bool| run.bytes().any(|byte| kind(&byte));
+        let is_mixed = has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase) && has(u8::is_ascii_digit);
+        run.len() >= KEY_BYTES && is_mixed
+    };
+    let mut shown = String::with_capacity(text.len());
+    for part in text.split_inclusive(|c| !is_of_a_key(c)) {
+        let run = part.trim_end_matches(|c| !is_of_a_key(c));
+        shown.push_str(if is_key(run) { "*" } else { run });
+        shown.push_str(&part[run.len()..]);
+    }
+    shown
 }
 
 /// Carries requests to where they may go.
@@ -129,6 +161,8 @@ pub(super) struct Courier {
     tls: Arc<OnceLock<Result<ClientConfig, String>>>,
     #[cfg(test)]
     detour: Option<std::net::SocketAddr>,
+    #[cfg(feature = "fuzzing")]
+    answers: Option<super::fuzzing::Answers>,
 }
 
 #[derive(Default)]
@@ -167,6 +201,10 @@ impl Courier {
 
     async fn carry(&self, request: Request<Bytes>) -> Result<Response<Bytes>, String> {
         let peer = peer(request.uri())?;
+        #[cfg(feature = "fuzzing")]
+        if let Some(answers) = &self.answers {
+            return answers.next();
+        }
         let client = self.client(peer)?;
         #[cfg(test)]
         let request = self.detoured(request);
@@ -233,6 +271,12 @@ fn peer(uri: &Uri) -> Result<Peer, String> {
     }
 }
 
+/// Whether somebody there is asked.
+#[cfg(feature = "fuzzing")]
+pub(super) fn is_asked(uri: &Uri) -> bool {
+    peer(uri).is_ok()
+}
+
 fn address(host: &str) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok()
 }
@@ -268,6 +312,22 @@ impl FileRead for Files {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_is_repeated_without_keys() {
+        let key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
+        let said = printable(&format!("request failed: {{\"SecretAccessKey\":\"{key}\",\n\"Code\":\"Failed\"}} {key}"));
+        assert_eq!(said, r#"request failed: {"SecretAccessKey":"*", "Code":"Failed"} *"#);
+        assert!(!printable(&format!("{} {key}", "é ".repeat(140))).contains("wJalr"), "cut before it is left out");
+        for harmless in [
+            "arn:aws:iam::123456789012:role/a-role-with-quite-a-long-name",
+            "/home/somebody/projects/of/mine/and/others/token",
+            "https://sts.eu-west-1.amazonaws.com/doc/2011-06-15/",
+            "",
+        ] {
+            assert_eq!(printable(harmless), harmless);
+        }
+    }
 
     #[test]
     fn keys_are_asked_of_few() {

@@ -1,0 +1,257 @@
+//! What servers could say: close to what they do say, so that it is looked at in full.
+
+use arbitrary::{Result, Unstructured};
+use leasehold_core::op::{LockOp, Op};
+use leasehold_core::wire::resp::Value;
+use leasehold_core::{Nonce, RequestId};
+use serde_json::{Map, Value as Json, json};
+
+use crate::made;
+
+const WORDS: [&str; 16] = [
+    "granted",
+    "doubtful",
+    "abstains",
+    "stranger",
+    "renewed",
+    "released",
+    "raised",
+    "corrupt",
+    "exhausted",
+    "error",
+    "free",
+    "held",
+    "foreign",
+    "marked",
+    "changed",
+    "",
+];
+
+const ERRORS: [&str; 12] = [
+    "NOSCRIPT No matching script.",
+    "READONLY You can't write against a read only replica.",
+    "MOVED 3999 127.0.0.1:6381",
+    "ASK 3999 127.0.0.1:6381",
+    "BUSY Redis is busy running a script.",
+    "OOM command not allowed when used memory > 'maxmemory'.",
+    "WRONGTYPE Operation against a key holding the wrong kind of value",
+    "NOAUTH Authentication required.",
+    "ERR Error running script (call to f_1): @user_script:5: -READONLY You can't write",
+    "NOPERM this user has no permissions",
+    "CROSSSLOT Keys in request don't hash to the same slot",
+    "ERR unknown command",
+];
+
+pub(crate) fn hex(nonce: &Nonce) -> String {
+    nonce.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A lock's value as a client writes it, or nearly.
+pub(crate) fn lock_value(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
+    let mut text = format!("{}@{};{}", hex(&made::nonce(u)?), made::text(u, 8)?, made::number(u)?);
+    if u.arbitrary()? {
+        text.push_str(u.choose(&[";", ";Zg", ";Zm8", ";Zm9v", ";Zh", ";;"])?);
+    }
+    let mut value = text.into_bytes();
+    if made::chance(u, 60) {
+        value = made::bytes(u, 60)?;
+    }
+    Ok(value)
+}
+
+/// One part of a script's answer.
+fn part(u: &mut Unstructured<'_>) -> Result<Value> {
+    Ok(match u.int_in_range(0..=9)? {
+        0..=2 => Value::Bulk(u.choose(&WORDS)?.as_bytes().to_vec()),
+        3 => Value::Integer(u.arbitrary()?),
+        4 => Value::Bulk(made::number(u)?.to_string().into_bytes()),
+        5 => Value::Integer(i64::try_from(made::number(u)?).unwrap_or(-1)),
+        6 => Value::Bulk(lock_value(u)?),
+        7 => Value::Bulk(made::stamp(u)?.to_string().into_bytes()),
+        8 => Value::Bulk(b"-1".to_vec()),
+        _ => value(u, 1)?,
+    })
+}
+
+/// Any value, not deep.
+fn value(u: &mut Unstructured<'_>, depth: u32) -> Result<Value> {
+    Ok(match u.int_in_range(0..=7)? {
+        0 => Value::Nil,
+        1 => Value::Simple(made::text(u, 10)?),
+        2 => Value::Bulk(made::bytes(u, 40)?),
+        3 => Value::Integer(u.arbitrary()?),
+        4 => Value::Error((*u.choose(&ERRORS)?).to_owned()),
+        5 => Value::Boolean(u.arbitrary()?),
+        6 if depth > 0 => Value::Array(made::some(u, 4, |u| value(u, depth - 1))?),
+        _ => Value::Verbatim(made::bytes(u, 10)?),
+    })
+}
+
+fn text(text: impl Into<Vec<u8>>) -> Value {
+    Value::Bulk(text.into())
+}
+
+/// What the script of an operation could answer, without the request's number.
+fn parts(u: &mut Unstructured<'_>, op: &Op) -> Result<Vec<Value>> {
+    let shown = |u: &mut Unstructured<'_>| {
+        let left = *u.choose(&[-2, -1, 0, 1_000, 30_000, i64::MAX])?;
+        let counter = if u.arbitrary()? { text("") } else { text(made::number(u)?.to_string()) };
+        Ok(vec![text("held"), text(lock_value(u)?), Value::Integer(left), counter])
+    };
+    if made::chance(u, 60) {
+        return made::some(u, 5, part);
+    }
+    if made::chance(u, 100) {
+        return shown(u);
+    }
+    Ok(match op {
+        Op::Acquire(op) if op.member.is_some() && u.arbitrary()? => match u.int_in_range(0..=2)? {
+            0 => vec![text("doubtful"), text(made::number(u)?.to_string()), text(made::stamp(u)?.to_string())],
+            1 => vec![text("abstains"), text(made::stamp(u)?.to_string())],
+            _ => vec![text("stranger"), text(made::quorum_id(u)?.to_string()), text("60000")],
+        },
+        Op::Acquire(_) => vec![text("granted"), text(made::number(u)?.to_string())],
+        Op::Renew(_) => vec![text(*u.choose(&["renewed", "abstains"])?)],
+        Op::Release(_) => vec![text("released")],
+        Op::Raise(op) => {
+            let counter = if u.arbitrary()? { op.token.get() } else { made::number(u)? };
+            vec![text("raised"), text(counter.to_string())]
+        }
+        Op::Read => vec![text("free")],
+    })
+}
+
+/// The reply to one command that carries these operations. `id` is the request's own for the most part.
+pub(crate) fn reply(u: &mut Unstructured<'_>, id: RequestId, ops: &[LockOp]) -> Result<Value> {
+    if made::chance(u, 40) {
+        return Ok(Value::Error((*u.choose(&ERRORS)?).to_owned()));
+    }
+    if made::chance(u, 12) {
+        return value(u, 2);
+    }
+    let mut all = Vec::new();
+    let is_renewal = matches!(ops.first(), Some(LockOp { op: Op::Renew(_), .. }));
+    for op in ops.iter().take(if is_renewal { ops.len() } else { 1 }) {
+        let mut parts = parts(u, &op.op)?;
+        if is_renewal {
+            // Answers for several have parts in equal numbers.
+            parts.resize(if made::chance(u, 250) { 4 } else { 3 }, text(""));
+        }
+        all.extend(parts);
+    }
+    if !made::chance(u, 12) {
+        let named = if made::chance(u, 240) { id.get() } else { u.arbitrary()? };
+        all.push(text(named.to_string()));
+    }
+    Ok(Value::Array(all))
+}
+
+/// The same as one of the two dialects of HTTP writes it, whatever the value.
+pub(crate) fn json_of(value: &Value) -> Json {
+    match value {
+        Value::Nil => Json::Null,
+        Value::Simple(text) | Value::Error(text) | Value::Double(text) | Value::BigNumber(text) => json!(text),
+        Value::Bulk(bytes) | Value::Verbatim(bytes) => json!(String::from_utf8_lossy(bytes)),
+        Value::Integer(number) => json!(number),
+        Value::Boolean(flag) => json!(flag),
+        Value::Array(items) | Value::Push(items) | Value::Set(items) => items.iter().map(json_of).collect(),
+        Value::Map(pairs) => pairs.iter().map(|(key, value)| json!([json_of(key), json_of(value)])).collect(),
+    }
+}
+
+/// A row of DynamoDB, of ours or of another library's.
+pub(crate) fn row(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Json> {
+    let mut row = Map::new();
+    let nonce = match of {
+        Some(nonce) if u.arbitrary()? => nonce,
+        Some(_) | None => made::nonce(u)?,
+    };
+    let version = match u.int_in_range(0..=5)? {
+        0..=3 => format!("{}:{:010}", hex(&nonce), made::seq(u)?.get()),
+        4 => "c0ffee00-0000-4000-8000-000000000000".to_owned(),
+        _ => made::text(u, 40)?,
+    };
+    row.insert("recordVersionNumber".into(), json!({ "S": version }));
+    row.insert("leaseDuration".into(), json!({ "S": made::number(u)?.to_string() }));
+    row.insert("ownerName".into(), json!({ "S": made::text(u, 10)? }));
+    if made::chance(u, 200) {
+        row.insert("fencingToken".into(), json!({ "N": made::number(u)?.to_string() }));
+    }
+    if made::chance(u, 80) {
+        row.insert("isReleased".into(), json!({ "S": "1" }));
+    }
+    if made::chance(u, 80) {
+        row.insert("quorumTrust".into(), json!({ "S": made::stamp(u)?.to_string() }));
+    }
+    if made::chance(u, 60) {
+        row.insert("undoneVersion".into(), json!({ "S": version }));
+    }
+    if made::chance(u, 60) {
+        row.insert("quorumMarker".into(), json!({ "S": made::marker(u)?.text() }));
+    }
+    const KEYS: [&str; 5] = ["invoice", "a", "b", "leasehold\u{1f}quorum", "cas\u{1f}a"];
+    row.insert("key".into(), json!({ "S": *u.choose(&KEYS)? }));
+    while made::chance(u, 60) {
+        const NAMES: [&str; 9] = [
+            "recordVersionNumber",
+            "leaseDuration",
+            "isReleased",
+            "fencingToken",
+            "data",
+            "grantedAt",
+            "LockID",
+            "quorumTrust",
+            "lease_duration",
+        ];
+        row.insert((*u.choose(&NAMES)?).to_owned(), attribute(u)?);
+    }
+    Ok(Json::Object(row))
+}
+
+fn attribute(u: &mut Unstructured<'_>) -> Result<Json> {
+    Ok(match u.int_in_range(0..=6)? {
+        0 => json!({ "S": made::text(u, 20)? }),
+        1 => json!({ "N": made::text(u, 5)? }),
+        2 => json!({ "B": *u.choose(&["", "Zg==", "Zg", "%"])? }),
+        3 => json!({ "BOOL": u.arbitrary::<bool>()? }),
+        4 => json!({ "S": "1", "N": "1" }),
+        5 => json!({ "L": [] }),
+        _ => Json::Null,
+    })
+}
+
+/// The body of an answer of DynamoDB, and its status.
+pub(crate) fn dynamodb(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<(u16, Vec<u8>)> {
+    const CODES: [&str; 12] = [
+        "ConditionalCheckFailedException",
+        "ProvisionedThroughputExceededException",
+        "TransactionConflictException",
+        "ResourceNotFoundException",
+        "ValidationException",
+        "AccessDeniedException",
+        "ExpiredTokenException",
+        "InvalidSignatureException",
+        "InternalServerError",
+        "UnrecognizedClientException",
+        "LimitExceededException",
+        "?",
+    ];
+    let (status, body) = match u.int_in_range(0..=9)? {
+        0..=3 => (200, json!({ (*u.choose(&["Attributes", "Item"])?): row(u, of)? })),
+        4 => (200, json!({})),
+        5 | 6 => {
+            let code = "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException";
+            let mut body = json!({ "__type": code, "message": "The conditional request failed" });
+            if u.arbitrary()? {
+                body["Item"] = row(u, of)?;
+            }
+            (400, body)
+        }
+        7 | 8 => {
+            let code = format!("x#{}", u.choose(&CODES)?);
+            (*u.choose(&[400, 500, 200])?, json!({ "__type": code, "message": made::text(u, 60)? }))
+        }
+        _ => return Ok((*u.choose(&[200, 400, 413, 503])?, made::bytes(u, 200)?)),
+    };
+    Ok((status, body.to_string().into_bytes()))
+}

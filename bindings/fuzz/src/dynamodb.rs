@@ -1,0 +1,159 @@
+//! Answers of DynamoDB: to operations on locks, to updates of items, to looks at markers and tables.
+
+use arbitrary::{Result, Unstructured};
+use leasehold_core::op::{LockOp, Op};
+use leasehold_core::wire::dynamodb::{Exchange, Progress, Response, Session, Settings, cas, table};
+use leasehold_core::{Nonce, Token};
+use serde_json::Value as Json;
+
+use crate::{answers, checked, made};
+
+/// More rounds than any operation takes: the lock in two forms, the marker read and written, undone or kept, and each of
+/// two repetitions.
+const MOST_ROUNDS: usize = 16;
+
+/// One of the conversations.
+pub fn run(bytes: &[u8]) {
+    let u = &mut Unstructured::new(bytes);
+    // Where the bytes end, the story does.
+    let _ = match u.int_in_range(0..=9) {
+        Ok(0) => looked_at(u),
+        Ok(1 | 2) => updated(u),
+        _ => locked(u),
+    };
+}
+
+fn settings(u: &mut Unstructured<'_>) -> Result<Settings> {
+    let mut settings = Settings::new("locks").expect("a table's name");
+    if made::chance(u, 30) {
+        settings = settings.sort_key("range", "-").expect("a sort key");
+    }
+    if made::chance(u, 30) {
+        settings = settings.expires("ttl").expect("an attribute");
+    }
+    Ok(settings)
+}
+
+fn response(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Response> {
+    let (status, body) = answers::dynamodb(u, of)?;
+    let date = made::maybe(u, |u| Ok(*u.choose(&["Tue, 14 Nov 2023 22:13:20 GMT", "yesterday", ""])?))?;
+    Ok(Response { status, date: date.map(str::to_owned), body })
+}
+
+fn locked(u: &mut Unstructured<'_>) -> Result<()> {
+    let (settings, ops, unix_ms) = (settings(u)?, made::ops(u)?, made::number(u)?);
+    let Ok(mut exchange) = Session::new(settings).begin(&ops, unix_ms) else { return Ok(()) };
+    let nonce = ops.first().and_then(|op| op.op.nonce());
+    let mut heard: Vec<Json> = Vec::new();
+    for round in 0.. {
+        assert!(round < MOST_ROUNDS, "an exchange without end");
+        let requests = exchange.requests().to_vec();
+        let answers = requests.iter().map(|request| {
+            assert!(serde_json::from_slice::<Json>(&request.body).is_ok_and(|body| body.is_object()));
+            Ok(if made::chance(u, 20) { Err(made::outcome(u, None)?) } else { Ok(response(u, nonce)?) })
+        });
+        let answers = answers.collect::<Result<Vec<_>>>()?;
+        heard.extend(answers.iter().flatten().filter_map(|answer| serde_json::from_slice(&answer.body).ok()));
+        if let Progress::Done(outcomes) = exchange.answers(answers) {
+            assert_eq!(outcomes.len(), ops.len());
+            for (op, outcome) in ops.iter().zip(&outcomes) {
+                checked::outcome(op, outcome);
+                assert!(!checked::is_grant(outcome) || is_shown(op, &heard), "{outcome:?} for {op:?} after {heard:?}");
+            }
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Whether some row was shown that names the attempt.
+fn is_shown(op: &LockOp, heard: &[Json]) -> bool {
+    let Some(nonce) = op.op.nonce() else { return true };
+    let begin = answers::hex(&nonce);
+    let names = |row: &Json| row["recordVersionNumber"]["S"].as_str().is_some_and(|text| text.starts_with(&begin));
+    heard.iter().any(|body| names(&body["Attributes"]) || names(&body["Item"]))
+}
+
+fn updated(u: &mut Unstructured<'_>) -> Result<()> {
+    let settings = settings(u)?;
+    let name = made::text(u, 10)?;
+    let Ok(mut update) = cas::Update::new(&settings, &name, u.int_in_range(0..=4)?) else { return Ok(()) };
+    let (mut version, mut wrote) = (0, false);
+    for step in 0.. {
+        assert!(step < 64, "an update without end");
+        let next = if made::chance(u, 30) {
+            update.answer(Err(made::outcome(u, None)?))
+        } else {
+            let response = item(u)?;
+            let _ = cas::got(&settings, &name, &response);
+            update.answer(Ok(&response))
+        };
+        match next {
+            cas::Next::Decide => {
+                version = update.current().map_or(0, |item| item.version);
+                assert!(version <= Token::MAX.get());
+                if update.write(made::bytes(u, 10)?, u.arbitrary()?).is_err() {
+                    return Ok(());
+                }
+                wrote = true;
+            }
+            cas::Next::Pause(..) => {}
+            cas::Next::Done(item) => {
+                assert!(wrote && item.version == version + 1);
+                return Ok(());
+            }
+            cas::Next::Failed(_) => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+fn item(u: &mut Unstructured<'_>) -> Result<Response> {
+    if made::chance(u, 60) {
+        return response(u, None);
+    }
+    let mut row = answers::row(u, None)?;
+    row["version"] = serde_json::json!({ "N": made::number(u)?.to_string() });
+    row["value"] = serde_json::json!({ "B": *u.choose(&["", "Zg==", "Zg"])? });
+    row["writeIds"] = serde_json::json!({ "S": *u.choose(&["", "00000000000000000000000000000000", "x y"])? });
+    let (status, name) = *u.choose(&[(200, "Item"), (200, "Attributes"), (400, "Item")])?;
+    let mut body = serde_json::json!({ name: row });
+    if status == 400 {
+        body["__type"] = "x#ConditionalCheckFailedException".into();
+    }
+    Ok(Response { status, date: None, body: body.to_string().into_bytes() })
+}
+
+fn looked_at(u: &mut Unstructured<'_>) -> Result<()> {
+    let settings = settings(u)?;
+    let session = Session::new(settings.clone());
+    let marker = made::marker(u)?;
+    let response = if u.arbitrary()? {
+        response(u, None)?
+    } else {
+        Response { status: *u.choose(&[200, 400])?, date: None, body: made::bytes(u, 4096)? }
+    };
+    if let Ok(found) = session.found(&response)
+        && let Some(marker) = &found.marker
+    {
+        assert_eq!(marker.text().as_bytes(), found.text);
+    }
+    if let Ok(true) = session.marked(&marker, &response) {
+        let body: Json = serde_json::from_slice(&response.body).expect("only JSON is understood");
+        assert_eq!(body["Attributes"]["quorumMarker"]["S"], marker.text());
+    }
+    let _ = session.tried(&response);
+    if let Ok(described) = table::described(&settings, &response) {
+        assert!((1..=2).contains(&described.keys.len()));
+        if table::judge(&settings, &described).is_ok() {
+            assert_eq!(described.keys[0].name, settings.key_name());
+        }
+    }
+    let _ = (table::expires(&settings, &response), table::expiring(&settings, &response));
+    let read = [LockOp { lock: leasehold_core::LockId::new(1), resource: made::resource(u)?, op: Op::Read }];
+    let mut exchange: Exchange = session.begin(&read, 0).expect("a read has no record");
+    if let Progress::Done(outcomes) = exchange.answers(vec![Ok(response)]) {
+        checked::outcome(&read[0], &outcomes[0]);
+    }
+    Ok(())
+}

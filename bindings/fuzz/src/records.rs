@@ -1,0 +1,123 @@
+//! What stores keep: records and markers, as anybody who can write there may have left them.
+
+use arbitrary::{Result, Unstructured};
+use leasehold_core::member::{Answer, Marker, RunId, Stamp, Standing, admit};
+use leasehold_core::op::{Applied, LockOp, Op, Outcome, Refusal};
+use leasehold_core::store::{BootId, LeaseRecord, Record, StoreNow, apply, seen};
+use leasehold_core::{LockId, Monotonic, Resource, Token};
+
+use crate::{checked, made};
+
+/// Markers as text, and operations on one record, one after the other.
+pub fn run(bytes: &[u8]) {
+    marker(bytes);
+    let u = &mut Unstructured::new(bytes);
+    // Where the bytes end, the story does.
+    let _ = admitted(u);
+    let _ = kept(u);
+}
+
+fn marker(bytes: &[u8]) {
+    if let Some(marker) = Marker::parse(bytes) {
+        assert_eq!(marker.text().as_bytes(), bytes);
+    }
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Some(stamp) = Stamp::parse(text) {
+        assert_eq!(stamp.to_string(), text);
+    }
+    if let Some(run) = RunId::new(text) {
+        assert!(run.as_str() == text && text.len() <= RunId::MAX_BYTES);
+    }
+}
+
+/// A node never votes for another quorum, nor with a memory that may have gone.
+fn admitted(u: &mut Unstructured<'_>) -> Result<()> {
+    let (marker, asked) = (made::maybe(u, made::marker)?, made::membership(u)?);
+    let run = made::maybe(u, |u| Ok(*u.choose(&["abc1", "def2"])?))?.and_then(RunId::new);
+    let admission = admit(marker.as_ref(), &asked, run.as_ref(), made::number(u)?);
+    let written = admission.write.as_ref().or(marker.as_ref());
+    match admission.answer {
+        Answer::Votes(standing) => {
+            let marker = marker.as_ref().expect("who remembers nothing does not vote");
+            assert_eq!((marker.quorum, marker.max_ttl_ms), (asked.quorum, asked.max_ttl_ms));
+            if let Standing::ByResource(stamp) = standing {
+                assert_eq!(Some(stamp), written.map(|marker| marker.stamp));
+            }
+        }
+        Answer::Abstains(stamp) => assert_eq!(Some(stamp), written.map(|marker| marker.stamp)),
+        Answer::Stranger { quorum, max_ttl_ms } => {
+            assert!((quorum, max_ttl_ms) != (asked.quorum, asked.max_ttl_ms) && admission.write.is_none());
+        }
+    }
+    if let Some(marker) = written {
+        assert_eq!(Marker::parse(marker.text().as_bytes()).as_ref(), Some(marker));
+    }
+    Ok(())
+}
+
+fn boot(u: &mut Unstructured<'_>) -> Result<BootId> {
+    Ok(BootId([u.int_in_range(0..=1)?; 16]))
+}
+
+fn record(u: &mut Unstructured<'_>) -> Result<Record> {
+    let lease = |u: &mut Unstructured<'_>| {
+        Ok(LeaseRecord {
+            nonce: made::nonce(u)?,
+            seq: made::seq(u)?,
+            released: u.arbitrary()?,
+            record_ttl: made::length(u)?,
+            boot: boot(u)?,
+            expires: Monotonic::from_ns(made::number(u)?),
+            since_unix_ms: made::number(u)?,
+            owner: made::owner(u)?,
+            data: made::maybe(u, made::payload)?,
+        })
+    };
+    Ok(Record { counter: made::token(u)?, lease: made::maybe(u, lease)? })
+}
+
+fn kept(u: &mut Unstructured<'_>) -> Result<()> {
+    let mut record = made::maybe(u, record)?;
+    let mut now = StoreNow { boot: boot(u)?, uptime: Monotonic::from_ns(made::number(u)?), unix_ms: made::number(u)? };
+    while !u.is_empty() {
+        now.uptime = now.uptime.plus(made::length(u)?);
+        if made::chance(u, 8) {
+            now = StoreNow { boot: boot(u)?, uptime: Monotonic::from_ns(made::number(u)?), ..now };
+        }
+        let op = LockOp { lock: LockId::new(1), resource: Resource::new("a").expect("a name"), op: made::op(u)? };
+        let decision = apply(record.as_ref(), &op.op, &now);
+        if checked::is_grant(&decision.outcome) || matches!(decision.outcome, Outcome::Applied(_)) {
+            checked::outcome(&op, &decision.outcome);
+        }
+        let counter = |record: Option<&Record>| record.map_or(Token::ZERO, |record| record.counter);
+        let holder = |record: Option<&Record>| {
+            let seen = seen(record, &now);
+            seen.held().map(|holding| holding.holder)
+        };
+        let (before, after) = (record.as_ref(), decision.write.as_ref().or(record.as_ref()));
+        assert!(counter(after) >= counter(before), "a counter that falls");
+        match (&op.op, &decision.outcome) {
+            (Op::Acquire(acquire), Outcome::Applied(Applied::Acquired { counter: token })) => {
+                let lease = after.and_then(|record| record.lease.as_ref()).expect("a grant leaves a record");
+                assert!(lease.nonce == acquire.nonce && !lease.released && *token == counter(after));
+                let is_resend =
+                    before.and_then(|record| record.lease.as_ref()).is_some_and(|l| l.nonce == acquire.nonce);
+                assert!(
+                    is_resend || (*token > counter(before) && *token >= acquire.floor),
+                    "a token that was given before"
+                );
+                let is_expected = acquire.expect.is_some();
+                assert!(is_resend || is_expected || holder(before).is_none(), "taken from somebody who holds it");
+            }
+            (_, Outcome::NotApplied(Refusal::Conflict(seen))) => {
+                assert!(decision.write.is_none());
+                checked::shown(seen);
+            }
+            (_, Outcome::NotApplied(_) | Outcome::Unknown(_)) => assert!(decision.write.is_none()),
+            (Op::Read, _) => assert!(decision.write.is_none()),
+            (_, Outcome::Applied(_)) => {}
+        }
+        record = decision.write.or(record);
+    }
+    Ok(())
+}

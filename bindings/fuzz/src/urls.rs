@@ -1,0 +1,127 @@
+//! Urls of stores: what is read reads again, and no secret is ever shown.
+
+use arbitrary::{Result, Unstructured};
+use leasehold::{StoreUrl, fuzzing};
+
+use crate::made::{self, SECRET};
+
+const SCHEMES: [&str; 16] = [
+    "redis",
+    "rediss",
+    "valkey",
+    "redis+unix",
+    "redis+cluster",
+    "rediss+cluster",
+    "redis+sentinel",
+    "upstash+https",
+    "upstash+http",
+    "webdis+http",
+    "webdis+https",
+    "dynamodb",
+    "sqlite",
+    "memory",
+    "upstash",
+    "etcd",
+];
+
+/// The text as it is, and a url that is made of parts.
+pub fn run(bytes: &[u8]) {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        read(text, parsed(text));
+    }
+    // Where the bytes end, the story does.
+    let _ = made_of_parts(&mut Unstructured::new(bytes));
+}
+
+/// In an environment that says little.
+fn parsed(url: &str) -> std::result::Result<StoreUrl, leasehold::Error> {
+    let aws = |name: &str| (name == "AWS_REGION").then(|| "eu-west-1".to_owned());
+    let upstash = |name: &str| match name {
+        "UPSTASH_REDIS_REST_URL" => Some("https://calm.upstash.io".to_owned()),
+        "UPSTASH_REDIS_REST_TOKEN" => Some(SECRET.to_owned()),
+        _ => None,
+    };
+    if url.starts_with("dynamodb:") {
+        fuzzing::dynamodb_url(url, aws)
+    } else if url.starts_with("upstash") || url.starts_with("webdis") {
+        fuzzing::http_url(url, upstash)
+    } else {
+        url.parse()
+    }
+}
+
+fn read(text: &str, url: std::result::Result<StoreUrl, leasehold::Error>) {
+    let url = match url {
+        Ok(url) => url,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return;
+        }
+    };
+    let shown = url.to_string();
+    // Names of files and of masters are shown as they are, and need not be a part of a url then.
+    let is_plain = match &url {
+        StoreUrl::Memory { .. } | StoreUrl::Sqlite { .. } => false,
+        StoreUrl::Redis(_) => !text.contains('%') && !shown.contains(['?', '#', '@', '\\']),
+        // A server that wants a token is shown without it, and is not taken so.
+        StoreUrl::Http(_) => text.starts_with("webdis"),
+        _ => true,
+    };
+    if is_plain {
+        let again = parsed(&shown).unwrap_or_else(|error| panic!("{text:?} shows as {shown:?}: {error}"));
+        assert_eq!(again.to_string(), shown, "{text:?}");
+        assert_eq!(again.node_name(), url.node_name(), "{text:?}");
+    }
+    if let StoreUrl::Dynamodb(url) = &url {
+        let full = url.in_full();
+        let again = parsed(&full).unwrap_or_else(|error| panic!("{text:?} in full is {full:?}: {error}"));
+        let StoreUrl::Dynamodb(again) = again else { panic!("{full:?} is of another store") };
+        assert_eq!((again.in_full(), again.to_string()), (full, url.to_string()), "{text:?}");
+    }
+}
+
+/// The secret stands where secrets do, among signs that somebody forgot to encode.
+fn made_of_parts(u: &mut Unstructured<'_>) -> Result<()> {
+    let scheme = *u.choose(&SCHEMES)?;
+    let sign =
+        |u: &mut Unstructured<'_>| Ok(*u.choose(&["", "/", "?", "#", "@", ":", "%", "%40", "&", "=", "[", "\\", ","])?);
+    let user = *u.choose(&["", "user", "default", "a%3Ab"])?;
+    let login = format!("{user}:{}{SECRET}{}", sign(u)?, sign(u)?);
+    let hosts = ["host", "host:6379", "[::1]:7", "a,b:1", "127.0.0.1", "", "host:x", "é.example"];
+    let host = *u.choose(&hosts)?;
+    let tails = [
+        "",
+        "/0",
+        "/main/3",
+        "?db=2",
+        "?durable=yes",
+        "/?ca=/a.pem",
+        "?plaintext=allow",
+        "?region=eu-west-1",
+        "?wait_replicas=1",
+        "?x=y",
+        "/a/b",
+        "?sentinel_username=me",
+        "?key=id&sort_key=range",
+    ];
+    let mut url = format!("{scheme}://{login}@{host}{}", u.choose(&tails)?);
+    if made::chance(u, 40) {
+        let name = *u.choose(&["password", "sentinel_password"])?;
+        url = format!("{scheme}://{host}?{name}={SECRET}");
+    }
+    // A path or the name of a store in memory is no place for secrets.
+    if scheme != "sqlite" && scheme != "memory" {
+        match parsed(&url) {
+            // It stands in fields of its own, and nowhere else.
+            Ok(url) => not_told(&[url.to_string(), format!("{url:?}"), url.node_name()]),
+            Err(error) => not_told(&[error.to_string(), format!("{error:?}")]),
+        }
+    }
+    Ok(())
+}
+
+fn not_told(texts: &[String]) {
+    for text in texts {
+        assert!(!text.contains(SECRET), "{text}");
+    }
+}

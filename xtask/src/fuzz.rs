@@ -1,0 +1,266 @@
+//! `cargo xtask fuzz`: libFuzzer on all that comes from outside, built for it with the stable toolchain.
+
+mod report;
+
+use crate::run::{self, Failure, Result, Steps};
+use crate::{setup, test};
+use report::Report;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+
+const FOLDER: &str = "bindings/fuzz";
+pub const PACKAGE: &str = "leasehold-fuzz";
+/// What every change has to pass, in seconds for each target; and a release.
+const SHORT: u32 = 15;
+const LONG: u32 = 600;
+/// The compiler counts which edges are taken, and shows libFuzzer what is compared with what.
+const INSTRUMENTED: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+                            -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+                            -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
+/// No input takes longer, in seconds on a machine that is busy with other things, and no program more memory, in MiB.
+const LIMITS: [&str; 3] = ["-timeout=30", "-rss_limit_mb=768", "-max_len=4096"];
+/// What is kept of one target, in bytes, but for what is put there by hand.
+const MOST_KEPT: u64 = 12 << 10;
+/// Targets that need the client, which takes long to compile.
+const CLIENT: [&str; 3] = ["aws", "sqlite", "urls"];
+
+struct Wish {
+    targets: Vec<String>,
+    seconds: u32,
+    keep: bool,
+}
+
+pub fn fuzz(args: &[String]) -> Result {
+    let all = targets()?;
+    let mut wish = Wish { targets: Vec::new(), seconds: SHORT, keep: false };
+    let mut args = args.iter();
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--list" => {
+                all.iter().for_each(|name| println!("{name}"));
+                return Ok(());
+            }
+            "--keep" => wish.keep = true,
+            "--seconds" => {
+                let seconds = args.next().and_then(|text| text.parse().ok()).filter(|seconds| *seconds > 0);
+                wish.seconds = seconds.ok_or_else(|| Failure::new("--seconds is followed by a number above 0"))?;
+            }
+            name if all.iter().any(|known| known == name) => wish.targets.push(name.to_owned()),
+            other => {
+                let known = all.join(", ");
+                return Err(Failure::new(format!("there is no target `{other}`; there are {known}")));
+            }
+        }
+    }
+    if wish.targets.is_empty() {
+        wish.targets = all;
+    }
+    let mut steps = Steps::default();
+    setup::install_cxx(&mut steps)?;
+    run_for(&mut steps, &wish)
+}
+
+/// All targets, for as long as every change can wait.
+pub fn run_short(steps: &mut Steps) -> Result {
+    replay(steps)?;
+    run_for(steps, &Wish { targets: targets()?, seconds: SHORT, keep: false })
+}
+
+/// All targets, for ten minutes each.
+pub fn run_long(steps: &mut Steps) -> Result {
+    run_for(steps, &Wish { targets: targets()?, seconds: LONG, keep: false })
+}
+
+pub fn lint(steps: &mut Steps) -> Result {
+    let mut clippy = run::cargo_ci("clippy");
+    clippy.args(["-p", PACKAGE, "--features", "client", "--all-targets", "--", "-D", "warnings"]).args(run::LENIENT);
+    steps.run("clippy, fuzzing", clippy)
+}
+
+/// The kept inputs of what needs the core alone, without a fuzzer: where that cannot run, and to be told which it was.
+fn replay(steps: &mut Steps) -> Result {
+    let mut tests = test::suite();
+    tests.args(["-p", PACKAGE]);
+    steps.run("inputs that fuzzers found", tests)
+}
+
+fn run_for(steps: &mut Steps, wish: &Wish) -> Result {
+    if cfg!(windows) {
+        println!("libFuzzer is not run on this system");
+        return Ok(());
+    }
+    let programs = build(steps, &wish.targets)?;
+    let place = Place { programs, target: run::target()?.join("fuzz"), root: run::root().join(FOLDER) };
+    steps.timed("fuzzing", || place.all(wish))
+}
+
+/// The names of the programs.
+fn targets() -> Result<Vec<String>> {
+    let folder = run::root().join(FOLDER).join("fuzz_targets");
+    let unreadable = |error| Failure::new(format!("cannot list {}: {error}", folder.display()));
+    let entries: Vec<_> =
+        fs::read_dir(&folder).and_then(|all| all.collect::<std::io::Result<_>>()).map_err(unreadable)?;
+    let stem = |path: PathBuf| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let mut names: Vec<String> = entries.into_iter().filter_map(|entry| stem(entry.path())).collect();
+    names.sort();
+    Ok(names)
+}
+
+/// Compiles them apart from everything else, and answers the folder with the programs.
+fn build(steps: &mut Steps, targets: &[String]) -> Result<PathBuf> {
+    let (host, folder) = (host()?, run::target()?.join("fuzz"));
+    let mut build = run::cargo_ci("build");
+    // Named, so that build scripts and macros are compiled as usual.
+    build.args(["-p", PACKAGE, "--target", &host]).arg("--target-dir").arg(&folder);
+    if targets.iter().any(|name| CLIENT.contains(&name.as_str())) {
+        build.args(["--features", "client"]);
+    }
+    for name in targets {
+        build.args(["--bin", name]);
+    }
+    build.env("RUSTFLAGS", INSTRUMENTED);
+    steps.run("build the fuzzers", build)?;
+    Ok(folder.join(host).join("ci"))
+}
+
+fn host() -> Result<String> {
+    let output = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).arg("-vV").output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| Failure::new("`rustc -vV` names no host"))
+}
+
+/// Where programs, inputs and logs are.
+struct Place {
+    programs: PathBuf,
+    target: PathBuf,
+    root: PathBuf,
+}
+
+impl Place {
+    /// As many at a time as there are processors.
+    fn all(&self, wish: &Wish) -> Result {
+        let at_once = thread::available_parallelism().map_or(1, usize::from);
+        let (queue, reports) = (Mutex::new(wish.targets.iter()), Mutex::new(Vec::new()));
+        let take = || queue.lock().ok().and_then(|mut queue| queue.next());
+        thread::scope(|scope| {
+            for _ in 0..at_once {
+                scope.spawn(|| {
+                    while let Some(name) = take() {
+                        let report = self.one(name, wish);
+                        if let Ok(mut reports) = reports.lock() {
+                            reports.push(report);
+                        }
+                    }
+                });
+            }
+        });
+        let reports = reports.into_inner().unwrap_or_default();
+        let mut reports = reports.into_iter().collect::<Result<Vec<Report>>>()?;
+        reports.sort_by(|one, other| one.target.cmp(&other.target));
+        println!("{}", report::table(&reports));
+        let found: Vec<&Report> = reports.iter().filter(|report| report.finding.is_some()).collect();
+        for report in &found {
+            eprintln!("{}", self.told(report));
+        }
+        match found.as_slice() {
+            [] => Ok(()),
+            [first, ..] => Err(Failure::new(format!(
+                "step `fuzzing` failed (targets with findings: {}, see above)\n  to repeat it: {} {}",
+                found.len(),
+                self.programs.join(&first.target).display(),
+                first.finding.as_deref().unwrap_or_default()
+            ))),
+        }
+    }
+
+    fn one(&self, name: &str, wish: &Wish) -> Result<Report> {
+        let (corpus, findings, logs) = ("corpus", "findings", "logs");
+        let (found, kept) = (self.target.join(corpus).join(name), self.root.join(corpus).join(name));
+        for folder in [&found, &kept, &self.target.join(findings), &self.target.join(logs)] {
+            fs::create_dir_all(folder).map_err(|error| cannot("make", folder, &error))?;
+        }
+        let log = self.log(name);
+        let mut fuzzer = Command::new(self.programs.join(name));
+        fuzzer.args(LIMITS).arg(format!("-max_total_time={}", wish.seconds)).arg("-print_final_stats=1");
+        fuzzer.arg(format!("-artifact_prefix={}/{name}-", self.target.join(findings).display()));
+        let words = self.root.join("dictionaries").join(format!("{name}.dict"));
+        if words.is_file() {
+            fuzzer.arg(format!("-dict={}", words.display()));
+        }
+        let status = said_to(&log, fuzzer.args([&found, &kept]))?;
+        let text = fs::read(&log).map_err(|error| cannot("read", &log, &error))?;
+        let report = Report::read(name, wish.seconds, status, &String::from_utf8_lossy(&text));
+        if wish.keep && report.finding.is_none() {
+            self.keep(name, &found, &kept)?;
+        }
+        Ok(report)
+    }
+
+    /// Adds to the kept inputs a few of those that reach what they do not: of all sizes, and no more than are soon run.
+    fn keep(&self, name: &str, found: &Path, kept: &Path) -> Result {
+        let new = self.target.join("new").join(name);
+        let _ = fs::remove_dir_all(&new);
+        fs::create_dir_all(&new).map_err(|error| cannot("make", &new, &error))?;
+        let mut merge = Command::new(self.programs.join(name));
+        merge.args(LIMITS).arg("-set_cover_merge=1").args([&new, kept, found]);
+        if !said_to(&self.log(name), &mut merge)? {
+            return Err(Failure::new(format!(
+                "the inputs of {name} were not merged; see {}",
+                self.log(name).display()
+            )));
+        }
+        let (before, mut inputs) = (sizes(kept)?.iter().map(|(size, _)| size).sum::<u64>(), sizes(&new)?);
+        inputs.sort();
+        let total: u64 = inputs.iter().map(|(size, _)| size).sum();
+        let step =
+            usize::try_from(total / MOST_KEPT.saturating_sub(before).max(1)).unwrap_or(usize::MAX).saturating_add(1);
+        for (_, path) in inputs.iter().skip(step / 2).step_by(step) {
+            let to = kept.join(path.file_name().unwrap_or_default());
+            fs::copy(path, &to).map_err(|error| cannot("write", &to, &error))?;
+        }
+        Ok(())
+    }
+
+    fn log(&self, name: &str) -> PathBuf {
+        self.target.join("logs").join(format!("{name}.log"))
+    }
+
+    /// What was found, in the words of the program, with what to do about it.
+    fn told(&self, report: &Report) -> String {
+        format!(
+            "\n=== {}\n{}\n  all it said: {}\n  once mended, keep the input as {FOLDER}/corpus/{}/NAME, named for what went wrong",
+            report.target,
+            report.said,
+            self.log(&report.target).display(),
+            report.target
+        )
+    }
+}
+
+/// The files of a folder with their sizes.
+fn sizes(folder: &Path) -> Result<Vec<(u64, PathBuf)>> {
+    let entries = fs::read_dir(folder).and_then(|entries| {
+        entries.map(|entry| entry.and_then(|entry| Ok((entry.metadata()?.len(), entry.path())))).collect()
+    });
+    entries.map_err(|error| cannot("list", folder, &error))
+}
+
+/// Runs it with its words in a file; whether it succeeded.
+fn said_to(log: &Path, command: &mut Command) -> Result<bool> {
+    let file = File::create(log).map_err(|error| cannot("write", log, &error))?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
+    match command.status() {
+        Ok(status) => Ok(status.success()),
+        Err(error) => {
+            Err(Failure::new(format!("{} cannot be started: {error}", command.get_program().to_string_lossy())))
+        }
+    }
+}
+
+fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot {what} {}: {error}", path.display()))
+}
