@@ -33,10 +33,15 @@ pub struct Reported {
 }
 
 impl Logs {
+    /// What the last run has left.
+    pub fn left() -> Result<Self> {
+        let target = run::target()?;
+        Ok(Self { folder: target.join("logs"), nextest: target.join(NEXTEST) })
+    }
+
     /// Without what an earlier run has left.
     pub fn new() -> Result<Self> {
-        let target = run::target()?;
-        let (folder, nextest) = (target.join("logs"), target.join(NEXTEST));
+        let Self { folder, nextest } = Self::left()?;
         let fail = |error| Failure::new(format!("cannot make an empty folder {}: {error}", folder.display()));
         if folder.exists() {
             fs::remove_dir_all(&folder).map_err(fail)?;

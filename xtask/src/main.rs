@@ -35,6 +35,8 @@ Usage: cargo xtask <command> [arguments]
 
   demo                     build, then show two workers, one lock, a stalled holder and its refused write
   test                     everything that must pass before a change is merged
+  logs                     look once more at the output that the last `test` has left: for secrets, and for tests that
+                           documents name and that have not run
   tidy                     the house rules: who imports whom, where clocks are read, how long files get
   vectors [--bless | --release]
                            whether core/vectors says what the core does; or write it anew; or keep it as what this
@@ -76,6 +78,7 @@ fn main() -> ExitCode {
     let result = match command.as_deref() {
         Some("demo") => demo::demo(&rest),
         Some("test") => none(&rest).and_then(|()| test::test()),
+        Some("logs") => none(&rest).and_then(|()| test::look_again()),
         Some("tidy") => none(&rest).and_then(|()| tidy::tidy()),
         Some("vectors") => vectors::vectors(&rest),
         Some("conformance") => conformance::conformance(&rest),

@@ -127,6 +127,11 @@ impl Steps {
         Ok(Self { logs: Some(Logs::new()?), ..Self::default() })
     }
 
+    /// None yet, with the output that an earlier run has left.
+    pub fn with_what_is_left() -> Result<Self> {
+        Ok(Self { logs: Some(Logs::left()?), ..Self::default() })
+    }
+
     /// What is kept, if it is.
     pub fn logs(&self) -> Option<&Logs> {
         self.logs.as_ref()

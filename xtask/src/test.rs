@@ -101,6 +101,11 @@ pub fn run_all(steps: &mut Steps) -> Result {
     steps.run("demo", demo)
 }
 
+/// `cargo xtask logs`: looks once more at what the last run has left.
+pub fn look_again() -> Result {
+    look_at_logs(&mut Steps::with_what_is_left()?)
+}
+
 /// What only shows when everything has run.
 pub fn look_at_logs(steps: &mut Steps) -> Result {
     if has_nextest() {
