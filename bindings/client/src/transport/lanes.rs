@@ -283,8 +283,8 @@ mod tests {
 
     use super::*;
 
-    /// Answers after some turns of its runtime, and remembers which threads it ran on. It is ready
-    /// once somebody has prepared it for the second time.
+    /// Answers after some turns of its runtime, unless it is too late for that, and remembers which threads it ran on. It
+    /// is ready once somebody has prepared it for the second time.
     struct Echo {
         threads: Arc<Mutex<HashSet<Option<String>>>>,
         prepared: AtomicUsize,
@@ -293,7 +293,13 @@ mod tests {
     impl Link for Echo {
         async fn ask(self: Arc<Self>, request: Transmit) -> Answer {
             self.threads.lock().unwrap().insert(thread::current().name().map(str::to_owned));
-            let answered = until(request.deadline, tokio::time::sleep(Duration::from_millis(1))).await;
+            let answer = async {
+                if request.deadline <= clock::monotonic() {
+                    std::future::pending::<()>().await;
+                }
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            };
+            let answered = until(request.deadline, answer).await;
             let fault = Fault::of(if answered.is_some() { FaultKind::Server } else { FaultKind::Timeout });
             Ok(vec![Outcome::Unknown(fault)])
         }
