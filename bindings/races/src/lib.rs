@@ -38,7 +38,7 @@ of_the_client! {
     "../../client/src/engine/mod.rs" mod engine;
     "../../client/src/error.rs" mod error;
     "../../client/src/exec.rs" mod exec;
-    "../../client/src/host.rs" pub mod host;
+    "../../client/src/host/mod.rs" pub mod host;
     "../../client/src/inspect.rs" mod inspect;
     "../../client/src/lease.rs" mod lease;
     "../../client/src/metrics.rs" mod metrics;
