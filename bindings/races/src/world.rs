@@ -12,6 +12,7 @@ use shuttle::{Config, MaxSteps, Runner};
 
 use crate::clock;
 use crate::sync::permit::Permit;
+use crate::sync::thread;
 
 /// Schedules of one seed. Half of the seeds choose each next thread by lot; the others give threads a rank that changes a
 /// few times, which finds what takes a rare order of few steps.
@@ -177,6 +178,11 @@ fn one(time: Time, test: &Test) {
     }
     let faults = FAULTS.take();
     assert!(faults.is_empty(), "{}", faults.join("; "));
+}
+
+/// The calling thread stands still while the time of the run goes on by so much. No real time passes.
+pub fn pass(time: Duration) {
+    thread::sleep(time);
 }
 
 /// Waits until all other threads have ended, the client's among them: they must, once it is closed or dropped.

@@ -280,12 +280,14 @@ mod tests {
 
     use leasehold_core::op::Outcome;
     use leasehold_core::{Monotonic, NodeId, RequestId};
+    use tokio::sync::Barrier;
 
     use super::*;
 
-    /// Answers after some turns of its runtime, unless it is too late for that, and remembers which threads it ran on. It
-    /// is ready once somebody has prepared it for the second time.
+    /// Answers once as many ask as are to meet, unless it is too late for that, and remembers which threads it ran on. It is
+    /// ready once somebody has prepared it for the second time.
     struct Echo {
+        meeting: Arc<Barrier>,
         threads: Arc<Mutex<HashSet<Option<String>>>>,
         prepared: AtomicUsize,
     }
@@ -297,7 +299,8 @@ mod tests {
                 if request.deadline <= clock::monotonic() {
                     std::future::pending::<()>().await;
                 }
-                tokio::time::sleep(Duration::from_millis(1)).await;
+                self.meeting.wait().await;
+                tokio::task::yield_now().await;
             };
             let answered = until(request.deadline, answer).await;
             let fault = Fault::of(if answered.is_some() { FaultKind::Server } else { FaultKind::Timeout });
@@ -321,11 +324,17 @@ mod tests {
 
     impl Rig {
         fn new() -> Self {
+            Self::for_meeting(1)
+        }
+
+        /// Nobody is answered before so many ask.
+        fn for_meeting(callers: usize) -> Self {
             let (made, threads) = (Arc::new(AtomicUsize::new(0)), Arc::default());
-            let (count, seen) = (Arc::clone(&made), Arc::clone(&threads));
+            let (count, seen, meeting) = (Arc::clone(&made), Arc::clone(&threads), Arc::new(Barrier::new(callers)));
             let lanes = Lanes::new(move || {
                 count.fetch_add(1, Ordering::Relaxed);
-                Echo { threads: Arc::clone(&seen), prepared: AtomicUsize::new(0) }
+                let (meeting, threads) = (Arc::clone(&meeting), Arc::clone(&seen));
+                Echo { meeting, threads, prepared: AtomicUsize::new(0) }
             });
             Self { lanes: Arc::new(lanes), made, threads }
         }
@@ -364,14 +373,15 @@ mod tests {
 
     #[test]
     fn callers_at_once_have_links_of_their_own_and_few_are_kept() {
-        let rig = Rig::new();
+        let callers = MOST_IDLE + 8;
+        let rig = Rig::for_meeting(callers);
         thread::scope(|scope| {
-            for _ in 0..MOST_IDLE + 8 {
-                scope.spawn(|| rig.lanes.perform(&soon()));
+            for _ in 0..callers {
+                scope.spawn(|| assert_eq!(rig.lanes.perform(&soon()), fault(FaultKind::Server)));
             }
         });
-        assert!(rig.lanes.idle.lock().unwrap().len() <= MOST_IDLE);
-        assert!(rig.made() > 1);
+        assert_eq!(rig.lanes.idle.lock().unwrap().len(), MOST_IDLE);
+        assert!(rig.made() >= callers, "{} links for {callers} callers", rig.made());
     }
 
     #[test]

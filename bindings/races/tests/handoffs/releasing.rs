@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_races::sync::thread;
-use leasehold_races::world::{Time, explore, seen, settle};
+use leasehold_races::world::{Time, explore, pass, seen, settle};
 use leasehold_races::{ErrorKind, Reach, Store, block_on, clock, host};
 
 use super::{Count, LEAPS, LONG, PASSES};
@@ -18,7 +18,7 @@ fn nothing_reads_as_held_once_the_release_has_returned() {
         let until = clock::monotonic().plus(lease.remaining());
         // A renewal is on its way when the release begins, or not.
         while clock::passed() < Duration::from_secs(3) && !lease.is_lost() {
-            thread::sleep(Duration::from_millis(500));
+            pass(Duration::from_millis(500));
         }
         if clock::monotonic().plus(lease.remaining()) > until {
             seen("renewed");
@@ -47,7 +47,7 @@ fn a_renewal_under_way_does_not_outlive_the_release() {
         let store = Store::new(Reach::Disk);
         let client = store.client();
         let lease = block_on(client.lock("a").ttl(Duration::from_secs(60)).into_future()).unwrap();
-        thread::sleep(Duration::from_secs(20));
+        pass(Duration::from_secs(20));
         let is_released = block_on(lease.release()).is_ok();
         drop((lease, client));
         settle();

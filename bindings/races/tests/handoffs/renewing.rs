@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_races::sync::thread;
-use leasehold_races::world::{explore, seen, settle};
+use leasehold_races::world::{explore, pass, seen, settle};
 use leasehold_races::{Reach, Store, block_on, clock, host};
 
 use super::{Count, LEAPS};
@@ -29,12 +29,12 @@ fn what_was_read_as_lost_never_comes_back_and_is_told_once() {
                 }
                 assert!(looking.remaining().is_zero() || was_zero.get() == 0, "it came back");
                 assert!(looking.check(Duration::ZERO).is_err() || was_zero.get() == 0, "it came back");
-                thread::sleep(Duration::from_millis(700));
+                pass(Duration::from_millis(700));
             }
         });
         let first = clock::monotonic().plus(lease.remaining());
         while !lease.is_lost() && clock::passed() < Duration::from_secs(30) {
-            thread::sleep(Duration::from_millis(900));
+            pass(Duration::from_millis(900));
             assert!(lease.remaining().is_zero() || count.get() == 0, "it came back");
         }
         if clock::monotonic().plus(lease.remaining()) > first.plus(Duration::from_secs(1)) {
@@ -77,7 +77,7 @@ fn two_clients_never_hold_at_the_same_moment() {
             assert!(second.token() > holder.token(), "the token did not grow");
             seen("both");
         });
-        thread::sleep(Duration::from_secs(8));
+        pass(Duration::from_secs(8));
         seen(if host::release(&first).is_ok() { "released" } else { "lost" });
         other.join().unwrap();
         drop((first, one, two));
