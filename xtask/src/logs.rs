@@ -15,6 +15,8 @@ use std::time::Duration;
 const SECRETS: [&str; 2] = ["hunter2", "change-me"];
 /// What libraries tell of themselves begins so, see `bindings/rig/src/told.rs`; no nonce may stand there.
 const TOLD: &str = "told:";
+/// The file for it, in the folder.
+const TOLD_BY_ALL: &str = "told.log";
 /// Where nextest leaves its report, below the target folder.
 const NEXTEST: &str = "nextest/default/junit.xml";
 /// How often the terminal is shown what has been written.
@@ -73,7 +75,7 @@ impl Logs {
         // So that a step that is run twice has both in one file, and the second is not repeated on the terminal.
         let begin = log.metadata()?.len();
         writeln!(log, "=== {step}")?;
-        command.stdout(log.try_clone()?).stderr(log);
+        command.stdout(log.try_clone()?).stderr(log).env("LEASEHOLD_TELL", self.folder.join(TOLD_BY_ALL));
         if io::IsTerminal::is_terminal(&io::stderr()) && std::env::var_os("NO_COLOR").is_none() {
             command.env("CARGO_TERM_COLOR", "always");
         }

@@ -72,7 +72,8 @@ fn children_have_until_the_end_of_the_lease_when_the_command_itself_ends_on_term
     let script = "sh -c 'trap \"echo bye > bye; exit\" TERM; echo $$ > polite; while :; do sleep 0.01; done' &
         sh -c 'trap \"\" TERM; echo $$ > stubborn; while :; do sleep 0.01; done' &
         echo $$ > pid; wait";
-    let job = place.start_job(&["--ttl", "3s", "--max-hold", "3s"], script);
+    // The last sixth is for the children: long enough on a slow machine.
+    let job = place.start_job(&["--ttl", "12s", "--max-hold", "12s"], script);
     place.wait_for_pid("pid");
     let (polite, stubborn) = (place.wait_for_pid("polite"), place.wait_for_pid("stubborn"));
     job.wait().expect(76).says("the command was killed");

@@ -1,16 +1,20 @@
-//! Whatever a library tells of itself while a test runs, at every level, in the test's output: `cargo xtask test` looks for
-//! secrets there. Only where `LEASEHOLD_TELL` is set, and nobody else listens.
+//! Whatever a library tells of itself while a test runs, at every level, in the file that `LEASEHOLD_TELL` names: `cargo
+//! xtask test` looks for secrets there. Not in the test's own output, where it would hide why a test has failed.
 
 use std::env;
 use std::fmt::{Debug, Write as _};
-use std::io::{self, Write as _};
-use std::sync::Once;
+use std::fs::File;
+use std::io::Write as _;
+use std::sync::{Once, OnceLock};
 
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
 struct Told;
+
+/// Shared by all processes of a run.
+static FILE: OnceLock<File> = OnceLock::new();
 
 /// What every line begins with.
 const TOLD: &str = "told:";
@@ -19,7 +23,9 @@ const TOLD: &str = "told:";
 pub(crate) fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        if env::var_os("LEASEHOLD_TELL").is_some() {
+        if let Some(path) = env::var_os("LEASEHOLD_TELL") {
+            let file = File::options().create(true).append(true).open(&path);
+            let _ = FILE.set(file.expect("the file that LEASEHOLD_TELL names can be written"));
             // Where a test has set another one, it looks itself.
             let _ = tracing::subscriber::set_global_default(Told);
             if log::set_logger(&Told).is_ok() {
@@ -36,10 +42,12 @@ impl Line {
         Self(format!("{TOLD} {} {} {}", metadata.level(), metadata.target(), metadata.name()))
     }
 
-    /// Nobody misses a line whose reader has gone.
+    /// In one piece, so that lines of several processes do not mix.
     fn end(mut self) {
         self.0.push('\n');
-        let _ = io::stderr().write_all(self.0.as_bytes());
+        if let Some(mut file) = FILE.get() {
+            file.write_all(self.0.as_bytes()).expect("the file that LEASEHOLD_TELL names can be written");
+        }
     }
 }
 

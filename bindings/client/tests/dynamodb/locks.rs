@@ -33,9 +33,9 @@ fn a_holder_that_goes_silent_is_succeeded_after_its_ttl() {
     let lost = one.lock("job").ttl(ms(1_000)).no_renewal().acquire().unwrap();
     let next = two.lock("job").wait(PATIENCE).acquire().unwrap();
     assert!(next.token() > lost.token() && lost.is_lost());
-    let kept = one.lock("other").ttl(ms(4_000)).acquire().unwrap();
+    let kept = one.lock("other").ttl(ms(8_000)).acquire().unwrap();
     let token = kept.token();
-    assert!(two.lock("other").wait(ms(9_000)).acquire().is_err_and(|error| error.kind() == ErrorKind::TimedOut));
+    assert!(two.lock("other").wait(ms(12_000)).acquire().is_err_and(|error| error.kind() == ErrorKind::TimedOut));
     kept.check(ms(1)).unwrap();
     drop(kept);
     eventually("it is free", || two.inspect("other").unwrap().is_none());

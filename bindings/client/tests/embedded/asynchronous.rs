@@ -93,8 +93,8 @@ fn a_blocked_runtime_loses_no_lease() {
     let store = common::url(&folder.path().join("locks.db"));
     runtime().block_on(async {
         let client = Client::connect(&store).await.unwrap();
-        let lease = client.lock("job").ttl(ms(300)).await.unwrap();
-        std::thread::sleep(ms(900));
+        let lease = client.lock("job").ttl(ms(3_000)).await.unwrap();
+        std::thread::sleep(ms(4_000));
         lease.check(ms(1)).unwrap();
         lease.release().await.unwrap();
     });

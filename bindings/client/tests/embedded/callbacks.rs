@@ -32,7 +32,7 @@ fn a_callback_that_owns_another_lease_is_dropped_outside_of_all_locks() {
 #[test]
 fn a_callback_that_panics_takes_nothing_along() {
     let client = client();
-    let healthy = client.lock("healthy").ttl(ms(300)).acquire().unwrap();
+    let healthy = client.lock("healthy").ttl(ms(2_000)).acquire().unwrap();
     let (sender, told) = channel();
     for n in 0..5 {
         let lease = client.lock(format!("job-{n}")).ttl(ms(150)).no_renewal().acquire().unwrap();
@@ -44,7 +44,7 @@ fn a_callback_that_panics_takes_nothing_along() {
     let mut heard: Vec<i32> = (0..5).map(|_| told.recv_timeout(PATIENCE).unwrap()).collect();
     heard.sort_unstable();
     assert_eq!(heard, [0, 1, 2, 3, 4]);
-    std::thread::sleep(ms(600));
+    std::thread::sleep(ms(3_000));
     healthy.check(ms(1)).unwrap();
     assert!(client.lock("healthy").wait(ms(50)).acquire().is_err());
 }

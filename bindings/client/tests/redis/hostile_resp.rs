@@ -184,7 +184,7 @@ fn an_impostor_can_pass_for_a_redis() {
         None
     });
     let client = connect(address).unwrap();
-    let lease = client.lock("job").ttl(ms(600)).renew_every(ms(100)).acquire().unwrap();
+    let lease = client.lock("job").ttl(ms(3_000)).renew_every(ms(500)).acquire().unwrap();
     assert_eq!(lease.token(), 7);
     assert!(client.inspect("job").unwrap().is_none());
     eventually("it is renewed for longer than its ttl", || renewals.load(Ordering::SeqCst) > 6);

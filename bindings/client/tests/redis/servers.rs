@@ -217,7 +217,7 @@ fn a_server_clock_that_jumps_back_keeps_locks_longer_and_waiters_wait() {
 }
 
 #[test]
-fn a_clock_that_is_behind_every_counter_lets_tokens_grow_by_one() {
+fn a_clock_that_is_behind_every_counter_lets_the_next_token_be_one_more() {
     let server = Server::builder().with_clock_offset().start();
     let client = connect(&server);
     let first = long_lease(&client);
