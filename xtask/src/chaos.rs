@@ -38,7 +38,7 @@ pub fn run_long(steps: &mut Steps, peers: &Peers) -> Result {
 fn build(steps: &mut Steps, peers: &Peers) -> Result<Command> {
     let mut build = run::cargo_ci("build");
     build.args(["-p", "leasehold-peers", "--bin", "chaos"]);
-    steps.run("build chaos", build)?;
+    steps.build("build chaos", build)?;
     let (python, _) = python::install(steps)?;
     let packages = run::target()?.join("chaos/node");
     node::install_core(steps, &packages)?;

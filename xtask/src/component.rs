@@ -107,16 +107,7 @@ pub fn lint(steps: &mut Steps) -> Result {
     let mut clippy = run::cargo("clippy");
     clippy.arg("--release").arg("--manifest-path").arg(&manifest).arg("--target-dir").arg(folder()?);
     clippy.args(["--", "-D", "warnings"]);
-    steps.run("clippy, component", clippy)?;
-    for (name, targets) in [("clippy, its host", &[][..]), ("clippy, tests of its host", &["--all-targets"])] {
-        let mut clippy = run::cargo_ci("clippy");
-        clippy.args(["-p", RUNNER, "-p", MAKER]).args(targets).args(["--", "-D", "warnings"]);
-        if !targets.is_empty() {
-            clippy.args(run::LENIENT);
-        }
-        steps.run(name, clippy)?;
-    }
-    Ok(())
+    steps.run("clippy, component", clippy)
 }
 
 /// Builds the component and runs it in every host that there is. Answers the folder of the ES module.

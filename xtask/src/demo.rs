@@ -36,7 +36,7 @@ pub fn build_programs(steps: &mut Steps, names: &[&str], stores: Stores) -> Resu
     for name in names {
         build.args(["--bin", name]);
     }
-    steps.run(&format!("build {}", names.join(" ")), build)
+    steps.build(&format!("build {}", names.join(" ")), build)
 }
 
 /// Replaces this process, so that signals and the exit status are the program's own.

@@ -2,18 +2,12 @@
 
 use crate::component;
 use crate::interop::Peers;
-use crate::run::{self, Result, Steps};
+use crate::run::{Result, Steps};
 use crate::test;
 
 /// The command line brings the client's feature along.
 const ON_THE_COMPONENT: [&str; 6] =
     ["-p", "leasehold", "-p", "leasehold-cli", "--features", "leasehold/wasm,leasehold-cli/wasm"];
-
-pub fn lint(steps: &mut Steps) -> Result {
-    let mut clippy = run::cargo_ci("clippy");
-    clippy.args(ON_THE_COMPONENT).args(["--", "-D", "warnings"]);
-    steps.run("clippy, client on the component", clippy)
-}
 
 /// What every store must do, and all that the command line promises.
 pub fn test(steps: &mut Steps, peers: &Peers) -> Result {

@@ -3,7 +3,7 @@
 mod report;
 
 use crate::run::{self, Failure, Result, Steps};
-use crate::{setup, test};
+use crate::setup;
 use report::Report;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::sync::Mutex;
 use std::thread;
 
 const FOLDER: &str = "bindings/fuzz";
-pub const PACKAGE: &str = "leasehold-fuzz";
+const PACKAGE: &str = "leasehold-fuzz";
 /// What every change has to pass, in seconds for each target; and a release.
 const SHORT: u32 = 15;
 const LONG: u32 = 600;
@@ -65,26 +65,12 @@ pub fn fuzz(args: &[String]) -> Result {
 
 /// All targets, for as long as every change can wait.
 pub fn run_short(steps: &mut Steps) -> Result {
-    replay(steps)?;
     run_for(steps, &Wish { targets: targets()?, seconds: SHORT, keep: false })
 }
 
 /// All targets, for ten minutes each.
 pub fn run_long(steps: &mut Steps) -> Result {
     run_for(steps, &Wish { targets: targets()?, seconds: LONG, keep: false })
-}
-
-pub fn lint(steps: &mut Steps) -> Result {
-    let mut clippy = run::cargo_ci("clippy");
-    clippy.args(["-p", PACKAGE, "--features", "client", "--all-targets", "--", "-D", "warnings"]).args(run::LENIENT);
-    steps.run("clippy, fuzzing", clippy)
-}
-
-/// The kept inputs of what needs the core alone, without a fuzzer: where that cannot run, and to be told which it was.
-fn replay(steps: &mut Steps) -> Result {
-    let mut tests = test::suite();
-    tests.args(["-p", PACKAGE]);
-    steps.run("inputs that fuzzers found", tests)
 }
 
 fn run_for(steps: &mut Steps, wish: &Wish) -> Result {

@@ -44,7 +44,8 @@ pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers) -> Result {
     steps.timed("workerd", || interop::install_npm(&run::root().join(PACKAGE).join("tools/workerd"), &workerd, &[]))?;
     let mut build = run::cargo_ci("build");
     build.args(["-p", "leasehold-node"]);
-    let target = install(steps, build, &run::built()?, transpiled)?;
+    steps.build("node, addon", build)?;
+    let target = install(steps, &run::built()?, transpiled)?;
     copy(&run::root().join(BROWSER), &target.join("test/helpers/chromium.mjs"))?;
 
     for project in ["types", "types/edge"] {
@@ -75,9 +76,10 @@ pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
     setup::install(steps)?;
     let mut build = run::cargo("build");
     build.args(["--release", "-p", "leasehold-node"]);
+    steps.run("node, addon", build)?;
     let component = component::build(steps)?;
     let transpiled = component::transpile(steps, &component)?;
-    let target = install(steps, build, &run::target()?.join("release"), &transpiled)?;
+    let target = install(steps, &run::target()?.join("release"), &transpiled)?;
     let mut bench = Command::new("node");
     bench.current_dir(&target).arg("bench/bench.mjs").args(args);
     steps.run("node, benchmark", bench)
@@ -87,7 +89,8 @@ pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
 pub fn release(steps: &mut Steps, folder: &Path, transpiled: &Path) -> Result {
     let mut build = run::cargo("build");
     build.args(["--release", "-p", "leasehold-node"]);
-    let target = install(steps, build, &run::target()?.join("release"), transpiled)?;
+    steps.run("node, addon", build)?;
+    let target = install(steps, &run::target()?.join("release"), transpiled)?;
     steps.timed("node, packages", || {
         for package in ["package", "platform"] {
             let mut pack = Command::new("npm");
@@ -125,15 +128,14 @@ fn works_alone(folder: &Path, empty: &Path) -> Result {
     run::quietly("their command", command)
 }
 
-/// Builds the addon, which `built` will have, and leaves in the folder that it answers: the packages as they are published,
+/// Takes the addon from `built`, and leaves in the folder that it answers: the packages as they are published,
 /// both of them in one below `node_modules`, and the tests beside it.
-fn install(steps: &mut Steps, build: Command, built: &Path, transpiled: &Path) -> Result<PathBuf> {
+fn install(steps: &mut Steps, built: &Path, transpiled: &Path) -> Result<PathBuf> {
     let source = run::root().join(PACKAGE);
     let target = run::target()?.join(PACKAGE);
     steps.timed("node, tools", || {
         interop::install_npm(&source.join("tools"), &target, &["typescript", "@types/node", "ioredis", "redlock"])
     })?;
-    steps.run("node, addon", build)?;
     steps.timed("node, package", || {
         let (package, platform, together) =
             (target.join("package"), target.join("platform"), target.join("node_modules/leasehold"));
@@ -163,7 +165,7 @@ fn install(steps: &mut Steps, build: Command, built: &Path, transpiled: &Path) -
 pub fn install_core(steps: &mut Steps, folder: &Path) -> Result {
     let mut build = run::cargo_ci("build");
     build.args(["-p", "leasehold-node"]);
-    steps.run("node, addon", build)?;
+    steps.build("node, addon", build)?;
     let package = folder.join("node_modules/leasehold");
     assemble(&run::root().join(PACKAGE), &package)?;
     strip(&run::built()?, &package.join("leasehold.node"))

@@ -11,6 +11,7 @@ pub fn prove() -> Result {
     let mut steps = Steps::logged()?;
     test::run_all(&mut steps)?;
 
+    test::each_store_alone(&mut steps)?;
     let peers = interop::begin().finish(&mut steps)?;
     engine::test(&mut steps, &peers)?;
 

@@ -119,6 +119,7 @@ pub fn target() -> Result<PathBuf> {
 pub struct Steps {
     done: Vec<(String, Duration)>,
     logs: Option<Logs>,
+    has_built_all: bool,
 }
 
 impl Steps {
@@ -162,6 +163,18 @@ impl Steps {
         }
     }
 
+    /// Builds all that later steps use: what they would [`build`](Self::build) each for itself is there then.
+    pub fn build_all(&mut self, command: Command) -> Result {
+        self.run("build", command)?;
+        self.has_built_all = true;
+        Ok(())
+    }
+
+    /// Builds a part of the workspace, unless all has been built.
+    pub fn build(&mut self, name: &str, command: Command) -> Result {
+        if self.has_built_all { Ok(()) } else { self.run(name, command) }
+    }
+
     /// Runs a check that lives in this program.
     pub fn timed<T>(&mut self, name: &str, check: impl FnOnce() -> Result<T>) -> Result<T> {
         let start = begin(name);
@@ -171,7 +184,10 @@ impl Steps {
     }
 
     fn end(&mut self, name: &str, start: Instant) {
-        self.done.push((name.to_owned(), start.elapsed()));
+        let time = start.elapsed();
+        // The table is only for who gets to the end.
+        println!("--- {name}: {:.1} s", time.as_secs_f64());
+        self.done.push((name.to_owned(), time));
     }
 
     /// How long each step took, for a person to read.
@@ -238,7 +254,7 @@ mod tests {
     fn the_table_has_every_finished_step_and_the_total() {
         let steps = Steps {
             done: vec![("tidy".into(), Duration::from_millis(100)), ("clippy".into(), Duration::from_millis(2_900))],
-            logs: None,
+            ..Steps::default()
         };
         assert_eq!(steps.table(), "  tidy        0.1 s\n  clippy      2.9 s\n  total       3.0 s\n");
     }

@@ -3,13 +3,17 @@
 use crate::demo::{self, Stores};
 use crate::logs::Logs;
 use crate::run::{self, Failure, Result, Steps};
-use crate::{chaos, component, conformance, deny, engine, fuzz, interop, node, playground, python, setup, sim, tidy};
+use crate::{chaos, component, conformance, deny, fuzz, interop, node, playground, python, setup, sim, tidy};
 use std::process::Command;
 
 /// For tests of threads only.
 const RACES: &str = "leasehold-races";
-/// What the core can do besides its protocol is tested too.
-const WIRE: &str = "leasehold-core/wire";
+const SIMULATOR: &str = "leasehold-sim";
+/// What is tested beyond the defaults. The same in all steps that share what they compile: other features of one crate
+/// mean others of those it depends on, and so that all of them are compiled again.
+const FEATURES: &str = "leasehold-core/wire,leasehold/metrics";
+/// And what is only looked at here, since it is built and tested apart.
+const APART: &str = "leasehold/wasm,leasehold-cli/wasm,leasehold-fuzz/client";
 
 pub fn test() -> Result {
     let mut steps = Steps::logged()?;
@@ -32,60 +36,52 @@ pub fn run_all(steps: &mut Steps) -> Result {
     fmt.args(["--all", "--check"]);
     steps.run("format", fmt)?;
 
+    let everything = format!("{FEATURES},{APART}");
     let mut clippy = run::cargo_ci("clippy");
-    clippy.args(workspace()).args(["--features", WIRE, "--", "-D", "warnings"]);
+    clippy.args(["--workspace", "--features", &everything, "--", "-D", "warnings"]);
     steps.run("clippy", clippy)?;
     // A test that cannot go on should stop, and helper functions of tests may do so too.
     let mut clippy = run::cargo_ci("clippy");
-    clippy
-        .args(workspace())
-        .args(["--features", WIRE, "--all-targets", "--exclude", RACES, "--", "-D", "warnings"])
-        .args(run::LENIENT);
+    clippy.args(["--workspace", "--features", &everything, "--all-targets", "--exclude", RACES]);
+    clippy.args(["--", "-D", "warnings"]).args(run::LENIENT);
     steps.run("clippy, tests", clippy)?;
     // Not its library as a test: that would be the client's own tests.
     let mut clippy = run::cargo_ci("clippy");
     clippy.args(["-p", RACES, "--test", "handoffs", "--", "-D", "warnings"]).args(run::LENIENT);
     steps.run("clippy, tests of races", clippy)?;
-    for (name, features) in [
-        ("no features", &["--no-default-features"][..]),
-        ("SQLite alone", &["--no-default-features", "--features=sqlite"]),
-        ("Redis alone", &["--no-default-features", "--features=redis"]),
-        ("HTTP alone", &["--no-default-features", "--features=http"]),
-        ("DynamoDB alone", &["--no-default-features", "--features=dynamodb"]),
-        ("metrics", &["--features=metrics"]),
-    ] {
-        let mut clippy = run::cargo_ci("clippy");
-        clippy.args(["-p", "leasehold"]).args(features).args(["--", "-D", "warnings"]);
-        steps.run(&format!("clippy, client with {name}"), clippy)?;
-    }
-    no_std(steps)?;
     component::lint(steps)?;
-    engine::lint(steps)?;
-    fuzz::lint(steps)?;
+    no_std(steps)?;
 
+    let mut build = run::cargo_ci("build");
+    build.args(together()).args(["--lib", "--bins", "--tests"]);
+    steps.build_all(build)?;
     let peers = peers.finish(steps)?;
     peers.check_infra(steps)?;
     let mut tests = suite();
     peers.tell(&mut tests);
-    tests.args(workspace()).args(["--features", WIRE, "--exclude", "leasehold-sim", "--exclude", RACES]);
+    tests.args(together());
+    if has_nextest() {
+        tests.args(["-E", &format!("not package({RACES})")]);
+    }
     steps.run("tests", tests)?;
-    steps.run("races", races())?;
+    if has_nextest() {
+        let mut races = nextest();
+        races.args(together()).args(["-E", &format!("package({RACES})")]);
+        steps.run("races", races)?;
+    }
     // By itself: it compiles the core with its counters, which nothing else should have.
     let mut tests = suite();
-    tests.args(["-p", "leasehold-sim"]);
+    tests.args(["-p", SIMULATOR]);
     steps.run("tests of the simulator", tests)?;
     sim::run_short(steps)?;
     fuzz::run_short(steps)?;
-    let mut metrics = suite();
-    metrics.args(["-p", "leasehold", "--features", "metrics", "--test", "observability"]);
-    steps.run("tests with metrics", metrics)?;
     let mut doc_tests = run::cargo_ci("test");
-    doc_tests.args(workspace()).args(["--features", WIRE, "--doc"]);
+    doc_tests.args(together()).arg("--doc");
     steps.run("doc tests", doc_tests)?;
 
     let mut docs = run::cargo_ci("doc");
-    docs.args(workspace())
-        .args(["--features", WIRE, "--no-deps", "--lib", "--exclude", "xtask", "--exclude", RACES])
+    docs.args(together())
+        .args(["--no-deps", "--lib", "--exclude", "xtask", "--exclude", RACES])
         .env("RUSTDOCFLAGS", "-D warnings");
     steps.run("docs", docs)?;
     let transpiled = component::test(steps, &peers)?;
@@ -114,10 +110,28 @@ pub fn look_at_logs(steps: &mut Steps) -> Result {
     steps.with_logs("no secrets in any output", Logs::expect_no_secrets)
 }
 
-/// The workspace without the hosts of the component and without the fuzzers, which have steps of their own.
-fn workspace() -> Vec<&'static str> {
-    let apart = component::APART.into_iter().chain([fuzz::PACKAGE]).flat_map(|package| ["--exclude", package]);
-    ["--workspace"].into_iter().chain(apart).collect()
+/// What is compiled together: the workspace without the hosts of the component and the simulator, which have steps of their
+/// own.
+fn together() -> Vec<&'static str> {
+    let apart = component::APART.into_iter().chain([SIMULATOR]).flat_map(|package| ["--exclude", package]);
+    ["--workspace", "--features", FEATURES].into_iter().chain(apart).collect()
+}
+
+/// The client with each store alone, without any, and without the component.
+pub fn each_store_alone(steps: &mut Steps) -> Result {
+    for (name, features) in [
+        ("no features", &["--no-default-features"][..]),
+        ("SQLite alone", &["--no-default-features", "--features=sqlite"]),
+        ("Redis alone", &["--no-default-features", "--features=redis"]),
+        ("HTTP alone", &["--no-default-features", "--features=http"]),
+        ("DynamoDB alone", &["--no-default-features", "--features=dynamodb"]),
+        ("metrics", &["--features=metrics"]),
+    ] {
+        let mut clippy = run::cargo_ci("clippy");
+        clippy.args(["-p", "leasehold"]).args(features).args(["--", "-D", "warnings"]);
+        steps.run(&format!("clippy, client with {name}"), clippy)?;
+    }
+    Ok(())
 }
 
 /// The client's run loop under many schedules; `LEASEHOLD_SCHEDULES` says how many.
