@@ -1,17 +1,20 @@
-// Beside other lock libraries on a redis-server of its own: milliseconds for each measurement, and how often.
+// Beside other lock libraries on a redis-server of its own: milliseconds for each measurement, and how often; or --quick.
 
 import { spawnSync } from "node:child_process";
-import { readdirSync, statSync } from "node:fs";
+import { appendFileSync, readdirSync, statSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { startRedis } from "../test/helpers/redis.mjs";
 
 const require = createRequire(import.meta.url);
-const [length = "1000", rounds = "5"] = process.argv.slice(2);
+const quick = process.argv.includes("--quick");
+const [length = quick ? "400" : "1000", rounds = quick ? "3" : "5"] = process.argv.slice(2).filter((word) => word !== "--quick");
 const LIBRARIES = ["ioredis, SET and DEL", "redlock", "redis-semaphore", "redlock-universal", "leasehold", "leasehold/compat/redlock"];
 const LOADS = { "redlock": "ioredis+redlock", "redis-semaphore": "ioredis+redis-semaphore", "redlock-universal": "ioredis+redlock-universal", "leasehold": "leasehold" };
-const TRIALS = 1_000;
+const TRIALS = quick ? 200 : 1_000;
+/** What the figures that are kept hold the others against. */
+const FLOOR = LIBRARIES[0];
 
 function told(program, ...args) {
   const file = fileURLToPath(new URL(program, import.meta.url));
@@ -31,6 +34,20 @@ function table(title, columns, rows, base) {
   for (const [name, values] of Object.entries(rows)) {
     const cells = values.map((value, n) => `${value.toFixed(value < 10 ? 1 : 0)} (${(value / rows[base][n]).toFixed(2)}x)`);
     console.log(`| ${name} | ${cells.join(" | ")} |`);
+  }
+}
+
+/** For `cargo xtask bench --plot`: a line in the file that it names. */
+function tell(...cells) {
+  const file = process.env.LEASEHOLD_FIGURES;
+  if (file) appendFileSync(file, `${cells.join(" | ")}\n`);
+}
+
+/** Each beside the base. More of it is worse: a rate is told as the time that each of many takes. */
+function tellRatios(what, rows, base, of) {
+  for (const [name, values] of Object.entries(rows)) {
+    const ratio = of(values) / of(rows[base]);
+    tell("figure", "Node", ...what, name, of(values).toFixed(6), ratio.toFixed(6), base);
   }
 }
 
@@ -68,24 +85,38 @@ try {
   for (let round = 0; round < Number(rounds); round++) {
     for (const name of LIBRARIES) measured[name].push(told("pairs.mjs", name, url, length));
   }
-  const pairs = LIBRARIES.map((name) => {
+  const pairs = Object.fromEntries(LIBRARIES.map((name) => {
     const of = (value) => median(measured[name].map(value));
     return [name, [of((it) => it.one.p50), of((it) => it.one.each), of((it) => it.many.rate), of((it) => it.many.each)]];
-  });
+  }));
   const columns = ["one at a time, p50 in us", "CPU in us", "64 at a time, pairs/s", "CPU in us"];
-  table("Acquire and release (beside redlock)", columns, Object.fromEntries(pairs), "redlock");
+  table("Acquire and release (beside redlock)", columns, pairs, "redlock");
+  tell("version", "node", process.versions.node);
+  for (const name of ["ioredis", "redlock", "redis-semaphore", "redlock-universal"]) {
+    tell("version", `${name} for Node`, require(join(folderOf(name), "package.json")).version);
+  }
+  tellRatios(["one at a time", "p50", "us"], pairs, FLOOR, ([p50]) => p50);
+  tellRatios(["one at a time", "CPU", "us"], pairs, FLOOR, ([, cpu]) => cpu);
+  tellRatios(["64 at a time", "time per pair, overall", "us"], pairs, FLOOR, ([, , rate]) => 1e6 / rate);
+  tellRatios(["64 at a time", "CPU", "us"], pairs, FLOOR, ([, , , cpu]) => cpu);
 
-  const loads = Object.entries(LOADS).map(([name, modules]) => {
+  const loads = Object.fromEntries(Object.entries(LOADS).map(([name, modules]) => {
     const runs = Array.from({ length: 11 }, () => told("load.cjs", modules));
     const size = [...installed(modules.split("+"))].reduce((sum, module) => sum + sizeOf(folderOf(module)), 0);
     return [name, [median(runs.map(({ took }) => took)), median(runs.map(({ memory }) => memory)) / 1e6, size / 1e6]];
-  });
-  table("To load, with what it needs (beside redlock)", ["require, ms", "memory, MB", "installed, MB"], Object.fromEntries(loads), "redlock");
+  }));
+  table("To load, with what it needs (beside redlock)", ["require, ms", "memory, MB", "installed, MB"], loads, "redlock");
+  tellRatios(["require", "time", "ms"], loads, "redlock", ([took]) => took);
+  tellRatios(["require", "memory", "MB"], loads, "redlock", ([, memory]) => memory);
+  tellRatios(["installed", "size", "MB"], loads, "redlock", ([, , size]) => size);
 
   for (const [store, at] of [["memory:", "memory:"], ["Redis", url]]) {
     const { trials, late, least, median } = told("loss.mjs", String(TRIALS), at);
     console.log(`\nSignals of ${trials} leases that were lost, ${store}: ${late} after the end of the lease;`);
     console.log(`at least ${least.toFixed(2)} ms before it, ${median.toFixed(2)} ms in the middle.`);
+    const what = `signals of ${trials} lost leases, ${store.replace(":", "")}`;
+    tell("figure", "Node", what, "late", "1", "leasehold", late, "-", "-");
+    tell("figure", "Node", what, "before the end, median", "ms", "leasehold", Math.max(median, 0).toFixed(2), "-", "-");
     if (late > 0) process.exitCode = 1;
   }
 } finally {

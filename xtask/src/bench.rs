@@ -1,5 +1,12 @@
 //! `cargo xtask bench`: programs of the benchmark crates.
 
+mod machine;
+mod page;
+mod pictures;
+mod plot;
+mod record;
+mod svg;
+
 use crate::run::{self, Failure, Result, Steps};
 use crate::{component, interop, node, python, setup};
 use std::process::Command;
@@ -10,24 +17,36 @@ const ELSEWHERE: [&str; 3] = ["component", "python", "node"];
 /// Those that compare with other libraries, or need other servers, which nothing else should have to compile or install.
 const BESIDE_PEERS: [&str; 3] = ["bench-redis", "bench-quorum", "bench-dynamodb"];
 
+/// Keep the figures, and draw them.
+const PLOT: &str = "--plot";
+
 pub fn bench(args: &[String]) -> Result {
-    let (names, rest) = selected(args)?;
-    let mut steps = Steps::default();
-    let programs: Vec<String> =
-        names.iter().filter(|name| PROGRAMS.contains(name)).map(|name| format!("bench-{name}")).collect();
-    run_programs(&mut steps, &programs, rest)?;
-    for name in names {
-        match name {
-            "component" => component::bench(&mut steps)?,
-            "python" => python::bench(&mut steps, rest)?,
-            "node" => node::bench(&mut steps, rest)?,
-            _ => {}
-        }
+    let (plots, args): (Vec<String>, Vec<String>) = args.iter().cloned().partition(|arg| arg == PLOT);
+    if !plots.is_empty() {
+        return plot::plot(&args);
     }
-    Ok(())
+    let (names, rest) = selected(&args)?;
+    let mut steps = Steps::default();
+    let programs: Vec<&str> = names.iter().copied().filter(|name| PROGRAMS.contains(name)).collect();
+    run_programs(&mut steps, &programs, rest)?;
+    names.into_iter().try_for_each(|name| run_elsewhere(&mut steps, name, rest))
 }
 
-fn run_programs(steps: &mut Steps, programs: &[String], rest: &[String]) -> Result {
+fn run_one(steps: &mut Steps, name: &str, rest: &[String]) -> Result {
+    if PROGRAMS.contains(&name) { run_programs(steps, &[name], rest) } else { run_elsewhere(steps, name, rest) }
+}
+
+fn run_elsewhere(steps: &mut Steps, name: &str, rest: &[String]) -> Result {
+    match name {
+        "component" => component::bench(steps),
+        "python" => python::bench(steps, rest),
+        "node" => node::bench(steps, rest),
+        _ => Ok(()),
+    }
+}
+
+fn run_programs(steps: &mut Steps, names: &[&str], rest: &[String]) -> Result {
+    let programs: Vec<String> = names.iter().map(|name| format!("bench-{name}")).collect();
     let (peers, own): (Vec<&str>, Vec<&str>) =
         programs.iter().map(String::as_str).partition(|program| BESIDE_PEERS.contains(program));
     if !own.is_empty() {
@@ -47,7 +66,7 @@ fn run_programs(steps: &mut Steps, programs: &[String], rest: &[String]) -> Resu
         steps.run(&format!("build {}", peers.join(" ")), build)?;
         others = Some(installing.finish(steps)?);
     }
-    for program in programs {
+    for program in &programs {
         let mut command = Command::new(run::target()?.join("release").join(program));
         command.args(rest);
         if let Some(others) = &others {
@@ -67,13 +86,16 @@ fn released() -> Command {
 
 /// The benchmarks to run, and the arguments for them.
 fn selected(args: &[String]) -> Result<(Vec<&str>, &[String])> {
-    match args.split_first() {
-        Some((first, rest)) if all().any(|name| name == first) => Ok((vec![first], rest)),
-        Some((first, _)) if !first.starts_with('-') => {
+    let is_known = |arg: &&String| all().any(|name| name == **arg);
+    let (named, rest) = args.split_at(args.iter().take_while(is_known).count());
+    match rest.first() {
+        // One may take words of its own.
+        Some(word) if named.len() != 1 && !word.starts_with('-') => {
             let names: Vec<&str> = all().collect();
-            Err(Failure::new(format!("there is no benchmark `{first}`\n  there are: {}", names.join(", "))))
+            Err(Failure::new(format!("there is no benchmark `{word}`\n  there are: {}", names.join(", "))))
         }
-        _ => Ok((all().collect(), args)),
+        _ if named.is_empty() => Ok((all().collect(), rest)),
+        _ => Ok((named.iter().map(String::as_str).collect(), rest)),
     }
 }
 
@@ -93,6 +115,16 @@ mod tests {
     fn a_name_selects_one_benchmark_and_keeps_its_arguments() {
         let args = words("sqlite --processes 8");
         assert_eq!(selected(&args).expect("a known name"), (vec!["sqlite"], &args[1..]));
+        let args = words("node 1000 5");
+        assert_eq!(selected(&args).expect("words of its own"), (vec!["node"], &args[1..]));
+    }
+
+    #[test]
+    fn several_names_select_these() {
+        let args = words("sqlite node --quick");
+        assert_eq!(selected(&args).expect("known names"), (vec!["sqlite", "node"], &args[2..]));
+        let failure = selected(&words("sqlite node etcd")).expect_err("not a benchmark").to_string();
+        assert!(failure.contains("`etcd`"), "{failure}");
     }
 
     #[test]

@@ -1,7 +1,10 @@
-//! `cargo xtask component`: the protocol as a WebAssembly component, from source to one file that imports nothing.
+//! `cargo xtask component`: the protocol as a WebAssembly component, from source to one file that imports nothing; and a
+//! component over it that takes locks by itself, with the network of its host.
 
 mod c_host;
+mod locks;
 mod toolchain;
+mod wasi3;
 
 use crate::interop::{self, Peers};
 use crate::run::{self, Failure, Result, Steps};
@@ -11,11 +14,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use c_host::Build;
+pub use locks::build as build_locks;
 use toolchain::{TARGET, Toolchain};
+pub use wasi3::build as build_wasi3;
 
-const GUEST: &str = "bindings/component";
-const BINDINGS: &str = "bindings/component/src/bindings.rs";
+const GUESTS: &str = "bindings/component";
 const WIT: &str = "wit/leasehold.wit";
+/// The protocol: it can reach nothing.
+const PROTOCOL: Guest = Guest {
+    package: "leasehold-component",
+    wit: WIT,
+    bindings: "bindings/component/src/bindings.rs",
+    component: "leasehold.wasm",
+    imports: &[],
+};
 /// What runs the component, and what makes it.
 const RUNNER: &str = "leasehold-wasmtime";
 const MAKER: &str = "leasehold-componentize";
@@ -24,13 +36,29 @@ pub const APART: [&str; 2] = [RUNNER, MAKER];
 const PYTHON_HOST: &str = "bindings/component/hosts/python/vectors.py";
 const PYTHON_BENCH: &str = "bindings/component/hosts/python/bench.py";
 const JAVASCRIPT_HOST: &str = "bindings/component/hosts/javascript";
+/// In the folder of what is built here: what npm has.
+const TOOLS: &str = "tools";
 const VECTORS: &str = "core/vectors";
 const PRECOMPILE: &str = "bindings/host/precompile.py";
+
+/// A component, and what it is made of.
+struct Guest {
+    package: &'static str,
+    wit: &'static str,
+    /// The guest's side of the WIT, generated and checked in.
+    bindings: &'static str,
+    component: &'static str,
+    /// The packages of which it imports something: all of them, and no others.
+    imports: &'static [&'static str],
+}
 
 pub fn component(args: &[String]) -> Result {
     let mut steps = Steps::default();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [] => drop(build(&mut steps)?),
+        [] => {
+            build(&mut steps)?;
+            locks::build(&mut steps)?;
+        }
         ["--test"] => {
             // With the servers on which hosts take locks.
             setup::install(&mut steps)?;
@@ -39,11 +67,12 @@ pub fn component(args: &[String]) -> Result {
             let peers = interop::begin().finish(&mut steps)?;
             test(&mut steps, &peers)?;
         }
+        ["--wasi3"] => wasi3::build(&mut steps)?,
         ["--check"] => bindings(&mut steps, "check-bindings")?,
         ["--bless"] => bindings(&mut steps, "bindings")?,
         _ => {
             return Err(Failure::new(format!(
-                "`{}`: only one of `--check`, `--bless` and `--test` may follow `component`",
+                "`{}`: only one of `--check`, `--bless`, `--test` and `--wasi3` may follow `component`",
                 args.join(" ")
             )));
         }
@@ -54,15 +83,20 @@ pub fn component(args: &[String]) -> Result {
 
 /// Builds the component, and shows that it imports nothing.
 pub fn build(steps: &mut Steps) -> Result<PathBuf> {
+    make(steps, &PROTOCOL)
+}
+
+fn make(steps: &mut Steps, guest: &Guest) -> Result<PathBuf> {
     setup::install_wasm(steps)?;
     let folder = folder()?;
-    let mut guest = toolchain()?.cargo("build");
-    guest.args(["--release", "--target", TARGET]).arg("--target-dir").arg(&folder);
-    steps.run("compile the component", guest)?;
-    let component = folder.join("leasehold.wasm");
+    let mut compile = toolchain()?.cargo("build");
+    compile.args(["-p", guest.package, "--release", "--target", TARGET]).arg("--target-dir").arg(&folder);
+    steps.run(&format!("compile {}", guest.package), compile)?;
+    let module = format!("{}.wasm", guest.package.replace('-', "_"));
+    let component = folder.join(guest.component);
     let mut wrap = componentize(steps)?;
-    wrap.arg("component").arg(folder.join(TARGET).join("release/leasehold_component.wasm")).arg(&component);
-    steps.run("make a component of it", wrap)?;
+    wrap.arg("component").arg(folder.join(TARGET).join("release").join(module)).arg(&component).args(guest.imports);
+    steps.run(&format!("make {}", guest.component), wrap)?;
     Ok(component)
 }
 
@@ -77,46 +111,57 @@ pub fn precompile(steps: &mut Steps, component: &Path, peers: &Peers) -> Result<
 
 /// Makes an ES module of the component, and answers its folder.
 pub fn transpile(steps: &mut Steps, component: &Path) -> Result<PathBuf> {
-    let (host, tools) = (run::root().join(JAVASCRIPT_HOST), folder()?.join("tools"));
+    make_module(steps, component, "javascript", &[])
+}
+
+fn make_module(steps: &mut Steps, component: &Path, output: &str, imports: &[&str]) -> Result<PathBuf> {
+    let (host, tools) = (run::root().join(JAVASCRIPT_HOST), folder()?.join(TOOLS));
     steps.timed("what transpiles the component", || {
-        interop::install_npm(&host, &tools, &["@bytecodealliance/jco-transpile", "terser"])
+        let packages = ["@bytecodealliance/jco-transpile", "@bytecodealliance/preview2-shim", "terser"];
+        interop::install_npm(&host, &tools, &packages)
     })?;
-    let output = folder()?.join("javascript");
+    let output = folder()?.join(output);
     let mut command = Command::new("node");
     command.arg(host.join("transpile.mjs")).arg(component).arg(&output).current_dir(tools);
-    steps.run("transpile the component", command)?;
+    // As the tool tells them: without versions.
+    command.args(imports.iter().filter_map(|package| package.split('@').next()));
+    steps.run(&format!("transpile {}", component.file_name().unwrap_or_default().display()), command)?;
     Ok(output)
 }
 
-/// Whether the checked-in half of the WIT is what would be generated; or writes it.
+/// Whether the checked-in half of each WIT is what would be generated; or writes it.
 pub fn bindings(steps: &mut Steps, action: &str) -> Result {
-    let mut command = componentize(steps)?;
-    command.arg(action).args([WIT, BINDINGS]).current_dir(run::root());
-    steps.run("the guest's side of the WIT", command)?;
-    let mut values = Command::new(run::built()?.join(MAKER));
+    build_maker(steps)?;
+    for guest in [PROTOCOL, locks::GUEST] {
+        let mut command = maker()?;
+        command.arg(action).args([guest.wit, guest.bindings]).current_dir(run::root());
+        steps.run(&format!("the guest's side of {}", guest.wit), command)?;
+    }
+    let mut values = maker()?;
     values.arg(action.replace("bindings", "values")).args([WIT, "."]).current_dir(run::root());
     steps.run("its values for other languages", values)
 }
 
-/// The guest is a workspace of its own, so nothing else looks at it.
+/// The guests are a workspace of their own, so nothing else looks at them.
 pub fn lint(steps: &mut Steps) -> Result {
-    let manifest = run::root().join(GUEST).join("Cargo.toml");
+    let manifest = run::root().join(GUESTS).join("Cargo.toml");
     let mut fmt = run::plain_cargo("fmt");
-    fmt.arg("--manifest-path").arg(&manifest).arg("--check");
-    steps.run("format, component", fmt)?;
+    fmt.arg("--manifest-path").arg(&manifest).args(["-p", PROTOCOL.package, "-p", locks::GUEST.package, "--check"]);
+    steps.run("format, components", fmt)?;
     let mut clippy = run::cargo("clippy");
-    clippy.arg("--release").arg("--manifest-path").arg(&manifest).arg("--target-dir").arg(folder()?);
-    clippy.args(["--", "-D", "warnings"]);
-    steps.run("clippy, component", clippy)
+    clippy.args(["--release", "--workspace"]).arg("--manifest-path").arg(&manifest);
+    clippy.arg("--target-dir").arg(folder()?).args(["--", "-D", "warnings"]);
+    steps.run("clippy, components", clippy)
 }
 
-/// Builds the component and runs it in every host that there is. Answers the folder of the ES module.
+/// Builds the components and runs them in every host that there is. Answers the folder of the protocol's ES module.
 pub fn test(steps: &mut Steps, peers: &Peers) -> Result<PathBuf> {
     bindings(steps, "check-bindings")?;
     let component = build(steps)?;
     let precompiled = precompile(steps, &component, peers)?;
     let mut tests = test::suite();
     tests.args(["-p", MAKER, "-p", RUNNER]).env("LEASEHOLD_COMPONENT", &precompiled);
+    locks::prepare(steps, &mut tests)?;
     peers.tell(&mut tests);
     // What the programs know of clocks and of sleep, they know of Linux.
     if cfg!(target_os = "linux") {
@@ -166,9 +211,17 @@ pub fn bench(steps: &mut Steps) -> Result {
 }
 
 fn componentize(steps: &mut Steps) -> Result<Command> {
+    build_maker(steps)?;
+    maker()
+}
+
+fn build_maker(steps: &mut Steps) -> Result {
     let mut build = run::cargo_ci("build");
     build.args(["-p", MAKER]);
-    steps.run(&format!("build {MAKER}"), build)?;
+    steps.run(&format!("build {MAKER}"), build)
+}
+
+fn maker() -> Result<Command> {
     Ok(Command::new(run::built()?.join(MAKER)))
 }
 

@@ -42,12 +42,14 @@ Usage: cargo xtask <command> [arguments]
                            whether core/vectors says what the core does; or write it anew; or keep it as what this
                            version does, for all later ones to pass
   conformance [--bless]    whether docs/conformance.md says what is tested where; or write it anew
-  component [--check | --bless | --test]
-                           the protocol as a WebAssembly component, proven to import nothing; or whether the
-                           guest's side of the WIT is up to date, write it anew, or run the component in its hosts
+  component [--check | --bless | --test | --wasi3]
+                           the protocol as a WebAssembly component, proven to import nothing, and one that takes
+                           locks by itself; or whether the guests' side of the WIT is up to date, write it anew, or
+                           run the components in their hosts; or build the second one over WASI 0.3
   playground [--test]      the protocol in a browser, as one page that needs no server; or test that page
-  bench [core|sqlite|redis|quorum|dynamodb|component|python|node]
-                           measure; all benchmarks without a name
+  bench [--plot] [core|sqlite|redis|quorum|dynamodb|component|python|node...] [--quick]
+                           measure; all benchmarks without a name. With --plot the figures are kept, and drawn, in
+                           docs/benchmarks; `bench --plot --draw` draws what is kept again
   interop                  install the lock libraries of other languages that tests share keys with
   node                     build the Node package and what npm would publish, and run its tests
   python [sdist]           build the Python package, and run its tests; or build it from its source distribution

@@ -1,7 +1,7 @@
 //! `cargo xtask prove`: what takes too long for every change, run before a release.
 
 use crate::run::{self, Result, Steps};
-use crate::{chaos, deny, engine, fuzz, interop, mutants, python, release, sim, test};
+use crate::{chaos, component, deny, engine, fuzz, interop, mutants, python, release, sim, test};
 
 const PROPTEST_CASES: &str = "20000";
 /// Of the threads, for each test of a hand-off.
@@ -15,6 +15,7 @@ pub fn prove() -> Result {
     let peers = interop::begin().finish(&mut steps)?;
     engine::test(&mut steps, &peers)?;
 
+    component::build_wasi3(&mut steps)?;
     release::build(&mut steps)?;
     python::source(&mut steps)?;
     chaos::run_long(&mut steps, &peers)?;

@@ -52,7 +52,7 @@ pub fn build(steps: &mut Steps) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Crates, the component and its WIT, and the source distribution for Python.
+/// Crates, the components and the WIT of the one that imports nothing, and the source distribution for Python.
 fn portable(steps: &mut Steps, folder: &Path) -> Result<PathBuf> {
     let mut package = run::cargo("package");
     package.args(["--quiet", "--allow-dirty"]);
@@ -65,6 +65,7 @@ fn portable(steps: &mut Steps, folder: &Path) -> Result<PathBuf> {
     let component = component::build(steps)?;
     copy(&component, &folder.join(format!("leasehold-{VERSION}.wasm")))?;
     copy(&run::root().join("wit/leasehold.wit"), &folder.join(format!("leasehold-{VERSION}.wit")))?;
+    copy(&component::build_locks(steps)?, &folder.join(format!("leasehold-locks-{VERSION}.wasm")))?;
     python::release_source(steps, folder)?;
     Ok(component)
 }

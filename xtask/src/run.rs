@@ -120,12 +120,21 @@ pub struct Steps {
     done: Vec<(String, Duration)>,
     logs: Option<Logs>,
     has_built_all: bool,
+    figures: Option<PathBuf>,
 }
+
+/// Where programs that measure tell their figures, beside what they print.
+const FIGURES: &str = "LEASEHOLD_FIGURES";
 
 impl Steps {
     /// Steps whose output is kept, to be looked at in the end.
     pub fn logged() -> Result<Self> {
         Ok(Self { logs: Some(Logs::new()?), ..Self::default() })
+    }
+
+    /// Steps that tell what they measure to this file.
+    pub fn telling(figures: PathBuf) -> Self {
+        Self { figures: Some(figures), ..Self::default() }
     }
 
     /// None yet, with the output that an earlier run has left.
@@ -149,6 +158,9 @@ impl Steps {
     /// Runs a command, whose output is shown.
     pub fn run(&mut self, name: &str, mut command: Command) -> Result {
         let start = begin(name);
+        if let Some(figures) = &self.figures {
+            command.env(FIGURES, figures);
+        }
         let status = match &self.logs {
             Some(logs) => logs.run(name, &mut command),
             None => command.status(),
@@ -248,6 +260,18 @@ mod tests {
     fn a_program_that_does_not_exist_is_a_failed_step() {
         let failure = Steps::default().run("lint", Command::new("/nowhere/at-all")).expect_err("it does not exist");
         assert!(failure.to_string().contains("to repeat it: /nowhere/at-all"), "{failure}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn programs_hear_where_to_tell_their_figures() {
+        let path = std::env::temp_dir().join(format!("leasehold-figures-{}", std::process::id()));
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo told >\"$LEASEHOLD_FIGURES\""]);
+        Steps::telling(path.clone()).run("measure", command).expect("it writes a file");
+        let told = std::fs::read_to_string(&path);
+        let _ = std::fs::remove_file(&path);
+        assert_eq!(told.expect("the file is there"), "told\n");
     }
 
     #[test]

@@ -8,6 +8,7 @@ pub mod database;
 pub mod figures;
 pub mod protected;
 pub mod stage;
+pub mod told;
 
 /// How this program was compiled, for figures that depend on it.
 pub const fn build() -> &'static str {

@@ -8,15 +8,14 @@ use wit_bindgen_rust::Opts;
 
 use crate::{Result, on, read};
 
-const WORLD: &str = "protocol";
-
-/// The text of the module that stands for the WIT in the guest.
+/// The text of the module that stands for the WIT, a file or a folder with one world, in the guest.
 pub(crate) fn generate(wit: &Path) -> Result<Vec<u8>> {
     let mut resolve = Resolve::default();
-    let package = resolve.push_file(wit).map_err(|error| on(wit, format!("{error:#}")))?;
-    let world = resolve.select_world(&[package], Some(WORLD)).map_err(|error| on(wit, format!("{error:#}")))?;
+    let (package, _) = resolve.push_path(wit).map_err(|error| on(wit, format!("{error:#}")))?;
+    let world = resolve.select_world(&[package], None).map_err(|error| on(wit, format!("{error:#}")))?;
     let options = Opts {
         format: true,
+        generate_all: true,
         // Only C's libraries have constructors.
         disable_run_ctors_once_workaround: true,
         ..Opts::default()

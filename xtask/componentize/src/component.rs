@@ -1,5 +1,6 @@
-//! A module becomes a component, and is shown to reach nothing of its host.
+//! A module becomes a component, and is shown to reach nothing of its host but what it is meant to.
 
+use std::collections::BTreeSet;
 use std::io::Write as _;
 
 use flate2::{Compression, write::GzEncoder};
@@ -8,7 +9,7 @@ use wit_component::ComponentEncoder;
 
 use crate::Result;
 
-/// A component that imports nothing.
+/// A component that imports what it is meant to.
 pub(crate) struct Component {
     pub(crate) bytes: Vec<u8>,
     gzipped: usize,
@@ -21,17 +22,31 @@ impl Component {
     }
 }
 
-/// Wraps a module whose custom section tells its WIT.
-pub(crate) fn make(module: &[u8]) -> Result<Component> {
+/// Wraps a module whose custom section tells its WIT. It has to import interfaces of each of the packages, such as
+/// `wasi:http@0.2.0`, and nothing else.
+pub(crate) fn make(module: &[u8], packages: &[&str]) -> Result<Component> {
     let encode = || ComponentEncoder::default().validate(true).module(module)?.encode();
     let bytes = encode().map_err(|error| format!("the module makes no component: {error:#}"))?;
-    let imports = imports(&bytes)?;
-    if !imports.is_empty() {
-        let list = imports.join("\n  ");
-        return Err(format!("the component must import nothing, so that it can reach nothing; it imports\n  {list}"));
-    }
+    check(&imports(&bytes)?, packages)?;
     let gzipped = gzipped(&bytes).map_err(|error| format!("cannot compress: {error}"))?;
     Ok(Component { bytes, gzipped })
+}
+
+fn check(imports: &[String], packages: &[&str]) -> Result {
+    let expected: BTreeSet<_> = packages.iter().map(|package| (*package).to_owned()).collect();
+    if imports.iter().map(|import| package(import)).collect::<BTreeSet<_>>() == expected {
+        return Ok(());
+    }
+    let may = if packages.is_empty() { "nothing".to_owned() } else { format!("all of {}", packages.join(", ")) };
+    let list = imports.join("\n  ");
+    Err(format!("the component must import {may}, so that it can reach nothing else; it imports\n  {list}"))
+}
+
+/// Of `wasi:http/types@0.2.0`, `wasi:http@0.2.0`; what is called otherwise is in no package.
+fn package(import: &str) -> String {
+    let (interface, version) = import.split_once('@').unwrap_or((import, ""));
+    let package = interface.split_once('/').map_or(interface, |(package, _)| package);
+    format!("{package}@{version}")
 }
 
 /// What a component, and the modules from outside in it, ask of their host.
@@ -95,7 +110,26 @@ mod tests {
     }
 
     #[test]
+    fn imports_are_of_all_packages_that_are_named_and_of_no_other() {
+        let imports = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        let [types, poll] = ["wasi:http/types@0.2.0", "wasi:io/poll@0.2.0"];
+        let packages = ["wasi:http@0.2.0", "wasi:io@0.2.0"];
+        assert_eq!(check(&[], &[]), Ok(()));
+        assert_eq!(check(&imports(&[types, poll, "wasi:io/streams@0.2.0"]), &packages), Ok(()));
+        for (found, packages) in [
+            (&[types][..], &[][..]),
+            (&[types], &packages),
+            (&[types, poll, "wasi:sockets/tcp@0.2.0"], &packages),
+            (&[types, "wasi:io/poll@0.2.1"], &packages),
+            (&[types, poll, "log"], &packages),
+        ] {
+            let error = check(&imports(found), packages).unwrap_err();
+            assert!(found.iter().all(|name| error.contains(name)), "{error}");
+        }
+    }
+
+    #[test]
     fn what_is_no_module_makes_no_component() {
-        assert!(make(b"\0asm").is_err());
+        assert!(make(b"\0asm", &[]).is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! Makes a component of the compiled guest, and writes the guest's side of the WIT. `cargo xtask component` runs it.
+//! Makes components of the compiled guests, and writes the guests' side of the WIT. `cargo xtask component` runs it.
 
 mod bindings;
 mod component;
@@ -13,7 +13,8 @@ Usage: leasehold-componentize bindings WIT FILE             write the guest's si
        leasehold-componentize check-bindings WIT FILE       fail where the file is not what would be written
        leasehold-componentize values WIT ROOT               write its values for other languages, below ROOT
        leasehold-componentize check-values WIT ROOT         fail where a file is not what would be written
-       leasehold-componentize component MODULE COMPONENT    wrap a module, and prove that it imports nothing
+       leasehold-componentize component MODULE COMPONENT [PACKAGE...]
+                                                            wrap a module, and prove that it imports these packages alone
 ";
 
 /// What went wrong, in words.
@@ -26,7 +27,9 @@ fn main() -> ExitCode {
         ["check-bindings", wit, file] => bindings::check(Path::new(wit), Path::new(file)),
         ["values", wit, root] => values::generate(Path::new(wit), Path::new(root)),
         ["check-values", wit, root] => values::check(Path::new(wit), Path::new(root)),
-        ["component", module, component] => componentize(Path::new(module), Path::new(component)),
+        ["component", module, component, ref packages @ ..] => {
+            componentize(Path::new(module), Path::new(component), packages)
+        }
         _ => Err(USAGE.to_owned()),
     };
     match result {
@@ -38,11 +41,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn componentize(module: &Path, component: &Path) -> Result {
-    let made = component::make(&read(module)?)?;
+fn componentize(module: &Path, component: &Path, packages: &[&str]) -> Result {
+    let made = component::make(&read(module)?, packages)?;
     write(component, &made.bytes)?;
     tell(&format!("{}: {}", component.display(), made.sizes()));
-    tell("imports: none");
+    tell(&format!("imports: {}", if packages.is_empty() { "none".to_owned() } else { packages.join(", ") }));
     Ok(())
 }
 

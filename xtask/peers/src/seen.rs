@@ -1,6 +1,7 @@
 //! What turns of a benchmark have shown, kept by whoever was measured.
 
 use leasehold_bench::figures::{median, percentile};
+use leasehold_bench::told::Case;
 
 use crate::cost::{Cost, us_each};
 
@@ -49,4 +50,14 @@ impl Seen {
         let ratios: Vec<f64> = self.rounds.iter().zip(bare).map(|(ours, theirs)| ours / theirs).collect();
         median(&ratios)
     }
+}
+
+/// Tells the figures of all, held against the first one.
+pub fn tell(case: &str, all: &[(&str, &Seen)]) {
+    let Some((_, base)) = all.first() else { return };
+    let medians: Vec<_> = all.iter().map(|(who, seen)| (*who, seen.us(0.5), seen.ratio(base.rounds()))).collect();
+    Case(case, "p50", "us").in_turns(&medians);
+    let of = |value: &dyn Fn(&Seen) -> f64| all.iter().map(|(who, seen)| (*who, value(seen))).collect::<Vec<_>>();
+    Case(case, "p99", "us").side_by_side(&of(&|seen| seen.us(0.99)));
+    Case(case, "CPU", "us").side_by_side(&of(&Seen::client_us));
 }

@@ -1,6 +1,6 @@
 //! What compiles for bare WebAssembly on this machine.
 
-use super::GUEST;
+use super::GUESTS;
 use crate::run;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ impl Toolchain {
         Some(Toolchain::Debian { linker })
     }
 
-    /// `cargo <subcommand>` for the component, in its folder.
+    /// `cargo <subcommand>` for the components, in their folder.
     pub fn cargo(&self, subcommand: &str) -> Command {
         let mut command = match self {
             Toolchain::Installed => run::cargo(subcommand),
@@ -59,7 +59,7 @@ impl Toolchain {
                 command
             }
         };
-        command.current_dir(run::root().join(GUEST));
+        command.current_dir(run::root().join(GUESTS));
         command
     }
 }

@@ -4,11 +4,13 @@ use super::Finding;
 use std::collections::HashMap;
 
 /// What each folder's crate may import of this workspace. A crate that is not here has no place in the house yet.
-const ARROWS: [(&str, &[&str]); 17] = [
+const ARROWS: [(&str, &[&str]); 19] = [
     ("core", &[]),
     ("core/sim", &["leasehold-core"]),
     ("bindings/client", &["leasehold-core", "leasehold-wasmtime"]),
     ("bindings/component", &["leasehold-core"]),
+    ("bindings/component/locks", &["leasehold-core"]),
+    ("bindings/component/locks/wasi3", &["leasehold-core"]),
     ("bindings/component/hosts/c", &[]),
     ("bindings/protocol", &["leasehold-core"]),
     ("bindings/host", &[]),

@@ -1,5 +1,6 @@
 // How long the component takes in Node, and how large it is: calls.mjs TRANSPILED. No store is there: the answers are made up.
 
+import { appendFileSync } from "node:fs";
 import { readFile, readdir } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -46,7 +47,13 @@ function drain(client, ns, what, answer) {
   }
 }
 
-function pairs(client, answer) {
+/** For `cargo xtask bench --plot`: a line in the file that it names. */
+function tell(...cells) {
+  const file = process.env.LEASEHOLD_FIGURES;
+  if (file) appendFileSync(file, `${cells.join(" | ")}\n`);
+}
+
+function pairs(client, what, answer) {
   let best = Infinity;
   let lock = 0n;
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -62,20 +69,26 @@ function pairs(client, answer) {
     }
     best = Math.min(best, (performance.now() - began) / PAIRS);
   }
+  tell("figure", "WebAssembly", what, "time", "us", "an ES module, in Node", (best * 1_000).toFixed(3), "-", "-");
   return `${(best * 1_000).toFixed(1)} us`;
 }
 
+tell("version", "node", process.versions.node);
 const began = performance.now();
 const component = await compiled(instantiate, (name) => readFile(join(folder, name)));
 const loaded = performance.now();
 const { Client } = component();
 const made = Client.create(settings, seed, at(0));
 console.log(`compiled in ${(loaded - began).toFixed(1)} ms, an instance in ${(performance.now() - loaded).toFixed(1)} ms`);
-console.log(`${pairs(made, operations)} for an acquire and a release, as operations`);
+console.log(`${pairs(made, "as operations", operations)} for an acquire and a release, as operations`);
 const store = { tag: "redis-http", val: { dialect: "webdis", url: "http://127.0.0.1:7379", access: "anonymous" } };
-console.log(`${pairs(component().Client.createWired(settings, [store], seed, at(0)), requests)} for both as requests over HTTP`);
+console.log(`${pairs(component().Client.createWired(settings, [store], seed, at(0)), "as requests over HTTP", requests)} for both as requests over HTTP`);
 
+let all = 0;
 for (const name of (await readdir(folder)).filter((name) => /\.(js|wasm)$/.test(name))) {
   const bytes = await readFile(join(folder, name));
-  console.log(`${name}: ${bytes.length} bytes, ${gzipSync(bytes, { level: 9 }).length} gzipped`);
+  const zipped = gzipSync(bytes, { level: 9 }).length;
+  console.log(`${name}: ${bytes.length} bytes, ${zipped} gzipped`);
+  all += zipped;
 }
+tell("figure", "WebAssembly", "the ES module, with all files", "size, gzipped", "KB", "leasehold", (all / 1e3).toFixed(3), "-", "-");

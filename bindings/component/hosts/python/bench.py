@@ -4,8 +4,11 @@ One lock over Webdis is taken and given back, over and over; the answers of the 
 """
 
 import json
+import os
+import platform
 import sys
 import time
+from importlib.metadata import version
 
 from host import Host, fresh
 from leasehold_component import Program, Record, Variant
@@ -40,6 +43,16 @@ def main(component: str, seconds: str = "3") -> None:
         calls += cycle(host.machine, cycles, Record(monotonic_ns=cycles, unix_ms=1_700_000_000_000))
     each = (time.process_time() - began) / cycles
     print(f"{each * 1e6:.0f} us of CPU for acquire and release, {calls // cycles} calls")
+    tell(f"version | python | {platform.python_version()}")
+    tell(f"version | wasmtime for Python and C | {version('wasmtime')}")
+    tell(f"figure | WebAssembly | as requests over HTTP | time | us | wasmtime, in Python | {each * 1e6:.3f} | - | -")
+
+
+def tell(line: str) -> None:
+    """For `cargo xtask bench --plot`, in the file that it names."""
+    if path := os.environ.get("LEASEHOLD_FIGURES"):
+        with open(path, "a") as file:
+            file.write(f"{line}\n")
 
 
 def cycle(machine, lock: int, now: Record) -> int:

@@ -6,6 +6,7 @@
 #![cfg(target_os = "linux")]
 
 mod answers;
+mod locks;
 mod program;
 
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! Programs in other languages that hold a lock, and what they say.
 
 use std::env;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -44,7 +44,7 @@ impl Language {
     }
 }
 
-fn variable(name: &str) -> PathBuf {
+pub(crate) fn variable(name: &str) -> PathBuf {
     let value = env::var_os(name).map(PathBuf::from);
     value.unwrap_or_else(|| panic!("{name} is not set; `cargo xtask component --test` sets it"))
 }
@@ -88,6 +88,13 @@ impl Running {
     #[track_caller]
     pub(crate) fn token(&mut self) -> u64 {
         self.hear("acquired").parse().unwrap()
+    }
+
+    /// Gives it a line to read.
+    #[track_caller]
+    pub(crate) fn say(&mut self, line: &str) {
+        let input = self.child.stdin.as_mut().unwrap();
+        writeln!(input, "{line}").unwrap_or_else(|error| panic!("{line}: {error}; it said {:?}", self.heard));
     }
 
     /// Ends its input, upon which it gives the lock back.

@@ -6,6 +6,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use leasehold_bench::told::Case;
 use leasehold_core::op::{Applied, Op, Outcome};
 use leasehold_core::{
     Client, Config, LockId, LockOptions, Monotonic, NodeConfig, Now, Output, Resource, Token, Transmit, Wait,
@@ -124,6 +125,8 @@ fn cycle(cycles: u64) {
         rounds[5] / 1_000.0,
         rounds[0] / 1_000.0
     );
+    Case("acquire, renew and release", "time", "us").alone(rounds[5] / 1_000.0);
+    Case("acquire, renew and release", "allocations", "1").alone(allocations as f64);
 }
 
 /// Many leases in one client: memory of each, and what one round of heartbeats costs.
@@ -142,6 +145,7 @@ fn hold(leases: u64) {
         "{leases} leases held: {:.0} bytes each, without the name and options they share",
         bytes as f64 / leases as f64
     );
+    Case("one lease among many", "memory", "bytes").alone(bytes as f64 / leases as f64);
 
     // The host sleeps until the core wants to be woken, for one whole ttl; only the core's own time is counted.
     let (mut busy, mut requests, mut renewals, mut ms) = (Duration::ZERO, 0, 0, 0);
@@ -178,6 +182,7 @@ fn hold(leases: u64) {
         "heartbeats for one ttl of 30 s: {renewals} renewals in {requests} requests, {:.2} us of core time each",
         busy.as_secs_f64() * 1e6 / renewals as f64
     );
+    Case("one renewal among many", "time", "us").alone(busy.as_secs_f64() * 1e6 / renewals as f64);
 }
 
 /// Waiters for one lock in one client: one of them contends, the others cost memory only.
@@ -194,4 +199,5 @@ fn wait(waiters: u64) {
     assert_eq!(settle(&mut client, at(0)), 0, "nobody asks the store while the lock is held here");
     let bytes = BYTES.load(Relaxed) - before;
     println!("{waiters} waiters behind a lease: {:.0} bytes each, no request", bytes as f64 / waiters as f64);
+    Case("one waiter among many", "memory", "bytes").alone(bytes as f64 / waiters as f64);
 }

@@ -15,6 +15,7 @@ use leasehold_bench::args::Args;
 use leasehold_bench::bare::Bare;
 use leasehold_bench::child::{self, Child};
 use leasehold_bench::figures::{median, percentile, table};
+use leasehold_bench::told::{self, Case};
 use leasehold_bench::{build, database};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -71,6 +72,7 @@ fn measure() -> Result {
     let plan = if args.has("--quick") { Plan::QUICK } else { Plan::FULL };
     let dir = tempfile::Builder::new().prefix("leasehold-bench-").tempdir()?;
     println!("{}", surroundings(dir.path())?);
+    told::version("SQLite", rusqlite::version());
 
     println!("Acquire and release in one file, beside a bare loop of the same two transactions, in turns\n");
     compare(dir.path(), "1 process", 1, false, plan.rounds, plan.round)?;
@@ -130,6 +132,8 @@ fn head(cells: &[&str]) -> Vec<String> {
 #[derive(Default)]
 struct Score {
     rates: Vec<f64>,
+    /// In microseconds.
+    medians: Vec<f64>,
     pairs: Vec<u64>,
     ns: Vec<u64>,
     cpu_us: u64,
@@ -144,6 +148,9 @@ struct Turn {
 impl Score {
     fn add(&mut self, round: &[Turn], length: Duration) {
         self.pairs.resize(round.len(), 0);
+        let mut together: Vec<u64> = round.iter().flat_map(|turn| &turn.ns).copied().collect();
+        together.sort_unstable();
+        self.medians.push(percentile(&together, 0.5) as f64 / 1e3);
         for (total, turn) in self.pairs.iter_mut().zip(round) {
             *total += turn.ns.len() as u64;
             self.ns.extend(&turn.ns);
@@ -152,9 +159,16 @@ impl Score {
         self.rates.push(round.iter().map(|turn| turn.ns.len()).sum::<usize>() as f64 / length.as_secs_f64());
     }
 
-    fn row(mut self, name: &str, ratio: [String; 2]) -> Vec<String> {
-        self.ns.sort_unstable();
-        let us = |share| format!("{:.0}", percentile(&self.ns, share) as f64 / 1e3);
+    fn us(&self, share: f64) -> f64 {
+        percentile(&self.ns, share) as f64 / 1e3
+    }
+
+    fn cpu_us(&self) -> f64 {
+        self.cpu_us as f64 / self.pairs.iter().sum::<u64>() as f64
+    }
+
+    fn row(&self, name: &str, ratio: [String; 2]) -> Vec<String> {
+        let us = |share| format!("{:.0}", self.us(share));
         let all = self.pairs.iter().sum::<u64>() as f64;
         let fair = all / self.pairs.len() as f64;
         let slowest = self.pairs.iter().min().copied().unwrap_or(0) as f64 / fair;
@@ -164,7 +178,7 @@ impl Score {
             format!("{:.0}", median(&self.rates)),
             us(0.5),
             us(0.99),
-            format!("{:.0}", self.cpu_us as f64 / all),
+            format!("{:.0}", self.cpu_us()),
             ratio,
             range,
             if self.pairs.len() > 1 { format!("{:.0}%", slowest * 100.0) } else { "-".to_owned() },
@@ -187,7 +201,15 @@ fn compare(folder: &Path, name: &str, processes: usize, contended: bool, rounds:
     let ratios: Vec<f64> = scores[0].rates.iter().zip(&scores[1].rates).map(|(ours, bare)| bare / ours).collect();
     let (least, most) =
         ratios.iter().fold((f64::MAX, f64::MIN), |(least, most), &ratio| (least.min(ratio), most.max(ratio)));
+    scores.iter_mut().for_each(|score| score.ns.sort_unstable());
     let [ours, bare] = scores;
+    let both = |of: &dyn Fn(&Score) -> f64| [("bare loop", of(&bare)), ("leasehold", of(&ours))];
+    let [(base, base_each), (us, each)] = both(&|score| 1e6 / median(&score.rates));
+    Case(name, "time per pair, overall", "us").in_turns(&[(base, base_each, 1.0), (us, each, median(&ratios))]);
+    let slower: Vec<f64> = ours.medians.iter().zip(&bare.medians).map(|(ours, bare)| ours / bare).collect();
+    Case(name, "p50", "us").in_turns(&[(base, bare.us(0.5), 1.0), (us, ours.us(0.5), median(&slower))]);
+    Case(name, "p99", "us").side_by_side(&both(&|score| score.us(0.99)));
+    Case(name, "CPU", "us").side_by_side(&both(&Score::cpu_us));
     let ratio = [format!("{:.2}", median(&ratios)), format!("{least:.2} to {most:.2}")];
     let rows = [
         head(&[name, "per s", "p50 us", "p99 us", "CPU us", "ratio", "range", "share"]),
@@ -259,15 +281,15 @@ fn numbers(line: &str) -> Result<Vec<u64>> {
 fn look(folder: &Path, calls: u32) -> Result {
     let client = Client::connect(store(text(&folder.join("look.db"))?))?;
     let lease = client.lock("invoice/42").acquire()?;
-    let remaining = time(calls, || black_box(&lease).remaining());
-    let check = time(calls, || black_box(&lease).check(Duration::from_secs(1)));
+    let remaining = time("lease.remaining()", calls, || black_box(&lease).remaining());
+    let check = time("lease.check(1 s)", calls, || black_box(&lease).check(Duration::from_secs(1)));
     lease.check(Duration::from_secs(1))?;
     println!("lease.remaining()  {remaining}\nlease.check(1 s)   {check}\n");
     Ok(())
 }
 
 /// How long a call takes that is too short to be timed alone.
-fn time<R>(calls: u32, call: impl Fn() -> R) -> String {
+fn time<R>(name: &str, calls: u32, call: impl Fn() -> R) -> String {
     let round = |_| {
         let start = Instant::now();
         for _ in 0..calls {
@@ -277,6 +299,7 @@ fn time<R>(calls: u32, call: impl Fn() -> R) -> String {
     };
     let rounds: Vec<f64> = (0..11).map(round).collect();
     let fastest = rounds.iter().copied().fold(f64::MAX, f64::min);
+    Case(name, "time", "ns").alone(median(&rounds));
     format!("{:.0} ns, fastest round {fastest:.0} ns", median(&rounds))
 }
 
@@ -302,6 +325,10 @@ fn hold(folder: &Path, length: Duration) -> Result {
         return Err(format!("{lost} of {HELD} leases were lost").into());
     }
     let seconds = length.as_secs_f64();
+    let kib_each = (rss_kib - empty_kib.min(rss_kib)) as f64 / HELD as f64;
+    let case = format!("{HELD} leases in one process");
+    Case(&case, "memory of each", "KiB").alone(kib_each);
+    Case(&case, "CPU of a renewal", "us").alone(cpu_us as f64 / renewals as f64);
     println!(
         "{HELD} leases of {} s in one process, held for {seconds} s: none lost\n  \
          acquired in {:.2} s, {:.0} us each\n  \
@@ -312,7 +339,7 @@ fn hold(folder: &Path, length: Duration) -> Result {
         took_us as f64 / HELD as f64,
         peak_kib as f64 / 1024.0,
         empty_kib as f64 / 1024.0,
-        (rss_kib - empty_kib.min(rss_kib)) as f64 / HELD as f64,
+        kib_each,
         renewals as f64 / seconds,
         cpu_us as f64 / 1e3,
         cpu_us as f64 / renewals as f64

@@ -11,10 +11,11 @@ use leasehold::blocking::Client;
 use leasehold::table::{self, NewTable};
 use leasehold_bench::args::Args;
 use leasehold_bench::figures::{median, table as text_table};
+use leasehold_bench::told::Case;
 use leasehold_core::wire::dynamodb::{Request, Target};
 use leasehold_core::wire::sigv4::{Credentials, Signer};
 use leasehold_peers::cost::{Meter, us_each};
-use leasehold_peers::seen::Seen;
+use leasehold_peers::seen::{self, Seen};
 use leasehold_peers::{Result, surroundings};
 use leasehold_rig::answers::{self, Reply};
 use leasehold_rig::dynamodb::{ACCESS_KEY_ID, REGION, Server, table_name};
@@ -208,6 +209,7 @@ fn beside_bare(server: &Server, table: &str, plan: &Plan) -> Result {
         rows.push(std::iter::once(name.to_owned()).chain(us).chain([ratio]).collect());
     }
     println!("{}", text_table(&rows));
+    seen::tell("one client, async", &[("two bare writes", &seen[0]), ("leasehold", &seen[1])]);
     Ok(())
 }
 
@@ -227,6 +229,7 @@ fn signing(plan: &Plan) {
         rounds.push(us_each(meter.stop().client, plan.signatures as usize / 10));
     }
     println!("signing one request of {} bytes: {:.1} us of processor time\n", request.body.len(), median(&rounds));
+    Case("signing one request", "CPU", "us").alone(median(&rounds));
 }
 
 /// What passed on the way to DynamoDB.
@@ -291,6 +294,9 @@ impl Counter {
 
 fn row(what: &str, tally: Tally, times: f64) -> Vec<String> {
     let each = |count: f64| format!("{:.2}", count / times);
+    Case(what, "requests", "1").alone(f64::from(tally.writes + tally.reads + tally.others) / times);
+    Case(what, "write units", "1").alone(tally.write_units / times);
+    Case(what, "read units", "1").alone(tally.read_units / times);
     vec![
         what.to_owned(),
         each(f64::from(tally.writes + tally.reads + tally.others)),
@@ -361,6 +367,7 @@ fn requests(server: &Server, table: &str, plan: &Plan) -> Result {
     println!("{}", text_table(&rows));
 
     let second = f64::from(polls.reads) / plan.wait.as_secs_f64();
+    Case("takeover from a dead holder, ttl 2 s", "time", "s").alone(median(&took));
     println!("takeovers took {:.2} s (median), from the first look", median(&took));
     let hour = beats * HOUR / TTL.as_secs_f64();
     println!(

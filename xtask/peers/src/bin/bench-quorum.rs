@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use leasehold_bench::args::Args;
 use leasehold_bench::figures::{median, percentile, table};
+use leasehold_bench::told::Case;
 use leasehold_peers::bare::Bare;
 use leasehold_peers::cost::Meter;
-use leasehold_peers::seen::Seen;
+use leasehold_peers::seen::{self, Seen};
 use leasehold_peers::{Result, surroundings};
 use leasehold_rig::redis::Server;
 use tokio::runtime::Builder;
@@ -120,10 +121,12 @@ fn measure() -> Result {
         Ok::<(), Box<dyn std::error::Error>>(())
     })?;
 
+    let case = "one client, async";
+    seen::tell(case, &names.iter().map(String::as_str).zip(&seen).collect::<Vec<_>>());
     let heads = ["acquire + release", "p50", "p99", "CPU here", "CPU in Redis", "p50 by bare"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     let bare = seen[0].rounds();
-    for (name, seen) in names.into_iter().zip(&seen) {
+    for (name, seen) in names.iter().cloned().zip(&seen) {
         let us = [seen.us(0.5), seen.us(0.99), seen.client_us(), seen.server_us()].map(|us| format!("{us:.1} us"));
         rows.push(std::iter::once(name).chain(us).chain([format!("{:.2}", seen.ratio(bare))]).collect());
     }
@@ -131,6 +134,7 @@ fn measure() -> Result {
         times.sort_unstable();
         let ratio = percentile(&times, 0.5) as f64 / median(bare);
         let [p50, p99] = [0.5, 0.99].map(|share| format!("{:.1} us", percentile(&times, share) as f64 / 1e3));
+        Case(case, "p50", "us").beside("node redlock", percentile(&times, 0.5) as f64 / 1e3, ratio, &names[0]);
         rows.push(vec!["node redlock".to_owned(), p50, p99, "-".into(), "-".into(), format!("{ratio:.2}")]);
     }
     println!("{}", table(&rows));
@@ -148,6 +152,7 @@ fn one_round_trip(servers: &[Server], urls: &[String]) -> Result {
     (0..PAIRS).try_for_each(|_| pair())?;
     let each = (calls() - before) as f64 / (PAIRS * NODES as u64) as f64;
     println!("script calls of each node, for one acquire and one release: {each:.3}");
+    Case("acquire and release", "script calls of each node", "1").alone(each);
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use leasehold_bench::child::{Child, say};
 use leasehold_bench::figures::{percentile, table};
+use leasehold_bench::told::Case;
 use leasehold_peers::Result;
 use leasehold_peers::cost::Meter;
 use leasehold_rig::redis::Server;
@@ -23,9 +24,13 @@ pub fn measure(server: &Server, plan: &Plan) -> Result {
     println!("{WORKERS} workers want one lock, hold it for 1 ms and pause for 10 ms\n");
     let heads = ["", "per s", "wait p50", "wait p99", "slowest's share", "commands each"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
-    for (library, processes) in [("leasehold", 1), ("rslock", 1), ("leasehold", 4), ("rslock", 4)] {
+    for processes in [1, 4] {
         let where_ = if processes == 1 { "in one process" } else { "in 4 processes" };
-        rows.push(run(server, library, processes, plan.contended, &format!("{library} {where_}"))?);
+        let [ours, rslock] = ["leasehold", "rslock"].map(|library| run(server, library, processes, plan.contended));
+        let (ours, rslock) = (ours?, rslock?);
+        rows.push(ours.row(&format!("leasehold {where_}")));
+        rows.push(rslock.row(&format!("rslock {where_}")));
+        tell(&format!("{WORKERS} workers want one lock, {where_}"), &ours, &rslock);
     }
     println!("{}", table(&rows));
     println!(
@@ -34,7 +39,47 @@ pub fn measure(server: &Server, plan: &Plan) -> Result {
     Ok(())
 }
 
-fn run(server: &Server, library: &str, processes: usize, time: Duration, name: &str) -> Result<Vec<String>> {
+/// What all workers together have seen.
+struct Crowd {
+    per_s: f64,
+    /// Nanoseconds, sorted.
+    waits: Vec<u64>,
+    /// What the slowest worker got of its fair share, in per cent.
+    slowest: f64,
+    /// Of Redis, for each lock.
+    commands: f64,
+}
+
+impl Crowd {
+    fn wait_ms(&self, share: f64) -> f64 {
+        percentile(&self.waits, share) as f64 / 1e6
+    }
+
+    fn row(&self, name: &str) -> Vec<String> {
+        vec![
+            name.to_owned(),
+            format!("{:.0}", self.per_s),
+            format!("{:.1} ms", self.wait_ms(0.5)),
+            format!("{:.1} ms", self.wait_ms(0.99)),
+            format!("{:.0} %", self.slowest),
+            format!("{:.1}", self.commands),
+        ]
+    }
+}
+
+/// Nobody could do this by hand without polling, so that rslock is what ours is held against.
+fn tell(case: &str, ours: &Crowd, rslock: &Crowd) {
+    let both = |of: fn(&Crowd) -> f64| [("rslock", of(rslock)), ("leasehold", of(ours))];
+    Case(case, "time per lock, overall", "ms").side_by_side(&both(|crowd| 1e3 / crowd.per_s));
+    Case(case, "wait p50", "ms").side_by_side(&both(|crowd| crowd.wait_ms(0.5)));
+    Case(case, "wait p99", "ms").side_by_side(&both(|crowd| crowd.wait_ms(0.99)));
+    Case(case, "commands", "1").side_by_side(&both(|crowd| crowd.commands));
+    both(|crowd| crowd.slowest)
+        .iter()
+        .for_each(|(who, slowest)| Case(case, "share of the slowest", "%").of(who, *slowest));
+}
+
+fn run(server: &Server, library: &str, processes: usize, time: Duration) -> Result<Crowd> {
     server.command(&["FLUSHALL"]);
     let (sender, receiver) = channel();
     let meter = Meter::start(slice::from_ref(server));
@@ -61,15 +106,12 @@ fn run(server: &Server, library: &str, processes: usize, time: Duration, name: &
     drop(children);
     waits.sort_unstable();
     let fair = waits.len() as f64 / WORKERS as f64;
-    let ms = |share| format!("{:.1} ms", percentile(&waits, share) as f64 / 1e6);
-    Ok(vec![
-        name.to_owned(),
-        format!("{:.0}", waits.len() as f64 / time.as_secs_f64()),
-        ms(0.5),
-        ms(0.99),
-        format!("{:.0} %", shares.iter().min().copied().unwrap_or(0) as f64 * 100.0 / fair.max(1.0)),
-        format!("{:.1}", cost.commands as f64 / waits.len().max(1) as f64),
-    ])
+    Ok(Crowd {
+        per_s: waits.len() as f64 / time.as_secs_f64(),
+        slowest: shares.iter().min().copied().unwrap_or(0) as f64 * 100.0 / fair.max(1.0),
+        commands: cost.commands as f64 / waits.len().max(1) as f64,
+        waits,
+    })
 }
 
 /// One process: prints one line for each worker, with its waits in nanoseconds.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use leasehold_bench::child::{Child, say};
 use leasehold_bench::figures::table;
+use leasehold_bench::told::Case;
 use leasehold_peers::Result;
 use leasehold_peers::cost::Meter;
 use leasehold_rig::redis::Server;
@@ -40,12 +41,17 @@ pub fn measure(server: &Server, plan: &Plan) -> Result {
         let done = done?;
         let figures: Vec<&str> = done.split_whitespace().collect();
         let [cpu_us, bytes, lost] = figures[..] else { return Err(format!("odd answer: {done}").into()) };
+        let (cpu_s, bytes_each) = (cpu_us.parse::<f64>()? / 1e6, bytes.parse::<f64>()? / *leases as f64);
+        let case = format!("{leases} leases of 30 s held for {} s", plan.hold.as_secs());
+        Case(&case, "CPU", "ms").alone(cpu_s * 1e3);
+        Case(&case, "CPU in Redis", "ms").alone(cost.server.as_secs_f64() * 1e3);
+        Case(&case, "memory of each", "bytes").alone(bytes_each);
         rows.push(vec![
             leases.to_string(),
             cost.commands.to_string(),
-            format!("{:.3} s", cpu_us.parse::<f64>()? / 1e6),
+            format!("{cpu_s:.3} s"),
             format!("{:.3} s", cost.server.as_secs_f64()),
-            format!("{:.0} bytes each", bytes.parse::<f64>()? / *leases as f64),
+            format!("{bytes_each:.0} bytes each"),
             lost.to_owned(),
         ]);
     }

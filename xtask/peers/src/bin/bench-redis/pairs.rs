@@ -4,10 +4,11 @@ use std::slice;
 use std::time::{Duration, Instant};
 
 use leasehold_bench::figures::{median, table};
+use leasehold_bench::told::Case;
 use leasehold_peers::Result;
 use leasehold_peers::bare::{Bare, RELEASE, VALUE};
 use leasehold_peers::cost::{Cost, Meter, us_each};
-use leasehold_peers::seen::Seen;
+use leasehold_peers::seen::{self, Seen};
 use leasehold_rig::redis::Server;
 
 use super::{Plan, runtime};
@@ -49,15 +50,17 @@ async fn peers(url: &str) -> Result<Vec<(&'static str, Peer)>> {
     ])
 }
 
-fn report(seen: &[(&str, Seen)], bare: usize) {
+/// The first one is the bare one.
+fn report(case: &str, seen: &[(&str, Seen)]) {
     let heads = ["acquire + release", "p50", "p99", "CPU here", "CPU in Redis", "p50 by bare"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     rows.extend(seen.iter().map(|(name, this)| {
         let us = [this.us(0.5), this.us(0.99), this.client_us(), this.server_us()].map(|us| format!("{us:.1} us"));
-        let ratio = format!("{:.2}", this.ratio(seen[bare].1.rounds()));
+        let ratio = format!("{:.2}", this.ratio(seen[0].1.rounds()));
         std::iter::once((*name).to_owned()).chain(us).chain([ratio]).collect()
     }));
     println!("{}", table(&rows));
+    seen::tell(case, &seen.iter().map(|(who, seen)| (*who, seen)).collect::<Vec<_>>());
 }
 
 pub fn one_client(server: &Server, plan: &Plan) -> Result {
@@ -82,7 +85,7 @@ pub fn one_client(server: &Server, plan: &Plan) -> Result {
                 }
             }
         }
-        report(&seen, 0);
+        report("one client, async", &seen);
         Ok::<(), Box<dyn std::error::Error>>(())
     })?;
     blocking(server, plan)
@@ -119,7 +122,7 @@ fn blocking(server: &Server, plan: &Plan) -> Result {
             }
         }
     }
-    report(&seen, 0);
+    report("one client, blocking", &seen);
     Ok(())
 }
 
@@ -146,9 +149,12 @@ pub fn many_tasks(server: &Server, plan: &Plan) -> Result {
         }
         let mut rows =
             vec![["", "pairs per s", "CPU here", "CPU in Redis", "bare by this"].map(str::to_owned).to_vec()];
+        let (mut each_us, mut cpu_us) = (Vec::new(), Vec::new());
         for (at, (name, _)) in peers.iter().enumerate() {
             let ratios: Vec<f64> = rates[0].iter().zip(&rates[at]).map(|(bare, this)| bare / this).collect();
             let (cost, pairs) = costs[at];
+            each_us.push((*name, 1e6 / median(&rates[at]), median(&ratios)));
+            cpu_us.push((*name, us_each(cost.client, pairs)));
             rows.push(vec![
                 (*name).to_owned(),
                 format!("{:.0}", median(&rates[at])),
@@ -158,6 +164,9 @@ pub fn many_tasks(server: &Server, plan: &Plan) -> Result {
             ]);
         }
         println!("{}", table(&rows));
+        let case = format!("{TASKS} tasks on one thread");
+        Case(&case, "time per pair, overall", "us").in_turns(&each_us);
+        Case(&case, "CPU", "us").side_by_side(&cpu_us);
         Ok(())
     })
 }

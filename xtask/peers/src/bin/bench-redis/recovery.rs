@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use leasehold::blocking::Client;
 use leasehold_bench::child::{Child, say};
 use leasehold_bench::figures::median;
+use leasehold_bench::told::Case;
 use leasehold_peers::Result;
 use leasehold_rig::redis::Server;
 
@@ -37,6 +38,7 @@ pub fn measure(server: &Server, plan: &Plan) -> Result {
         "A holder is killed right after its grant: the next one has the lock after {:.2} of the ttl (most {most:.2})\n",
         median(&shares)
     );
+    Case("a holder is killed", "until the next one has the lock", "ttl").alone(median(&shares));
     Ok(())
 }
 

@@ -1,0 +1,232 @@
+//! One request over HTTP and its answer, as far as they have come.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use alloc::{format, vec};
+use core::time::Duration;
+
+use leasehold_core::op::{Fault, FaultKind, TransportFault};
+use leasehold_core::wire::client::{HttpRequest, HttpResponse, Response};
+use leasehold_core::wire::rest::MAX_BODY;
+use leasehold_core::{Monotonic, RequestId};
+
+use crate::wasi::http::outgoing_handler;
+use crate::wasi::http::types::{
+    ErrorCode, Fields, FutureIncomingResponse, IncomingBody, IncomingResponse, Method, OutgoingBody, OutgoingRequest,
+    RequestOptions, Scheme,
+};
+use crate::wasi::io::poll::Pollable;
+use crate::wasi::io::streams::{InputStream, OutputStream, StreamError};
+
+/// What the core wants to know of a response.
+const HEADERS: [&str; 3] = ["content-type", "date", "location"];
+/// Of an answer, at once.
+const PIECE: u64 = 16 << 10;
+
+/// A request that has been sent. Dropped, it is given up.
+pub(crate) struct Exchange {
+    pub(crate) id: RequestId,
+    /// Nobody waits for an answer any longer.
+    pub(crate) deadline: Monotonic,
+    upload: Option<Upload>,
+    download: Download,
+}
+
+/// The body on its way out. In this order: a stream has to go before what it belongs to.
+struct Upload {
+    stream: OutputStream,
+    body: OutgoingBody,
+    rest: Vec<u8>,
+}
+
+enum Download {
+    Awaited(FutureIncomingResponse),
+    Begun(Answer),
+}
+
+/// In this order as well.
+struct Answer {
+    stream: InputStream,
+    _body: IncomingBody,
+    /// What the server has said it will be.
+    length: Option<usize>,
+    response: HttpResponse,
+}
+
+impl Exchange {
+    /// Hands a request to the host.
+    ///
+    /// # Errors
+    /// It did not leave.
+    pub(crate) fn begin(request: HttpRequest, left: Duration) -> Result<Self, Response> {
+        let HttpRequest { id, node: _, deadline, method: _, url, headers, body } = request;
+        let unfit = || not_sent("the host does not take the request");
+        let mut fields: Vec<_> =
+            headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect();
+        // Without it the body would be sent in chunks, which not every server reads.
+        fields.push(("content-length".into(), body.len().to_string().into_bytes()));
+        let fields = Fields::from_list(&fields).map_err(|_| unfit())?;
+        let (scheme, authority, path) = parts(&url).ok_or_else(unfit)?;
+        let outgoing = OutgoingRequest::new(fields);
+        outgoing.set_method(&Method::Post).map_err(|()| unfit())?;
+        outgoing.set_scheme(Some(&scheme)).map_err(|()| unfit())?;
+        outgoing.set_authority(Some(authority)).map_err(|()| unfit())?;
+        outgoing.set_path_with_query(Some(path)).map_err(|()| unfit())?;
+        let content = outgoing.body().map_err(|()| unfit())?;
+        let stream = content.write().map_err(|()| unfit())?;
+        let response =
+            outgoing_handler::handle(outgoing, Some(patience(left))).map_err(|code| not_sent(&words(&code)))?;
+        let upload = Some(Upload { stream, body: content, rest: body });
+        Ok(Self { id, deadline, upload, download: Download::Awaited(response) })
+    }
+
+    /// Goes on as far as nothing has to be waited for, and answers what became of the request, once that is known.
+    pub(crate) fn advance(&mut self) -> Option<Response> {
+        self.upload = self.upload.take().and_then(Upload::advance);
+        if let Download::Awaited(future) = &self.download {
+            match future.get()? {
+                Ok(Ok(response)) => match Answer::begin(&response) {
+                    Some(answer) => self.download = Download::Begun(answer),
+                    None => return Some(broken("the answer has no body that can be read")),
+                },
+                Ok(Err(code)) => return Some(failed(&code)),
+                Err(()) => return Some(broken("the host has no answer")),
+            }
+        }
+        match &mut self.download {
+            Download::Awaited(_) => None,
+            Download::Begun(answer) => answer.advance(),
+        }
+    }
+
+    /// What to wait for until `advance` can go on.
+    pub(crate) fn awaits(&self) -> impl Iterator<Item = Pollable> {
+        let download = match &self.download {
+            Download::Awaited(future) => future.subscribe(),
+            Download::Begun(answer) => answer.stream.subscribe(),
+        };
+        self.upload.as_ref().map(|upload| upload.stream.subscribe()).into_iter().chain([download])
+    }
+}
+
+impl Upload {
+    /// What is left to do. One that fails is dropped: why it did comes in the place of an answer.
+    fn advance(mut self) -> Option<Self> {
+        while !self.rest.is_empty() {
+            let room = usize::try_from(self.stream.check_write().ok()?).unwrap_or(usize::MAX);
+            if room == 0 {
+                return Some(self);
+            }
+            let piece = self.rest.drain(..room.min(self.rest.len())).collect::<Vec<_>>();
+            self.stream.write(&piece).ok()?;
+        }
+        let Self { stream, body, rest: _ } = self;
+        drop(stream);
+        let _ = OutgoingBody::finish(body, None);
+        None
+    }
+}
+
+impl Answer {
+    fn begin(response: &IncomingResponse) -> Option<Self> {
+        let fields = response.headers();
+        let first = |name: &str| fields.get(name).into_iter().next().and_then(|value| String::from_utf8(value).ok());
+        let headers = HEADERS.iter().filter_map(|name| Some((name.to_string(), first(name)?))).collect();
+        let length = first("content-length").and_then(|length| length.trim().parse().ok());
+        let body = response.consume().ok()?;
+        let stream = body.stream().ok()?;
+        let response = HttpResponse { status: response.status(), headers, body: Vec::new() };
+        Some(Self { stream, _body: body, length, response })
+    }
+
+    fn advance(&mut self) -> Option<Response> {
+        // One byte more shows that it is too long.
+        while self.response.body.len() <= MAX_BODY {
+            match self.stream.read(PIECE) {
+                Ok(piece) if piece.is_empty() => return None,
+                Ok(piece) => self.response.body.extend(piece),
+                Err(StreamError::Closed) => {
+                    if self.length.is_some_and(|length| self.response.body.len() < length) {
+                        return Some(broken("the answer ends too early"));
+                    }
+                    break;
+                }
+                Err(StreamError::LastOperationFailed(_)) => return Some(broken("the answer breaks off")),
+            }
+        }
+        self.response.body.truncate(MAX_BODY + 1);
+        let empty = HttpResponse { status: 0, headers: vec![], body: vec![] };
+        Some(Response::Http(core::mem::replace(&mut self.response, empty)))
+    }
+}
+
+/// The host may give up when nobody waits any longer; where it cannot, it does not matter.
+fn patience(left: Duration) -> RequestOptions {
+    let options = RequestOptions::new();
+    let left = Some(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX));
+    let _ = options.set_connect_timeout(left);
+    let _ = options.set_first_byte_timeout(left);
+    let _ = options.set_between_bytes_timeout(left);
+    options
+}
+
+fn parts(url: &str) -> Option<(Scheme, &str, &str)> {
+    let (scheme, rest) = url.split_once("://")?;
+    let scheme = match scheme {
+        "https" => Scheme::Https,
+        "http" => Scheme::Http,
+        _ => return None,
+    };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    Some((scheme, authority, if path.is_empty() { "/" } else { path }))
+}
+
+fn failed(code: &ErrorCode) -> Response {
+    if is_before_connection(code) { not_sent(&words(code)) } else { unknown(kind(code), &words(code)) }
+}
+
+/// Nothing can have left.
+fn is_before_connection(code: &ErrorCode) -> bool {
+    matches!(
+        code,
+        ErrorCode::DnsTimeout
+            | ErrorCode::DnsError(_)
+            | ErrorCode::DestinationNotFound
+            | ErrorCode::DestinationIpProhibited
+            | ErrorCode::DestinationIpUnroutable
+            | ErrorCode::ConnectionRefused
+    )
+}
+
+fn kind(code: &ErrorCode) -> FaultKind {
+    let is_late = matches!(
+        code,
+        ErrorCode::ConnectionTimeout
+            | ErrorCode::ConnectionReadTimeout
+            | ErrorCode::ConnectionWriteTimeout
+            | ErrorCode::HttpResponseTimeout
+    );
+    let is_nonsense = matches!(code, ErrorCode::HttpProtocolError);
+    match (is_late, is_nonsense) {
+        (true, _) => FaultKind::Timeout,
+        (_, true) => FaultKind::Protocol,
+        (false, false) => FaultKind::Reset,
+    }
+}
+
+/// As WASI calls it.
+fn words(code: &ErrorCode) -> String {
+    format!("{code:?}").replace("ErrorCode::", "")
+}
+
+fn not_sent(detail: &str) -> Response {
+    Response::Fault(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)))
+}
+
+fn unknown(kind: FaultKind, detail: &str) -> Response {
+    Response::Fault(TransportFault::Unknown(Fault::new(kind, detail)))
+}
+
+fn broken(detail: &str) -> Response {
+    unknown(FaultKind::Reset, detail)
+}

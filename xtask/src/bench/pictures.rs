@@ -1,0 +1,243 @@
+//! Which figures are drawn, and what is said about them.
+
+use super::record::{Beside, Facts, Figure, Record, Run, significant};
+use super::svg::{Group, Picture, Row};
+
+/// What a benchmark is called where people look at it, and what it measures.
+pub struct About {
+    pub benchmark: &'static str,
+    pub title: &'static str,
+    pub what: &'static str,
+}
+
+const ABOUT: [About; 8] = [
+    About {
+        benchmark: "core",
+        title: "The protocol alone",
+        what: "What the state machine costs, without a clock, a store or a socket. Allocations and bytes are exact.",
+    },
+    About {
+        benchmark: "sqlite",
+        title: "On a SQLite file",
+        what: "Acquire and release in one file, beside a bare loop of the same two transactions.",
+    },
+    About {
+        benchmark: "redis",
+        title: "On Redis, in Rust",
+        what: "Acquire and release, beside the two commands that nobody can do without and beside rslock; waiting, \
+               holding and taking over.",
+    },
+    About {
+        benchmark: "quorum",
+        title: "On a quorum of five Redis servers",
+        what: "Acquire and release, beside five bare commands at once and beside two libraries that follow Redlock.",
+    },
+    About {
+        benchmark: "dynamodb",
+        title: "On DynamoDB Local",
+        what: "Acquire and release, beside two bare conditional writes; requests, and the units of capacity that they \
+               consume.",
+    },
+    About {
+        benchmark: "component",
+        title: "The component in its hosts",
+        what: "Acquire and release by the protocol as WebAssembly, with answers that are made up: no network.",
+    },
+    About {
+        benchmark: "python",
+        title: "In Python, on Redis",
+        what: "Acquire and release beside two commands on a socket, written by hand, and beside other libraries.",
+    },
+    About {
+        benchmark: "node",
+        title: "In Node, on Redis",
+        what: "Acquire and release beside SET and DEL over ioredis, and beside other libraries.",
+    },
+];
+
+/// In the table, but not in a picture: made of chance on any machine but a quiet one, or of little interest.
+const TABLE_ONLY: [&str; 2] = ["p99", "lost"];
+
+/// A language of which every host is ours.
+const COMPONENT: &str = "WebAssembly";
+
+pub const OVERVIEW_TITLE: &str = "What a lock costs";
+const OVERVIEW_WHAT: &str = "One acquire and one release, median, as a multiple of the least that anybody can do by hand \
+                             on the same store. Shorter is better.";
+/// Store, benchmark, language, case, measure.
+pub const OVERVIEW: [[&str; 5]; 6] = [
+    ["SQLite file, Rust", "sqlite", "Rust", "1 process", "p50"],
+    ["Redis, Rust", "redis", "Rust", "one client, async", "p50"],
+    ["Redis, Python", "python", "Python", "without asyncio", "p50"],
+    ["Redis, Node", "node", "Node", "one at a time", "p50"],
+    ["Quorum of five Redis servers, Rust", "quorum", "Rust", "one client, async", "p50"],
+    ["DynamoDB Local, Rust", "dynamodb", "Rust", "one client, async", "p50"],
+];
+/// Faces for users of other libraries: of interest beside these, and not at first sight.
+const COMPATIBLE: &str = "leasehold.compat";
+
+pub fn about(benchmark: &str) -> &'static About {
+    ABOUT.iter().find(|about| about.benchmark == benchmark).unwrap_or(&ABOUT[0])
+}
+
+/// All pictures, with the names of their files.
+pub fn all(record: &Record) -> Vec<(String, Picture)> {
+    let each = record.runs.iter().map(|run| (format!("{}.svg", run.benchmark), of_run(run)));
+    std::iter::once(("overview.svg".to_owned(), overview(record))).chain(each).collect()
+}
+
+fn overview(record: &Record) -> Picture {
+    let mut picture =
+        Picture { title: OVERVIEW_TITLE.to_owned(), subtitle: OVERVIEW_WHAT.to_owned(), ..Picture::default() };
+    let mut runs: Vec<&Run> = Vec::new();
+    for [title, benchmark, language, case, measure] in OVERVIEW {
+        let Some(run) = record.of(benchmark) else { continue };
+        let is_there =
+            |figure: &&Figure| figure.language == language && figure.case == case && figure.measure == measure;
+        let figures: Vec<&Figure> = run.figures.iter().filter(is_there).collect();
+        let group = group(title.to_owned(), &figures, &run.facts);
+        picture.groups.extend(group.map(|mut group| {
+            group.rows.retain(|row| !row.who.replace('/', ".").starts_with(COMPATIBLE));
+            group
+        }));
+        runs.push(run);
+    }
+    picture.foot = foot(&runs.iter().map(|run| &run.facts).collect::<Vec<_>>(), true);
+    picture
+}
+
+fn of_run(run: &Run) -> Picture {
+    let about = about(&run.benchmark);
+    let mut picture = Picture { title: about.title.to_owned(), subtitle: about.what.to_owned(), ..Picture::default() };
+    let drawn = run.figures.iter().filter(|figure| !TABLE_ONLY.contains(&figure.measure.as_str()));
+    let mut seen: Vec<&Figure> = Vec::new();
+    for figure in drawn {
+        if figure.beside.is_none() {
+            let name = if figure.who == "leasehold" { String::new() } else { format!("{}, ", figure.who) };
+            let (what, how_much) = (format!("{name}{}", figure.case), format!("{} {}", figure.measure, amount(figure)));
+            match picture.numbers.iter_mut().find(|(known, _)| *known == what) {
+                Some((_, known)) => known.push_str(&format!(" · {how_much}")),
+                None => picture.numbers.push((what, how_much)),
+            }
+        } else if !seen.iter().any(|other| other.goes_with(figure)) {
+            let title = format!("{}: {}", figure.case, figure.measure);
+            let together: Vec<&Figure> = run.figures.iter().filter(|other| other.goes_with(figure)).collect();
+            picture.groups.extend(group(title, &together, &run.facts));
+            seen.push(figure);
+        }
+    }
+    if !picture.groups.is_empty() {
+        picture.subtitle.push_str(" As multiples of the cost of what stands at 1×; shorter is better.");
+    }
+    picture.foot = foot(&[&run.facts], !picture.groups.is_empty());
+    picture
+}
+
+/// All but the base, which is where the line is; ours first. `None` where nothing is held against it.
+fn group(title: String, figures: &[&Figure], facts: &Facts) -> Option<Group> {
+    let base = figures.iter().find(|figure| figure.is_base())?;
+    let mut rows: Vec<Row> = figures
+        .iter()
+        .filter(|figure| !figure.is_base())
+        .filter_map(|figure| {
+            let Beside { ratio, .. } = figure.beside.as_ref()?;
+            let is_ours = figure.who.starts_with("leasehold") || figure.language == COMPONENT;
+            Some(Row { who: figure.who.clone(), ratio: *ratio, is_ours })
+        })
+        .collect();
+    rows.sort_by_key(|row| !row.is_ours);
+    // Where others had the processors, how long it took says nothing.
+    let absolute = if facts.are_calm() { format!(", {}", amount(base)) } else { String::new() };
+    (!rows.is_empty()).then(|| Group { title, base: format!("{}{absolute}", base.who), rows })
+}
+
+/// The value with its unit.
+pub fn amount(figure: &Figure) -> String {
+    let value = significant(figure.value, 3);
+    match figure.unit.as_str() {
+        "1" => value,
+        unit => format!("{value} {unit}"),
+    }
+}
+
+/// When and where, and how far to believe it.
+fn foot(facts: &[&Facts], has_ratios: bool) -> String {
+    let mut places: Vec<String> =
+        facts.iter().map(|facts| format!("{}, {} cores of {}", facts.date, facts.cores, facts.processor)).collect();
+    places.sort();
+    places.dedup();
+    let mut foot = format!("{}.", places.join("; "));
+    if facts.iter().any(|facts| facts.is_quick) {
+        foot.push_str(" From short runs.");
+    }
+    if facts.iter().any(|facts| !facts.are_calm()) {
+        foot.push_str(" The machine was busy with other work: ");
+        foot.push_str(if has_ratios {
+            "only the ratios mean something, and these roughly."
+        } else {
+            "its times mean little."
+        });
+    }
+    foot
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::tests::SAMPLE;
+    use super::*;
+
+    fn redis(text: &str) -> Picture {
+        of_run(&Record::read(text).expect("the sample is fine").runs[0])
+    }
+
+    #[test]
+    fn the_base_is_where_the_line_is_and_no_bar() {
+        let picture = redis(SAMPLE);
+        let [group] = &picture.groups[..] else { panic!("one group: {picture:?}") };
+        assert_eq!((group.title.as_str(), group.base.as_str()), ("one client: p50", "bare commands, 81.2 us"));
+        let rows: Vec<_> = group.rows.iter().map(|row| (row.who.as_str(), row.ratio, row.is_ours)).collect();
+        assert_eq!(rows, [("leasehold", 1.2, true), ("rslock", 2.0, false)]);
+    }
+
+    #[test]
+    fn ours_comes_first() {
+        let mut lines: Vec<&str> = SAMPLE.lines().collect();
+        lines.swap(16, 17);
+        let rows = redis(&lines.join("\n")).groups.remove(0).rows;
+        assert_eq!(rows.iter().map(|row| row.who.as_str()).collect::<Vec<_>>(), ["leasehold", "rslock"]);
+    }
+
+    #[test]
+    fn a_figure_without_a_peer_is_a_number() {
+        let more = "figure | Rust | 1000 leases | renewals | 1 | leasehold | 300 | - | -\n";
+        let numbers = redis(&format!("{SAMPLE}{more}")).numbers;
+        assert_eq!(numbers, [("1000 leases".to_owned(), "memory 1034 bytes · renewals 300".to_owned())]);
+    }
+
+    #[test]
+    fn a_busy_machine_tells_ratios_only() {
+        let picture = redis(&SAMPLE.replace("others | 0.0", "others | 30.0"));
+        assert_eq!(picture.groups[0].base, "bare commands");
+        assert!(picture.foot.ends_with("these roughly."), "{}", picture.foot);
+        assert!(!redis(SAMPLE).foot.contains("roughly"));
+    }
+
+    #[test]
+    fn a_short_run_is_called_one() {
+        assert!(redis(&SAMPLE.replace("| full", "| quick")).foot.ends_with("From short runs."));
+        assert!(!redis(SAMPLE).foot.contains("short"));
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_in_the_overview() {
+        let record = Record::read(&SAMPLE.replace("| one client |", "| one client, async |")).expect("fine");
+        let titles: Vec<_> = overview(&record).groups.into_iter().map(|group| group.title).collect();
+        assert_eq!(titles, ["Redis, Rust"]);
+    }
+
+    #[test]
+    fn every_benchmark_has_a_title() {
+        let described: Vec<_> = ABOUT.iter().map(|about| about.benchmark).collect();
+        assert_eq!(described, crate::bench::all().collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,148 @@
+//! `cargo xtask bench --plot`: keeps what benchmarks tell, and draws it.
+
+use super::machine::{self, Ticks};
+use super::record::{Beside, Figure, Record, Run, read_told};
+use super::{all, page, pictures, run_one, selected};
+use crate::run::{self, Failure, Result, Steps};
+use std::fs;
+use std::path::PathBuf;
+
+const FOLDER: &str = "docs/benchmarks";
+const FIGURES: &str = "figures.txt";
+const PAGE: &str = "README.md";
+/// Draw only.
+const DRAW: &str = "--draw";
+/// Each host of the component has a process of its own: this is the one that the others are held against.
+const ACROSS: (&str, &str) = ("component", "wasmtime, in Rust");
+
+pub fn plot(args: &[String]) -> Result {
+    if args == [DRAW] {
+        return draw(&read()?);
+    }
+    if args.iter().any(|arg| arg == DRAW) {
+        return Err(Failure::new(format!("`{DRAW}` draws what is kept: nothing else may follow or precede it")));
+    }
+    let (names, rest) = selected(args)?;
+    let kept_as = run::target()?.join("figures.txt");
+    for name in names {
+        let start = Ticks::now();
+        // What an earlier run has told is not to be taken for this one's.
+        if kept_as.exists() {
+            fs::remove_file(&kept_as).map_err(|error| failed("remove", &kept_as, &error))?;
+        }
+        let mut steps = Steps::telling(kept_as.clone());
+        run_one(&mut steps, name, rest)?;
+        let told = fs::read_to_string(&kept_as)
+            .map_err(|_| Failure::new(format!("`{name}` has run, but has told no figures")))?;
+        let (versions, mut figures) = read_told(&told)?;
+        if name == ACROSS.0 {
+            relate(&mut figures, ACROSS.1);
+        }
+        let words = ["cargo xtask bench --plot", name].into_iter().chain(rest.iter().map(String::as_str));
+        let command = machine::cell(&words.collect::<Vec<_>>().join(" "));
+        let facts = machine::facts(command, rest.iter().any(|arg| arg == "--quick"), start);
+        let versions = machine::versions(name).into_iter().chain(versions).collect();
+        // Read anew for each, so that a failure loses nothing that was measured before.
+        let mut record = read()?;
+        record.keep(Run { benchmark: name.to_owned(), facts, versions, figures }, &all().collect::<Vec<_>>());
+        write(FIGURES, &record.to_string())?;
+        // As it reads: what is drawn now and what is drawn again from the file are the same.
+        draw(&read()?)?;
+    }
+    Ok(())
+}
+
+/// Holds all figures of a case against those of `base`, which were measured one after the other.
+fn relate(figures: &mut [Figure], base: &str) {
+    let bases: Vec<Figure> = figures.iter().filter(|figure| figure.who == base).cloned().collect();
+    for figure in figures {
+        if let Some(known) = bases.iter().find(|base| base.goes_with(figure) && base.value > 0.0) {
+            figure.beside = Some(Beside { ratio: figure.value / known.value, base: base.to_owned() });
+        }
+    }
+}
+
+fn read() -> Result<Record> {
+    let path = folder().join(FIGURES);
+    if !path.exists() {
+        return Ok(Record::default());
+    }
+    Record::read(&fs::read_to_string(&path).map_err(|error| failed("read", &path, &error))?)
+}
+
+fn draw(record: &Record) -> Result {
+    drawn(record).iter().try_for_each(|(name, text)| write(name, text))?;
+    println!("\nDrawn in {}", folder().display());
+    Ok(())
+}
+
+/// All files that follow from the figures.
+fn drawn(record: &Record) -> Vec<(String, String)> {
+    let pictures = pictures::all(record);
+    let page = (PAGE.to_owned(), page::write(record, &pictures));
+    pictures.iter().map(|(name, picture)| (name.clone(), picture.draw())).chain([page]).collect()
+}
+
+fn folder() -> PathBuf {
+    run::root().join(FOLDER)
+}
+
+fn write(name: &str, text: &str) -> Result {
+    let path = folder().join(name);
+    let written = fs::create_dir_all(folder()).and_then(|()| fs::write(&path, text));
+    written.map_err(|error| failed("write", &path, &error))
+}
+
+fn failed(what: &str, path: &std::path::Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot {what} {}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_in_the_tree_are_what_the_figures_draw() {
+        let text = fs::read_to_string(folder().join(FIGURES)).expect("figures are kept");
+        let record = Record::read(&text).expect("they are in order");
+        assert_eq!(record.to_string(), text, "{FIGURES} is not as it would be written");
+        let drawn = drawn(&record);
+        for (name, text) in &drawn {
+            let found = fs::read_to_string(folder().join(name)).unwrap_or_default();
+            assert!(found == *text, "{name} is not what the figures draw: cargo xtask bench --plot {DRAW}");
+        }
+        let listed = fs::read_dir(folder()).expect("the folder is there").flatten();
+        let known = |name: &str| name == FIGURES || drawn.iter().any(|(drawn, _)| drawn == name);
+        let strangers: Vec<_> =
+            listed.map(|entry| entry.file_name()).filter(|name| !known(&name.to_string_lossy())).collect();
+        assert!(strangers.is_empty(), "nothing draws {strangers:?}");
+    }
+
+    #[test]
+    fn the_overview_shows_a_case_of_every_benchmark_that_it_names() {
+        let record = read().expect("they are in order");
+        let (_, overview) = &pictures::all(&record)[0];
+        let wanted = pictures::OVERVIEW.iter().filter(|[_, benchmark, ..]| record.of(benchmark).is_some());
+        let wanted: Vec<&str> = wanted.map(|[title, ..]| *title).collect();
+        let drawn: Vec<&str> = overview.groups.iter().map(|group| group.title.as_str()).collect();
+        assert_eq!(drawn, wanted, "a case has another name now");
+        assert!(overview.groups.iter().all(|group| group.rows.iter().any(|row| row.is_ours)), "{overview:?}");
+    }
+
+    #[test]
+    fn hosts_are_held_against_the_one_in_rust() {
+        let told = "figure | WebAssembly | pair | time | us | wasmtime, in Rust | 30 | - | -\n\
+                    figure | WebAssembly | pair | time | us | wasmtime, in Python | 300 | - | -\n\
+                    figure | WebAssembly | file | size | bytes | Node | 5 | - | -\n";
+        let (_, mut figures) = read_told(told).expect("plain figures");
+        relate(&mut figures, "wasmtime, in Rust");
+        let ratios: Vec<_> = figures.iter().map(|figure| figure.beside.as_ref().map(|beside| beside.ratio)).collect();
+        assert_eq!(ratios, [Some(1.0), Some(10.0), None]);
+    }
+
+    #[test]
+    fn drawing_alone_takes_nothing_else() {
+        let words = ["redis", DRAW].map(str::to_owned);
+        assert!(plot(&words).expect_err("it would not measure").to_string().contains(DRAW));
+    }
+}

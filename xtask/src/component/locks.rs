@@ -1,0 +1,45 @@
+//! The component that takes locks by itself, and the hosts that give it the network.
+
+use super::{Guest, TOOLS, folder, make, make_module};
+use crate::interop::Environment;
+use crate::run::{self, Result, Steps};
+use std::path::PathBuf;
+use std::process::Command;
+
+/// It can reach clocks, randomness and HTTP.
+pub const GUEST: Guest = Guest {
+    package: "leasehold-locks",
+    wit: "wit/locks",
+    bindings: "bindings/component/locks/src/bindings.rs",
+    component: "leasehold-locks.wasm",
+    imports: &["wasi:clocks@0.2.0", "wasi:http@0.2.0", "wasi:io@0.2.0", "wasi:random@0.2.0"],
+};
+/// A wasmtime of its own: the one that the other hosts have, 48.0.0, sends no `Host`.
+const REQUIREMENTS: &str = "bindings/interop/python/locks.txt";
+/// Compiling takes seconds, and every program of a test would.
+const PRECOMPILE: &str = "import sys; from wasmtime import Engine; from wasmtime.component import Component; \
+     open(sys.argv[2], 'wb').write(Component.from_file(Engine(), sys.argv[1]).serialize())";
+
+/// Builds the component, and shows that it imports what it is meant to.
+pub fn build(steps: &mut Steps) -> Result<PathBuf> {
+    make(steps, &GUEST)
+}
+
+/// Builds it for every host, and tells the tests where that is.
+pub fn prepare(steps: &mut Steps, tests: &mut Command) -> Result {
+    let component = build(steps)?;
+    let environment = Environment {
+        folder: folder()?.join("python"),
+        requirements: vec![run::root().join(REQUIREMENTS)],
+        imports: "wasmtime",
+    };
+    let python = steps.timed("a wasmtime with the network", || environment.install())?;
+    let compiled = component.with_extension("cwasm");
+    let mut precompile = Command::new(&python);
+    precompile.args(["-c", PRECOMPILE]).args([&component, &compiled]);
+    steps.run("precompile it", precompile)?;
+    let module = make_module(steps, &component, "locks", GUEST.imports)?;
+    tests.env("LEASEHOLD_LOCKS_PYTHON", python).env("LEASEHOLD_LOCKS", compiled).env("LEASEHOLD_LOCKS_WASM", component);
+    tests.env("LEASEHOLD_LOCKS_MODULE", module).env("LEASEHOLD_LOCKS_TOOLS", folder()?.join(TOOLS));
+    Ok(())
+}
