@@ -5,6 +5,7 @@ use crate::logs::Logs;
 use crate::run::{self, Failure, Result, Steps};
 use crate::{chaos, component, conformance, deny, fuzz, interop, node, playground, python, setup, sim, tidy};
 use std::process::Command;
+use std::thread;
 
 /// For tests of threads only.
 const RACES: &str = "leasehold-races";
@@ -165,6 +166,9 @@ fn nextest() -> Command {
     let mut nextest = run::plain_cargo("nextest");
     // One run is to tell of all that fails.
     nextest.args(["run", "--locked", "--no-fail-fast", "--cargo-profile", "ci"]);
+    // Tests of stores wait more than they compute.
+    let threads = thread::available_parallelism().map_or(1, usize::from) + 1;
+    nextest.args(["--test-threads", &threads.to_string()]);
     nextest
 }
 

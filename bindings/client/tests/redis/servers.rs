@@ -217,14 +217,14 @@ fn a_server_clock_that_jumps_back_keeps_locks_longer_and_waiters_wait() {
 }
 
 #[test]
-fn a_clock_that_is_behind_every_counter_lets_the_next_token_be_one_more() {
+fn a_server_clock_that_is_behind_every_counter_never_lets_a_token_fall() {
     let server = Server::builder().with_clock_offset().start();
     let client = connect(&server);
     let first = long_lease(&client);
     first.release().unwrap();
     server.set_clock_ms(-HOUR_MS);
     let second = long_lease(&client);
-    assert_eq!(second.token(), first.token() + 1);
+    assert!(second.token() > first.token(), "{} after {}", second.token(), first.token());
 }
 
 #[test]
