@@ -193,8 +193,8 @@ pub fn bench(steps: &mut Steps) -> Result {
     let peers = interop::begin().finish(steps)?;
     let component = build(steps)?;
     let precompiled = precompile(steps, &component, &peers)?;
-    let mut rust = run::cargo_ci("run");
-    rust.args(["-p", RUNNER, "--example", "calls", "--"]).arg(&precompiled);
+    let mut rust = run::cargo("run");
+    rust.args(["--release", "-p", RUNNER, "--example", "calls", "--"]).arg(&precompiled);
     steps.run("calls, in Rust", rust)?;
     let mut python = peers.run_python(PYTHON_BENCH);
     python.arg(&precompiled);
