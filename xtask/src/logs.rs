@@ -95,6 +95,16 @@ impl Logs {
     }
 
     /// # Errors
+    /// Libraries have told nothing: then nobody has listened, and no secret could be found in it.
+    pub fn expect_told(&self) -> Result {
+        let path = self.folder.join(TOLD_BY_ALL);
+        if fs::metadata(&path).is_ok_and(|file| file.len() > 0) {
+            return Ok(());
+        }
+        Err(Failure::new(format!("no test has written to {}, see bindings/rig/src/told.rs", path.display())))
+    }
+
+    /// # Errors
     /// A secret of a test stands in an output or a report, or there is nothing to look at.
     pub fn expect_no_secrets(&self) -> Result {
         let mut found = Vec::new();
@@ -259,6 +269,7 @@ mod tests {
         fs::create_dir_all(&folder).expect("a folder");
         let logs = Logs { nextest: folder.join("none"), folder };
         assert!(logs.expect_no_secrets().is_err(), "nothing is no success");
+        assert!(logs.expect_told().is_err(), "nothing is no success");
         let mut terminal = Vec::new();
         let mut say = |words: &str| {
             let mut command = Command::new("sh");
@@ -272,6 +283,10 @@ mod tests {
         let failure = logs.expect_no_secrets().expect_err("there is one").to_string();
         assert!(failure.contains("a-step.log:5: hunter2"), "{failure}");
         assert_eq!(terminal, b"well\ntoo\nhunter2\ntoo\n");
+        let mut command = Command::new("sh");
+        command.args(["-c", r#"echo "told: fine" >> "$LEASEHOLD_TELL""#]);
+        assert!(logs.run_before(&mut terminal, "Another", &mut command).expect("a shell").success());
+        logs.expect_told().expect("a line");
         fs::remove_dir_all(&logs.folder).expect("it is there");
     }
 }

@@ -262,6 +262,17 @@ mod tests {
         assert!(failure.to_string().contains("to repeat it: /nowhere/at-all"), "{failure}");
     }
 
+    #[test]
+    fn what_was_built_with_everything_else_is_not_built_again() {
+        let build = |steps: &mut Steps| steps.build("a part", Command::new("/nowhere/at-all"));
+        let mut steps = Steps::default();
+        build(&mut steps).expect_err("it is tried");
+        steps.build_all(Command::new("/nowhere/at-all")).expect_err("there is no such program");
+        build(&mut steps).expect_err("what failed has built nothing");
+        steps.build_all(Command::new("true")).expect("it does nothing");
+        build(&mut steps).expect("there is nothing to do");
+    }
+
     #[cfg(unix)]
     #[test]
     fn programs_hear_where_to_tell_their_figures() {

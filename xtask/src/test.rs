@@ -108,6 +108,7 @@ pub fn look_at_logs(steps: &mut Steps) -> Result {
     if has_nextest() {
         steps.with_logs("tests that documents name have run", conformance::expect_ran)?;
     }
+    steps.with_logs("libraries have told what they do", Logs::expect_told)?;
     steps.with_logs("no secrets in any output", Logs::expect_no_secrets)
 }
 
@@ -164,8 +165,8 @@ fn has_nextest() -> bool {
 
 fn nextest() -> Command {
     let mut nextest = run::plain_cargo("nextest");
-    // One run is to tell of all that fails.
-    nextest.args(["run", "--locked", "--no-fail-fast", "--cargo-profile", "ci"]);
+    // One run is to tell of all that fails, and of nothing that does not: the summary names what took a second try.
+    nextest.args(["run", "--locked", "--no-fail-fast", "--status-level", "fail", "--cargo-profile", "ci"]);
     // Tests of stores wait more than they compute.
     let threads = thread::available_parallelism().map_or(1, usize::from) + 1;
     nextest.args(["--test-threads", &threads.to_string()]);

@@ -1,25 +1,21 @@
 //! One request over HTTP and its answer, as far as they have come.
 
-use alloc::string::{String, ToString};
+use alloc::vec;
 use alloc::vec::Vec;
-use alloc::{format, vec};
 use core::time::Duration;
 
-use leasehold_core::op::{Fault, FaultKind, TransportFault};
 use leasehold_core::wire::client::{HttpRequest, HttpResponse, Response};
 use leasehold_core::wire::rest::MAX_BODY;
 use leasehold_core::{Monotonic, RequestId};
 
+use crate::http::{broken, failed, fields, heard, not_sent, parts, patience, unfit, words};
 use crate::wasi::http::outgoing_handler;
 use crate::wasi::http::types::{
-    ErrorCode, Fields, FutureIncomingResponse, IncomingBody, IncomingResponse, Method, OutgoingBody, OutgoingRequest,
-    RequestOptions, Scheme,
+    FutureIncomingResponse, IncomingBody, IncomingResponse, Method, OutgoingBody, OutgoingRequest,
 };
 use crate::wasi::io::poll::Pollable;
 use crate::wasi::io::streams::{InputStream, OutputStream, StreamError};
 
-/// What the core wants to know of a response.
-const HEADERS: [&str; 3] = ["content-type", "date", "location"];
 /// Of an answer, at once.
 const PIECE: u64 = 16 << 10;
 
@@ -59,13 +55,8 @@ impl Exchange {
     /// # Errors
     /// It did not leave.
     pub(crate) fn begin(request: HttpRequest, left: Duration) -> Result<Self, Response> {
-        let HttpRequest { id, node: _, deadline, method: _, url, headers, body } = request;
-        let unfit = || not_sent("the host does not take the request");
-        let mut fields: Vec<_> =
-            headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect();
-        // Without it the body would be sent in chunks, which not every server reads.
-        fields.push(("content-length".into(), body.len().to_string().into_bytes()));
-        let fields = Fields::from_list(&fields).map_err(|_| unfit())?;
+        let fields = fields(&request)?;
+        let HttpRequest { id, node: _, deadline, method: _, url, headers: _, body } = request;
         let (scheme, authority, path) = parts(&url).ok_or_else(unfit)?;
         let outgoing = OutgoingRequest::new(fields);
         outgoing.set_method(&Method::Post).map_err(|()| unfit())?;
@@ -129,10 +120,7 @@ impl Upload {
 
 impl Answer {
     fn begin(response: &IncomingResponse) -> Option<Self> {
-        let fields = response.headers();
-        let first = |name: &str| fields.get(name).into_iter().next().and_then(|value| String::from_utf8(value).ok());
-        let headers = HEADERS.iter().filter_map(|name| Some((name.to_string(), first(name)?))).collect();
-        let length = first("content-length").and_then(|length| length.trim().parse().ok());
+        let (headers, length) = heard(&response.headers());
         let body = response.consume().ok()?;
         let stream = body.stream().ok()?;
         let response = HttpResponse { status: response.status(), headers, body: Vec::new() };
@@ -158,75 +146,4 @@ impl Answer {
         let empty = HttpResponse { status: 0, headers: vec![], body: vec![] };
         Some(Response::Http(core::mem::replace(&mut self.response, empty)))
     }
-}
-
-/// The host may give up when nobody waits any longer; where it cannot, it does not matter.
-fn patience(left: Duration) -> RequestOptions {
-    let options = RequestOptions::new();
-    let left = Some(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX));
-    let _ = options.set_connect_timeout(left);
-    let _ = options.set_first_byte_timeout(left);
-    let _ = options.set_between_bytes_timeout(left);
-    options
-}
-
-fn parts(url: &str) -> Option<(Scheme, &str, &str)> {
-    let (scheme, rest) = url.split_once("://")?;
-    let scheme = match scheme {
-        "https" => Scheme::Https,
-        "http" => Scheme::Http,
-        _ => return None,
-    };
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    Some((scheme, authority, if path.is_empty() { "/" } else { path }))
-}
-
-fn failed(code: &ErrorCode) -> Response {
-    if is_before_connection(code) { not_sent(&words(code)) } else { unknown(kind(code), &words(code)) }
-}
-
-/// Nothing can have left.
-fn is_before_connection(code: &ErrorCode) -> bool {
-    matches!(
-        code,
-        ErrorCode::DnsTimeout
-            | ErrorCode::DnsError(_)
-            | ErrorCode::DestinationNotFound
-            | ErrorCode::DestinationIpProhibited
-            | ErrorCode::DestinationIpUnroutable
-            | ErrorCode::ConnectionRefused
-    )
-}
-
-fn kind(code: &ErrorCode) -> FaultKind {
-    let is_late = matches!(
-        code,
-        ErrorCode::ConnectionTimeout
-            | ErrorCode::ConnectionReadTimeout
-            | ErrorCode::ConnectionWriteTimeout
-            | ErrorCode::HttpResponseTimeout
-    );
-    let is_nonsense = matches!(code, ErrorCode::HttpProtocolError);
-    match (is_late, is_nonsense) {
-        (true, _) => FaultKind::Timeout,
-        (_, true) => FaultKind::Protocol,
-        (false, false) => FaultKind::Reset,
-    }
-}
-
-/// As WASI calls it.
-fn words(code: &ErrorCode) -> String {
-    format!("{code:?}").replace("ErrorCode::", "")
-}
-
-fn not_sent(detail: &str) -> Response {
-    Response::Fault(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)))
-}
-
-fn unknown(kind: FaultKind, detail: &str) -> Response {
-    Response::Fault(TransportFault::Unknown(Fault::new(kind, detail)))
-}
-
-fn broken(detail: &str) -> Response {
-    unknown(FaultKind::Reset, detail)
 }

@@ -11,6 +11,7 @@ mod client;
 mod clock;
 mod exchange;
 mod host;
+mod http;
 mod machine;
 mod problem;
 mod settings;

@@ -1,26 +1,21 @@
 //! One request over HTTP and its answer.
 
 use alloc::boxed::Box;
-use alloc::format;
-use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::future::Future;
 use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
 
-use leasehold_core::op::{Fault, FaultKind, TransportFault};
 use leasehold_core::wire::client::{HttpRequest, HttpResponse, Response};
 use leasehold_core::wire::rest::MAX_BODY;
 use leasehold_core::{Monotonic, RequestId};
 use wit_bindgen::rt::async_support::StreamResult;
 
 use crate::bindings::{wit_future, wit_stream};
+use crate::http::{broken, failed, fields, heard, parts, patience, unfit};
 use crate::wasi::http::client;
-use crate::wasi::http::types::{ErrorCode, Fields, Method, Request, RequestOptions, Response as Incoming, Scheme};
-
-/// What the core wants to know of a response.
-const HEADERS: [&str; 3] = ["content-type", "date", "location"];
+use crate::wasi::http::types::{Method, Request, Response as Incoming};
 
 /// A request that has been sent. Dropped, it is given up.
 pub(crate) struct Exchange {
@@ -57,12 +52,8 @@ async fn performed(request: HttpRequest, left: Duration) -> Response {
 }
 
 async fn sent(request: HttpRequest, left: Duration) -> Result<Response, Response> {
-    let HttpRequest { id: _, node: _, deadline: _, method: _, url, headers, body } = request;
-    let unfit = || not_sent("the host does not take the request");
-    let mut fields: Vec<_> =
-        headers.iter().map(|(name, value)| (name.to_string(), value.as_bytes().to_vec())).collect();
-    fields.push(("content-length".into(), body.len().to_string().into_bytes()));
-    let fields = Fields::from_list(&fields).map_err(|_| unfit())?;
+    let fields = fields(&request)?;
+    let HttpRequest { url, body, .. } = request;
     let (scheme, authority, path) = parts(&url).ok_or_else(unfit)?;
     let (mut writer, reader) = wit_stream::new::<u8>();
     let (trailers_writer, trailers) = wit_future::new(|| Ok(None));
@@ -90,11 +81,7 @@ async fn sent(request: HttpRequest, left: Duration) -> Result<Response, Response
 }
 
 async fn read(response: Incoming) -> Result<Response, Response> {
-    let fields = response.get_headers();
-    let first = |name: &str| fields.get(name).into_iter().next().and_then(|value| String::from_utf8(value).ok());
-    let headers = HEADERS.iter().filter_map(|name| Some((name.to_string(), first(name)?))).collect();
-    let length: Option<usize> = first("content-length").and_then(|length| length.trim().parse().ok());
-    drop(fields);
+    let (headers, length) = heard(&response.get_headers());
     let status = response.get_status_code();
     let (_done, result) = wit_future::new(|| Ok(()));
     let (mut stream, _trailers) = Incoming::consume_body(response, result);
@@ -111,74 +98,4 @@ async fn read(response: Incoming) -> Result<Response, Response> {
     }
     body.truncate(MAX_BODY + 1);
     Ok(Response::Http(HttpResponse { status, headers, body }))
-}
-
-fn patience(left: Duration) -> RequestOptions {
-    let options = RequestOptions::new();
-    let left = Some(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX));
-    let _ = options.set_connect_timeout(left);
-    let _ = options.set_first_byte_timeout(left);
-    let _ = options.set_between_bytes_timeout(left);
-    options
-}
-
-fn parts(url: &str) -> Option<(Scheme, &str, &str)> {
-    let (scheme, rest) = url.split_once("://")?;
-    let scheme = match scheme {
-        "https" => Scheme::Https,
-        "http" => Scheme::Http,
-        _ => return None,
-    };
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    Some((scheme, authority, if path.is_empty() { "/" } else { path }))
-}
-
-fn failed(code: &ErrorCode) -> Response {
-    if is_before_connection(code) { not_sent(&words(code)) } else { unknown(kind(code), &words(code)) }
-}
-
-/// Nothing can have left.
-fn is_before_connection(code: &ErrorCode) -> bool {
-    matches!(
-        code,
-        ErrorCode::DnsTimeout
-            | ErrorCode::DnsError(_)
-            | ErrorCode::DestinationNotFound
-            | ErrorCode::DestinationIpProhibited
-            | ErrorCode::DestinationIpUnroutable
-            | ErrorCode::ConnectionRefused
-    )
-}
-
-fn kind(code: &ErrorCode) -> FaultKind {
-    let is_late = matches!(
-        code,
-        ErrorCode::ConnectionTimeout
-            | ErrorCode::ConnectionReadTimeout
-            | ErrorCode::ConnectionWriteTimeout
-            | ErrorCode::HttpResponseTimeout
-    );
-    let is_nonsense = matches!(code, ErrorCode::HttpProtocolError);
-    match (is_late, is_nonsense) {
-        (true, _) => FaultKind::Timeout,
-        (_, true) => FaultKind::Protocol,
-        (false, false) => FaultKind::Reset,
-    }
-}
-
-/// As WASI calls it.
-fn words(code: &ErrorCode) -> String {
-    format!("{code:?}").replace("ErrorCode::", "")
-}
-
-fn not_sent(detail: &str) -> Response {
-    Response::Fault(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)))
-}
-
-fn unknown(kind: FaultKind, detail: &str) -> Response {
-    Response::Fault(TransportFault::Unknown(Fault::new(kind, detail)))
-}
-
-fn broken(detail: &str) -> Response {
-    unknown(FaultKind::Reset, detail)
 }

@@ -10,6 +10,7 @@ mod client;
 mod clock;
 mod exchange;
 mod host;
+mod http;
 mod machine;
 mod problem;
 mod settings;
