@@ -20,6 +20,7 @@ pub mod time;
 mod timers;
 #[cfg(feature = "trace")]
 pub mod trace;
+pub mod view;
 #[cfg(feature = "wire")]
 pub mod wire;
 

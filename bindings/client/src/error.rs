@@ -87,8 +87,8 @@ pub struct LockInfo {
     /// is under way, or is being cleaned up behind.
     pub votes: u16,
     /// How many nodes were looked at: all of a quorum in answer to [`Client::inspect`](crate::Client::inspect) and
-    /// [`Client::break_lock`](crate::Client::break_lock); 1 for a single store, and for [`Error::holder`], which tells
-    /// what one of the nodes showed.
+    /// [`Client::break_lock`](crate::Client::break_lock); 1 for a single store, and for [`Error::holder`], which is
+    /// the record that most of the nodes showed that had been heard by then, and counts no votes.
     pub of: u16,
 }
 

@@ -2,23 +2,18 @@
 
 use leasehold_core::op::{Applied, Fault, Holder, Holding, LockOp, Op, Outcome, Refusal, Release, Seen};
 use leasehold_core::quorum::majority;
-use leasehold_core::{LockId, Nonce, Resource, Token};
+use leasehold_core::view::View;
+use leasehold_core::{LockId, Resource};
 
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::quorum::Nodes;
 
-/// What the nodes of a quorum show of one lock.
-struct View {
-    /// `None` for a node that did not answer.
-    shown: Vec<Option<Seen>>,
-}
-
 impl Client {
     pub(crate) async fn look(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
         if let Some(quorum) = self.shared.quorum() {
-            return Ok(self.view(quorum, resource).await?.holder(resource));
+            return Ok(holder(&self.view(quorum, resource).await?, resource));
         }
         let seen = self.look_at_one(resource, caller).await?;
         Ok(seen.held().map(|holding| LockInfo::shown(resource, holding)))
@@ -76,7 +71,7 @@ impl Client {
             shown.push(answer.map_err(|error| errors.push((quorum.name(node), error))).ok());
         }
         if nodes - errors.len() >= majority(nodes) {
-            return Ok(View { shown });
+            return Ok(View::new(shown));
         }
         let refused = errors.iter().filter(|(_, error)| error.kind() == ErrorKind::StoreRefused).count();
         let kind =
@@ -86,8 +81,8 @@ impl Client {
 
     async fn break_on_all(&self, quorum: &Nodes, resource: &str) -> Result<Option<LockInfo>, Error> {
         let view = self.view(quorum, resource).await?;
-        let Some(holder) = view.holder(resource) else { return Ok(None) };
-        let releases = view.releases();
+        let Some(holder) = holder(&view, resource) else { return Ok(None) };
+        let releases = releases(&view);
         if releases.is_empty() {
             return Err(of_another_library(resource));
         }
@@ -105,7 +100,7 @@ impl Client {
             errors.push((quorum.name(node), error));
         }
         // Nodes that did not show what they have may have the record as well.
-        let left = errors.len() + view.shown.iter().filter(|shown| shown.is_none()).count();
+        let left = errors.len() + view.silent();
         if errors.is_empty() || nodes - left >= majority(nodes) {
             return Ok(Some(holder));
         }
@@ -117,58 +112,23 @@ impl Client {
     }
 }
 
-impl View {
-    /// The record that most nodes show, unless a majority shows the lock free.
-    fn holder(&self, resource: &str) -> Option<LockInfo> {
-        let of = self.shown.len();
-        let free = self.shown.iter().flatten().filter(|seen| seen.held().is_none()).count();
-        if free >= majority(of) {
-            return None;
-        }
-        let held: Vec<&Holding> = self.shown.iter().flatten().filter_map(Seen::held).collect();
-        let same = |one: &Holding, other: &Holding| match (&one.holder, &other.holder) {
-            (Holder::Lease { nonce: one, .. }, Holder::Lease { nonce: other, .. }) => one == other,
-            (Holder::Foreign, Holder::Foreign) => one.owner == other.owner,
-            (Holder::Lease { .. }, Holder::Foreign) | (Holder::Foreign, Holder::Lease { .. }) => false,
-        };
-        let votes = |of: &Holding| held.iter().filter(|other| same(of, other)).count();
-        // Of two with as many votes the later one, which is more likely to get the rest.
-        let most = held.iter().max_by_key(|holding| (votes(holding), holding.counter))?;
-        let group: Vec<&&Holding> = held.iter().filter(|other| same(most, other)).collect();
-        let mut info = LockInfo::shown(resource, most);
-        info.token = self.token(&group).map(Token::get);
-        // It ends for others once a majority is free of it.
-        let mut left: Vec<_> = group.iter().map(|holding| holding.left).collect();
-        left.sort_unstable();
-        left.reverse();
-        info.left = left.get(of - majority(of)).or(left.first()).copied().flatten();
-        info.votes = u16::try_from(group.len()).unwrap_or(u16::MAX);
-        info.of = u16::try_from(of).unwrap_or(u16::MAX);
-        Some(info)
+/// Who holds the lock, unless a majority shows it free.
+fn holder(view: &View, resource: &str) -> Option<LockInfo> {
+    if view.is_free() {
+        return None;
     }
+    let shown = view.holder()?;
+    let count = |nodes| u16::try_from(nodes).unwrap_or(u16::MAX);
+    Some(LockInfo { votes: count(shown.votes), of: count(view.nodes()), ..LockInfo::shown(resource, &shown.holding) })
+}
 
-    /// The token that a majority has acknowledged. A node's counter may be beside it: it granted too late to matter, or
-    /// is yet to be raised.
-    fn token(&self, group: &[&&Holding]) -> Option<Token> {
-        let silent = self.shown.iter().filter(|shown| shown.is_none()).count();
-        let votes = |counter: Token| group.iter().filter(|holding| holding.counter == Some(counter)).count();
-        let mut possible = group.iter().filter_map(|holding| holding.counter);
-        let token = possible.find(|counter| votes(*counter) + silent >= majority(self.shown.len()))?;
-        let is_certain = possible.all(|other| other == token || votes(other) + silent < majority(self.shown.len()));
-        is_certain.then_some(token)
-    }
-
-    /// One for each node that shows a record of ours.
-    fn releases(&self) -> Vec<(usize, Op)> {
-        let nonce = |seen: &Seen| -> Option<Nonce> {
-            match seen.held()?.holder {
-                Holder::Lease { nonce, .. } => Some(nonce),
-                Holder::Foreign => None,
-            }
-        };
-        let shown = self.shown.iter().enumerate();
-        shown.filter_map(|(node, seen)| Some((node, Op::Release(Release { nonce: nonce(seen.as_ref()?)? })))).collect()
-    }
+/// One for each node that shows a record of ours.
+fn releases(view: &View) -> Vec<(usize, Op)> {
+    let nonce = |holding: &Holding| match holding.holder {
+        Holder::Lease { nonce, .. } => Some(nonce),
+        Holder::Foreign => None,
+    };
+    view.held().filter_map(|(node, holding)| Some((node, Op::Release(Release { nonce: nonce(holding)? })))).collect()
 }
 
 fn listed(errors: &[(&str, Error)]) -> String {
@@ -199,7 +159,7 @@ fn error_of(refusal: &Refusal) -> Error {
 mod tests {
     use std::time::Duration;
 
-    use leasehold_core::{Owner, Version};
+    use leasehold_core::{Nonce, Owner, Token, Version};
 
     use super::*;
 
@@ -218,43 +178,22 @@ mod tests {
         Some(Seen { holding: Some(Box::new(holding)) })
     }
 
-    fn holder(shown: Vec<Option<Seen>>) -> Option<(String, Option<u64>, (u16, u16))> {
-        let info = View { shown }.holder("job")?;
-        Some((info.owner.unwrap(), info.token, (info.votes, info.of)))
-    }
-
     #[test]
     fn a_majority_tells_who_holds_a_lock() {
+        let shown = |nodes: Vec<Option<Seen>>| holder(&View::new(nodes), "job");
         let free = || Some(Seen::default());
-        assert_eq!(holder(vec![free(), free(), free()]), None);
-        let shown = holder(vec![record(1, 7, 10), record(1, 7, 10), record(1, 9, 10)]);
-        assert_eq!(shown, Some(("worker 1".into(), Some(7), (3, 3))), "a late node's counter is no token");
-        let shown = holder(vec![record(1, 7, 10), record(1, 9, 10), None]);
-        assert_eq!(shown, Some(("worker 1".into(), None, (2, 3))), "it may be either");
-        let shown = holder(vec![record(1, 7, 10), record(1, 9, 10), free()]);
-        assert_eq!(shown, Some(("worker 1".into(), None, (2, 3))), "it is not decided");
-        assert_eq!(holder(vec![record(1, 7, 10), free(), free()]), None, "a remainder holds nothing");
-        assert_eq!(holder(vec![record(1, 7, 10), free(), None]), Some(("worker 1".into(), Some(7), (1, 3))));
-        let split = vec![record(1, 7, 10), record(1, 7, 10), record(2, 9, 10), record(2, 9, 10), free()];
-        assert_eq!(holder(split), Some(("worker 2".into(), None, (2, 5))), "nobody holds it, nobody can have it");
-    }
-
-    #[test]
-    fn what_is_left_is_what_a_majority_leaves() {
-        let info = View { shown: vec![record(1, 7, 10), record(1, 7, 900), record(1, 7, 500)] }.holder("job").unwrap();
-        assert_eq!(info.left, Some(Duration::from_millis(500)));
+        assert_eq!(shown(vec![record(1, 7, 10), free(), free()]), None, "a remainder holds nothing");
+        let info = shown(vec![record(2, 9, 10), record(1, 7, 900), record(1, 7, 500)]).unwrap();
+        assert_eq!((info.owner.as_deref(), info.token, info.votes, info.of), (Some("worker 1"), Some(7), 2, 3));
         assert!(info.is_shown_by_a_majority() && !info.to_string().contains("nodes"));
-        // Others need three of four.
-        let four = [10, 900, 500, 700].map(|left_ms| record(1, 7, left_ms)).to_vec();
-        assert_eq!(View { shown: four }.holder("job").unwrap().left, Some(Duration::from_millis(700)));
-        let info = View { shown: vec![record(1, 7, 10), None, None] }.holder("job").unwrap();
+        let info = shown(vec![record(1, 7, 10), None, None]).unwrap();
         assert!(info.to_string().contains("by 1 of 3 nodes only"), "{info}");
     }
 
     #[test]
     fn each_record_is_released_where_it_stands() {
-        let view = View { shown: vec![record(1, 7, 10), None, record(2, 9, 10), Some(Seen::default())] };
-        let nonces: Vec<_> = view.releases().iter().map(|(node, op)| (*node, op.nonce().unwrap())).collect();
+        let view = View::new(vec![record(1, 7, 10), None, record(2, 9, 10), Some(Seen::default())]);
+        let nonces: Vec<_> = releases(&view).iter().map(|(node, op)| (*node, op.nonce().unwrap())).collect();
         assert_eq!(nonces, [(0, Nonce::from_bytes([1; 16])), (2, Nonce::from_bytes([2; 16]))]);
     }
 }

@@ -404,8 +404,8 @@ impl Acquiring {
         // A hint that came meanwhile is older than that release, but an earlier one may have brought it: where nodes are
         // still to answer that may have granted, it is no more to be believed.
         let left_something = self.legs.iter().zip(&heard).any(|(leg, heard)| leg.may_hold() && *heard != Heard::Record);
-        let obstacles = self.legs.iter_mut().filter_map(|leg| leg.obstacle.take());
-        let obstacle = obstacles.max_by_key(Obstacle::weight).unwrap_or_else(|| Obstacle::Unavailable(too_late()));
+        let obstacles = self.legs.iter_mut().map(|leg| leg.obstacle.take()).collect();
+        let obstacle = Obstacle::of_all(obstacles).unwrap_or_else(|| Obstacle::Unavailable(too_late()));
         self.quest.blocked_by(obstacle, ctx);
         if nodes - denied < q {
             return (self.quest.fail(ctx), Some(Row::AcquiringDenied));

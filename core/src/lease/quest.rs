@@ -1,6 +1,7 @@
 //! What an acquisition carries along from try to try, and the state before the first one.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::backoff::Pace;
@@ -8,9 +9,10 @@ use crate::client::{Event, Failure};
 use crate::config::Wait;
 use crate::ids::{NodeId, Seq};
 use crate::lease::{Acquiring, Ctx, Input, Machine, Row, Step};
-use crate::op::{Denial, Fault, Holding, Refusal};
+use crate::op::{Denial, Fault, Holding, Refusal, Seen};
 use crate::prf::Domain;
 use crate::time::{Monotonic, Now, fraction_of};
+use crate::view::View;
 
 /// Why an attempt did not bring the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,7 +49,7 @@ impl From<Refusal> for Obstacle {
 
 impl Obstacle {
     /// Which obstacle to tell the caller of when nodes disagree: the one that a person has to look at first.
-    pub(crate) fn weight(&self) -> (u8, Duration) {
+    fn weight(&self) -> (u8, Duration) {
         match self {
             Self::Denied(_) => (6, Duration::ZERO),
             Self::Busy(_) => (5, Duration::ZERO),
@@ -58,6 +60,25 @@ impl Obstacle {
             Self::Abstains(left) => (1, *left),
             Self::InDoubt | Self::Vacant => (0, Duration::ZERO),
         }
+    }
+
+    /// What the nodes together put in the way; `None` for a node that has nothing to say.
+    pub(crate) fn of_all(nodes: Vec<Option<Self>>) -> Option<Self> {
+        let heaviest = nodes.iter().flatten().max_by_key(|obstacle| obstacle.weight())?;
+        if !matches!(heaviest, Self::Busy(_)) || nodes.len() == 1 {
+            return Some(heaviest.clone());
+        }
+        let shown = nodes.into_iter().map(|obstacle| match obstacle? {
+            Self::Busy(holding) => Some(Seen { holding: Some(holding) }),
+            Self::Vacant => Some(Seen::default()),
+            Self::Throttled(_)
+            | Self::Unavailable(_)
+            | Self::Credentials(_)
+            | Self::Abstains(_)
+            | Self::InDoubt
+            | Self::Denied(_) => None,
+        });
+        View::new(shown.collect()).holder().map(|shown| Self::Busy(Box::new(shown.holding)))
     }
 }
 

@@ -29,6 +29,8 @@ struct Leg {
     /// A send of the last attempt that was decided without its answer.
     open: Option<Seq>,
     looking: Option<Seq>,
+    /// What the last look at it has brought.
+    shown: Option<Obstacle>,
     /// Whether this node is looked at before it is asked.
     reads: bool,
 }
@@ -51,6 +53,7 @@ impl Waiting {
                 heard,
                 open,
                 looking: None,
+                shown: None,
                 reads: config.poll == Poll::Read,
             })
             .collect();
@@ -163,6 +166,9 @@ impl Waiting {
     fn look(&mut self, ctx: &mut Ctx<'_>) {
         self.next_try = Monotonic::FAR;
         self.echoes = false;
+        for leg in &mut self.legs {
+            leg.shown = None;
+        }
         for leg in self.legs.iter_mut().filter(|leg| leg.reads && leg.blocked_until.is_some()) {
             let seq = self.quest.next_seq();
             leg.looking = Some(seq);
@@ -197,7 +203,11 @@ impl Waiting {
         leg.heard = Heard::from(Some(&obstacle));
         self.quest.heard(leg.node, leg.heard);
         let denied = matches!(obstacle, Obstacle::Denied(_));
-        self.quest.blocked_by(obstacle, ctx);
+        leg.shown = Some(obstacle);
+        let shown = self.legs.iter().map(|leg| leg.shown.clone()).collect();
+        if let Some(obstacle) = Obstacle::of_all(shown) {
+            self.quest.blocked_by(obstacle, ctx);
+        }
         if denied && self.legs.len() == 1 {
             return (self.quest.fail(ctx), Some(Row::WaitingDenied));
         }

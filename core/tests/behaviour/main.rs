@@ -20,6 +20,7 @@ mod lost_reply_of_renewal;
 mod properties;
 mod quorum;
 mod quorum_acks;
+mod quorum_holder;
 mod quorum_memory;
 mod quorum_strays;
 mod recovered_reply;

@@ -83,6 +83,15 @@ impl Store {
         Self { url, can: &[Can::ShowLeft, Can::ServeSeveralProcesses], _behind: Box::new((server, redis)) }
     }
 
+    /// Three Redis servers, of which a majority decides.
+    fn quorum() -> Self {
+        let servers = [(); 3].map(|()| RedisServer::start());
+        let url = servers.iter().map(RedisServer::url).collect::<Vec<_>>().join(" ");
+        Client::connect_with(patient(&url).create_quorum(), &url).unwrap().close().unwrap();
+        let can = &[Can::WakeOtherClients, Can::ShowLeft, Can::ServeSeveralProcesses];
+        Self { url, can, _behind: Box::new(servers) }
+    }
+
     /// One more table of a server that outlives it.
     #[cfg(feature = "dynamodb")]
     fn dynamodb(server: &leasehold_rig::dynamodb::Server) -> Self {
@@ -106,7 +115,7 @@ impl Store {
 
     /// A client with connections of its own.
     pub(crate) fn client(&self) -> Client {
-        Client::connect_with(patient(), &self.url).unwrap_or_else(|error| panic!("{}: {error}", self.url))
+        Client::connect_with(patient(&self.url), &self.url).unwrap_or_else(|error| panic!("{}: {error}", self.url))
     }
 
     pub(crate) fn two_clients(&self) -> (Client, Client) {
@@ -115,8 +124,10 @@ impl Store {
 }
 
 /// Clients that take no slow answer for a lost one, however busy the machine is.
-pub(crate) fn patient() -> leasehold::ClientBuilder {
+pub(crate) fn patient(url: &str) -> leasehold::ClientBuilder {
     let builder = leasehold::Client::builder().request_timeout(common::ms(10_000));
+    // The nodes of a quorum agree on the longest lease; here it is the longest that there can be.
+    let builder = if url.contains(' ') { builder.max_ttl(Duration::from_secs(48 * 3_600)) } else { builder };
     #[cfg(feature = "wasm")]
     let builder = builder.component(component());
     builder
@@ -208,6 +219,6 @@ macro_rules! list {
 #[cfg(feature = "dynamodb")]
 pub(crate) use {behaviours, list};
 
-suite!(memory sqlite redis);
+suite!(memory sqlite redis quorum);
 #[cfg(feature = "http")]
 suite!(webdis upstash);

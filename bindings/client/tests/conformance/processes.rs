@@ -11,7 +11,7 @@ use crate::{Can, Store};
 #[ignore = "the part of another process"]
 fn role_holder() {
     let Some(url) = role_args() else { return };
-    let client = Client::connect_with(crate::patient(), url).unwrap();
+    let client = Client::connect_with(crate::patient(&url), url).unwrap();
     let lease = client.lock("job").ttl(ms(2_500)).owner("another process").wait(PATIENCE).acquire().unwrap();
     say(lease.token());
     stay();

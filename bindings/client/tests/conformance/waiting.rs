@@ -71,7 +71,7 @@ async fn in_time<T>(waited: impl Future<Output = T>) -> T {
 
 pub(crate) fn waiters_of_a_client_are_served_in_order(store: &Store) {
     runtime().block_on(async {
-        let client = crate::patient().connect(store.url()).await.unwrap();
+        let client = crate::patient(store.url()).connect(store.url()).await.unwrap();
         let lease = client.lock("job").await.unwrap();
         let waiters: Vec<_> = (0..20).map(|_| line_up(client.lock("job"))).collect();
         let mut last = lease.token();
@@ -87,7 +87,7 @@ pub(crate) fn waiters_of_a_client_are_served_in_order(store: &Store) {
 
 pub(crate) fn a_waiter_that_gives_up_leaves_the_line(store: &Store) {
     runtime().block_on(async {
-        let client = crate::patient().connect(store.url()).await.unwrap();
+        let client = crate::patient(store.url()).connect(store.url()).await.unwrap();
         let lease = client.lock("job").await.unwrap();
         let mut waiters: Vec<_> = (0..6).map(|_| Some(line_up(client.lock("job")))).collect();
         // The first, who stands for all of them, one in the middle, and the last.

@@ -1,0 +1,163 @@
+//! Who holds a lock, by what several nodes show of it.
+//!
+//! Each node mints tokens on its own and may be behind, and two contenders may hold some nodes each: one node's record
+//! is a part of the truth.
+
+use alloc::vec::Vec;
+
+use crate::ids::Token;
+use crate::op::{Holder, Holding, Seen};
+use crate::quorum::majority;
+
+/// What the nodes show of one lock, in their order; `None` for a node that has not said.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct View(Vec<Option<Seen>>);
+
+/// The record that most nodes show.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Shown {
+    /// The record. Its counter is the token that a majority may have acknowledged, `None` where it may be another one as
+    /// well; what is left of it is what is left until a majority is free of it.
+    pub holding: Holding,
+    /// How many nodes show it.
+    pub votes: usize,
+}
+
+impl View {
+    /// A view of all nodes.
+    pub fn new(nodes: Vec<Option<Seen>>) -> Self {
+        Self(nodes)
+    }
+
+    /// How many nodes there are.
+    pub fn nodes(&self) -> usize {
+        self.0.len()
+    }
+
+    /// How many nodes have not said.
+    pub fn silent(&self) -> usize {
+        self.0.iter().filter(|seen| seen.is_none()).count()
+    }
+
+    /// A majority shows no record: what others show is what is left of an attempt.
+    pub fn is_free(&self) -> bool {
+        self.0.iter().flatten().filter(|seen| seen.held().is_none()).count() >= majority(self.nodes())
+    }
+
+    /// What each node shows that has a record.
+    pub fn held(&self) -> impl Iterator<Item = (usize, &Holding)> {
+        self.0.iter().enumerate().filter_map(|(node, seen)| Some((node, seen.as_ref()?.held()?)))
+    }
+
+    /// The record that most nodes show, be it a majority or not; of two that as many show the later one, which is more
+    /// likely to get the rest.
+    pub fn holder(&self) -> Option<Shown> {
+        let most = self.held().map(|(_, holding)| holding).max_by_key(|one| (self.group(one).count(), one.counter))?;
+        let mut left: Vec<_> = self.group(most).map(|holding| holding.left).collect();
+        left.sort_unstable_by(|a, b| b.cmp(a));
+        let last_of_majority = left.get(self.nodes() - majority(self.nodes())).or(left.first());
+        let mut holding = most.clone();
+        holding.left = last_of_majority.copied().flatten();
+        holding.counter = self.token(most);
+        Some(Shown { holding, votes: left.len() })
+    }
+
+    fn group<'a>(&'a self, of: &'a Holding) -> impl Iterator<Item = &'a Holding> {
+        self.held().map(|(_, holding)| holding).filter(|other| is_same(of, other))
+    }
+
+    /// A node's counter may be beside the token: it granted too late to matter, or is yet to be raised.
+    fn token(&self, of: &Holding) -> Option<Token> {
+        let needed = majority(self.nodes()).saturating_sub(self.silent());
+        let votes = |counter: Token| self.group(of).filter(|holding| holding.counter == Some(counter)).count();
+        let mut possible =
+            self.group(of).filter_map(|holding| holding.counter).filter(|counter| votes(*counter) >= needed);
+        let token = possible.next()?;
+        // Where the silent ones are a majority by themselves, they may have any.
+        (needed > 0 && possible.all(|other| other == token)).then_some(token)
+    }
+}
+
+/// Whether two nodes show the same lease.
+fn is_same(one: &Holding, other: &Holding) -> bool {
+    match (&one.holder, &other.holder) {
+        (Holder::Lease { nonce: one, .. }, Holder::Lease { nonce: other, .. }) => one == other,
+        (Holder::Foreign, Holder::Foreign) => one.owner == other.owner,
+        (Holder::Lease { .. }, Holder::Foreign) | (Holder::Foreign, Holder::Lease { .. }) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::boxed::Box;
+    use alloc::vec;
+    use core::time::Duration;
+
+    use super::*;
+    use crate::ids::{Nonce, Owner, Version};
+
+    fn record(nonce: u8, token: u64, left_ms: u64) -> Option<Seen> {
+        let holding = Holding {
+            holder: Holder::Lease { nonce: Nonce::from_bytes([nonce; 16]), seq: None },
+            version: Version::new(&[nonce]).unwrap(),
+            released: false,
+            counter: Token::new(token),
+            owner: Some(Owner::new(&alloc::format!("worker {nonce}")).unwrap()),
+            record_ttl: None,
+            left: Some(Duration::from_millis(left_ms)),
+            since_unix_ms: None,
+            data: None,
+        };
+        Some(Seen { holding: Some(Box::new(holding)) })
+    }
+
+    fn free() -> Option<Seen> {
+        Some(Seen::default())
+    }
+
+    /// The worker, its token, and how many nodes show it.
+    fn holder(nodes: Vec<Option<Seen>>) -> Option<(u8, Option<u64>, usize)> {
+        let Shown { holding, votes } = View::new(nodes).holder()?;
+        let Holder::Lease { nonce, .. } = holding.holder else { unreachable!("records are leases") };
+        Some((nonce.as_bytes()[0], holding.counter.map(Token::get), votes))
+    }
+
+    #[test]
+    fn most_nodes_tell_who_holds_a_lock() {
+        assert_eq!(holder(vec![free(), free(), free()]), None);
+        assert_eq!(holder(vec![record(2, 9, 10), record(1, 7, 10), record(1, 7, 10)]), Some((1, Some(7), 2)));
+        assert_eq!(holder(vec![record(1, 7, 10), free(), None]), Some((1, Some(7), 1)));
+        let split = vec![record(1, 7, 10), record(1, 7, 10), record(2, 9, 10), record(2, 9, 10), free()];
+        assert_eq!(holder(split), Some((2, None, 2)), "of two that as many show the later one");
+    }
+
+    #[test]
+    fn a_token_is_what_a_majority_can_have_acknowledged() {
+        let late = vec![record(1, 7, 10), record(1, 7, 10), record(1, 9, 10)];
+        assert_eq!(holder(late), Some((1, Some(7), 3)), "a late node's counter is no token");
+        assert_eq!(holder(vec![record(1, 7, 10), record(1, 9, 10), None]), Some((1, None, 2)), "it may be either");
+        assert_eq!(holder(vec![record(1, 7, 10), record(1, 9, 10), free()]), Some((1, None, 2)), "it is undecided");
+        assert_eq!(holder(vec![record(1, 7, 10), None, None]), Some((1, None, 1)), "it may be any");
+        assert_eq!(holder(vec![record(1, 7, 10)]), Some((1, Some(7), 1)), "a single store knows");
+    }
+
+    #[test]
+    fn what_is_left_is_what_a_majority_leaves() {
+        let left = |lefts: &[u64]| {
+            let nodes = lefts.iter().map(|left_ms| record(1, 7, *left_ms)).collect();
+            View::new(nodes).holder().unwrap().holding.left.unwrap().as_millis()
+        };
+        assert_eq!(left(&[10]), 10);
+        assert_eq!(left(&[10, 900, 500]), 500);
+        assert_eq!(left(&[10, 900, 500, 700]), 700, "others need three of four");
+        let one = View::new(vec![record(1, 7, 10), None, free()]).holder().unwrap();
+        assert_eq!(one.holding.left, Some(Duration::from_millis(10)));
+    }
+
+    #[test]
+    fn a_lock_is_free_once_a_majority_shows_it_free() {
+        assert!(View::new(vec![record(1, 7, 10), free(), free()]).is_free(), "a remainder holds nothing");
+        assert!(!View::new(vec![record(1, 7, 10), free(), None]).is_free());
+        assert!(View::new(vec![free()]).is_free());
+    }
+}

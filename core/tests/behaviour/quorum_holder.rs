@@ -1,0 +1,82 @@
+//! Who holds a lock is told by most of the nodes, not by the one that spoke last or loudest.
+
+use crate::common::*;
+use leasehold_core::config::{NodeConfig, Poll};
+use leasehold_core::op::{Applied, Fault, FaultKind, Holder, Holding, Op, Outcome, Refusal, Seen};
+use leasehold_core::{Event, Failure, Nonce, Token, Wait};
+
+fn answer_from(world: &mut World, node: u16, outcome: Outcome) {
+    let transmit = world.take_for(0, node);
+    world.answer(0, transmit.id, Ok(vec![outcome]));
+}
+
+fn record(nonce: u8, counter: u64) -> Holding {
+    Holding { counter: Token::new(counter), ..holding(Nonce::from_bytes([nonce; 16]), Some(1)) }
+}
+
+fn held_by(nonce: u8, counter: u64) -> Outcome {
+    conflict(Some(record(nonce, counter)))
+}
+
+fn unavailable() -> Outcome {
+    Outcome::NotApplied(Refusal::Unavailable(Fault::of(FaultKind::Unreachable)))
+}
+
+/// Whom the failure names, and with which token.
+fn named(failure: Failure) -> (u8, Option<u64>) {
+    let (Failure::Busy { holding: Some(holding) } | Failure::TimedOut { holding: Some(holding) }) = failure else {
+        panic!("it names nobody: {failure:?}")
+    };
+    let Holder::Lease { nonce, .. } = holding.holder else { panic!("it is no lease: {holding:?}") };
+    (nonce.as_bytes()[0], holding.counter.map(Token::get))
+}
+
+#[test]
+fn the_holder_is_whom_most_nodes_show() {
+    for order in [[0, 1, 2], [1, 0, 2], [1, 2, 0]] {
+        let mut world = World::quorum(5, 1);
+        world.acquire(0, 1, "r", once());
+        for node in order {
+            answer_from(&mut world, node, if node == 0 { held_by(2, 9) } else { held_by(1, 7) });
+        }
+        assert_eq!(named(failure(&world.take_events(0))), (1, Some(7)), "answers come as {order:?}");
+    }
+}
+
+#[test]
+fn a_counter_that_may_not_be_the_token_is_not_told_as_one() {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", once());
+    answer_from(&mut world, 0, held_by(1, 7));
+    answer_from(&mut world, 1, held_by(1, 9));
+    assert_eq!(named(failure(&world.take_events(0))), (1, None), "either may be the one that a majority has");
+    let mut world = World::new(1);
+    world.acquire(0, 1, "r", once());
+    answer_from(&mut world, 0, held_by(1, 7));
+    assert_eq!(named(failure(&world.take_events(0))), (1, Some(7)), "a single store knows");
+}
+
+#[test]
+fn a_node_that_is_away_while_others_are_looked_at_hides_no_holder() {
+    let mut world = World::of(vec![NodeConfig { poll: Poll::Read, ..NodeConfig::default() }; 3], 1);
+    world.acquire(0, 1, "r", with(|o| o.wait(Wait::For(secs(5)))));
+    answer_from(&mut world, 0, held_by(1, 7));
+    answer_from(&mut world, 1, held_by(1, 7));
+    let told = loop {
+        let events = world.take_events(0);
+        if !matches!(events[..], [] | [Event::Contended { .. }]) {
+            break failure(&events);
+        }
+        let sent = std::mem::take(&mut world.hosts[0].wire);
+        for transmit in sent {
+            let outcome = match (&transmit.ops[0].op, transmit.node.get()) {
+                (Op::Release(_), _) => Outcome::Applied(Applied::Released),
+                (Op::Read, 0) => Outcome::Applied(Applied::Read(Seen { holding: Some(Box::new(record(1, 7))) })),
+                _ => unavailable(),
+            };
+            world.answer(0, transmit.id, Ok(vec![outcome]));
+        }
+        world.pass_cut_off(ms(10));
+    };
+    assert_eq!(named(told), (1, None), "who answers last is away, and the lock is held");
+}
