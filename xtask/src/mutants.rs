@@ -46,6 +46,8 @@ pub fn mutants(args: &[String]) -> Result {
             Ok(Some((suite, catch @ Catch { by, seeds }))) => {
                 if let Some(page) = &mut page {
                     page.note(patch, *suite, catch);
+                    // At once: all of them together take hours.
+                    page.write()?;
                 }
                 (seeds.map_or_else(|| "-".into(), |seeds| seeds.to_string()), format!("{}: {by}", suite.name()))
             }
@@ -60,8 +62,8 @@ pub fn mutants(args: &[String]) -> Result {
             wrong.push(patch.name.as_str());
         }
     }
-    if let Some(page) = page {
-        page.write()?;
+    if page.is_some() {
+        println!("\n{} was written", page::PAGE);
     }
     if wrong.is_empty() {
         println!("\nEach of {} deliberate bugs was caught.", chosen.len());

@@ -9,7 +9,7 @@ use super::patch::Patch;
 use super::suite::{Catch, Suite};
 use crate::run::{self, Failure, Result};
 
-const PAGE: &str = "docs/deliberate-bugs.md";
+pub const PAGE: &str = "docs/deliberate-bugs.md";
 
 const HEAD: &str = "\
 # Deliberate bugs
@@ -50,10 +50,7 @@ impl Page {
 
     pub fn write(&self) -> Result {
         let path = path();
-        fs::write(&path, self.text())
-            .map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
-        println!("{PAGE} was written");
-        Ok(())
+        fs::write(&path, self.text()).map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))
     }
 
     fn text(&self) -> String {
