@@ -139,18 +139,41 @@ fn a_quorum_is_born_though_one_node_is_always_the_slowest() {
 fn without_one_of_its_nodes_a_new_quorum_is_not_born() {
     let mut world = unborn(1);
     world.acquire(0, 1, "r", options());
-    let end = world.time + 2 * ABSTENTION;
+    without_node_2(&mut world, 2 * ABSTENTION);
+    assert_eq!(world.take_events(0), [], "the third may remember what the two have lost");
+    assert!((0..2).all(|node| phase(&world, node) == Some(Phase::Joining)));
+}
+
+/// Time passes, and host 0 reaches the other two only.
+fn without_node_2(world: &mut World, length: Duration) {
+    let end = world.time + length;
     while world.time < end {
         while let Some(transmit) = world.hosts[0].wire.front().cloned() {
             if transmit.node.get() == 2 {
-                refuse_connection(&mut world, 0, 2)
+                refuse_connection(world, 0, 2)
             } else {
                 world.deliver(0);
             }
         }
         world.pass_cut_off(ms(100));
     }
-    assert_eq!(world.take_events(0), [], "the third may remember what the two have lost");
+}
+
+#[test]
+fn a_node_that_was_seen_to_abstain_long_ago_may_remember_by_now() {
+    let mut world = unborn(2);
+    world.acquire(0, 1, "r", once());
+    world.deliver_all();
+    assert!(matches!(failure(&world.take_events(0)), Failure::Abstains { .. }));
+    // Somebody else waits for the quorum to be born, and is granted a lock; then a majority forgets it.
+    world.acquire(1, 1, "s", options());
+    world.pass(ABSTENTION + SOON);
+    token(&world.take_events(1));
+    world.stores[0].lose_data();
+    world.stores[1].lose_data();
+    world.acquire(0, 2, "s", options());
+    without_node_2(&mut world, 2 * ABSTENTION);
+    assert_eq!(world.take_events(0), [], "the third, which is away now, remembers");
     assert!((0..2).all(|node| phase(&world, node) == Some(Phase::Joining)));
 }
 
