@@ -257,7 +257,7 @@ export interface LockInfo {
   foreign: boolean;
   /** How many nodes showed this record, of those that were looked at. */
   votes: number;
-  /** How many nodes were looked at: 1 for a single store. */
+  /** How many nodes were looked at: 1 for a single store, and for the holder that an error names. */
   of: number;
 }
 

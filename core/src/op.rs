@@ -277,7 +277,7 @@ pub struct Holding {
     pub version: Version,
     /// Freed by its holder: only its history is left.
     pub released: bool,
-    /// The node's token counter.
+    /// The node's token counter; of several nodes the token that a majority may have, `None` where it is open which.
     pub counter: Option<Token>,
     /// The holder's label.
     pub owner: Option<Owner>,

@@ -4,6 +4,7 @@
 //! is a part of the truth.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use crate::ids::Token;
 use crate::op::{Holder, Holding, Seen};
@@ -17,7 +18,7 @@ pub struct View(Vec<Option<Seen>>);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shown {
     /// The record. Its counter is the token that a majority may have acknowledged, `None` where it may be another one as
-    /// well; what is left of it is what is left until a majority is free of it.
+    /// well; what is left of it is at least what is left until a majority is free of it.
     pub holding: Holding,
     /// How many nodes show it.
     pub votes: usize,
@@ -54,7 +55,8 @@ impl View {
     pub fn holder(&self) -> Option<Shown> {
         let most = self.held().map(|(_, holding)| holding).max_by_key(|one| (self.group(one).count(), one.counter))?;
         let mut left: Vec<_> = self.group(most).map(|holding| holding.left).collect();
-        left.sort_unstable_by(|a, b| b.cmp(a));
+        // What a node does not free by itself lasts longest.
+        left.sort_unstable_by_key(|left| core::cmp::Reverse(left.unwrap_or(Duration::MAX)));
         let last_of_majority = left.get(self.nodes() - majority(self.nodes())).or(left.first());
         let mut holding = most.clone();
         holding.left = last_of_majority.copied().flatten();
@@ -91,7 +93,6 @@ fn is_same(one: &Holding, other: &Holding) -> bool {
 mod tests {
     use alloc::boxed::Box;
     use alloc::vec;
-    use core::time::Duration;
 
     use super::*;
     use crate::ids::{Nonce, Owner, Version};
@@ -150,6 +151,12 @@ mod tests {
         assert_eq!(left(&[10]), 10);
         assert_eq!(left(&[10, 900, 500]), 500);
         assert_eq!(left(&[10, 900, 500, 700]), 700, "others need three of four");
+        let mut for_ever = record(1, 7, 10);
+        if let Some(Seen { holding: Some(holding) }) = &mut for_ever {
+            holding.left = None;
+        }
+        let mixed = View::new(vec![for_ever, record(1, 7, 20), record(1, 7, 10)]).holder().unwrap();
+        assert_eq!(mixed.holding.left, Some(Duration::from_millis(20)), "two of them are free by then");
         let one = View::new(vec![record(1, 7, 10), None, free()]).holder().unwrap();
         assert_eq!(one.holding.left, Some(Duration::from_millis(10)));
     }

@@ -69,7 +69,7 @@ impl LockInfo {
         self.0.votes
     }
 
-    /// How many nodes were looked at: 1 for a single store.
+    /// How many nodes were looked at: 1 for a single store, and for the holder that an error names.
     #[getter]
     fn of(&self) -> u16 {
         self.0.of

@@ -108,8 +108,8 @@ impl LockInfo {
         }
     }
 
-    /// Whether a majority of the nodes that were looked at showed the record, so that it is a held lock. Always so for a
-    /// single store, and for [`Error::holder`].
+    /// Whether a majority of the nodes that were looked at showed the record, so that it is a held lock. Always true for a
+    /// single store, and for [`Error::holder`], which counts no votes.
     pub const fn is_shown_by_a_majority(&self) -> bool {
         self.votes > self.of / 2
     }

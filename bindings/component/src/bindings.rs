@@ -1162,7 +1162,8 @@ pub mod exports {
                     pub version: Version,
                     /// Freed by its holder: only its history is left.
                     pub released: bool,
-                    /// The node's token counter.
+                    /// The node's token counter; of several nodes the token that a majority may have, absent where it is open
+                    /// which.
                     pub counter: ::core::option::Option<Token>,
                     /// The holder's label.
                     pub owner: ::core::option::Option<_rt::String>,

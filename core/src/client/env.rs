@@ -182,23 +182,23 @@ impl Env {
                 break;
             }
         }
+        if let Some(counter) = ctx.out.counter_seen.take() {
+            self.outbid(resource, counter);
+        }
         machine
     }
 
-    /// Tokens ahead of our wall clock must still be outbid by our next grant.
     pub(super) fn note(&mut self, resource: &Resource, event: &Event) {
-        let token = match event {
-            Event::Acquired { token, .. } => Some(*token),
-            Event::Contended { holding, .. } => holding.counter,
-            Event::Failed { .. }
-            | Event::Renewed { .. }
-            | Event::RenewDelayed { .. }
-            | Event::Shortened { .. }
-            | Event::Expiring { .. }
-            | Event::Lost { .. }
-            | Event::Released { .. } => None,
-        };
-        let Some(token) = token.filter(|token| token.get() > self.unix_high) else { return };
+        if let Event::Acquired { token, .. } = event {
+            self.outbid(resource, *token);
+        }
+    }
+
+    /// Tokens ahead of our wall clock must still be outbid by our next grant.
+    fn outbid(&mut self, resource: &Resource, token: Token) {
+        if token.get() <= self.unix_high {
+            return;
+        }
         let (unix_high, limit) = (self.unix_high, self.config.limits().observations);
         if self.tokens_ahead.len() >= limit {
             self.tokens_ahead.retain(|_, token| token.get() > unix_high);

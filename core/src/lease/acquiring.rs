@@ -7,8 +7,10 @@ use core::time::Duration;
 use crate::client::{Event, all_abstained, losses_over};
 use crate::ids::{NodeId, Nonce, Seq, Token};
 use crate::lease::held::{Grant, Held};
+use crate::lease::quest::Said;
 use crate::lease::releasing::MayLand;
 use crate::lease::sends::Sends;
+use crate::lease::waiting::Answer;
 use crate::lease::{Ctx, Heard, Input, Machine, Obstacle, Quest, Releasing, Row, Step, Waiting, node_ids};
 use crate::member::{Birth, Stamp};
 use crate::op::{Acquire, Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal};
@@ -77,6 +79,10 @@ impl Leg {
 
     fn is_awaited(&self) -> bool {
         self.in_flight.is_some() || self.retry_at.is_some()
+    }
+
+    fn said(&mut self) -> Said {
+        Said { obstacle: self.obstacle.take(), is_ours: self.deadline.is_some() || self.landed }
     }
 
     /// The node has, or may come to have, a record of this attempt.
@@ -280,6 +286,7 @@ impl Acquiring {
         self.legs[at].sends.settle(seq);
         if let Refusal::Conflict(seen) = &refusal {
             ctx.votes(node, None);
+            ctx.counter_seen(seen);
             if let Some(counter) = seen.holding.as_ref().and_then(|holding| holding.counter) {
                 self.tally.saw(node, counter, Trust::Trusted);
             }
@@ -404,8 +411,8 @@ impl Acquiring {
         // A hint that came meanwhile is older than that release, but an earlier one may have brought it: where nodes are
         // still to answer that may have granted, it is no more to be believed.
         let left_something = self.legs.iter().zip(&heard).any(|(leg, heard)| leg.may_hold() && *heard != Heard::Record);
-        let obstacles = self.legs.iter_mut().map(|leg| leg.obstacle.take()).collect();
-        let obstacle = Obstacle::of_all(obstacles).unwrap_or_else(|| Obstacle::Unavailable(too_late()));
+        let said: Vec<Said> = self.legs.iter_mut().map(Leg::said).collect();
+        let obstacle = Obstacle::of_all(&said).unwrap_or_else(|| Obstacle::Unavailable(too_late()));
         self.quest.blocked_by(obstacle, ctx);
         if nodes - denied < q {
             return (self.quest.fail(ctx), Some(Row::AcquiringDenied));
@@ -417,7 +424,8 @@ impl Acquiring {
             self.quest.heard(leg.node, *heard);
         }
         let open = self.legs.iter().map(|leg| leg.in_flight);
-        let answers = blocked.into_iter().zip(heard).zip(open).map(|((blocked, heard), open)| (blocked, heard, open));
+        let answers = blocked.into_iter().zip(heard).zip(open).zip(said);
+        let answers = answers.map(|(((blocked_until, heard), open), said)| Answer { blocked_until, heard, open, said });
         let mut waiting = Waiting::new(self.quest, answers, echoes, ctx);
         if self.woken && !left_something {
             waiting.wake(ctx.now.monotonic);

@@ -72,7 +72,7 @@ use crate::config::{Config, LockOptions};
 use crate::ids::{LockId, NodeId, Nonce, Resource, Seq, Token};
 use crate::member::{Birth, Durability, Membership, RETENTION, Stamp};
 use crate::observe::Observations;
-use crate::op::{Holding, Op, Outcome};
+use crate::op::{Holding, Op, Outcome, Seen};
 use crate::prf::{Domain, Entropy, Seed, fraction, stamp};
 use crate::time::{Monotonic, Now, request_timeout};
 
@@ -199,6 +199,8 @@ pub(crate) struct Effects {
     pub(crate) events: Vec<Event>,
     /// Releases that outlive the lock's own machine.
     pub(crate) orphan: Option<Releasing>,
+    /// The highest counter that stood in the way.
+    pub(crate) counter_seen: Option<Token>,
 }
 
 /// One operation on its way to one node.
@@ -349,6 +351,11 @@ impl Ctx<'_> {
 
     pub(crate) fn event(&mut self, event: Event) {
         self.out.events.push(event);
+    }
+
+    /// Tokens of other holders are outbid later, even if the store forgets them.
+    pub(crate) fn counter_seen(&mut self, seen: &Seen) {
+        self.out.counter_seen = self.out.counter_seen.max(seen.holding.as_ref().and_then(|holding| holding.counter));
     }
 
     pub(crate) fn jitter(&self, domain: Domain, attempt: u32, n: u32) -> u32 {

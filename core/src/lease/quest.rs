@@ -1,7 +1,6 @@
 //! What an acquisition carries along from try to try, and the state before the first one.
 
 use alloc::boxed::Box;
-use alloc::vec::Vec;
 use core::time::Duration;
 
 use crate::backoff::Pace;
@@ -11,6 +10,7 @@ use crate::ids::{NodeId, Seq};
 use crate::lease::{Acquiring, Ctx, Input, Machine, Row, Step};
 use crate::op::{Denial, Fault, Holding, Refusal, Seen};
 use crate::prf::Domain;
+use crate::quorum::majority;
 use crate::time::{Monotonic, Now, fraction_of};
 use crate::view::View;
 
@@ -62,23 +62,46 @@ impl Obstacle {
         }
     }
 
-    /// What the nodes together put in the way; `None` for a node that has nothing to say.
-    pub(crate) fn of_all(nodes: Vec<Option<Self>>) -> Option<Self> {
-        let heaviest = nodes.iter().flatten().max_by_key(|obstacle| obstacle.weight())?;
-        if !matches!(heaviest, Self::Busy(_)) || nodes.len() == 1 {
-            return Some(heaviest.clone());
+    /// What the nodes together put in the way; `None` where they have said nothing.
+    ///
+    /// A node that refuses for good is to be told of, but a lock that is held is the reason why it was not granted, as long
+    /// as the others can grant it without that node.
+    pub(crate) fn of_all(nodes: &[Said]) -> Option<Self> {
+        let obstacles = || nodes.iter().filter_map(|said| said.obstacle.as_ref());
+        let denied = obstacles().filter(|obstacle| matches!(obstacle, Self::Denied(_))).count();
+        let can_be_granted = nodes.len() - denied >= majority(nodes.len());
+        let is_busy = obstacles().any(|obstacle| matches!(obstacle, Self::Busy(_)));
+        if !is_busy || !can_be_granted {
+            return obstacles().max_by_key(|obstacle| obstacle.weight()).cloned();
         }
-        let shown = nodes.into_iter().map(|obstacle| match obstacle? {
-            Self::Busy(holding) => Some(Seen { holding: Some(holding) }),
-            Self::Vacant => Some(Seen::default()),
-            Self::Throttled(_)
-            | Self::Unavailable(_)
-            | Self::Credentials(_)
-            | Self::Abstains(_)
-            | Self::InDoubt
-            | Self::Denied(_) => None,
-        });
-        View::new(shown.collect()).holder().map(|shown| Self::Busy(Box::new(shown.holding)))
+        let shown = View::new(nodes.iter().map(Said::seen).collect()).holder()?;
+        Some(Self::Busy(Box::new(shown.holding)))
+    }
+}
+
+/// What one node has said of a try.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Said {
+    pub(crate) obstacle: Option<Obstacle>,
+    /// It has a record of the try itself, so nobody else's.
+    pub(crate) is_ours: bool,
+}
+
+impl Said {
+    fn seen(&self) -> Option<Seen> {
+        match &self.obstacle {
+            Some(Obstacle::Busy(holding)) => Some(Seen { holding: Some(holding.clone()) }),
+            Some(Obstacle::Vacant) => Some(Seen::default()),
+            Some(
+                Obstacle::Throttled(_)
+                | Obstacle::Unavailable(_)
+                | Obstacle::Credentials(_)
+                | Obstacle::Abstains(_)
+                | Obstacle::InDoubt
+                | Obstacle::Denied(_),
+            )
+            | None => self.is_ours.then(Seen::default),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use crate::config::Poll;
 use crate::ids::{NodeId, Seq};
+use crate::lease::quest::Said;
 use crate::lease::{Acquiring, Ctx, Heard, Input, Machine, Obstacle, Quest, Row, Step, node_ids};
 use crate::op::{Applied, Fault, FaultKind, Op, Outcome, Refusal};
 use crate::quorum::majority;
@@ -29,31 +30,35 @@ struct Leg {
     /// A send of the last attempt that was decided without its answer.
     open: Option<Seq>,
     looking: Option<Seq>,
-    /// What the last look at it has brought.
-    shown: Option<Obstacle>,
+    /// By the last look at it, or the attempt before.
+    said: Said,
     /// Whether this node is looked at before it is asked.
     reads: bool,
 }
 
+/// What the last attempt has brought of one node.
+pub(crate) struct Answer {
+    /// Until when a record stands in the way, as far as is known.
+    pub(crate) blocked_until: Option<Monotonic>,
+    pub(crate) heard: Heard,
+    /// The send that it has not answered.
+    pub(crate) open: Option<Seq>,
+    pub(crate) said: Said,
+}
+
 impl Waiting {
-    /// `answers` say for each node until when a record stands in the way, what it said last, and which send of the last
-    /// attempt it has not answered.
-    pub(crate) fn new(
-        quest: Quest,
-        answers: impl Iterator<Item = (Option<Monotonic>, Heard, Option<Seq>)>,
-        echoes: bool,
-        ctx: &Ctx<'_>,
-    ) -> Self {
+    /// `answers` are those of all nodes, in their order.
+    pub(crate) fn new(quest: Quest, answers: impl Iterator<Item = Answer>, echoes: bool, ctx: &Ctx<'_>) -> Self {
         let legs = node_ids(ctx.config.nodes().len())
             .zip(ctx.config.nodes())
             .zip(answers)
-            .map(|((node, config), (blocked_until, heard, open))| Leg {
+            .map(|((node, config), Answer { blocked_until, heard, open, said })| Leg {
                 node,
                 blocked_until,
                 heard,
                 open,
                 looking: None,
-                shown: None,
+                said,
                 reads: config.poll == Poll::Read,
             })
             .collect();
@@ -166,9 +171,6 @@ impl Waiting {
     fn look(&mut self, ctx: &mut Ctx<'_>) {
         self.next_try = Monotonic::FAR;
         self.echoes = false;
-        for leg in &mut self.legs {
-            leg.shown = None;
-        }
         for leg in self.legs.iter_mut().filter(|leg| leg.reads && leg.blocked_until.is_some()) {
             let seq = self.quest.next_seq();
             leg.looking = Some(seq);
@@ -182,6 +184,7 @@ impl Waiting {
         let (now, drift) = (ctx.now.monotonic, ctx.config.drift());
         let obstacle = match outcome {
             Outcome::Applied(Applied::Read(seen)) => {
+                ctx.counter_seen(&seen);
                 leg.blocked_until = match seen.held() {
                     None => {
                         ctx.observations.forget(leg.node, ctx.resource);
@@ -203,9 +206,9 @@ impl Waiting {
         leg.heard = Heard::from(Some(&obstacle));
         self.quest.heard(leg.node, leg.heard);
         let denied = matches!(obstacle, Obstacle::Denied(_));
-        leg.shown = Some(obstacle);
-        let shown = self.legs.iter().map(|leg| leg.shown.clone()).collect();
-        if let Some(obstacle) = Obstacle::of_all(shown) {
+        leg.said = Said { obstacle: Some(obstacle), is_ours: false };
+        let said: Vec<Said> = self.legs.iter().map(|leg| leg.said.clone()).collect();
+        if let Some(obstacle) = Obstacle::of_all(&said) {
             self.quest.blocked_by(obstacle, ctx);
         }
         if denied && self.legs.len() == 1 {

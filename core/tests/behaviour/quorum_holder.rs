@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use leasehold_core::config::{NodeConfig, Poll};
-use leasehold_core::op::{Applied, Fault, FaultKind, Holder, Holding, Op, Outcome, Refusal, Seen};
+use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Op, Outcome, Refusal, Seen};
 use leasehold_core::{Event, Failure, Nonce, Token, Wait};
 
 fn answer_from(world: &mut World, node: u16, outcome: Outcome) {
@@ -33,14 +33,42 @@ fn named(failure: Failure) -> (u8, Option<u64>) {
 
 #[test]
 fn the_holder_is_whom_most_nodes_show() {
-    for order in [[0, 1, 2], [1, 0, 2], [1, 2, 0]] {
-        let mut world = World::quorum(5, 1);
-        world.acquire(0, 1, "r", once());
-        for node in order {
-            answer_from(&mut world, node, if node == 0 { held_by(2, 9) } else { held_by(1, 7) });
+    for dissenter in 0..3 {
+        for order in [[0, 1, 2], [1, 2, 0], [2, 0, 1]] {
+            let mut world = World::quorum(5, 1);
+            world.acquire(0, 1, "r", once());
+            for node in order {
+                answer_from(&mut world, node, if node == dissenter { held_by(2, 9) } else { held_by(1, 7) });
+            }
+            let told = named(failure(&world.take_events(0)));
+            assert_eq!(told, (1, Some(7)), "{dissenter} shows another, and answers come as {order:?}");
         }
-        assert_eq!(named(failure(&world.take_events(0))), (1, Some(7)), "answers come as {order:?}");
     }
+}
+
+#[test]
+fn a_node_that_has_our_own_record_shows_nobody_else() {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", once());
+    answer_from(&mut world, 2, acquired(12));
+    answer_from(&mut world, 0, held_by(1, 7));
+    answer_from(&mut world, 1, held_by(1, 7));
+    assert_eq!(named(failure(&world.take_events(0))), (1, Some(7)), "no other token can have a majority");
+}
+
+#[test]
+fn a_node_that_refuses_for_good_hides_no_holder_while_the_others_are_enough() {
+    let denied = || Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Permission, "no")));
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", once());
+    answer_from(&mut world, 0, denied());
+    answer_from(&mut world, 1, held_by(1, 7));
+    assert_eq!(named(failure(&world.take_events(0))), (1, None));
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", once());
+    answer_from(&mut world, 0, denied());
+    answer_from(&mut world, 1, denied());
+    assert!(matches!(failure(&world.take_events(0)), Failure::Refused(_)), "nobody can be granted it");
 }
 
 #[test]
@@ -79,4 +107,21 @@ fn a_node_that_is_away_while_others_are_looked_at_hides_no_holder() {
         world.pass_cut_off(ms(10));
     };
     assert_eq!(named(told), (1, None), "who answers last is away, and the lock is held");
+}
+
+#[test]
+fn what_a_look_has_not_told_yet_is_as_it_was() {
+    let mut world = World::of(vec![NodeConfig { poll: Poll::Read, ..NodeConfig::default() }; 3], 1);
+    world.acquire(0, 1, "r", with(|o| o.wait(Wait::For(secs(1)))));
+    answer_from(&mut world, 0, held_by(1, 7));
+    answer_from(&mut world, 1, held_by(1, 7));
+    world.hosts[0].wire.clear();
+    world.pass_until_sent(0);
+    answer_from(&mut world, 0, unavailable());
+    world.hosts[0].wire.clear();
+    world.pass_cut_off(ms(400));
+    world.jump(secs(1));
+    world.tick(0);
+    let told = failure(&world.take_events(0));
+    assert_eq!(named(told), (1, None), "the other one has shown it, and not been heard of since");
 }

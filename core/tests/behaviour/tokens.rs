@@ -1,9 +1,9 @@
 //! Fencing tokens grow strictly with every grant, over release, expiry, takeover and loss of the store's data.
 
 use crate::common::*;
-use leasehold_core::op::Op;
+use leasehold_core::op::{Holding, Op};
 use leasehold_core::store::BootId;
-use leasehold_core::{Event, Token};
+use leasehold_core::{Event, Failure, Token};
 
 fn floor(world: &World, host: usize) -> Token {
     let Op::Acquire(op) = &world.hosts[host].wire[0].ops[0].op else { panic!("an acquire") };
@@ -92,6 +92,25 @@ fn the_floor_is_the_wall_clock_or_one_above_what_was_seen() {
     world.acquire(0, 4, "t", once());
     let last = world.hosts[0].wire.pop_back().unwrap();
     assert!(matches!(&last.ops[0].op, Op::Acquire(op) if op.floor.get() == EPOCH_UNIX_MS), "for that resource only");
+}
+
+/// Nodes of which none shows what a majority has: whichever it is, the next token is above it.
+#[test]
+fn the_floor_is_above_all_that_the_nodes_of_a_quorum_show() {
+    let ahead = EPOCH_UNIX_MS + 3_600_000;
+    let shows = |counter: u64| Holding { counter: Token::new(counter), ..holding(stranger(), Some(1)) };
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", once());
+    for (node, counter) in [(0, ahead + 1), (1, ahead)] {
+        let transmit = world.take_for(0, node);
+        world.answer(0, transmit.id, Ok(vec![conflict(Some(shows(counter)))]));
+    }
+    assert!(
+        matches!(failure(&world.take_events(0)), Failure::Busy { holding: Some(holding) } if holding.counter.is_none())
+    );
+    world.hosts[0].wire.clear();
+    world.acquire(0, 2, "r", once());
+    assert_eq!(floor(&world, 0).get(), ahead + 2);
 }
 
 #[test]

@@ -171,7 +171,7 @@ export interface Holding {
   version: Uint8Array;
   /** Freed by its holder: only its history is left. */
   released: boolean;
-  /** The node's token counter. */
+  /** The node's token counter; of several nodes the token that a majority may have, absent where it is open which. */
   counter?: number | undefined;
   /** The holder's label. */
   owner?: string | undefined;

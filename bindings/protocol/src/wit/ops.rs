@@ -205,7 +205,8 @@ pub struct Holding {
     pub version: Vec<u8>,
     /// Freed by its holder: only its history is left.
     pub released: bool,
-    /// The node's token counter.
+    /// The node's token counter; of several nodes the token that a majority may have, absent where it is open
+    /// which.
     pub counter: Option<u64>,
     /// The holder's label.
     pub owner: Option<String>,

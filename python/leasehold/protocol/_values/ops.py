@@ -205,7 +205,7 @@ class Holding:
     released: bool
     """Freed by its holder: only its history is left."""
     counter: int | None = None
-    """The node's token counter."""
+    """The node's token counter; of several nodes the token that a majority may have, absent where it is open which."""
     owner: str | None = None
     """The holder's label."""
     record_ttl_ms: int | None = None
