@@ -71,7 +71,7 @@ pub struct LockInfo {
     pub resource: String,
     /// The holder's label; `None` for holders that leave none.
     pub owner: Option<String>,
-    /// The holder's fencing token.
+    /// The holder's fencing token; `None` where the nodes of a quorum that were heard leave open which it is.
     pub token: Option<u64>,
     /// When the lease was granted, in milliseconds since 1970 by the store's wall clock.
     pub since_unix_ms: Option<u64>,

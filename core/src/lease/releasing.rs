@@ -148,9 +148,15 @@ impl Releasing {
             // The release may have come too early, and nobody has to wait for the record to run out.
             Outcome::Applied(Applied::Acquired { .. } | Applied::AcquiredInDoubt { .. }) => {
                 leg.unsettled.settle(seq);
-                match leg.in_flight {
+                match leg.in_flight.or(leg.inherited) {
                     Some(_) => leg.again = Again::AtOnce,
-                    None => leg.retry_at = Some(ctx.now.monotonic),
+                    None => {
+                        leg.retry_at = Some(ctx.now.monotonic);
+                        // What is asked from now on comes behind all that can land.
+                        if leg.unsettled.is_empty() {
+                            leg.again = Again::No;
+                        }
+                    }
                 }
                 (Machine::Releasing(self), Some(Row::ReleasingLanded))
             }

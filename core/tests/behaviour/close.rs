@@ -49,6 +49,34 @@ fn everything_ends_and_is_cleaned_up() {
     assert!(!world.is_held(0, "held") && !world.is_held(0, "asked") && world.is_held(0, "theirs"));
 }
 
+/// The others have decided both the grant and its release by the time that it answers.
+#[test]
+fn a_node_that_answers_last_is_released_once_and_holds_nobody_up() {
+    for is_overtaken in [false, true] {
+        let mut world = World::quorum(3, 1);
+        world.acquire(0, 1, "r", options());
+        world.deliver_to(0, 0);
+        world.deliver_to(0, 1);
+        let acquire = world.take_for(0, 2);
+        close(&mut world);
+        world.deliver_to(0, 0);
+        world.deliver_to(0, 1);
+        let release = world.take_for(0, 2);
+        let early = is_overtaken.then(|| world.perform(&release));
+        let landed = world.perform(&acquire);
+        let released = early.unwrap_or_else(|| world.perform(&release));
+        world.answer(0, acquire.id, Ok(landed));
+        assert_eq!(world.on_the_wire(0), [""; 0], "a release is under way");
+        world.answer(0, release.id, Ok(released));
+        if is_overtaken {
+            assert_eq!(world.on_the_wire(0), ["release"], "that one came too early");
+            world.deliver(0);
+        }
+        assert!(!world.is_held(2, "r"));
+        assert!(world.hosts[0].client.is_idle(), "no time has passed");
+    }
+}
+
 #[test]
 fn nothing_new_is_accepted() {
     let mut world = World::new(1);

@@ -18,8 +18,7 @@ pub(crate) fn one_holder_at_a_time(store: &Store) {
     for client in [&one, &two] {
         let error = client.lock("invoice/42").wait(Duration::ZERO).acquire().unwrap_err();
         assert_eq!((error.kind(), error.resource()), (ErrorKind::Busy, Some("invoice/42")));
-        let holder = error.holder().expect("the holder is named");
-        assert_eq!((holder.owner.as_deref(), holder.token, holder.foreign), (Some("one"), Some(lease.token()), false));
+        store.expect_named(&error, "one", lease.token());
     }
     let other = two.lock("invoice/43").acquire().unwrap();
     other.check(ms(1)).unwrap();

@@ -41,6 +41,8 @@ pub(crate) enum Can {
     ShowTtl,
     /// Shows how much is left of it; elsewhere only those know who have watched it.
     ShowLeft,
+    /// Names the holder's token to whoever is refused; elsewhere `inspect` does.
+    NameTokenInErrors,
     /// Is the same store for all processes that know its url.
     ServeSeveralProcesses,
 }
@@ -51,19 +53,24 @@ impl Store {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let url = format!("memory:conformance-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let open = Client::connect(&url).unwrap();
-        Self { url, can: &[Can::WakeOtherClients, Can::ShowTtl, Can::ShowLeft], _behind: Box::new(open) }
+        Self {
+            url,
+            can: &[Can::WakeOtherClients, Can::ShowTtl, Can::ShowLeft, Can::NameTokenInErrors],
+            _behind: Box::new(open),
+        }
     }
 
     fn sqlite() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let url = common::url(&folder.path().join("locks.db"));
-        let can = &[Can::WakeOtherClients, Can::ShowTtl, Can::ShowLeft, Can::ServeSeveralProcesses];
+        let can =
+            &[Can::WakeOtherClients, Can::ShowTtl, Can::ShowLeft, Can::NameTokenInErrors, Can::ServeSeveralProcesses];
         Self { url, can, _behind: Box::new(folder) }
     }
 
     fn redis() -> Self {
         let server = RedisServer::start();
-        let can = &[Can::WakeOtherClients, Can::ShowLeft, Can::ServeSeveralProcesses];
+        let can = &[Can::WakeOtherClients, Can::ShowLeft, Can::NameTokenInErrors, Can::ServeSeveralProcesses];
         Self { url: server.url(), can, _behind: Box::new(server) }
     }
 
@@ -72,7 +79,11 @@ impl Store {
         let redis = RedisServer::start();
         let server = leasehold_rig::webdis::Server::start(&redis);
         let url = format!("webdis+http://{}", server.address());
-        Self { url, can: &[Can::ShowLeft, Can::ServeSeveralProcesses], _behind: Box::new((server, redis)) }
+        Self {
+            url,
+            can: &[Can::ShowLeft, Can::NameTokenInErrors, Can::ServeSeveralProcesses],
+            _behind: Box::new((server, redis)),
+        }
     }
 
     #[cfg(feature = "http")]
@@ -80,7 +91,11 @@ impl Store {
         let redis = RedisServer::start();
         let server = leasehold_rig::rest::Server::start(&redis);
         let url = format!("upstash+http://:{}@{}", server.token(), server.address());
-        Self { url, can: &[Can::ShowLeft, Can::ServeSeveralProcesses], _behind: Box::new((server, redis)) }
+        Self {
+            url,
+            can: &[Can::ShowLeft, Can::NameTokenInErrors, Can::ServeSeveralProcesses],
+            _behind: Box::new((server, redis)),
+        }
     }
 
     /// Three Redis servers, of which a majority decides.
@@ -96,7 +111,7 @@ impl Store {
     #[cfg(feature = "dynamodb")]
     fn dynamodb(server: &leasehold_rig::dynamodb::Server) -> Self {
         let url = common::on_dynamodb::new_table(server);
-        Self { url, can: &[Can::ShowTtl, Can::ServeSeveralProcesses], _behind: Box::new(()) }
+        Self { url, can: &[Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses], _behind: Box::new(()) }
     }
 
     pub(crate) fn url(&self) -> &str {
@@ -111,6 +126,14 @@ impl Store {
     pub(crate) fn left_of(&self, shown: &LockInfo, lease: &Lease) -> Duration {
         assert_eq!(shown.left.is_some(), self.can(Can::ShowLeft), "{shown:?}");
         shown.left.unwrap_or_else(|| lease.remaining())
+    }
+
+    /// Whether an error names that holder.
+    pub(crate) fn expect_named(&self, error: &leasehold::Error, owner: &str, token: u64) {
+        let holder = error.holder().expect("the holder is named");
+        assert_eq!((holder.owner.as_deref(), holder.foreign), (Some(owner), false));
+        let may_be_open = !self.can(Can::NameTokenInErrors);
+        assert!(holder.token == Some(token) || may_be_open && holder.token.is_none(), "{holder:?}");
     }
 
     /// A client with connections of its own.

@@ -28,8 +28,7 @@ pub(crate) fn a_process_that_dies_is_replaced(store: &Store) {
     }
     let error = client.lock("job").wait(ms(50)).acquire().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
-    let holder = error.holder().expect("the holder is named");
-    assert_eq!((holder.owner.as_deref(), holder.token), (Some("another process"), Some(token)));
+    store.expect_named(&error, "another process", token);
     role.signal(libc::SIGKILL);
     role.wait();
     let lease = client.lock("job").wait(PATIENCE).acquire().unwrap();

@@ -20,8 +20,7 @@ pub(crate) fn a_wait_ends_and_names_the_holder(store: &Store) {
     for client in [&one, &two] {
         let error = client.lock("job").wait(ms(80)).acquire().unwrap_err();
         assert_eq!((error.kind(), error.resource()), (ErrorKind::TimedOut, Some("job")));
-        let holder = error.holder().expect("the holder is named");
-        assert_eq!((holder.owner.as_deref(), holder.token), (Some("one"), Some(lease.token())));
+        store.expect_named(&error, "one", lease.token());
         assert!(error.to_string().contains("held by one"), "{error}");
     }
     lease.check(ms(1)).unwrap();
