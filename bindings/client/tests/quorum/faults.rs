@@ -217,15 +217,15 @@ fn a_look_waits_for_nodes_as_long_as_it_was_told_to() {
 #[test]
 fn a_lock_is_broken_although_a_node_is_away() {
     let nodes = Nodes::start(3);
+    // By their clocks the counters of two nodes may differ: then a look that lacks the third could not tell the token.
+    nodes.servers.iter().for_each(|server| count_grants(server, "job"));
     let client = Client::connect_with(patient().create_quorum(), nodes.urls()).unwrap();
     let lease = client.lock("job").ttl(LONG_TTL).renew_every(ms(500)).acquire().unwrap();
     eventually("all have it", || nodes.taken("job") == [true; 3]);
     nodes.servers[2].stop_process();
     let other = Client::connect_with(settings().max_ttl(LONG_TTL), nodes.direct()).unwrap();
     let broken = other.break_lock("job").unwrap().unwrap();
-    assert_eq!((broken.votes, broken.of), (2, 3));
-    // Where the two differ, the one that is away may have the same as either.
-    assert!(broken.token.is_none_or(|token| token == lease.token()), "{broken:?}");
+    assert_eq!((broken.token, broken.votes, broken.of), (Some(lease.token()), 2, 3));
     assert_eq!(lease.lost().kind(), ErrorKind::Lost);
     assert!(other.break_lock("job").unwrap().is_none());
     nodes.servers[2].continue_process();
