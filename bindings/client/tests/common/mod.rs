@@ -17,6 +17,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use leasehold::blocking::Client;
+
 /// How long anything may take before a test gives up.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -27,6 +29,13 @@ pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(start.elapsed() < PATIENCE, "still not so after {PATIENCE:?}: {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// A client that takes no slow answer for a lost one, however busy the machine is. For tests whose stores do answer.
+#[track_caller]
+pub(crate) fn connect_patiently(url: impl AsRef<str>) -> Client {
+    let patient = leasehold::Client::builder().request_timeout(PATIENCE / 2);
+    Client::connect_with(patient, url.as_ref()).unwrap()
 }
 
 pub(crate) const fn ms(value: u64) -> Duration {

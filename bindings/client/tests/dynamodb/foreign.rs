@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::common::on_dynamodb::{attribute, counter, is_held, put, row, table_of};
-use crate::common::{PATIENCE, ms};
+use crate::common::{PATIENCE, connect_patiently, ms};
 use crate::{new_table, server};
 use leasehold::blocking::Client;
 use leasehold::{Error, ErrorKind};
@@ -270,10 +270,10 @@ fn is_told(error: &Error, what: &str, words: &[&str]) {
 fn rows_that_cannot_be_read_are_never_free_and_say_why() {
     let server = server();
     let url = new_table(&server);
-    let client = Client::connect(&url).unwrap();
+    let client = connect_patiently(&url);
     for (what, foreign, words) in unreadable() {
         put(&server, &url, &foreign);
-        is_told(&client.lock("job").wait(ms(1_200)).acquire().unwrap_err(), what, words);
+        is_told(&client.lock("job").wait(ms(4_000)).acquire().unwrap_err(), what, words);
         is_told(&client.inspect("job").unwrap_err(), what, words);
         is_told(&client.break_lock("job").unwrap_err(), what, words);
         assert_eq!(row(&server, &url, "job"), foreign, "{what}: it stays as it is");

@@ -100,7 +100,7 @@ fn tables_and_a_redis_are_one_quorum() {
     let two = Client::connect_with(patient(), nodes.direct()).unwrap();
     let lease = acquire(&one, ms(20_000));
     eventually("all have it", || nodes.taken("job") == [true; 3]);
-    let error = two.lock("job").wait(ms(300)).acquire().unwrap_err();
+    let error = two.lock("job").wait(ms(3_000)).acquire().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
     eventually("their counters are raised", || (0..2).all(|table| counter(&nodes.row(table, "job")) == lease.token()));
     let info = two.inspect("job").unwrap().unwrap();

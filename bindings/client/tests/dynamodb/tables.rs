@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::common::log::Log;
 use crate::common::on_dynamodb::{set_keys, table_of, through};
-use crate::common::{PATIENCE, Role, ms, role_args, say};
+use crate::common::{PATIENCE, Role, connect_patiently, ms, role_args, say};
 use crate::gateway::{Gateway, describing, error, operation};
 use crate::{new_table, new_url, server};
 use leasehold::blocking::Client;
@@ -125,8 +125,8 @@ fn replicas_that_lag_are_warned_of_or_refused() {
     let strictly = format!("{url}&require_strong=true");
     let connect = |url: &str| {
         let log = Log::default();
-        let client = tracing::subscriber::with_default(log.clone(), || Client::connect(url));
-        client.unwrap().lock("job").acquire().unwrap().release().unwrap();
+        let client = tracing::subscriber::with_default(log.clone(), || connect_patiently(url));
+        client.lock("job").acquire().unwrap().release().unwrap();
         log.has("dynamodb.replicas WARN", &["us-east-1", "hold the same lock"])
     };
     let replicas = json!([{"RegionName": "us-east-1"}, {"RegionName": "eu-central-1"}]);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::common::PATIENCE;
 use crate::common::quorum::{MAX_TTL, settings};
 use leasehold::blocking::Client;
 use leasehold::quorum::Quorum;
@@ -21,7 +22,7 @@ fn servers() -> [Server; 3] {
 }
 
 fn connect(urls: &[String]) -> Result<Client, Error> {
-    Client::connect_with(settings().create_quorum(), urls)
+    Client::connect_with(settings().request_timeout(PATIENCE / 2).create_quorum(), urls)
 }
 
 fn urls(servers: &[Server]) -> Vec<String> {
@@ -117,7 +118,7 @@ fn least_rights_suffice_for_votes() {
         servers[2].command(&["DEL", "leasehold\u{1f}quorum"]);
         let mut heard = String::new();
         let quorum = Quorum::connect(&settings(), sample_urls(&servers, "")).unwrap();
-        let patience = if more.is_empty() { Duration::from_millis(100) } else { Duration::from_secs(60) };
+        let patience = if more.is_empty() { Duration::from_secs(2) } else { Duration::from_secs(60) };
         let done = quorum.join(Some(patience), |progress| heard = progress.reasons.join("; ")).unwrap();
         (done, heard)
     };

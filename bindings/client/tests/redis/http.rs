@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::common::{PATIENCE, eventually, ms};
+use crate::common::{PATIENCE, connect_patiently, eventually, ms};
 use leasehold::blocking::Client;
 use leasehold::{ErrorKind, StoreUrl};
 use leasehold_rig::rest::{self, Misbehave};
@@ -25,7 +25,7 @@ fn dialects(test: impl Fn(&str, &redis::Server)) {
 #[test]
 fn a_lock_is_held_once_shown_and_given_back() {
     dialects(|url, redis| {
-        let (one, two) = (Client::connect(url).unwrap(), Client::connect(url).unwrap());
+        let (one, two) = (connect_patiently(url), connect_patiently(url));
         let first = one.lock("invoice/42").owner("one & only %/é").data(b"\0\xff step 3").acquire().unwrap();
         assert!(two.lock("invoice/42").try_acquire().unwrap().is_none());
         let error = two.lock("invoice/42").wait(Duration::ZERO).acquire().unwrap_err();

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use crate::common::on_redis::{
     HIGH, Switch, count_grants, digest, fence_key, is_taken, load_scripts, wait_for_renewals,
 };
-use crate::common::{PATIENCE, eventually, ms};
+use crate::common::{PATIENCE, connect_patiently, eventually, ms};
 use leasehold::blocking::Client;
 use leasehold::{Error, ErrorKind};
 use leasehold_rig::proxy::{Proxy, Request};
@@ -15,7 +15,9 @@ use leasehold_rig::resp::{Connection, Reply};
 /// How taking a lock fails, be it at connecting or at asking.
 #[track_caller]
 fn failure(url: &str) -> Error {
-    let asked = Client::connect(url).and_then(|client| client.lock("job").wait(ms(1_500)).acquire().map(drop));
+    let patient = leasehold::Client::builder().request_timeout(PATIENCE / 2);
+    let asked =
+        Client::connect_with(patient, url).and_then(|client| client.lock("job").wait(ms(1_500)).acquire().map(drop));
     asked.expect_err("the store refuses")
 }
 
@@ -36,7 +38,7 @@ fn passwords_that_are_wrong_or_missing_are_refused_and_never_repeated() {
     let open = Server::start();
     let error = failure(&format!("redis://:needless@127.0.0.1:{}/", open.port()));
     expect(&error, ErrorKind::StoreRefused, "password");
-    drop(Client::connect(server.url()).unwrap().lock("job").acquire().unwrap());
+    drop(connect_patiently(server.url()).lock("job").acquire().unwrap());
 }
 
 #[test]

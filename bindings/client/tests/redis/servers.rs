@@ -3,7 +3,7 @@
 use std::thread;
 
 use crate::common::on_redis::{Switch, is_taken, wait_for_renewals};
-use crate::common::{PATIENCE, eventually, ms};
+use crate::common::{PATIENCE, connect_patiently, eventually, ms};
 use leasehold::ErrorKind;
 use leasehold::blocking::{Client, Lease};
 use leasehold::fence::Guards;
@@ -182,7 +182,7 @@ fn a_silent_server_costs_the_lease_by_the_clock_alone() {
 #[test]
 fn a_server_clock_that_jumps_forward_frees_locks_early_and_tokens_still_grow() {
     let server = Server::builder().with_clock_offset().start();
-    let (client, other) = (connect(&server), connect(&server));
+    let (client, other) = (connect_patiently(server.url()), connect_patiently(server.url()));
     let lease = long_lease(&client);
     let guards = Guards::new(10);
     guards.claim("item", lease.token()).unwrap();
@@ -219,7 +219,7 @@ fn a_server_clock_that_jumps_back_keeps_locks_longer_and_waiters_wait() {
 #[test]
 fn a_server_clock_that_is_behind_every_counter_never_lets_a_token_fall() {
     let server = Server::builder().with_clock_offset().start();
-    let client = connect(&server);
+    let client = connect_patiently(server.url());
     let first = long_lease(&client);
     first.release().unwrap();
     server.set_clock_ms(-HOUR_MS);

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::on_redis::{channel, expect_wake_ups, is_taken};
-use crate::common::{PATIENCE, Role, eventually, ms, role_args, say};
+use crate::common::{PATIENCE, Role, connect_patiently, eventually, ms, role_args, say};
 use leasehold::ErrorKind;
 use leasehold::blocking::Client;
 use leasehold_rig::proxy::Proxy;
@@ -46,7 +46,7 @@ fn a_waiter_whose_wake_ups_are_cut_gets_the_lock_all_the_same() {
 fn a_waiter_that_may_never_listen_gets_the_lock() {
     let server = Server::builder().acl_file("user worker on >hunter2 ~* resetchannels +@all -subscribe").start();
     let url = format!("redis://worker:hunter2@127.0.0.1:{}/", server.port());
-    let (holder, other) = (Client::connect(&url).unwrap(), Client::connect(&url).unwrap());
+    let (holder, other) = (connect_patiently(&url), connect_patiently(&url));
     let lease = holder.lock("job").acquire().unwrap();
     thread::scope(|scope| {
         let waiter = scope.spawn(|| other.lock("job").wait(PATIENCE).acquire().unwrap());
