@@ -4,5 +4,6 @@ const { Client, connect } = require("./lib/client.cjs");
 const { Election } = require("./lib/election.cjs");
 const { CommandRejectedError, errorOf, ...errors } = require("./lib/errors.cjs");
 const { Lease, Leases } = require("./lib/lease.cjs");
+const { observe } = require("./lib/observe.cjs");
 
-module.exports = { connect, Client, Election, Lease, Leases, ...errors };
+module.exports = { connect, observe, Client, Election, Lease, Leases, ...errors };

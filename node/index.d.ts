@@ -261,6 +261,60 @@ export interface LockInfo {
   of: number;
 }
 
+/**
+ * Calls the observer with what all clients of this process do from now on, whichever thread they are of: on this event loop,
+ * a moment later. The function that it answers delivers what was noted before, and ends it. Observing does not keep the
+ * process alive; what is noted when that ends is delivered then.
+ *
+ * An observer holds up no lock: what it has no time for is dropped beyond 10,000 events and samples, and told as the event
+ * `lock.events_dropped`. What it throws is shown as a warning of the process.
+ *
+ * @throws TypeError for what is no observer.
+ */
+export function observe(observer: Observer): () => void;
+
+/** Somebody who hears of events, of samples, or of both. */
+export interface Observer {
+  /** The least level of events that matter; default `"info"`. */
+  level?: Level | undefined;
+  /** Called with each event of that level and above. */
+  event?: ((event: LockEvent) => void) | undefined;
+  /** Called with each sample of a metric. */
+  sample?: ((sample: Sample) => void) | undefined;
+}
+
+/** How much an event matters, from the least up. */
+export type Level = "trace" | "debug" | "info" | "warn" | "error";
+
+/** Something that a client has done or seen. */
+export interface LockEvent {
+  /** A stable name, such as `lock.acquired` or `lock.lost`; empty for what has none. docs/reliability.md lists them. */
+  event: string;
+  /** How much it matters. */
+  level: Level;
+  /** When it happened, in ms since 1970. */
+  time: number;
+  /** What happened, in words that may change. */
+  message: string;
+  /**
+   * What it happened to: `resource`, `owner`, `token`, `reason` and so on. As in every language, a name that ends in `_s` is
+   * a length of time in seconds.
+   */
+  fields: Record<string, string | number | boolean>;
+}
+
+/** One step of a counter, or one value of a histogram. */
+export interface Sample {
+  /** Such as `leasehold_lost_total`; docs/reliability.md lists them. */
+  name: string;
+  /** What it is. */
+  kind: "counter" | "histogram";
+  /** By how much to count; of a histogram, seconds. */
+  value: number;
+  /** Such as `reason`; never the name of a resource, each of which would become a time series of its own. */
+  labels: Record<string, string>;
+}
+
 /** The base of all errors of leasehold. The message is for people and may change; match on the class or on `code`. */
 export class LeaseholdError extends Error {
   constructor(message: string, details?: Partial<Pick<LeaseholdError, "code" | "resource" | "holder" | "temporary">>);

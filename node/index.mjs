@@ -3,6 +3,7 @@ import leasehold from "./index.cjs";
 // One implementation, so that an error is an instance of the same class for whoever imports and whoever requires it.
 export const {
   connect,
+  observe,
   Client,
   Election,
   Lease,

@@ -5,6 +5,7 @@ const { ConfigError } = require("./errors.cjs");
 const { Election } = require("./election.cjs");
 const { ASYNC_DISPOSE, Lease, Leases } = require("./lease.cjs");
 const { run } = require("./loop.cjs");
+const { deliver } = require("./observe.cjs");
 const { ALL, CONNECT, ELECT, LOCK, TRY, options, text, texts } = require("./options.cjs");
 const { under } = require("./under.cjs");
 
@@ -13,6 +14,8 @@ const open = new Set();
 
 function end() {
   native.end([...open]);
+  // Of these releases, too.
+  deliver();
 }
 
 async function connect(stores, given) {

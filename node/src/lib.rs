@@ -13,6 +13,7 @@ pub mod failure;
 pub mod fence;
 pub mod info;
 pub mod lease;
+pub mod observe;
 pub mod options;
 pub mod protocol;
 pub mod reactor;

@@ -12,7 +12,7 @@ import { startWebdis } from "./helpers/webdis.mjs";
 // The tests run below the target folder; the runner says where the source is.
 const GUIDE = readFileSync(join(process.env.LEASEHOLD_SOURCE, "docs/node.md"), "utf8");
 const blocks = [...GUIDE.matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code);
-const EXAMPLES = blocks.filter((code) => /leasehold\/(protocol|testing)"/.test(code));
+const EXAMPLES = blocks.filter((code) => /leasehold\/(protocol|testing)"|\bobserve\(/.test(code));
 
 test("there are examples", () => {
   assert.ok(EXAMPLES.length >= 2);

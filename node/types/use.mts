@@ -2,6 +2,7 @@
 
 import {
   connect,
+  observe,
   Lease,
   LeaseholdError,
   LeaseLostError,
@@ -9,6 +10,7 @@ import {
   type Client,
   type Election,
   type Leases,
+  type Level,
   type LockInfo,
   type LockOptions,
 } from "leasehold";
@@ -56,6 +58,20 @@ export async function all(client: Client): Promise<void> {
   });
   same<typeof election.term, number | null>();
   await election.resign();
+
+  const stop = observe({
+    level: "warn",
+    event: ({ event, level, time, fields }) => {
+      same<typeof event, string>();
+      same<typeof level, Level>();
+      same<typeof time, number>();
+      same<typeof fields.resource, string | number | boolean | undefined>();
+    },
+    sample: ({ kind, value, labels }) => void [kind === "counter", value + 1, labels.outcome],
+  });
+  same<typeof stop, () => void>();
+  // @ts-expect-error: there is no such level
+  observe({ level: "notice", event: () => {} });
 
   const info = await client.inspect("a");
   same<typeof info, LockInfo | null>();

@@ -17,7 +17,6 @@ mod observe;
 mod protocol;
 mod reactor;
 mod request;
-mod samples;
 mod signals;
 
 use pyo3::exceptions::PyImportError;

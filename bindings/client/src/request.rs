@@ -9,6 +9,7 @@ use leasehold_core::{LockOptions, Resource, Wait};
 use tracing::Instrument;
 
 use crate::client::Shared;
+use crate::clock;
 use crate::driver::{Caller, Errands, Phase, Slot, Wait as SlotWait};
 use crate::error::{Error, ErrorKind};
 use crate::lease::Lease;
@@ -96,15 +97,29 @@ impl LockRequest {
     async fn go(self, caller: Caller) -> Result<Lease, Error> {
         let Self { shared, resource, options, has_owner } = self;
         let name = Resource::new(&resource).map_err(|error| Error::config(error.to_string()))?;
-        let options = if has_owner { options } else { options.owner(&shared.owner()) };
-        let options = options.build().map_err(|error| Error::config(error.to_string()).on(&resource))?;
-        let forever = options.wait() == Wait::Forever;
-        let (slot, errands) = shared.driver().acquire(name, options, caller)?;
-        let pending = Pending { shared, slot: Some(slot), errands };
-        if forever && caller == Caller::Blocking {
-            pending.refuse_deadlock()?;
+        let mut options = if has_owner { options } else { options.owner(&shared.owner()) };
+        let began = clock::monotonic();
+        let mut total = None;
+        loop {
+            let built = options.clone().build().map_err(|error| Error::config(error.to_string()).on(&resource))?;
+            let total = *total.get_or_insert(built.wait());
+            let (slot, errands) = shared.driver().acquire(name.clone(), built, caller)?;
+            let pending = Pending { shared: Arc::clone(&shared), slot: Some(slot), errands };
+            if total == Wait::Forever && caller == Caller::Blocking {
+                pending.refuse_deadlock()?;
+            }
+            match pending.decided().await {
+                // Granted and over before anybody could take it, by a caller that was suspended in between, say: it was
+                // nobody's lease, and nobody's loss.
+                Err(error) if error.kind() == ErrorKind::Lost => {}
+                ended => return ended,
+            }
+            if let Wait::For(total) = total {
+                let left = total.saturating_sub(clock::monotonic().since(began));
+                // Zero would not wait at all, and fail as if the caller had not wanted to.
+                options = options.wait(Wait::For(left.max(Duration::from_millis(1))));
+            }
         }
-        pending.decided().await
     }
 
     fn map(mut self, change: impl FnOnce(LockOptionsBuilder) -> LockOptionsBuilder) -> Self {

@@ -1,4 +1,5 @@
-//! What bindings to other languages share: blocking calls, and a [`Bell`] for event loops.
+//! What bindings to other languages share: blocking calls, a [`Bell`] for event loops, and with the feature `metrics`
+//! what hears events and metrics.
 //!
 //! A binding keeps one kind of handle, that of [`Client`] and [`Lease`], for callers with and without async. Those
 //! without come here: as with [`blocking`](crate::blocking), a call performs its requests on the calling thread. What may
@@ -6,6 +7,10 @@
 //! whether the caller wants to give up, because a signal has arrived, say.
 
 mod bell;
+#[cfg(feature = "metrics")]
+pub mod observe;
+#[cfg(feature = "metrics")]
+mod samples;
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -27,6 +32,8 @@ use crate::sync::{Arc, Mutex, PoisonError, Weak};
 
 pub use crate::fork::PerProcess;
 pub use bell::Bell;
+#[cfg(feature = "metrics")]
+pub use samples::Sample;
 
 /// See [`ClientBuilder::connect`].
 ///

@@ -4,7 +4,7 @@ use crate::common;
 use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::common::{PATIENCE, eventually, ms};
 use leasehold::{Client, ErrorKind, Severity};
@@ -38,6 +38,33 @@ fn an_abandoned_acquisition_leaves_nothing_behind() {
                 abandon_after(client.lock("job").into_future(), times).await;
                 lease.release().await.unwrap();
             }
+        });
+    }
+}
+
+#[test]
+fn what_is_over_before_its_caller_could_take_it_is_waited_for_again() {
+    let folder = tempfile::tempdir().unwrap();
+    for store in ["memory:", common::url(&folder.path().join("locks.db")).as_str()] {
+        runtime().block_on(async {
+            let client = Client::connect(store).await.unwrap();
+            let shown = async |by: Option<&str>| {
+                let start = Instant::now();
+                while client.inspect("job").await.unwrap().and_then(|info| info.owner).as_deref() != by {
+                    assert!(start.elapsed() < PATIENCE, "still not held by {by:?}");
+                    tokio::time::sleep(ms(5)).await;
+                }
+            };
+            let first = client.lock("job").owner("first").await.unwrap();
+            let request = client.lock("job").owner("late").ttl(ms(200)).no_renewal().wait(PATIENCE);
+            let mut late = pin!(request.into_future());
+            assert!(late.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+            first.release().await.unwrap();
+            // Nobody polls it meanwhile.
+            shown(Some("late")).await;
+            shown(None).await;
+            let lease = tokio::time::timeout(PATIENCE, late).await.unwrap().unwrap();
+            assert!(lease.token() > first.token() + 1, "{} after {}", lease.token(), first.token());
         });
     }
 }

@@ -1,30 +1,34 @@
-//! The client's metrics as single samples, since Python's libraries for metrics each count in their own way.
-
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+//! The client's metrics as single samples, since libraries for metrics each count in their own way.
 
 use metrics::{
     Counter, CounterFn, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
 };
 
-use crate::observe;
+use super::observe;
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// One step of a counter, or one value of a histogram.
-pub(crate) struct Sample {
-    pub(crate) name: String,
-    pub(crate) kind: &'static str,
-    pub(crate) value: f64,
-    pub(crate) labels: Vec<(String, String)>,
+#[derive(Clone, Debug)]
+pub struct Sample {
+    /// Such as `leasehold_lost_total`.
+    pub name: String,
+    /// `counter` or `histogram`.
+    pub kind: &'static str,
+    /// By how much to count; for a histogram, seconds.
+    pub value: f64,
+    /// Never the name of a resource.
+    pub labels: Vec<(String, String)>,
 }
 
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 
 /// Whether samples are noted from now on.
-pub(crate) fn want(samples: bool) {
+pub(super) fn want(samples: bool) {
     static BEGUN: AtomicBool = AtomicBool::new(false);
     IS_WANTED.store(samples, Ordering::Release);
     if samples && !BEGUN.swap(true, Ordering::AcqRel) {
-        // Nobody else is there to be asked: what is linked into this module belongs to it alone.
+        // Nobody else is there to be asked: what is linked into a binding belongs to it alone.
         let _ = metrics::set_global_recorder(Book);
     }
 }
@@ -39,7 +43,7 @@ impl Entry {
             return;
         }
         let labels = self.0.labels().map(|label| (label.key().to_owned(), label.value().to_owned())).collect();
-        observe::note_sample(Sample { name: self.0.name().to_owned(), kind, value, labels });
+        observe::note_sample(&Sample { name: self.0.name().to_owned(), kind, value, labels });
     }
 }
 

@@ -1,0 +1,81 @@
+"use strict";
+
+// From the client's events and samples to observers. While there are none, nothing is noted.
+
+const native = require("./native.cjs");
+
+const LEVELS = ["trace", "debug", "info", "warn", "error"];
+
+const observers = new Set();
+/** Made for the first observer; another thread has its own. */
+let observation;
+/** One thing after the other, whatever observers call. */
+let isDelivering = false;
+
+function observe(given) {
+  const observer = checked(given);
+  if (observation === undefined) {
+    observation = new native.Observation(deliver);
+    process.on("exit", deliver);
+  }
+  observers.add(observer);
+  agree();
+  return () => {
+    // It has a right to what was noted before.
+    deliver();
+    if (observers.delete(observer)) agree();
+  };
+}
+
+function checked(given) {
+  if (typeof given !== "object" || given === null) throw new TypeError("an observer is an object");
+  const { level = "info", event, sample, ...rest } = given;
+  const [unknown] = Object.keys(rest);
+  if (unknown !== undefined) throw new TypeError(`an observer has event, sample and level, and no ${unknown}`);
+  if (!LEVELS.includes(level)) throw new TypeError(`level is one of ${LEVELS.join(", ")}, not ${String(level)}`);
+  for (const [name, call] of Object.entries({ event, sample })) {
+    if (call !== undefined && typeof call !== "function") throw new TypeError(`${name} is a function to call`);
+  }
+  if (event === undefined && sample === undefined) throw new TypeError("an observer has an event, a sample or both");
+  return { least: LEVELS.indexOf(level), event, sample };
+}
+
+/** Has noted what somebody wants, and no more. */
+function agree() {
+  const heeded = Array.from(observers).filter(({ event }) => event !== undefined);
+  const samples = Array.from(observers).some(({ sample }) => sample !== undefined);
+  // Of an empty list the least is infinite, and names no level.
+  observation.want(LEVELS[Math.min(...heeded.map(({ least }) => least))], samples);
+}
+
+/** Passes on what was noted. */
+function deliver() {
+  if (observation === undefined || isDelivering) return;
+  isDelivering = true;
+  try {
+    const { items, dropped } = observation.fetch();
+    if (dropped > 0) items.push(dropping(dropped));
+    for (const item of items) {
+      for (const observer of [...observers]) tell(observer, item);
+    }
+  } finally {
+    isDelivering = false;
+  }
+}
+
+function tell(observer, item) {
+  try {
+    if (item.level === undefined) observer.sample?.(item);
+    else if (LEVELS.indexOf(item.level) >= observer.least) observer.event?.(item);
+  } catch (error) {
+    // Others listen too, and a lock is no worse for it.
+    process.emitWarning(`an observer has thrown: ${error?.stack ?? error}`, "LeaseholdWarning");
+  }
+}
+
+function dropping(dropped) {
+  const message = "more was told than an event loop that is busy could take";
+  return { event: "lock.events_dropped", level: "warn", time: Date.now(), message, fields: { dropped } };
+}
+
+module.exports = { deliver, observe };

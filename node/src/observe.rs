@@ -1,0 +1,114 @@
+//! What the client tells, on its way to observers in JavaScript.
+
+use std::sync::Arc;
+
+use leasehold::host::observe::{Desk, Item, Level, Noted, Value as Field};
+use napi::bindgen_prelude::Function;
+use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
+use napi::{Result, Status};
+use napi_derive::napi;
+
+use crate::value::Value;
+
+const LEVELS: [(Level, &str); 5] = [
+    (Level::Trace, "trace"),
+    (Level::Debug, "debug"),
+    (Level::Info, "info"),
+    (Level::Warn, "warn"),
+    (Level::Error, "error"),
+];
+
+/// Where the observers of one event loop hear of all clients of the process.
+#[napi]
+pub struct Observation(Arc<Desk>);
+
+#[napi]
+impl Observation {
+    /// `ring` is called on the loop when there is something to [`Observation::fetch`]; that alone does not keep the process
+    /// alive.
+    #[napi(constructor, catch_unwind)]
+    pub fn new(ring: Function<'_, (), ()>) -> Result<Self> {
+        type Call = ThreadsafeFunction<(), (), (), Status, false, true>;
+        let call: Call = ring.build_threadsafe_function::<()>().callee_handled::<false>().weak::<true>().build()?;
+        // Where the loop has ended there is nobody left to tell.
+        Ok(Self(Desk::open(move || {
+            call.call((), ThreadsafeFunctionCallMode::NonBlocking);
+        })))
+    }
+
+    /// From now on hears events of this level and above, none without one, and samples if `samples` says so.
+    #[napi(catch_unwind)]
+    pub fn want(&self, level: Option<String>, samples: bool) {
+        let level = level.and_then(|name| LEVELS.iter().find(|(_, known)| **known == *name));
+        self.0.want(level.map(|(level, _)| *level), samples);
+    }
+
+    /// What was noted since, as objects, and how much more there was than could be kept.
+    #[napi(catch_unwind)]
+    pub fn fetch(&self) -> Fetched {
+        let Noted { items, dropped } = self.0.fetch();
+        // No count of drops comes near 2^53.
+        #[expect(clippy::cast_precision_loss, reason = "as above")]
+        let dropped = dropped as f64;
+        Fetched { items: items.into_iter().map(shown).collect(), dropped }
+    }
+}
+
+impl Drop for Observation {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// What was fetched.
+#[napi(object, object_from_js = false)]
+pub struct Fetched {
+    /// Events, which have a `level`, and samples, which have a `kind`.
+    pub items: Vec<Value>,
+    /// How many more there were.
+    pub dropped: f64,
+}
+
+fn shown(item: Item) -> Value {
+    let text = |text: &str| Value::Text(text.to_owned());
+    let properties = match item {
+        Item::Event { name, level, unix_ms, message, fields } => {
+            let level = LEVELS.iter().find(|(known, _)| *known == level).map_or("error", |(_, name)| *name);
+            let fields = fields.into_iter().map(|(name, field)| (name.to_owned(), plain(field))).collect();
+            vec![
+                ("event".to_owned(), text(name)),
+                ("level".to_owned(), text(level)),
+                ("time".to_owned(), number(unix_ms)),
+                ("message".to_owned(), Value::Text(message)),
+                ("fields".to_owned(), Value::Object(fields)),
+            ]
+        }
+        Item::Sample(sample) => {
+            let labels = sample.labels.into_iter().map(|(name, value)| (name, Value::Text(value))).collect();
+            vec![
+                ("name".to_owned(), Value::Text(sample.name)),
+                ("kind".to_owned(), text(sample.kind)),
+                ("value".to_owned(), Value::Number(sample.value)),
+                ("labels".to_owned(), Value::Object(labels)),
+            ]
+        }
+    };
+    Value::Object(properties)
+}
+
+fn plain(field: Field) -> Value {
+    match field {
+        Field::Text(text) => Value::Text(text),
+        Field::Whole(whole) => number(whole),
+        #[expect(clippy::cast_precision_loss, reason = "the client tells of nothing that large")]
+        Field::Signed(signed) => Value::Number(signed as f64),
+        Field::Number(number) => Value::Number(number),
+        Field::Flag(flag) => Value::Flag(flag),
+    }
+}
+
+/// Tokens and times are below 2^53.
+#[expect(clippy::cast_precision_loss, reason = "as above")]
+fn number(whole: u64) -> Value {
+    Value::Number(whole as f64)
+}

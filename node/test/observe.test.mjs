@@ -1,0 +1,161 @@
+// Events and metrics: what is told, to whom, and that nobody is held up by it.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { test } from "node:test";
+import { Worker } from "node:worker_threads";
+
+import { connect, observe } from "leasehold";
+import { run } from "./helpers/child.mjs";
+import { aborted } from "./helpers/signals.mjs";
+import { until } from "./helpers/until.mjs";
+
+/** Hears all of it, and answers what waits for an event of a resource. */
+function listen(t, observer) {
+  const heard = { events: [], samples: [] };
+  const stop = observe({ event: (event) => heard.events.push(event), sample: (sample) => heard.samples.push(sample), ...observer });
+  t.after(stop);
+  const of = (name, resource) => heard.events.find(({ event, fields }) => event === name && fields.resource === resource);
+  return { ...heard, of, told: (name, resource) => until(() => of(name, resource)), stop };
+}
+
+test("events have names and fields", async (t) => {
+  const { events, told } = listen(t, { level: "debug" });
+  const before = Date.now();
+  const [client, other] = await Promise.all([connect("memory:told"), connect("memory:told")]);
+  const lease = await client.acquire("a", { owner: "worker-1", ttl: 60_000 });
+  const granted = await told("lock.acquired", "a");
+  assert.deepEqual([granted.level, granted.fields.owner, granted.fields.token], ["info", "worker-1", lease.token]);
+  assert.ok(granted.time >= before - 1_000 && granted.time <= Date.now() + 1_000, String(granted.time));
+  assert.equal(typeof granted.fields.wait_s, "number");
+  assert.notEqual(granted.message, "");
+  assert.equal(await other.tryAcquire("a"), null);
+  const busy = await told("lock.contended", "a");
+  assert.deepEqual([busy.level, busy.fields.holder], ["debug", "worker-1"]);
+  await lease.release();
+  assert.equal((await told("lock.released", "a")).fields.token, lease.token);
+  const short = await client.acquire("short", { ttl: 200, renew: false });
+  await aborted(short.signal);
+  await told("lock.expiring", "short");
+  const lost = await told("lock.lost", "short");
+  assert.deepEqual([lost.level, lost.fields.reason, lost.fields.token], ["error", "expired", short.token]);
+  assert.ok(!JSON.stringify(events).toLowerCase().includes("nonce"));
+  await Promise.all([client.close(), other.close()]);
+});
+
+test("metrics are samples without names of resources", async (t) => {
+  const { samples } = listen(t, {});
+  const client = await connect("memory:");
+  const lease = await client.acquire("measured", { ttl: 300 });
+  const of = (name) => samples.find((sample) => sample.name === name);
+  await until(() => of("leasehold_validity_left_seconds"));
+  await lease.release();
+  const released = await until(() => of("leasehold_release_total"));
+  assert.deepEqual(released, { name: "leasehold_release_total", kind: "counter", value: 1, labels: { outcome: "confirmed" } });
+  const hold = await until(() => of("leasehold_hold_seconds"));
+  assert.ok(hold.kind === "histogram" && hold.value > 0 && hold.value < 60, JSON.stringify(hold));
+  assert.ok(!JSON.stringify(samples).includes("measured"));
+  await client.close();
+});
+
+test("each observer hears what it wants, until it is stopped", async (t) => {
+  const all = listen(t, { level: "debug" });
+  const grave = listen(t, { level: "error", sample: undefined });
+  const client = await connect("memory:");
+  const lease = await client.acquire("first", { ttl: 200, renew: false });
+  await aborted(lease.signal);
+  await Promise.all([grave.told("lock.lost", "first"), all.told("lock.lost", "first")]);
+  assert.ok(all.of("lock.acquired", "first"));
+  assert.deepEqual(new Set(grave.events.map(({ level }) => level)), new Set(["error"]));
+  assert.equal(grave.samples.length, 0);
+  all.stop();
+  all.stop();
+  const second = await client.acquire("second", { ttl: 200, renew: false });
+  await aborted(second.signal);
+  await grave.told("lock.lost", "second");
+  assert.equal(all.of("lock.lost", "second"), undefined);
+  await client.close();
+});
+
+test("who stops has heard what was before, in order, even from within", async (t) => {
+  const { told } = listen(t, {});
+  const client = await connect("memory:");
+  const heard = [];
+  const stop = observe({ event: ({ event }) => heard.push(event) });
+  await (await client.acquire("a")).release();
+  stop();
+  assert.deepEqual(heard, ["lock.acquired", "lock.released"]);
+  const once = [];
+  const stopAtOnce = observe({
+    event: ({ event }) => {
+      once.push(event);
+      stopAtOnce();
+    },
+  });
+  await (await client.acquire("b")).release();
+  await told("lock.released", "b");
+  assert.deepEqual(once, ["lock.acquired"]);
+  await client.close();
+});
+
+test("an observer that throws is shown, and the others hear of it all the same", async (t) => {
+  const warned = once(process, "warning");
+  listen(t, {
+    event: () => {
+      throw new Error("of this observer");
+    },
+  });
+  const { told } = listen(t, {});
+  const client = await connect("memory:");
+  await (await client.acquire("a")).release();
+  await told("lock.released", "a");
+  const [warning] = await warned;
+  assert.match(warning.message, /an observer has thrown: Error: of this observer\n/);
+  assert.equal(warning.name, "LeaseholdWarning");
+  await client.close();
+});
+
+test("what a busy loop has no time for is dropped, and that is told", async (t) => {
+  const client = await connect("memory:");
+  const { told, events } = listen(t, { level: "info", sample: undefined });
+  // Both of a pair are told; nothing that is ready at once lets the loop deliver.
+  for (let pair = 0; pair < 5_100; pair += 1) await (await client.acquire(`pair-${pair}`)).release();
+  const dropped = await told("lock.events_dropped", undefined);
+  assert.ok(dropped.level === "warn" && dropped.fields.dropped > 0, JSON.stringify(dropped));
+  assert.ok(events.length <= 10_201);
+  await client.close();
+});
+
+test("a thread hears of clients of another, and ends without a trace", async (t) => {
+  const { told } = listen(t, {});
+  const worker = new Worker(new URL("./programs/observer.mjs", import.meta.url));
+  const [heard] = await once(worker, "message");
+  assert.equal(heard, "lock.acquired");
+  await told("lock.acquired", "of-the-worker");
+  await worker.terminate();
+  const client = await connect("memory:");
+  await (await client.acquire("afterwards")).release();
+  await told("lock.released", "afterwards");
+  await client.close();
+});
+
+test("the end of the process is not put off, and what it did last is told", async () => {
+  const { code, stdout, stderr } = await run("observes.mjs");
+  assert.deepEqual([code, stderr], [0, ""]);
+  assert.deepEqual(stdout.trim().split("\n"), ["lock.acquired", "lock.released"]);
+});
+
+test("what is no observer is refused with what it should be", () => {
+  const event = () => {};
+  for (const [given, says] of [
+    [undefined, /an object/],
+    [event, /an object/],
+    [{}, /an event, a sample or both/],
+    [{ level: "warn" }, /an event, a sample or both/],
+    [{ event, level: "notice" }, /trace, debug, info, warn, error, not notice/],
+    [{ event: "lock.lost" }, /event is a function/],
+    [{ event, samples: event }, /no samples/],
+  ]) {
+    assert.throws(() => observe(given), (error) => error instanceof TypeError && says.test(error.message));
+  }
+});
