@@ -122,7 +122,8 @@ export class Client {
    * Acquires several locks, all or none, in the order of their names, so that two callers who want the same ones cannot
    * block each other for ever.
    *
-   * @throws what {@link Client.acquire} throws, of the first lock that was not to be had.
+   * @throws what {@link Client.acquire} throws, of the first lock that was not to be had; {@link LeaseLostError} when one
+   * was lost while another was waited for.
    */
   lockAll(names: Iterable<string>, options?: AllOptions): Promise<Leases>;
 
@@ -262,12 +263,12 @@ export interface LockInfo {
 }
 
 /**
- * Calls the observer with what all clients of this process do from now on, whichever thread they are of: on this event loop,
- * a moment later. The function that it answers delivers what was noted before, and ends it. Observing does not keep the
- * process alive; what is noted when that ends is delivered then.
+ * Calls the observer with what all clients of this package do in this process from now on, whichever thread they are of: on
+ * this event loop, a moment later. The function that it answers delivers what was noted before, and ends it. Observing does
+ * not keep the process alive; what is noted when that ends by itself, or by `process.exit`, is delivered then.
  *
- * An observer holds up no lock: what it has no time for is dropped beyond 10,000 events and samples, and told as the event
- * `lock.events_dropped`. What it throws is shown as a warning of the process.
+ * An observer that is slow holds up no renewal: what the loop has no time for is dropped beyond 10,000 events and samples,
+ * and told as the event `lock.events_dropped`. What it throws, or rejects with, is shown as a warning of the process.
  *
  * @throws TypeError for what is no observer.
  */

@@ -2,15 +2,17 @@
 
 // From the client's events and samples to observers. While there are none, nothing is noted.
 
+const { inspect } = require("node:util");
 const native = require("./native.cjs");
 
 const LEVELS = ["trace", "debug", "info", "warn", "error"];
 
 const observers = new Set();
+/** What was fetched, as pairs of who is to be told and what. */
+const due = [];
+let isTelling = false;
 /** Made for the first observer; another thread has its own. */
 let observation;
-/** One thing after the other, whatever observers call. */
-let isDelivering = false;
 
 function observe(given) {
   const observer = checked(given);
@@ -18,11 +20,13 @@ function observe(given) {
     observation = new native.Observation(deliver);
     process.on("exit", deliver);
   }
+  // What was noted before is for others.
+  if (!isTelling) deliver();
   observers.add(observer);
   agree();
   return () => {
-    // It has a right to what was noted before.
-    deliver();
+    // It has a right to what was noted before, unless it is being told of something.
+    if (!isTelling) deliver();
     if (observers.delete(observer)) agree();
   };
 }
@@ -48,29 +52,39 @@ function agree() {
   observation.want(LEVELS[Math.min(...heeded.map(({ least }) => least))], samples);
 }
 
-/** Passes on what was noted. */
+/** Passes on what was noted, also from within: an observer may end the process. */
 function deliver() {
-  if (observation === undefined || isDelivering) return;
-  isDelivering = true;
-  try {
-    const { items, dropped } = observation.fetch();
-    if (dropped > 0) items.push(dropping(dropped));
-    for (const item of items) {
-      for (const observer of [...observers]) tell(observer, item);
-    }
-  } finally {
-    isDelivering = false;
+  if (observation === undefined) return;
+  const { items, dropped } = observation.fetch();
+  if (dropped > 0) items.push(dropping(dropped));
+  for (const item of items) {
+    for (const observer of observers) due.push([observer, item]);
   }
+  const wasTelling = isTelling;
+  isTelling = true;
+  while (due.length > 0) {
+    const [observer, item] = due.shift();
+    if (observers.has(observer)) tell(observer, item);
+  }
+  isTelling = wasTelling;
 }
 
 function tell(observer, item) {
   try {
-    if (item.level === undefined) observer.sample?.(item);
-    else if (LEVELS.indexOf(item.level) >= observer.least) observer.event?.(item);
+    const told = item.level === undefined ? observer.sample?.(item) : heed(observer, item);
+    if (told instanceof Promise) told.catch(warn);
   } catch (error) {
-    // Others listen too, and a lock is no worse for it.
-    process.emitWarning(`an observer has thrown: ${error?.stack ?? error}`, "LeaseholdWarning");
+    warn(error);
   }
+}
+
+function heed({ least, event }, item) {
+  return LEVELS.indexOf(item.level) >= least ? event?.(item) : undefined;
+}
+
+/** Others listen too, and a lock is no worse for it. */
+function warn(error) {
+  process.emitWarning(`an observer has thrown: ${inspect(error)}`, "LeaseholdWarning");
 }
 
 function dropping(dropped) {

@@ -15,7 +15,9 @@ const blocks = [...GUIDE.matchAll(/```js\n(.*?)```/gs)].map(([, code]) => code);
 const EXAMPLES = blocks.filter((code) => /leasehold\/(protocol|testing)"|\bobserve\(/.test(code));
 
 test("there are examples", () => {
-  assert.ok(EXAMPLES.length >= 2);
+  for (const part of [/leasehold\/protocol"/, /leasehold\/testing"/, /\bobserve\(/]) {
+    assert.ok(EXAMPLES.some((code) => part.test(code)), String(part));
+  }
 });
 
 EXAMPLES.forEach((code, n) => {

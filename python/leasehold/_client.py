@@ -105,7 +105,8 @@ class Client:
         """Acquires several locks, all or none, in sorted order, so that two callers who want the same ones cannot block
         each other for ever. ``wait`` is for all of them together. Use it in ``with``.
 
-        Raises what :meth:`acquire` raises, of the first lock that was not to be had.
+        Raises what :meth:`acquire` raises, of the first lock that was not to be had, and LeaseLostError when one was lost
+        while another was waited for.
         """
         return self._native.acquire_all(_several(names), **options)
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import ClassVar
+
     from leasehold._native import LockInfo
 
 
 class LeaseholdError(Exception):
-    """The base of all errors of leasehold. The message is for people and may change; match on the class."""
+    """The base of all errors of leasehold. The message is for people and may change; match on the class or on ``code``."""
 
+    code: ClassVar[str] = "other"
+    """The stable name of the kind, the same in every language."""
+    temporary: ClassVar[bool] = False
+    """Whether the same call may succeed later without anybody changing anything."""
     resource: str | None = None
     """The resource that it is about."""
     holder: LockInfo | None = None
@@ -32,49 +38,71 @@ class LeaseholdError(Exception):
 class LockBusyError(LeaseholdError):
     """Somebody else holds the lock, and the caller did not want to wait."""
 
+    code = "busy"
+    temporary = True
+
 
 class LockTimeoutError(LeaseholdError, TimeoutError):
     """Somebody else held the lock for as long as the caller would wait."""
+
+    code = "timed_out"
+    temporary = True
 
 
 class LeaseLostError(LeaseholdError):
     """The lease is over, so the work it protected must stop."""
 
+    code = "lost"
+
 
 class NotOwnedError(LeaseholdError, RuntimeError):
     """Nothing is held that could be released."""
+
+    code = "not_owned"
 
 
 class StoreUnavailableError(LeaseholdError, ConnectionError):
     """The store cannot be reached, does not answer, or asks for patience. It may pass."""
 
+    code = "store_unavailable"
+    temporary = True
+
 
 class StoreRefusedError(LeaseholdError, PermissionError):
     """The store refuses, and trying again will not help: permissions, schema, a corrupt record, a full disk."""
+
+    code = "store_refused"
 
 
 class ConfigError(LeaseholdError, ValueError):
     """A setting, url or use of the client that cannot work."""
 
+    code = "config"
+
 
 class StaleTokenError(LeaseholdError):
     """The protected resource has seen a later holder."""
 
+    code = "stale_token"
 
-_BY_KIND: dict[str, type[LeaseholdError]] = {
-    "busy": LockBusyError,
-    "timed_out": LockTimeoutError,
-    "lost": LeaseLostError,
-    "not_owned": NotOwnedError,
-    "store_unavailable": StoreUnavailableError,
-    "store_refused": StoreRefusedError,
-    "config": ConfigError,
-    "stale_token": StaleTokenError,
+
+_BY_CODE: dict[str, type[LeaseholdError]] = {
+    error.code: error
+    for error in (
+        LockBusyError,
+        LockTimeoutError,
+        LeaseLostError,
+        NotOwnedError,
+        StoreUnavailableError,
+        StoreRefusedError,
+        ConfigError,
+        StaleTokenError,
+    )
 }
 
 
-def make(kind: str, message: str, resource: str | None, holder: LockInfo | None) -> LeaseholdError:
-    error = _BY_KIND.get(kind, LeaseholdError)(message)
+def make(code: str, message: str, resource: str | None, holder: LockInfo | None) -> LeaseholdError:
+    error = _BY_CODE.get(code, LeaseholdError)(message)
     error.resource = resource
     error.holder = holder
     return error

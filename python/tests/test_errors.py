@@ -15,20 +15,23 @@ import leasehold
 
 
 @pytest.mark.parametrize(
-    ("error", "base"),
+    ("error", "base", "code", "temporary"),
     [
-        (leasehold.LockTimeoutError, TimeoutError),
-        (leasehold.NotOwnedError, RuntimeError),
-        (leasehold.StoreUnavailableError, ConnectionError),
-        (leasehold.StoreRefusedError, PermissionError),
-        (leasehold.ConfigError, ValueError),
-        (leasehold.LockBusyError, Exception),
-        (leasehold.LeaseLostError, Exception),
-        (leasehold.StaleTokenError, Exception),
+        (leasehold.LockTimeoutError, TimeoutError, "timed_out", True),
+        (leasehold.NotOwnedError, RuntimeError, "not_owned", False),
+        (leasehold.StoreUnavailableError, ConnectionError, "store_unavailable", True),
+        (leasehold.StoreRefusedError, PermissionError, "store_refused", False),
+        (leasehold.ConfigError, ValueError, "config", False),
+        (leasehold.LockBusyError, Exception, "busy", True),
+        (leasehold.LeaseLostError, Exception, "lost", False),
+        (leasehold.StaleTokenError, Exception, "stale_token", False),
     ],
 )
-def test_errors_are_those_of_python_too(error: type[leasehold.LeaseholdError], base: type[Exception]) -> None:
+def test_errors_are_those_of_python_too_and_have_codes(
+    error: type[leasehold.LeaseholdError], base: type[Exception], code: str, temporary: bool
+) -> None:
     assert issubclass(error, leasehold.LeaseholdError) and issubclass(error, base)
+    assert (error.code, error("told").code, error.temporary) == (code, code, temporary)
 
 
 def test_errors_travel_between_processes(memory: str, name: str) -> None:

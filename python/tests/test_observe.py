@@ -72,7 +72,7 @@ def test_events_are_records_with_fields(
         lease.release()
         fields = vars(told(caplog, "lock.released", name))
         assert fields["token"] == lease.token and 0 <= fields["held_s"] < PATIENCE
-        short = client.acquire(f"{name}-short", ttl=0.2, renew=False)
+        short = client.acquire(f"{name}-short", ttl=3, renew=False)
         short.lost.wait(PATIENCE)
         told(caplog, "lock.expiring", f"{name}-short")
         record = told(caplog, "lock.lost", f"{name}-short")

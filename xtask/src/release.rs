@@ -10,7 +10,7 @@ use std::process::Command;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// In the order in which they could be published.
-const CRATES: [&str; 3] = ["leasehold-core", "leasehold", "leasehold-cli"];
+const CRATES: [&str; 4] = ["leasehold-core", "leasehold-wasmtime", "leasehold", "leasehold-cli"];
 const NPM: &str = "node/package.json";
 const SUMS: &str = "SHA256SUMS";
 

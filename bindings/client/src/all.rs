@@ -13,7 +13,9 @@ use crate::error::Error;
 use crate::lease::Lease;
 use crate::request::LockRequest;
 
-/// Several locks that are asked for at once; awaiting acquires them.
+/// Several locks that are asked for at once; awaiting acquires them. It fails as a [`LockRequest`] does, for the first lock
+/// that was not to be had, and with [`ErrorKind::Lost`](crate::ErrorKind::Lost) when one was lost while another was waited
+/// for; none is held then.
 #[must_use = "nothing is acquired until the request is awaited"]
 pub struct LockAllRequest {
     client: Client,

@@ -109,16 +109,25 @@ impl LockRequest {
                 pending.refuse_deadlock()?;
             }
             match pending.decided().await {
-                // Granted and over before anybody could take it, by a caller that was suspended in between, say: it was
-                // nobody's lease, and nobody's loss.
+                Ok(lease) if lease.remaining().is_zero() => {}
                 Err(error) if error.kind() == ErrorKind::Lost => {}
                 ended => return ended,
             }
-            if let Wait::For(total) = total {
-                let left = total.saturating_sub(clock::monotonic().since(began));
-                // Zero would not wait at all, and fail as if the caller had not wanted to.
-                options = options.wait(Wait::For(left.max(Duration::from_millis(1))));
-            }
+            // Over before it could be handed out, because the caller did not run: nobody's lease, and nobody's loss.
+            let kind = match total {
+                Wait::Forever => continue,
+                Wait::Once => ErrorKind::Busy,
+                Wait::For(total) => {
+                    let left = total.saturating_sub(clock::monotonic().since(began));
+                    if !left.is_zero() {
+                        options = options.wait(Wait::For(left));
+                        continue;
+                    }
+                    ErrorKind::TimedOut
+                }
+            };
+            let message = "the lease was over before it could be handed out: its caller was suspended, or too busy";
+            return Err(Error::new(kind, message).on(&resource));
         }
     }
 

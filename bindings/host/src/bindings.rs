@@ -3,7 +3,7 @@
 #![allow(missing_docs, unreachable_pub)]
 
 wasmtime::component::bindgen!({
-    path: "../../wit/leasehold.wit",
+    path: "wit/leasehold.wit",
     world: "protocol",
     additional_derives: [PartialEq],
 });

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 class CommandRejectedError(LeaseholdError):
     """The client did not accept a command."""
 
+    code = "rejected"
+
     def __init__(self, message: str, reason: CommandError.Case) -> None:
         super().__init__(message, reason)
         self.reason = reason

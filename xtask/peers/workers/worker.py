@@ -23,12 +23,7 @@ WORK = 0.003
 SLIP = 0.001
 LONG = 4
 MOST_ROUNDS = 6
-KINDS = {
-    leasehold.LockBusyError: "busy",
-    leasehold.LockTimeoutError: "timed_out",
-    leasehold.StoreUnavailableError: "store_unavailable",
-}
-PASSING = tuple(KINDS)
+PASSING = leasehold.LockBusyError, leasehold.LockTimeoutError, leasehold.StoreUnavailableError
 
 task = json.loads(sys.argv[1])
 ttl = task["ttl_ms"] / 1_000
@@ -134,7 +129,7 @@ def hold(lease: leasehold.Lease) -> None:
             say("lost", token=token)
             lost = True
         except PASSING as error:
-            say("failed", kind=KINDS[type(error)])
+            say("failed", kind=error.code)
     else:
         lost = True
     if lost and not told.wait(PATIENCE):
@@ -152,7 +147,7 @@ def main() -> None:
         try:
             client = leasehold.connect(task["stores"], **settings)
         except PASSING as error:
-            say("failed", kind=KINDS[type(error)])
+            say("failed", kind=error.code)
     say("started")
     threading.Thread(target=watch, daemon=True).start()
     while True:
@@ -163,7 +158,7 @@ def main() -> None:
         try:
             held = client.acquire(task["lock"], ttl=ttl, wait=ttl * 5)
         except PASSING as error:
-            say("failed", kind=KINDS[type(error)])
+            say("failed", kind=error.code)
         if held is not None:
             hold(held)
             held = None

@@ -182,8 +182,10 @@ fn agree() {
     let open = locked(OPEN.get());
     let least = open.iter().map(|desk| desk.least.load(Ordering::Acquire)).min().unwrap_or(Level::ALL.len());
     samples::want(open.iter().any(|desk| desk.samples.load(Ordering::Acquire)));
+    // Before the next one looks around, whose answer is newer.
+    let was = LEAST.swap(least, Ordering::AcqRel);
     drop(open);
-    if LEAST.swap(least, Ordering::AcqRel) != least {
+    if was != least {
         tracing::callsite::rebuild_interest_cache();
     }
 }
