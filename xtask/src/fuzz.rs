@@ -1,5 +1,6 @@
 //! `cargo xtask fuzz`: libFuzzer on all that comes from outside, built for it with the stable toolchain.
 
+mod build;
 mod report;
 
 use crate::run::{self, Failure, Result, Steps};
@@ -12,20 +13,13 @@ use std::sync::Mutex;
 use std::thread;
 
 const FOLDER: &str = "bindings/fuzz";
-const PACKAGE: &str = "leasehold-fuzz";
 /// What every change has to pass, in seconds for each target; and a release.
 const SHORT: u32 = 15;
 const LONG: u32 = 600;
-/// The compiler counts which edges are taken, and shows libFuzzer what is compared with what.
-const INSTRUMENTED: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
-                            -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
-                            -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares";
 /// No input takes longer, in seconds on a machine that is busy with other things, and no program more memory, in MiB.
 const LIMITS: [&str; 3] = ["-timeout=30", "-rss_limit_mb=768", "-max_len=4096"];
 /// What is kept of one target, in bytes, but for what is put there by hand.
 const MOST_KEPT: u64 = 12 << 10;
-/// Targets that need the client, which takes long to compile.
-const CLIENT: [&str; 3] = ["aws", "sqlite", "urls"];
 
 struct Wish {
     targets: Vec<String>,
@@ -63,12 +57,9 @@ pub fn fuzz(args: &[String]) -> Result {
     run_for(&mut steps, &wish)
 }
 
-/// The targets that need the core alone, for as long as every change can wait. To compile the client for a fuzzer takes longer
-/// than all the rest of this.
+/// All targets, for as long as every change can wait.
 pub fn run_short(steps: &mut Steps) -> Result {
-    let mut targets = targets()?;
-    targets.retain(|name| !CLIENT.contains(&name.as_str()));
-    run_for(steps, &Wish { targets, seconds: SHORT, keep: false })
+    run_for(steps, &Wish { targets: targets()?, seconds: SHORT, keep: false })
 }
 
 /// All targets, for ten minutes each.
@@ -81,8 +72,9 @@ fn run_for(steps: &mut Steps, wish: &Wish) -> Result {
         println!("libFuzzer is not run on this system");
         return Ok(());
     }
-    let programs = build(steps, &wish.targets)?;
-    let place = Place { programs, target: run::target()?.join("fuzz"), root: run::root().join(FOLDER) };
+    let target = run::target()?.join("fuzz");
+    let programs = build::build(steps, &target, &wish.targets)?;
+    let place = Place { programs, target, root: run::root().join(FOLDER) };
     steps.timed("fuzzing", || place.all(wish))
 }
 
@@ -96,30 +88,6 @@ fn targets() -> Result<Vec<String>> {
     let mut names: Vec<String> = entries.into_iter().filter_map(|entry| stem(entry.path())).collect();
     names.sort();
     Ok(names)
-}
-
-/// Compiles them apart from everything else, and answers the folder with the programs.
-fn build(steps: &mut Steps, targets: &[String]) -> Result<PathBuf> {
-    let (host, folder) = (host()?, run::target()?.join("fuzz"));
-    let mut build = run::cargo_ci("build");
-    // Named, so that build scripts and macros are compiled as usual.
-    build.args(["-p", PACKAGE, "--target", &host]).arg("--target-dir").arg(&folder);
-    if targets.iter().any(|name| CLIENT.contains(&name.as_str())) {
-        build.args(["--features", "client"]);
-    }
-    for name in targets {
-        build.args(["--bin", name]);
-    }
-    build.env("RUSTFLAGS", INSTRUMENTED);
-    steps.run("build the fuzzers", build)?;
-    Ok(folder.join(host).join("ci"))
-}
-
-fn host() -> Result<String> {
-    let output = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into())).arg("-vV").output();
-    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| Failure::new("`rustc -vV` names no host"))
 }
 
 /// Where programs, inputs and logs are.

@@ -115,7 +115,7 @@ pub fn look_at_logs(steps: &mut Steps) -> Result {
 
 /// What is compiled together: the workspace without the hosts of the component and the simulator, which have steps of their
 /// own.
-fn together() -> Vec<&'static str> {
+pub fn together() -> Vec<&'static str> {
     let apart = component::APART.into_iter().chain([SIMULATOR]).flat_map(|package| ["--exclude", package]);
     ["--workspace", "--features", FEATURES].into_iter().chain(apart).collect()
 }

@@ -1,5 +1,11 @@
 //! Every target without a fuzzer: what was kept of earlier runs, and bytes by chance.
 
+// It is compiled beside the fuzzers, and links as they do: see `xtask/src/fuzz/build.rs`.
+#![cfg_attr(fuzzing, no_main)]
+
+#[cfg(fuzzing)]
+leasehold_fuzz::target!(leasehold_fuzz::wired::run);
+
 use std::fs;
 use std::path::Path;
 

@@ -124,7 +124,7 @@ pub(super) fn judge_without(
     secrets: &[&str],
 ) -> Result<Value, Outcome> {
     if (300..400).contains(&head.status) {
-        return Err(redirected(head.location));
+        return Err(redirected_without(head.location, secrets));
     }
     reply_without(dialect, head.status, head.content_type, body, secrets)
 }
@@ -191,8 +191,12 @@ fn reply_without(
 
 /// What a redirection means; it is not followed, for the token is meant for one host only.
 pub fn redirected(location: Option<&str>) -> Outcome {
+    redirected_without(location, &[])
+}
+
+fn redirected_without(location: Option<&str>, secrets: &[&str]) -> Outcome {
     let to = match location.and_then(host_of) {
-        Some(host) => alloc::format!("to {host:?}"),
+        Some(host) => alloc::format!("to {:?}", without(secrets, host.to_owned())),
         None => "elsewhere".to_owned(),
     };
     let detail = alloc::format!("the server redirects {to}, which is not followed: put the final address into the URL");
@@ -204,7 +208,8 @@ fn host_of(location: &str) -> Option<&str> {
     let (_, rest) = location.split_once("//")?;
     let authority = rest.split(['/', '?', '#', '\\']).next()?;
     let host = authority.rsplit('@').next()?;
-    (!host.is_empty() && host.len() <= 260).then_some(host)
+    let could_be = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
+    (!host.is_empty() && host.len() <= 260 && host.bytes().all(could_be)).then_some(host)
 }
 
 fn without(secrets: &[&str], text: String) -> String {

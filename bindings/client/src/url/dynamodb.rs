@@ -461,10 +461,12 @@ impl fmt::Display for DynamodbUrl {
         write!(f, "dynamodb://{}?region={}", self.table, self.region)?;
         match self.endpoint.given {
             Given::ByName if !self.host().is_some_and(|host| region::is_of_aws(&host)) => {
-                write!(f, "&endpoint={}", self.endpoint.base)
+                write!(f, "&endpoint={}", self.endpoint.base)?;
             }
-            Given::ByRegion | Given::ByName => Ok(()),
+            Given::ByRegion | Given::ByName => return Ok(()),
         }
+        // Without it the url would be refused.
+        if self.endpoint.reach == Reach::Plaintext { f.write_str("&plaintext=allow") } else { Ok(()) }
     }
 }
 

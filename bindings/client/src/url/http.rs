@@ -91,8 +91,8 @@ impl HttpUrl {
         }
         let (dialect, address) = match text.split_once('+') {
             Some(("upstash", address)) => (Dialect::Upstash, address),
-            Some((_, address)) => (Dialect::Webdis, address),
-            None => return Err(wrong("write upstash+https:// or webdis+http://")),
+            Some(("webdis", address)) => (Dialect::Webdis, address),
+            Some(_) | None => return Err(wrong("write upstash+https:// or webdis+http://")),
         };
         let form = match dialect {
             Dialect::Upstash => "upstash+https://:TOKEN@host",
@@ -313,6 +313,7 @@ mod tests {
             ("upstash+https://:t@host?db=1", "there is no parameter \"db\""),
             ("upstash+https://:t@host?plaintext=yes", "plaintext=allow"),
             ("upstash+https://:t@host?plaintext=allow", "http only"),
+            ("webdisk+http://host", "write upstash+https:// or webdis+http://"),
             ("webdis+http://user@host", "user and password belong together"),
             ("webdis+http://:password@localhost", "user and password belong together"),
             ("webdis+http://a%3Ab:password@localhost", "colon"),

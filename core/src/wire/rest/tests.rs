@@ -145,12 +145,17 @@ fn a_redirection_tells_the_host_and_nothing_else() {
         (Some("//other.example/"), "to \"other.example\""),
         (Some("/login?token=s3cret"), "elsewhere"),
         (Some("https:///"), "elsewhere"),
+        (Some("//no host \r\n of any kind/"), "elsewhere"),
         (None, "elsewhere"),
     ] {
         let denial = denial(Err(redirected(location)));
         assert!(denial.detail.contains(expected), "{}", denial.detail);
         assert!(!denial.detail.contains("s3cret") && !denial.detail.contains("pass"), "{}", denial.detail);
     }
+    // A server that says the token again, and be it as a host.
+    let head = Head { status: 308, content_type: None, location: Some("//hunter2-of-this-test.example/") };
+    let denial = denial(judge(Dialect::Upstash, &head, b"", Some("hunter2-of-this-test")).map(|reply| vec![reply]));
+    assert!(denial.detail.contains("to \"*.example\""), "{}", denial.detail);
 }
 
 #[test]

@@ -167,7 +167,9 @@ fn nothing_is_sent_in_the_open_unless_told_so() {
     }
     let open = "dynamodb://locks?region=eu-west-1&endpoint=http://ddb.internal:8000";
     assert!(refused(open).contains("plaintext=allow"));
-    assert_eq!(url(&format!("{open}&plaintext=allow")).endpoint.reach, Reach::Plaintext);
+    let told = format!("{open}&plaintext=allow");
+    assert_eq!(url(&told).endpoint.reach, Reach::Plaintext);
+    assert_eq!(url(&told).to_string(), told, "what is shown can be used");
     let said = parse("dynamodb://locks?region=eu-west-1", &[("AWS_ENDPOINT_URL", "http://ddb.internal")], "");
     assert!(said.unwrap_err().to_string().contains("AWS_ENDPOINT_URL https://"));
 }

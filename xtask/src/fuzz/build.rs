@@ -1,0 +1,68 @@
+//! Programs that libFuzzer drives: the crates of this workspace are compiled for it, and those below them as always.
+//!
+//! So nothing below is compiled a second time. What is not looked into is other people's code, for which the dictionaries
+//! know the words.
+
+use crate::run::{self, Failure, Result, Steps};
+use crate::test;
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+
+/// Stands in for the compiler. It counts which edges are taken, and shows libFuzzer what is compared with what.
+const COMPILER: &str = "\
+#!/bin/sh
+rustc=$1
+shift
+exec \"$rustc\" \"$@\" --cfg fuzzing -Cpasses=sancov-module \\
+    -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \\
+    -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
+";
+/// Has crates below compiled with the features that they have in tests. It is driven by libFuzzer as well, and never run.
+const BESIDE: &str = "kept";
+
+/// Answers the folder with the programs.
+pub fn build(steps: &mut Steps, folder: &Path, targets: &[String]) -> Result<PathBuf> {
+    let mut build = run::cargo_ci("build");
+    build.args(test::together()).args(["--features", "leasehold-fuzz/client", "--test", BESIDE]);
+    for name in targets {
+        build.args(["--bin", name]);
+    }
+    build.env("RUSTC_WORKSPACE_WRAPPER", compiler(folder)?);
+    steps.run("build the fuzzers", build)?;
+    // Beside the usual ones of these names, which are back with the next build.
+    let (built, programs) = (run::built()?, folder.join("programs"));
+    fs::create_dir_all(&programs).map_err(|error| super::cannot("make", &programs, &error))?;
+    for name in targets {
+        let to = programs.join(name);
+        let _ = fs::remove_file(&to);
+        fs::copy(built.join(name), &to).map_err(|error| super::cannot("write", &to, &error))?;
+    }
+    Ok(programs)
+}
+
+/// Cargo knows what it compiled by the name of the compiler, so each set of flags has a name of its own.
+fn compiler(folder: &Path) -> Result<PathBuf> {
+    let mut hasher = DefaultHasher::new();
+    COMPILER.hash(&mut hasher);
+    let path = folder.join(format!("rustc-{:016x}", hasher.finish()));
+    fs::create_dir_all(folder).map_err(|error| super::cannot("make", folder, &error))?;
+    if !path.exists() {
+        fs::write(&path, COMPILER).map_err(|error| super::cannot("write", &path, &error))?;
+        executable(&path)
+            .map_err(|error| Failure::new(format!("cannot make {} a program: {error}", path.display())))?;
+    }
+    Ok(path)
+}
+
+#[cfg(unix)]
+fn executable(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
+
+#[cfg(not(unix))]
+fn executable(_: &Path) -> std::io::Result<()> {
+    Ok(())
+}
