@@ -32,8 +32,6 @@ use crate::sync::{Arc, Mutex, PoisonError, Weak};
 
 pub use crate::fork::PerProcess;
 pub use bell::Bell;
-#[cfg(feature = "metrics")]
-pub use samples::Sample;
 
 /// See [`ClientBuilder::connect`].
 ///

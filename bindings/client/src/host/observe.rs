@@ -14,11 +14,13 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
-use super::samples::{self, Sample};
+use super::samples;
 use crate::clock;
 use crate::fork::PerProcess;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+pub use super::samples::Sample;
 
 /// What is not fetched in time is dropped, and counted.
 const MOST: usize = 10_000;

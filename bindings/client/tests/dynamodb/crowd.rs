@@ -4,10 +4,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Barrier, Mutex};
 use std::thread;
 
-use crate::common::ms;
+use crate::common::connect_patiently;
 use crate::common::on_dynamodb::{counter, row};
 use crate::{new_table, server};
-use leasehold::blocking::Client;
 
 const ACQUIRERS: usize = 64;
 /// Callers of one client stand in one line and send one request for all of them, so there are several.
@@ -18,8 +17,7 @@ const ROUNDS: usize = 200;
 fn one_of_64_wins_each_of_200_rounds_and_tokens_rise() {
     let server = server();
     let url = new_table(&server);
-    let patient = || leasehold::Client::builder().request_timeout(ms(10_000));
-    let clients: Vec<Client> = (0..CLIENTS).map(|_| Client::connect_with(patient(), &url).unwrap()).collect();
+    let clients: Vec<_> = (0..CLIENTS).map(|_| connect_patiently(&url)).collect();
     let barrier = Barrier::new(ACQUIRERS);
     let (winners, last, wrong) = (AtomicUsize::new(0), AtomicU64::new(0), Mutex::new(Vec::new()));
     // Who panics would leave the others waiting for ever.

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use crate::common::{PATIENCE, eventually, ms};
-use leasehold::{Client, ErrorKind, Severity};
+use leasehold::{Client, Error, ErrorKind, Lease, Severity};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
@@ -42,32 +42,49 @@ fn an_abandoned_acquisition_leaves_nothing_behind() {
     }
 }
 
+/// Waits behind another lease, is granted the lock, and is polled again once the grant is over.
+async fn granted_unseen(client: &Client, wait: Duration) -> (u64, Result<Lease, Error>) {
+    let shown = async |by: Option<&str>| {
+        let start = Instant::now();
+        while client.inspect("job").await.unwrap().and_then(|info| info.owner).as_deref() != by {
+            assert!(start.elapsed() < PATIENCE, "still not held by {by:?}");
+            tokio::time::sleep(ms(5)).await;
+        }
+    };
+    let first = client.lock("job").owner("first").await.unwrap();
+    let request = client.lock("job").owner("late").ttl(ms(2_000)).no_renewal().wait(wait);
+    let mut late = pin!(request.into_future());
+    assert!(late.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+    first.release().await.unwrap();
+    shown(Some("late")).await;
+    shown(None).await;
+    (first.token(), tokio::time::timeout(PATIENCE, late).await.unwrap())
+}
+
 #[test]
 fn what_is_over_before_its_caller_could_take_it_is_waited_for_again() {
     let folder = tempfile::tempdir().unwrap();
     for store in ["memory:", common::url(&folder.path().join("locks.db")).as_str()] {
         runtime().block_on(async {
             let client = Client::connect(store).await.unwrap();
-            let shown = async |by: Option<&str>| {
-                let start = Instant::now();
-                while client.inspect("job").await.unwrap().and_then(|info| info.owner).as_deref() != by {
-                    assert!(start.elapsed() < PATIENCE, "still not held by {by:?}");
-                    tokio::time::sleep(ms(5)).await;
-                }
-            };
-            let first = client.lock("job").owner("first").await.unwrap();
-            let request = client.lock("job").owner("late").ttl(ms(2_000)).no_renewal().wait(PATIENCE);
-            let mut late = pin!(request.into_future());
-            assert!(late.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
-            first.release().await.unwrap();
-            // Nobody polls it meanwhile.
-            shown(Some("late")).await;
-            shown(None).await;
-            let lease = tokio::time::timeout(PATIENCE, late).await.unwrap().unwrap();
+            let (token, late) = granted_unseen(&client, PATIENCE).await;
+            let lease = late.unwrap();
             lease.check(Duration::ZERO).unwrap();
-            assert!(lease.token() > first.token());
+            assert!(lease.token() > token);
         });
     }
+}
+
+#[test]
+fn but_no_longer_than_its_caller_would_wait() {
+    runtime().block_on(async {
+        let client = Client::connect("memory:").await.unwrap();
+        let (_, late) = granted_unseen(&client, ms(1_900)).await;
+        let error = late.unwrap_err();
+        assert!(error.kind() == ErrorKind::TimedOut && error.holder().is_none(), "{error:?}");
+        assert!(error.to_string().contains("was over before"), "{error}");
+        drop(client.lock("job").try_acquire().await.unwrap().expect("nothing is left behind"));
+    });
 }
 
 #[test]
