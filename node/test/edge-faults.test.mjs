@@ -16,7 +16,10 @@ import { startWebdis } from "./helpers/webdis.mjs";
 process.setMaxListeners(50);
 
 const SLOW = { requestTimeout: 5_000 };
-const LONG = { ttl: 30_000 };
+/** Nothing here waits for its end. */
+const LONG = { ttl: 600_000 };
+/** Enough for a machine that misses some request timeouts before. */
+const PATIENT = { ...LONG, wait: 60_000 };
 
 /** A store behind a proxy, and a native client of the same store. */
 async function stage(t, settings = SLOW) {
@@ -46,7 +49,7 @@ async function underEach(t, test) {
     FAULT_NAMES.map(async (fault) => {
       const proxy = await startProxy(t, webdis.url);
       // What never ends is awaited this long.
-      const client = await connect(proxy.url, { requestTimeout: 1_000 });
+      const client = await connect(proxy.url, { requestTimeout: 2_000 });
       await test({ client, rival, proxy, fault, name: `under ${fault}` });
     }),
   );
@@ -57,7 +60,7 @@ async function underEach(t, test) {
 describe("leasehold/edge", { concurrency: 4 }, () => {
   test("a server that is not there fails the acquisition, and connecting costs no request", async () => {
     // A port that no server is given, unlike one that was free a moment ago.
-    const client = await connect("webdis+http://127.0.0.1:2");
+    const client = await connect("webdis+http://127.0.0.1:2", { requestTimeout: 30_000 });
     await assert.rejects(client.acquire("a", { wait: 0 }), (error) => {
       assert.ok(error instanceof StoreUnavailableError && error.temporary);
       assert.match(error.message, /"a": the store cannot be used now \(not reachable: ECONNREFUSED\)/);
@@ -75,9 +78,9 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
       });
       proxy.fault = undefined;
       // Sooner than the record of the attempt would run out, if it stood.
-      const theirs = await rival.acquire(name, { ...LONG, wait: 20_000 });
+      const theirs = await rival.acquire(name, PATIENT);
       await theirs.release();
-      const lease = await client.acquire(name, { ...LONG, wait: 20_000 });
+      const lease = await client.acquire(name, PATIENT);
       assert.ok(lease.token > theirs.token);
       await close(client);
     }));
@@ -183,7 +186,7 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
     inFlight.abort(reason);
     await assert.rejects(begun, isReason);
     proxy.fault = undefined;
-    const theirs = await rival.acquire("b", { ...LONG, wait: 20_000 });
+    const theirs = await rival.acquire("b", PATIENT);
     await theirs.release();
 
     const late = new AbortController();

@@ -62,7 +62,7 @@ pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers) -> Result {
         .current_dir(&target)
         // For what lies beside the package: golden vectors, and the guide.
         .env("LEASEHOLD_SOURCE", run::root())
-        .args(["--test", "--test-timeout=120000", "--test-reporter=spec", "--test-reporter-destination=stdout"]);
+        .args(["--test", "--test-timeout=600000", "--test-reporter=spec", "--test-reporter-destination=stdout"]);
     if let Some(logs) = steps.logs() {
         let destination = format!("--test-reporter-destination={}", logs.report("node, tests").display());
         tests.args(["--test-reporter=junit", &destination]);

@@ -39,7 +39,7 @@ impl Response {
     }
 }
 
-/// A connection that is kept for several requests. An answer that does not come within 30 s is an error.
+/// A connection that is kept for several requests. An answer that does not come within a minute is an error.
 #[derive(Debug)]
 pub struct Connection {
     address: SocketAddr,

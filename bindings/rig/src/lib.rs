@@ -55,7 +55,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 /// Long enough for a machine that is busy with other things; only a failure takes so long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often a condition is looked at while waiting for it.
 pub(crate) const GLANCE: Duration = Duration::from_millis(5);
@@ -64,7 +64,7 @@ pub(crate) const GLANCE: Duration = Duration::from_millis(5);
 ///
 /// # Panics
 ///
-/// After 30 s, saying `what` was waited for.
+/// After a minute, saying `what` was waited for.
 #[track_caller]
 pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     let start = Instant::now();

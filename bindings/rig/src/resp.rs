@@ -75,7 +75,7 @@ impl Reply {
     }
 }
 
-/// A connection to a Redis server. An answer that does not come within 30 s is an error.
+/// A connection to a Redis server. An answer that does not come within a minute is an error.
 #[derive(Debug)]
 pub struct Connection {
     stream: TcpStream,

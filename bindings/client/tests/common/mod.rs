@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use leasehold::blocking::Client;
 
 /// How long anything may take before a test gives up.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(40);
 
 /// Waits until something is true.
 pub(crate) fn eventually(what: &str, mut condition: impl FnMut() -> bool) {

@@ -111,7 +111,7 @@ impl Fault {
     ///
     /// # Panics
     ///
-    /// When that takes more than 30 s.
+    /// When that takes more than a minute.
     #[track_caller]
     pub fn wait_for_hits(&self, n: usize) {
         wait_until("a fault strikes", || self.hits() >= n);
@@ -248,7 +248,7 @@ impl Proxy {
     ///
     /// # Panics
     ///
-    /// When that takes more than 30 s.
+    /// When that takes more than a minute.
     #[track_caller]
     pub fn cut_all(&self) {
         let cut: Vec<usize> = {
