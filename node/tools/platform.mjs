@@ -25,7 +25,10 @@ const written = {
   cpu: [cpu],
   ...(libc && { libc: [libc === "gnu" ? "glibc" : libc] }),
   main: "leasehold.node",
-  files: ["leasehold.node", ...LICENSES],
+  // The last is made for a release.
+  files: ["leasehold.node", ...LICENSES, "THIRD-PARTY.txt"],
+  // Without it a new package with a scope is a private one.
+  publishConfig: { access: "public" },
 };
 mkdirSync(folder, { recursive: true });
 writeFileSync(join(folder, "package.json"), `${JSON.stringify(written, null, 2)}\n`);

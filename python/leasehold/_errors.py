@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 class LeaseholdError(Exception):
     """The base of all errors of leasehold. The message is for people and may change; match on the class or on ``code``."""
 
-    code: ClassVar[str] = "other"
-    """The stable name of the kind, the same in every language."""
+    code: str = "other"
+    """The stable name of the kind, the same in every language. Here ``cancelled``: the client was closed meanwhile."""
     temporary: ClassVar[bool] = False
     """Whether the same call may succeed later without anybody changing anything."""
     resource: str | None = None
@@ -23,7 +23,7 @@ class LeaseholdError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Who holds the lock is no value to pass on, and the message says it.
-        return type(self), self.args, {"resource": self.resource}
+        return type(self), self.args, {name: value for name, value in self.__dict__.items() if name != "holder"}
 
     def __copy__(self) -> LeaseholdError:
         copied = type(self)(*self.args)
@@ -103,6 +103,7 @@ _BY_CODE: dict[str, type[LeaseholdError]] = {
 
 def make(code: str, message: str, resource: str | None, holder: LockInfo | None) -> LeaseholdError:
     error = _BY_CODE.get(code, LeaseholdError)(message)
+    error.code = code
     error.resource = resource
     error.holder = holder
     return error

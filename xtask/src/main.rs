@@ -64,9 +64,10 @@ Usage: cargo xtask <command> [arguments]
   mutants [NAME...] [--bless]
                            break one line at a time, in a copy, and see each bug caught; --list names them,
                            --bless writes docs/deliberate-bugs.md
-  release [--check | portable]
+  release [--check [TAG] | notices | portable]
                            build all that is published, as far as this machine can, and use each alone; or only see
-                           whether the versions agree; or build what is the same for all platforms
+                           whether the versions agree, and everything is ready for a tag; or write the licences of
+                           what is compiled in; or build what is the same for all platforms
   prove                    before a release: test, chaos, deliberate bugs, long simulations and searches
   help                     this text
 

@@ -1,7 +1,7 @@
 //! `cargo xtask prove`: what takes too long for every change, run before a release.
 
 use crate::run::{self, Result, Steps};
-use crate::{chaos, component, deny, engine, fuzz, interop, mutants, python, release, sim, test};
+use crate::{chaos, component, deny, engine, fuzz, interop, mutants, release, sim, test};
 
 const PROPTEST_CASES: &str = "20000";
 /// Of the threads, for each test of a hand-off.
@@ -17,7 +17,6 @@ pub fn prove() -> Result {
 
     component::build_wasi3(&mut steps)?;
     release::build(&mut steps)?;
-    python::source(&mut steps)?;
     chaos::run_long(&mut steps, &peers)?;
 
     sim::run_long(&mut steps)?;

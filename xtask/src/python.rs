@@ -29,7 +29,7 @@ pub fn python(args: &[String]) -> Result {
     setup::install_languages(&mut steps)?;
     match args {
         [] => run_all(&mut steps)?,
-        [only] if only == "sdist" => source(&mut steps)?,
+        [only] if only == "sdist" => drop(source(&mut steps)?),
         [..] => return Err(Failure::new(format!("`python` takes nothing, or `sdist`, but got `{}`", args.join(" ")))),
     }
     println!("\nThe Python package passed.\n{}", steps.table());
@@ -72,18 +72,19 @@ pub fn install(steps: &mut Steps) -> Result<(PathBuf, PathBuf)> {
     Ok((python, wheel))
 }
 
-/// The source distribution, built as whoever has no wheel for their machine builds it.
-pub fn source(steps: &mut Steps) -> Result {
+/// The source distribution, built as whoever has no wheel for their machine builds it; answers the archive.
+pub fn source(steps: &mut Steps) -> Result<PathBuf> {
     let python = install_tools(steps)?;
     let folder = run::target()?.join(PACKAGE).join("source");
     empty(&folder)?;
     let mut sdist = maturin(&python, "sdist");
     sdist.arg("--out").arg(&folder);
     steps.timed("python, source distribution", || run::quietly("maturin sdist", sdist))?;
+    let archive = only(&folder, "gz")?;
     let mut build = Command::new(&python);
     build.args(["-m", "pip", "wheel", "--quiet", "--no-input", "--disable-pip-version-check"]);
     build.args(["--no-index", "--no-deps"]);
-    build.arg("--no-build-isolation").arg("--wheel-dir").arg(&folder).arg(only(&folder, "gz")?);
+    build.arg("--no-build-isolation").arg("--wheel-dir").arg(&folder).arg(&archive);
     // The build calls maturin by its name.
     let tools = python.parent().map(Path::to_path_buf).into_iter();
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -94,7 +95,8 @@ pub fn source(steps: &mut Steps) -> Result {
     run::forget_package(&mut build);
     steps.run("python, wheel of the source distribution", build)?;
     let wheel = only(&folder, "whl")?;
-    steps.timed("python, that wheel alone", || works_alone(&python, &wheel, &folder.join("alone")))
+    steps.timed("python, that wheel alone", || works_alone(&python, &wheel, &folder.join("alone")))?;
+    Ok(archive)
 }
 
 /// The command that compares the package, as users build it, with other locks.
@@ -115,24 +117,25 @@ pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
     steps.run("python, benchmark", command)
 }
 
-/// The wheel as it is published, which works alone.
-pub fn release(steps: &mut Steps, folder: &Path) -> Result {
+/// The wheel as it is published, which works alone, with the licences of what is compiled in.
+pub fn release(steps: &mut Steps, folder: &Path, notices: &Path) -> Result {
     let python = install_tools(steps)?;
     let target = run::target()?.join(PACKAGE);
-    let wheel = build_wheel(steps, &python, &target.join("release-wheels"), &["--release"])?;
+    // All that lies in the module's folder becomes a part of the wheel.
+    let beside = run::root().join(PACKAGE).join("leasehold").join(notices.file_name().unwrap_or_default());
+    fs::copy(notices, &beside).map_err(|error| Failure::new(format!("cannot write {}: {error}", beside.display())))?;
+    let wheel = build_wheel(steps, &python, &target.join("release-wheels"), &["--release"]);
+    let removed = fs::remove_file(&beside);
+    let wheel = wheel?;
+    removed.map_err(|error| Failure::new(format!("cannot remove {}: {error}", beside.display())))?;
+    let mut listing = Command::new("python3");
+    listing.args(["-m", "zipfile", "-l"]).arg(&wheel);
+    let listed = listing.output().map_err(|error| Failure::new(format!("cannot list the wheel: {error}")))?;
+    if !String::from_utf8_lossy(&listed.stdout).contains("leasehold/THIRD-PARTY.txt") {
+        return Err(Failure::new("the wheel has no licences of what is compiled in"));
+    }
     steps.timed("python, wheel alone", || works_alone(&python, &wheel, &target.join("alone")))?;
     copy_into(&wheel, folder)
-}
-
-/// The source distribution as it is published; [`source`] builds from it.
-pub fn release_source(steps: &mut Steps, folder: &Path) -> Result {
-    let python = install_tools(steps)?;
-    let own = run::target()?.join(PACKAGE).join("release-source");
-    empty(&own)?;
-    let mut sdist = maturin(&python, "sdist");
-    sdist.arg("--out").arg(&own);
-    steps.timed("python, source distribution", || run::quietly("maturin sdist", sdist))?;
-    copy_into(&only(&own, "gz")?, folder)
 }
 
 fn copy_into(file: &Path, folder: &Path) -> Result {

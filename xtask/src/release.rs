@@ -1,6 +1,9 @@
 //! `cargo xtask release`: everything that is published, as far as this machine can build it, in `target/release-files`.
 //!
-//! What other platforms add is built by `.github/workflows/release.yml`. Nothing is published here or there.
+//! Native code that is published is built by `.github/workflows/release.yml`, for every platform and against old C
+//! libraries; what is built here, in `this-machine`, shows that it can be. Nothing is published here or there.
+
+mod notices;
 
 use crate::run::{self, Failure, Result, Steps};
 use crate::{component, node, python, setup};
@@ -11,23 +14,36 @@ use std::process::Command;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// In the order in which they could be published.
 const CRATES: [&str; 4] = ["leasehold-core", "leasehold-wasmtime", "leasehold", "leasehold-cli"];
+const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 const NPM: &str = "node/package.json";
+/// Workspaces of their own, of which nothing is published but what they make.
+const COMPONENTS: [&str; 2] = ["bindings/component/Cargo.toml", "bindings/component/locks/Cargo.toml"];
+/// What is shipped with compiled code.
+const NOTICES: &str = "THIRD-PARTY.txt";
 const SUMS: &str = "SHA256SUMS";
+/// Against its C library, which others need not have.
+const HERE: &str = "this-machine";
+/// What stands in documents until the first release.
+const UNRELEASED: [&str; 2] = ["docs/reliability.md", "core/vectors/released/README.md"];
 
 pub fn release(args: &[String]) -> Result {
     let mut steps = Steps::default();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] => drop(build(&mut steps)?),
         ["--check"] => return check(),
+        ["--check", tag] => return check().and_then(|()| ready_for(tag)),
+        ["notices"] => return write_notices().map(|path| println!("{} was written", path.display())),
         // What is the same for all platforms, for the workflow.
         ["portable"] => {
-            setup::install_languages(&mut steps)?;
+            setup::install_compilers(&mut steps)?;
             let folder = empty_folder()?;
-            portable(&mut steps, &folder)?;
+            portable(&mut steps, &folder, &[])?;
         }
         _ => {
             let given = args.join(" ");
-            return Err(Failure::new(format!("`{given}`: only `--check` or `portable` may follow `release`")));
+            return Err(Failure::new(format!(
+                "`{given}`: only `--check`, `--check TAG`, `notices` or `portable` may follow `release`"
+            )));
         }
     }
     print!("\n{}", steps.table());
@@ -37,25 +53,32 @@ pub fn release(args: &[String]) -> Result {
 /// Builds and installs everything; answers the folder.
 pub fn build(steps: &mut Steps) -> Result<PathBuf> {
     steps.timed("versions", check)?;
-    setup::install(steps)?;
+    setup::install_compilers(steps)?;
     let folder = empty_folder()?;
-    let component = portable(steps, &folder)?;
-    python::release(steps, &folder)?;
+    // This is tried before it is committed.
+    let component = portable(steps, &folder, &["--allow-dirty"])?;
+    let here = folder.join(HERE);
+    fs::create_dir(&here).map_err(|error| fail("make", &here, &error))?;
+    let notices = write_notices()?;
+    python::release(steps, &here, &notices)?;
     let transpiled = component::transpile(steps, &component)?;
-    node::release(steps, &folder, &transpiled)?;
-    command(steps, &folder)?;
-    steps.timed("checksums", || checksums(&folder))?;
-    for file in listed(&folder)? {
-        println!("{:>10}  {}", fs::metadata(&file).map_or(0, |data| data.len()), name(&file));
+    node::release(steps, &here, &transpiled, &notices)?;
+    command(steps, &here, &notices)?;
+    for folder in [&here, &folder] {
+        steps.timed("checksums", || checksums(folder))?;
+    }
+    for file in files(&folder)?.into_iter().chain(files(&here)?) {
+        let shown = file.strip_prefix(&folder).unwrap_or(&file).display();
+        println!("{:>10}  {shown}", fs::metadata(&file).map_or(0, |data| data.len()));
     }
     println!("in {}", folder.display());
     Ok(folder)
 }
 
 /// Crates, the components and the WIT of the one that imports nothing, and the source distribution for Python.
-fn portable(steps: &mut Steps, folder: &Path) -> Result<PathBuf> {
+fn portable(steps: &mut Steps, folder: &Path, dirty: &[&str]) -> Result<PathBuf> {
     let mut package = run::cargo("package");
-    package.args(["--quiet", "--allow-dirty"]);
+    package.arg("--quiet").args(dirty);
     CRATES.iter().for_each(|name| _ = package.args(["-p", name]));
     steps.run("crates, compiled from what they contain", package)?;
     for name in CRATES {
@@ -66,12 +89,13 @@ fn portable(steps: &mut Steps, folder: &Path) -> Result<PathBuf> {
     copy(&component, &folder.join(format!("leasehold-{VERSION}.wasm")))?;
     copy(&run::root().join("wit/leasehold.wit"), &folder.join(format!("leasehold-{VERSION}.wit")))?;
     copy(&component::build_locks(steps)?, &folder.join(format!("leasehold-locks-{VERSION}.wasm")))?;
-    python::release_source(steps, folder)?;
+    let source = python::source(steps)?;
+    copy(&source, &folder.join(name(&source)))?;
     Ok(component)
 }
 
 /// The program alone, without symbols.
-fn command(steps: &mut Steps, folder: &Path) -> Result {
+fn command(steps: &mut Steps, folder: &Path, notices: &Path) -> Result {
     let mut build = run::cargo("build");
     build.args(["--release", "-p", "leasehold-cli"]);
     steps.run("command", build)?;
@@ -89,30 +113,78 @@ fn command(steps: &mut Steps, folder: &Path) -> Result {
             String::from_utf8_lossy(&said.stdout)
         )));
     }
+    for text in LICENSES {
+        copy(&run::root().join(text), &stripped.join(text))?;
+    }
+    copy(notices, &stripped.join(NOTICES))?;
     let mut tar = Command::new("tar");
-    tar.arg("-czf").arg(folder.join(format!(
-        "leasehold-{VERSION}-{}-{}.tar.gz",
-        std::env::consts::ARCH,
-        std::env::consts::OS
-    )));
-    tar.arg("-C").arg(&stripped).arg("leasehold");
+    let platform = format!("{}-{}", std::env::consts::OS, std::env::consts::ARCH);
+    tar.arg("-czf").arg(folder.join(format!("leasehold-cli-{VERSION}-{platform}.tar.gz")));
+    tar.arg("-C").arg(&stripped).arg("leasehold").args(LICENSES).arg(NOTICES);
     run::quietly("archive of the command", tar)
 }
 
 /// Whether all that carries a version carries the same, and the vectors of this one are kept for the next.
 fn check() -> Result {
-    let path = run::root().join(NPM);
-    let text = fs::read_to_string(&path).map_err(|error| fail("read", &path, &error))?;
-    let wrong = versions(&text);
+    let wrong = versions(&read(NPM)?).join(", ");
     if !wrong.is_empty() {
-        return Err(Failure::new(format!("{NPM} does not say version {VERSION}: {}", wrong.join(", "))));
+        return Err(Failure::new(format!("{NPM} does not say version {VERSION}: {wrong}")));
+    }
+    for manifest in COMPONENTS {
+        if !read(manifest)?.contains(&format!("\nversion = \"{VERSION}\"\n")) {
+            return Err(Failure::new(format!("{manifest} does not say version {VERSION}")));
+        }
     }
     println!("every package is version {VERSION}");
-    let kept = run::root().join("core/vectors/released").join(VERSION);
-    if !kept.exists() {
+    if !kept_vectors().exists() {
         println!("its vectors are not kept yet: before it is tagged, run `cargo xtask vectors --release`");
     }
     Ok(())
+}
+
+/// Whether a tag may be put on what is here.
+fn ready_for(tag: &str) -> Result {
+    if tag != format!("v{VERSION}") {
+        return Err(Failure::new(format!("the tag is {tag}, and the version {VERSION}")));
+    }
+    if !kept_vectors().exists() {
+        return Err(Failure::new("its vectors are not kept: run `cargo xtask vectors --release`, and commit them"));
+    }
+    if !is_dated(&read("CHANGELOG.md")?) {
+        return Err(Failure::new(format!("CHANGELOG.md has no heading `## [{VERSION}] - ` with a date")));
+    }
+    for path in UNRELEASED {
+        // Also across the end of a line.
+        if read(path)?.split_whitespace().collect::<Vec<_>>().join(" ").contains("Nothing has been released yet") {
+            return Err(Failure::new(format!("{path} says that nothing has been released yet")));
+        }
+    }
+    Ok(())
+}
+
+/// The licences of others, for this platform, in the target folder.
+fn write_notices() -> Result<PathBuf> {
+    let path = run::target()?.join(NOTICES);
+    fs::write(&path, notices::notices()?).map_err(|error| fail("write", &path, &error))?;
+    Ok(path)
+}
+
+fn kept_vectors() -> PathBuf {
+    run::root().join("core/vectors/released").join(VERSION)
+}
+
+/// Whether the changelog says when this version was released.
+fn is_dated(changelog: &str) -> bool {
+    let heading = format!("## [{VERSION}] - ");
+    changelog.lines().filter_map(|line| line.strip_prefix(&heading)).any(|date| {
+        date.len() == 10
+            && date.char_indices().all(|(at, c)| if at == 4 || at == 7 { c == '-' } else { c.is_ascii_digit() })
+    })
+}
+
+fn read(path: &str) -> Result<String> {
+    let path = run::root().join(path);
+    fs::read_to_string(&path).map_err(|error| fail("read", &path, &error))
 }
 
 /// The lines of `package.json` with a version of ours that is another one.
@@ -128,7 +200,7 @@ fn versions(text: &str) -> Vec<&str> {
 /// Of every file, as `sha256sum --check` reads them.
 fn checksums(folder: &Path) -> Result {
     let mut sum = Command::new("sha256sum");
-    sum.current_dir(folder).arg("--").args(listed(folder)?.iter().map(|path| name(path)));
+    sum.current_dir(folder).arg("--").args(files(folder)?.iter().map(|path| name(path)));
     let output = sum.output().map_err(|error| fail("sum", folder, &error))?;
     if !output.status.success() {
         return Err(Failure::new(format!("sha256sum: {}", String::from_utf8_lossy(&output.stderr))));
@@ -136,9 +208,10 @@ fn checksums(folder: &Path) -> Result {
     fs::write(folder.join(SUMS), output.stdout).map_err(|error| fail("write", folder, &error))
 }
 
-fn listed(folder: &Path) -> Result<Vec<PathBuf>> {
+/// Without folders.
+fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).map_err(|error| fail("list", folder, &error))?;
-    let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
+    let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_file()).collect();
     files.sort();
     Ok(files)
 }
@@ -179,6 +252,20 @@ mod tests {
         assert!(versions(&text(VERSION)).is_empty());
         assert_eq!(versions(&text("0.0.9")), ["\"@leasehold/linux-x64-gnu\": \"0.0.9\""]);
         assert!(!versions("{}").is_empty(), "no version is no version of ours");
+    }
+
+    #[test]
+    fn a_version_without_a_date_is_not_released() {
+        for (date, dated) in [("2026-12-24", true), ("unreleased", false), ("2026-12-2", false), ("2026/12/24", false)]
+        {
+            assert_eq!(is_dated(&format!("# Changelog\n\n## [{VERSION}] - {date}\n")), dated, "{date}");
+        }
+        assert!(!is_dated("## [0.0.1] - 2026-12-24\n"));
+    }
+
+    #[test]
+    fn a_tag_of_another_version_is_refused() {
+        assert!(ready_for("v0.0.0").expect_err("it is another one").to_string().contains("the tag is v0.0.0"));
     }
 
     #[test]

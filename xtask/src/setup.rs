@@ -98,6 +98,13 @@ pub fn install_languages(steps: &mut Steps) -> Result {
     languages()
 }
 
+/// Installs what builds everything, as [`install`] does, and nothing that only tests want.
+pub fn install_compilers(steps: &mut Steps) -> Result {
+    install_packages(steps, &[missing_languages(), missing_wasm()].concat())?;
+    c_compiler()?;
+    languages()
+}
+
 /// Installs what runs real servers and workers of other languages, as [`install`] does.
 pub fn install_servers(steps: &mut Steps) -> Result {
     install_packages(steps, &[missing_servers(), missing_languages()].concat())?;

@@ -52,7 +52,7 @@ pub fn tidy() -> Result {
             }
         } else if name.ends_with("Cargo.toml") {
             findings.extend(manifest::check(&name, &text, &names));
-            findings.extend(manifest::check_licenses(&name, &text, |path| root.join(path).exists()));
+            findings.extend(manifest::check_shipped(&name, &text, |path| root.join(path).exists()));
         } else if name == ci::PATH {
             findings.extend(ci::check(&text, is_executable(path)));
         }

@@ -50,8 +50,8 @@ pub(crate) struct StoreArgs {
 pub(crate) enum Command {
     /// Run a command while holding a lock
     ///
-    /// The command finds LEASEHOLD_RESOURCE, LEASEHOLD_TOKEN and LEASEHOLD_STORE in its environment; of a quorum also
-    /// LEASEHOLD_MAX_TTL and LEASEHOLD_QUORUM_ID, where they were set. It runs in a process group of its own. HUP, INT, QUIT, TERM, USR1, USR2, TSTP and CONT are passed on to that group; signals
+    /// The command finds LEASEHOLD_RESOURCE, LEASEHOLD_TOKEN and LEASEHOLD_STORE in its environment, the store as it was given,
+    /// secrets too; of a quorum also LEASEHOLD_MAX_TTL and LEASEHOLD_QUORUM_ID, where they were set. It runs in a process group of its own. HUP, INT, QUIT, TERM, USR1, USR2, TSTP and CONT are passed on to that group; signals
     /// that were ignored at the start stay ignored.
     #[command(after_long_help = EXEC_HELP)]
     Exec(ExecArgs),

@@ -11,6 +11,7 @@ use crate::args::StoreArgs;
 use crate::duration;
 use crate::output::Failure;
 
+pub(crate) const STORE: &str = "LEASEHOLD_STORE";
 const MAX_TTL: &str = "LEASEHOLD_MAX_TTL";
 const QUORUM_ID: &str = "LEASEHOLD_QUORUM_ID";
 
@@ -64,6 +65,30 @@ impl Target {
         let max_ttl = self.max_ttl.map(|max_ttl| (MAX_TTL, format!("{}ms", max_ttl.as_millis()).into()));
         let id = self.quorum_id.as_ref().map(|id| (QUORUM_ID, id.into()));
         max_ttl.into_iter().chain(id)
+    }
+
+    /// The urls as another process, in another folder, has to write them: with secrets and parameters where the url has
+    /// them. `stores` are those that were opened.
+    pub(crate) fn handed_on(&self, stores: &[StoreUrl]) -> OsString {
+        let environment = if self.urls.is_empty() { env::var(STORE).unwrap_or_default() } else { String::new() };
+        let named = self.urls.iter().map(String::as_str).chain([environment.as_str()]);
+        let named: Vec<&str> = named.filter(|text| !text.trim().is_empty()).flat_map(StoreUrl::split).collect();
+        let mut all = OsString::new();
+        for (index, store) in stores.iter().enumerate() {
+            if !all.is_empty() {
+                all.push(" ");
+            }
+            match store {
+                StoreUrl::Sqlite { path } => {
+                    all.push("sqlite:");
+                    all.push(std::path::absolute(path).as_deref().unwrap_or(path));
+                }
+                #[cfg(feature = "dynamodb")]
+                StoreUrl::Dynamodb(url) => all.push(url.in_full()),
+                store => all.push(named.get(index).map_or_else(|| store.to_string(), |text| (*text).to_owned())),
+            }
+        }
+        all
     }
 
     /// With the settings that belong to the stores.
@@ -126,24 +151,4 @@ pub(crate) fn must_be_shared(stores: &[StoreUrl]) -> Result<(), Failure> {
         ))),
         None => Ok(()),
     }
-}
-
-/// The urls as another process, in another folder, has to write them.
-pub(crate) fn absolute(stores: &[StoreUrl]) -> OsString {
-    let mut all = OsString::new();
-    for store in stores {
-        if !all.is_empty() {
-            all.push(" ");
-        }
-        match store {
-            StoreUrl::Sqlite { path } => {
-                all.push("sqlite:");
-                all.push(std::path::absolute(path).as_deref().unwrap_or(path));
-            }
-            #[cfg(feature = "dynamodb")]
-            StoreUrl::Dynamodb(url) => all.push(url.in_full()),
-            store => all.push(store.to_string()),
-        }
-    }
-    all
 }

@@ -43,3 +43,17 @@ fn doctor_shows_no_password_and_tells_which_one_is_wrong() {
     assert!(wrong.stdout.contains("problem  store.open: ") && wrong.stdout.contains("password"), "{wrong:?}");
     assert!(!format!("{wrong:?}").contains("hunter2"), "{wrong:?}");
 }
+
+#[test]
+fn the_command_reaches_the_store_that_exec_was_given() {
+    let place = Place::new();
+    let server = Server::builder().password("hunter2-sesame").start();
+    let looks = [env!("CARGO_BIN_EXE_leasehold"), "inspect", "job"];
+    let by_option = place.run(&[&["exec", "--store", &server.url(), "job", "--"], &looks[..]].concat());
+    let mut by_environment = place.leasehold(&[&["exec", "job", "--"], &looks[..]].concat());
+    let by_environment = common::Ran::from(by_environment.env("LEASEHOLD_STORE", server.url()).output().unwrap());
+    for ran in [by_option, by_environment] {
+        assert!(!format!("{ran:?}").contains("hunter2"), "{ran:?}");
+        ran.expect(0);
+    }
+}

@@ -84,7 +84,14 @@ impl<T: Stores + ?Sized> Stores for &T {
     }
 }
 
-/// A path may contain spaces, so that only a word with a scheme begins another url.
+impl StoreUrl {
+    /// The urls in a text that names one or several with white space in between, as [`Stores`] reads it; none of them is
+    /// looked at. A path may contain spaces, so that only a word with a scheme begins another url.
+    pub fn split(text: &str) -> Vec<&str> {
+        split(text)
+    }
+}
+
 fn split(text: &str) -> Vec<&str> {
     let text = text.trim();
     let mut starts: Vec<usize> = text

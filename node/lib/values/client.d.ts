@@ -160,7 +160,7 @@ export type Response =
       type: "http-response";
       /** The status. */
       status: number;
-      /** All of them, or at least `contentType`, `date` and `location`. */
+      /** All of them, or at least `content-type`, `date` and `location`. */
       headers: [string, string][];
       /**
        * As it was sent, decompressed. No more than 1,048,577 bytes of it need be read: 1,048,576 is the longest that is

@@ -26,7 +26,8 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ("xtask/peers", &["leasehold", "leasehold-bench", "leasehold-core", "leasehold-rig"]),
 ];
 
-const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
+/// What readers of a package find in it.
+const SHIPPED: [&str; 3] = ["LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
 /// Servers and faults, for the tests of whoever wants them.
 const RIG: &str = "leasehold-rig";
@@ -93,8 +94,8 @@ pub fn check(path: &str, text: &str, renames: &HashMap<String, String>) -> Vec<F
     findings
 }
 
-/// What is published is an archive of the crate's own folder, so the texts of its licences have to be in there.
-pub fn check_licenses(path: &str, text: &str, exists: impl Fn(&str) -> bool) -> Vec<Finding> {
+/// What is published is an archive of the crate's own folder, so the texts of its licences have to be in there, and its page.
+pub fn check_shipped(path: &str, text: &str, exists: impl Fn(&str) -> bool) -> Vec<Finding> {
     let mut section = String::new();
     let mut is_published = false;
     for line in text.lines().map(str::trim) {
@@ -106,9 +107,10 @@ pub fn check_licenses(path: &str, text: &str, exists: impl Fn(&str) -> bool) -> 
         }
     }
     let folder = path.strip_suffix("Cargo.toml").unwrap_or(path);
-    let missing = LICENSES.iter().map(|name| format!("{folder}{name}")).filter(|name| is_published && !exists(name));
+    let missing = SHIPPED.iter().map(|name| format!("{folder}{name}")).filter(|name| is_published && !exists(name));
     let finding = |name| {
-        let message = format!("`{name}` is missing; link to that of the root, or say `publish = false`");
+        let message =
+            format!("`{name}` is missing; write it, link to the licence of the root, or say `publish = false`");
         Finding { path: path.to_owned(), line: 1, rule: "licences-are-shipped", message }
     };
     missing.map(finding).collect()
@@ -207,16 +209,16 @@ mod tests {
     }
 
     #[test]
-    fn published_crates_have_their_licences_beside_them() {
+    fn published_crates_have_their_licences_and_page_beside_them() {
         let messages = |text: &str, there: &[&str]| {
-            let found = check_licenses("core/Cargo.toml", text, |path| there.contains(&path));
+            let found = check_shipped("core/Cargo.toml", text, |path| there.contains(&path));
             found.into_iter().map(|finding| finding.message).collect::<Vec<_>>()
         };
         let package = "[package]\nname = \"leasehold-core\"\n[lib]\npublish = false\n";
-        let both = ["core/LICENSE-APACHE", "core/LICENSE-MIT"];
-        assert_eq!(messages(package, &[]).len(), 2);
-        assert!(messages(package, &both[..1])[0].starts_with("`core/LICENSE-MIT` is missing"));
-        assert!(messages(package, &both).is_empty());
+        let all = ["core/LICENSE-APACHE", "core/README.md", "core/LICENSE-MIT"];
+        assert_eq!(messages(package, &[]).len(), 3);
+        assert!(messages(package, &all[..2])[0].starts_with("`core/LICENSE-MIT` is missing"));
+        assert!(messages(package, &all).is_empty());
         assert!(messages("[package]\npublish = false\n", &[]).is_empty());
         assert!(messages("[workspace]\nmembers = []\n", &[]).is_empty());
     }

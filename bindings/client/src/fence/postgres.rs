@@ -325,3 +325,17 @@ fn identifier(what: &str, name: &str) -> Result<String, Error> {
     }
     quoted(what, name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fence::sql::in_the_guide;
+
+    #[test]
+    fn the_guide_has_these_statements() {
+        let guard = PostgresGuard::new();
+        for statement in [guard.create_sql(), guard.claim_sql(), guard.check_sql()] {
+            assert!(in_the_guide(statement), "docs/fencing.md has no {statement}");
+        }
+    }
+}

@@ -12,3 +12,11 @@ pub(super) fn quoted(what: &str, name: &str) -> Result<String, Error> {
 pub(super) fn quoted_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
+
+/// Whether docs/fencing.md has a statement, however it breaks its lines and quotes names.
+#[cfg(test)]
+pub(super) fn in_the_guide(statement: &str) -> bool {
+    let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/fencing.md");
+    let bare = |text: &str| text.replace(|c: char| c.is_whitespace() || c == '"', "");
+    bare(&std::fs::read_to_string(guide).expect("the guide is there")).contains(&(bare(statement) + ";"))
+}

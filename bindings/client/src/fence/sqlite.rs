@@ -287,3 +287,17 @@ fn failed(error: &rusqlite::Error) -> Error {
         Some(_) | None => Error::new(ErrorKind::StoreRefused, format!("the guard's table cannot be used: {error}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fence::sql::in_the_guide;
+
+    #[test]
+    fn the_guide_has_these_statements() {
+        let guard = SqliteGuard::new();
+        for statement in [&guard.create, &guard.claim, &guard.check] {
+            assert!(in_the_guide(statement), "docs/fencing.md has no {statement}");
+        }
+    }
+}

@@ -114,8 +114,8 @@ impl Kept {
                 Ok("everysec") => Finding::warning(
                     CHECK,
                     format!(
-                        "appendfsync everysec: when the server is killed nothing is lost, but after a power cut locks \
-                         of the last two seconds are, and can be granted again while their holders still work; {tokens}"
+                        "appendfsync everysec: when the server is killed or loses power, locks of up to the last two \
+                         seconds are lost, and can be granted again while their holders still work; {tokens}"
                     ),
                     format!("set appendfsync always, or {WAIT}"),
                 ),

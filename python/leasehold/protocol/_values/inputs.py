@@ -33,7 +33,7 @@ class Response:
         status: int
         """The status."""
         headers: Sequence[tuple[str, str]] = field(repr=False)
-        """All of them, or at least ``content_type``, ``date`` and ``location``."""
+        """All of them, or at least ``content-type``, ``date`` and ``location``."""
         body: bytes = field(repr=False)
         """As it was sent, decompressed. No more than 1,048,577 bytes of it need be read: 1,048,576 is the longest that
         is understood.

@@ -66,8 +66,13 @@ pub(super) fn quoted(docs: &str, model: &Model, quoting: &Quoting) -> String {
     pieces.collect()
 }
 
+/// Names that docs quote and that are the same in every language.
+const HEADERS: [&str; 1] = ["content-type"];
+
 fn name_in(piece: &str, model: &Model, quoting: &Quoting) -> String {
-    if !piece.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.')) {
+    if !piece.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.'))
+        || HEADERS.contains(&piece)
+    {
         return piece.to_owned();
     }
     let shown = |name: &str| {

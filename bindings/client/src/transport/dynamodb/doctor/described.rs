@@ -60,7 +60,7 @@ fn billing(description: &Description) -> Finding {
         Some(Billing::Provisioned { read_units, write_units }) => Finding::warning(
             CHECK,
             format!("{read_units} read units and {write_units} write units in a second; what is above them is refused"),
-            "a held lock takes 6 writes in a minute at the default ttl, a waiter about one read in a second; if that \
+            "a held lock takes about 7 writes in a minute at the default ttl, a waiter about one read in a second; if that \
              may be too much, bill the table by request",
         ),
         None => Finding::good(CHECK, "not told"),
