@@ -130,13 +130,13 @@ impl Logs {
 
     /// The tests of all reports.
     pub fn reported(&self) -> Result<Vec<Reported>> {
-        let mut found = Vec::new();
-        for path in self.files()? {
-            if path.extension() == Some(OsStr::new("xml")) {
-                found.extend(reported(&read(&path)?));
-            }
-        }
-        Ok(found)
+        Ok(self.reports()?.iter().flat_map(|xml| reported(xml)).collect())
+    }
+
+    /// The reports of tests, as they are.
+    pub fn reports(&self) -> Result<Vec<String>> {
+        let files = self.files()?;
+        files.iter().filter(|path| path.extension() == Some(OsStr::new("xml"))).map(|path| read(path)).collect()
     }
 
     fn files(&self) -> Result<Vec<PathBuf>> {
@@ -222,7 +222,7 @@ fn reported(xml: &str) -> Vec<Reported> {
     cases.filter_map(of_case).collect()
 }
 
-fn unescaped(text: &str) -> String {
+pub fn unescaped(text: &str) -> String {
     let marks = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&#39;", "'"), ("&amp;", "&")];
     marks.iter().fold(text.to_owned(), |text, (mark, character)| text.replace(mark, character))
 }

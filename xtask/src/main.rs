@@ -9,6 +9,7 @@ mod conformance;
 mod demo;
 mod deny;
 mod engine;
+mod flaky;
 mod fuzz;
 mod interop;
 mod logs;

@@ -85,13 +85,15 @@ pub fn bench(steps: &mut Steps, args: &[String]) -> Result {
     steps.run("node, benchmark", bench)
 }
 
-/// The packages as they are published, which work alone; that of the platform with the licences of what is compiled in.
+/// The packages as they are published, which work alone, with the licences of what is compiled in.
 pub fn release(steps: &mut Steps, folder: &Path, transpiled: &Path, notices: &Path) -> Result {
     let mut build = run::cargo("build");
     build.args(["--release", "-p", "leasehold-node"]);
     steps.run("node, addon", build)?;
     let target = install(steps, &run::target()?.join("release"), transpiled)?;
-    copy(notices, &target.join("platform").join(notices.file_name().unwrap_or_default()))?;
+    for package in ["package", "platform"] {
+        copy(notices, &target.join(package).join(notices.file_name().unwrap_or_default()))?;
+    }
     steps.timed("node, packages", || {
         for package in ["package", "platform"] {
             let mut pack = Command::new("npm");

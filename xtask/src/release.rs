@@ -20,6 +20,8 @@ const NPM: &str = "node/package.json";
 const COMPONENTS: [&str; 2] = ["bindings/component/Cargo.toml", "bindings/component/locks/Cargo.toml"];
 /// What is shipped with compiled code.
 const NOTICES: &str = "THIRD-PARTY.txt";
+/// Which have our version in them, and are built with what they say.
+const LOCKS: [&str; 2] = ["bindings/component/Cargo.lock", "bindings/component/locks/wasi3/Cargo.lock"];
 const SUMS: &str = "SHA256SUMS";
 /// Against its C library, which others need not have.
 const HERE: &str = "this-machine";
@@ -89,6 +91,8 @@ fn portable(steps: &mut Steps, folder: &Path, dirty: &[&str]) -> Result<PathBuf>
     copy(&component, &folder.join(format!("leasehold-{VERSION}.wasm")))?;
     copy(&run::root().join("wit/leasehold.wit"), &folder.join(format!("leasehold-{VERSION}.wit")))?;
     copy(&component::build_locks(steps)?, &folder.join(format!("leasehold-locks-{VERSION}.wasm")))?;
+    // For the components, which have no archive to put it in.
+    copy(&write_notices()?, &folder.join(NOTICES))?;
     let source = python::source(steps)?;
     copy(&source, &folder.join(name(&source)))?;
     Ok(component)
@@ -133,6 +137,13 @@ fn check() -> Result {
     for manifest in COMPONENTS {
         if !read(manifest)?.contains(&format!("\nversion = \"{VERSION}\"\n")) {
             return Err(Failure::new(format!("{manifest} does not say version {VERSION}")));
+        }
+    }
+    for lock in LOCKS {
+        if !read(lock)?.contains(&format!("name = \"leasehold-core\"\nversion = \"{VERSION}\"\n")) {
+            return Err(Failure::new(format!(
+                "{lock} does not say version {VERSION}: run `cargo update --workspace` there"
+            )));
         }
     }
     println!("every package is version {VERSION}");

@@ -3,7 +3,7 @@
 use crate::demo::{self, Stores};
 use crate::logs::Logs;
 use crate::run::{self, Failure, Result, Steps};
-use crate::{chaos, component, conformance, deny, fuzz, interop, node, playground, python, setup, sim, tidy};
+use crate::{chaos, component, conformance, deny, flaky, fuzz, interop, node, playground, python, setup, sim, tidy};
 use std::process::Command;
 use std::thread;
 
@@ -108,6 +108,7 @@ pub fn look_again() -> Result {
 pub fn look_at_logs(steps: &mut Steps) -> Result {
     if has_nextest() {
         steps.with_logs("tests that documents name have run", conformance::expect_ran)?;
+        steps.with_logs("second tries", flaky::expect_excused)?;
     }
     steps.with_logs("libraries have told what they do", Logs::expect_told)?;
     steps.with_logs("no secrets in any output", Logs::expect_no_secrets)

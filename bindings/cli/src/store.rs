@@ -67,8 +67,8 @@ impl Target {
         max_ttl.into_iter().chain(id)
     }
 
-    /// The urls as another process, in another folder, has to write them: with secrets and parameters where the url has
-    /// them. `stores` are those that were opened.
+    /// The urls as another process has to write them, with files by their whole paths, and all else as it was given,
+    /// secrets and parameters too. `stores` are those that were opened.
     pub(crate) fn handed_on(&self, stores: &[StoreUrl]) -> OsString {
         let environment = if self.urls.is_empty() { env::var(STORE).unwrap_or_default() } else { String::new() };
         let named = self.urls.iter().map(String::as_str).chain([environment.as_str()]);
@@ -80,8 +80,14 @@ impl Target {
             }
             match store {
                 StoreUrl::Sqlite { path } => {
-                    all.push("sqlite:");
-                    all.push(std::path::absolute(path).as_deref().unwrap_or(path));
+                    let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                    // Two slashes behind the colon belong to the url, and not to the path.
+                    all.push(if path.as_os_str().as_encoded_bytes().starts_with(b"//") {
+                        "sqlite://"
+                    } else {
+                        "sqlite:"
+                    });
+                    all.push(path);
                 }
                 #[cfg(feature = "dynamodb")]
                 StoreUrl::Dynamodb(url) => all.push(url.in_full()),
@@ -122,6 +128,13 @@ impl Stores for Target {
         }
         self.urls.iter().map(Stores::urls).collect::<Result<Vec<_>, _>>().map(|urls| urls.concat())
     }
+}
+
+/// Whether the environment names these stores, however it writes them.
+pub(crate) fn is_in_environment(stores: &[StoreUrl]) -> bool {
+    let named = env::var(STORE).ok().filter(|text| !text.trim().is_empty()).and_then(|text| text.urls().ok());
+    let names = |stores: &[StoreUrl]| stores.iter().map(StoreUrl::node_name).collect::<Vec<_>>();
+    named.is_some_and(|named| names(&named) == names(stores))
 }
 
 /// An environment variable; an empty one is as good as none.

@@ -79,6 +79,15 @@ fn the_store_is_passed_on_so_that_it_holds_in_another_folder() {
 }
 
 #[test]
+fn a_file_of_many_slashes_is_the_same_file_for_the_command() {
+    let place = Place::new();
+    let store = format!("sqlite:///{}", place.path("other.db").display());
+    let looks = [env!("CARGO_BIN_EXE_leasehold"), "inspect", "job"];
+    assert!(store.starts_with("sqlite:////"), "{store}");
+    place.run(&[&["exec", "--store", &store, "job", "--"], &looks[..]].concat()).expect(0);
+}
+
+#[test]
 fn exec_ends_as_its_command_does() {
     let place = Place::new();
     for (script, status) in [("exit 0", 0), ("exit 7", 7), ("exit 255", 255), ("kill -KILL $$", 137)] {

@@ -48,9 +48,11 @@ pub mod proxy;
 pub mod redis;
 pub mod resp;
 pub mod rest;
+mod slow;
 mod told;
 pub mod webdis;
 
+pub use slow::is_for_want_of_time;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 

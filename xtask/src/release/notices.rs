@@ -8,26 +8,41 @@ use std::path::{Path, PathBuf};
 
 /// What has code of others in it.
 const PROGRAMS: [&str; 3] = ["leasehold-cli", "leasehold-node", "leasehold-python"];
+/// The workspaces, and what of each has code of others in it.
+const WORKSPACES: [(&str, &[&str]); 2] =
+    [("Cargo.toml", &PROGRAMS), ("bindings/component/Cargo.toml", &["leasehold-component", "leasehold-locks"])];
 /// How files with licences begin, in capitals.
 const NAMES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "NOTICE", "UNLICENSE"];
 
 /// The texts, each once, with the packages that it came with; as this platform compiles them.
 pub fn notices() -> Result<String> {
-    let mut metadata = run::plain_cargo("metadata");
-    // Packages for other platforms need not have been downloaded.
-    metadata.args(["--locked", "--format-version", "1", "--filter-platform", &host()?]);
-    let folders = folders(&said(&mut metadata)?);
-    let mut tree = run::plain_cargo("tree");
-    tree.args(["--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}|{l}"]);
-    PROGRAMS.iter().for_each(|name| _ = tree.args(["-p", name]));
     let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (package, license) in packages(&said(&mut tree)?) {
-        let folder = folders.get(&package).ok_or_else(|| Failure::new(format!("nobody knows where {package} is")))?;
-        let found = texts_in(folder)?;
-        // Such packages are parts of others, whose texts are there.
-        let found = if found.is_empty() { vec![format!("{license}, without a text of its own.")] } else { found };
-        for text in found {
-            texts.entry(text).or_default().insert(package.clone());
+    for (manifest, programs) in WORKSPACES {
+        let mut metadata = run::plain_cargo("metadata");
+        // Packages for other platforms need not have been downloaded.
+        metadata.args([
+            "--locked",
+            "--format-version",
+            "1",
+            "--filter-platform",
+            &host()?,
+            "--manifest-path",
+            manifest,
+        ]);
+        let folders = folders(&said(&mut metadata)?);
+        let mut tree = run::plain_cargo("tree");
+        tree.args(["--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}|{l}"]);
+        tree.args(["--manifest-path", manifest]);
+        programs.iter().for_each(|name| _ = tree.args(["-p", name]));
+        for (package, license) in packages(&said(&mut tree)?) {
+            let folder =
+                folders.get(&package).ok_or_else(|| Failure::new(format!("nobody knows where {package} is")))?;
+            let found = texts_in(folder)?;
+            let found =
+                if found.is_empty() { vec![format!("{license}; the package has no text of it.")] } else { found };
+            for text in found {
+                texts.entry(text).or_default().insert(package.clone());
+            }
         }
     }
     Ok(written(&texts))
@@ -130,7 +145,7 @@ mod tests {
     #[test]
     fn what_is_compiled_in_brings_its_texts() {
         let page = notices().expect("cargo has all of it");
-        for said in ["ring 0.", "rustls 0.", "Permission is hereby granted", "Apache License"] {
+        for said in ["ring 0.", "rustls 0.", "wit-bindgen 0.63", "Permission is hereby granted", "Apache License"] {
             assert!(page.contains(said), "{said}");
         }
         assert!(!page.contains("\nleasehold"), "ours are not those of others");

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &ExecArgs, target: &Target) -> Result<u8, Failure> {
     let settings = args.engine.choose(settings)?;
     let client = inbox.finish(settings.connect(target))?;
     store::must_be_shared(client.stores())?;
-    warn_of_waiting_for_itself(args, target, &client, &inbox);
+    warn_of_waiting_for_itself(args, &client, &inbox);
     let refused = |error| Failure::system("cannot catch signals", &error);
     let signals = Signals::catch(inbox.sender()).map_err(refused)?;
     let messages = Messages::start().map_err(|error| Failure::system("cannot start a thread", &error))?;
@@ -147,10 +147,10 @@ impl Exec<'_> {
 }
 
 /// A command that asks for the lock under which it runs waits for its own end.
-fn warn_of_waiting_for_itself(args: &ExecArgs, target: &Target, client: &Client, inbox: &Inbox) {
+fn warn_of_waiting_for_itself(args: &ExecArgs, client: &Client, inbox: &Inbox) {
     let told = |name: &str, value: &OsStr| std::env::var_os(name).is_some_and(|told| told == value);
-    let runs_under_it = told("LEASEHOLD_RESOURCE", OsStr::new(&args.resource))
-        && told(store::STORE, &target.handed_on(client.stores()));
+    let runs_under_it =
+        told("LEASEHOLD_RESOURCE", OsStr::new(&args.resource)) && store::is_in_environment(client.stores());
     if !runs_under_it || args.wait() == Some(Duration::ZERO) {
         return;
     }
