@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -14,18 +15,23 @@ const COPIED: [&str; 7] =
     ["Cargo.toml", "Cargo.lock", "wit", "core", "bindings/rig", "bindings/races", "bindings/client/src"];
 const MEMBERS: &str = "members = [\"core\", \"core/sim\", \"bindings/races\"]";
 
-/// Changes to the profile, so that one line is compiled in seconds.
+/// Changes to the profile, so that one line is compiled in seconds. [`quicker`] sees to packages that have their own.
 const QUICKLY: [(&str, &str); 3] =
     [("CARGO_PROFILE_CI_INCREMENTAL", "true"), ("CARGO_PROFILE_CI_OPT_LEVEL", "1"), ("CARGO_PROFILE_CI_DEBUG", "0")];
 
-/// Time after which a run counts as one that never ends.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// Seconds of a processor after which a run counts as one that never ends: on a machine that is busy with other things, time
+/// would pass for a catch.
+const PROCESSOR: u32 = 600;
+/// The same for one that waits for ever. Nothing here does so but by mistake.
+const PATIENCE: Duration = Duration::from_secs(3_600);
 
 pub struct Tree {
     root: PathBuf,
     target: PathBuf,
     log: PathBuf,
 }
+
+const SIGXCPU: i32 = 24;
 
 /// How a program ended.
 pub enum Ended {
@@ -64,7 +70,7 @@ impl Tree {
         }
         let mut bytes = fs::read(from).map_err(|error| cannot("read", from, &error))?;
         if to == self.root.join("Cargo.toml") {
-            bytes = fewer_members(&String::from_utf8_lossy(&bytes))?.into_bytes();
+            bytes = quicker(&fewer_members(&String::from_utf8_lossy(&bytes))?).into_bytes();
         }
         kept.insert(to.to_owned());
         if fs::read(to).is_ok_and(|before| before == bytes) { Ok(()) } else { write(to, &bytes) }
@@ -122,7 +128,9 @@ impl Tree {
     }
 
     /// Runs a command in the copy, and returns all that it said.
-    pub fn run(&self, mut command: Command) -> Result<(Ended, String)> {
+    pub fn run(&self, command: Command) -> Result<(Ended, String)> {
+        let program = command.get_program().to_owned();
+        let mut command = limited(&command);
         let log = fs::File::create(&self.log).map_err(|error| cannot("write", &self.log, &error))?;
         let errors = log.try_clone().map_err(|error| cannot("write", &self.log, &error))?;
         command.current_dir(&self.root).env("CARGO_TARGET_DIR", &self.target).env("CARGO_TERM_COLOR", "never");
@@ -131,14 +139,15 @@ impl Tree {
         // Cargo takes it for the folder of the workspace.
         command.env_remove("CARGO_MANIFEST_DIR");
         command.stdin(Stdio::null()).stdout(log).stderr(errors);
-        let program = command.get_program().to_owned();
-        let cannot_run =
-            |error: std::io::Error| Failure::new(format!("cannot run {}: {error}", program.to_string_lossy()));
+        let cannot_run = |error: std::io::Error| {
+            Failure::new(format!("cannot run {} with prlimit (util-linux): {error}", program.to_string_lossy()))
+        };
         let mut child = command.spawn().map_err(cannot_run)?;
         let until = Instant::now() + PATIENCE;
         let ended = loop {
             match child.try_wait().map_err(cannot_run)? {
                 Some(status) if status.success() => break Ended::Well,
+                Some(status) if status.signal() == Some(SIGXCPU) => break Ended::Never,
                 Some(status) => break Ended::Badly(status),
                 None if Instant::now() >= until => {
                     child.kill().and_then(|()| child.wait()).map_err(cannot_run)?;
@@ -152,6 +161,24 @@ impl Tree {
     }
 }
 
+/// The same command, which a signal ends when it has computed for too long: on Linux, where a program can do that.
+fn limited(command: &Command) -> Command {
+    let mut limited = Command::new("prlimit");
+    if cfg!(target_os = "linux") {
+        limited.arg(format!("--cpu={PROCESSOR}")).arg("--").arg(command.get_program());
+    } else {
+        limited = Command::new(command.get_program());
+    }
+    limited.args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => limited.env(name, value),
+            None => limited.env_remove(name),
+        };
+    }
+    limited
+}
+
 /// The workspace's manifest, with only those members that are copied.
 fn fewer_members(manifest: &str) -> Result<String> {
     let mut found = false;
@@ -162,6 +189,11 @@ fn fewer_members(manifest: &str) -> Result<String> {
     });
     let text = lines.collect::<Vec<_>>().join("\n") + "\n";
     if found { Ok(text) } else { Err(Failure::new("Cargo.toml has no line `members = ` to shorten")) }
+}
+
+/// With packages optimised no more than all: a run of the core or the simulator is short, and its compiler is not.
+fn quicker(manifest: &str) -> String {
+    manifest.replace("opt-level = 3", "opt-level = 1")
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result {
@@ -177,6 +209,14 @@ fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limited_command_is_the_same_command() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "ulimit -t; echo $SAID"]).env("SAID", "well");
+        let said = limited(&command).output().expect("there is a shell").stdout;
+        assert_eq!(String::from_utf8_lossy(&said), format!("{PROCESSOR}\nwell\n"));
+    }
 
     #[test]
     fn the_copy_has_fewer_members() {
