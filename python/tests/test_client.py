@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import pickle
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
@@ -139,6 +141,23 @@ def test_a_closed_client_has_released_everything(store: str, name: str) -> None:
     if not store.startswith("memory:"):
         with connect(store) as other:
             assert other.inspect(name) is None
+
+
+def test_who_waits_is_told_that_the_client_was_closed(store: str, name: str) -> None:
+    with connect(store) as other, other.lock(name, ttl=TTL):
+        # Who has not begun to wait yet is told that the client is of no use.
+        for pause in (0.1, 1, 10):
+            client = connect(store)
+            with ThreadPoolExecutor() as pool:
+                waiting = pool.submit(client.acquire, name, ttl=TTL)
+                time.sleep(pause)
+                client.close()
+                error = waiting.exception(PATIENCE)
+            assert isinstance(error, leasehold.LeaseholdError)
+            if error.code != "config":
+                break
+        assert isinstance(error, leasehold.LeaseholdError) and error.code == "cancelled"
+        assert pickle.loads(pickle.dumps(error)).code == "cancelled"
 
 
 def test_many_threads_share_one_client(client: leasehold.Client, name: str) -> None:

@@ -12,7 +12,7 @@ use std::process::Command;
 const PACKAGE: &str = "node";
 /// What the package consists of, as its `package.json` says.
 const SHIPPED: [&str; 5] = ["package.json", "README.md", "edge", "lib", "bin"];
-const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
+pub const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 /// Modules that users import, with their types.
 const MODULES: [&str; 5] = ["index", "fence", "protocol", "testing", "compat/redlock"];
 const EXTENSIONS: [&str; 4] = ["cjs", "mjs", "d.ts", "d.mts"];

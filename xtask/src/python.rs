@@ -122,7 +122,8 @@ pub fn release(steps: &mut Steps, folder: &Path, notices: &Path) -> Result {
     let python = install_tools(steps)?;
     let target = run::target()?.join(PACKAGE);
     // All that lies in the module's folder becomes a part of the wheel.
-    let beside = run::root().join(PACKAGE).join("leasehold").join(notices.file_name().unwrap_or_default());
+    let name = notices.file_name().unwrap_or_default();
+    let beside = run::root().join(PACKAGE).join("leasehold").join(name);
     fs::copy(notices, &beside).map_err(|error| Failure::new(format!("cannot write {}: {error}", beside.display())))?;
     let wheel = build_wheel(steps, &python, &target.join("release-wheels"), &["--release"]);
     let removed = fs::remove_file(&beside);
@@ -131,7 +132,7 @@ pub fn release(steps: &mut Steps, folder: &Path, notices: &Path) -> Result {
     let mut listing = Command::new("python3");
     listing.args(["-m", "zipfile", "-l"]).arg(&wheel);
     let listed = listing.output().map_err(|error| Failure::new(format!("cannot list the wheel: {error}")))?;
-    if !String::from_utf8_lossy(&listed.stdout).contains("leasehold/THIRD-PARTY.txt") {
+    if !String::from_utf8_lossy(&listed.stdout).contains(&format!("leasehold/{}", name.to_string_lossy())) {
         return Err(Failure::new("the wheel has no licences of what is compiled in"));
     }
     steps.timed("python, wheel alone", || works_alone(&python, &wheel, &target.join("alone")))?;

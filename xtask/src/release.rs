@@ -5,6 +5,7 @@
 
 mod notices;
 
+use crate::node::LICENSES;
 use crate::run::{self, Failure, Result, Steps};
 use crate::{component, node, python, setup};
 use std::fs;
@@ -14,7 +15,6 @@ use std::process::Command;
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// In the order in which they could be published.
 const CRATES: [&str; 4] = ["leasehold-core", "leasehold-wasmtime", "leasehold", "leasehold-cli"];
-const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 const NPM: &str = "node/package.json";
 /// Workspaces of their own, of which nothing is published but what they make.
 const COMPONENTS: [&str; 2] = ["bindings/component/Cargo.toml", "bindings/component/locks/Cargo.toml"];

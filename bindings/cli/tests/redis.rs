@@ -45,6 +45,16 @@ fn doctor_shows_no_password_and_tells_which_one_is_wrong() {
 }
 
 #[test]
+fn a_store_is_known_however_it_is_written_by_who_would_wait_for_itself() {
+    let place = Place::new();
+    let server = Server::start();
+    let [short, long] = ["", "/0"].map(|end| format!("redis://127.0.0.1:{}{end}", server.port()));
+    let inner = [env!("CARGO_BIN_EXE_leasehold"), "exec", "--store", &long, "--wait", "50ms", "job", "--", "true"];
+    let ran = place.run(&[&["exec", "--store", &short, "job", "--"], &inner[..]].concat()).expect(75);
+    assert_eq!(ran.stderr.matches("not reentrant").count(), 1, "{}", ran.stderr);
+}
+
+#[test]
 fn the_command_reaches_the_store_that_exec_was_given() {
     let place = Place::new();
     let server = Server::builder().password("hunter2-sesame").start();
