@@ -1,6 +1,6 @@
 // The settings of a world as a form.
 
-import { make, one, say } from "./dom.mjs";
+import { change, make, one, say } from "./dom.mjs";
 import { NUMBERS } from "./url.mjs";
 import { STORES } from "./world.mjs";
 
@@ -29,7 +29,7 @@ export class Controls {
       anew({ seed });
     });
     const rows = [row("Store", this.#store)];
-    for (const [name, { title, shown }] of Object.entries(SLIDERS)) rows.push(this.#slider(name, title, shown, anew, deed));
+    for (const [name, { title }] of Object.entries(SLIDERS)) rows.push(this.#slider(name, title, anew, deed));
     const dice = make("button", { type: "button" }, "Another");
     dice.setAttribute("aria-label", "Another seed");
     dice.addEventListener("click", () => anew({ seed: (Number(this.#seed.value) + 1) % (most + 1) }));
@@ -46,19 +46,15 @@ export class Controls {
     for (const [name, { input, output }] of this.#sliders) {
       const { of, factor } = NUMBERS[name];
       input.value = settings[of] / factor;
-      say(output, SLIDERS[name].shown(settings[of] / factor));
+      tell(name, input, output);
     }
   }
 
-  #slider(name, title, shown, anew, deed) {
+  #slider(name, title, anew, deed) {
     const { least, most, step, of, factor } = NUMBERS[name];
     const input = make("input", { type: "range", id: name, min: least, max: most, step });
     const output = make("output", { for: name });
-    const tell = () => {
-      say(output, shown(Number(input.value)));
-      input.setAttribute("aria-valuetext", shown(Number(input.value)));
-    };
-    input.addEventListener("input", tell);
+    input.addEventListener("input", () => tell(name, input, output));
     input.addEventListener("change", () => {
       const value = Number(input.value);
       if (LIVE.includes(name)) deed(name, value);
@@ -67,6 +63,13 @@ export class Controls {
     this.#sliders.set(name, { input, output });
     return row(title, input, output);
   }
+}
+
+/** What a slider stands at, for those who see it and those who hear it. */
+function tell(name, input, output) {
+  const shown = SLIDERS[name].shown(Number(input.value));
+  say(output, shown);
+  change(input, { "aria-valuetext": shown });
 }
 
 function row(title, input, ...more) {

@@ -32,6 +32,8 @@ function begin(settings, notes = []) {
   stop();
   session = new Session(protocol, settings);
   const cards = new Cards(session, deed);
+  // Wires are measured between cards as large as they will be.
+  cards.show(session);
   views = { cards, wires: new Wires(session, cards.places()), lanes: new Lanes(session), story: new Story(session) };
   note(notes);
   show();

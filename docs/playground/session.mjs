@@ -21,6 +21,9 @@ const number = (least, most) => ({
   of: (_, text) => (/^\d{1,4}$/.test(text) && Number(text) >= least && Number(text) <= most ? Number(text) : undefined),
 });
 
+/** What leaves nothing of what was set before, at the same instant. */
+const SETTINGS = ["latency", "loss", "guard"];
+
 /** What a visitor can do, by its name in a url. */
 export const DEEDS = {
   ask: { to: WORKERS, act: (_, worker) => worker.ask() },
@@ -92,8 +95,15 @@ export class Session {
     this.align();
     const deed = { atNs: this.nowNs, verb, to: String(to) };
     if (!this.#perform(deed)) return false;
+    // A slider that is moved by keys is set once for each.
+    if (this.#isSetAnew(deed)) this.deeds.pop();
     this.deeds.push(deed);
     return true;
+  }
+
+  #isSetAnew({ atNs, verb }) {
+    const last = this.deeds.at(-1);
+    return SETTINGS.includes(verb) && last?.verb === verb && last.atNs === atNs;
   }
 
   /** To an instant that can be written down. */

@@ -6,6 +6,8 @@ import { NAMES } from "./world.mjs";
 
 /** Of what happened, as much as anybody would scroll back. */
 const MOST_LINES = 200;
+/** Lines at once, or faster than life: nobody could listen to more. */
+const MOST_TOLD = 5;
 
 export class Story {
   #steps;
@@ -16,7 +18,7 @@ export class Story {
     say(one("why"), scenario.why.join(" "));
     this.#steps = scenario.steps.map(({ say }, at) => make("li", { "data-number": at + 1 }, make("span", {}, say)));
     one("steps").replaceChildren(...this.#steps);
-    one("log").replaceChildren();
+    list().replaceChildren();
     one("finish").hidden = scenario.steps.length === 0;
     for (const button of one("scenarios").children) {
       change(button, { "aria-current": button.dataset.id === scenario.id ? "true" : undefined });
@@ -35,7 +37,6 @@ export class Story {
     });
     const isOver = director.isOver && scenario.steps.length > 0;
     say(one("ending"), isOver && director.missed.size === 0 ? scenario.end(world) : "");
-    change(one("play"), { "aria-pressed": `${isRunning}` });
     say(one("play"), isRunning ? "Pause" : "Play");
     enable(one("next"), !session.isAtEnd);
     enable(one("play"), !session.isAtEnd);
@@ -46,14 +47,18 @@ export class Story {
 
   #showLog({ log, nodes }) {
     if (this.#logged === log.length) return;
-    const list = one("log");
-    const isAtEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
-    list.append(...log.slice(this.#logged).map((line) => lineOf(line)));
+    const [box, lines] = [one("log"), list()];
+    const isAtEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
+    const isTooMuch = log.length - this.#logged > MOST_TOLD || Number(one("speed").value) > 1;
+    change(box, { "aria-live": isTooMuch ? "off" : "polite" });
+    lines.append(...log.slice(this.#logged).map((line) => lineOf(line)));
     this.#logged = log.length;
-    while (list.children.length > MOST_LINES) list.firstChild.remove();
-    if (isAtEnd) list.scrollTop = list.scrollHeight;
+    while (lines.children.length > MOST_LINES) lines.firstChild.remove();
+    if (isAtEnd) box.scrollTop = box.scrollHeight;
   }
 }
+
+const list = () => one("log").firstElementChild;
 
 function lineOf({ atNs, worker, text, tone }) {
   const name = NAMES[worker];

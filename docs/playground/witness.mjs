@@ -7,7 +7,7 @@ export class Witness {
   pauses;
   /** What was seen that should not be: `{ atNs, what, workers }`. */
   breaches = [];
-  /** What is promised no more, and why: of "holders" and "token". */
+  /** What is promised no more, until when, and why: of "holders" and "token", `{ why, untilNs }`. */
   excuses = {};
   #highest = 0n;
   #wereTooMany = false;
@@ -53,7 +53,10 @@ export class Witness {
   look() {
     const holders = this.holders();
     const areTooMany = holders.length > 1;
-    if (areTooMany && !this.#wereTooMany) this.#breach("holders", holders);
+    const wasExcused = this.#last("holders")?.excuse !== undefined;
+    // What was excused when it began is one of its own once the excuse is over.
+    const isNew = !this.#wereTooMany || (wasExcused && this.#excuse("holders") === undefined);
+    if (areTooMany && isNew) this.#breach("holders", holders);
     this.#wereTooMany = areTooMany;
   }
 
@@ -62,6 +65,15 @@ export class Witness {
   }
 
   #breach(what, workers) {
-    this.breaches.push({ atNs: this.#world.nowNs, what, workers, excuse: this.excuses[what] });
+    this.breaches.push({ atNs: this.#world.nowNs, what, workers, excuse: this.#excuse(what) });
+  }
+
+  #excuse(what) {
+    const excuse = this.excuses[what];
+    return excuse?.untilNs >= this.#world.nowNs ? excuse.why : undefined;
+  }
+
+  #last(what) {
+    return this.breaches.findLast((breach) => breach.what === what);
   }
 }

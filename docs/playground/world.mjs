@@ -32,6 +32,7 @@ export class World {
   #order = 0;
   #settings;
   #nextLife = [];
+  #longestLeaseNs;
   /** Nodes that have ever lost their data. */
   #wiped = new Set();
 
@@ -44,6 +45,8 @@ export class World {
     this.ttlMs = ttlMs;
     this.runsOut = kind.runsOut;
     const drift = driftPercent / 100;
+    // By the slowest clock. What was granted by now is over by then.
+    this.#longestLeaseNs = (ttlMs * 1e6) / (1 - drift);
     this.nodes = Array.from({ length: kind.nodes }, (_, index) => {
       const node = new Node(kind);
       if (kind.nodes > 1) node.join(QUORUM, BigInt(ttlMs));
@@ -179,8 +182,10 @@ export class World {
     const remembering = this.nodes.length - this.#wiped.size;
     const lost = this.nodes.length > 1 ? "too many nodes have lost their counters" : "the only store has lost its records";
     const { excuses } = this.witness;
-    if (this.nodes.length === 1) excuses.holders = lost;
-    if (remembering < (this.nodes.length + 1) / 2) excuses.token = `${lost}, and clocks on the wall are all that is left`;
+    if (this.nodes.length === 1) excuses.holders = { why: lost, untilNs: this.nowNs + this.#longestLeaseNs };
+    if (remembering < (this.nodes.length + 1) / 2) {
+      excuses.token = { why: `${lost}, and clocks on the wall are all that is left`, untilNs: Infinity };
+    }
   }
 
   nodeName({ index }) {

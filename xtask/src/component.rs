@@ -48,7 +48,7 @@ struct Guest {
     /// The guest's side of the WIT, generated and checked in.
     bindings: &'static str,
     component: &'static str,
-    /// The packages of which it imports something: all of them, and no others.
+    /// The interfaces that it imports: all of them, and no others.
     imports: &'static [&'static str],
 }
 
@@ -124,7 +124,7 @@ fn make_module(steps: &mut Steps, component: &Path, output: &str, imports: &[&st
     let mut command = Command::new("node");
     command.arg(host.join("transpile.mjs")).arg(component).arg(&output).current_dir(tools);
     // As the tool tells them: without versions.
-    command.args(imports.iter().filter_map(|package| package.split('@').next()));
+    command.args(imports.iter().filter_map(|interface| interface.split('@').next()));
     steps.run(&format!("transpile {}", component.file_name().unwrap_or_default().display()), command)?;
     Ok(output)
 }

@@ -69,7 +69,9 @@ Usage: cargo xtask <command> [arguments]
                            build all that is published, as far as this machine can, and use each alone; or only see
                            whether the versions agree, and everything is ready for a tag; or write the licences of
                            what is compiled in; or build what is the same for all platforms
-  prove                    before a release: test, chaos, deliberate bugs, long simulations and searches
+  prove [PART...]          before a release: test, chaos, deliberate bugs, long simulations and searches; or only some
+                           of its parts: test, deny, stores, engine, wasi3, release, chaos, sim, fuzz, search,
+                           mutants, races, properties
   help                     this text
 
 Arguments after the command go to the program it runs.
@@ -97,7 +99,7 @@ fn main() -> ExitCode {
         Some("fuzz") => fuzz::fuzz(&rest),
         Some("mutants") => mutants::mutants(&rest),
         Some("release") => release::release(&rest),
-        Some("prove") => none(&rest).and_then(|()| prove::prove()),
+        Some("prove") => prove::prove(&rest),
         Some("help" | "--help" | "-h") => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

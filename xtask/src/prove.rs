@@ -1,45 +1,132 @@
 //! `cargo xtask prove`: what takes too long for every change, run before a release.
+//!
+//! Together the parts take most of a day on two cores, so each can be had by itself: one that failed need not bring the
+//! others with it.
 
-use crate::run::{self, Result, Steps};
-use crate::{chaos, component, deny, engine, fuzz, interop, mutants, release, sim, test};
+use crate::run::{self, Failure, Result, Steps};
+use crate::{chaos, component, deny, engine, fuzz, interop, release, setup, sim, test};
+use std::process::Command;
 
 const PROPTEST_CASES: &str = "20000";
 /// Of the threads, for each test of a hand-off.
 const SCHEDULES: &str = "20000";
 
-pub fn prove() -> Result {
+type Part = (&'static str, fn(&mut Steps) -> Result);
+
+/// What `cargo xtask test` runs. Only after it is there something to hold the documents against.
+const TEST: Part = ("test", test::run_all);
+/// In this order: what fails soonest comes first.
+const PARTS: [Part; 13] = [
+    TEST,
+    ("deny", agreed_on),
+    ("stores", test::each_store_alone),
+    ("engine", in_the_component),
+    ("wasi3", component::build_wasi3),
+    ("release", all_that_is_published),
+    ("chaos", chaos_for_long),
+    ("sim", sim::run_long),
+    ("fuzz", fuzz::run_long),
+    ("search", exhaustive_searches),
+    ("mutants", deliberate_bugs),
+    ("races", many_schedules),
+    ("properties", long_property_tests),
+];
+
+pub fn prove(names: &[String]) -> Result {
+    let parts = chosen(names)?;
     let mut steps = Steps::logged()?;
-    test::run_all(&mut steps)?;
+    let is_tested = parts.iter().any(|(name, _)| *name == TEST.0);
+    if !is_tested {
+        setup::install(&mut steps)?;
+    }
+    parts.iter().try_for_each(|(_, part)| part(&mut steps))?;
+    if is_tested {
+        test::look_at_logs(&mut steps)?;
+    } else {
+        test::look_at_any_logs(&mut steps)?;
+    }
+    let which: Vec<_> = parts.iter().map(|(name, _)| *name).collect();
+    println!("\nProved: {}.\n{}", which.join(", "), steps.table());
+    Ok(())
+}
 
-    test::each_store_alone(&mut steps)?;
-    let peers = interop::begin().finish(&mut steps)?;
-    engine::test(&mut steps, &peers)?;
+/// All parts, where none is named.
+fn chosen(names: &[String]) -> Result<Vec<Part>> {
+    if let Some(stranger) = names.iter().find(|name| PARTS.iter().all(|(part, _)| part != name)) {
+        let known = PARTS.map(|(name, _)| name).join(", ");
+        return Err(Failure::new(format!("there is no part `{stranger}` of the proof\n  there are: {known}")));
+    }
+    let is_chosen = |(part, _): &Part| names.is_empty() || names.iter().any(|name| name == part);
+    Ok(PARTS.into_iter().filter(is_chosen).collect())
+}
 
-    component::build_wasi3(&mut steps)?;
-    release::build(&mut steps)?;
-    chaos::run_long(&mut steps, &peers)?;
+fn in_the_component(steps: &mut Steps) -> Result {
+    let peers = interop::begin().finish(steps)?;
+    engine::test(steps, &peers)
+}
 
-    sim::run_long(&mut steps)?;
-    fuzz::run_long(&mut steps)?;
+fn all_that_is_published(steps: &mut Steps) -> Result {
+    release::build(steps).map(drop)
+}
+
+fn chaos_for_long(steps: &mut Steps) -> Result {
+    let peers = interop::begin().finish(steps)?;
+    chaos::run_long(steps, &peers)
+}
+
+fn exhaustive_searches(steps: &mut Steps) -> Result {
     for (name, test) in [("one store", "model"), ("quorums", "quorum_model")] {
         let mut search = run::cargo_ci("test");
         search.args(["-p", "leasehold-sim", "--test", test]);
         search.args(["--", "--ignored", "--nocapture", "--test-threads", "1"]);
         steps.run(&format!("exhaustive search of {name}, long"), search)?;
     }
-    steps.timed("deliberate bugs", || mutants::mutants(&[]))?;
+    Ok(())
+}
 
+fn deliberate_bugs(steps: &mut Steps) -> Result {
+    // By itself, so that what it prints is kept like all the rest.
+    let this = std::env::current_exe().map_err(|error| Failure::new(format!("cannot find this program: {error}")))?;
+    let mut mutants = Command::new(this);
+    mutants.arg("mutants");
+    steps.run("deliberate bugs", mutants)
+}
+
+fn many_schedules(steps: &mut Steps) -> Result {
     let mut races = test::races();
     races.env("LEASEHOLD_SCHEDULES", SCHEDULES);
-    steps.run("races, many schedules", races)?;
+    steps.run("races, many schedules", races)
+}
 
+fn long_property_tests(steps: &mut Steps) -> Result {
     let mut properties = test::suite();
     properties.args(["-p", "leasehold-core", "--features", "wire"]).env("PROPTEST_CASES", PROPTEST_CASES);
-    steps.run("long property tests", properties)?;
+    steps.run("long property tests", properties)
+}
 
-    deny::install(&mut steps)?;
-    deny::deny(&mut steps)?;
-    test::look_at_logs(&mut steps)?;
-    println!("\nProved.\n{}", steps.table());
-    Ok(())
+fn agreed_on(steps: &mut Steps) -> Result {
+    deny::install(steps)?;
+    deny::deny(steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(parts: &[Part]) -> Vec<&'static str> {
+        parts.iter().map(|(name, _)| *name).collect()
+    }
+
+    #[test]
+    fn all_parts_are_meant_where_none_is_named_and_their_order_is_ours() {
+        assert_eq!(names(&chosen(&[]).expect("all")), PARTS.map(|(name, _)| name));
+        let two = ["fuzz".to_owned(), "chaos".to_owned()];
+        assert_eq!(names(&chosen(&two).expect("known parts")), ["chaos", "fuzz"]);
+    }
+
+    #[test]
+    fn a_part_that_is_not_there_is_told_with_those_that_are() {
+        let failure = chosen(&["chaos".to_owned(), "everything".to_owned()]).expect_err("not a part").to_string();
+        assert!(failure.contains("`everything`") && failure.contains("test, deny, stores"), "{failure}");
+    }
 }

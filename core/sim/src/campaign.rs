@@ -35,6 +35,8 @@ pub struct Outcome {
     pub failures: Vec<Trial>,
     /// The lowest seed that broke a promise of which the ground had been taken away, for each promise.
     pub expected: Vec<(Promise, u64)>,
+    /// Seeds in which nodes forgot tokens while wall clocks were off.
+    pub forgot: u64,
 }
 
 /// Failures that are kept, and after which no new seed is begun.
@@ -55,6 +57,7 @@ pub fn run(extent: Extent, lot: Lot) -> Outcome {
             let trial = trial::seed(seed, lot);
             mine.seeds += 1;
             mine.counts.add(&trial.counts);
+            mine.forgot += u64::from(trial.forgot);
             for violation in &trial.expected {
                 if !mine.expected.iter().any(|(promise, _)| *promise == violation.promise) {
                     mine.expected.push((violation.promise, seed));
@@ -133,6 +136,7 @@ fn on_all_cores(work: impl Fn() + Sync) {
 impl Outcome {
     fn merge(&mut self, other: Self) {
         self.seeds += other.seeds;
+        self.forgot += other.forgot;
         self.counts.add(&other.counts);
         self.failures.extend(other.failures);
         for (promise, seed) in other.expected {

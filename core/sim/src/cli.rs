@@ -10,6 +10,7 @@ use crate::campaign::{self, Extent, First, Outcome};
 use crate::clock::TrueTime;
 use crate::counts::{Counts, Sometimes, Struck};
 use crate::fates::Fates;
+use crate::promise::Promise;
 use crate::script::Script;
 use crate::shrink;
 use crate::story::Story;
@@ -215,6 +216,16 @@ fn many(args: &Args, extent: Extent, commit: &str, say: &mut dyn FnMut(&str)) ->
     let open: Vec<_> = open.into_iter().map(|(row, _)| row).collect();
     let all = taken.len() + open.len();
     say(&format!("{} of the lease machine's {all} rows were taken; not {}\n", taken.len(), open.join(", ")));
+    if outcome.forgot > 0 {
+        let fell = |(promise, seed): &(Promise, u64)| format!("{} in seed {seed}", promise.code());
+        let fallen: Vec<_> = outcome.expected.iter().map(fell).collect();
+        say(&format!(
+            "In {} of them nodes forgot the tokens of a lock while clocks on the wall were off, which was not judged from \
+             then on; what fell: {}\n",
+            outcome.forgot,
+            if fallen.is_empty() { "nothing".to_owned() } else { fallen.join(", ") }
+        ));
+    }
     say("No promise was broken.\n");
     if let Some(missing) = never_seen(args.family, outcome.seeds, &outcome.counts) {
         say(&format!("BROKEN these runs prove too little; never seen: {missing}\n"));

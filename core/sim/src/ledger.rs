@@ -118,9 +118,18 @@ impl Ledger {
         text: String,
     ) {
         // The first few tell the story; a thousand more of the same would only hide what else is wrong.
-        if self.violations.iter().filter(|violation| violation.promise == promise).count() < 3 {
+        let is_alike = |other: &&Violation| other.promise == promise && other.resource == resource;
+        if self.violations.iter().filter(is_alike).count() < 3 {
             self.violations.push(Violation { promise, at_ns: at, host, resource, text });
         }
+    }
+
+    /// Whether a node may hold an attempt, as far as its client can know, and was not asked to forget it. What a network
+    /// has copied may land behind a release, or behind a refusal.
+    pub fn is_unreleased(&self, nonce: Nonce, node: usize) -> bool {
+        self.attempts.get(&nonce).is_some_and(|attempt| {
+            attempt.unaccounted.get(&node).is_some_and(|sends| *sends > 0) && !attempt.release_sent.contains(&node)
+        })
     }
 
     /// Leases that their holders were told they have, in a fixed order.

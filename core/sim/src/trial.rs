@@ -18,6 +18,8 @@ pub struct Trial {
     pub broken: Vec<Violation>,
     /// Promises that were broken after the faults had taken their ground away.
     pub expected: Vec<Violation>,
+    /// Nodes forgot tokens while wall clocks were off: what rests on tokens was not judged from then on.
+    pub forgot: bool,
     /// The second run did something else.
     pub differed: bool,
     /// Of everything that any client put out.
@@ -50,13 +52,23 @@ pub fn script(script: &Script) -> Trial {
 }
 
 fn verdict(script: Script, first: Report, second: &Report) -> Trial {
-    let mut kept = Assumptions::of(&script);
-    kept.counters &= !first.counters_lost;
+    let kept = Assumptions::of(&script);
+    let without_counters = Assumptions { counters: false, ..kept };
+    let lost = &first.counters_lost;
+    let is_due = |violation: &Violation| {
+        // On one resource, from then on: not before, and not on others.
+        let is_forgotten = match violation.resource {
+            Some(resource) => lost.get(&resource).is_some_and(|since| *since <= violation.at_ns),
+            None => !lost.is_empty(),
+        };
+        (if is_forgotten { without_counters } else { kept }).allow(violation.promise)
+    };
+    let forgot = !lost.is_empty() && !without_counters.allow(Promise::Tokens);
     let story = |report: &Report| (report.digest, report.counts.clone(), report.violations.clone());
     let differed = story(&first) != story(second);
-    let (broken, expected) = first.violations.into_iter().partition(|violation| kept.allow(violation.promise));
+    let (broken, expected) = first.violations.iter().cloned().partition(is_due);
     let digest = first.digest;
-    Trial { script, counts: first.counts, broken, expected, differed, digest }
+    Trial { script, counts: first.counts, broken, expected, forgot, differed, digest }
 }
 
 /// Whether a script breaks a promise that is due, or was expected to fall.

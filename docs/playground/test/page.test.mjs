@@ -87,6 +87,18 @@ test("all is played in one go, and stops at its end", async () => {
   await ENDS.pause();
 });
 
+test("wires end at the cards, from the start and after another", async () => {
+  for (const size of SIZES) {
+    await page.look(size);
+    await open("#scenario=split");
+    for (const again of ["#restart", "[data-id=pause]", "[data-id=split]"]) {
+      await press(again);
+      assert.deepEqual(await page.ask(`(${astray})()`), [], `${again} at ${size.width}`);
+    }
+  }
+  await page.look({});
+});
+
 test("without its guard the resource loses an update", async () => {
   await open("#scenario=pause");
   await press("#guard");
@@ -207,8 +219,8 @@ test("all of it can be done with the keyboard alone, and the focus is seen", asy
   assert.equal(await page.ask("document.activeElement.getAttribute('aria-label')"), "Wake A", "the focus stays");
   assert.match(await text("#log"), /A stops/);
   await page.ask("document.getElementById('latency').focus()");
-  await page.key("ArrowRight");
-  assert.match(await hash(), /latency-305/);
+  for (let n = 0; n < 3; n += 1) await page.key("ArrowRight");
+  assert.match(await hash(), /do=[^,]*,[^,]*-latency-315$/);
   await page.ask("document.getElementById('play').focus()");
   await page.key(" ", { code: "Space", text: " " });
   await page.until("time passes", "Number.parseFloat(document.getElementById('clock').textContent) > 0.5");
@@ -237,6 +249,15 @@ test("who cannot see is told as much", async () => {
     await page.ask("['log', 'verdict', 'ending', 'notes'].map((id) => document.getElementById(id).getAttribute('role'))"),
     ["log", "status", "status", "status"],
   );
+  assert.equal(nodes.filter(({ role }) => role?.value === "timer").length, 1, "a clock that nobody has read out");
+  const spoken = () =>
+    page.ask("[...document.querySelectorAll('#settings input[type=range]')].map((input) => input.ariaValueText)");
+  assert.deepEqual(await spoken(), ["8 s", "1 %", "300 ms", "0 %"]);
+  await open("#scenario=pause&ttl=12&latency=80");
+  assert.deepEqual(await spoken(), ["12 s", "1 %", "80 ms", "0 %"]);
+  assert.equal(await page.ask("document.getElementById('log').getAttribute('aria-live')"), "polite");
+  await open("#scenario=free&t=60");
+  assert.equal(await page.ask("document.getElementById('log').getAttribute('aria-live')"), "off", "sixty seconds at once");
 });
 
 test("where motion is not welcome nothing moves, and everything is still seen", async () => {
@@ -306,6 +327,21 @@ test("on the smallest of phones everything is still there", async () => {
   }
   await page.look({});
 });
+
+/** In the page: wires that do not end at a card. */
+function astray() {
+  const stage = document.getElementById("stage").getBoundingClientRect();
+  const cards = [...document.querySelectorAll(".stage .card, #resource")].map((card) => card.getBoundingClientRect());
+  const isAtOne = (x, y) =>
+    cards.some(
+      ({ left, width, top, bottom }) =>
+        Math.abs(left - stage.left + width / 2 - x) < 1 &&
+        Math.min(Math.abs(top - stage.top - y), Math.abs(bottom - stage.top - y)) < 1,
+    );
+  return [...document.querySelectorAll(".wire")]
+    .map((wire) => ["x1", "y1", "x2", "y2"].map((name) => Number(wire.getAttribute(name))))
+    .filter(([x1, y1, x2, y2]) => !isAtOne(x1, y1) || !isAtOne(x2, y2));
+}
 
 /** In the page: buttons and labels whose text does not fit, and cards that lie on each other. */
 function cutOff() {

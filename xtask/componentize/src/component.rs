@@ -22,31 +22,24 @@ impl Component {
     }
 }
 
-/// Wraps a module whose custom section tells its WIT. It has to import interfaces of each of the packages, such as
-/// `wasi:http@0.2.0`, and nothing else.
-pub(crate) fn make(module: &[u8], packages: &[&str]) -> Result<Component> {
+/// Wraps a module whose custom section tells its WIT. It has to import each of the interfaces, such as
+/// `wasi:http/types@0.2.0`, and nothing else.
+pub(crate) fn make(module: &[u8], interfaces: &[&str]) -> Result<Component> {
     let encode = || ComponentEncoder::default().validate(true).module(module)?.encode();
     let bytes = encode().map_err(|error| format!("the module makes no component: {error:#}"))?;
-    check(&imports(&bytes)?, packages)?;
+    check(&imports(&bytes)?, interfaces)?;
     let gzipped = gzipped(&bytes).map_err(|error| format!("cannot compress: {error}"))?;
     Ok(Component { bytes, gzipped })
 }
 
-fn check(imports: &[String], packages: &[&str]) -> Result {
-    let expected: BTreeSet<_> = packages.iter().map(|package| (*package).to_owned()).collect();
-    if imports.iter().map(|import| package(import)).collect::<BTreeSet<_>>() == expected {
+fn check(imports: &[String], interfaces: &[&str]) -> Result {
+    let expected: BTreeSet<_> = interfaces.iter().copied().collect();
+    if imports.iter().map(String::as_str).collect::<BTreeSet<_>>() == expected {
         return Ok(());
     }
-    let may = if packages.is_empty() { "nothing".to_owned() } else { format!("all of {}", packages.join(", ")) };
+    let may = if interfaces.is_empty() { "nothing".to_owned() } else { format!("all of {}", interfaces.join(", ")) };
     let list = imports.join("\n  ");
     Err(format!("the component must import {may}, so that it can reach nothing else; it imports\n  {list}"))
-}
-
-/// Of `wasi:http/types@0.2.0`, `wasi:http@0.2.0`; what is called otherwise is in no package.
-fn package(import: &str) -> String {
-    let (interface, version) = import.split_once('@').unwrap_or((import, ""));
-    let package = interface.split_once('/').map_or(interface, |(package, _)| package);
-    format!("{package}@{version}")
 }
 
 /// What a component, and the modules from outside in it, ask of their host.
@@ -110,20 +103,21 @@ mod tests {
     }
 
     #[test]
-    fn imports_are_of_all_packages_that_are_named_and_of_no_other() {
+    fn imports_are_all_that_are_named_and_no_others() {
         let imports = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        let [types, poll] = ["wasi:http/types@0.2.0", "wasi:io/poll@0.2.0"];
-        let packages = ["wasi:http@0.2.0", "wasi:io@0.2.0"];
+        let named @ [types, random] = ["wasi:http/types@0.2.0", "wasi:random/random@0.2.0"];
         assert_eq!(check(&[], &[]), Ok(()));
-        assert_eq!(check(&imports(&[types, poll, "wasi:io/streams@0.2.0"]), &packages), Ok(()));
-        for (found, packages) in [
+        assert_eq!(check(&imports(&[random, types]), &named), Ok(()));
+        for (found, named) in [
             (&[types][..], &[][..]),
-            (&[types], &packages),
-            (&[types, poll, "wasi:sockets/tcp@0.2.0"], &packages),
-            (&[types, "wasi:io/poll@0.2.1"], &packages),
-            (&[types, poll, "log"], &packages),
+            (&[types], &named),
+            (&[types, random, "wasi:sockets/tcp@0.2.0"], &named),
+            (&[types, random, "wasi:random/insecure@0.2.0"], &named),
+            (&[types, "wasi:random/insecure@0.2.0"], &named),
+            (&[types, "wasi:random/random@0.2.1"], &named),
+            (&[types, random, "log"], &named),
         ] {
-            let error = check(&imports(found), packages).unwrap_err();
+            let error = check(&imports(found), named).unwrap_err();
             assert!(found.iter().all(|name| error.contains(name)), "{error}");
         }
     }

@@ -13,8 +13,8 @@ Usage: leasehold-componentize bindings WIT FILE             write the guest's si
        leasehold-componentize check-bindings WIT FILE       fail where the file is not what would be written
        leasehold-componentize values WIT ROOT               write its values for other languages, below ROOT
        leasehold-componentize check-values WIT ROOT         fail where a file is not what would be written
-       leasehold-componentize component MODULE COMPONENT [PACKAGE...]
-                                                            wrap a module, and prove that it imports these packages alone
+       leasehold-componentize component MODULE COMPONENT [INTERFACE...]
+                                                            wrap a module, and prove that it imports these and no others
 ";
 
 /// What went wrong, in words.
@@ -27,8 +27,8 @@ fn main() -> ExitCode {
         ["check-bindings", wit, file] => bindings::check(Path::new(wit), Path::new(file)),
         ["values", wit, root] => values::generate(Path::new(wit), Path::new(root)),
         ["check-values", wit, root] => values::check(Path::new(wit), Path::new(root)),
-        ["component", module, component, ref packages @ ..] => {
-            componentize(Path::new(module), Path::new(component), packages)
+        ["component", module, component, ref interfaces @ ..] => {
+            componentize(Path::new(module), Path::new(component), interfaces)
         }
         _ => Err(USAGE.to_owned()),
     };
@@ -41,11 +41,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn componentize(module: &Path, component: &Path, packages: &[&str]) -> Result {
-    let made = component::make(&read(module)?, packages)?;
+fn componentize(module: &Path, component: &Path, interfaces: &[&str]) -> Result {
+    let made = component::make(&read(module)?, interfaces)?;
     write(component, &made.bytes)?;
     tell(&format!("{}: {}", component.display(), made.sizes()));
-    tell(&format!("imports: {}", if packages.is_empty() { "none".to_owned() } else { packages.join(", ") }));
+    tell(&format!("imports: {}", if interfaces.is_empty() { "none".to_owned() } else { interfaces.join(", ") }));
     Ok(())
 }
 

@@ -19,6 +19,7 @@ const WORK = 3;
 const SLIP = 1;
 const LONG = 4;
 const MOST_ROUNDS = 6;
+const UNWATCHED = 4;
 
 const task = JSON.parse(process.argv[2]);
 const vault = new Redis(task.vault);
@@ -29,8 +30,8 @@ const now = () => process.hrtime.bigint();
 const pause = (most) => sleep(Math.random() * most);
 
 // Stamps are larger than numbers hold exactly on a machine that has run for months, so they are written as they are.
-function say(what, more = {}) {
-  const fields = { at: now(), what: JSON.stringify(what), ...more };
+function say(what, more = {}, at = now()) {
+  const fields = { at, what: JSON.stringify(what), ...more };
   const line = Object.entries(fields).map(([name, value]) => `"${name}":${value}`);
   // One write, so that a line is there whole or not at all.
   writeSync(1, `{${line.join(",")}}\n`);
@@ -39,7 +40,7 @@ function say(what, more = {}) {
 // The clock first: whatever comes between makes the end look earlier, never later.
 function endOf(lease) {
   const at = now();
-  return at + BigInt(Math.floor(lease.remaining() * 1e6));
+  return [at, at + BigInt(Math.floor(lease.remaining() * 1e6))];
 }
 
 let known = { token: 0, until: 0n };
@@ -50,10 +51,10 @@ function watch() {
   last = at;
   if (held === null) return;
   const token = held.token;
-  const until = endOf(held);
-  if ((token !== known.token || until > known.until + 1_000_000n) && until > now()) {
+  const [looked, until] = endOf(held);
+  if ((token !== known.token || until > known.until + 1_000_000n) && until > looked) {
     known = { token, until };
-    say("valid", known);
+    say("valid", known, looked);
   }
 }
 
@@ -63,13 +64,14 @@ function failed(error) {
   say("failed", { kind: JSON.stringify(error.code) });
 }
 
-function accepted(token, reply) {
+function accepted(lease, reply) {
+  const { token } = lease;
   try {
     RedisGuard.outcome(mark, token, reply);
     return true;
   } catch (error) {
     if (!(error instanceof StaleTokenError)) throw error;
-    say("refused", { token });
+    say("refused", { token, valid: lease.remaining() > 0 });
     return false;
   }
 }
@@ -78,11 +80,12 @@ const write = (counter, value, token) => vault.eval(task.write, 2, counter, `${c
 
 async function use(lease) {
   const { token } = lease;
-  if (!accepted(token, await vault.eval(RedisGuard.CLAIM_SCRIPT, 1, mark, token))) return lease.remaining() > 0;
+  if (!accepted(lease, await vault.eval(RedisGuard.CLAIM_SCRIPT, 1, mark, token))) return lease.remaining() > 0;
   const long = Math.random() * LONG < 1;
   for (let round = Math.ceil(Math.random() * MOST_ROUNDS); round > 0; round -= 1) {
     const [locked, guarded] = await vault.mget("locked", "guarded");
     await pause(WORK);
+    const at = now();
     try {
       lease.check();
     } catch (error) {
@@ -90,11 +93,12 @@ async function use(lease) {
       say("lost", { token });
       return false;
     }
+    say("checked", { token }, at);
     await pause(SLIP);
     await write("locked", Number(locked) + 1, token);
     const script = RedisGuard.CHECK + task.guarded_write;
     const reply = await vault.eval(script, 3, mark, "guarded", "guarded-log", token, Number(guarded) + 1, token);
-    if (!accepted(token, reply)) return lease.remaining() > 0;
+    if (!accepted(lease, reply)) return lease.remaining() > 0;
     if (long) await pause(task.ttl_ms / 2);
   }
   return true;
@@ -102,7 +106,6 @@ async function use(lease) {
 
 async function hold(lease) {
   const { token } = lease;
-  say("granted", { token, until: endOf(lease) });
   let told = lease.signal.aborted;
   if (told) say("told", { token });
   lease.signal.addEventListener("abort", () => {
@@ -139,8 +142,13 @@ for (;;) {
   await pause(BARE_WORK);
   await write("bare", Number(bare) + 1, 0);
   say("asked");
-  held = (await client.acquire(task.lock, { ttl: task.ttl_ms, wait: task.ttl_ms * 5 }).catch(failed)) ?? null;
-  if (held !== null) await hold(held);
-  held = null;
+  const lease = await client.acquire(task.lock, { ttl: task.ttl_ms, wait: task.ttl_ms * 5 }).catch(failed);
+  if (lease !== undefined) {
+    const watched = Math.random() * UNWATCHED >= 1;
+    say("granted", { token: lease.token, until: endOf(lease)[1], watched });
+    held = watched ? lease : null;
+    await hold(lease);
+    held = null;
+  }
   await pause(task.ttl_ms / 10);
 }

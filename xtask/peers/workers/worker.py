@@ -23,6 +23,7 @@ WORK = 0.003
 SLIP = 0.001
 LONG = 4
 MOST_ROUNDS = 6
+UNWATCHED = 4
 PASSING = leasehold.LockBusyError, leasehold.LockTimeoutError, leasehold.StoreUnavailableError
 
 task = json.loads(sys.argv[1])
@@ -35,15 +36,19 @@ logging.getLogger("leasehold").setLevel(logging.CRITICAL)
 
 
 def say(what: str, **more: object) -> None:
-    line = {"at": time.monotonic_ns(), "what": what, **more}
+    say_at(time.monotonic_ns(), what, **more)
+
+
+def say_at(at: int, what: str, **more: object) -> None:
+    line = {"at": at, "what": what, **more}
     # One write, so that a line is there whole or not at all.
     os.write(1, (json.dumps(line) + "\n").encode())
 
 
-def end_of(lease: leasehold.Lease) -> int:
+def end_of(lease: leasehold.Lease) -> tuple[int, int]:
     # The clock first: whatever comes between makes the end look earlier, never later.
     now = time.monotonic_ns()
-    return now + int(lease.remaining() * 1e9)
+    return now, now + int(lease.remaining() * 1e9)
 
 
 def pause(most: float) -> None:
@@ -62,18 +67,19 @@ def watch() -> None:
         lease = held
         if lease is None:
             continue
-        token, until = lease.token, end_of(lease)
-        if (token != known[0] or until > known[1] + 1_000_000) and until > time.monotonic_ns():
+        token, (at, until) = lease.token, end_of(lease)
+        if (token != known[0] or until > known[1] + 1_000_000) and until > at:
             known = (token, until)
-            say("valid", token=token, until=until)
+            say_at(at, "valid", token=token, until=until)
 
 
-def accepted(token: int, reply: object) -> bool:
+def accepted(lease: leasehold.Lease, reply: object) -> bool:
     try:
-        RedisGuard.outcome(mark, token, reply)
+        RedisGuard.outcome(mark, lease.token, reply)
         return True
     except leasehold.StaleTokenError:
-        say("refused", token=token)
+        is_valid = lease.remaining() > 0
+        say("refused", token=lease.token, valid=is_valid)
         return False
 
 
@@ -87,22 +93,24 @@ def write(counter: str, value: int, token: int) -> None:
 
 def use(lease: leasehold.Lease) -> bool:
     token = lease.token
-    if not accepted(token, vault.eval(RedisGuard.CLAIM_SCRIPT, 1, mark, token)):
+    if not accepted(lease, vault.eval(RedisGuard.CLAIM_SCRIPT, 1, mark, token)):
         return not lease.lost.is_set()
     long = random.randrange(LONG) == 0
     for _ in range(random.randint(1, MOST_ROUNDS)):
         locked, guarded = numbers("locked", "guarded")
         pause(WORK)
+        at = time.monotonic_ns()
         try:
             lease.check()
         except leasehold.LeaseLostError:
             say("lost", token=token)
             return False
+        say_at(at, "checked", token=token)
         pause(SLIP)
         write("locked", locked + 1, token)
         script = RedisGuard.CHECK + task["guarded_write"]
         reply = vault.eval(script, 3, mark, "guarded", "guarded-log", token, guarded + 1, token)
-        if not accepted(token, reply):
+        if not accepted(lease, reply):
             return not lease.lost.is_set()
         if long:
             pause(ttl / 2)
@@ -111,7 +119,6 @@ def use(lease: leasehold.Lease) -> bool:
 
 def hold(lease: leasehold.Lease) -> None:
     token = lease.token
-    say("granted", token=token, until=end_of(lease))
     told = threading.Event()
 
     def tell(_loss: leasehold.LeaseholdError) -> None:
@@ -156,11 +163,14 @@ def main() -> None:
         write("bare", bare + 1, 0)
         say("asked")
         try:
-            held = client.acquire(task["lock"], ttl=ttl, wait=ttl * 5)
+            lease = client.acquire(task["lock"], ttl=ttl, wait=ttl * 5)
         except PASSING as error:
             say("failed", kind=error.code)
-        if held is not None:
-            hold(held)
+        else:
+            is_watched = random.randrange(UNWATCHED) > 0
+            say("granted", token=lease.token, until=end_of(lease)[1], watched=is_watched)
+            held = lease if is_watched else None
+            hold(lease)
             held = None
         pause(ttl / 10)
 

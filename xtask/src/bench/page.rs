@@ -14,8 +14,9 @@ only those two. The figures are kept in [figures.txt](figures.txt), from which `
 
 What is compared runs on one machine, in turns, so that whatever else the machine does hits all alike; only the hosts of the
 component, and node redlock on a quorum, run after each other. A ratio says how many times the cost of its peer something
-has: **less is better, and 1 is as good as the peer**. \"Time per pair, overall\" is a second divided by the pairs of that
-second, where many are under way at once.
+has: **less is better, and 1 is as good as the peer**. In Rust it is the median of the ratios of all turns, and so
+need not be what the two values make, each of which is a median by itself. \"Time per pair, overall\" is a second
+divided by the pairs of that second, where many are under way at once.
 
 Each run says how much of the processors' time others had. Where that is much, times mean nothing elsewhere and little
 there: look at the ratios, and do not take small differences for real. Servers run on the same machine, without persistence:

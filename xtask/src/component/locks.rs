@@ -12,7 +12,16 @@ pub const GUEST: Guest = Guest {
     wit: "wit/locks",
     bindings: "bindings/component/locks/src/bindings.rs",
     component: "leasehold-locks.wasm",
-    imports: &["wasi:clocks@0.2.0", "wasi:http@0.2.0", "wasi:io@0.2.0", "wasi:random@0.2.0"],
+    imports: &[
+        "wasi:clocks/monotonic-clock@0.2.0",
+        "wasi:clocks/wall-clock@0.2.0",
+        "wasi:http/outgoing-handler@0.2.0",
+        "wasi:http/types@0.2.0",
+        "wasi:io/error@0.2.0",
+        "wasi:io/poll@0.2.0",
+        "wasi:io/streams@0.2.0",
+        "wasi:random/random@0.2.0",
+    ],
 };
 /// A wasmtime of its own: the one that the other hosts have, 48.0.0, sends no `Host`.
 const REQUIREMENTS: &str = "bindings/interop/python/locks.txt";

@@ -9,7 +9,14 @@ use std::path::{Path, PathBuf};
 const MANIFEST: &str = "bindings/component/locks/wasi3/Cargo.toml";
 /// The crate that has the interfaces of WASI, for the version that follows.
 const INTERFACES: &str = "wasip3-";
-const IMPORTS: [&str; 3] = ["wasi:clocks@0.3.2", "wasi:http@0.3.2", "wasi:random@0.3.2"];
+const IMPORTS: [&str; 6] = [
+    "wasi:clocks/monotonic-clock@0.3.2",
+    "wasi:clocks/system-clock@0.3.2",
+    "wasi:clocks/types@0.3.2",
+    "wasi:http/client@0.3.2",
+    "wasi:http/types@0.3.2",
+    "wasi:random/random@0.3.2",
+];
 /// Methods that wait.
 const WAITING: [&str; 4] = ["acquire: func", "tend: func", "close: func", "release: func"];
 const WORLD: &str = "world locks {

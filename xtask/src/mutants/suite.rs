@@ -86,7 +86,11 @@ impl Suite {
         let (ended, said) = tree.run(tests)?;
         match ended {
             Ended::Well => Ok(None),
-            Ended::Badly(_) => Ok(Some(Catch { by: first_failure(&said).unwrap_or("a test").to_owned(), seeds: None })),
+            // What does not even link has caught nothing.
+            Ended::Badly(status) => match first_failure(&said) {
+                Some(test) => Ok(Some(Catch { by: test.to_owned(), seeds: None })),
+                None => Err(Failure::new(format!("{} ended with {status}, and named no test\n{said}", self.name()))),
+            },
             Ended::Never => Ok(Some(Catch { by: "a test that never ends".into(), seeds: None })),
         }
     }

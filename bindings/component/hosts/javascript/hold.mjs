@@ -2,8 +2,9 @@
 //
 // STORE is `webdis`, `upstash` or `dynamodb`; several URLs with commas between them are a quorum. Credentials come from the
 // environment: UPSTASH_REDIS_REST_TOKEN for the second, AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, with AWS_SESSION_TOKEN
-// or without, for the third. Each line of the input is a call: `remaining`, `check MS`, `tend MS`, `close`, `release`. Nothing
-// is renewed while a line is awaited. The end of the input releases the lock.
+// or without, for the third. Each line of the input is a call: `remaining`, `check MS`, `tend MS`, `again MS` (asks for the
+// same lock once more, and waits so long), `close`, `release`. Nothing is renewed while a line is awaited. The end of the
+// input releases the lock.
 //
 // What comes of it is written line by line. The status is 0 if the lock was released, 1 if it was not granted, 3 if the lease
 // was lost, and 2 for anything else. `@bytecodealliance/preview2-shim` is that of the folder from which this is run.
@@ -41,7 +42,7 @@ try {
     requestTimeout,
     quorum: values.quorum && { id: values.quorum, maxTtl },
   });
-  const lease = client.acquire(name, { ttl, wait, maxHold });
+  const lease = acquired(client);
   say(`acquired ${lease.token()}`);
   for await (const line of createInterface(process.stdin)) {
     const [call, ms] = line.split(" ");
@@ -49,6 +50,7 @@ try {
     if (call === "remaining") say(`remaining ${lease.remaining()}`);
     if (call === "check") say(`held${lease.check(BigInt(ms)) ?? ""}`);
     if (call === "tend") say(`tended ${client.tend(BigInt(ms)) ?? "None"}`);
+    if (call === "again") say(`again ${again(client, BigInt(ms))}`);
     if (call === "close") say(`closed${client.close() ?? ""}`);
   }
   lease.release();
@@ -63,6 +65,28 @@ try {
 // The shim's worker would keep the process alive, and what was written has to leave first.
 if (process.stdout.writableLength > 0) await once(process.stdout, "drain");
 process.exit();
+
+function again(client, wait) {
+  try {
+    return `acquired ${client.acquire(name, { wait })}`;
+  } catch ({ payload: { kind, message } }) {
+    return `${kind}: ${message}`;
+  }
+}
+
+function acquired(client) {
+  try {
+    return client.acquire(name, { ttl, wait, maxHold });
+  } catch (error) {
+    // It may have taken effect all the same: only calls take that back, and there will be no others.
+    try {
+      client.close();
+    } catch ({ payload }) {
+      process.stderr.write(`close: ${payload?.message}\n`);
+    }
+    throw error;
+  }
+}
 
 function place(url) {
   if (store === "dynamodb") return { tag: store, val: { table: values.table, region: values.region ?? "us-east-1", url } };

@@ -1,6 +1,6 @@
-// A component as an ES module and plain WebAssembly: transpile.mjs COMPONENT FOLDER [PACKAGE...].
+// A component as an ES module and plain WebAssembly: transpile.mjs COMPONENT FOLDER [INTERFACE...].
 //
-// It may import interfaces of the named packages, such as `wasi:http`, which then have to be given to its `instantiate`.
+// It may import the named interfaces, such as `wasi:http/types`, which then have to be given to its `instantiate`.
 // The tools are those of the folder from which this is run.
 
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -8,7 +8,7 @@ import { createRequire } from "node:module";
 import { basename, join } from "node:path";
 import { pathToFileURL } from "node:url";
 
-const [component, folder, ...packages] = process.argv.slice(2);
+const [component, folder, ...interfaces] = process.argv.slice(2);
 const tools = createRequire(join(process.cwd(), "package.json"));
 const { transpileBytes } = await import(pathToFileURL(tools.resolve("@bytecodealliance/jco-transpile")));
 const { minify } = tools("terser");
@@ -26,7 +26,7 @@ const { files, imports } = await transpileBytes(await readFile(component), {
   // An error of the WIT is told apart from one of the host by its `payload`.
   noComponentErrorWrapping: false,
 });
-const strange = imports.filter((name) => !packages.some((known) => name.startsWith(`${known}/`)));
+const strange = imports.filter((name) => !interfaces.includes(name));
 if (strange.length > 0) throw new Error(`the component must not import ${strange.join(", ")}`);
 
 // Messages for people who mend the tool look at a variable of the environment in every call, which costs more than the call.

@@ -1,8 +1,9 @@
 """Holds a lock with the component that takes it by itself: hold.py COMPONENT STORE URL NAME [OPTIONS].
 
 STORE is `webdis`, `upstash` or `dynamodb`; several URLs with commas between them are a quorum. Credentials come from the
-environment, as for lock.py. Each line of the input is a call: `remaining`, `check MS`, `tend MS`, `close`, `release`. Nothing
-is renewed while a line is awaited. The end of the input releases the lock.
+environment, as for lock.py. Each line of the input is a call: `remaining`, `check MS`, `tend MS`, `again MS` (asks for the
+same lock once more, and waits so long), `close`, `release`. Nothing is renewed while a line is awaited. The end of the
+input releases the lock.
 
 What comes of it is written line by line. The status is 0 if the lock was released, 1 if it was not granted, 3 if the lease
 was lost, and 2 for anything else.
@@ -73,7 +74,12 @@ def hold(arguments: argparse.Namespace, locks: Locks) -> int:
     options = record(
         ttl=arguments.ttl_ms, wait=arguments.wait_ms, lock_delay=None, max_hold=arguments.max_hold_ms, data=None
     )
-    lease = locks.call("[method]client.acquire", client, arguments.name, options)
+    try:
+        lease = locks.call("[method]client.acquire", client, arguments.name, options)
+    except Refused:
+        # It may have taken effect all the same: only calls take that back, and there will be no others.
+        close(locks, client)
+        raise
     print(f"acquired {locks.call('[method]lease.token', lease)}", flush=True)
     for line in sys.stdin:
         match line.split():
@@ -84,6 +90,8 @@ def hold(arguments: argparse.Namespace, locks: Locks) -> int:
                 print("held", flush=True)
             case ["tend", ms]:
                 print(f"tended {locks.call('[method]client.tend', client, int(ms))}", flush=True)
+            case ["again", ms]:
+                print(f"again {again(locks, client, arguments.name, int(ms))}", flush=True)
             case ["close"]:
                 locks.call("[method]client.close", client)
                 print("closed", flush=True)
@@ -92,6 +100,22 @@ def hold(arguments: argparse.Namespace, locks: Locks) -> int:
     locks.call("[method]lease.release", lease)
     print("released", flush=True)
     return 0
+
+
+def again(locks: Locks, client, name: str, wait_ms: int) -> str:
+    """What becomes of a second acquisition."""
+    options = record(ttl=None, wait=wait_ms, lock_delay=None, max_hold=None, data=None)
+    try:
+        return f"acquired {locks.call('[method]client.acquire', client, name, options)}"
+    except Refused as refused:
+        return f"{refused.kind}: {refused}"
+
+
+def close(locks: Locks, client) -> None:
+    try:
+        locks.call("[method]client.close", client)
+    except Refused as refused:
+        print(f"close: {refused}", file=sys.stderr)
 
 
 def config(arguments: argparse.Namespace) -> Record:

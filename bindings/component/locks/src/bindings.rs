@@ -8992,9 +8992,11 @@ pub mod exports {
                 pub struct LockOptions {
                     /// How long a grant lasts without renewal: 100 to 86,400,000 (24 h). Default 30,000.
                     pub ttl: ::core::option::Option<Milliseconds>,
-                    /// How long to try while somebody else holds the lock, or the store does not answer; 0 asks once. An attempt that
-                    /// is under way by then is still awaited, for at most one request timeout. Default 0: whoever waits here can do
-                    /// nothing else, and nobody can interrupt it.
+                    /// How long to try while somebody else holds the lock, or the store does not answer. A request that is under way by
+                    /// then is still awaited, for at most one request timeout. 0 asks once; what gets no answer is sent up to three
+                    /// times, so a silent store takes three request timeouts, and as many again where an earlier release of this lock
+                    /// still waits for its answer, or where the counters of a quorum have to be raised. Default 0: whoever waits here
+                    /// can do nothing else, and nobody can interrupt it.
                     pub wait: ::core::option::Option<Milliseconds>,
                     /// How long the lock stays closed after a holder let its lease run out, at most 86,399,500 (24 h without 500 ms).
                     /// Default 0; a released lock is free at once either way.
@@ -9023,7 +9025,7 @@ pub mod exports {
                 #[repr(u8)]
                 #[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
                 pub enum ErrorKind {
-                    /// Somebody else holds the lock, and the caller did not want to wait.
+                    /// Somebody else holds the lock, and the caller did not want to wait; or this very client holds it.
                     Busy,
                     /// Somebody else held the lock for as long as the caller would wait.
                     TimedOut,
@@ -11659,7 +11661,10 @@ pub mod exports {
                     #[allow(async_fn_in_trait)]
                     fn connect(config: Config) -> ::core::result::Result<Client, Error>;
                     /// Takes a lock, or says why not. The name has 1 to 1,024 bytes of UTF-8 without control characters, compared byte
-                    /// by byte. Locks are not reentrant: one that this very client holds is `busy` as well.
+                    /// by byte. Locks are not reentrant: one that this very client holds is `busy` at once, however long `wait` is.
+                    ///
+                    /// An acquisition that fails without an answer may have taken effect. Later calls of the client take that back, and
+                    /// so does `close`; without them the record stands until its ttl is over.
                     #[allow(async_fn_in_trait)]
                     fn acquire(
                         &self,

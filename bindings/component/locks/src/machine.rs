@@ -75,8 +75,13 @@ impl Machine {
         name: Resource,
         options: LockOptions,
     ) -> Result<(LockId, Token), wit::Error> {
+        let text = String::from(name.as_str());
+        // Whoever waited here for itself could not give it back meanwhile.
+        if let Some(token) = self.holds(&text) {
+            return Err(problem::held_here(&text, token));
+        }
         self.last_lock += 1;
-        let (lock, text) = (LockId::new(self.last_lock), String::from(name.as_str()));
+        let lock = LockId::new(self.last_lock);
         let begun = self.client.acquire(lock, name, options, &random(), self.clock.now());
         begun.map_err(|error| problem::rejected(&text, error))?;
         self.slots.insert(lock, Slot { name: text.clone(), phase: Phase::Pending, trouble: None });
@@ -112,6 +117,8 @@ impl Machine {
         self.run(now.monotonic.plus(PATIENCE), |machine| !matches!(machine.phase(lock), Some(Phase::Releasing))).await;
         match self.slots.get(&lock) {
             Some(Slot { phase: Phase::Released { confirmed: true }, .. }) => Ok(()),
+            // In the moment between the look and the release.
+            Some(Slot { phase: Phase::Lost(_), .. }) => Err(self.over(lock)),
             slot => Err(problem::unconfirmed(slot.map_or("", |slot| &slot.name))),
         }
     }
@@ -164,6 +171,15 @@ impl Machine {
             Some(slot) if left < min => Err(problem::too_short(&slot.name, left, min, slot.trouble.as_ref())),
             Some(_) | None => Ok(()),
         }
+    }
+
+    /// The token of what is held under this name.
+    fn holds(&mut self, name: &str) -> Option<Token> {
+        let held = self.slots.iter().find_map(|(lock, slot)| {
+            let Phase::Held(token) = slot.phase else { return None };
+            (slot.name == name).then_some((*lock, token))
+        });
+        held.filter(|(lock, _)| !self.left(*lock).is_zero()).map(|(_, token)| token)
     }
 
     /// Why nothing is held any more.
@@ -260,7 +276,7 @@ impl Machine {
             (Event::Failed { failure, .. }, Phase::Pending) => slot.phase = Phase::Failed(failure),
             (Event::Renewed { .. }, _) => slot.trouble = None,
             (Event::RenewDelayed { fault, .. }, _) => slot.trouble = Some(fault),
-            (Event::Lost { reason, .. }, Phase::Held(_)) => slot.phase = Phase::Lost(reason),
+            (Event::Lost { reason, .. }, Phase::Held(_) | Phase::Releasing) => slot.phase = Phase::Lost(reason),
             (Event::Released { confirmed, .. }, Phase::Releasing) => slot.phase = Phase::Released { confirmed },
             _ => {}
         }

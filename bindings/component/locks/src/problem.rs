@@ -53,6 +53,13 @@ fn held(name: &str, kind: ErrorKind, what: &str, holding: Option<&Holding>) -> w
     wit::Error { holder, ..on(name, kind, format!("{what}: {who}")) }
 }
 
+/// Locks are not reentrant.
+pub(crate) fn held_here(name: &str, token: Token) -> wit::Error {
+    let token = token.get();
+    let message = format!("busy: held by this very client, with token {token}; release that lease, or use it");
+    on(name, ErrorKind::Busy, message)
+}
+
 fn holder(holding: &Holding) -> wit::Holder {
     wit::Holder {
         owner: holding.owner.as_ref().map(|owner| owner.as_str().to_owned()).filter(|owner| !owner.is_empty()),

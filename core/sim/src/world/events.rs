@@ -40,7 +40,12 @@ impl World<'_> {
                     self.probe_before(life, *deadline, resource);
                 }
             }
-            Event::Shortened { deadline, .. } => self.ledger.shortened(self.now, life, lock, *deadline),
+            Event::Shortened { deadline, .. } => {
+                self.ledger.shortened(self.now, life, lock, *deadline);
+                if let Some(resource) = self.resource_of(life, lock) {
+                    self.probe_before(life, *deadline, resource);
+                }
+            }
             Event::Lost { reason, .. } => {
                 let by_clock = matches!(reason, LostReason::Expired | LostReason::MaxHold);
                 self.counts.see(if by_clock { Sometimes::LostByClock } else { Sometimes::LostToOther });

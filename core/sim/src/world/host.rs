@@ -44,7 +44,7 @@ pub(super) struct Host {
     pub(super) seed: [u8; 32],
     /// Draws from a generator of its own.
     pub(super) drawn: u64,
-    stale_now: bool,
+    pub(super) stale_now: bool,
     last_now: Option<Now>,
     /// It did not run for a while, so what it was to do in time is late.
     late: bool,
@@ -114,6 +114,15 @@ impl Host {
             woken: BTreeMap::new(),
             tries: BTreeMap::new(),
             patience: BTreeMap::new(),
+        }
+    }
+
+    /// What was due while it did not run is due from now on.
+    pub(super) fn catch_up(&mut self, now: Now, request_timeout: Duration) {
+        if std::mem::take(&mut self.late) {
+            self.active.values_mut().for_each(|since| *since = now.monotonic);
+            let grace = now.monotonic.plus(request_timeout * 4);
+            self.patience.values_mut().for_each(|until| *until = grace.max(*until));
         }
     }
 
@@ -292,11 +301,7 @@ impl World<'_> {
         let now = stale.unwrap_or(fresh_now);
         let host = &mut self.hosts[life.host];
         host.last_now = Some(fresh_now);
-        if std::mem::take(&mut host.late) {
-            host.active.values_mut().for_each(|since| *since = now.monotonic);
-            let grace = now.monotonic.plus(self.config.request_timeout() * 4);
-            host.patience.values_mut().for_each(|until| *until = grace.max(*until));
-        }
+        host.catch_up(now, self.config.request_timeout());
         let result = hand_in(&mut client, now);
         let mut outputs = Vec::new();
         let mut spins = 0;

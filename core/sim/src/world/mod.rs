@@ -31,6 +31,7 @@ use host::Host;
 use network::Parcel;
 use nodes::{Memory, Node};
 use stranger::Stranger;
+use trouble::Closed;
 
 /// What one run has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,8 +40,8 @@ pub struct Report {
     pub counts: Counts,
     /// What was found wrong, whether or not a promise was due.
     pub violations: Vec<Violation>,
-    /// Whether the nodes of a quorum have forgotten tokens beyond what the protocol stands.
-    pub counters_lost: bool,
+    /// Since when the nodes of a quorum have forgotten the tokens of a resource beyond what the protocol stands.
+    pub counters_lost: BTreeMap<usize, TrueTime>,
     /// Of everything that any client put out. Two runs of one script agree on it.
     pub digest: u64,
     /// What befell the messages, beyond the usual.
@@ -93,6 +94,7 @@ struct World<'a> {
     last_arrival: TrueTime,
     healed: bool,
     closing: bool,
+    closed: Vec<Closed>,
     /// Resources that somebody must get, and by when.
     wanted: BTreeMap<usize, TrueTime>,
     /// Releases of attempts that one worker may leave behind: they last as long as a record, and its tries are paced.
@@ -123,9 +125,11 @@ enum Due {
     Rebooted { host: usize },
     Start { host: usize },
     Probe { resource: usize },
+    Look,
     Check { life: Life, lock: LockId },
     Heal,
     Judge,
+    JudgeClosed,
 }
 
 /// What reaches a client. Of the alarms only the one that was set last rings.
@@ -193,6 +197,7 @@ impl<'a> World<'a> {
             last_arrival: TrueTime(0),
             healed: false,
             closing: false,
+            closed: Vec::new(),
             wanted: BTreeMap::new(),
             most_orphans: 16 + 3 * usize::try_from(script.longest_record_ns() / 1_000_000_000).unwrap_or(0),
             teller: with_story.then(|| Teller::new(script)),
@@ -213,6 +218,7 @@ impl<'a> World<'a> {
             world.push(stranger.at_ns, Due::Stranger(n));
         }
         world.push(settings.heals_ns, Due::Heal);
+        world.push(TrueTime(0), Due::Look);
         world
     }
 
@@ -260,9 +266,11 @@ impl<'a> World<'a> {
             Due::Rebooted { host } => self.rebooted(host),
             Due::Start { host } => self.start(host),
             Due::Probe { resource } => self.audit(resource),
+            Due::Look => self.look_again(),
             Due::Check { life, lock } => self.check_just_then(life, lock),
             Due::Heal => self.heal(),
             Due::Judge => self.judge(),
+            Due::JudgeClosed => self.judge_closed(),
         }
     }
 
@@ -303,7 +311,7 @@ impl<'a> World<'a> {
         let violations = self.ledger.violations().to_vec();
         let story = self.teller.map(|teller| teller.finish(self.now, &violations, &self.script.hosts));
         let (messages, stalls) = self.fates.recorded();
-        let counters_lost = self.memory.counters_lost;
+        let counters_lost = std::mem::take(&mut self.memory.counters_lost);
         Report { counts: self.counts, violations, counters_lost, digest: self.digest.finish(), messages, stalls, story }
     }
 }

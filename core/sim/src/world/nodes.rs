@@ -70,8 +70,9 @@ impl Node {
 pub(super) struct Memory {
     /// The highest token of each resource that anybody was granted.
     granted: BTreeMap<usize, Token>,
-    /// No node knew it any more, or all nodes were in doubt at once, so that a quorum without a past could be born.
-    pub(super) counters_lost: bool,
+    /// Since when no node knew it any more, or all nodes were in doubt at once, so that a quorum without a past could be
+    /// born.
+    pub(super) counters_lost: BTreeMap<usize, TrueTime>,
 }
 
 impl World<'_> {
@@ -112,7 +113,7 @@ impl World<'_> {
         let name = &self.resources[resource];
         let knows = |node: &Node| node.store.counter(name, self.now).is_some_and(|counter| counter >= highest);
         if !self.nodes.iter().any(knows) || self.nodes.iter().all(Node::abstains) {
-            self.memory.counters_lost = true;
+            self.memory.counters_lost.entry(resource).or_insert(self.now);
         }
     }
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use leasehold_core::LockId;
 use leasehold_core::time::abstention;
+use leasehold_core::{LockId, Nonce};
 
 use super::host::Host;
 use super::nodes::Windows;
@@ -13,10 +13,19 @@ use crate::counts::Struck;
 use crate::ledger::{Life, longest_stand};
 use crate::promise::Promise;
 use crate::script::{self, Ending, Job, What};
+use crate::store::{By, Standing};
 
 /// How long a waiter sleeps at most, and how long where the store asks for patience.
 pub(super) const LONGEST_POLL: Duration = Duration::from_secs(2);
 pub(super) const LONGEST_THROTTLED_POLL: Duration = Duration::from_secs(20);
+
+/// A lease whose client was closed.
+pub(super) struct Closed {
+    host: usize,
+    lock: LockId,
+    of: usize,
+    nonce: Nonce,
+}
 
 impl World<'_> {
     pub(super) fn fault(&mut self, n: usize) {
@@ -166,6 +175,10 @@ impl World<'_> {
         for host in self.machine(first) {
             self.hosts[host].clock.set_rate(self.now, rate_ppm);
             self.wake_again(host);
+            // Its deadlines come at other instants now.
+            let life = self.hosts[host].life;
+            let ends: Vec<_> = self.ledger.beliefs().filter(|belief| belief.life == life).cloned().collect();
+            ends.iter().for_each(|belief| self.probe_before(life, belief.deadline, belief.resource));
         }
     }
 
@@ -214,6 +227,8 @@ impl World<'_> {
 
     /// From now on nothing goes wrong any more.
     pub(super) fn heal(&mut self) {
+        // Before anybody is killed, and before what was late is excused.
+        self.look_at_waiters();
         self.healed = true;
         self.fates.heal();
         self.nodes.iter_mut().for_each(|node| node.windows = Windows::default());
@@ -242,10 +257,18 @@ impl World<'_> {
                     self.dismiss(n);
                     let life = self.hosts[n].life;
                     for lock in self.ledger.held_by(life) {
+                        let now = self.hosts[n].now(self.now).monotonic;
+                        // What has expired is not given back any more.
+                        let belief = self.ledger.belief(life, lock).filter(|belief| now < belief.deadline);
+                        let held = belief.map(|held| Closed { host: n, lock, of: held.resource, nonce: held.nonce });
+                        self.closed.extend(held);
                         self.no_longer_believes(life, lock, "closed");
                     }
                     self.drive(life, None, |client, now| client.close(now));
                 }
+                let latency = Duration::from_nanos(self.script.world.latency_ns);
+                let soon = self.last_arrival.max(self.now).plus(latency * 4 + self.config.request_timeout() * 4);
+                self.push(soon, Due::JudgeClosed);
                 let at = self.after(self.script.longest_record_ns() + 5_000_000_000);
                 self.push(at, Due::Judge);
             }
@@ -325,6 +348,20 @@ impl World<'_> {
         self.tell(|teller, _| teller.newcomer(n));
         self.want(&resources, LONGEST_POLL);
         self.start(n);
+    }
+
+    /// What was held when its client was closed was given back, and did not just run out.
+    pub(super) fn judge_closed(&mut self) {
+        for Closed { host, lock, of, nonce } in std::mem::take(&mut self.closed) {
+            let standings = self.standings(of, host);
+            let stands = |n: &usize| standings[*n].is_some_and(|standing: Standing| standing.by == By::Attempt(nonce));
+            let is_forgotten = |n: &usize| stands(n) && self.ledger.is_unreleased(nonce, *n);
+            let nodes: Vec<usize> = (0..standings.len()).filter(is_forgotten).collect();
+            if !nodes.is_empty() {
+                let text = format!("the client of lock {lock} was closed, and its record still stands on {nodes:?}");
+                self.accuse(Promise::Orphans, Some(host), Some(of), text);
+            }
+        }
     }
 
     /// Time is up for whatever was due by now.

@@ -14,6 +14,9 @@ use crate::ledger::Life;
 use crate::promise::Promise;
 use crate::store::By;
 
+/// Much less than any waiter may sleep.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
+
 impl World<'_> {
     /// Just before a lease ends by its own clock is when its record is most likely to be gone.
     pub(super) fn probe_before(&mut self, life: Life, deadline: Monotonic, resource: usize) {
@@ -75,6 +78,29 @@ impl World<'_> {
         self.hosts[life.host].client = Some(client);
         for resource in audited {
             self.audit(resource);
+        }
+    }
+
+    /// Now and then, since a client that has forgotten its alarm never runs.
+    pub(super) fn look_again(&mut self) {
+        self.look_at_waiters();
+        if !self.healed {
+            self.push(self.now.plus(BETWEEN_LOOKS), Due::Look);
+        }
+    }
+
+    /// Whoever could run must not be late with anything.
+    pub(super) fn look_at_waiters(&mut self) {
+        for n in 0..self.hosts.len() {
+            let host = &mut self.hosts[n];
+            let (now, life) = (host.now(self.now), host.life);
+            if host.busy_until > self.now || host.stale_now {
+                continue;
+            }
+            host.catch_up(now, self.config.request_timeout());
+            let Some(client) = host.client.take() else { continue };
+            self.check_waiters(life, &client, now);
+            self.hosts[n].client = Some(client);
         }
     }
 
@@ -175,8 +201,10 @@ impl World<'_> {
     pub(super) fn audit(&mut self, resource: usize) {
         let mut believers = Vec::new();
         for belief in self.ledger.beliefs().filter(|belief| belief.resource == resource) {
-            let now = self.hosts[belief.life.host].now(self.now).monotonic;
-            if now < belief.deadline {
+            let host = &self.hosts[belief.life.host];
+            // What callers are told, where the core has moved the deadline closer and they do not know it yet.
+            let told = host.published.get(&belief.lock).copied().flatten().filter(|_| host.life == belief.life);
+            if host.now(self.now).monotonic < told.map_or(belief.deadline, |told| told.max(belief.deadline)) {
                 believers.push(belief.clone());
             }
         }

@@ -1,5 +1,6 @@
 //! Workers in three languages, real stores, and everything that can be done to them; see `leasehold_peers::chaos`.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,7 @@ use leasehold_bench::child;
 use leasehold_peers::Result;
 use leasehold_peers::chaos::arena::Arena;
 use leasehold_peers::chaos::cast::{self, Janitor};
-use leasehold_peers::chaos::check::Findings;
+use leasehold_peers::chaos::check::{Deeds, Findings};
 use leasehold_peers::chaos::run::Outcome;
 use leasehold_peers::chaos::{network, plot, report, run, worker};
 use leasehold_rig::dynamodb::ACCESS_KEY_ID;
@@ -19,6 +20,10 @@ use leasehold_rig::dynamodb::ACCESS_KEY_ID;
 const SECONDS: f64 = 60.0;
 /// An arena needs this long to be of any use.
 const LEAST: Duration = Duration::from_secs(5);
+/// Whatever loses updates without a lock does so in such a time.
+const LONG: Duration = Duration::from_secs(60);
+/// And every worker has come to everything, even where each spends most of its time stopped.
+const LONG_ENOUGH_FOR_ALL: Duration = Duration::from_secs(300);
 const VALUES: [&str; 5] = ["--minutes", "--seconds", "--seed", "--json", "--html"];
 /// Judges the promises alone: how late a loss is told, and whether the control loses, is a matter of the machine too.
 const PROMISES: &str = "--promises-only";
@@ -138,16 +143,40 @@ fn write(path: &Path, text: String) -> Result {
 fn verdict(results: &[(Outcome, Findings)], promises_only: bool) -> Result {
     let mut broken = Vec::new();
     for (outcome, found) in results {
-        let doubtful = found.doubtful().filter(|_| !promises_only);
+        let doubtful = if promises_only { Vec::new() } else { found.doubtful() };
         broken
             .extend(found.broken().into_iter().chain(doubtful).map(|what| format!("{}: {what}", outcome.arena.name())));
     }
-    if !promises_only && results.iter().all(|(_, found)| found.is_blind()) {
-        broken.push("without a lock nothing was lost, so this run would not have seen it: try for longer".to_owned());
+    if !promises_only {
+        broken.extend(blind(results));
     }
     if broken.is_empty() {
         println!("\nEvery promise was kept.");
         return Ok(());
     }
     Err(broken.join("\n       ").into())
+}
+
+/// What a run has not tried, and so says nothing about, in words.
+fn blind(results: &[(Outcome, Findings)]) -> Vec<String> {
+    let lasted = |outcome: &Outcome| Duration::from_nanos(outcome.span.1 - outcome.span.0);
+    if results.iter().all(|(_, found)| found.is_blind()) {
+        return vec!["without a lock nothing was lost, so this run would not have seen it: try for longer".to_owned()];
+    }
+    let is_blind = |(outcome, found): &&(Outcome, Findings)| found.is_blind() && lasted(outcome) >= LONG;
+    let mut blind: Vec<String> = results
+        .iter()
+        .filter(is_blind)
+        .map(|(outcome, _)| format!("{}: without a lock nothing was lost", outcome.arena.name()))
+        .collect();
+    if results.iter().map(|(outcome, _)| lasted(outcome)).sum::<Duration>() < LONG_ENOUGH_FOR_ALL {
+        return blind;
+    }
+    let mut deeds: BTreeMap<&str, Deeds> = BTreeMap::new();
+    for (worker, done) in results.iter().flat_map(|(_, found)| &found.deeds) {
+        *deeds.entry(worker).or_default() += *done;
+    }
+    let missing = deeds.iter().filter_map(|(worker, done)| done.missing().map(|what| (worker, what)));
+    blind.extend(missing.map(|(worker, what)| format!("{worker} came to no {what}: nothing is shown of it")));
+    blind
 }

@@ -8,7 +8,7 @@ use leasehold::blocking::Client;
 use leasehold::table::{self, NewTable};
 use leasehold_bench::chance::Chance;
 use leasehold_rig::dynamodb;
-use leasehold_rig::proxy::{Proxy, Request};
+use leasehold_rig::proxy::{Fault, Proxy, Request};
 use leasehold_rig::redis::{Data, Server};
 use rusqlite::Connection;
 
@@ -71,6 +71,17 @@ impl Arena {
         })
     }
 
+    /// What can be done here.
+    pub fn kinds(self) -> Vec<Kind> {
+        let kinds: &[Kind] = match self {
+            Self::Sqlite => return vec![Kind::Stop, Kind::Kill, Kind::Busy],
+            Self::Redis => &[Kind::Freeze, Kind::Crash],
+            Self::Quorum => &[Kind::Freeze, Kind::Crash, Kind::Empty],
+            Self::Dynamodb => &[Kind::Freeze],
+        };
+        [&[Kind::Stop, Kind::Kill, Kind::Cut], kinds, &Kind::PATH].concat()
+    }
+
     /// Of a quorum: the longest ttl.
     pub fn max_ttl(self) -> Option<Duration> {
         (self == Self::Quorum).then_some(Duration::from_millis(1_000))
@@ -89,6 +100,8 @@ struct Open {
     end: Instant,
     /// What somebody else holds of the SQLite file.
     _busy: Option<Connection>,
+    /// What waits for something to hit.
+    fault: Option<Fault>,
 }
 
 /// The store of an arena, with all ways to it.
@@ -220,7 +233,7 @@ impl Place {
                 at += 1;
                 continue;
             }
-            let Open { mut blow, _busy, .. } = self.open.swap_remove(at);
+            let Open { mut blow, _busy, fault, .. } = self.open.swap_remove(at);
             // Rolls back.
             drop(_busy);
             match (&blow.target, &self.store) {
@@ -248,6 +261,7 @@ impl Place {
                 (Target::Store(_), Store::File(_)) | (Target::Worker(_), _) => {}
             }
             blow.to = now_ns();
+            blow.has_hit = fault.is_none_or(|fault| fault.hits() > 0);
             over.push(blow);
         }
         Ok(over)
@@ -260,7 +274,7 @@ impl Place {
         let from = now_ns();
         let pick = |chance: &mut Chance, count: usize| (chance.draw() % count as u64) as usize;
         let is_struck = |target: &Target| self.open.iter().any(|open| open.blow.target == *target);
-        let mut busy = None;
+        let (mut busy, mut fault) = (None, None);
         let (kind, target) = match &self.store {
             Store::File(path) => {
                 let target = Target::Store(0);
@@ -319,24 +333,26 @@ impl Place {
                     if is_struck(&target) {
                         return Ok(());
                     }
-                    block(&self.ways[group][node], kind, chance);
+                    fault = block(&self.ways[group][node], kind, chance);
                     (kind, target)
                 }
             }
         };
-        self.open.push(Open { blow: Blow { kind, target, from, to: u64::MAX }, end, _busy: busy });
+        let blow = Blow { kind, target, from, to: u64::MAX, has_hit: true };
+        self.open.push(Open { blow, end, _busy: busy, fault });
         Ok(())
     }
 }
 
-fn block(way: &Proxy, kind: Kind, chance: &mut Chance) {
+/// Answers what has yet to hit.
+fn block(way: &Proxy, kind: Kind, chance: &mut Chance) -> Option<Fault> {
     match kind {
         Kind::Delay => way.delay(chance.between(Duration::from_millis(5), Duration::from_millis(300))),
         Kind::Split => way.split(1 + (chance.draw() % 7) as usize),
-        Kind::LoseReply => _ = way.lose_replies(Request::any().nth(1 + (chance.draw() % 5) as usize)),
+        Kind::LoseReply => return Some(way.lose_replies(Request::any().nth(1 + (chance.draw() % 5) as usize))),
         Kind::Reset => {
             let first = Request::any().nth(1 + (chance.draw() % 5) as usize);
-            way.reset_after_forwarding(first.times(1 + (chance.draw() % 3) as usize));
+            return Some(way.reset_after_forwarding(first.times(1 + (chance.draw() % 3) as usize)));
         }
         Kind::BlackHole => way.black_hole(),
         _ => {
@@ -344,6 +360,7 @@ fn block(way: &Proxy, kind: Kind, chance: &mut Chance) {
             way.cut_all();
         }
     }
+    None
 }
 
 fn start_node(node: usize) -> Server {

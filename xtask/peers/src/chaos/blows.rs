@@ -104,13 +104,18 @@ pub struct Blow {
     pub from: u64,
     /// After it was undone; for a kill, when the process was gone.
     pub to: u64,
+    /// Whether it hit anything: a reply is lost only if there is one.
+    pub has_hit: bool,
 }
 
 impl Blow {
     /// For people who look, beside the books.
     pub fn line(&self) -> String {
         let (what, target) = (self.kind.title(), self.target.to_string());
-        format!("{}\n", json!({ "at": self.from, "until": self.to, "what": what, "target": target }))
+        format!(
+            "{}\n",
+            json!({ "at": self.from, "until": self.to, "what": what, "target": target, "hit": self.has_hit })
+        )
     }
 
     /// Whether a worker of this group may have felt it between these instants.

@@ -26,18 +26,27 @@ pub enum What {
         token: u64,
         /// In nanoseconds.
         until: u64,
+        /// Whether its end is looked at again and again.
+        is_watched: bool,
     },
-    /// A renewal has moved the end.
+    /// A look at the end, which a renewal has moved; `at` is before it.
     Valid {
         /// The fencing token.
         token: u64,
         /// In nanoseconds.
         until: u64,
     },
+    /// A check of the lease, which has passed; `at` is before it.
+    Checked {
+        /// The fencing token.
+        token: u64,
+    },
     /// The guard has seen a later token.
     Refused {
         /// The fencing token.
         token: u64,
+        /// The lease was still valid afterwards.
+        is_valid: bool,
     },
     /// The client has called back: the lease is lost.
     Told {
@@ -83,8 +92,10 @@ pub struct Book {
     pub worker: String,
     /// Which way to the stores it goes.
     pub group: usize,
-    /// In order.
+    /// As they were heard.
     pub entries: Vec<Entry>,
+    /// When the process was killed, in nanoseconds; 0 while it lives.
+    pub ended: u64,
 }
 
 impl Entry {
@@ -100,12 +111,14 @@ impl Entry {
     fn known(value: &Value) -> Option<Self> {
         let number = |name: &str| value.get(name).and_then(Value::as_u64);
         let token = || number("token");
+        let flag = |name: &str| value.get(name).and_then(Value::as_bool);
         let what = match value.get("what")?.as_str()? {
             "started" => What::Started,
             "asked" => What::Asked,
-            "granted" => What::Granted { token: token()?, until: number("until")? },
+            "granted" => What::Granted { token: token()?, until: number("until")?, is_watched: flag("watched")? },
             "valid" => What::Valid { token: token()?, until: number("until")? },
-            "refused" => What::Refused { token: token()? },
+            "checked" => What::Checked { token: token()? },
+            "refused" => What::Refused { token: token()?, is_valid: flag("valid")? },
             "told" => What::Told { token: token()? },
             "lost" => What::Lost { token: token()? },
             "untold" => What::Untold { token: token()? },
@@ -125,14 +138,20 @@ mod tests {
 
     #[test]
     fn a_line_reads_as_every_language_writes_it() {
-        let granted = Entry { at: 12, what: What::Granted { token: 7, until: 40 } };
-        assert_eq!(Entry::parse(r#"{"at":12,"what":"granted","token":7,"until":40}"#).unwrap(), granted);
-        assert_eq!(Entry::parse(r#"{"what": "granted", "until": 40, "token": 7, "at": 12}"#).unwrap(), granted);
+        let granted = Entry { at: 12, what: What::Granted { token: 7, until: 40, is_watched: true } };
+        for line in [
+            r#"{"at":12,"what":"granted","token":7,"until":40,"watched":true}"#,
+            r#"{"what": "granted", "watched": true, "until": 40, "token": 7, "at": 12}"#,
+        ] {
+            assert_eq!(Entry::parse(line).unwrap(), granted);
+        }
     }
 
     #[test]
     fn what_is_missing_or_unknown_is_no_line() {
-        for line in ["", "{}", r#"{"at":1,"what":"granted","token":7}"#, r#"{"at":1,"what":"danced"}"#, r#"{"at":1,"#] {
+        for line in
+            ["", "{}", r#"{"at":1,"what":"granted","token":7,"until":4}"#, r#"{"at":1,"what":"danced"}"#, r#"{"at":1,"#]
+        {
             assert!(Entry::parse(line).is_err(), "{line}");
         }
     }

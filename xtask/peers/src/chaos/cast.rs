@@ -80,7 +80,7 @@ pub struct Heard {
 
 impl Heard {
     fn open(&mut self, worker: &str, group: usize) -> usize {
-        self.books.push(Book { worker: worker.to_owned(), group, entries: Vec::new() });
+        self.books.push(Book { worker: worker.to_owned(), group, entries: Vec::new(), ended: 0 });
         self.books.len() - 1
     }
 
@@ -97,6 +97,14 @@ impl Heard {
                 self.books[book].entries.push(entry);
             }
             Err(error) => self.complaint = Some(format!("{}: {error}", self.books[book].worker)),
+        }
+    }
+
+    /// The process of this book was killed then.
+    pub fn end(&mut self, book: usize, at: u64) {
+        self.books[book].ended = at;
+        if self.holder == Some(book) {
+            self.holder = None;
         }
     }
 

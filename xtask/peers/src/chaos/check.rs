@@ -5,9 +5,13 @@ use std::time::Duration;
 
 use super::blows::{Blow, Kind, Target};
 use super::books::{Book, What};
+use super::pauses::{Pauses, Span};
 use super::timeline::{Lease, leases};
 use super::vault::Ledger;
 
+/// For how long workers wait for the lock, and how much longer an answer may take, in ttl.
+const WAIT: u64 = 5;
+const SLACK: u64 = 2;
 /// Of a loss without a reason: a blow may show so many ttl later.
 const AFTERMATH: u64 = 2;
 
@@ -20,6 +24,8 @@ pub struct Evidence {
     pub margin: u64,
     /// Whoever is stopped in a transaction keeps all others out of the store.
     pub is_file: bool,
+    /// When the machine woke nobody, as somebody saw who did nothing but ask for it.
+    pub stalls: Vec<Span>,
     /// For how long in all somebody had waited for a processor at an instant, as the kernel counts it, in nanoseconds.
     pub pressure: Vec<(u64, u64)>,
     /// What the workers wrote down.
@@ -53,13 +59,20 @@ pub struct Findings {
     pub falling: u64,
     /// Two holders who believed at the same instant, in words.
     pub overlaps: Vec<String>,
+    /// Leases that were believed in after their loss was known, in words.
+    pub revived: Vec<String>,
+    /// Leases that the guard refused and that were valid all the same.
+    pub contradicted: u64,
     /// Leases that ended without their holder's doing.
     pub losses: u64,
-    /// Losses that were told after the store could give the lease away, though the holder's process ran, in words.
+    /// Losses that were told, or had not been told when the process was killed, so long after the deadline that the store
+    /// could have given the lease away while the process ran, in words.
     pub late: Vec<String>,
-    /// The same where the process was stopped, or did not get to run.
-    pub late_unscheduled: u64,
-    /// Losses that were never told.
+    /// The same where the process was stopped for all of that time but what clocks may be off.
+    pub late_stopped: u64,
+    /// The same where the machine may not have let it run for the rest of that time.
+    pub late_starved: u64,
+    /// Losses for which a worker waited in vain.
     pub untold: u64,
     /// Losses that nobody had a hand in.
     pub false_losses: u64,
@@ -69,21 +82,42 @@ pub struct Findings {
     pub takeovers: Vec<f64>,
     /// Takeovers with a fault of a store or a path in the way.
     pub hindered: u64,
+    /// Workers who ran, and had no answer for longer than they wanted to wait, in words.
+    pub stuck: Vec<String>,
+    /// The longest that anybody waited for an answer while it ran, in nanoseconds.
+    pub longest_wait: u64,
+    /// What each worker came to.
+    pub deeds: BTreeMap<String, Deeds>,
     /// Errors that pass, by kind.
     pub failures: BTreeMap<String, u64>,
-    /// The longest that a worker did not run though nobody had stopped it, in nanoseconds.
+    /// The longest that the machine woke nobody, in nanoseconds.
     pub longest_stall: u64,
 }
 
-impl Evidence {
-    /// For how long somebody waited for a processor between these instants; 0 where the kernel does not say.
-    fn waited(&self, from: u64, to: u64) -> u64 {
-        let before = self.pressure.iter().rev().find(|(at, _)| *at <= from);
-        let after = self.pressure.iter().find(|(at, _)| *at >= to).or(self.pressure.last());
-        match (before, after) {
-            (Some((_, before)), Some((_, after))) => after.saturating_sub(*before).min(to - from),
-            _ => 0,
-        }
+/// What was seen of a worker: of one that did nothing, nothing is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Deeds {
+    /// Leases.
+    pub grants: u64,
+    /// Renewals.
+    pub renewals: u64,
+    /// Writes that the guard let through.
+    pub writes: u64,
+}
+
+impl Deeds {
+    /// What is missing.
+    pub fn missing(self) -> Option<&'static str> {
+        let kinds = [(self.grants, "grant"), (self.renewals, "renewal"), (self.writes, "guarded write")];
+        kinds.into_iter().find_map(|(count, what)| (count == 0).then_some(what))
+    }
+}
+
+impl std::ops::AddAssign for Deeds {
+    fn add_assign(&mut self, other: Self) {
+        self.grants += other.grants;
+        self.renewals += other.renewals;
+        self.writes += other.writes;
     }
 }
 
@@ -97,15 +131,23 @@ impl Findings {
             lost_locked: evidence.locked.lost(),
             lost_guarded: evidence.guarded.lost(),
             duplicates: duplicates(&leases),
-            falling: falling(&leases)
+            falling: falling(&leases, evidence.ttl - evidence.margin)
                 + evidence.guarded.tokens.windows(2).filter(|pair| pair[1] < pair[0]).count() as u64,
             overlaps: overlaps(&leases),
+            revived: leases.iter().filter(|lease| lease.is_revived()).map(revived).collect(),
+            contradicted: leases.iter().filter(|lease| lease.is_contradicted).count() as u64,
+            deeds: deeds(evidence, &leases),
             ..Self::default()
         };
-        let stalls = Stalls::of(evidence);
-        findings.longest_stall = stalls.longest();
-        for lease in &leases {
-            findings.loss(evidence, &stalls, lease);
+        let pauses = Pauses::of(&evidence.blows, &evidence.stalls, &evidence.pressure);
+        findings.longest_stall = pauses.longest_stall();
+        // In the order of their tokens.
+        let granted = leases.iter().skip(1).map(|lease| lease.granted).chain([u64::MAX]);
+        for (lease, next) in leases.iter().zip(granted) {
+            findings.loss(evidence, &pauses, lease, next);
+        }
+        for book in &evidence.books {
+            findings.waits(evidence, &pauses, book);
         }
         findings.takeovers(evidence, &leases);
         for entry in evidence.books.iter().flat_map(|book| &book.entries) {
@@ -125,6 +167,8 @@ impl Findings {
             (self.duplicates, "tokens were given out twice"),
             (self.falling, "tokens fell"),
             (self.overlaps.len() as u64, "times two holders believed at once"),
+            (self.revived.len() as u64, "leases were believed in after they were lost"),
+            (self.contradicted, "leases were refused by the guard and still valid"),
             (self.untold, "losses were never told"),
         ];
         let broken = counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}"));
@@ -133,9 +177,13 @@ impl Findings {
     }
 
     /// What must not happen either, but says as much about the machine, in words.
-    pub fn doubtful(&self) -> Option<String> {
-        let late = self.late.len();
-        (late > 0).then(|| format!("{late} losses were told after the store could give the lease away"))
+    pub fn doubtful(&self) -> Vec<String> {
+        let counts = [
+            (self.late.len() as u64, "losses were told after the store could give the lease away"),
+            (self.false_losses, "leases were lost without a reason"),
+            (self.stuck.len() as u64, "times somebody waited for longer than it wanted to"),
+        ];
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
     }
 
     /// Without a lock nothing was lost: such a run would not have seen it elsewhere.
@@ -143,36 +191,65 @@ impl Findings {
         self.lost_bare == 0
     }
 
-    fn loss(&mut self, evidence: &Evidence, stalls: &Stalls<'_>, lease: &Lease) {
+    fn loss(&mut self, evidence: &Evidence, pauses: &Pauses<'_>, lease: &Lease, next: u64) {
         self.untold += u64::from(lease.untold.is_some());
-        let Some(told) = lease.told else { return };
+        // Where nobody looked for renewals, it was over at the latest when somebody else was let in.
+        let (end, ended) = if lease.is_watched { (lease.until, "its own deadline") } else { (next, "the next grant") };
+        let told = match (lease.told, lease.releasing) {
+            (Some(told), _) => told,
+            // Until it was killed nobody had told it.
+            (None, None) if lease.gone > end.saturating_add(evidence.margin) => lease.gone,
+            (None, _) => return,
+        };
         self.losses += 1;
-        let late = told.saturating_sub(lease.until);
+        let late = told.saturating_sub(end);
         if late > evidence.margin {
-            let is_stopped = stalls.is_stopped(&lease.worker, lease.until.saturating_sub(evidence.margin), told);
-            // The watch and whoever tells wait for the same processors, but not at the same moment.
-            let starved = stalls.starved(&lease.worker, lease.until.saturating_sub(evidence.ttl), told);
-            let starved = starved.max(evidence.waited(lease.until, told));
-            if !is_stopped && late.saturating_sub(starved) > evidence.margin {
-                let ms = late as f64 / 1e6;
-                self.late.push(format!(
-                    "{} was told that token {} is lost {ms:.1} ms after its own deadline",
-                    lease.worker, lease.token
-                ));
+            if pauses.ran(&lease.worker, end, told) > evidence.margin {
+                let (Lease { worker, token, .. }, ms) = (lease, late as f64 / 1e6);
+                let what = if lease.told.is_some() { "was told" } else { "was killed, and had not been told," };
+                self.late.push(format!("{worker} {what} that token {token} is lost {ms:.1} ms after {ended}"));
+            } else if pauses.not_stopped(&lease.worker, end, told) > evidence.margin {
+                self.late_starved += 1;
             } else {
-                self.late_unscheduled += 1;
+                self.late_stopped += 1;
             }
         }
         let from = told.saturating_sub(AFTERMATH * evidence.ttl);
-        let is_struck = evidence.blows.iter().any(|blow| {
+        // A connection that was to be reset and was not has hurt nobody.
+        let has_hurt = |blow: &&Blow| blow.has_hit || blow.kind != Kind::Reset;
+        let is_struck = evidence.blows.iter().filter(has_hurt).any(|blow| {
             let keeps_out = evidence.is_file && blow.kind == Kind::Stop && blow.from <= told && from <= blow.to;
             keeps_out || blow.reaches(&lease.worker, lease.group, from, told)
         });
         if !is_struck {
-            let starved = stalls.starved(&lease.worker, told.saturating_sub(evidence.ttl), told);
-            let is_starved = starved > evidence.ttl / 12;
+            let from = told.saturating_sub(evidence.ttl);
+            let is_starved =
+                pauses.stalled(from, told) > evidence.ttl / 12 || pauses.waited(from, told) > evidence.ttl / 2;
             *(if is_starved { &mut self.starved } else { &mut self.false_losses }) += 1;
         }
+    }
+
+    /// What a worker asked for, and waited for longer than it wanted to.
+    fn waits(&mut self, evidence: &Evidence, pauses: &Pauses<'_>, book: &Book) {
+        let most = evidence.ttl * (WAIT + SLACK);
+        let mut asked = None;
+        let mut wait = |asked: Option<u64>, answered: u64| {
+            let Some(asked) = asked else { return };
+            let ran = pauses.ran(&book.worker, asked, answered.max(asked));
+            self.longest_wait = self.longest_wait.max(ran);
+            if ran > most {
+                let (worker, ms) = (&book.worker, ran as f64 / 1e6);
+                self.stuck.push(format!("{worker} had no answer for {ms:.0} ms in which it ran"));
+            }
+        };
+        for entry in &book.entries {
+            match entry.what {
+                What::Asked => asked = Some(entry.at),
+                What::Granted { .. } | What::Failed { .. } => wait(asked.take(), entry.at),
+                _ => {}
+            }
+        }
+        wait(asked, book.ended);
     }
 
     /// A holder that was struck and did not give the lock back, and whoever came next.
@@ -204,17 +281,42 @@ fn duplicates(leases: &[Lease]) -> u64 {
     leases.windows(2).filter(|pair| pair[0].token == pair[1].token).count() as u64
 }
 
+fn revived(lease: &Lease) -> String {
+    let known = [lease.told, lease.lost].into_iter().flatten().min().unwrap_or_default();
+    let ms = lease.believed.unwrap_or_default().saturating_sub(known) as f64 / 1e6;
+    format!("{} knew that token {} is lost, and it was valid {ms:.1} ms later", lease.worker, lease.token)
+}
+
+fn deeds(evidence: &Evidence, leases: &[Lease]) -> BTreeMap<String, Deeds> {
+    let mut deeds: BTreeMap<String, Deeds> = BTreeMap::new();
+    // Those that came to nothing as well.
+    evidence.books.iter().for_each(|book| _ = deeds.entry(book.worker.clone()).or_default());
+    let mut writers: BTreeMap<u64, &str> = BTreeMap::new();
+    for lease in leases {
+        writers.insert(lease.token, &lease.worker);
+        let (grants, renewals) = (1, lease.renewals);
+        *deeds.entry(lease.worker.clone()).or_default() += Deeds { grants, renewals, writes: 0 };
+    }
+    for writer in evidence.guarded.tokens.iter().filter_map(|token| writers.get(token)) {
+        *deeds.entry((*writer).to_owned()).or_default() += Deeds { writes: 1, ..Deeds::default() };
+    }
+    deeds
+}
+
 /// A worker that stands still between the grant and its stamp looks late, so only this is certain: who asks after
-/// somebody has a token gets a higher one.
-fn falling(leases: &[Lease]) -> u64 {
+/// somebody has a token gets a higher one. The store was not asked before `valid` of the end that the grant had.
+fn falling(leases: &[Lease], valid: u64) -> u64 {
+    // Of a lease that was over before its stamp the end is not known.
+    let end = |lease: &Lease| Some(lease.first_until).filter(|end| *end > lease.granted);
+    let sent = |lease: &Lease| lease.asked.max(end(lease).map_or(0, |end| end.saturating_sub(valid)));
     let mut by_asking: Vec<&Lease> = leases.iter().collect();
-    by_asking.sort_by_key(|lease| lease.asked);
+    by_asking.sort_by_key(|lease| sent(lease));
     let mut by_grant: Vec<&Lease> = leases.iter().collect();
     by_grant.sort_by_key(|lease| lease.granted);
     let mut granted = by_grant.into_iter().peekable();
     let (mut highest, mut falling) = (0, 0);
     for lease in by_asking {
-        while let Some(earlier) = granted.next_if(|earlier| earlier.granted < lease.asked) {
+        while let Some(earlier) = granted.next_if(|earlier| earlier.granted < sent(lease)) {
             highest = highest.max(earlier.token);
         }
         falling += u64::from(lease.token < highest);
@@ -242,69 +344,6 @@ fn overlaps(leases: &[Lease]) -> Vec<String> {
         }
     }
     found
-}
-
-type Span = (u64, u64);
-
-/// When workers did not run.
-struct Stalls<'a> {
-    /// They were stopped.
-    stopped: BTreeMap<&'a str, Vec<Span>>,
-    /// Their watch was not woken, though nobody had stopped them.
-    starved: BTreeMap<&'a str, Vec<Span>>,
-}
-
-impl<'a> Stalls<'a> {
-    fn of(evidence: &'a Evidence) -> Self {
-        let mut stopped: BTreeMap<&str, Vec<Span>> = BTreeMap::new();
-        for blow in &evidence.blows {
-            if let (Kind::Stop, Target::Worker(name)) = (blow.kind, &blow.target) {
-                stopped.entry(name).or_default().push((blow.from, blow.to));
-            }
-        }
-        stopped.values_mut().for_each(|stops| stops.sort_unstable());
-        let mut starved: BTreeMap<&str, Vec<Span>> = BTreeMap::new();
-        for book in &evidence.books {
-            let stops = stopped.get(book.worker.as_str()).map(Vec::as_slice).unwrap_or_default();
-            for entry in &book.entries {
-                if let What::Stalled { from } = entry.what {
-                    starved.entry(&book.worker).or_default().extend(without((from, entry.at), stops));
-                }
-            }
-        }
-        Self { stopped, starved }
-    }
-
-    /// Whether somebody had stopped the worker for some of the time between these instants.
-    fn is_stopped(&self, worker: &str, from: u64, to: u64) -> bool {
-        self.stopped.get(worker).is_some_and(|stops| stops.iter().any(|stop| stop.0 <= to && from <= stop.1))
-    }
-
-    /// For how long the worker did not run between these instants though nobody had stopped it.
-    fn starved(&self, worker: &str, from: u64, to: u64) -> u64 {
-        let spans = self.starved.get(worker).into_iter().flatten();
-        spans.map(|(start, end)| (*end).min(to).saturating_sub((*start).max(from))).sum()
-    }
-
-    /// The longest that nobody had ordered.
-    fn longest(&self) -> u64 {
-        self.starved.values().flatten().map(|(from, to)| to - from).max().unwrap_or(0)
-    }
-}
-
-/// What is left of a span outside of others, which are in order.
-fn without((mut from, to): Span, others: &[Span]) -> Vec<Span> {
-    let mut left = Vec::new();
-    for (start, end) in others.iter().filter(|(start, _)| *start < to) {
-        if from < *start {
-            left.push((from, *start));
-        }
-        from = from.max(*end);
-    }
-    if from < to {
-        left.push((from, to));
-    }
-    left
 }
 
 /// For how long a store goes on with a lease that its holder does not believe in any more.

@@ -10,6 +10,7 @@ pub mod books;
 pub mod cast;
 pub mod check;
 pub mod network;
+pub mod pauses;
 pub mod plot;
 pub mod report;
 pub mod run;

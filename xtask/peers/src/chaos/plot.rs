@@ -64,7 +64,8 @@ fn arena(page: &mut String, outcome: &Outcome, found: &Findings) {
         escape(&report::blows(outcome).join(", "))
     );
     figures(page, found);
-    for what in found.broken().iter().chain(&found.doubtful()).chain(&found.overlaps).chain(&found.late) {
+    let (broken, doubtful) = (found.broken(), found.doubtful());
+    for what in [&broken, &doubtful, &found.overlaps, &found.revived, &found.late, &found.stuck].into_iter().flatten() {
         let _ = writeln!(page, "<p class=\"bad\">{}</p>", escape(what));
     }
     timeline(page, outcome);

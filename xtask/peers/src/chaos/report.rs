@@ -4,13 +4,13 @@ use leasehold_bench::figures;
 use serde_json::{Value, json};
 
 use super::blows::Kind;
-use super::check::Findings;
+use super::check::{Deeds, Findings};
 use super::run::{Outcome, counts};
 
 /// A column: its head, its name for machines, and its figure.
 type Column = (&'static str, &'static str, fn(&Findings) -> u64);
 
-const COLUMNS: [Column; 13] = [
+const COLUMNS: [Column; 16] = [
     ("grants", "grants", |found| found.grants),
     ("no lock", "lost_without_lock", |found| found.lost_bare.unsigned_abs()),
     ("lock", "lost_with_lock", |found| found.lost_locked.unsigned_abs()),
@@ -19,10 +19,13 @@ const COLUMNS: [Column; 13] = [
     ("overlaps", "overlaps", |found| found.overlaps.len() as u64),
     ("twice", "duplicate_tokens", |found| found.duplicates),
     ("fell", "falling_tokens", |found| found.falling),
+    ("revived", "revived", |found| found.revived.len() as u64),
+    ("refused valid", "refused_while_valid", |found| found.contradicted),
     ("losses", "losses", |found| found.losses),
     ("untold", "untold", |found| found.untold),
     ("late", "late", |found| found.late.len() as u64),
-    ("late*", "late_unscheduled", |found| found.late_unscheduled),
+    ("late*", "late_stopped", |found| found.late_stopped),
+    ("late**", "late_starved", |found| found.late_starved),
     ("false", "false_losses", |found| found.false_losses),
 ];
 
@@ -30,11 +33,13 @@ const LEGEND: &str = "\
 no lock, lock, guard   updates lost on the counter without a lock, with the lock alone, and past the guard
 refused                late writes and claims that the guard kept out
 overlaps, twice, fell  two holders who believed at once; tokens given out twice; tokens below an earlier one
-losses, untold         leases lost before they were given back; of these, how many the client never told
-late, late*            told after the store could give the lease away; *: the process was stopped, or processors were short
+revived, refused valid leases that were valid after their loss was known; that the guard refused and that were valid
+losses, untold         leases lost before they were given back; how often a worker waited in vain to be told
+late, late*, late**    told, or not told when the process was killed, so late that the store could have given the lease
+                       away while the process ran; *: it was stopped then; **: the machine may not have let it run
 false                  lost though nothing had been done to the holder, its store or its way there
-takeover               from the stop or kill of a holder to the next grant, in ttl, with no fault of a store or a way
-                       between; whoever is stopped in a transaction of a SQLite file keeps all others waiting
+takeover               from the stop or kill of a holder to the next grant, in ttl, where no fault of a store or a way
+                       came between; whoever is stopped in a transaction of a SQLite file keeps all others waiting
 ";
 
 /// The percentile of sorted values; `None` of nothing.
@@ -75,12 +80,37 @@ pub fn story(outcome: &Outcome, found: &Findings) -> String {
             found.hindered, found.starved
         ));
     }
-    add(format!("a worker that was not stopped stood still for {:.0} ms at most", ms(found.longest_stall)));
+    add(format!(
+        "nobody waited for an answer for longer than {:.0} ms in which it ran; the machine woke nobody for {:.0} ms at most",
+        ms(found.longest_wait),
+        ms(found.longest_stall)
+    ));
+    let never: Vec<&str> = never(outcome).map(Kind::title).collect();
+    if !never.is_empty() {
+        add(format!("never happened: {}", never.join(", ")));
+    }
+    if found.refused == 0 {
+        add("the guard had nothing to refuse, so it was not tried".to_owned());
+    }
+    let deeds = found
+        .deeds
+        .iter()
+        .map(|(worker, Deeds { grants, renewals, writes })| format!("{worker} {grants} {renewals} {writes}"));
+    add(format!("grants, renewals, guarded writes: {}", deeds.collect::<Vec<_>>().join(", ")));
     if let Some(why) = &outcome.no_network {
         add(format!("no network was cut: {why}"));
     }
-    found.overlaps.iter().take(5).chain(found.late.iter().take(5)).for_each(|what| add(what.clone()));
+    let words = [&found.overlaps, &found.revived, &found.late, &found.stuck];
+    words.into_iter().flat_map(|words| words.iter().take(5)).for_each(|what| add(what.clone()));
     text
+}
+
+/// What could have been done, and was not.
+fn never(outcome: &Outcome) -> impl Iterator<Item = Kind> {
+    let counts = counts(&outcome.evidence.blows);
+    let can_cut = outcome.no_network.is_none();
+    let kinds = outcome.arena.kinds().into_iter().filter(move |kind| can_cut || *kind != Kind::Cut);
+    kinds.filter(move |kind| !counts.contains_key(kind))
 }
 
 /// Such as `worker killed 7`, the most frequent first.
@@ -113,8 +143,13 @@ pub fn json(results: &[(Outcome, Findings)], seed: u64) -> Value {
             "takeover_p99_ttl": percentile(&found.takeovers, 0.99),
             "losses_starved": found.starved,
             "longest_stall_ms": found.longest_stall / 1_000_000,
+            "longest_wait_ttl": found.longest_wait as f64 / outcome.evidence.ttl as f64,
+            "deeds": found.deeds.iter().map(|(worker, Deeds { grants, renewals, writes })| {
+                (worker.clone(), json!({ "grants": grants, "renewals": renewals, "guarded_writes": writes }))
+            }).collect::<serde_json::Map<_, _>>(),
             "errors": found.failures,
             "blows": blows,
+            "never": never(outcome).map(Kind::title).collect::<Vec<_>>(),
             "no_network": outcome.no_network,
             "broken": found.broken(),
             "doubtful": found.doubtful(),

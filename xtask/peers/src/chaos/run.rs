@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::thread::sleep;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, available_parallelism, sleep, spawn};
 use std::time::{Duration, Instant};
 
 use leasehold_bench::chance::Chance;
@@ -14,8 +16,9 @@ use super::blows::{Blow, Kind, Target};
 use super::cast::{Ears, Language, Role, heard};
 use super::check::{Evidence, margin};
 use super::now_ns;
+use super::pauses::Span;
 use super::vault::{BARE, GUARDED, LOCKED, Vault};
-use super::worker::Assignment;
+use super::worker::{Assignment, LOOK, STALL};
 use crate::Result;
 
 /// A worker runs this long between two blows at random, in tenths of a ttl.
@@ -84,6 +87,7 @@ pub fn run(arena: Arena, time: Duration, seed: u64, folder: &Path, books: &Path)
     }
     let mut blows = Vec::new();
     let mut pressure = Vec::new();
+    let machine = Machine::watch();
     let start = Instant::now();
     let mut aim = start + between(&mut chance, arena.ttl(), AIM);
     while start.elapsed() < time {
@@ -101,9 +105,7 @@ pub fn run(arena: Arena, time: Duration, seed: u64, folder: &Path, books: &Path)
                 actor.strike(arena.ttl(), &mut chance, &ears, books, &mut blows)?;
             }
         }
-        if let Some(complaint) = heard(&ears).complaint.take() {
-            return Err(complaint.into());
-        }
+        complain(&ears)?;
         blows.extend(place.go_on(&mut blows_of_place)?);
         pressure.extend(waited().map(|waited| (now_ns(), waited)));
         sleep(TICK);
@@ -111,6 +113,10 @@ pub fn run(arena: Arena, time: Duration, seed: u64, folder: &Path, books: &Path)
     blows.extend(place.calm_down()?);
     let mut workers = Vec::new();
     for mut actor in actors {
+        if let Some(status) = actor.child.ended()? {
+            return Err(format!("{} has ended by itself: {status}", actor.role.name()).into());
+        }
+        heard(&ears).end(actor.book, now_ns());
         if let Some(mut blow) = actor.stopped.take() {
             blow.to = now_ns();
             blows.push(blow);
@@ -119,6 +125,9 @@ pub fn run(arena: Arena, time: Duration, seed: u64, folder: &Path, books: &Path)
         actor.child.kill();
         workers.push(actor.role.name().to_owned());
     }
+    complain(&ears)?;
+    pressure.extend(waited().map(|waited| (now_ns(), waited)));
+    let stalls = machine.stalls();
     let end = now_ns();
     blows.sort_by_key(|blow| blow.from);
     fs::write(books.join("blows.jsonl"), blows.iter().map(Blow::line).collect::<String>())?;
@@ -127,6 +136,7 @@ pub fn run(arena: Arena, time: Duration, seed: u64, folder: &Path, books: &Path)
         ttl: u64::try_from(arena.ttl().as_nanos())?,
         margin: margin(arena.ttl()),
         is_file: arena == Arena::Sqlite,
+        stalls,
         pressure,
         books,
         blows,
@@ -148,7 +158,8 @@ impl Actor {
     ) -> Result {
         let calm = between(chance, ttl, CALM);
         let from = now_ns();
-        let blow = |kind, to| Blow { kind, target: Target::Worker(self.role.name().to_owned()), from, to };
+        let target = || Target::Worker(self.role.name().to_owned());
+        let blow = |kind, to| Blow { kind, target: target(), from, to, has_hit: true };
         if let Some(stop) = &mut self.stopped
             && !chance.once_in(KILLS)
         {
@@ -157,6 +168,7 @@ impl Actor {
             blows.extend(self.stopped.take());
             self.next = Instant::now() + calm;
         } else if self.stopped.is_some() || chance.once_in(KILLS) {
+            heard(ears).end(self.book, from);
             self.child.kill();
             blows.push(blow(Kind::Kill, now_ns()));
             blows.extend(self.stopped.take().map(|stop| Blow { to: now_ns(), ..stop }));
@@ -171,17 +183,64 @@ impl Actor {
     }
 }
 
-/// For how long in all somebody has waited for a processor, in nanoseconds, where the kernel says.
-fn waited() -> Option<u64> {
-    let text = fs::read_to_string("/proc/pressure/cpu").ok()?;
-    let total = text.lines().next()?.split_once("total=")?.1;
-    Some(total.trim().parse::<u64>().ok()? * 1_000)
+fn complain(ears: &Ears) -> Result {
+    heard(ears).complaint.take().map_or(Ok(()), |complaint| Err(complaint.into()))
 }
 
-/// How often each kind of blow was struck.
+/// Somebody who asks to be woken again and again, and writes down when that came late.
+struct Machine {
+    is_over: Arc<AtomicBool>,
+    witness: JoinHandle<Vec<Span>>,
+}
+
+impl Machine {
+    fn watch() -> Self {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let until = Arc::clone(&is_over);
+        let witness = spawn(move || {
+            let mut stalls = Vec::new();
+            let mut last = now_ns();
+            while !until.load(Ordering::Relaxed) {
+                sleep(LOOK);
+                let now = now_ns();
+                if now - last > (LOOK + STALL).as_nanos() as u64 {
+                    stalls.push((last, now));
+                }
+                last = now;
+            }
+            stalls
+        });
+        Self { is_over, witness }
+    }
+
+    fn stalls(self) -> Vec<Span> {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.witness.join().unwrap_or_default()
+    }
+}
+
+/// For how long in all somebody may have waited for a processor, in nanoseconds, where the kernel says.
+fn waited() -> Option<u64> {
+    let pressure = fs::read_to_string("/proc/pressure/cpu").ok()?;
+    let total: u64 = pressure.lines().next()?.split_once("total=")?.1.trim().parse().ok()?;
+    // It counts the mean of all processors, and whoever waits may wait for a single one.
+    let processors = available_parallelism().map_or(1, |count| count.get() as u64);
+    Some(total * 1_000 * processors + stolen().unwrap_or(0))
+}
+
+/// For how long in all processors were not there because another virtual machine had them, in nanoseconds. Whoever is kept
+/// from running by that counts as running.
+fn stolen() -> Option<u64> {
+    const TICK_NS: u64 = 10_000_000;
+    let all = fs::read_to_string("/proc/stat").ok()?;
+    let ticks: u64 = all.lines().next()?.split_whitespace().nth(8)?.parse().ok()?;
+    Some(ticks * TICK_NS)
+}
+
+/// How often each kind of blow has hit.
 pub fn counts(blows: &[Blow]) -> HashMap<Kind, u64> {
     let mut counts = HashMap::new();
-    for blow in blows {
+    for blow in blows.iter().filter(|blow| blow.has_hit) {
         *counts.entry(blow.kind).or_default() += 1;
     }
     counts

@@ -19,8 +19,8 @@ use super::vault::{BARE, GUARDED, GUARDED_WRITE, LOCKED, WRITE, log_of};
 use crate::Result;
 
 /// Between two looks of the watch, and how late a look is worth a line.
-const LOOK: Duration = Duration::from_millis(5);
-const STALL: Duration = Duration::from_millis(10);
+pub const LOOK: Duration = Duration::from_millis(5);
+pub const STALL: Duration = Duration::from_millis(10);
 /// How long a loss may take to be told before it counts as never told.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between reading and writing without a lock.
@@ -32,6 +32,8 @@ const SLIP: Duration = Duration::from_millis(1);
 /// One lease in so many is long enough for renewals.
 const LONG: u64 = 4;
 const MOST_ROUNDS: u64 = 6;
+/// One lease in so many is left alone by the watch: a look ends what is over, and so could hide that nothing else does.
+const UNWATCHED: u64 = 4;
 
 /// What every worker is told, as JSON in its first argument.
 #[derive(Clone, Debug)]
@@ -117,7 +119,10 @@ pub fn work(text: &str) -> Result {
         match client.lock(LOCK).ttl(worker.ttl).wait(worker.ttl * 5).acquire() {
             Ok(lease) => {
                 let lease = Arc::new(lease);
-                *held.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&lease));
+                let is_watched = !worker.chance.once_in(UNWATCHED);
+                let (token, until) = (lease.token(), end_of(&lease).1);
+                say(&json!({ "what": "granted", "token": token, "until": until, "watched": is_watched }));
+                *held.lock().unwrap_or_else(PoisonError::into_inner) = is_watched.then(|| Arc::clone(&lease));
                 let done = worker.hold(&lease);
                 *held.lock().unwrap_or_else(PoisonError::into_inner) = None;
                 done?;
@@ -138,7 +143,6 @@ struct Worker {
 impl Worker {
     fn hold(&mut self, lease: &Lease) -> Result {
         let token = lease.token();
-        say(&json!({ "what": "granted", "token": token, "until": end_of(lease) }));
         let (told, tidings) = channel();
         lease.on_lost(move |_| {
             say(&json!({ "what": "told", "token": token }));
@@ -165,7 +169,7 @@ impl Worker {
         let mark = RedisGuard::mark_key(GUARDED)?;
         let claim =
             redis::cmd("EVAL").arg(RedisGuard::claim_script()).arg(1).arg(&mark).arg(token).query(&mut self.vault)?;
-        if !accepted(&mark, token, claim)? {
+        if !accepted(lease, &mark, claim)? {
             return Ok(!lease.is_lost());
         }
         let long = self.chance.once_in(LONG);
@@ -173,17 +177,19 @@ impl Worker {
             let (locked, guarded): (Option<u64>, Option<u64>) =
                 redis::cmd("MGET").arg(LOCKED).arg(GUARDED).query(&mut self.vault)?;
             self.pause(WORK);
+            let at = now_ns();
             if lease.check(Duration::ZERO).is_err() {
                 say(&json!({ "what": "lost", "token": token }));
                 return Ok(false);
             }
+            say_at(at, &json!({ "what": "checked", "token": token }));
             self.pause(SLIP);
             self.write(LOCKED, locked.unwrap_or(0) + 1, token)?;
             let script = format!("{}{GUARDED_WRITE}", RedisGuard::CHECK);
             let mut write = redis::cmd("EVAL");
             write.arg(script).arg(3).arg(&mark).arg(GUARDED).arg(log_of(GUARDED));
             let reply = write.arg(token).arg(guarded.unwrap_or(0) + 1).arg(token).query(&mut self.vault)?;
-            if !accepted(&mark, token, reply)? {
+            if !accepted(lease, &mark, reply)? {
                 return Ok(!lease.is_lost());
             }
             if long {
@@ -210,11 +216,13 @@ impl Worker {
     }
 }
 
-fn accepted(mark: &str, token: u64, reply: i64) -> Result<bool> {
+fn accepted(lease: &Lease, mark: &str, reply: i64) -> Result<bool> {
+    let token = lease.token();
     match RedisGuard::outcome(mark, token, reply) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == ErrorKind::StaleToken => {
-            say(&json!({ "what": "refused", "token": token }));
+            let is_valid = lease.check(Duration::ZERO).is_ok();
+            say(&json!({ "what": "refused", "token": token, "valid": is_valid }));
             Ok(false)
         }
         Err(error) => Err(error.into()),
@@ -230,10 +238,11 @@ fn pass(error: Error) -> Result {
     Ok(())
 }
 
-/// The clock is read first: whatever comes between makes the end look earlier, never later.
-fn end_of(lease: &Lease) -> u64 {
+/// When it was looked at, and the end. The clock is read first: whatever comes between makes the end look earlier, never
+/// later.
+fn end_of(lease: &Lease) -> (u64, u64) {
     let now = now_ns();
-    now + u64::try_from(lease.remaining().as_nanos()).unwrap_or_default()
+    (now, now + u64::try_from(lease.remaining().as_nanos()).unwrap_or_default())
 }
 
 /// Writes down when renewals move the end of the lease, and when this process did not run.
@@ -249,17 +258,21 @@ fn watch(held: &Mutex<Option<Arc<Lease>>>) {
         last = now;
         let lease = held.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(lease) = lease else { continue };
-        let end = (lease.token(), end_of(&lease));
-        let is_news = end.0 != known.0 || end.1 > known.1 + 1_000_000;
-        if is_news && end.1 > now_ns() {
-            known = end;
-            say(&json!({ "what": "valid", "token": end.0, "until": end.1 }));
+        let (token, (at, until)) = (lease.token(), end_of(&lease));
+        let is_news = token != known.0 || until > known.1 + 1_000_000;
+        if is_news && until > at {
+            known = (token, until);
+            say_at(at, &json!({ "what": "valid", "token": token, "until": until }));
         }
     }
 }
 
 fn say(line: &Value) {
+    say_at(now_ns(), line);
+}
+
+fn say_at(at: u64, line: &Value) {
     let mut line = line.clone();
-    line["at"] = now_ns().into();
+    line["at"] = at.into();
     child::say(&line.to_string());
 }

@@ -1,8 +1,9 @@
 //! The checker of `cargo xtask chaos` against books written by hand: each lie is seen, and the truth passes.
 
 use leasehold_peers::chaos::blows::{Blow, Kind, Target};
-use leasehold_peers::chaos::books::{Book, Entry};
-use leasehold_peers::chaos::check::{Evidence, Findings};
+use leasehold_peers::chaos::books::{Book, Entry, What};
+use leasehold_peers::chaos::check::{Deeds, Evidence, Findings};
+use leasehold_peers::chaos::run::counts;
 use leasehold_peers::chaos::vault::Ledger;
 
 /// Everything below is in milliseconds.
@@ -18,15 +19,25 @@ fn book(worker: &str, lines: &[Line]) -> Book {
         let (at, until) = (at * MS, until * MS);
         let text = match *what {
             "stalled" => format!(r#"{{"at":{at},"what":"stalled","from":{until}}}"#),
-            _ => format!(r#"{{"at":{at},"what":"{what}","token":{token},"until":{until}}}"#),
+            "unwatched" => {
+                format!(r#"{{"at":{at},"what":"granted","token":{token},"until":{until},"watched":false}}"#)
+            }
+            _ => format!(
+                r#"{{"at":{at},"what":"{what}","token":{token},"until":{until},"watched":true,"valid":{}}}"#,
+                until > 0
+            ),
         };
         Entry::parse(&text).unwrap()
     };
-    Book { worker: worker.to_owned(), group: 0, entries: lines.iter().map(entry).collect() }
+    Book { worker: worker.to_owned(), group: 0, entries: lines.iter().map(entry).collect(), ended: 0 }
+}
+
+fn killed(ended: u64, book: Book) -> Book {
+    Book { ended: ended * MS, ..book }
 }
 
 fn blow(kind: Kind, target: Target, from: u64, to: u64) -> Blow {
-    Blow { kind, target, from: from * MS, to: to * MS }
+    Blow { kind, target, from: from * MS, to: to * MS, has_hit: true }
 }
 
 fn worker(name: &str) -> Target {
@@ -43,6 +54,7 @@ fn honest() -> Evidence {
         ttl: TTL * MS,
         margin: MARGIN * MS,
         is_file: false,
+        stalls: Vec::new(),
         pressure: Vec::new(),
         books: vec![
             book(
@@ -79,8 +91,16 @@ fn lost(told: u64) -> Vec<Line> {
 fn honest_books_pass() {
     let found = findings(|_| {});
     assert_eq!(found.broken(), Vec::<String>::new());
-    assert_eq!((found.doubtful(), found.is_blind()), (None, false));
+    assert_eq!((found.doubtful(), found.is_blind()), (Vec::new(), false));
     assert_eq!((found.grants, found.lost_bare, found.losses), (2, 1, 0));
+    assert_eq!(found.deeds["rust-1"], Deeds { grants: 1, renewals: 1, writes: 1 });
+    assert_eq!(found.deeds["node-1"].missing(), Some("renewal"));
+    let looked_at = findings(|evidence| {
+        evidence.books[0]
+            .entries
+            .insert(2, Entry { at: 3 * MS, what: What::Valid { token: 1, until: 588 * MS + 999_999 } });
+    });
+    assert_eq!(looked_at.deeds["rust-1"].renewals, 1, "the same end, looked at once more");
 }
 
 #[test]
@@ -106,15 +126,16 @@ fn a_token_that_is_given_out_twice_is_seen() {
 
 #[test]
 fn a_token_below_an_earlier_one_is_seen_but_a_late_stamp_is_none() {
-    let asked_at = |asked: u64| {
+    let asked_at = |asked: u64, until: u64| {
         findings(|evidence| {
             evidence.books[0] = book("rust-1", &[(0, "asked", 0, 0), (2, "granted", 3, 588), (9, "releasing", 3, 0)]);
-            evidence.books[1] = book("node-1", &[(asked, "asked", 0, 0), (710, "granted", 2, 1_290)]);
+            evidence.books[1] = book("node-1", &[(asked, "asked", 0, 0), (710, "granted", 2, until)]);
         })
         .falling
     };
-    assert_eq!(asked_at(10), 1, "it asked when token 3 was known");
-    assert_eq!(asked_at(1), 0, "its grant may be the earlier one: it stood still before its stamp");
+    assert_eq!(asked_at(10, 710), 1, "it asked when token 3 was known");
+    assert_eq!(asked_at(1, 1_290), 1, "it waited, and its grant is younger than that of token 3");
+    assert_eq!(asked_at(1, 710), 0, "its grant may be the earlier one: it stood still before its stamp");
     let found = findings(|evidence| evidence.guarded = ledger(3, &[1, 2, 1]));
     assert_eq!(found.falling, 1, "an accepted write");
 }
@@ -134,6 +155,50 @@ fn two_believers_at_once_are_seen_to_the_last_moment() {
 }
 
 #[test]
+fn a_check_that_passes_is_belief() {
+    let checked_at = |at: u64| {
+        findings(|evidence| {
+            evidence.books[0] = book("rust-1", &[(2, "granted", 1, 588), (at, "checked", 1, 0)]);
+            evidence.books[1] = book("node-1", &[(700, "granted", 2, 1_290)]);
+        })
+        .overlaps
+        .len()
+    };
+    assert_eq!(checked_at(500), 0);
+    assert_eq!(checked_at(699), 0, "a renewal that nobody has seen");
+    assert_eq!(checked_at(700), 1);
+    assert_eq!(checked_at(900), 1);
+}
+
+#[test]
+fn a_lease_that_is_valid_after_its_loss_is_seen() {
+    for look in ["checked", "valid"] {
+        let at = |at: u64| {
+            findings(|evidence| {
+                let lines = [(2, "granted", 1, 588), (500, "told", 1, 0), (at, look, 1, 900)];
+                evidence.books = vec![book("rust-1", &lines)];
+            })
+        };
+        assert_eq!(at(500).revived, Vec::<String>::new(), "{look}");
+        let found = at(501);
+        assert_eq!(found.revived, ["rust-1 knew that token 1 is lost, and it was valid 1.0 ms later"], "{look}");
+        assert_eq!(found.broken(), ["1 leases were believed in after they were lost"], "{look}");
+    }
+}
+
+#[test]
+fn who_is_refused_must_not_hold() {
+    let refused = |valid: u64| {
+        findings(|evidence| {
+            let lines = [(2, "granted", 1, 588), (300, "refused", 1, valid)];
+            evidence.books[0] = book("rust-1", &lines);
+        })
+    };
+    assert_eq!((refused(0).refused, refused(0).broken()), (1, Vec::new()));
+    assert_eq!(refused(1).broken(), ["1 leases were refused by the guard and still valid"]);
+}
+
+#[test]
 fn who_has_given_back_or_was_told_believes_no_more() {
     for ending in ["releasing", "told", "lost"] {
         let found = findings(|evidence| {
@@ -150,8 +215,63 @@ fn a_loss_that_is_told_too_late_is_seen() {
     assert_eq!(told_at(800 + MARGIN).late.len(), 0);
     let late = told_at(800 + MARGIN + 1);
     assert_eq!(late.late, ["rust-1 was told that token 1 is lost 15.0 ms after its own deadline"]);
-    assert_eq!(late.late_unscheduled, 0);
-    assert_eq!(late.doubtful().unwrap(), "1 losses were told after the store could give the lease away");
+    assert_eq!((late.late_stopped, late.late_starved), (0, 0));
+    assert_eq!(late.doubtful()[0], "1 losses were told after the store could give the lease away");
+}
+
+#[test]
+fn a_loss_that_was_not_told_until_the_end_is_seen() {
+    let killed_at = |at: u64, granted: &'static str, stops: &[(u64, u64)]| {
+        findings(|evidence| {
+            let lines = [(0, "asked", 0, 0), (2, granted, 1, 800)];
+            evidence.books[0] = killed(at, book("rust-1", &lines));
+            evidence.blows = stops.iter().map(|(from, to)| blow(Kind::Stop, worker("rust-1"), *from, *to)).collect();
+        })
+    };
+    assert_eq!(killed_at(800 + MARGIN, "granted", &[]).losses, 0, "it held until it was killed");
+    let late = killed_at(900, "granted", &[]);
+    assert_eq!(
+        late.late,
+        ["rust-1 was killed, and had not been told, that token 1 is lost 100.0 ms after its own deadline"]
+    );
+    let stopped = killed_at(2_000, "granted", &[(700, 2_000)]);
+    assert_eq!((stopped.late.len(), stopped.late_stopped, stopped.late_starved), (0, 1, 0));
+    assert_eq!(killed_at(2_000, "granted", &[(700, 1_900)]).late.len(), 1, "it ran for long enough before the end");
+    assert_eq!(
+        killed_at(710 + MARGIN, "unwatched", &[]).losses,
+        0,
+        "it may have been renewed until another was granted"
+    );
+    let late = killed_at(900, "unwatched", &[]);
+    assert_eq!(
+        late.late,
+        ["rust-1 was killed, and had not been told, that token 1 is lost 190.0 ms after the next grant"]
+    );
+}
+
+#[test]
+fn who_waits_for_longer_than_it_wanted_to_is_seen() {
+    let answered = |at: u64, what: &'static str| {
+        findings(|evidence| {
+            evidence.books = vec![killed(at, book("rust-1", &[(0, "asked", 0, 0), (at, what, 9, 9_999)]))]
+        })
+    };
+    for what in ["granted", "started"] {
+        assert_eq!(answered(7 * TTL, what).stuck.len(), 0, "{what}");
+        assert_eq!(answered(7 * TTL + 1, what).stuck, ["rust-1 had no answer for 4201 ms in which it ran"], "{what}");
+    }
+    let stopped = findings(|evidence| {
+        evidence.books = vec![book("rust-1", &[(0, "asked", 0, 0), (8 * TTL, "granted", 9, 9_999)])];
+        evidence.blows = vec![blow(Kind::Stop, worker("rust-1"), 100, 100 + TTL)];
+    });
+    assert_eq!((stopped.stuck.len(), stopped.longest_wait), (0, 7 * TTL * MS));
+}
+
+#[test]
+fn only_what_has_hit_counts() {
+    let missed = Blow { has_hit: false, ..blow(Kind::Reset, Target::Path { group: 0, node: 0 }, 0, 1) };
+    let hit = blow(Kind::Cut, Target::Network(1), 0, 1);
+    assert_eq!(counts(&[missed, hit]), [(Kind::Cut, 1)].into());
 }
 
 #[test]
@@ -160,32 +280,33 @@ fn who_did_not_run_is_late_for_another_reason() {
         evidence.books[0] = book("rust-1", &lost(1_500));
         evidence.blows.push(blow(Kind::Stop, worker("rust-1"), 700, 1_499));
     });
-    assert_eq!((stopped.late.len(), stopped.late_unscheduled), (0, 1));
-    let starved = |until: u64| {
+    assert_eq!((stopped.late.len(), stopped.late_stopped, stopped.late_starved), (0, 1, 0));
+    let stopped_before = findings(|evidence| {
+        evidence.books[0] = book("rust-1", &lost(900));
+        evidence.blows.push(blow(Kind::Stop, worker("rust-1"), 400, 810));
+    });
+    assert_eq!(stopped_before.late.len(), 1, "it went on, and was not told for a long time");
+    let starved = |from: u64, to: u64| {
         findings(|evidence| {
-            let mut lines = lost(900);
-            lines.push((until, "stalled", 0, until.saturating_sub(109)));
-            evidence.books[0] = book("rust-1", &lines);
+            evidence.books[0] = book("rust-1", &lost(900));
+            evidence.stalls = vec![(from * MS, to * MS)];
         })
     };
-    assert_eq!((starved(899).late.len(), starved(899).late_unscheduled), (0, 1));
-    assert_eq!(starved(850).late.len(), 0, "the watch had to wait as well, a little earlier");
-    assert_eq!(starved(150).late.len(), 1, "that was long before");
-    assert_eq!(starved(899).longest_stall, 109 * MS);
-    let stopped_after = findings(|evidence| {
+    assert_eq!((starved(790, 899).late.len(), starved(790, 899).late_starved), (0, 1));
+    assert_eq!(starved(741, 850).late.len(), 1, "there was time enough afterwards");
+    assert_eq!(starved(790, 899).longest_stall, 109 * MS);
+    let by_itself = findings(|evidence| {
         let mut lines = lost(900);
-        lines.push((1_500, "stalled", 0, 790));
+        lines.push((899, "stalled", 0, 790));
         evidence.books[0] = book("rust-1", &lines);
-        evidence.blows.push(blow(Kind::Stop, worker("rust-1"), 901, 1_499));
     });
-    assert_eq!(stopped_after.late.len(), 0, "the machine stood still before somebody ordered it");
-    let stopped_before = findings(|evidence| {
-        let mut lines = lost(900);
-        lines.push((700, "stalled", 0, 400));
-        evidence.books[0] = book("rust-1", &lines);
-        evidence.blows.push(blow(Kind::Stop, worker("rust-1"), 400, 700));
+    assert_eq!(by_itself.late.len(), 1, "what is under test may have kept its own watch from running");
+    let both = findings(|evidence| {
+        evidence.books[0] = book("rust-1", &lost(900));
+        evidence.stalls = vec![(750 * MS, 860 * MS)];
+        evidence.blows.push(blow(Kind::Stop, worker("rust-1"), 850, 895));
     });
-    assert_eq!(stopped_before.late.len(), 1, "it went on in time");
+    assert_eq!(both.late.len(), 0, "the machine stood still before somebody ordered it");
 }
 
 #[test]
@@ -209,7 +330,7 @@ fn a_loss_that_is_never_told_is_seen() {
         lines[3] = (10_800, "untold", 1, 0);
         evidence.books = vec![book("rust-1", &lines)];
     });
-    assert_eq!((found.untold, found.broken().len()), (1, 1));
+    assert_eq!(found.broken(), ["1 losses were never told"]);
 }
 
 #[test]
@@ -222,6 +343,8 @@ fn a_loss_without_a_reason_is_told_from_one_that_was_dealt() {
         (found.losses, found.false_losses)
     };
     assert_eq!(with(&[]), (1, 1));
+    let found = findings(|evidence| evidence.books[0] = book("rust-1", &lost(800)));
+    assert_eq!(found.doubtful(), ["1 leases were lost without a reason"]);
     assert_eq!(with(&[blow(Kind::Freeze, Target::Store(0), 300, 500)]), (1, 0));
     assert_eq!(with(&[blow(Kind::Delay, Target::Path { group: 0, node: 0 }, 300, 500)]), (1, 0));
     assert_eq!(with(&[blow(Kind::Delay, Target::Path { group: 1, node: 0 }, 300, 500)]), (1, 1), "not its way");

@@ -60,6 +60,48 @@ fn a_server_that_falls_silent_ends_the_lease_in_time_and_no_call_hangs() {
 }
 
 #[test]
+fn what_this_client_holds_is_busy_at_once() {
+    let redis = redis::Server::start();
+    let server = webdis::Server::start(&redis);
+    in_each(|host| {
+        let place = Place::webdis(&server.url());
+        let mut lease = place.hold(host, &format!("invoice/{host:?}"), &["--ttl-ms", "86400000"]);
+        let token = lease.token();
+        for wait in ["0", "86400000"] {
+            lease.say(&format!("again {wait}"));
+            let said = lease.hear("again busy:");
+            assert!(said.contains(&format!("held by this very client, with token {token}")), "{said}");
+        }
+        lease.say("release");
+        lease.hear("released");
+        assert_eq!(lease.status(), 0);
+    });
+}
+
+#[test]
+fn an_acquisition_that_failed_without_an_answer_is_taken_back() {
+    let redis = redis::Server::start();
+    let server = rest::Server::start(&redis);
+    let place = Place::rest(&server.url(), server.token());
+    for host in HOSTS {
+        let name = format!("invoice/{host:?}");
+        // All sends of it.
+        for _ in 0..3 {
+            server.misbehave(Misbehave::CloseAfterApplying);
+        }
+        let mut unlucky = place.hold(host, &name, &["--ttl-ms", "86400000"]);
+        unlucky.hear("store-unavailable:");
+        assert_eq!(unlucky.status(), 1);
+        assert_eq!(server.misbehaviours_left(), 0, "it was asked three times");
+        let mut next = place.hold(host, &name, &["--wait-ms", "60000"]);
+        next.token();
+        next.end_input();
+        next.hear("released");
+        assert_eq!(next.status(), 0);
+    }
+}
+
+#[test]
 fn a_lease_that_nobody_tends_ends_by_the_clock_alone() {
     let redis = redis::Server::start();
     let server = webdis::Server::start(&redis);
@@ -138,11 +180,11 @@ fn nonsense_without_end_is_an_error_and_no_trap() {
             let reply = reply.clone();
             move |_| reply.clone()
         });
-        for host in HOSTS {
+        in_each(|host| {
             let mut unlucky = Place::webdis(&server.url()).hold(host, "invoice/42", &[]);
             unlucky.hear("store-unavailable:");
             assert_eq!(unlucky.status(), 1, "{host:?}: {unlucky:?}");
-        }
+        });
     }
 }
 
