@@ -39,6 +39,11 @@ impl QuorumId {
         }
         Self(prf::digest(&words))
     }
+
+    /// Reads what `Display` writes: 32 hexadecimal digits in lower case.
+    pub fn parse(text: &str) -> Option<Self> {
+        hex(text).map(Self).filter(|quorum| alloc::format!("{quorum}") == text)
+    }
 }
 
 /// 16 fresh random bytes that name one loss of memory.
@@ -304,7 +309,7 @@ impl Marker {
             return None;
         }
         let mut field = |name: &str| fields.next()?.strip_prefix(name)?.strip_prefix('=');
-        let quorum = QuorumId(hex(field("quorum")?)?);
+        let quorum = QuorumId::parse(field("quorum")?)?;
         let max_ttl_ms = field("max_ttl_ms")?.parse().ok()?;
         let stamp = Stamp(hex(field("stamp")?)?);
         let phase = match field("phase")? {

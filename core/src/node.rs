@@ -101,8 +101,7 @@ fn vote(record: Option<&Record>, memory: NodeMemory<'_>, op: &Op, asked: &Member
             return Served { marker: admission.write, ..Served::only(Outcome::NotApplied(refusal)) };
         }
         Answer::Stranger { quorum, max_ttl_ms } => {
-            let theirs = alloc::format!("{quorum}");
-            let denial = stranger((asked.quorum, asked.max_ttl_ms), (&theirs, Some(max_ttl_ms)));
+            let denial = stranger((asked.quorum, asked.max_ttl_ms), Some((quorum, max_ttl_ms)));
             return Served::only(Outcome::NotApplied(Refusal::Denied(denial)));
         }
     };
@@ -130,26 +129,26 @@ pub fn in_doubt(outcome: Outcome, stamp: Stamp) -> Outcome {
     }
 }
 
-/// Why a node of another quorum refuses, and what to do; `theirs` is what its marker says, nothing where it says nothing
-/// that this version understands.
-pub(crate) fn stranger(ours: (QuorumId, u64), theirs: (&str, Option<u64>)) -> Denial {
+/// Why a node of another quorum refuses, and what to do; `theirs` is what its marker says: a quorum and a `max_ttl` in
+/// milliseconds, nothing where this version does not understand it.
+pub(crate) fn stranger(ours: (QuorumId, u64), theirs: Option<(QuorumId, u64)>) -> Denial {
     let detail = match theirs {
-        (quorum, Some(max_ttl_ms)) if quorum == alloc::format!("{}", ours.0) => alloc::format!(
+        Some((quorum, max_ttl_ms)) if quorum == ours.0 => alloc::format!(
             "this node's quorum has a max_ttl of {max_ttl_ms} ms, this client one of {} ms: a node that has lost its data \
              abstains for max_ttl, so all clients must have the same",
             ours.1
         ),
-        ("", _) => {
-            "this node's membership is written in a form that this version does not know; update leasehold, or mark \
-                    its nodes anew with `leasehold quorum init --force` while nobody holds a lock"
-                .into()
-        }
-        (quorum, _) => alloc::format!(
+        Some((quorum, _)) => alloc::format!(
             "this node belongs to the quorum {quorum}, this client means {}: two lists of nodes do not exclude each other. \
              Give all clients the same nodes; after a change of nodes, mark them anew with `leasehold quorum init --force` \
              while nobody holds a lock",
             ours.0
         ),
+        None => {
+            "this node's membership is written in a form that this version does not know; update leasehold, or mark \
+                 its nodes anew with `leasehold quorum init --force` while nobody holds a lock"
+                .into()
+        }
     };
     Denial::new(DenialKind::Membership, &detail)
 }

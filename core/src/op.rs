@@ -4,6 +4,7 @@
 //! may yet happen. Everything else in this crate exists to never take the third for one of the first two.
 
 use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::sync::Arc;
 use core::fmt;
 use core::time::Duration;
@@ -199,7 +200,7 @@ impl Fault {
         Self { kind, detail: None }
     }
 
-    /// A fault in the words of whoever reported it; more than 512 bytes are cut.
+    /// A fault in the words of whoever reported it, on one line; more than 512 bytes are cut.
     pub fn new(kind: FaultKind, detail: &str) -> Self {
         Self { kind, detail: Some(bounded(detail)) }
     }
@@ -249,7 +250,7 @@ pub enum DenialKind {
 }
 
 impl Denial {
-    /// A denial with its explanation; more than 512 bytes are cut.
+    /// A denial with its explanation, on one line; more than 512 bytes are cut.
     pub fn new(kind: DenialKind, detail: &str) -> Self {
         Self { kind, detail: bounded(detail) }
     }
@@ -374,6 +375,27 @@ impl TransportFault {
     }
 }
 
+/// Some of it comes from whoever can write to a store, and it ends up in terminals and logs.
 fn bounded(detail: &str) -> Arc<str> {
-    detail[..detail.floor_char_boundary(512)].into()
+    let detail = &detail[..detail.floor_char_boundary(512)];
+    if detail.chars().any(char::is_control) {
+        detail.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().into()
+    } else {
+        detail.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn details_are_short_and_on_one_line_whoever_has_written_them() {
+        for detail in [
+            &Denial::new(DenialKind::Other, "\u{1b}[2J\nroot#\0\u{85}").detail,
+            &Fault::new(FaultKind::Protocol, &"\u{85}".repeat(600)).detail.expect("it has one"),
+        ] {
+            assert!(!detail.chars().any(char::is_control) && detail.len() <= 512, "{detail:?}");
+        }
+    }
 }

@@ -143,8 +143,7 @@ pub(super) fn vote(asked: &Membership, text: &str, trusted: Option<Stamp>, unix_
         }),
         Answer::Abstains(stamp) => Vote::Refused(Refusal::Abstains { stamp: Some(stamp) }),
         Answer::Stranger { quorum, max_ttl_ms } => {
-            let theirs = quorum.to_string();
-            let denial = stranger((asked.quorum, asked.max_ttl_ms), (&theirs, Some(max_ttl_ms)));
+            let denial = stranger((asked.quorum, asked.max_ttl_ms), Some((quorum, max_ttl_ms)));
             Vote::Refused(Refusal::Denied(denial))
         }
     };
@@ -152,7 +151,7 @@ pub(super) fn vote(asked: &Membership, text: &str, trusted: Option<Stamp>, unix_
 }
 
 fn unknown_marker(asked: &Membership) -> Refusal {
-    Refusal::Denied(stranger((asked.quorum, asked.max_ttl_ms), ("", None)))
+    Refusal::Denied(stranger((asked.quorum, asked.max_ttl_ms), None))
 }
 
 /// Whether a record that is missing may have been forgotten. Under a marker that is not understood nobody of this version

@@ -140,7 +140,8 @@ fn a_stranger_says_where_it_belongs() {
         (["stranger", TWOS, "60000"], [TWOS, ONES]),
         (["stranger", ONES, "1000"], ["1000 ms", "60000 ms"]),
         (["stranger", "", ""], ["does not know", "--force"]),
-        (["stranger", ONES, "odd"], [ONES, "--force"]),
+        (["stranger", ONES, "odd"], ["does not know", "--force"]),
+        (["stranger", "33333\0\0\0T33333333333", "60000"], ["does not know", "--force"]),
     ] {
         let outcome = answered(plain_vote(), &answer);
         let Outcome::NotApplied(Refusal::Denied(denial)) = outcome else { panic!("{outcome:?}") };

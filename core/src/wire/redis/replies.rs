@@ -10,7 +10,7 @@ use super::errors::error_outcome;
 use super::scripts::RENEW_PARTS;
 use super::value::{self, LockValue};
 use crate::ids::{Nonce, RequestId, Token, Version};
-use crate::member::Stamp;
+use crate::member::{QuorumId, Stamp};
 use crate::node::stranger;
 use crate::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen};
 use crate::wire::resp::Value;
@@ -113,8 +113,8 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
         }
         (Asked::Renew(_), b"abstains", []) => Some(Outcome::NotApplied(Refusal::Abstains { stamp: None })),
         (Asked::Vote(_, ours, max_ttl_ms), b"stranger", [quorum, most]) => {
-            let theirs =
-                (core::str::from_utf8(quorum.as_bytes()?).ok()?, integer(most).and_then(|ms| ms.try_into().ok()));
+            let quorum = core::str::from_utf8(quorum.as_bytes()?).ok().and_then(QuorumId::parse);
+            let theirs = quorum.zip(integer(most).and_then(|ms| ms.try_into().ok()));
             Some(Outcome::NotApplied(Refusal::Denied(stranger((ours, max_ttl_ms), theirs))))
         }
         (Asked::Renew(_), b"renewed", []) => applied(Applied::Renewed),
