@@ -117,10 +117,23 @@ pub fn target() -> Result<PathBuf> {
 /// The steps of one chore. The first that fails ends it.
 #[derive(Default)]
 pub struct Steps {
-    done: Vec<(String, Duration)>,
+    done: Vec<Done>,
     logs: Option<Logs>,
     has_built_all: bool,
     figures: Option<PathBuf>,
+}
+
+/// A step that has ended.
+struct Done {
+    name: String,
+    time: Duration,
+    /// What it had of the processors, where that can be known: on a machine that others use too, only this can be compared.
+    computed: Option<Duration>,
+}
+
+struct Start {
+    at: Instant,
+    computed: Option<Duration>,
 }
 
 /// Where programs that measure tell their figures, beside what they print.
@@ -201,27 +214,45 @@ impl Steps {
         Ok(value)
     }
 
-    fn end(&mut self, name: &str, start: Instant) {
-        let time = start.elapsed();
+    fn end(&mut self, name: &str, start: Start) {
+        let computed = start.computed.zip(cpu_time()).map(|(before, now)| now.saturating_sub(before));
+        let done = Done { name: name.to_owned(), time: start.at.elapsed(), computed };
         // The table is only for who gets to the end.
-        println!("--- {name}: {:.1} s", time.as_secs_f64());
-        self.done.push((name.to_owned(), time));
+        println!("--- {}", line(&done, done.name.len() + 1));
+        self.done.push(done);
     }
 
     /// How long each step took, for a person to read.
     pub fn table(&self) -> String {
-        let width = self.done.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max("total".len());
-        let total = self.done.iter().map(|(_, time)| *time).sum();
-        let line = |name: &str, time: Duration| format!("  {name:width$}  {:>7.1} s\n", time.as_secs_f64());
-        let mut table: String = self.done.iter().map(|(name, time)| line(name, *time)).collect();
-        table.push_str(&line("total", total));
-        table
+        let total = Done {
+            name: "total".into(),
+            time: self.done.iter().map(|done| done.time).sum(),
+            computed: self.done.iter().map(|done| done.computed).sum(),
+        };
+        let all = || self.done.iter().chain([&total]);
+        let width = all().map(|done| done.name.chars().count()).max().unwrap_or(0) + 2;
+        all().map(|done| format!("  {}\n", line(done, width))).collect()
     }
 }
 
-fn begin(name: &str) -> Instant {
+fn line(done: &Done, width: usize) -> String {
+    let computed = done.computed.map_or_else(String::new, |time| format!("  {:>7.1} s of cpu", time.as_secs_f64()));
+    format!("{:width$}{:>7.1} s{computed}", done.name, done.time.as_secs_f64())
+}
+
+fn begin(name: &str) -> Start {
     println!("\n=== {name}");
-    Instant::now()
+    Start { at: Instant::now(), computed: cpu_time() }
+}
+
+/// What this process and all that it has waited for have computed until now; on Linux.
+fn cpu_time() -> Option<Duration> {
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    // The name of the program is in parentheses, and may hold anything.
+    let (_, fields) = stat.rsplit_once(')')?;
+    let ticks = fields.split_ascii_whitespace().skip(11).take(4).map(|field| field.parse::<u64>().ok());
+    // Linux counts hundredths of a second here, whatever its own clock does.
+    Some(Duration::from_millis(ticks.sum::<Option<u64>>()? * 10))
 }
 
 fn failed(step: &str, command: &Command, why: &str) -> Failure {
@@ -293,11 +324,29 @@ mod tests {
 
     #[test]
     fn the_table_has_every_finished_step_and_the_total() {
-        let steps = Steps {
-            done: vec![("tidy".into(), Duration::from_millis(100)), ("clippy".into(), Duration::from_millis(2_900))],
-            ..Steps::default()
+        let done = |name: &str, time, computed: Option<u64>| Done {
+            name: name.into(),
+            time: Duration::from_millis(time),
+            computed: computed.map(Duration::from_millis),
         };
-        assert_eq!(steps.table(), "  tidy        0.1 s\n  clippy      2.9 s\n  total       3.0 s\n");
+        let table = |done| Steps { done, ..Steps::default() }.table();
+        assert_eq!(
+            table(vec![done("tidy", 100, Some(50)), done("clippy", 2_900, Some(4_000))]),
+            "  tidy        0.1 s      0.1 s of cpu\n  clippy      2.9 s      4.0 s of cpu\n  total       3.0 s      4.0 s of cpu\n"
+        );
+        assert_eq!(table(vec![done("tidy", 100, None)]), "  tidy       0.1 s\n  total      0.1 s\n");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn what_a_step_computes_is_told() {
+        let mut steps = Steps::default();
+        let mut busy = Command::new("sh");
+        busy.args(["-c", "i=0; while [ $i -lt 300000 ]; do i=$((i + 1)); done"]);
+        steps.run("busy", busy).expect("it counts");
+        steps.run("idle", Command::new("true")).expect("it does nothing");
+        let computed = |at: usize| steps.done[at].computed.expect("Linux tells");
+        assert!(computed(0) > computed(1), "{}", steps.table());
     }
 
     #[test]
