@@ -61,6 +61,7 @@ fn chosen(names: &[String]) -> Result<Vec<Part>> {
 }
 
 fn in_the_component(steps: &mut Steps) -> Result {
+    test::lint_apart(steps)?;
     let peers = interop::begin().finish(steps)?;
     engine::test(steps, &peers)
 }

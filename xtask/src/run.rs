@@ -97,6 +97,15 @@ pub fn quietly(name: &str, mut command: Command) -> Result {
     }
 }
 
+/// What a command prints; what it says on stderr is shown.
+pub fn told(name: &str, mut command: Command) -> Result<String> {
+    match command.stdin(Stdio::null()).stderr(Stdio::inherit()).output() {
+        Ok(output) if output.status.success() => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+        Ok(output) => Err(failed(name, &command, &output.status.to_string())),
+        Err(error) => Err(failed(name, &command, &error.to_string())),
+    }
+}
+
 /// The folder with what the `ci` profile built.
 pub fn built() -> Result<PathBuf> {
     Ok(target()?.join("ci"))
@@ -105,12 +114,11 @@ pub fn built() -> Result<PathBuf> {
 /// The target folder. Asked of cargo, because variables and configuration may move it.
 pub fn target() -> Result<PathBuf> {
     let mut command = cargo("metadata");
-    command.args(["--no-deps", "--format-version", "1"]).stderr(Stdio::inherit());
-    let output = command.output().map_err(|error| failed("find the target folder", &command, &error.to_string()))?;
-    let json = String::from_utf8_lossy(&output.stdout);
+    command.args(["--no-deps", "--format-version", "1"]);
+    let json = told("find the target folder", command)?;
     match json.split_once("\"target_directory\":\"").and_then(|(_, rest)| rest.split_once('"')) {
         Some((folder, _)) => Ok(PathBuf::from(folder.replace("\\\\", "\\"))),
-        None => Err(failed("find the target folder", &command, "its answer names no target_directory")),
+        None => Err(Failure::new("`cargo metadata` names no target_directory")),
     }
 }
 

@@ -4,6 +4,7 @@ use crate::demo::{self, Stores};
 use crate::logs::Logs;
 use crate::run::{self, Failure, Result, Steps};
 use crate::{chaos, component, conformance, deny, flaky, fuzz, interop, node, playground, python, setup, sim, tidy};
+use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
@@ -13,8 +14,6 @@ const SIMULATOR: &str = "leasehold-sim";
 /// What is tested beyond the defaults. The same in all steps that share what they compile: other features of one crate
 /// mean others of those it depends on, and so that all of them are compiled again.
 const FEATURES: &str = "leasehold-core/wire,leasehold/metrics";
-/// And what is only looked at here, since it is built and tested apart.
-const APART: &str = "leasehold/wasm,leasehold-cli/wasm,leasehold-fuzz/client";
 
 pub fn test() -> Result {
     let mut steps = Steps::logged()?;
@@ -37,14 +36,12 @@ pub fn run_all(steps: &mut Steps) -> Result {
     fmt.args(["--all", "--check"]);
     steps.run("format", fmt)?;
 
-    let everything = format!("{FEATURES},{APART}");
     let mut clippy = run::cargo_ci("clippy");
-    clippy.args(["--workspace", "--features", &everything, "--", "-D", "warnings"]);
+    clippy.args(linted()).args(["--", "-D", "warnings"]);
     steps.run("clippy", clippy)?;
     // A test that cannot go on should stop, and helper functions of tests may do so too.
     let mut clippy = run::cargo_ci("clippy");
-    clippy.args(["--workspace", "--features", &everything, "--all-targets", "--exclude", RACES]);
-    clippy.args(["--", "-D", "warnings"]).args(run::LENIENT);
+    clippy.args(linted()).args(["--all-targets", "--exclude", RACES, "--", "-D", "warnings"]).args(run::LENIENT);
     steps.run("clippy, tests", clippy)?;
     // Not its library as a test: that would be the client's own tests.
     let mut clippy = run::cargo_ci("clippy");
@@ -77,14 +74,11 @@ pub fn run_all(steps: &mut Steps) -> Result {
     sim::run_short(steps)?;
     fuzz::run_short(steps)?;
     let mut doc_tests = run::cargo_ci("test");
-    // The sources of the client stand in that of the races as well.
-    doc_tests.args(together()).args(["--doc", "--exclude", RACES]);
+    doc_tests.args(together()).arg("--doc");
     steps.run("doc tests", doc_tests)?;
 
     let mut docs = run::cargo_ci("doc");
-    docs.args(together())
-        .args(["--no-deps", "--lib", "--exclude", "xtask", "--exclude", RACES])
-        .env("RUSTDOCFLAGS", "-D warnings");
+    docs.args(together()).args(["--no-deps", "--lib", "--exclude", "xtask"]).env("RUSTDOCFLAGS", "-D warnings");
     steps.run("docs", docs)?;
     let transpiled = component::test(steps, &peers)?;
     playground::run_all(steps, &transpiled)?;
@@ -126,6 +120,28 @@ pub fn look_at_any_logs(steps: &mut Steps) -> Result {
 pub fn together() -> Vec<&'static str> {
     let apart = component::APART.into_iter().chain([SIMULATOR]).flat_map(|package| ["--exclude", package]);
     ["--workspace", "--features", FEATURES].into_iter().chain(apart).collect()
+}
+
+/// What is looked at with every change.
+fn linted() -> Vec<&'static str> {
+    let apart = component::APART.into_iter().flat_map(|package| ["--exclude", package]);
+    ["--workspace", "--features", FEATURES].into_iter().chain(apart).collect()
+}
+
+/// And what is not, since wasmtime below it takes longer to look at than all the rest.
+pub fn lint_apart(steps: &mut Steps) -> Result {
+    let [runner, maker] = component::APART;
+    let all = ["-p", runner, "-p", maker, "-p", "leasehold", "-p", "leasehold-cli", "-p", "leasehold-fuzz"];
+    let features = ["--features", "leasehold/wasm,leasehold-cli/wasm,leasehold-fuzz/client"];
+    for (name, rest) in [("", &["--", "-D", "warnings"][..]), (", tests", &["--all-targets", "--", "-D", "warnings"])] {
+        let mut clippy = run::cargo_ci("clippy");
+        clippy.args(all).args(features).args(rest);
+        if !name.is_empty() {
+            clippy.args(run::LENIENT);
+        }
+        steps.run(&format!("clippy, with wasmtime{name}"), clippy)?;
+    }
+    Ok(())
 }
 
 /// The client with each store alone, without any, and without the component.
@@ -195,23 +211,29 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 
 fn no_std(steps: &mut Steps) -> Result {
     for (name, features) in [("with its wire formats", "wire"), ("without features", "")] {
-        let mut core = run::cargo_ci("build");
+        let mut core = run::cargo_ci("check");
         core.args(["-p", "leasehold-core", "--no-default-features", "--features", features]);
-        steps.run(&format!("core {name}"), core)?;
-        probe(steps, name)?;
+        core.args(["--message-format", "json-render-diagnostics"]);
+        let name = format!("core {name}, without std");
+        steps.timed(&name, || probe(core))?;
     }
     Ok(())
 }
 
-fn probe(steps: &mut Steps, name: &str) -> Result {
+fn probe(core: Command) -> Result {
     let built = run::built()?;
     let probe = built.join("no_std_probe.rs");
     std::fs::write(&probe, PROBE)
         .map_err(|error| Failure::new(format!("cannot write {}: {error}", probe.display())))?;
+    let told = run::told("the core", core)?;
+    // Beside those of other features, by a name that cargo makes up.
+    let checked = told.split('"').find(|word| word.contains("libleasehold_core-") && word.ends_with(".rmeta"));
+    let Some(checked) = checked.map(|path| PathBuf::from(path.replace("\\\\", "\\"))) else {
+        return Err(Failure::new("cargo does not tell where it has put the core"));
+    };
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     rustc.args(["--edition", "2024", "--crate-type", "lib", "--emit", "metadata"]).arg("--out-dir").arg(&built);
-    rustc.arg("--extern").arg(format!("leasehold_core={}", built.join("libleasehold_core.rlib").display()));
-    rustc.arg("-L").arg(format!("dependency={}", built.join("deps").display()));
-    rustc.arg(&probe);
-    steps.run(&format!("core {name}, without std"), rustc)
+    rustc.arg("--extern").arg(format!("leasehold_core={}", checked.display()));
+    rustc.arg("-L").arg(format!("dependency={}", built.join("deps").display())).arg(&probe);
+    run::quietly("a program without std on the core", rustc)
 }
