@@ -35,6 +35,8 @@ struct Timers {
     is_over: bool,
     /// How many want it to stand.
     standstills: u32,
+    /// It does not get there by itself.
+    end: Option<u64>,
 }
 
 thread_local! {
@@ -129,11 +131,18 @@ impl Drop for Timer {
     }
 }
 
+/// From now on whoever waits for that moment, or a later one, waits for ever.
+pub fn stop_before(end: Monotonic) {
+    clock().timers().end = Some(end.ns());
+}
+
 /// While it is there, no time passes.
-pub(crate) struct Standstill(Arc<Clock>);
+pub struct Standstill(Arc<Clock>);
 
 impl Standstill {
-    pub(crate) fn new() -> Self {
+    /// It begins.
+    #[expect(clippy::new_without_default, reason = "it does something")]
+    pub fn new() -> Self {
         let clock = clock();
         clock.timers().standstills += 1;
         Self(clock)
@@ -157,7 +166,8 @@ pub(crate) fn run(leaps: bool, horizon: Duration) {
         if timers.is_over {
             return;
         }
-        let Some((at, _)) = timers.set.first_key_value().map(|(key, _)| *key) else {
+        let next = timers.set.first_key_value().map(|((at, _), _)| *at);
+        let Some(at) = next.filter(|at| timers.end.is_none_or(|end| *at < end)) else {
             timers.idle = Some(Arc::clone(&permit));
             drop(timers);
             permit.wait();

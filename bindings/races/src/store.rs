@@ -1,15 +1,16 @@
 //! Stores in memory that are reached in the ways of real ones, and write down what is asked of them.
 
 use std::collections::HashSet;
+use std::pin::Pin;
 use std::sync::PoisonError;
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker};
 
 use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Op, Outcome, Seen, TransportFault};
 use leasehold_core::{Config, LockId, Monotonic, NodeConfig, NodeId, RequestId, Resource, Transmit};
 use shuttle::rand::{Rng, thread_rng};
 
 use crate::client::{Client, Place};
-use crate::clock;
+use crate::clock::{self, Standstill};
 use crate::doctor::Finding;
 use crate::driver::Driver;
 use crate::engine;
@@ -39,6 +40,7 @@ pub struct Store {
     reach: Reach,
     /// Of how many requests one gets no answer, though it is performed.
     loses_one_of: Option<u32>,
+    missed: Arc<Mutex<Option<Monotonic>>>,
 }
 
 impl Store {
@@ -46,7 +48,7 @@ impl Store {
     pub fn new(reach: Reach) -> Self {
         let url: StoreUrl = "memory:".parse().expect("invariant: a url of ours");
         let memory = transport::open(&url).expect("invariant: memory can be had");
-        Self { memory, reach, loses_one_of: None }
+        Self { memory, reach, loses_one_of: None, missed: Arc::default() }
     }
 
     /// Loses some answers.
@@ -63,13 +65,23 @@ impl Store {
             loses_one_of: self.loses_one_of,
             generation: fork::generation(),
             asked: std::sync::Mutex::default(),
-            server: Mutex::new(None),
+            socket: Arc::new(Socket {
+                memory: Arc::clone(&self.memory),
+                loses_one_of: self.loses_one_of,
+                server: Mutex::new(None),
+                missed: Arc::clone(&self.missed),
+            }),
         });
         let transports: Vec<Arc<dyn Transport>> = vec![way];
         let config = Config::new(vec![transport::node_config(&url())]).expect("invariant: one node is allowed");
         let driver =
             Driver::start(&engine::Choice::default(), config, transports).expect("invariant: threads can be had");
         Client::new(driver, Some("a test".to_owned()), Place::Store(Box::new(url())))
+    }
+
+    /// The deadline of a request whose future was dropped before it had left, if there was one: nobody performs it.
+    pub fn missed(&self) -> Option<Monotonic> {
+        *self.missed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether a record of that name stands in the store.
@@ -99,14 +111,14 @@ struct Way {
     loses_one_of: Option<u32>,
     generation: u64,
     asked: std::sync::Mutex<HashSet<RequestId>>,
-    server: Mutex<Option<Sender<(Transmit, Done)>>>,
+    socket: Arc<Socket>,
 }
 
 impl Way {
     /// The store does it, unless it is too late: what lands after its deadline may leave a record for as long as it lasts.
     fn serve(memory: &Arc<dyn Transport>, loses_one_of: Option<u32>, request: &Transmit) -> Answer {
         switch();
-        let landing = clock::Standstill::new();
+        let landing = Standstill::new();
         if clock::monotonic() >= request.deadline {
             return Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)));
         }
@@ -170,50 +182,90 @@ impl Transport for Way {
     }
 }
 
+impl Network for Way {
+    fn ask_here(&self, request: Transmit) -> Result<Answering, Transmit> {
+        self.note(&request);
+        Ok(Box::pin(Call { socket: Arc::clone(&self.socket), unsent: Some(request), desk: Arc::default() }))
+    }
+
+    fn ask_behind(&self, request: Transmit, done: Done) {
+        self.note(&request);
+        self.socket.send(request, done);
+    }
+}
+
+/// With somebody at the other end, who performs one request after the other.
+struct Socket {
+    memory: Arc<dyn Transport>,
+    loses_one_of: Option<u32>,
+    server: Mutex<Option<Sender<(Transmit, Done)>>>,
+    missed: Arc<Mutex<Option<Monotonic>>>,
+}
+
+impl Socket {
+    fn send(&self, request: Transmit, done: Done) {
+        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        let server = server.get_or_insert_with(|| {
+            let (sender, receiver) = channel::<(Transmit, Done)>();
+            let (memory, loses_one_of) = (Arc::clone(&self.memory), self.loses_one_of);
+            let serve = move || {
+                receiver.into_iter().for_each(|(request, done)| done(Way::serve(&memory, loses_one_of, &request)));
+            };
+            thread::Builder::new().name("server".to_owned()).spawn(serve).expect("invariant: threads can be had");
+            sender
+        });
+        server.send((request, done)).expect("invariant: it serves for as long as the sender is there");
+    }
+}
+
+/// A request that leaves while its future is polled, at the first time or later: a connection may have to be made.
+struct Call {
+    socket: Arc<Socket>,
+    unsent: Option<Transmit>,
+    desk: Arc<Mutex<Desk>>,
+}
+
 #[derive(Default)]
 struct Desk {
     answer: Option<Answer>,
     waker: Option<Waker>,
 }
 
-impl Network for Way {
-    fn ask_here(&self, request: Transmit) -> Result<Answering, Transmit> {
-        let desk = Arc::new(Mutex::new(Desk::default()));
-        let theirs = Arc::clone(&desk);
-        self.ask_behind(
-            request,
-            Box::new(move |answer| {
-                let mut desk = theirs.lock().unwrap_or_else(PoisonError::into_inner);
+impl Future for Call {
+    type Output = Answer;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
+        if let Some(request) = self.unsent.take() {
+            if thread_rng().gen_ratio(1, 4) {
+                self.unsent = Some(request);
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            let desk = Arc::clone(&self.desk);
+            let answered = move |answer| {
+                let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
                 desk.answer = Some(answer);
                 let waker = desk.waker.take();
                 drop(desk);
                 waker.into_iter().for_each(Waker::wake);
-            }),
-        );
-        Ok(Box::pin(std::future::poll_fn(move |context| {
-            let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
-            match desk.answer.take() {
-                Some(answer) => Poll::Ready(answer),
-                None => {
-                    desk.waker = Some(context.waker().clone());
-                    Poll::Pending
-                }
-            }
-        })))
-    }
-
-    fn ask_behind(&self, request: Transmit, done: Done) {
-        self.note(&request);
-        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
-        let server = server.get_or_insert_with(|| {
-            let (sender, receiver) = channel::<(Transmit, Done)>();
-            let (memory, loses_one_of) = (Arc::clone(&self.memory), self.loses_one_of);
-            let serve = move || {
-                receiver.into_iter().for_each(|(request, done)| done(Self::serve(&memory, loses_one_of, &request)));
             };
-            thread::Builder::new().name("server".to_owned()).spawn(serve).expect("invariant: threads can be had");
-            sender
-        });
-        server.send((request, done)).expect("invariant: it serves for as long as the sender is there");
+            self.socket.send(request, Box::new(answered));
+        }
+        let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        match desk.answer.take() {
+            Some(answer) => Poll::Ready(answer),
+            None => {
+                desk.waker = Some(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if let Some(request) = &self.unsent {
+            *self.socket.missed.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.deadline);
+        }
     }
 }

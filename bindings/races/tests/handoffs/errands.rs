@@ -5,6 +5,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use std::sync::Arc;
 
+use leasehold_races::clock::{self, Standstill};
 use leasehold_races::sync::thread;
 use leasehold_races::world::{Time, explore, seen, settle};
 use leasehold_races::{Reach, Store, block_on};
@@ -77,4 +78,27 @@ fn a_release_dropped_after_its_first_turn_is_performed() {
             assert!(!store.is_held("a"));
         });
     }
+}
+
+#[test]
+fn of_a_release_that_never_left_the_core_hears_at_once() {
+    explore(PASSES, &["never left"], || {
+        let store = Store::new(Reach::Network);
+        let client = store.client();
+        // Nothing of the acquisition is still to be settled then.
+        let still = Standstill::new();
+        let lease = block_on(client.lock("a").ttl(LONG).into_future()).unwrap();
+        {
+            let mut release = pin!(lease.release());
+            let _ = release.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        }
+        if let Some(deadline) = store.missed() {
+            seen("never left");
+            // A core that waits for the answer gives up at that moment.
+            clock::stop_before(deadline);
+        }
+        drop((still, lease, client));
+        settle();
+        assert!(!store.is_held("a"));
+    });
 }
