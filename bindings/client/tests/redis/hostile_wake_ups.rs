@@ -130,7 +130,8 @@ fn role_waits() {
 
 #[test]
 fn floods_are_left_soon_and_hold_no_waiter_up() {
-    const MOST_MIB: u64 = 16;
+    // With the code that runs for the first time, which is large where it is not optimised. Less than any flood has.
+    const MOST_MIB: u64 = 24;
     for which in ["bulk", "array", "unconfirmed", "messages"] {
         let said = Role::start("hostile_wake_ups::role_waits", which).says_within(Duration::from_secs(60));
         println!("{which}: {said}");
