@@ -1,5 +1,8 @@
 //! One seed on trial: its run is repeated, and held against the promises that its faults leave standing.
 
+use std::collections::BTreeMap;
+
+use crate::clock::TrueTime;
 use crate::counts::Counts;
 use crate::fates::Fates;
 use crate::promise::{Assumptions, Promise, Violation};
@@ -53,22 +56,26 @@ pub fn script(script: &Script) -> Trial {
 
 fn verdict(script: Script, first: Report, second: &Report) -> Trial {
     let kept = Assumptions::of(&script);
-    let without_counters = Assumptions { counters: false, ..kept };
     let lost = &first.counters_lost;
-    let is_due = |violation: &Violation| {
-        // On one resource, from then on: not before, and not on others.
-        let is_forgotten = match violation.resource {
-            Some(resource) => lost.get(&resource).is_some_and(|since| *since <= violation.at_ns),
-            None => !lost.is_empty(),
-        };
-        (if is_forgotten { without_counters } else { kept }).allow(violation.promise)
-    };
-    let forgot = !lost.is_empty() && !without_counters.allow(Promise::Tokens);
+    let forgot = !lost.is_empty() && !without_counters(kept).allow(Promise::Tokens);
     let story = |report: &Report| (report.digest, report.counts.clone(), report.violations.clone());
     let differed = story(&first) != story(second);
-    let (broken, expected) = first.violations.iter().cloned().partition(is_due);
+    let (broken, expected) = first.violations.iter().cloned().partition(|violation| is_due(kept, lost, violation));
     let digest = first.digest;
     Trial { script, counts: first.counts, broken, expected, forgot, differed, digest }
+}
+
+/// Whether a promise was due that was broken. Lost counters excuse what rests on them on their own resource, from then on.
+fn is_due(kept: Assumptions, lost: &BTreeMap<usize, TrueTime>, violation: &Violation) -> bool {
+    let is_forgotten = match violation.resource {
+        Some(resource) => lost.get(&resource).is_some_and(|since| *since <= violation.at_ns),
+        None => !lost.is_empty(),
+    };
+    (if is_forgotten { without_counters(kept) } else { kept }).allow(violation.promise)
+}
+
+fn without_counters(kept: Assumptions) -> Assumptions {
+    Assumptions { counters: false, ..kept }
 }
 
 /// Whether a script breaks a promise that is due, or was expected to fall.
@@ -79,4 +86,33 @@ pub fn breaks(script: &Script, promise: Promise) -> bool {
 /// Runs a script once.
 pub(crate) fn replay(script: &Script) -> Report {
     world::run(script, Fates::written(script), false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_counters_excuse_tokens_of_their_resource_from_then_on() {
+        let kept = Assumptions {
+            rates: true,
+            records: true,
+            suspend: true,
+            manners: true,
+            counters: true,
+            walls: false,
+            nonces: true,
+            marks: true,
+        };
+        let lost = BTreeMap::from([(1, TrueTime(500))]);
+        let is_due = |promise, resource, at| {
+            let at_ns = TrueTime(at);
+            is_due(kept, &lost, &Violation { promise, at_ns, host: None, resource, text: String::new() })
+        };
+        assert!(is_due(Promise::Tokens, Some(1), 499), "they were there still");
+        assert!(is_due(Promise::Tokens, Some(2), 500), "another resource");
+        assert!(is_due(Promise::OneHolder, Some(1), 500), "it does not rest on them");
+        assert!(!is_due(Promise::Tokens, Some(1), 500));
+        assert!(!is_due(Promise::Tokens, None, 500));
+    }
 }

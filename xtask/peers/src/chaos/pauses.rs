@@ -57,8 +57,8 @@ impl<'a> Pauses<'a> {
 
     /// For how long somebody waited for a processor between these instants; 0 where the kernel does not say.
     pub fn waited(&self, from: u64, to: u64) -> u64 {
-        let before = self.pressure.iter().rev().find(|(at, _)| *at <= from);
-        let after = self.pressure.iter().find(|(at, _)| *at >= to).or(self.pressure.last());
+        let before = self.pressure[..self.pressure.partition_point(|(at, _)| *at <= from)].last();
+        let after = self.pressure.get(self.pressure.partition_point(|(at, _)| *at < to)).or(self.pressure.last());
         match (before, after) {
             (Some((_, before)), Some((_, after))) => after.saturating_sub(*before).min(to - from),
             _ => 0,
