@@ -15,9 +15,8 @@ const COPIED: [&str; 7] =
     ["Cargo.toml", "Cargo.lock", "wit", "core", "bindings/rig", "bindings/races", "bindings/client/src"];
 const MEMBERS: &str = "members = [\"core\", \"core/sim\", \"bindings/races\"]";
 
-/// Changes to the profile, so that one line is compiled in seconds. [`quicker`] sees to packages that have their own.
-const QUICKLY: [(&str, &str); 3] =
-    [("CARGO_PROFILE_CI_INCREMENTAL", "true"), ("CARGO_PROFILE_CI_OPT_LEVEL", "1"), ("CARGO_PROFILE_CI_DEBUG", "0")];
+/// Changes to the profile, so that one line is compiled in seconds.
+const QUICKLY: [(&str, &str); 2] = [("CARGO_PROFILE_CI_INCREMENTAL", "true"), ("CARGO_PROFILE_CI_DEBUG", "0")];
 
 /// Seconds of a processor after which a run counts as one that never ends: on a machine that is busy with other things, time
 /// would pass for a catch.
@@ -70,7 +69,7 @@ impl Tree {
         }
         let mut bytes = fs::read(from).map_err(|error| cannot("read", from, &error))?;
         if to == self.root.join("Cargo.toml") {
-            bytes = quicker(&fewer_members(&String::from_utf8_lossy(&bytes))?).into_bytes();
+            bytes = fewer_members(&String::from_utf8_lossy(&bytes))?.into_bytes();
         }
         kept.insert(to.to_owned());
         if fs::read(to).is_ok_and(|before| before == bytes) { Ok(()) } else { write(to, &bytes) }
@@ -189,11 +188,6 @@ fn fewer_members(manifest: &str) -> Result<String> {
     });
     let text = lines.collect::<Vec<_>>().join("\n") + "\n";
     if found { Ok(text) } else { Err(Failure::new("Cargo.toml has no line `members = ` to shorten")) }
-}
-
-/// With packages optimised no more than all: a run of the core or the simulator is short, and its compiler is not.
-fn quicker(manifest: &str) -> String {
-    manifest.replace("opt-level = 3", "opt-level = 1")
 }
 
 fn write(path: &Path, bytes: &[u8]) -> Result {
