@@ -37,16 +37,12 @@ pub fn run_all(steps: &mut Steps) -> Result {
     steps.run("format", fmt)?;
 
     let mut clippy = run::cargo_ci("clippy");
-    clippy.args(linted()).args(["--", "-D", "warnings"]);
+    clippy.args(linted()).args(["--all-targets", "--exclude", RACES, "--", "-D", "warnings"]);
     steps.run("clippy", clippy)?;
-    // A test that cannot go on should stop, and helper functions of tests may do so too.
-    let mut clippy = run::cargo_ci("clippy");
-    clippy.args(linted()).args(["--all-targets", "--exclude", RACES, "--", "-D", "warnings"]).args(run::LENIENT);
-    steps.run("clippy, tests", clippy)?;
     // Not its library as a test: that would be the client's own tests.
     let mut clippy = run::cargo_ci("clippy");
-    clippy.args(["-p", RACES, "--test", "handoffs", "--", "-D", "warnings"]).args(run::LENIENT);
-    steps.run("clippy, tests of races", clippy)?;
+    clippy.args(["-p", RACES, "--test", "handoffs", "--", "-D", "warnings"]);
+    steps.run("clippy, races", clippy)?;
     component::lint(steps)?;
     no_std(steps)?;
 
@@ -133,15 +129,9 @@ pub fn lint_apart(steps: &mut Steps) -> Result {
     let [runner, maker] = component::APART;
     let all = ["-p", runner, "-p", maker, "-p", "leasehold", "-p", "leasehold-cli", "-p", "leasehold-fuzz"];
     let features = ["--features", "leasehold/wasm,leasehold-cli/wasm,leasehold-fuzz/client"];
-    for (name, rest) in [("", &["--", "-D", "warnings"][..]), (", tests", &["--all-targets", "--", "-D", "warnings"])] {
-        let mut clippy = run::cargo_ci("clippy");
-        clippy.args(all).args(features).args(rest);
-        if !name.is_empty() {
-            clippy.args(run::LENIENT);
-        }
-        steps.run(&format!("clippy, with wasmtime{name}"), clippy)?;
-    }
-    Ok(())
+    let mut clippy = run::cargo_ci("clippy");
+    clippy.args(all).args(features).args(["--all-targets", "--", "-D", "warnings"]);
+    steps.run("clippy, with wasmtime", clippy)
 }
 
 /// The client with each store alone, without any, and without the component.

@@ -1,4 +1,6 @@
 //! Tables of a real DynamoDB Local: making, showing and checking them.
+
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
 #![cfg(feature = "dynamodb")]
 
 mod common;

@@ -1,5 +1,7 @@
 //! Several stores: `quorum init`, `status` and `join`, and what the other commands make of them.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
+
 mod common;
 
 use std::process::Command;

@@ -97,6 +97,8 @@
 //! `leasehold_validity_left_seconds` come through the `metrics` crate. Resource names are in log events only, never in
 //! labels; nonces are in neither.
 
+#![cfg_attr(test, allow(clippy::wildcard_enum_match_arm, reason = "a test is about one of them"))]
+
 mod all;
 #[cfg(feature = "dynamodb")]
 mod aws;

@@ -1,5 +1,7 @@
 //! A crowd in one client. Alone in its file, since it counts the threads of its process.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
+
 mod common;
 
 use std::future::{Future, IntoFuture as _};

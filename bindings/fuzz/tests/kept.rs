@@ -1,5 +1,11 @@
 //! Every target without a fuzzer: what was kept of earlier runs, and bytes by chance.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "these are tests, and their helpers are too"
+)]
 // It is compiled beside the fuzzers, and links as they do: see `xtask/src/fuzz/build.rs`.
 #![cfg_attr(fuzzing, no_main)]
 

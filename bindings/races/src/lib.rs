@@ -10,6 +10,9 @@
 //!
 //! [shuttle]: https://docs.rs/shuttle
 
+// Examples of the client speak of the client.
+#![cfg(not(doctest))]
+
 pub mod clock;
 mod entropy;
 pub mod fork;

@@ -1,5 +1,7 @@
 //! Each fault of the proxy does what it says to a client of a real Redis, and nothing else.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
+
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;

@@ -1,5 +1,7 @@
 //! The rig's own Redis servers do what their methods say.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
+
 use std::fs;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};

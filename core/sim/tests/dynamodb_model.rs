@@ -3,6 +3,8 @@
 //! The real one is spoken to as clients do, so that the conditions, their answers and what is made of them are tested too.
 //! An operation may take several requests, and others come in between. `LEASEHOLD_SEEDS` sets how many runs there are.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
+
 #[path = "dynamodb_model/dice.rs"]
 mod dice;
 #[path = "dynamodb_model/java.rs"]

@@ -2,6 +2,8 @@
 //!
 //! `LEASEHOLD_SEEDS` sets how many runs there are.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
+
 #[allow(dead_code, reason = "the other test that speaks to a server needs more of it")]
 #[path = "redis_model/wire.rs"]
 mod wire;

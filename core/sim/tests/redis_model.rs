@@ -3,6 +3,8 @@
 //! The real one is spoken to as clients do, so that the scripts, their replies and the decoder are tested too. Its clock
 //! is moved, and nothing sleeps. `LEASEHOLD_SEEDS` sets how many runs there are.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
+
 #[path = "redis_model/dice.rs"]
 mod dice;
 #[path = "redis_model/pair.rs"]

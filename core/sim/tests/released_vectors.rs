@@ -1,5 +1,7 @@
 //! The vectors of earlier releases: what their clients do and expect, the core of today does and expects too.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
+
 use std::path::PathBuf;
 
 use leasehold_sim::vectors::{Release, folder, releases, stored, wire};

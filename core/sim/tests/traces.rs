@@ -4,6 +4,8 @@
 //! has become harmless proves nothing. Where the mistake is one that a host can make, the same script with that mistake
 //! switched on must break the promise.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
+
 #[path = "traces/run.rs"]
 mod run;
 

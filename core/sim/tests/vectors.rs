@@ -1,6 +1,8 @@
 //! The golden vectors: the core does what the files say, the files say what the core does, and no row of the lease
 //! machine's table is left out.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
+
 use std::collections::BTreeMap;
 
 use leasehold_sim::format::{At, Config, Event, Input, Output, Vector};

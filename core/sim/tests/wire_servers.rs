@@ -1,6 +1,8 @@
 //! Whole requests of `wire::client` to real servers: Redis over a socket, over a REST server and over Webdis, and DynamoDB
 //! Local. The hosts have nothing but these, and a clock that stands still unless they sleep.
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;

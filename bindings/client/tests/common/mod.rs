@@ -114,6 +114,7 @@ pub(crate) fn role_args() -> Option<String> {
 }
 
 /// Speaks to the test that started this role.
+#[allow(clippy::print_stdout, reason = "that is the way to it")]
 pub(crate) fn say(what: impl std::fmt::Display) {
     println!("role: {what}");
 }

@@ -4,6 +4,8 @@
 //! [`Store`] and one line in `behaviours!`. Where stores differ, they say so in what they [`Can`] do. A store whose server
 //! is too heavy for one in each test has all behaviours in one test, see [`on_tables`].
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
+
 #[path = "../common/mod.rs"]
 mod common;
 

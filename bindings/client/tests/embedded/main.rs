@@ -1,6 +1,6 @@
 //! Stores that need no server, and what is the same for all of them.
 
-#![allow(clippy::unwrap_used, reason = "these are tests, which clippy sees only in functions that are marked so")]
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,5 +1,7 @@
 //! Hand-offs between the threads that meet at a client, each in a file of its own.
 
+#![allow(clippy::unwrap_used, reason = "these are tests, and their helpers are too")]
+
 mod alarms;
 mod cancelling;
 mod closing;

@@ -11,6 +11,8 @@
 //! The searches of `cargo test` take seconds. Larger ones take minutes:
 //! `cargo test --profile ci -p leasehold-sim --test model -- --ignored --nocapture --test-threads 1`
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
+
 mod bounds;
 mod frozen;
 mod host;

@@ -52,7 +52,7 @@ const TWICE: [Reached; 3] = [Reached::LostTwice, Reached::DoubtfulRaised, Reache
 #[test]
 fn two_clients() {
     let setting = Setting { attempts: vec![2, 1], ..setting(3, 2, 0, CALM) };
-    sound::<3, 2>("two clients", setting, Extent::All, &CONTENDED);
+    sound::<3, 2>("two clients", setting, Extent::Steps(2_000_000), &CONTENDED);
 }
 
 #[test]

@@ -8,6 +8,8 @@
 //! Larger searches take minutes:
 //! `cargo test --profile ci -p leasehold-sim --test quorum_model -- --ignored --nocapture --test-threads 1`
 
+#![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
+
 mod bounds;
 mod client;
 mod mistakes;

@@ -83,6 +83,7 @@ fn acks_of_nodes_that_no_longer_vouch() {
 }
 
 #[test]
+#[ignore = "a minute: cargo xtask prove"]
 fn witnesses_from_before_the_node_rejoined() {
     without::<3>(read_before_a_grant(), Bug::StaleWitnesses);
 }
@@ -108,6 +109,7 @@ fn an_abstention_under_another_stamp() {
 }
 
 #[test]
+#[ignore = "a minute: cargo xtask prove"]
 fn doubtful_witnesses() {
     without::<5>(two_losses_of_five(), Bug::DoubtfulWitnesses);
 }
