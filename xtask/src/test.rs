@@ -74,7 +74,8 @@ pub fn run_all(steps: &mut Steps) -> Result {
     steps.run("doc tests", doc_tests)?;
 
     let mut docs = run::cargo_ci("doc");
-    docs.args(together()).args(["--no-deps", "--lib", "--exclude", "xtask"]).env("RUSTDOCFLAGS", "-D warnings");
+    docs.args(together()).args(["--no-deps", "--lib", "--exclude", "xtask", "--exclude", RACES]);
+    docs.env("RUSTDOCFLAGS", "-D warnings");
     steps.run("docs", docs)?;
     let transpiled = component::test(steps, &peers)?;
     playground::run_all(steps, &transpiled)?;
