@@ -91,9 +91,8 @@ impl Server {
     /// When the system gives no socket.
     #[track_caller]
     pub fn start(answering: impl Fn(&Request) -> Reply + Send + Sync + 'static) -> Self {
-        let opened = TcpListener::bind((Ipv4Addr::LOCALHOST, ports::free()));
-        let opened = opened.and_then(|listener| Ok((listener.local_addr()?, listener)));
-        let (address, listener) = opened.unwrap_or_else(|error| panic!("no HTTP server: {error}"));
+        let (port, listener) = ports::listener();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let shared = Arc::new(Shared { answering: Box::new(answering), state: Mutex::default() });
         let acceptor = {
             let shared = Arc::clone(&shared);

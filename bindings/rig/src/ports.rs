@@ -16,14 +16,23 @@ static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
 
 /// A port of 127.0.0.1 that nobody listened on a moment ago. Another process may still be faster.
 pub(crate) fn free() -> u16 {
+    listener().0
+}
+
+/// The same, taken. Who wants to listen there listens with this: were it closed and opened again, a process that another
+/// thread starts in between could still have it.
+pub(crate) fn listener() -> (u16, TcpListener) {
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     let given = given.get_or_insert_default();
     for _ in 0..1_000 {
         let offset = RandomState::new().hash_one(given.len()) % u64::from(RANGE.end - RANGE.start);
         let port = RANGE.start + u16::try_from(offset).unwrap_or_default();
-        if !given.contains(&port) && TcpListener::bind(("127.0.0.1", port)).is_ok() {
+        if given.contains(&port) {
+            continue;
+        }
+        if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
             given.insert(port);
-            return port;
+            return (port, listener);
         }
     }
     panic!("found no free port of 127.0.0.1 in {RANGE:?}");

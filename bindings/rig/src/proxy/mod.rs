@@ -187,9 +187,9 @@ impl Proxy {
     /// When the system gives no socket.
     #[track_caller]
     pub fn to(target: SocketAddr) -> Self {
-        let opened = TcpListener::bind((Ipv4Addr::LOCALHOST, crate::ports::free()))
-            .and_then(|listener| Ok((listener.local_addr()?, listener, UnixStream::pair()?)));
-        let (address, listener, (wake, woken)) = opened.unwrap_or_else(|error| panic!("no proxy: {error}"));
+        let (port, listener) = crate::ports::listener();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let (wake, woken) = UnixStream::pair().unwrap_or_else(|error| panic!("no proxy: {error}"));
         let shared = Arc::new(Shared {
             target,
             script: Mutex::default(),

@@ -94,9 +94,8 @@ impl Server {
     /// When the system gives no socket.
     #[track_caller]
     pub fn start_at(redis: &redis::Server, redis_port: u16) -> Self {
-        let opened = TcpListener::bind((Ipv4Addr::LOCALHOST, crate::ports::free()));
-        let opened = opened.and_then(|listener| Ok((listener.local_addr()?, listener)));
-        let (address, listener) = opened.unwrap_or_else(|error| panic!("no REST server: {error}"));
+        let (port, listener) = crate::ports::listener();
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let shared = Arc::new(Shared {
             token: format!("hunter2-token-of-{}", address.port()),
             redis_port,
