@@ -42,13 +42,17 @@ pub fn mutants(args: &[String]) -> Result {
         let start = Instant::now();
         let result = caught(patch, &tree, &mut sound);
         let seconds = start.elapsed().as_secs_f64();
+        if let Some(page) = &mut page {
+            match &result {
+                Ok(Some((suite, catch))) => page.note(patch, *suite, catch),
+                // A catch that is no more must not stand there.
+                Ok(None) | Err(_) => page.forget(patch),
+            }
+            // At once: all of them together take long.
+            page.write()?;
+        }
         let (seeds, by) = match &result {
-            Ok(Some((suite, catch @ Catch { by, seeds }))) => {
-                if let Some(page) = &mut page {
-                    page.note(patch, *suite, catch);
-                    // At once: all of them together take hours.
-                    page.write()?;
-                }
+            Ok(Some((suite, Catch { by, seeds }))) => {
                 (seeds.map_or_else(|| "-".into(), |seeds| seeds.to_string()), format!("{}: {by}", suite.name()))
             }
             Ok(None) => ("-".into(), "NOBODY".into()),

@@ -5,7 +5,6 @@
 
 use crate::run::{self, Failure, Result, Steps};
 use crate::{chaos, component, deny, engine, fuzz, interop, release, setup, sim, test};
-use std::process::Command;
 
 const PROPTEST_CASES: &str = "20000";
 /// Of the threads, for each test of a hand-off.
@@ -86,9 +85,9 @@ fn exhaustive_searches(steps: &mut Steps) -> Result {
 }
 
 fn deliberate_bugs(steps: &mut Steps) -> Result {
-    // By itself, so that what it prints is kept like all the rest.
-    let this = std::env::current_exe().map_err(|error| Failure::new(format!("cannot find this program: {error}")))?;
-    let mut mutants = Command::new(this);
+    // By itself, so that what it prints is kept like all the rest. By way of Cargo, since this program may have been built
+    // again in the hours that it has been running.
+    let mut mutants = run::plain_cargo("xtask");
     mutants.arg("mutants");
     steps.run("deliberate bugs", mutants)
 }

@@ -234,6 +234,14 @@ fn many(args: &Args, extent: Extent, commit: &str, say: &mut dyn FnMut(&str)) ->
     true
 }
 
+/// Seeds of which each kind of event and of fault must have come up.
+const fn enough(family: Family) -> u64 {
+    match family {
+        Family::Store => 5_000,
+        Family::Quorum => 1_500,
+    }
+}
+
 /// What so many runs should have reached, and have not.
 fn never_seen(family: Family, seeds: u64, counts: &Counts) -> Option<String> {
     let due =
@@ -242,7 +250,7 @@ fn never_seen(family: Family, seeds: u64, counts: &Counts) -> Option<String> {
         |fault: &&Struck| !fault.breaks_an_assumption() && fault.strikes(family) && counts.struck(**fault) == 0;
     let missing = Sometimes::ALL.iter().filter(due).map(|what| what.words());
     let missing: Vec<_> = missing.chain(Struck::ALL.iter().filter(struck).map(|fault| fault.words())).collect();
-    (seeds >= 5_000 && !missing.is_empty()).then(|| missing.join(", "))
+    (seeds >= enough(family) && !missing.is_empty()).then(|| missing.join(", "))
 }
 
 /// One line, for whoever breaks the core on purpose. Answers whether every promise was kept.

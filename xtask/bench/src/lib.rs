@@ -12,5 +12,5 @@ pub mod told;
 
 /// How this program was compiled, for figures that depend on it.
 pub const fn build() -> &'static str {
-    if cfg!(debug_assertions) { "optimised, with debug assertions" } else { "optimised" }
+    if cfg!(debug_assertions) { "not optimised, with debug assertions" } else { "optimised" }
 }

@@ -48,6 +48,10 @@ impl Page {
         self.0.insert(patch.name.clone(), Row { why: patch.why.clone(), by, seeds });
     }
 
+    pub fn forget(&mut self, patch: &Patch) {
+        self.0.remove(&patch.name);
+    }
+
     pub fn write(&self) -> Result {
         let path = path();
         fs::write(&path, self.text()).map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))
