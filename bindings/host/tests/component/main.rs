@@ -2,6 +2,8 @@
 //!
 //! `LEASEHOLD_COMPONENT` names it: a `.cwasm`, or with the feature `cranelift` also a `.wasm`.
 
+#![allow(clippy::print_stdout, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
+
 mod border;
 mod dice;
 mod face;

@@ -4,6 +4,7 @@
 //! need in variables.
 
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "these are tests, and their helpers are too")]
 
 mod answers;
 mod locks;
