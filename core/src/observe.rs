@@ -81,3 +81,93 @@ impl Observations {
         self.seen.len()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{Nonce, Seq};
+    use crate::op::Holder;
+    use core::time::Duration;
+
+    const TTL: Duration = Duration::from_secs(30);
+    const START: Monotonic = Monotonic::from_ns(0);
+    const LATER: Monotonic = Monotonic::from_ns(60_000_000_000);
+    const NODE: NodeId = NodeId::new(0);
+
+    /// The record of a lease that only observers can declare dead.
+    fn holding(heartbeat: u32) -> Holding {
+        let nonce = Nonce::from_bytes([7; 16]);
+        Holding {
+            holder: Holder::Lease { nonce, seq: None },
+            version: Version::of(&nonce, Seq::new(heartbeat)),
+            released: false,
+            counter: None,
+            owner: None,
+            record_ttl: Some(TTL),
+            left: None,
+            since_unix_ms: None,
+            data: None,
+        }
+    }
+
+    fn resource(number: usize) -> Resource {
+        Resource::new(&alloc::format!("job-{number}")).unwrap()
+    }
+
+    /// Of one resource, after it has shown `holding(1)` and then something else.
+    fn after(then: impl FnOnce(&mut Observations, &Resource)) -> (usize, Option<Version>) {
+        let (mut observations, job) = (Observations::new(2), resource(0));
+        observations.note(NODE, &job, &holding(1), START, Drift::default());
+        assert_eq!((observations.len(), observations.ran_out(NODE, &job, LATER)), (1, Some(holding(1).version)));
+        then(&mut observations, &job);
+        (observations.len(), observations.ran_out(NODE, &job, LATER))
+    }
+
+    #[test]
+    fn a_record_that_is_released_or_expires_is_not_waited_out() {
+        for other in [
+            Holding { released: true, ..holding(1) },
+            Holding { left: Some(TTL), ..holding(1) },
+            Holding { released: true, left: Some(TTL), ..holding(1) },
+        ] {
+            let forgotten = after(|observations, job| {
+                assert_eq!(observations.note(NODE, job, &other, START, Drift::default()), None);
+            });
+            assert_eq!(forgotten, (0, None), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn whoever_is_forgotten_leaves_nothing_behind() {
+        assert_eq!(after(|observations, job| observations.forget(NODE, job)), (0, None));
+    }
+
+    #[test]
+    fn a_heartbeat_starts_the_wait_anew() {
+        let renewed = after(|observations, job| {
+            let until = observations.note(NODE, job, &holding(2), LATER, Drift::default());
+            assert!(until.is_some_and(|until| until >= LATER.plus(TTL)), "{until:?}");
+        });
+        assert_eq!(renewed, (1, None));
+    }
+
+    #[test]
+    fn room_is_made_by_what_ran_out_and_else_by_what_is_youngest() {
+        let mut observations = Observations::new(2);
+        let note = |observations: &mut Observations, number, at| {
+            observations.note(NODE, &resource(number), &holding(1), at, Drift::default());
+        };
+        let known = |observations: &Observations| -> alloc::vec::Vec<usize> {
+            (0..5).filter(|n| observations.seen.contains_key(&(resource(*n), NODE))).collect()
+        };
+        let soon = Monotonic::from_ns(1);
+        note(&mut observations, 0, START);
+        note(&mut observations, 1, soon);
+        note(&mut observations, 2, soon.plus(TTL / 2));
+        assert_eq!(known(&observations), [0, 2], "nothing ran out: the youngest went");
+        note(&mut observations, 3, LATER);
+        assert_eq!(known(&observations), [2, 3], "the first ran out");
+        note(&mut observations, 3, LATER.plus(TTL));
+        assert_eq!(known(&observations), [2, 3], "whoever is known already needs no room");
+    }
+}
