@@ -152,3 +152,53 @@ pub(crate) fn stranger(ours: (QuorumId, u64), theirs: Option<(QuorumId, u64)>) -
     };
     Denial::new(DenialKind::Membership, &detail)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{Nonce, Owner, Seq, Token};
+    use crate::member::Birth;
+    use crate::op::{Acquire, Raise, Release, Renew};
+    use alloc::boxed::Box;
+    use core::time::Duration;
+
+    const NONCE: Nonce = Nonce::from_bytes([7; 16]);
+    const TTL: Duration = Duration::from_secs(30);
+
+    fn acquire(member: Option<Membership>) -> Op {
+        Op::Acquire(Box::new(Acquire {
+            nonce: NONCE,
+            seq: Seq::new(1),
+            record_ttl: TTL,
+            floor: Token::ZERO,
+            expect: None,
+            owner: Owner::new("worker").unwrap(),
+            data: None,
+            member,
+        }))
+    }
+
+    fn renew(quorum: Option<Durability>) -> Op {
+        Op::Renew(Renew { nonce: NONCE, seq: Seq::new(2), record_ttl: TTL, quorum })
+    }
+
+    #[test]
+    fn a_quorum_is_asked_where_a_vote_is_and_a_single_store_never() {
+        let member = Membership {
+            quorum: QuorumId([1; 16]),
+            max_ttl_ms: 60_000,
+            durability: Durability::NotDeclared,
+            fresh: Stamp([9; 16]),
+            waited_out: None,
+            birth: Birth::No,
+            retention: TTL,
+        };
+        let raise = Op::Raise(Raise { nonce: NONCE, token: Token::ZERO, loss: None });
+        for asks in [acquire(Some(member)), renew(Some(Durability::NotDeclared)), raise] {
+            assert!(asks.asks_a_quorum(), "{asks:?}");
+        }
+        for asks_not in [acquire(None), renew(None), Op::Release(Release { nonce: NONCE }), Op::Read] {
+            assert!(!asks_not.asks_a_quorum(), "{asks_not:?}");
+        }
+    }
+}

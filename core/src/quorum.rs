@@ -186,11 +186,8 @@ impl Tally {
         let unread = |heard: &&Heard| heard.vote == Vote::Open && !heard.trusts();
         let awaited = self.nodes.iter().filter(unread).count();
         let new = self.nodes.iter().filter(|heard| heard.vote == Vote::Open && heard.read.is_none()).count();
-        if voting + open >= self.q || known + awaited >= need || all + new == self.nodes.len() {
-            Verdict::Open
-        } else {
-            Verdict::Lost
-        }
+        // Whoever may still make the trusted votes a majority is among those that are known or awaited.
+        if known + awaited >= need || all + new == self.nodes.len() { Verdict::Open } else { Verdict::Lost }
     }
 
     /// Granted by a majority of exact acks, or else raised to `token`: votes that stand below, and those that are in
@@ -290,6 +287,20 @@ mod tests {
         assert_eq!(doubtful.verdict(), Verdict::Open, "a doubtful read is none");
         let doubtful = told(5, &[(0, 1, Doubtful), (1, 5, Trusted), (2, 5, Trusted)], &[(3, 7, Doubtful)], &[4]);
         assert_eq!(doubtful.verdict(), Verdict::Lost);
+    }
+
+    #[test]
+    fn so_many_trusted_reads_are_enough_that_they_meet_every_majority() {
+        let votes = [(0, 1, Doubtful), (1, 5, Trusted), (2, 5, Trusted)];
+        let three_of_five = told(5, &votes, &[(3, 7, Trusted)], &[]);
+        assert_eq!(three_of_five.verdict(), raise(&[0, 1, 2], 8), "the fifth is not waited for");
+        let votes = [(0, 1, Doubtful), (1, 5, Trusted), (2, 5, Trusted), (3, 5, Doubtful)];
+        let two_of_four = told(4, &votes[..3], &[], &[]);
+        assert_eq!(two_of_four.verdict(), raise(&[0], 5), "two of four meet any three");
+        let mut three_of_seven = told(7, &votes, &[(4, 7, Trusted)], &[5]);
+        assert_eq!(three_of_seven.verdict(), Verdict::Open, "the last one may know enough");
+        three_of_seven.refuse(node(6));
+        assert_eq!(three_of_seven.verdict(), Verdict::Lost);
     }
 
     #[test]
