@@ -103,7 +103,6 @@ pub fn apply(record: Option<&Record>, op: &Op, now: &StoreNow) -> Decision {
         Op::Acquire(op) => acquire(record, op, now),
         Op::Renew(op) => renew(record, op, now),
         Op::Release(op) => match lease_of(record, &op.nonce) {
-            Some((record, lease)) if lease.released => Decision::write(record.clone(), Applied::Released),
             Some((record, lease)) => {
                 let lease = LeaseRecord { released: true, ..lease.clone() };
                 Decision::write(Record { lease: Some(lease), ..*record }, Applied::Released)

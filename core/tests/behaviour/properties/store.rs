@@ -108,6 +108,7 @@ proptest! {
                     prop_assert!(is.seq > was.seq && is.nonce == was.nonce && !is.released);
                     prop_assert!(was.boot != is.boot || is.expires >= was.expires, "never shorter");
                     prop_assert!(is.record_ttl >= was.record_ttl, "nor what observers wait for");
+                    prop_assert!(is.record_ttl >= Duration::from_millis(step.ttl_ms), "which covers this renewal too");
                     prop_assert!(is.expires.since(now.uptime) >= Duration::from_millis(step.ttl_ms));
                     prop_assert_eq!(counter(after), counter(before.as_ref()));
                 }
