@@ -151,6 +151,7 @@ mod tests {
         assert_eq!(left(&[10]), 10);
         assert_eq!(left(&[10, 900, 500]), 500);
         assert_eq!(left(&[10, 900, 500, 700]), 700, "others need three of four");
+        assert_eq!(left(&[10, 900, 500, 700, 300]), 500, "and three of five");
         let mut for_ever = record(1, 7, 10);
         if let Some(Seen { holding: Some(holding) }) = &mut for_ever {
             holding.left = None;
