@@ -133,6 +133,22 @@ mod tests {
     }
 
     #[test]
+    fn records_of_other_libraries_are_told_apart_by_their_owners() {
+        let foreign = |owner: &str| {
+            let mut seen = record(1, 7, 10);
+            if let Some(Seen { holding: Some(holding) }) = &mut seen {
+                holding.holder = Holder::Foreign;
+                holding.owner = Some(Owner::new(owner).unwrap());
+            }
+            seen
+        };
+        let shown = View::new(vec![foreign("b"), foreign("a"), foreign("b")]).holder().unwrap();
+        assert_eq!((shown.holding.owner, shown.votes), (Some(Owner::new("b").unwrap()), 2));
+        let shown = View::new(vec![foreign("a"), record(1, 7, 10), record(1, 7, 10)]).holder().unwrap();
+        assert_eq!((shown.holding.holder == Holder::Foreign, shown.votes), (false, 2));
+    }
+
+    #[test]
     fn a_token_is_what_a_majority_can_have_acknowledged() {
         let late = vec![record(1, 7, 10), record(1, 7, 10), record(1, 9, 10)];
         assert_eq!(holder(late), Some((1, Some(7), 3)), "a late node's counter is no token");

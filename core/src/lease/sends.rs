@@ -53,3 +53,48 @@ impl Sends {
         self.0 = kept;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
+
+    fn at(ns: u64) -> Monotonic {
+        Monotonic::from_ns(ns)
+    }
+
+    /// Sends 1 to `last`, each at ten times its number.
+    fn up_to(last: u32) -> Sends {
+        let mut sends = Sends::default();
+        (1..=last).for_each(|seq| sends.push(Seq::new(seq), at(u64::from(seq) * 10)));
+        sends
+    }
+
+    fn known(sends: &Sends) -> Vec<u32> {
+        (1..10).filter(|seq| sends.sent_at(Seq::new(*seq)).is_some()).collect()
+    }
+
+    #[test]
+    fn what_took_effect_settles_all_that_left_before_it() {
+        let mut sends = up_to(4);
+        sends.settle_through(Seq::new(2));
+        assert_eq!((known(&sends), sends.earliest()), (vec![3, 4], Some(at(30))));
+        sends.settle_through(Seq::new(4));
+        assert!(sends.is_empty() && sends.earliest().is_none());
+    }
+
+    #[test]
+    fn what_did_nothing_settles_itself_alone() {
+        let mut sends = up_to(3);
+        sends.settle(Seq::new(2));
+        assert_eq!((known(&sends), sends.sent_at(Seq::new(3))), (vec![1, 3], Some(at(30))));
+        sends.push(Seq::new(5), at(50));
+        assert_eq!(known(&sends), [1, 3, 5]);
+    }
+
+    #[test]
+    fn the_oldest_makes_room() {
+        assert_eq!((known(&up_to(6)), up_to(6).earliest()), (vec![3, 4, 5, 6], Some(at(30))));
+    }
+}
