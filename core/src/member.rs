@@ -343,7 +343,7 @@ fn hex(digits: &str) -> Option<[u8; 16]> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     const S: Stamp = Stamp([7; 16]);
@@ -354,7 +354,7 @@ mod tests {
         Some(RunId::new(text).unwrap())
     }
 
-    fn asked() -> Membership {
+    pub(crate) fn asked() -> Membership {
         Membership {
             quorum: QuorumId([1; 16]),
             max_ttl_ms: 60_000,

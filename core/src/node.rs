@@ -157,7 +157,7 @@ pub(crate) fn stranger(ours: (QuorumId, u64), theirs: Option<(QuorumId, u64)>) -
 mod tests {
     use super::*;
     use crate::ids::{Nonce, Owner, Seq, Token};
-    use crate::member::Birth;
+    use crate::member::tests::asked;
     use crate::op::{Acquire, Raise, Release, Renew};
     use alloc::boxed::Box;
     use core::time::Duration;
@@ -184,17 +184,8 @@ mod tests {
 
     #[test]
     fn a_quorum_is_asked_where_a_vote_is_and_a_single_store_never() {
-        let member = Membership {
-            quorum: QuorumId([1; 16]),
-            max_ttl_ms: 60_000,
-            durability: Durability::NotDeclared,
-            fresh: Stamp([9; 16]),
-            waited_out: None,
-            birth: Birth::No,
-            retention: TTL,
-        };
         let raise = Op::Raise(Raise { nonce: NONCE, token: Token::ZERO, loss: None });
-        for asks in [acquire(Some(member)), renew(Some(Durability::NotDeclared)), raise] {
+        for asks in [acquire(Some(asked())), renew(Some(Durability::NotDeclared)), raise] {
             assert!(asks.asks_a_quorum(), "{asks:?}");
         }
         for asks_not in [acquire(None), renew(None), Op::Release(Release { nonce: NONCE }), Op::Read] {
