@@ -19,7 +19,6 @@ mod undone;
 mod wire;
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 
 use leasehold_core::op::{Applied, DenialKind, Op, Outcome, Refusal};
 use leasehold_rig::dynamodb::Server;
@@ -71,12 +70,6 @@ const SOMETIMES: [&str; 35] = [
     "foreign: kept",
     "foreign: refused",
 ];
-
-/// One for the whole program. It ends with it.
-pub(crate) fn server() -> &'static Server {
-    static SERVER: OnceLock<Server> = OnceLock::new();
-    SERVER.get_or_init(Server::start)
-}
 
 #[derive(Default)]
 struct Tally {
@@ -172,8 +165,8 @@ impl Drop for Story {
     }
 }
 
-fn run(seed: u64, tally: &mut Tally) {
-    let (mut pair, mut dice) = (Pair::new(server(), seed), Dice::new(seed));
+fn run(server: &Server, seed: u64, tally: &mut Tally) {
+    let (mut pair, mut dice) = (Pair::new(server, seed), Dice::new(seed));
     let mut story = Story { seed, steps: Vec::new() };
     for _ in 0..STEPS {
         let step = dice.step(|resource| pair.known(resource));
@@ -239,9 +232,9 @@ fn take(pair: &mut Pair, dice: &mut Dice, step: Step, tally: &mut Tally) {
 #[test]
 fn the_model_and_a_real_table_do_the_same() {
     let seeds = std::env::var("LEASEHOLD_SEEDS").map_or(SEEDS, |text| text.parse().expect("a number of seeds"));
-    let mut tally = Tally::default();
+    let (server, mut tally) = (Server::start(), Tally::default());
     for seed in 0..seeds {
-        run(seed, &mut tally);
+        run(&server, seed, &mut tally);
     }
     println!("{} requests; {:?}", tally.requests, tally.seen);
     if seeds >= SEEDS {

@@ -1,6 +1,7 @@
 //! Responses that come late, twice, for nothing, in the wrong number or of the wrong kind.
 
 use crate::common::*;
+use leasehold_core::member::Stamp;
 use leasehold_core::op::{Applied, FaultKind, Holding, Outcome, Seen};
 use leasehold_core::{Event, RequestId, Token};
 
@@ -162,6 +163,26 @@ fn an_outcome_of_the_wrong_kind_is_unknown() {
     assert_eq!(world.on_the_wire(0), ["read"]);
     world.answer_with(0, acquired(7));
     assert_eq!(world.state(0, 1), Some("Waiting"), "a look grants nothing");
+}
+
+#[test]
+fn an_acquire_that_is_granted_again_raises_nothing() {
+    let counter = Token::new(9).unwrap();
+    for granted in [Applied::Acquired { counter }, Applied::AcquiredInDoubt { counter, stamp: Stamp([7; 16]) }] {
+        let mut world = World::quorum(3, 1);
+        world.acquire(0, 1, "r", options());
+        for (node, counter) in [(0, 5), (1, 9)] {
+            let transmit = world.take_for(0, node);
+            world.answer(0, transmit.id, Ok(vec![acquired(counter)]));
+        }
+        let raise = world.take_for(0, 0);
+        assert_eq!(kind(&raise.ops[0].op), "raise");
+        world.answer(0, raise.id, Ok(vec![Outcome::Applied(granted.clone())]));
+        assert_eq!((world.state(0, 1), world.take_events(0)), (Some("Acquiring"), vec![]), "{granted:?}");
+        world.hosts[0].wire.clear();
+        world.pass_until_sent(0);
+        assert_eq!(world.on_the_wire(0), ["raise"], "it is asked again");
+    }
 }
 
 #[test]

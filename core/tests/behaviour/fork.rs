@@ -88,6 +88,27 @@ fn every_attempt_has_its_own_nonce() {
 }
 
 #[test]
+fn every_attempt_at_one_lock_has_its_own_nonce() {
+    let mut world = World::new(1);
+    let mut seen = BTreeSet::new();
+    let now = world.now(0);
+    world.hosts[0].client.acquire(lock(1), resource("r"), options(), &OURS, now).unwrap();
+    for _ in 0..50 {
+        world.drain(0);
+        let attempt = world.take(0);
+        seen.insert(attempt.ops[0].op.nonce());
+        let now = world.now(0);
+        let refused = conflict(Some(holding(stranger(), Some(1))));
+        world.hosts[0].client.handle_response(attempt.id, Ok(vec![refused]), now);
+        world.drain(0);
+        world.time = world.hosts[0].true_time_of(world.hosts[0].wake_at);
+        let now = world.now(0);
+        world.hosts[0].client.handle_timeout(&OURS, now);
+    }
+    assert_eq!(seen.len(), 50);
+}
+
+#[test]
 fn attempts_of_one_step_have_their_own_nonces() {
     use leasehold_core::Input;
     let mut world = World::new(1);

@@ -516,6 +516,30 @@ fn the_echo_of_its_own_release_wakes_nobody() {
 }
 
 #[test]
+fn what_may_have_landed_makes_no_echo_before_or_after_its_node_shows_somebody_else() {
+    // Node 2 has not answered yet.
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    answer_from(&mut world, 0, theirs());
+    answer_from(&mut world, 1, theirs());
+    world.hosts[0].wire.clear();
+    world.notify(0, "r");
+    assert_eq!(nodes_of(&world, 0, "acquire"), [0, 1, 2]);
+    // Its first send got no answer, and to the second it shows the holder.
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    let unanswered = world.take_for(0, 2);
+    world.answer(0, unanswered.id, Err(timeout()));
+    for node in 0..3 {
+        answer_from(&mut world, node, theirs());
+    }
+    assert_eq!(nodes_of(&world, 0, "release"), [2]);
+    world.hosts[0].wire.clear();
+    world.notify(0, "r");
+    assert_eq!(nodes_of(&world, 0, "acquire"), [0, 1, 2]);
+}
+
+#[test]
 fn fresh_credentials_of_one_node_lead_to_one_try() {
     let refused = || Outcome::NotApplied(Refusal::NeedsCredentials(Fault::of(FaultKind::Server)));
     let mut world = waiting(refused());

@@ -326,6 +326,22 @@ fn a_node_in_doubt_is_raised_above_all_that_others_show_before_it_counts() {
 }
 
 #[test]
+fn a_node_in_doubt_whose_reply_was_lost_is_left_out_at_once() {
+    let (mut world, _) = needed(true);
+    world.acquire(1, 2, "r", once());
+    let lost = world.take_for(1, 1);
+    world.perform(&lost);
+    world.answer(1, lost.id, Err(timeout()));
+    let (_, outcome) = answer_of(&mut world, 1, 1);
+    let Outcome::NotApplied(Refusal::Conflict(seen)) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(seen.holding.unwrap().counter, None, "what it counts is no token yet");
+    world.deliver_to(1, 0);
+    world.deliver_to(1, 2);
+    assert!(matches!(failure(&world.take_events(1)), Failure::Busy { .. }));
+    assert_eq!(nodes_of(&world, 1, "release"), [0, 1]);
+}
+
+#[test]
 fn an_attempt_that_did_not_know_of_the_loss_leaves_the_node_out() {
     let (mut world, above) = needed(false);
     world.acquire(1, 2, "r", once());

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use leasehold_core::op::{Acquire, Applied, Op, Outcome, Refusal, Release};
 use leasehold_core::{Nonce, Owner, Resource, Seq, Token};
+use leasehold_rig::dynamodb::Server;
 
-use crate::server;
 use crate::wire::{Fate, Wire};
 
 const WRITERS: u8 = 8;
@@ -38,14 +38,15 @@ fn acquire(nonce: Nonce, floor: Token) -> Op {
 #[test]
 fn racing_writers_get_tokens_that_rise() {
     let resource = Resource::new("one row").unwrap();
-    let first = Wire::open(server(), 0);
+    let server = Server::start();
+    let first = Wire::open(&server, 0);
     let (tokens, start) = (Mutex::new(Vec::new()), Barrier::new(usize::from(WRITERS)));
     std::thread::scope(|scope| {
         for writer in 0..WRITERS {
-            let (resource, tokens, start) = (&resource, &tokens, &start);
+            let (server, resource, tokens, start) = (&server, &resource, &tokens, &start);
             let session = first.session.clone();
             scope.spawn(move || {
-                let wire = Wire::of(server(), session);
+                let wire = Wire::of(server, session);
                 start.wait();
                 for grant in 0..GRANTS {
                     let mut nonce = [writer; 16];

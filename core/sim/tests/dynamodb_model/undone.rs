@@ -5,11 +5,11 @@ use std::time::Duration;
 use leasehold_core::member::{Birth, Durability, Marker, Membership, Phase, QuorumId, RETENTION, Stamp};
 use leasehold_core::op::{Acquire, Applied, Op, Outcome, Refusal, Release, Renew};
 use leasehold_core::{Nonce, Owner, Resource, Seq, Token};
+use leasehold_rig::dynamodb::Server;
 use leasehold_sim::store::{ForeignAct, ForeignAnswer, Form, Mark};
 use serde_json::json;
 
 use crate::pair::{Both, Pair};
-use crate::server;
 use crate::wire::Fate;
 
 const QUORUM: QuorumId = QuorumId([1; 16]);
@@ -25,8 +25,8 @@ struct Table {
 
 impl Table {
     /// It has lost its memory, and does not vote.
-    fn joining(seed: u64) -> Self {
-        let mut table = Self { pair: Pair::new(server(), seed), name: Resource::new("invoice/42").unwrap() };
+    fn joining(server: &Server, seed: u64) -> Self {
+        let mut table = Self { pair: Pair::new(server, seed), name: Resource::new("invoice/42").unwrap() };
         table.mark(Phase::Joining);
         table
     }
@@ -114,7 +114,8 @@ fn is_conflict(outcome: &Outcome) -> bool {
 
 #[test]
 fn later_sends_take_it_and_earlier_ones_do_not() {
-    let mut table = Table::joining(0);
+    let server = Server::start();
+    let mut table = Table::joining(&server, 0);
     for seq in [12, 14] {
         assert!(is_abstention(&table.ask(&acquire(HOLDER, seq))));
         assert_eq!(table.pair.undone(&table.name), Some(HOLDER), "also of what was taken again");
@@ -141,27 +142,28 @@ fn later_sends_take_it_and_earlier_ones_do_not() {
 
 #[test]
 fn a_late_undo_frees_nothing_that_counts_and_opens_nothing_that_was_left() {
-    let mut table = Table::joining(1);
+    let server = Server::start();
+    let mut table = Table::joining(&server, 1);
     let mut late = table.about_to_undo(1);
     table.mark(Phase::Member);
     assert!(is_conflict(&table.ask(&acquire(HOLDER, 2))), "it shows the later send");
     assert!(is_abstention(&table.finish(&mut late)));
     assert_eq!(table.holder(), Some(HOLDER));
 
-    let mut table = Table::joining(2);
+    let mut table = Table::joining(&server, 2);
     let mut late = table.about_to_undo(1);
     assert_eq!(table.ask(&renew(2)), Outcome::Applied(Applied::Renewed));
     assert!(is_abstention(&table.finish(&mut late)));
     assert_eq!(table.holder(), Some(HOLDER), "a heartbeat came first");
 
-    let mut table = Table::joining(0);
+    let mut table = Table::joining(&server, 0);
     let mut late = table.about_to_undo(1);
     assert_eq!(table.ask(&release()), Outcome::Applied(Applied::Released));
     assert!(is_abstention(&table.finish(&mut late)));
     table.mark(Phase::Member);
     assert!(is_conflict(&table.ask(&acquire_above(2))), "its holder has left");
 
-    let mut table = Table::joining(1);
+    let mut table = Table::joining(&server, 1);
     let mut late = table.about_to_undo(1);
     table.pair.evict(&table.name.clone());
     assert!(is_abstention(&table.finish(&mut late)));
@@ -170,7 +172,8 @@ fn a_late_undo_frees_nothing_that_counts_and_opens_nothing_that_was_left() {
 
 #[test]
 fn a_release_closes_what_was_undone() {
-    let mut table = Table::joining(0);
+    let server = Server::start();
+    let mut table = Table::joining(&server, 0);
     assert!(is_abstention(&table.ask(&acquire(HOLDER, 1))));
     assert_eq!(table.ask(&release()), Outcome::Applied(Applied::Released));
     table.mark(Phase::Member);
@@ -180,14 +183,15 @@ fn a_release_closes_what_was_undone() {
 
 #[test]
 fn whoever_comes_in_between_has_it() {
-    let mut table = Table::joining(0);
+    let server = Server::start();
+    let mut table = Table::joining(&server, 0);
     assert!(is_abstention(&table.ask(&acquire(HOLDER, 1))));
     table.mark(Phase::Member);
     assert_eq!(table.ask(&acquire(RIVAL, 1)), granted(101));
     assert!(is_conflict(&table.ask(&acquire_above(2))));
     assert_eq!(table.holder(), Some(RIVAL));
 
-    let mut table = Table::joining(1);
+    let mut table = Table::joining(&server, 1);
     assert!(is_abstention(&table.ask(&acquire(HOLDER, 1))));
     table.mark(Phase::Member);
     let mark = Mark { by: 7, count: 1 };
@@ -203,7 +207,8 @@ fn whoever_comes_in_between_has_it() {
 /// With `withUpdateExistingLockRecord(true)` Java's client leaves what it does not know in the row.
 #[test]
 fn what_java_leaves_in_the_row_says_nothing_of_its_own_lock() {
-    let mut table = Table::joining(0);
+    let server = Server::start();
+    let mut table = Table::joining(&server, 0);
     assert!(is_abstention(&table.ask(&acquire(HOLDER, 1))));
     table.mark(Phase::Member);
     let name = table.name.as_str().to_owned();

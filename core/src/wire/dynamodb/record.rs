@@ -48,21 +48,12 @@ pub(super) struct Row {
 }
 
 /// The record version number.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Rvn {
     /// `<nonce>:<seq>`.
     Ours { nonce: Nonce, seq: Seq },
     /// Whatever another client takes, a UUID for the most part.
     Foreign(Version),
-}
-
-impl core::fmt::Debug for Rvn {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        match self {
-            Self::Ours { nonce, seq } => write!(f, "{nonce:?}:{seq}"),
-            Self::Foreign(version) => version.fmt(f),
-        }
-    }
 }
 
 /// What begins every version of an attempt.
@@ -240,11 +231,11 @@ fn unreadable(settings: &Settings, item: &Map<String, Json>, attribute: &str, wa
 fn writer(item: &Map<String, Json>) -> Option<&'static str> {
     let has = |name: &str| item.contains_key(name);
     let duration = item.get(DURATION);
-    if has("record_version_number") || has("lease_duration") {
+    if has("record_version_number") {
         Some("python_dynamodb_lock")
-    } else if has("leaseKey") || has("leaseOwner") || has("leaseCounter") {
+    } else if has("leaseCounter") {
         Some("the Kinesis Client Library")
-    } else if has("LockID") && (has("Info") || has("Digest") || !has(RVN)) {
+    } else if has("LockID") && !has(RVN) {
         Some("Terraform")
     } else if duration.and_then(as_text).is_some_and(is_go_duration) {
         Some("dynamolock (Go)")

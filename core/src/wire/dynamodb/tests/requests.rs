@@ -54,6 +54,8 @@ fn a_takeover_names_the_version_that_stood_still() {
         (Version::of(&RIVAL, Seq::new(7)), RIVAL_RVN),
         (Version::new(JAVA_RVN.as_bytes()).unwrap(), JAVA_RVN),
         (Version::new(b"\0twenty-letters-long!").unwrap(), "twenty-letters-long!"),
+        (Version::new(b"\0short").unwrap(), "\0short"),
+        (Version::new(b"twenty-one-characters").unwrap(), "twenty-one-characters"),
     ] {
         let body: Json = serde_json::from_str(&written(&session(), takeover(version))).unwrap();
         let condition = alloc::format!("{FREE} OR #rvn = :seen) AND (attribute_not_exists(#ft) OR #ft < :floor)");

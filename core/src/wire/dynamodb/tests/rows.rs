@@ -96,7 +96,8 @@ fn rows_of_other_libraries_are_named_and_never_free() {
     let key = json!({ "key": { "S": "invoice/42" } });
     let go = with(row("1700000000000000000:MFRGGZDFMY"), "leaseDuration", json!({ "S": "20s" }));
     let rust = with(row(JAVA_RVN), "leaseDuration", json!({ "N": "1700000000" }));
-    let python = with(with(key.clone(), "lease_duration", json!({ "N": "30" })), "owner_name", json!({ "S": "x" }));
+    let python = with(key.clone(), "record_version_number", json!({ "S": JAVA_RVN }));
+    let python = with(with(python, "lease_duration", json!({ "N": "30" })), "owner_name", json!({ "S": "x" }));
     let terraform = with(with(key.clone(), "LockID", json!({ "S": "x" })), "Info", json!({ "S": "{}" }));
     let kcl = with(with(key, "leaseKey", json!({ "S": "x" })), "leaseCounter", json!({ "N": "3" }));
     for (row, who, what) in [
@@ -119,10 +120,11 @@ fn rows_of_other_libraries_are_named_and_never_free() {
 #[test]
 fn broken_rows_say_what_is_broken() {
     for (name, value, what) in [
-        ("leaseDuration", json!({ "S": "abc" }), "leaseDuration is the text \"abc\""),
+        ("leaseDuration", json!({ "S": "abc" }), "leaseDuration is the text \"abc\", not a text of"),
         ("leaseDuration", json!({ "S": "" }), "leaseDuration is the text \"\""),
         ("leaseDuration", json!({ "S": "-1" }), "leaseDuration is the text \"-1\""),
         ("leaseDuration", json!({ "S": "99999999999999999999" }), "leaseDuration is the text"),
+        ("leaseDuration", json!({ "B": "QUJD" }), "leaseDuration is of type \"B\""),
         ("leaseDuration", json!({ "NULL": true }), "leaseDuration is of type \"NULL\""),
         ("leaseDuration", json!("30000"), "leaseDuration is of no type"),
         ("recordVersionNumber", json!({ "N": "5" }), "recordVersionNumber is the number \"5\""),
@@ -135,7 +137,10 @@ fn broken_rows_say_what_is_broken() {
         ("fencingToken", json!({ "N": "9007199254740992" }), "fencingToken is the number \"9007199254740992\""),
         ("fencingToken", json!({ "S": "5" }), "fencingToken is the text \"5\""),
     ] {
-        for (kind, detail) in refusals(&with(row(JAVA_RVN), name, value)) {
+        let broken = with(row(JAVA_RVN), name, value);
+        // Where locks are kept under the name that Terraform's have.
+        let in_our_table = with(broken.clone(), "LockID", json!({ "S": "invoice/42" }));
+        for (kind, detail) in [broken, in_our_table].iter().flat_map(refusals) {
             assert_eq!(kind, DenialKind::CorruptRecord, "{detail}");
             assert!(detail.contains(what) && detail.contains("by hand") && detail.len() < 512, "{detail}");
         }
