@@ -12,7 +12,7 @@ use leasehold_core::op::{Applied, Fault, FaultKind, Holding, Op, Outcome, Refusa
 use leasehold_core::store::{BootId, Record, StoreNow};
 use leasehold_core::{
     Client, Config, Entropy, Event, Failure, LockId, LockOptions, LostReason, Monotonic, NodeConfig, NodeId, Nonce,
-    Now, Output, RequestId, Resource, Token, Transmit, Wait,
+    Now, Output, RequestId, Resource, Seq, Token, Transmit, Wait,
 };
 
 /// The first true instant, far from zero so that nothing saturates unnoticed.
@@ -171,6 +171,8 @@ pub(crate) struct Host {
     pub(crate) wire: VecDeque<Transmit>,
     /// Every other output since it was last looked at.
     pub(crate) others: Vec<Output>,
+    /// Every attempt, and the number of its last send.
+    last_send: BTreeMap<Nonce, Seq>,
     pub(crate) wake_at: Monotonic,
     pub(crate) rate_ppm: i64,
     /// What is added to the clock, so that hosts do not agree on the time.
@@ -184,6 +186,19 @@ impl Host {
         Now {
             monotonic: Monotonic::from_ns(scaled(time, self.rate_ppm)).plus(self.offset),
             unix_ms: self.unix_ms.unwrap_or(EPOCH_UNIX_MS + u64::try_from(since.as_millis()).unwrap()),
+        }
+    }
+
+    /// Every send has a number of its own: a record that shows it tells which one took effect.
+    fn count_sends(&mut self, transmit: &Transmit) {
+        for op in &transmit.ops {
+            let (nonce, seq) = match &op.op {
+                Op::Acquire(acquire) => (acquire.nonce, acquire.seq),
+                Op::Renew(renew) => (renew.nonce, renew.seq),
+                Op::Release(_) | Op::Raise(_) | Op::Read => continue,
+            };
+            let before = self.last_send.insert(nonce, seq);
+            assert!(before.is_none_or(|before| before < seq), "{before:?} and then {seq:?}");
         }
     }
 
@@ -255,6 +270,7 @@ impl World {
             events: Vec::new(),
             wire: VecDeque::new(),
             others: Vec::new(),
+            last_send: BTreeMap::new(),
             wake_at: Monotonic::FAR,
             rate_ppm,
             offset: secs(at as u64 * 77),
@@ -310,7 +326,10 @@ impl World {
         let host = &mut self.hosts[host];
         loop {
             match host.client.poll_output(now) {
-                Output::Transmit(transmit) => host.wire.push_back(transmit),
+                Output::Transmit(transmit) => {
+                    host.count_sends(&transmit);
+                    host.wire.push_back(transmit);
+                }
                 Output::Event(event) => host.events.push(event),
                 Output::WakeAt(at) => {
                     host.wake_at = at;

@@ -21,6 +21,7 @@ mod quorum;
 mod quorum_acks;
 mod quorum_holder;
 mod quorum_memory;
+mod quorum_repair;
 mod quorum_strays;
 mod recovered_reply;
 mod release_and_cancel;

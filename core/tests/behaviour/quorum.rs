@@ -484,6 +484,29 @@ fn an_answer_to_an_earlier_attempt_is_none_to_this_one() {
     assert_eq!(world.state(0, 1), Some("Held"));
 }
 
+#[test]
+fn nor_is_it_one_to_the_lease_that_this_one_brings() {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    answer_from(&mut world, 0, theirs());
+    answer_from(&mut world, 1, theirs());
+    let slow = world.take_for(0, 2);
+    while nodes_of(&world, 0, "acquire").is_empty() {
+        world.hosts[0].wire.clear();
+        world.pass_until_sent(0);
+    }
+    answer_from(&mut world, 0, acquired(5));
+    answer_from(&mut world, 1, acquired(5));
+    assert_eq!(world.state(0, 1), Some("Held"));
+    world.answer(0, slow.id, Ok(vec![theirs()]));
+    answer_from(&mut world, 2, acquired(5));
+    while nodes_of(&world, 0, "renew").is_empty() {
+        world.hosts[0].wire.clear();
+        world.pass_until_sent(0);
+    }
+    assert_eq!(nodes_of(&world, 0, "renew"), [0, 1, 2]);
+}
+
 fn waiting(third: Outcome) -> World {
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", options());

@@ -6,9 +6,7 @@ use std::time::Duration;
 use crate::common::*;
 use leasehold_core::member::{Durability, Marker, Phase, QuorumId, RunId, Stamp};
 use leasehold_core::op::{Acquire, Applied, DenialKind, Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
-use leasehold_core::{
-    Client, Config, Error, Event, Failure, LockOptions, NodeConfig, NodeId, Output, Quorum, Token, Transmit,
-};
+use leasehold_core::{Client, Config, Error, Event, Failure, NodeConfig, NodeId, Output, Quorum, Token, Transmit};
 
 const QUORUM: QuorumId = QuorumId([0xa1; 16]);
 const OTHER: QuorumId = QuorumId([0xb2; 16]);
@@ -34,7 +32,7 @@ fn unborn(hosts: usize) -> World {
 }
 
 /// Three nodes that have always been of the quorum.
-fn born(hosts: usize) -> World {
+pub(crate) fn born(hosts: usize) -> World {
     let mut world = unborn(hosts);
     for store in &mut world.stores {
         store.marker = Some(marker(QUORUM, 60_000, Phase::Member));
@@ -66,20 +64,20 @@ fn rejoin(world: &mut World, node: usize) {
     world.stores[node].marker = Some(marker(QUORUM, 60_000, Phase::Rejoined { trusted_from_unix_ms: u64::MAX }));
 }
 
-fn nodes_of(world: &World, host: usize, wanted: &str) -> Vec<u16> {
+pub(crate) fn nodes_of(world: &World, host: usize, wanted: &str) -> Vec<u16> {
     let of_kind = world.hosts[host].wire.iter().filter(|transmit| kind(&transmit.ops[0].op) == wanted);
     of_kind.map(|transmit| transmit.node.get()).collect()
 }
 
 /// What the next request to the node was, and what it said.
-fn answer_of(world: &mut World, host: usize, node: u16) -> (Transmit, Outcome) {
+pub(crate) fn answer_of(world: &mut World, host: usize, node: u16) -> (Transmit, Outcome) {
     let transmit = world.take_for(host, node);
     let outcomes = world.perform(&transmit);
     world.answer(host, transmit.id, Ok(outcomes.clone()));
     (transmit, outcomes[0].clone())
 }
 
-fn refuse_connection(world: &mut World, host: usize, node: u16) {
+pub(crate) fn refuse_connection(world: &mut World, host: usize, node: u16) {
     let transmit = world.take_for(host, node);
     let away = TransportFault::NotSent(Fault::of(FaultKind::Unreachable));
     world.answer(host, transmit.id, Err(away));
@@ -441,108 +439,6 @@ fn a_node_of_another_run_votes_only_if_it_is_declared_durable() {
         let abstains = Outcome::NotApplied(Refusal::Abstains { stamp: None });
         assert_eq!(outcome, if expected == Phase::Member { conflict(None) } else { abstains }, "{durability:?}");
     }
-}
-
-/// Nodes 0 and 1 hold the lease; nothing has reached node 2, and its request is on the wire again.
-fn repairing(options: LockOptions) -> World {
-    let mut world = born(1);
-    world.acquire(0, 1, "r", options);
-    refuse_connection(&mut world, 0, 2);
-    world.deliver_to(0, 0);
-    world.deliver_to(0, 1);
-    world.take_events(0);
-    until_repair(&mut world);
-    world
-}
-
-/// Renewals are answered until node 2 is asked for its vote.
-fn until_repair(world: &mut World) {
-    let until = world.time + secs(30);
-    while nodes_of(world, 0, "acquire").is_empty() {
-        assert!(world.time < until, "the node is asked again with the renewals");
-        for node in nodes_of(world, 0, "renew") {
-            world.deliver_to(0, node);
-        }
-        world.pass_until_sent(0);
-    }
-}
-
-#[test]
-fn a_node_that_was_down_is_asked_again_and_counts() {
-    let mut world = repairing(options());
-    for _ in 0..3 {
-        refuse_connection(&mut world, 0, 2);
-        until_repair(&mut world);
-    }
-    let (floor, sent) = (world.record(0, "r").counter, world.now(0).monotonic);
-    let (transmit, outcome) = answer_of(&mut world, 0, 2);
-    assert!(matches!(&transmit.ops[0].op, Op::Acquire(op) if op.floor == floor), "{transmit:?}");
-    assert_eq!(outcome, acquired(floor.get()));
-    // Nodes 1 and 2 are cut off. With the next renewal of node 0 it is what node 2 has promised that counts.
-    let until = world.time + secs(15);
-    world.hosts[0].wire.clear();
-    while !nodes_of(&world, 0, "renew").contains(&0) {
-        assert!(world.time < until, "node 0 is renewed");
-        world.hosts[0].wire.clear();
-        world.pass_until_sent(0);
-    }
-    world.take_events(0);
-    world.deliver_to(0, 0);
-    let deadline = sent.plus(validity(secs(30)));
-    let events = world.take_events(0);
-    assert!(matches!(events[..], [Event::Renewed { deadline: at, .. }] if at == deadline), "{events:?}");
-    while world.hosts[0].wire.iter().all(|transmit| transmit.node != NodeId::new(2)) {
-        world.hosts[0].wire.clear();
-        world.pass_until_sent(0);
-    }
-    assert_eq!(nodes_of(&world, 0, "acquire"), [0_u16; 0], "from now on it is renewed");
-}
-
-#[test]
-fn repair_ends_with_max_hold() {
-    let mut world = born(1);
-    world.acquire(0, 1, "r", with(|o| o.max_hold(secs(40))));
-    let (mut repairs, start) = (Vec::new(), world.time);
-    while world.time < start + secs(60) {
-        while let Some(transmit) = world.hosts[0].wire.front().cloned() {
-            if transmit.node == NodeId::new(2) {
-                repairs.push(world.time - start);
-                refuse_connection(&mut world, 0, 2);
-            } else {
-                world.deliver(0);
-            }
-        }
-        world.pass_cut_off(ms(100));
-    }
-    assert!(repairs.iter().any(|at| *at > secs(30)), "{repairs:?}");
-    assert!(repairs.iter().all(|at| *at < secs(40)), "{repairs:?}");
-}
-
-#[test]
-fn a_release_goes_where_a_repair_may_have_landed() {
-    let mut world = repairing(options());
-    let late = world.take_for(0, 2);
-    world.release(0, 1);
-    assert_eq!(nodes_of(&world, 0, "release"), [0, 1, 2]);
-    world.overtake(0, &late);
-    world.pass(secs(5));
-    assert!(!world.is_held(2, "r"), "an orphan is left on node 2");
-}
-
-#[test]
-fn a_rival_on_a_node_to_be_repaired_changes_nothing() {
-    let mut world = repairing(options());
-    let before = (world.remaining(0, 1), world.state(0, 1));
-    let transmit = world.take_for(0, 2);
-    let Op::Acquire(acquire) = &transmit.ops[0].op else { panic!("a repair") };
-    // Its number is one of ours by chance.
-    let theirs = conflict(Some(holding(stranger(), Some(acquire.seq.get()))));
-    world.answer(0, transmit.id, Ok(vec![theirs]));
-    assert_eq!(world.take_events(0), []);
-    assert_eq!((world.remaining(0, 1), world.state(0, 1)), before);
-    world.hosts[0].wire.clear();
-    world.release(0, 1);
-    assert_eq!(nodes_of(&world, 0, "release"), [0, 1], "none of our sends has landed there");
 }
 
 /// Otherwise one more failure within days would leave nobody to vouch for a token.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::common::*;
 use leasehold_core::config::NodeConfig;
-use leasehold_core::op::{Op, Outcome};
+use leasehold_core::op::{Fault, FaultKind, Op, Outcome, Refusal};
 use leasehold_core::{Event, LostReason};
 
 #[test]
@@ -94,6 +94,23 @@ fn failures_are_tried_again_within_a_twelfth_of_the_ttl() {
         assert!(pause >= ms(5) && pause <= ms(500), "{pause:?}");
     }
     assert!(tries > 5, "{tries} tries before the deadline");
+}
+
+#[test]
+fn a_store_that_asks_for_patience_is_given_some() {
+    let pause_after = |answer: Outcome| {
+        let mut world = World::new(1);
+        world.hold(0, 1, "r", options());
+        world.pass_until_sent(0);
+        world.answer_with(0, answer);
+        let before = world.time;
+        world.pass_until_sent(0);
+        world.time - before
+    };
+    // All else being equal, chances too.
+    let normal = pause_after(Outcome::Unknown(Fault::of(FaultKind::Server)));
+    let patient = pause_after(Outcome::NotApplied(Refusal::Throttled(Fault::of(FaultKind::Busy))));
+    assert!(patient > 3 * normal, "{patient:?} and {normal:?}");
 }
 
 #[test]

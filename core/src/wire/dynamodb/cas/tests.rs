@@ -147,6 +147,9 @@ fn rows_of_locks_and_of_others_are_left_alone() {
         with("version", json!({ "N": "9007199254740992" })),
         with("value", json!({ "S": "text" })),
         with("writeIds", json!({ "S": "x" })),
+        with("writeIds", json!({ "S": "7".repeat(31) })),
+        with("writeIds", json!({ "S": "x".repeat(32) })),
+        with("writeIds", json!({ "S": vec!["7".repeat(32); 9].join(" ") })),
         with("writeIds", json!({ "N": "1" })),
         json!({ "key": good["key"] }),
         json!([]),
@@ -183,4 +186,30 @@ fn names_values_and_tables_are_bounded() {
     let mut update = Update::new(&settings(), "counter", 1).unwrap();
     assert_eq!(update.answer(Ok(&ok(&json!({ "Item": last })))), Next::Decide);
     assert!(update.write(vec![], [1; 16]).is_err());
+    let mut last_but_one = last;
+    last_but_one["version"] = json!({ "N": "9007199254740990" });
+    assert_eq!(
+        sent(&writing(Some(&last_but_one), 1))["ExpressionAttributeValues"][":version"]["N"],
+        "9007199254740991"
+    );
+}
+
+#[test]
+fn an_item_is_read_without_an_update() {
+    let body: Json = serde_json::from_slice(&get(&settings(), "counter").unwrap().body).unwrap();
+    assert_eq!((&body["Key"]["key"]["S"], &body["ConsistentRead"]), (&json!("cas\u{1f}counter"), &json!(true)));
+    let got = |name: &str, response: &Response| got(&settings(), name, response);
+    assert_eq!(got("counter", &ok(&json!({}))), Ok(None));
+    let item = applied(&writing(None, 7));
+    let shown = got("counter", &ok(&json!({ "Item": item }))).unwrap().unwrap();
+    assert_eq!((shown.version, shown.value.as_slice()), (1, [7].as_slice()));
+    assert_eq!(format!("{shown:?}"), "version 1 with 1 bytes");
+
+    let is_denied = |outcome| matches!(outcome, Err(Outcome::NotApplied(Refusal::Denied(_))));
+    assert!(is_denied(got("", &ok(&json!({})))));
+    assert!(is_denied(got("another", &ok(&json!({ "Item": item })))));
+    assert!(is_denied(got("counter", &failed(json!({ "__type": "x#AccessDeniedException" })))));
+    assert!(matches!(got("counter", &conflict(&item)), Err(Outcome::Unknown(_))), "nothing was written");
+    let throttled = got("counter", &failed(json!({ "__type": "x#ThrottlingException" })));
+    assert!(matches!(throttled, Err(Outcome::NotApplied(Refusal::Throttled(_)))));
 }
