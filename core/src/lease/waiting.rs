@@ -72,12 +72,12 @@ impl Waiting {
     }
 
     pub(crate) fn wake_at(&self) -> Option<Monotonic> {
-        let look_at = (self.must_look(self.next_try) && self.next_try < Monotonic::FAR).then_some(self.next_try);
+        let look_at = self.must_look(self.next_try).then_some(self.next_try);
         [look_at, self.quest.wait_over_at()].into_iter().flatten().min()
     }
 
     pub(crate) fn start_at(&self) -> Option<Monotonic> {
-        (!self.must_look(self.next_try) && self.next_try < Monotonic::FAR).then_some(self.next_try)
+        (!self.must_look(self.next_try)).then_some(self.next_try)
     }
 
     pub(crate) fn handle(mut self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
@@ -96,7 +96,7 @@ impl Waiting {
                     Some(at) => self.saw(at, outcome, ctx),
                     None => {
                         // A late word on the last attempt: what it may have brought is being released.
-                        if self.legs.iter().any(|leg| leg.node == node && leg.open == Some(seq)) {
+                        if self.legs.iter().any(|leg| leg.open == Some(seq)) {
                             self.echoes |= match &outcome {
                                 Outcome::Applied(_) => true,
                                 Outcome::NotApplied(_) => false,
@@ -135,14 +135,15 @@ impl Waiting {
         self.legs.len() - blocked.count() < majority(self.legs.len())
     }
 
-    /// A hint that the lock was released: heeded if a record was seen, enough nodes are of use, and it is not our own
-    /// release that is hinted at. Otherwise a store that fails, but carries out what it is asked, would wake us with the
-    /// release of each attempt, and keep us and itself busy for ever. Answers whether it is heeded.
+    /// A hint that the lock was released: heeded if enough nodes are of use, so that it was a record that stood in the
+    /// way, and if it is not our own release that is hinted at. Otherwise a store that fails, but carries out what it is
+    /// asked, would wake us with the release of each attempt, and keep us and itself busy for ever. Answers whether it is
+    /// heeded.
     pub(crate) fn wake(&mut self, now: Monotonic) -> bool {
-        let count = |wanted: &[Heard]| self.legs.iter().filter(|leg| wanted.contains(&leg.heard)).count();
-        let useless = count(&[Heard::Trouble, Heard::Credentials]);
+        let is_useless = |leg: &&Leg| matches!(leg.heard, Heard::Trouble | Heard::Credentials);
+        let useless = self.legs.iter().filter(is_useless).count();
         let spare = self.legs.len() - majority(self.legs.len());
-        let heeded = count(&[Heard::Record]) > 0 && useless <= spare && !self.echoes;
+        let heeded = useless <= spare && !self.echoes;
         if heeded {
             self.try_at(now);
         }
@@ -228,6 +229,6 @@ impl Waiting {
         ends.sort_unstable();
         let may_stay = self.legs.len() - majority(self.legs.len());
         let runs_out = ends.len().checked_sub(may_stay + 1).and_then(|at| ends.get(at)).copied();
-        self.next_try = self.quest.next_try(runs_out.filter(|at| *at < Monotonic::FAR), ctx);
+        self.next_try = self.quest.next_try(runs_out, ctx);
     }
 }

@@ -23,6 +23,7 @@ mod quorum_holder;
 mod quorum_memory;
 mod quorum_repair;
 mod quorum_strays;
+mod quorum_waiting;
 mod recovered_reply;
 mod release_and_cancel;
 mod renewal;

@@ -2,16 +2,16 @@
 
 use crate::common::*;
 use leasehold_core::member::QuorumId;
-use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holding, Op, Outcome, Refusal, Release};
+use leasehold_core::op::{Applied, Holding, Op, Outcome, Refusal, Release};
 use leasehold_core::{Config, NodeConfig, Quorum};
 use leasehold_core::{Event, Failure, LostReason, NodeId, Token};
 
-fn nodes_of(world: &World, host: usize, wanted: &str) -> Vec<u16> {
+pub(crate) fn nodes_of(world: &World, host: usize, wanted: &str) -> Vec<u16> {
     let of_kind = world.hosts[host].wire.iter().filter(|transmit| kind(&transmit.ops[0].op) == wanted);
     of_kind.map(|transmit| transmit.node.get()).collect()
 }
 
-fn answer_from(world: &mut World, node: u16, outcome: Outcome) {
+pub(crate) fn answer_from(world: &mut World, node: u16, outcome: Outcome) {
     let transmit = world.take_for(0, node);
     world.answer(0, transmit.id, Ok(vec![outcome]));
 }
@@ -20,7 +20,7 @@ fn raised(counter: u64) -> Outcome {
     Outcome::Applied(Applied::Raised { counter: Token::new(counter).unwrap() })
 }
 
-fn theirs() -> Outcome {
+pub(crate) fn theirs() -> Outcome {
     conflict(Some(holding(stranger(), Some(1))))
 }
 
@@ -505,79 +505,4 @@ fn nor_is_it_one_to_the_lease_that_this_one_brings() {
         world.pass_until_sent(0);
     }
     assert_eq!(nodes_of(&world, 0, "renew"), [0, 1, 2]);
-}
-
-fn waiting(third: Outcome) -> World {
-    let mut world = World::quorum(3, 1);
-    world.acquire(0, 1, "r", options());
-    answer_from(&mut world, 0, theirs());
-    answer_from(&mut world, 2, third);
-    answer_from(&mut world, 1, theirs());
-    assert_eq!(world.state(0, 1), Some("Waiting"));
-    world
-}
-
-#[test]
-fn a_wake_up_is_heeded_as_long_as_enough_nodes_are_of_use() {
-    let denied = Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Permission, "not allowed")));
-    let down = Outcome::NotApplied(Refusal::Unavailable(Fault::of(FaultKind::Unreachable)));
-    for third in [denied, down, theirs()] {
-        let mut world = waiting(third.clone());
-        world.notify(0, "r");
-        assert_eq!(nodes_of(&world, 0, "acquire"), [0, 1, 2], "{third:?}");
-    }
-}
-
-/// The one node that grants is released again, which wakes everybody who waits, us among them.
-#[test]
-fn the_echo_of_its_own_release_wakes_nobody() {
-    let mut world = waiting(acquired(7));
-    assert_eq!(nodes_of(&world, 0, "release"), [2]);
-    world.hosts[0].wire.clear();
-    world.notify(0, "r");
-    assert_eq!(world.on_the_wire(0), [""; 0]);
-}
-
-#[test]
-fn what_may_have_landed_makes_no_echo_before_or_after_its_node_shows_somebody_else() {
-    // Node 2 has not answered yet.
-    let mut world = World::quorum(3, 1);
-    world.acquire(0, 1, "r", options());
-    answer_from(&mut world, 0, theirs());
-    answer_from(&mut world, 1, theirs());
-    world.hosts[0].wire.clear();
-    world.notify(0, "r");
-    assert_eq!(nodes_of(&world, 0, "acquire"), [0, 1, 2]);
-    // Its first send got no answer, and to the second it shows the holder.
-    let mut world = World::quorum(3, 1);
-    world.acquire(0, 1, "r", options());
-    let unanswered = world.take_for(0, 2);
-    world.answer(0, unanswered.id, Err(timeout()));
-    for node in 0..3 {
-        answer_from(&mut world, node, theirs());
-    }
-    assert_eq!(nodes_of(&world, 0, "release"), [2]);
-    world.hosts[0].wire.clear();
-    world.notify(0, "r");
-    assert_eq!(nodes_of(&world, 0, "acquire"), [0, 1, 2]);
-}
-
-#[test]
-fn fresh_credentials_of_one_node_lead_to_one_try() {
-    let refused = || Outcome::NotApplied(Refusal::NeedsCredentials(Fault::of(FaultKind::Server)));
-    let mut world = waiting(refused());
-    let renewed = |world: &mut World, node: u16| {
-        let now = world.now(0);
-        world.hosts[0].client.credentials_renewed(NodeId::new(node), now);
-        world.tick(0);
-        nodes_of(world, 0, "acquire")
-    };
-    assert_eq!(renewed(&mut world, 1), [0_u16; 0], "another node's");
-    assert_eq!(renewed(&mut world, 2), [0, 1, 2]);
-    answer_from(&mut world, 2, refused());
-    answer_from(&mut world, 0, theirs());
-    world.hosts[0].wire.clear();
-    assert_eq!(renewed(&mut world, 2), [0_u16; 0], "they are refused as well");
-    world.notify(0, "r");
-    assert_eq!(nodes_of(&world, 0, "acquire"), [0, 1, 2], "which does not make it deaf");
 }

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use crate::common::*;
 use leasehold_core::config::NodeConfig;
-use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Holding, Outcome, Refusal, TransportFault};
+use leasehold_core::op::{
+    Applied, Denial, DenialKind, Fault, FaultKind, Holding, Outcome, Refusal, Seen, TransportFault,
+};
 use leasehold_core::{Event, Failure, Monotonic, NodeId, Output, Wait};
 
 /// A contender whose every try meets `answer`; the pauses between the tries.
@@ -290,6 +292,27 @@ fn where_reads_are_cheaper_it_looks_before_it_writes() {
     assert_eq!((world.on_the_wire(0), world.time), (vec!["acquire"], looked), "free: at once, without a sleep");
     world.deliver(0);
     assert_eq!(world.state(0, 1), Some("Held"));
+}
+
+#[test]
+fn a_record_that_has_just_run_out_is_no_reason_to_look_again() {
+    let mut world = World::reading(1);
+    world.acquire(0, 1, "r", options());
+    world.answer_with(0, busy(Some(secs(3600))));
+    world.pass_until_sent(0);
+    assert_eq!(world.on_the_wire(0), ["read"]);
+    let seen = Seen { holding: Some(Box::new(Holding { left: Some(ms(0)), ..holding(stranger(), Some(1)) })) };
+    world.answer_with(0, Outcome::Applied(Applied::Read(seen)));
+    assert_eq!(world.on_the_wire(0), ["acquire"]);
+}
+
+#[test]
+fn a_lock_that_was_left_meanwhile_is_in_nobodys_hands() {
+    let mut world = World::new(1);
+    world.acquire(0, 1, "r", once());
+    let left = Holding { released: true, ..holding(stranger(), Some(1)) };
+    world.answer_with(0, conflict(Some(left)));
+    assert_eq!(world.take_events(0), [Event::Failed { lock: lock(1), failure: Failure::Busy { holding: None } }]);
 }
 
 #[test]

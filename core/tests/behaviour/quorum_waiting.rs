@@ -1,0 +1,138 @@
+//! Waiting for a lock of several nodes: which hints are believed, and which are the echo of our own doing.
+
+use crate::common::*;
+use crate::quorum::{answer_from, nodes_of, theirs};
+use leasehold_core::config::Poll;
+use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal};
+use leasehold_core::{NodeConfig, NodeId};
+
+fn waiting(third: Outcome) -> World {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    answer_from(&mut world, 0, theirs());
+    answer_from(&mut world, 2, third);
+    answer_from(&mut world, 1, theirs());
+    assert_eq!(world.state(0, 1), Some("Waiting"));
+    world
+}
+
+#[test]
+fn a_wake_up_is_heeded_as_long_as_enough_nodes_are_of_use() {
+    let denied = Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Permission, "not allowed")));
+    let down = Outcome::NotApplied(Refusal::Unavailable(Fault::of(FaultKind::Unreachable)));
+    for third in [denied, down.clone(), theirs()] {
+        let mut world = waiting(third.clone());
+        world.notify(0, "r");
+        assert_eq!(nodes_of(&world, 0, "acquire"), [0, 1, 2], "{third:?}");
+    }
+    for (of_no_use, heeded) in [(2, true), (3, false)] {
+        let mut world = World::quorum(5, 1);
+        world.acquire(0, 1, "r", options());
+        for node in 0..5 {
+            answer_from(&mut world, node, if node < of_no_use { down.clone() } else { theirs() });
+        }
+        world.notify(0, "r");
+        assert_eq!(nodes_of(&world, 0, "acquire").len() == 5, heeded, "{of_no_use} of five are of no use");
+    }
+}
+
+/// The one node that grants is released again, which wakes everybody who waits, us among them.
+#[test]
+fn the_echo_of_its_own_release_wakes_nobody() {
+    let mut world = waiting(acquired(7));
+    assert_eq!(nodes_of(&world, 0, "release"), [2]);
+    world.hosts[0].wire.clear();
+    world.notify(0, "r");
+    assert_eq!(world.on_the_wire(0), [""; 0]);
+}
+
+#[test]
+fn what_may_have_landed_makes_no_echo_before_or_after_its_node_shows_somebody_else() {
+    // Node 2 has not answered yet.
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    answer_from(&mut world, 0, theirs());
+    answer_from(&mut world, 1, theirs());
+    world.hosts[0].wire.clear();
+    world.notify(0, "r");
+    assert_eq!(nodes_of(&world, 0, "acquire"), [0, 1, 2]);
+    // Its first send got no answer, and to the second it shows the holder.
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    let unanswered = world.take_for(0, 2);
+    world.answer(0, unanswered.id, Err(timeout()));
+    for node in 0..3 {
+        answer_from(&mut world, node, theirs());
+    }
+    assert_eq!(nodes_of(&world, 0, "release"), [2]);
+    world.hosts[0].wire.clear();
+    world.notify(0, "r");
+    assert_eq!(nodes_of(&world, 0, "acquire"), [0, 1, 2]);
+}
+
+/// Which may be the grant that is released now, or was and only the word of it is lost.
+#[test]
+fn a_late_word_on_the_last_attempt_tells_whether_there_will_be_an_echo() {
+    for (word, heeded) in
+        [(Ok(vec![acquired(7)]), false), (Err(reset()), false), (Err(timeout()), true), (Ok(vec![theirs()]), true)]
+    {
+        let mut world = World::quorum(3, 1);
+        world.acquire(0, 1, "r", options());
+        answer_from(&mut world, 0, theirs());
+        answer_from(&mut world, 1, theirs());
+        assert_eq!(world.state(0, 1), Some("Waiting"));
+        let slow = world.take_for(0, 2);
+        world.answer(0, slow.id, word.clone());
+        world.hosts[0].wire.clear();
+        world.notify(0, "r");
+        assert_eq!(nodes_of(&world, 0, "acquire").len() == 3, heeded, "{word:?}");
+    }
+}
+
+#[test]
+fn fresh_credentials_of_one_node_lead_to_one_try() {
+    let refused = || Outcome::NotApplied(Refusal::NeedsCredentials(Fault::of(FaultKind::Server)));
+    let mut world = waiting(refused());
+    let renewed = |world: &mut World, node: u16| {
+        let now = world.now(0);
+        world.hosts[0].client.credentials_renewed(NodeId::new(node), now);
+        world.tick(0);
+        nodes_of(world, 0, "acquire")
+    };
+    assert_eq!(renewed(&mut world, 1), [0_u16; 0], "another node's");
+    assert_eq!(renewed(&mut world, 2), [0, 1, 2]);
+    answer_from(&mut world, 2, refused());
+    answer_from(&mut world, 0, theirs());
+    world.hosts[0].wire.clear();
+    assert_eq!(renewed(&mut world, 2), [0_u16; 0], "they are refused as well");
+    world.notify(0, "r");
+    assert_eq!(nodes_of(&world, 0, "acquire"), [0, 1, 2], "which does not make it deaf");
+}
+
+#[test]
+fn fresh_credentials_of_one_node_are_nothing_to_a_lock_that_waits_for_those_of_another() {
+    let refused = || Outcome::NotApplied(Refusal::NeedsCredentials(Fault::of(FaultKind::Server)));
+    let mut world = waiting(refused());
+    world.hosts[0].wire.clear();
+    world.acquire(0, 2, "s", options());
+    answer_from(&mut world, 1, refused());
+    answer_from(&mut world, 0, theirs());
+    world.hosts[0].wire.clear();
+    let now = world.now(0);
+    world.hosts[0].client.credentials_renewed(NodeId::new(1), now);
+    world.tick(0);
+    let asked: Vec<_> = world.hosts[0].wire.iter().map(|transmit| transmit.ops[0].resource.as_str()).collect();
+    assert_eq!(asked, ["s"; 3]);
+}
+
+#[test]
+fn where_reads_are_cheaper_only_those_are_looked_at_that_stand_in_the_way() {
+    let reads = NodeConfig { poll: Poll::Read, ..NodeConfig::default() };
+    let mut world = World::of(vec![reads; 3], 1);
+    world.acquire(0, 1, "r", options());
+    answer_from(&mut world, 0, theirs());
+    answer_from(&mut world, 2, theirs());
+    world.hosts[0].wire.clear();
+    world.pass_until_sent(0);
+    assert_eq!(nodes_of(&world, 0, "read"), [0, 2], "node 1 has not said that anybody holds it");
+}
