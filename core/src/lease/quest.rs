@@ -327,3 +327,59 @@ impl Idle {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::{Nonce, Version};
+    use crate::op::{DenialKind, FaultKind, Holder};
+
+    fn busy() -> Obstacle {
+        let nonce = Nonce::from_bytes([1; 16]);
+        Obstacle::Busy(Box::new(Holding {
+            holder: Holder::Lease { nonce, seq: None },
+            version: Version::of(&nonce, Seq::new(1)),
+            released: false,
+            counter: None,
+            owner: None,
+            record_ttl: None,
+            left: None,
+            since_unix_ms: None,
+            data: None,
+        }))
+    }
+
+    fn told(nodes: &[Option<Obstacle>]) -> Option<Obstacle> {
+        let said = |obstacle: &Option<Obstacle>| Said { obstacle: obstacle.clone(), is_ours: false };
+        Obstacle::of_all(&nodes.iter().map(said).collect::<alloc::vec::Vec<_>>())
+    }
+
+    #[test]
+    fn of_several_obstacles_the_one_is_told_that_a_person_has_to_look_at_first() {
+        let fault = || Fault::of(FaultKind::Server);
+        let in_order = [
+            Obstacle::Denied(Denial::new(DenialKind::Permission, "not allowed")),
+            Obstacle::Throttled(fault()),
+            Obstacle::Credentials(fault()),
+            Obstacle::Unavailable(fault()),
+            Obstacle::Abstains(Duration::from_secs(5)),
+            Obstacle::Abstains(Duration::from_secs(1)),
+            Obstacle::Vacant,
+        ];
+        for (at, first) in in_order.iter().enumerate() {
+            for second in &in_order[at..] {
+                let (first, second) = (Some(first.clone()), Some(second.clone()));
+                assert_eq!(told(&[first.clone(), second.clone(), None]), first, "before {second:?}");
+                assert_eq!(told(&[None, second.clone(), first.clone()]), first, "before {second:?}");
+            }
+        }
+        assert_eq!(told(&[None, None, None]), None);
+    }
+
+    #[test]
+    fn whoever_holds_it_is_told_unless_refusals_for_good_are_the_reason() {
+        let denied = || Some(Obstacle::Denied(Denial::new(DenialKind::Permission, "not allowed")));
+        assert_eq!(told(&[denied(), Some(busy()), Some(busy())]), Some(busy()));
+        assert!(matches!(told(&[denied(), Some(busy()), denied()]), Some(Obstacle::Denied(_))));
+    }
+}

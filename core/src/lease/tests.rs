@@ -83,15 +83,20 @@ impl Bench {
             self.handle(Input::Timeout, &mut taken);
             assert!(taken.len() > before && before < 20, "a timer that is due does something, and not for ever");
         }
-        self.come_early();
+        self.disturb();
         taken
     }
 
-    /// Timers may fire early, which does nothing.
-    fn come_early(&mut self) {
+    /// Timers may fire early, and answers come to what was never sent: neither does anything.
+    fn disturb(&mut self) {
         let before = self.machine.clone();
         let mut taken = Vec::new();
         self.handle(Input::Timeout, &mut taken);
+        for (node, answer) in (0..self.nodes.len()).flat_map(|node| [(node, Answer::Throttled), (node, Answer::Reset)])
+        {
+            let (node, seq) = (NodeId::new(u16::try_from(node).unwrap()), Seq::new(u32::MAX));
+            self.handle(Input::Outcome { node, seq, outcome: outcome(answer, &[]) }, &mut taken);
+        }
         if self.machine.start_at().is_none_or(|at| at > self.now.monotonic) {
             self.handle(Input::Start(&[8; 16]), &mut taken);
         }

@@ -79,6 +79,7 @@ fn the_next_contends_as_soon_as_the_release_is_answered() {
     world.hold(0, 1, "r", options());
     world.acquire(0, 2, "r", options());
     world.release(0, 1);
+    world.tick(0);
     assert_eq!(world.on_the_wire(0), ["release"], "not before: it would only meet our own record");
     world.deliver(0);
     assert_eq!(world.on_the_wire(0), ["acquire"]);

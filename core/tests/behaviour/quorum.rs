@@ -394,6 +394,23 @@ fn a_late_acquire_does_not_outlive_the_release() {
 }
 
 #[test]
+fn an_acquire_that_has_landed_behind_its_release_is_no_answer_to_it() {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    world.deliver_to(0, 0);
+    world.deliver_to(0, 1);
+    let late = world.take_for(0, 2);
+    world.release(0, 1);
+    let release = world.take_for(0, 2);
+    let (found_nothing, granted) = (world.perform(&release), world.perform(&late));
+    world.answer(0, late.id, Ok(granted));
+    world.answer(0, release.id, Ok(found_nothing));
+    assert_eq!(nodes_of(&world, 0, "release"), [0, 1, 2], "at once");
+    world.deliver_all();
+    assert!(!world.is_held(2, "r"));
+}
+
+#[test]
 fn a_record_that_keeps_no_send_number_joins_as_of_the_earliest() {
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", options());

@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use crate::quorum_memory::{answer_of, born, nodes_of, refuse_connection};
-use leasehold_core::op::{FaultKind, Holding, Op, Outcome, Refusal};
+use leasehold_core::op::{Fault, FaultKind, Holding, Op, Outcome, Refusal};
 use leasehold_core::{Event, LockOptions, NodeId};
 
 /// Nodes 0 and 1 hold the lease; nothing has reached node 2, and its request is on the wire again.
@@ -124,6 +124,32 @@ fn a_release_goes_where_our_record_shows_a_send_that_is_not_known() {
     world.answer(0, transmit.id, Ok(vec![conflict(Some(holding(nonce, Some(1_000))))]));
     world.release(0, 1);
     assert_eq!(nodes_of(&world, 0, "release"), [0, 1, 2]);
+}
+
+#[test]
+fn a_repair_that_was_refused_does_not_answer_for_the_record_that_stands() {
+    let refused = || Outcome::NotApplied(Refusal::Throttled(Fault::of(FaultKind::Busy)));
+    for release_fails_first in [true, false] {
+        let mut world = repairing(options());
+        let landed = world.take_for(0, 2);
+        world.perform(&landed);
+        let nonce = landed.ops[0].op.nonce().unwrap();
+        // All that is known is that it carries our nonce.
+        world.answer(0, landed.id, Ok(vec![conflict(Some(holding(nonce, Some(1_000))))]));
+        until_repair(&mut world);
+        let repair = world.take_for(0, 2);
+        world.release(0, 1);
+        let release = world.take_for(0, 2);
+        let mut answers = [(release.id, Err(reset())), (repair.id, Ok(vec![refused()]))];
+        if !release_fails_first {
+            answers.reverse();
+        }
+        for (id, answer) in answers {
+            world.answer(0, id, answer);
+        }
+        world.pass(secs(5));
+        assert!(!world.is_held(2, "r"), "an orphan is left on node 2");
+    }
 }
 
 #[test]

@@ -173,6 +173,24 @@ fn a_cancelled_acquire_that_was_refused_leaves_nothing_to_wait_for() {
 }
 
 #[test]
+fn a_refusal_of_the_second_send_leaves_the_first_to_be_reckoned_with() {
+    let mut world = World::new(1);
+    world.acquire(0, 1, "r", options());
+    let late = world.take(0);
+    world.pass_cut_off(ms(500));
+    let second = world.take(0);
+    world.release(0, 1);
+    let throttled = Outcome::NotApplied(Refusal::Throttled(Fault::of(FaultKind::Busy)));
+    world.answer(0, second.id, Ok(vec![throttled]));
+    world.deliver(0);
+    assert!(!world.hosts[0].client.is_idle(), "it found nothing, and the first send may be under way");
+    world.perform(&late);
+    world.pass(secs(1));
+    assert!(!world.is_held(0, "r"));
+    assert!(world.hosts[0].client.is_idle());
+}
+
+#[test]
 fn what_was_cancelled_before_it_left_does_not_leave() {
     let mut world = World::new(1);
     let (now, fresh) = (world.now(0), world.fresh());

@@ -316,6 +316,39 @@ fn a_lock_that_was_left_meanwhile_is_in_nobodys_hands() {
 }
 
 #[test]
+fn a_look_that_shows_it_free_begins_the_sleeps_anew() {
+    let mut world = World::reading(1);
+    world.acquire(0, 1, "r", options());
+    world.answer_with(0, busy(Some(secs(3600))));
+    let held = || Seen { holding: Some(Box::new(Holding { left: Some(secs(3600)), ..holding(stranger(), Some(1)) })) };
+    for _ in 0..9 {
+        world.pass_until_sent(0);
+        world.answer_with(0, Outcome::Applied(Applied::Read(held())));
+    }
+    world.pass_until_sent(0);
+    world.answer_with(0, Outcome::Applied(Applied::Read(Seen::default())));
+    assert_eq!(world.on_the_wire(0), ["acquire"]);
+    world.answer_with(0, busy(Some(secs(3600))));
+    let before = world.time;
+    world.pass_until_sent(0);
+    assert!(world.time - before <= ms(50), "{:?}", world.time - before);
+}
+
+#[test]
+fn a_wait_that_ends_while_nobody_was_seen_names_nobody() {
+    let mut world = World::new(1);
+    world.acquire(0, 1, "r", with(|o| o.wait(Wait::For(secs(1)))));
+    while world.state(0, 1).is_some() {
+        if world.hosts[0].wire.is_empty() {
+            world.pass_cut_off(ms(10));
+        } else {
+            world.answer_with(0, conflict(None));
+        }
+    }
+    assert_eq!(failure(&world.take_events(0)), Failure::TimedOut { holding: None });
+}
+
+#[test]
 fn a_look_that_fails_is_no_news() {
     let mut world = World::reading(1);
     world.acquire(0, 1, "r", options());

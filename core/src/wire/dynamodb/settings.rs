@@ -202,6 +202,10 @@ mod tests {
         ] {
             assert!(Settings::new(table).is_err(), "{table}");
         }
+        let told = |table: &str| Settings::new(table).unwrap_err().detail;
+        assert!(told("a b").starts_with("\"a b\" is no name of a table"), "{}", told("a b"));
+        let (long, shown) = ("é".repeat(60), "é".repeat(50));
+        assert!(told(&long).starts_with(&alloc::format!("{shown:?} is no name")), "{}", told(&long));
     }
 
     #[test]
@@ -223,5 +227,6 @@ mod tests {
         for value in [String::new(), "x".repeat(1025), "\u{1f}".into()] {
             assert!(plain().sort_key("sk", &value).is_err(), "{value}");
         }
+        assert!(plain().sort_key(&"x".repeat(255), &"x".repeat(1024)).is_ok());
     }
 }

@@ -148,6 +148,32 @@ fn advice_says_what_to_look_at() {
 }
 
 #[test]
+fn what_dynamodb_said_is_said_again() {
+    let detail = |status, body: Json| match classify(session().settings(), &response(status, &body)) {
+        ErrorClass::Unknown(fault) => fault.detail.unwrap().to_string(),
+        ErrorClass::Refused(Refusal::Denied(denial)) => denial.detail.to_string(),
+        other => panic!("{other:?}"),
+    };
+    for (status, body, said) in [
+        (
+            400,
+            json!({ "__type": "x#OptInRequired" }),
+            "the account has not switched this Region or service on (DynamoDB said: OptInRequired)",
+        ),
+        (
+            500,
+            json!({ "__type": "x#InternalServerError", "message": "words" }),
+            "DynamoDB has failed (DynamoDB said: InternalServerError, words)",
+        ),
+        (503, json!({ "message": "away" }), "no success (status 503) (DynamoDB said: no code, away)"),
+        (503, json!({}), "no success (HTTP status 503)"),
+        (200, json!({ "message": "welcome" }), "the answer is none of DynamoDB's"),
+    ] {
+        assert_eq!(detail(status, body), said);
+    }
+}
+
+#[test]
 fn no_secret_is_repeated() {
     let canonical = "The request signature we calculated does not match. The Canonical String for this request should \
                      have been 'POST\n/\n\nx-amz-security-token:IQoJb3JpZ2luX2Vj\n'";

@@ -204,4 +204,5 @@ fn nothing_shows_a_nonce() {
     let exchange = begun(acquire());
     let text = alloc::format!("{exchange:?} {:?} {:?}", exchange.requests(), shows(&ours(1)));
     assert!(!text.contains("5a5a"), "{text}");
+    assert!(text.starts_with("Exchange { requests: [") && text.contains("UpdateItem"), "{text}");
 }
