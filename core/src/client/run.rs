@@ -49,11 +49,7 @@ impl Client {
     }
 
     pub(super) fn next_wake(&self) -> Monotonic {
-        if self.outputs.is_empty() && self.sends.is_empty() {
-            [self.timers.next(), self.starts.next()].into_iter().flatten().min().unwrap_or(Monotonic::FAR)
-        } else {
-            self.env.now.monotonic
-        }
+        [self.timers.next(), self.starts.next()].into_iter().flatten().min().unwrap_or(Monotonic::FAR)
     }
 
     pub(super) fn start(&mut self, place: Place, fresh: &Entropy) {

@@ -490,6 +490,10 @@ fn one_server_may_answer_and_another_not() {
     let mut exchange = on_a_cluster().begin(ID, &ops, LEFT, UNIX_MS).unwrap();
     let slots: Vec<_> = exchange.commands().iter().map(Command::slot).collect();
     assert_eq!(slots, ["a", "b", "c"].map(|name| Some(slot(name.as_bytes()))));
+    for keyless in [&["PING", "0", "a"][..], &["EVALSHA", "digest", "0", "a"], &["EVAL", "text"], &[]] {
+        let command = Command { args: keyless.iter().map(|arg| arg.as_bytes().to_vec()).collect() };
+        assert_eq!(command.slot(), None, "{keyless:?}");
+    }
     let renewed = || Ok(filled([list([bulk("renewed")])]));
     let lost = Outcome::Unknown(Fault::of(FaultKind::Reset));
     let answers = vec![renewed(), Err(lost.clone()), Ok(Value::Error("NOSCRIPT No matching script.".into()))];

@@ -192,6 +192,8 @@ fn requests_are_independent_and_one_for_each_operation() {
 
 #[test]
 fn too_long_a_record_is_refused_before_anything_is_sent() {
+    let longest = Op::Acquire(Box::new(Acquire { record_ttl: Duration::from_secs(48 * 3600), ..an_acquire() }));
+    assert!(written(&session(), longest).contains("\"172800000\""));
     let record_ttl = Duration::from_secs(48 * 3600 + 1);
     let op = Op::Acquire(Box::new(Acquire { record_ttl, ..an_acquire() }));
     assert!(session().begin(&[on(op)], UNIX_MS).is_err());
@@ -204,5 +206,5 @@ fn nothing_shows_a_nonce() {
     let exchange = begun(acquire());
     let text = alloc::format!("{exchange:?} {:?} {:?}", exchange.requests(), shows(&ours(1)));
     assert!(!text.contains("5a5a"), "{text}");
-    assert!(text.starts_with("Exchange { requests: [") && text.contains("UpdateItem"), "{text}");
+    assert!(text.starts_with("Exchange { requests: [UpdateItem with ") && text.contains("status 200 with "), "{text}");
 }
