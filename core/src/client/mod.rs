@@ -219,9 +219,8 @@ impl Client {
     pub fn close(&mut self, now: Now) {
         self.advance(now, None);
         self.closed = true;
-        // Waiters first: none of them should be promoted only to be cancelled.
-        let (held, waiting): (Vec<_>, Vec<_>) = self.locks.places().partition(|place| self.is_leading(*place));
-        for place in waiting.into_iter().chain(held) {
+        let places: Vec<Place> = self.locks.places().collect();
+        for place in places {
             self.drive(place, LeaseInput::Release);
         }
     }

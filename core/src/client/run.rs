@@ -313,12 +313,33 @@ impl Client {
         }
     }
 
-    pub(super) fn is_leading(&self, place: Place) -> bool {
-        let resource = self.locks.get(place).map(|state| &state.resource);
-        resource.and_then(|resource| self.lines.get(resource)).is_some_and(|line| line.head == place)
-    }
-
     pub(super) fn is_ending(&self, place: Place) -> bool {
         matches!(self.locks.get(place).map(|lock| &lock.machine), Some(Machine::Releasing(_)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, LockOptions, NodeConfig};
+    use crate::ids::LockId;
+
+    #[test]
+    fn a_line_forgets_those_who_left_once_they_are_more_than_half_of_it() {
+        let (now, fresh) = (Now { monotonic: Monotonic::from_ns(0), unix_ms: 0 }, [7; 16]);
+        let resource = Resource::new("r").unwrap();
+        let mut client = Client::new(Config::new(alloc::vec![NodeConfig::default()]).unwrap(), [1; 32], now);
+        for id in 0..=100 {
+            let options = LockOptions::builder().build().unwrap();
+            client.acquire(LockId::new(id), resource.clone(), options, &fresh, now).unwrap();
+        }
+        let mut length_without = |left: u64| {
+            client.release(LockId::new(left), now).unwrap();
+            client.lines[&resource].queue.len()
+        };
+        assert!((1..=50).all(|left| length_without(left) == 100));
+        assert_eq!(length_without(51), 49);
+        assert!((52..=75).all(|left| length_without(left) == 49));
+        assert_eq!(length_without(76), 24);
     }
 }

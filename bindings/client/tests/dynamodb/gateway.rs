@@ -16,15 +16,17 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Passes everything on, for now.
-    pub(crate) fn before(local: Arc<Server>) -> Self {
-        Self::new(move |request| match operation(request) {
-            Some(operation) => {
+    /// Passes everything on, for now. It does not keep the server: connections may outlive the test.
+    pub(crate) fn before(local: &Arc<Server>) -> Self {
+        let local = Arc::downgrade(local);
+        Self::new(move |request| match (operation(request), local.upgrade()) {
+            (Some(operation), Some(local)) => {
                 let answer = local.request(operation, &body(request));
                 Reply::new(answer.status, answer.body)
             }
+            (Some(_), None) => error(503, "ServiceUnavailable", "the server of this test is gone"),
             // Whether anybody is there.
-            None => Reply::new(400, "{}"),
+            (None, _) => Reply::new(400, "{}"),
         })
     }
 

@@ -41,7 +41,7 @@ struct Account {
 
 impl Account {
     fn new(server: &Arc<Server>, url: &str, rights: BTreeSet<String>) -> Self {
-        let gateway = Gateway::before(Arc::clone(server));
+        let gateway = Gateway::before(server);
         let refused = Arc::new(Mutex::new(BTreeSet::new()));
         let known = Arc::clone(&refused);
         gateway.answer(move |request| {

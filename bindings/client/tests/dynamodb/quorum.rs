@@ -269,7 +269,7 @@ fn one_table_under_two_names_is_refused_and_namesakes_in_other_regions_are_not()
     let tables: [String; 2] = std::array::from_fn(|_| new_table(&server));
     let server = Arc::new(server);
     // DynamoDB Local gives its tables no ids; DynamoDB does.
-    let gateways: [Gateway; 2] = std::array::from_fn(|_| Gateway::before(Arc::clone(&server)));
+    let gateways: [Gateway; 2] = std::array::from_fn(|_| Gateway::before(&server));
     for gateway in &gateways {
         let described = || describing(&json!({"TableId": "b5c6d7e8-0000-4000-8000-000000000001"}));
         gateway.answer(move |request| (operation(request) == Some("DescribeTable")).then(described));

@@ -33,7 +33,7 @@ fn refused(url: &str) -> Error {
 fn behind_a_gateway() -> (Arc<Server>, Gateway, String) {
     let server = Arc::new(server());
     let url = new_table(&server);
-    let gateway = Gateway::before(Arc::clone(&server));
+    let gateway = Gateway::before(&server);
     let url = through(&url, gateway.address());
     (server, gateway, url)
 }
@@ -75,7 +75,7 @@ fn a_table_with_another_key_is_told_with_both() {
     says(&refused(&format!("{plain}&key=other")), ErrorKind::StoreRefused, &["\"key\" (S)", "uses \"other\" (S)"]);
     // Where the description is not to be had, the first row tells as much.
     let server = Arc::new(server);
-    let gateway = Gateway::before(Arc::clone(&server));
+    let gateway = Gateway::before(&server);
     forbid_looking(&gateway);
     for url in [shorter.as_str(), &format!("{plain}&key=other")] {
         let (_, rest) = url.split_once(&server.endpoint()).unwrap();
@@ -88,7 +88,7 @@ fn a_table_with_another_key_is_told_with_both() {
 #[test]
 fn a_table_that_is_made_is_waited_for_until_it_is_known() {
     let server = Arc::new(server());
-    let gateway = Gateway::before(Arc::clone(&server));
+    let gateway = Gateway::before(&server);
     let looks = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&looks);
     gateway.answer(move |request| {

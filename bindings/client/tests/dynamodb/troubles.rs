@@ -28,7 +28,7 @@ impl Rig {
     fn new() -> Self {
         let server = Arc::new(server());
         let direct = new_table(&server);
-        let gateway = Gateway::before(Arc::clone(&server));
+        let gateway = Gateway::before(&server);
         let url = through(&direct, gateway.address());
         Self { server, gateway, direct, url }
     }
