@@ -22,7 +22,7 @@ pub(super) struct Env {
     pub(super) nodes: Vec<NodeState>,
     /// The highest wall clock seen, so that floors do not fall when it is set back.
     unix_high: u64,
-    /// Tokens seen that are ahead of our wall clock; only these raise a floor.
+    /// Tokens seen that our wall clock has not passed; only these raise a floor.
     tokens_ahead: BTreeMap<Resource, Token>,
 }
 
@@ -194,14 +194,14 @@ impl Env {
         }
     }
 
-    /// Tokens ahead of our wall clock must still be outbid by our next grant.
+    /// Tokens that our wall clock has not passed yet must still be outbid by our next grant.
     fn outbid(&mut self, resource: &Resource, token: Token) {
-        if token.get() <= self.unix_high {
+        if token.get() < self.unix_high {
             return;
         }
         let (unix_high, limit) = (self.unix_high, self.config.limits().observations);
         if self.tokens_ahead.len() >= limit {
-            self.tokens_ahead.retain(|_, token| token.get() > unix_high);
+            self.tokens_ahead.retain(|_, token| token.get() >= unix_high);
         }
         if self.tokens_ahead.len() < limit {
             let known = self.tokens_ahead.entry(resource.clone()).or_insert(token);
@@ -227,4 +227,36 @@ fn note_row(row: Option<Row>) {
     }
     #[cfg(not(feature = "trace"))]
     let _ = row;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Limits, NodeConfig};
+
+    #[test]
+    fn tokens_that_the_wall_clock_has_not_passed_are_outbid_within_bounds() {
+        let config = Config::new(alloc::vec![NodeConfig::default()]).unwrap();
+        let config = config.with_limits(Limits { observations: 2, ..Limits::default() }).unwrap();
+        let at = |unix_ms| Now { monotonic: Monotonic::from_ns(0), unix_ms };
+        let mut env = Env::new(config, [1; 32], at(100));
+        let outbid = |env: &mut Env, name: &str, token| {
+            env.outbid(&Resource::new(name).unwrap(), Token::new(token).unwrap());
+        };
+        let floor = |env: &Env, name: &str| env.floor(&Resource::new(name).unwrap()).get();
+        outbid(&mut env, "passed", 99);
+        outbid(&mut env, "now", 100);
+        outbid(&mut env, "ahead", 200);
+        outbid(&mut env, "ahead", 150);
+        assert_eq!(["passed", "now", "ahead"].map(|name| floor(&env, name)), [100, 101, 201]);
+        outbid(&mut env, "one too many", 300);
+        assert_eq!(["now", "one too many"].map(|name| floor(&env, name)), [101, 100]);
+        // What the clock has passed makes room, and nothing else does.
+        env.tick(at(101));
+        outbid(&mut env, "in time", 300);
+        assert_eq!(["now", "ahead", "in time"].map(|name| floor(&env, name)), [101, 201, 301]);
+        env.tick(at(200));
+        outbid(&mut env, "one too many", 300);
+        assert_eq!(["ahead", "in time", "one too many"].map(|name| floor(&env, name)), [201, 301, 200]);
+    }
 }

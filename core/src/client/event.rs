@@ -355,3 +355,25 @@ pub struct Stats {
     /// Requests so far whose deadline passed without a response.
     pub timed_out_requests: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    /// Logs and metrics of all languages go by the names.
+    #[test]
+    fn reasons_have_stable_names_and_say_what_happened() {
+        let reasons = [
+            (LostReason::Expired, "expired", "no renewal"),
+            (LostReason::MaxHold, "max_hold", "max_hold has passed"),
+            (LostReason::TakenOver { by: None }, "taken_over", "somebody else"),
+            (LostReason::Released, "released", "somebody broke"),
+            (LostReason::RecordGone, "record_gone", "no longer has"),
+        ];
+        for (reason, name, words) in reasons {
+            assert_eq!(reason.name(), name);
+            assert!(reason.to_string().contains(words), "{reason}");
+        }
+    }
+}

@@ -238,8 +238,9 @@ impl Acquiring {
             },
             Outcome::NotApplied(refusal) if raising => match refusal {
                 // Not ours any more: this node can neither acknowledge the token nor vouch for the lease.
-                Refusal::Conflict(_) => {
+                refusal @ Refusal::Conflict(_) => {
                     self.legs[at].deadline = None;
+                    self.legs[at].obstacle = Some(refusal.into());
                     self.tally.refuse(self.legs[at].node);
                 }
                 Refusal::Denied(_) => self.tally.refuse(self.legs[at].node),

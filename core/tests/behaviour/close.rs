@@ -40,7 +40,7 @@ fn everything_ends_and_is_cleaned_up() {
     assert!(!world.hosts[0].client.is_idle(), "the releases are still to be driven");
     assert!(
         !world.on_the_wire(0).iter().skip(1).any(|kind| *kind == "acquire"),
-        "no waiter is promoted to be cancelled"
+        "no waiter takes the place of another"
     );
 
     world.pass(secs(2));
@@ -75,6 +75,17 @@ fn a_node_that_answers_last_is_released_once_and_holds_nobody_up() {
         assert!(!world.is_held(2, "r"));
         assert!(world.hosts[0].client.is_idle(), "no time has passed");
     }
+}
+
+#[test]
+fn whoever_holds_a_lease_is_not_idle() {
+    let mut world = World::new(1);
+    world.hold(0, 1, "r", options());
+    assert!(!world.hosts[0].client.is_idle());
+    world.release(0, 1);
+    world.deliver_all();
+    world.take_events(0);
+    assert!(world.hosts[0].client.is_idle());
 }
 
 #[test]

@@ -189,7 +189,7 @@ impl Host {
         }
     }
 
-    /// Every send has a number of its own: a record that shows it tells which one took effect.
+    /// Every acquire and renewal has a number of its own: a record that shows it tells which one took effect.
     fn count_sends(&mut self, transmit: &Transmit) {
         for op in &transmit.ops {
             let (nonce, seq) = match &op.op {

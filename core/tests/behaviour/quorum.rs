@@ -169,6 +169,17 @@ fn real_stores_with_unequal_counters_agree_after_a_raise() {
 }
 
 #[test]
+fn a_record_that_is_gone_before_its_raise_is_a_lock_in_nobodys_hands() {
+    let mut world = World::quorum(2, 1);
+    world.acquire(0, 1, "r", once());
+    answer_from(&mut world, 0, acquired(5));
+    answer_from(&mut world, 1, acquired(9));
+    answer_from(&mut world, 0, conflict(None));
+    assert_eq!(failure(&world.take_events(0)), Failure::Busy { holding: None });
+    assert_eq!(nodes_of(&world, 0, "release"), [1]);
+}
+
+#[test]
 fn a_node_that_lost_our_record_before_the_raise_does_not_vouch_for_the_lease() {
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", options());

@@ -96,7 +96,8 @@ fn without_it_the_attempt_can_be_lost() {
     raising.until(raising.first);
     assert_eq!(raising.answered(0, raised(9)), []);
     let gone = conflict(Some(holding(stranger(), Some(1))));
-    assert_eq!(raising.answered(1, gone), [], "node 1 alone is no majority");
+    let events = raising.answered(1, gone);
+    assert!(matches!(events[..], [Event::Contended { .. }]), "node 1 alone is no majority: {events:?}");
     assert_ne!(raising.world.state(0, 1), Some("Acquiring"));
     assert_ne!(raising.world.state(0, 1), Some("Held"));
 }

@@ -209,7 +209,6 @@ fn a_node_that_forgot_keeps_its_word_while_it_is_asked_again() {
 #[test]
 fn nothing_is_released_where_all_was_forgotten_long_ago() {
     let mut world = forgotten();
-    world.stores[0].marker = None;
     let end = world.time + secs(40);
     while world.time < end {
         while let Some(transmit) = world.hosts[0].wire.front().cloned() {

@@ -196,22 +196,25 @@ fn a_script_that_the_server_does_not_know_is_sent_whole() {
 
 #[test]
 fn renewals_are_one_call_and_each_has_its_own_outcome() {
-    let ops = ["a", "b", "c", "d", "e"].map(|name| on(name, renew()));
+    let ops = ["a", "b", "c", "d", "e", "f"].map(|name| on(name, renew()));
     let mut exchange = session().begin(ID, &ops, LEFT, UNIX_MS).unwrap();
     let [command] = exchange.commands() else { panic!("not one command") };
     let (name, args) = written(command);
-    assert_eq!((name, args.len()), ("renew", 1 + 10 + 1 + 10 + 1));
-    assert_eq!(args[..5], ["10", "a", "{a}\x1ffence", "b", "{b}\x1ffence"]);
-    assert_eq!(args[11..], ["604800000", HEX, "30000", HEX, "30000", HEX, "30000", HEX, "30000", HEX, "30000", "17"]);
+    assert_eq!((name, args.len()), ("renew", 1 + 12 + 1 + 12 + 1));
+    assert_eq!(args[..5], ["12", "a", "{a}\x1ffence", "b", "{b}\x1ffence"]);
+    let each = [[HEX, "30000"]; 6].concat();
+    assert_eq!(args[13..], [vec!["604800000"], each, vec!["17"]].concat());
 
     let fault = list([bulk("error"), bulk("READONLY You can't write against a read only replica.")]);
-    let replies = filled([list([bulk("renewed")]), list([bulk("free")]), held(RIVAL_VALUE), fault, bulk("odd")]);
+    let (renewed, free) = (list([bulk("renewed")]), list([bulk("free")]));
+    let replies = filled([renewed, free, held(RIVAL_VALUE), fault, bulk("odd"), foreign(5)]);
     let outcomes = done(exchange.replies(vec![replies]));
     assert_eq!(outcomes[0], Outcome::Applied(Applied::Renewed));
     assert_eq!(conflict(outcomes[1].clone()), Seen::default());
     assert!(conflict(outcomes[2].clone()).holding.unwrap().is_of(&RIVAL));
     assert!(matches!(outcomes[3], Outcome::NotApplied(Refusal::Unavailable(_))));
     assert!(is_protocol(&outcomes[4]));
+    assert_eq!(conflict(outcomes[5].clone()).holding.unwrap().holder, Holder::Foreign);
 }
 
 #[test]
@@ -408,9 +411,13 @@ fn a_grant_counts_once_the_replicas_have_it() {
         let Outcome::Unknown(fault) = of(op.clone(), reply, Value::Integer(1)) else { panic!("one is enough") };
         assert_eq!(fault.kind, FaultKind::Server);
         assert!(fault.detail.unwrap().contains("1 of 2 replicas"));
-        for odd in [Value::Nil, Value::Integer(-2), Value::Error("ERR unknown command 'WAIT'".into()), bulk("two")] {
-            assert!(matches!(of(op.clone(), reply, odd), Outcome::Unknown(_)));
+        for odd in [Value::Nil, Value::Integer(-2), bulk("two")] {
+            assert!(is_protocol(&of(op.clone(), reply, odd)));
         }
+        let error = Value::Error("ERR unknown command 'WAIT'".into());
+        let Outcome::Unknown(fault) = of(op.clone(), reply, error) else { panic!("nobody has confirmed it") };
+        assert_eq!(fault.kind, FaultKind::Server);
+        assert!(fault.detail.unwrap().contains("could not be asked: ERR unknown command 'WAIT'"));
     }
     let mut exchange = with_replicas(2).begin(ID, &[on("a", release())], LEFT, UNIX_MS).unwrap();
     assert_eq!(done(exchange.replies(vec![named(released)])), [Outcome::Applied(Applied::Released)]);

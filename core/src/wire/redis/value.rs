@@ -7,6 +7,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Write;
 
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
 use crate::ids::{Nonce, Owner, Payload};
 
 /// A lock value of ours, taken apart.
@@ -33,18 +36,9 @@ pub(super) fn written(nonce: &Nonce, owner: &Owner, since_unix_ms: u64, data: Op
     let _ = write!(text, ";{since_unix_ms}");
     if let Some(data) = data {
         text.push(';');
-        base64(data.as_bytes(), &mut text);
+        URL_SAFE_NO_PAD.encode_string(data.as_bytes(), &mut text);
     }
     text
-}
-
-fn base64(bytes: &[u8], text: &mut String) {
-    for group in bytes.chunks(3) {
-        let bits = group.iter().enumerate().fold(0_u32, |bits, (at, byte)| bits | u32::from(*byte) << (16 - 8 * at));
-        for digit in 0..=group.len() {
-            text.push(char::from(DIGITS[(bits >> (18 - 6 * digit)) as usize & 63]));
-        }
-    }
 }
 
 pub(super) fn hex(nonce: &Nonce) -> String {
@@ -68,7 +62,7 @@ pub(super) fn parse(value: &[u8]) -> Option<LockValue> {
         return None;
     }
     let data = match parts.next() {
-        Some(text) => Some(Payload::new(&unbase64(text)?).ok()?),
+        Some(text) => Some(Payload::new(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()?),
         None => None,
     };
     Some(LockValue { nonce: unhex(nonce)?, owner: Owner::new(&owner).ok()?, since_unix_ms: since.parse().ok()?, data })
@@ -105,28 +99,6 @@ fn unpercent(text: &str) -> Option<String> {
         }
     }
     String::from_utf8(bytes).ok()
-}
-
-const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-
-fn unbase64(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
-    for group in text.as_bytes().chunks(4) {
-        let mut bits = 0_u32;
-        for (at, digit) in group.iter().enumerate() {
-            let value = DIGITS.iter().position(|known| known == digit)?;
-            bits |= u32::try_from(value).ok()? << (18 - 6 * at);
-        }
-        let [_, high, middle, low] = bits.to_be_bytes();
-        let whole = [high, middle, low];
-        // One digit alone is no byte, and leftover bits that are set were not written by an encoder.
-        let (kept, left) = whole.split_at(group.len().checked_sub(1).filter(|length| *length > 0)?);
-        if left.iter().any(|byte| *byte != 0) {
-            return None;
-        }
-        bytes.extend_from_slice(kept);
-    }
-    Some(bytes)
 }
 
 #[cfg(test)]

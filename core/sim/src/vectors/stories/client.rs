@@ -43,9 +43,8 @@ pub(super) fn closing() -> Vector {
     let watch = NodeConfig { watch: true, ..NodeConfig::default() };
     let mut s = Story::of(
         "closing",
-        "Closing a client cancels what is pending and releases what is held, waiters first, so that none of them is \
-         promoted only to be cancelled. What may have landed is released too, and the host goes on until every release \
-         has ended.",
+        "Closing a client cancels what is pending and releases what is held. What may have landed is released too, and \
+         the host goes on until every release has ended.",
         vec![watch],
     );
     s.hold(1, "held", 7).acquire(2, "held", |o| o).hold(3, "renewing", 8);

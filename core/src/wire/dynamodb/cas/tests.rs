@@ -209,7 +209,7 @@ fn an_item_is_read_without_an_update() {
     assert!(is_denied(got("", &ok(&json!({})))));
     assert!(is_denied(got("another", &ok(&json!({ "Item": item })))));
     assert!(is_denied(got("counter", &failed(json!({ "__type": "x#AccessDeniedException" })))));
-    assert!(matches!(got("counter", &conflict(&item)), Err(Outcome::Unknown(_))), "nothing was written");
+    assert!(matches!(got("counter", &conflict(&item)), Err(Outcome::Unknown(_))), "no read has such an answer");
     let throttled = got("counter", &failed(json!({ "__type": "x#ThrottlingException" })));
     assert!(matches!(throttled, Err(Outcome::NotApplied(Refusal::Throttled(_)))));
 }
