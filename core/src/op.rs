@@ -388,6 +388,7 @@ fn bounded(detail: &str) -> Arc<str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
 
     #[test]
     fn details_are_short_and_on_one_line_whoever_has_written_them() {
@@ -397,5 +398,33 @@ mod tests {
         ] {
             assert!(!detail.chars().any(char::is_control) && detail.len() <= 512, "{detail:?}");
         }
+    }
+
+    #[test]
+    fn a_fault_says_its_kind_and_then_what_was_reported() {
+        assert_eq!(Fault::of(FaultKind::Timeout).to_string(), "no reply in time");
+        let fault = Fault::new(FaultKind::Server, "LOADING the dataset");
+        assert_eq!(fault.to_string(), "store failure: LOADING the dataset");
+    }
+
+    #[test]
+    fn a_record_may_last_two_days_and_no_longer() {
+        let lasting = |record_ttl| {
+            let nonce = Nonce::from_bytes([1; 16]);
+            let holding = Holding {
+                holder: Holder::Lease { nonce, seq: None },
+                version: Version::of(&nonce, Seq::new(1)),
+                released: false,
+                counter: None,
+                owner: None,
+                record_ttl: Some(record_ttl),
+                left: None,
+                since_unix_ms: None,
+                data: None,
+            };
+            Seen { holding: Some(holding.into()) }.checked()
+        };
+        assert!(lasting(Duration::from_secs(48 * 3600)).is_ok());
+        assert!(lasting(Duration::from_secs(48 * 3600) + Duration::from_nanos(1)).is_err());
     }
 }

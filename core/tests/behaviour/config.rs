@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::common::*;
 use leasehold_core::config::{ConfigError, Drift, Limits, NodeConfig, Ttl};
 use leasehold_core::member::QuorumId;
-use leasehold_core::{Config, LockOptions, Owner, Payload, Quorum, Resource, Wait};
+use leasehold_core::{Config, LockOptions, Nonce, Owner, Payload, Quorum, Resource, Version, Wait};
 
 fn refused(
     set: impl FnOnce(leasehold_core::config::LockOptionsBuilder) -> leasehold_core::config::LockOptionsBuilder,
@@ -36,6 +36,17 @@ fn names_of_resources() {
 }
 
 #[test]
+fn texts_of_names_show_them_and_those_of_secrets_do_not() {
+    let (name, owner) = (resource("invoice/42"), Owner::new("pod \"7\"").unwrap());
+    assert_eq!(format!("{name} {name:?}"), "invoice/42 \"invoice/42\"");
+    assert_eq!(format!("{owner} {owner:?}"), "pod \"7\" \"pod \\\"7\\\"\"");
+    assert_eq!(format!("{:?}", Payload::new(b"bytes").unwrap()), "Payload(5 bytes)");
+    assert_eq!(format!("{:?}", Version::new(b"bytes").unwrap()), "Version(5 bytes)");
+    let nonce = Nonce::from_bytes([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]);
+    assert_eq!(format!("{nonce:?}"), "Nonce(#c8fff2)", "three bytes of a hash");
+}
+
+#[test]
 fn ttls() {
     says(&refused(|o| o.ttl(Duration::ZERO)), &["ttl 0ns", "100ms"]);
     says(&refused(|o| o.ttl(ms(50))), &["ttl 50ms", "100ms"]);
@@ -58,7 +69,10 @@ fn renewal_intervals() {
     says(&refused(|o| o.ttl(secs(10)).renew_every(secs(10))), &["10s", "5s"]);
     says(&refused(|o| o.renew_every(Duration::ZERO)), &["renewal interval 0ns", "10ms"]);
     says(&refused(|o| o.renew_every(Duration::MAX)), &["renewal interval", "15s"]);
-    with(|o| o.ttl(secs(10)).renew_every(secs(5)));
+    assert_eq!(with(|o| o.ttl(secs(10)).renew_every(secs(5))).renew_every(), Some(secs(5)));
+    assert_eq!(with(|o| o.renew_every(ms(10))).renew_every(), Some(ms(10)));
+    assert_eq!(options().renew_every(), Some(secs(10)));
+    assert_eq!(with(|o| o.no_renewal()).renew_every(), None);
 }
 
 #[test]
@@ -67,7 +81,10 @@ fn delays_and_holds() {
     with(|o| o.ttl(Ttl::MAX).lock_delay(secs(86_400)));
     says(&refused(|o| o.max_hold(secs(29))), &["max_hold 29s", "30s"]);
     says(&refused(|o| o.max_hold(Duration::ZERO)), &["max_hold 0ns", "30s"]);
-    with(|o| o.max_hold(Duration::MAX));
+    assert_eq!(with(|o| o.max_hold(Duration::MAX)).max_hold(), Some(Duration::MAX));
+    assert_eq!(options().max_hold(), None);
+    let delay = with(|o| o.lock_delay(Duration::from_micros(1_234_999))).lock_delay();
+    assert_eq!(delay, ms(1_234), "whole milliseconds, rounded down");
 }
 
 #[test]
@@ -83,6 +100,8 @@ fn labels_and_payloads() {
     says(&refused(|o| o.owner(&"x".repeat(Owner::MAX_BYTES + 1))), &["owner has 257 bytes", "256"]);
     says(&refused(|o| o.owner("a\tb")), &["owner", "U+0009", "byte 1"]);
     assert_eq!(with(|o| o.owner("")).owner().as_str(), "");
+    assert_eq!(with(|o| o.data(b"bytes")).data().map(Payload::as_bytes), Some(&b"bytes"[..]));
+    assert_eq!(options().data(), None);
     with(|o| o.data(&[0; Payload::MAX_BYTES]));
     says(&refused(|o| o.data(&[0; Payload::MAX_BYTES + 1])), &["data has 4097 bytes", "4096"]);
 }
@@ -103,12 +122,16 @@ fn drift_timeouts_and_limits() {
     for ppm in [0, 99, 100_001, u32::MAX] {
         says(&Drift::from_ppm(ppm).unwrap_err().to_string(), &[&ppm.to_string(), "100 to 100000"]);
     }
-    assert_eq!(config().with_drift(Drift::from_ppm(100).unwrap()).drift().ppm(), 100);
+    for ppm in [100, 100_000] {
+        assert_eq!(config().with_drift(Drift::from_ppm(ppm).unwrap()).drift().ppm(), ppm);
+    }
     assert_eq!(config().drift().ppm(), 10_000, "1%");
 
     says(&config().with_request_timeout(ms(9)).unwrap_err().to_string(), &["request timeout 9ms", "10ms"]);
     says(&config().with_request_timeout(secs(61)).unwrap_err().to_string(), &["request timeout 61s", "60s"]);
-    assert_eq!(config().with_request_timeout(secs(1)).unwrap().request_timeout(), secs(1));
+    for timeout in [ms(10), secs(1), secs(60)] {
+        assert_eq!(config().with_request_timeout(timeout).unwrap().request_timeout(), timeout);
+    }
     assert_eq!(config().request_timeout(), ms(500));
 
     let zero = |limits| config().with_limits(limits).unwrap_err().to_string();

@@ -217,6 +217,8 @@ mod tests {
         assert_eq!(promoted.failovers_since(&before), [(at(1), at(4))]);
         let unseen = map(&[range(0, 99, &[1, 4]), range(100, 199, &[5, 2])]).unwrap();
         assert_eq!(unseen.failovers_since(&before), [(at(2), at(5))]);
+        let both = map(&[range(0, 49, &[4]), range(50, 99, &[5, 1]), range(100, 199, &[2])]).unwrap();
+        assert_eq!(both.failovers_since(&before), [(at(1), at(4)), (at(1), at(5))], "each took a part");
         assert_eq!(before.failovers_since(&Map::default()), []);
     }
 
