@@ -90,6 +90,25 @@ fn a_late_word_on_the_last_attempt_tells_whether_there_will_be_an_echo() {
 }
 
 #[test]
+fn a_wake_up_during_an_attempt_is_heeded_unless_it_may_be_an_echo_of_that() {
+    // Node 2 may have granted, and be told to release what an earlier attempt of ours has left there.
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    world.notify(0, "r");
+    answer_from(&mut world, 0, theirs());
+    answer_from(&mut world, 1, theirs());
+    assert_eq!(nodes_of(&world, 0, "acquire"), [2], "that of this attempt");
+    // Here the first send may have landed, but the second one has met somebody else.
+    let mut world = World::new(1);
+    world.acquire(0, 1, "r", options());
+    let unanswered = world.take(0);
+    world.answer(0, unanswered.id, Err(timeout()));
+    world.notify(0, "r");
+    world.answer_with(0, theirs());
+    assert!(world.on_the_wire(0).contains(&"acquire"), "{:?}", world.on_the_wire(0));
+}
+
+#[test]
 fn fresh_credentials_of_one_node_lead_to_one_try() {
     let refused = || Outcome::NotApplied(Refusal::NeedsCredentials(Fault::of(FaultKind::Server)));
     let mut world = waiting(refused());
