@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use leasehold_core::member::Stamp;
-use leasehold_core::op::{Applied, FaultKind, Holding, Outcome, Seen};
+use leasehold_core::op::{Applied, FaultKind, Holding, Outcome, Refusal, Seen};
 use leasehold_core::{Event, RequestId, Token};
 
 #[test]
@@ -183,6 +183,18 @@ fn an_acquire_that_is_granted_again_raises_nothing() {
         world.pass_until_sent(0);
         assert_eq!(world.on_the_wire(0), ["raise"], "it is asked again");
     }
+}
+
+#[test]
+fn a_store_that_abstains_from_no_quorum_is_busy() {
+    let mut world = World::new(1);
+    world.hold(0, 1, "r", options());
+    world.pass_until_sent(0);
+    world.answer_with(0, Outcome::NotApplied(Refusal::Abstains { stamp: None }));
+    let events = world.take_events(0);
+    let [Event::RenewDelayed { fault, .. }] = &events[..] else { panic!("{events:?}") };
+    assert_eq!(fault.kind, FaultKind::Busy);
+    assert_eq!(world.state(0, 1), Some("Held"));
 }
 
 #[test]

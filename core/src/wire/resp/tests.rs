@@ -121,8 +121,9 @@ fn attributes_are_skipped_wherever_they_stand() {
 }
 
 #[test]
-fn text_that_is_no_utf8_is_still_an_error() {
+fn text_that_is_no_utf8_is_still_an_error_or_a_status() {
     assert_eq!(all(b"-ERR \xff\r\n"), Ok(vec![Value::Error("ERR \u{fffd}".into())]));
+    assert_eq!(all(b"+OK \xff\r\n"), Ok(vec![simple("OK \u{fffd}")]));
 }
 
 #[test]
@@ -155,6 +156,13 @@ fn what_is_no_resp_is_refused() {
         b"*2\r\n:1\r\n?\r\n",
     ] {
         assert!(all(bytes).is_err(), "{}", String::from_utf8_lossy(bytes));
+    }
+    for (bytes, what) in [
+        (&b";4\r\n"[..], "an unknown type"),
+        (b"#x\r\n", "a value that its type does not have"),
+        (b"$\xff\r\n", "a header that is no text"),
+    ] {
+        assert_eq!(all(bytes), Err(Malformed { what }));
     }
 }
 
@@ -223,7 +231,9 @@ fn single_bytes_of_a_long_reply_cost_no_more_than_the_whole() {
     bytes.resize(bytes.len() + 60_000, b'y');
     bytes.extend_from_slice(b"\r\n");
     // Ten thousand million steps if every byte made us begin again.
-    assert_eq!(in_pieces(bytes.chunks(1)), all(&bytes));
+    let whole = all(&bytes);
+    assert_eq!(whole.as_ref().map(Vec::len), Ok(1));
+    assert_eq!(in_pieces(bytes.chunks(1)), whole);
 }
 
 #[test]
