@@ -151,6 +151,7 @@ fn what_is_no_resp_is_refused() {
         b"#x\r\n",
         b"_x\r\n",
         b"(1.5\r\n",
+        b",\r\n",
         b"$3\r\nabcd\r\n",
         b"$\xff\r\n",
         b"*2\r\n:1\r\n?\r\n",
