@@ -277,7 +277,7 @@ fn a_round_of_ten_thousand_renewals_that_is_late_is_still_one_round() {
     world.jump(secs(12));
     world.tick(0);
     let requests: Vec<usize> = world.hosts[0].wire.iter().map(|transmit| transmit.ops.len()).collect();
-    assert_eq!((requests.len(), requests.iter().sum::<usize>()), (100, 10_000));
+    assert_eq!(requests, [100; 100]);
 }
 
 #[test]

@@ -213,6 +213,13 @@ fn a_reply_is_only_so_long() {
 }
 
 #[test]
+fn a_line_is_only_so_long() {
+    let of = |length: usize| format!("+{}\r\n", "x".repeat(length - "+\r".len()));
+    assert!(all(of(MAX_LINE).as_bytes()).is_ok());
+    assert_eq!(all(of(MAX_LINE + 1).as_bytes()), Err(Malformed { what: "a line longer than allowed" }));
+}
+
+#[test]
 fn a_line_without_end_is_given_up() {
     let mut decoder = Decoder::new(Limits::default());
     let mut pushed = 0;
