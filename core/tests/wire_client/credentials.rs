@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use leasehold_core::config::Wait;
-use leasehold_core::wire::client::{Access, RedisStore, Store};
+use leasehold_core::wire::client::{Access, PasswordLogin, RedisStore, Response, Store};
+use leasehold_core::wire::resp::Value;
 use leasehold_core::wire::rest::Dialect;
 use leasehold_core::{Event, Failure, NodeId};
 
@@ -239,6 +240,30 @@ fn credentials_that_do_not_fit_are_refused() {
     }
     host.give(0, aws("AKID", None));
     host.give(1, bearer("token"));
+}
+
+#[test]
+fn texts_show_what_is_no_secret() {
+    let login = PasswordLogin { user: "worker".into(), password: "top-secret".into() };
+    let replies = vec![Value::Integer(1), Value::Nil];
+    for (text, shown) in [
+        (format!("{:?}", bearer("top-secret")), "BearerToken { .. }"),
+        (format!("{login:?}"), "PasswordLogin { user: \"worker\", .. }"),
+        (format!("{:?}", aws("AKID", None)), "Credentials { access_key_id: \"AKID\", .. }"),
+        (format!("{:?}", http(401, &[], "four")), "Http(status 401 with 4 bytes)"),
+        (format!("{:?}", lost()), "Fault("),
+        (format!("{:?}", Response::Redis(replies)), "Redis(2 replies)"),
+        (format!("{:?}", Response::Outcomes(vec![])), "Outcomes([])"),
+    ] {
+        assert!(text.contains(shown), "{text} should show {shown}");
+    }
+    let mut host = dynamodb();
+    host.acquire(1, Wait::Once);
+    host.give(0, aws("AKID", None));
+    let text = format!("{:?} {:?}", host.http[0], host.client);
+    for shown in ["HttpRequest { id:", "method: ", "\"authorization\"", "bytes: ", "Client { inner:"] {
+        assert!(text.contains(shown), "{text} should show {shown}");
+    }
 }
 
 /// What the server says of them is not repeated with them in it.

@@ -125,4 +125,5 @@ fn no_secret_is_shown() {
     assert!(
         text.contains("AKIDEXAMPLE") && !text.contains("wJalr") && !text.contains("AQoD") && !text.contains("AWS4")
     );
+    assert!(text.contains("\"x-amz-security-token\"") && text.ends_with("Signer { .. }"), "{text}");
 }
