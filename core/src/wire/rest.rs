@@ -271,7 +271,7 @@ pub(super) fn depth(body: &[u8]) -> usize {
     for byte in body {
         match byte {
             _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
+            b'\\' => escaped = true,
             b'"' => in_string = !in_string,
             b'[' | b'{' if !in_string => {
                 now += 1;

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use leasehold_core::config::Wait;
-use leasehold_core::wire::client::{Access, PasswordLogin, RedisStore, Response, Store};
+use leasehold_core::wire::client::{Access, AwsCredentials, Credentials, PasswordLogin, RedisStore, Response, Store};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::wire::rest::Dialect;
+use leasehold_core::wire::sigv4;
 use leasehold_core::{Event, Failure, NodeId};
 
 use super::common::{Host, UNIX_MS, aws, bearer, dynamodb_store, header, http, lost, not_sent, redis_http};
@@ -221,15 +222,31 @@ fn credentials_that_do_not_fit_are_refused() {
     ];
     let mut host = Host::new(1, stores);
     let now = host.now;
+    let login = |user: &str, password: &str| {
+        Credentials::Password(PasswordLogin { user: user.into(), password: password.into() })
+    };
+    let keys = |secret: &str, token: &str| {
+        let (secret_access_key, session_token) = (secret.into(), Some(token.into()));
+        let keys = sigv4::Credentials { access_key_id: "AKID".into(), secret_access_key, session_token };
+        Credentials::Aws(AwsCredentials { keys, expires_unix_ms: None })
+    };
     for (node, credentials) in [
         (0, bearer("token")),
+        (0, login("worker", "hunter2")),
+        (0, keys("", "a-session-token")),
+        (0, keys("secret", "")),
+        (0, keys("secret", "a\r\nx: y")),
         (0, aws("", None)),
         (0, aws("AKID\r\nx: y", None)),
         (1, aws("AKID", None)),
         (1, bearer("")),
         (1, bearer("a b")),
         (1, bearer("a\r\nx: y")),
+        (1, login("wor:ker", "hunter2")),
+        (1, login("wor\nker", "hunter2")),
+        (1, login("worker", "hunter2\n")),
         (2, bearer("token")),
+        (2, login("worker", "hunter2")),
         (3, bearer("token")),
         (4, aws("AKID", None)),
         (5, bearer("token")),
@@ -239,7 +256,9 @@ fn credentials_that_do_not_fit_are_refused() {
         assert!(error.starts_with(&format!("node {node}: ")) && !error.contains("token\""), "{error}");
     }
     host.give(0, aws("AKID", None));
+    host.give(0, keys("secret", "a-session-token"));
     host.give(1, bearer("token"));
+    host.give(1, login("worker", "hunter:2"));
 }
 
 #[test]

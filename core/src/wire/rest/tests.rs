@@ -77,10 +77,27 @@ fn numbers_that_are_no_integers_are_refused() {
 }
 
 #[test]
+fn brackets_count_where_they_are_no_part_of_strings() {
+    for (body, levels) in [
+        ("1", 0),
+        ("[]", 1),
+        ("[[],[]]", 2),
+        (r#"{"a":[{"b":1}]}"#, 3),
+        (r#""[[[""#, 0),
+        (r#"["]",["]",[1]]]"#, 3),
+        (r#"["\"[[",["}"],"\\",[[1]]]"#, 3),
+    ] {
+        assert_eq!(depth(body.as_bytes()), levels, "{body}");
+    }
+}
+
+#[test]
 fn what_cannot_be_read_may_have_happened() {
     let html = "<html><body>502</body></html>";
     let deep = format!(r#"{{"result":{}1{}}}"#, "[".repeat(32), "]".repeat(32));
-    let long = format!(r#"{{"result":"{}"}}"#, "x".repeat(MAX_BODY));
+    let of = |bytes: usize| format!(r#"{{"result":"{}"}}"#, "x".repeat(bytes - r#"{"result":""}"#.len()));
+    assert!(upstash(200, &of(MAX_BODY)).is_ok());
+    let long = of(MAX_BODY + 1);
     let bodies = [
         html,
         "",
@@ -104,6 +121,11 @@ fn what_cannot_be_read_may_have_happened() {
     for body in [html, "{}", r#"{"A":1,"B":2}"#, r#"{"A":[false]}"#, r#"{"A":[true,1]}"#, r#"{"A":[false,"x","y"]}"#] {
         assert!(is_unknown(&webdis(200, body)), "{body}");
     }
+    let kind = |status| match upstash(status, html) {
+        Err(Outcome::Unknown(fault)) => fault.kind,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((kind(200), kind(502)), (FaultKind::Protocol, FaultKind::Server));
     assert!(is_unknown(&replies(Dialect::Upstash, 200, Some("text/html"), br#"{"result":1}"#)));
     assert!(replies(Dialect::Upstash, 200, None, br#"{"result":1}"#).is_ok());
     assert!(replies(Dialect::Upstash, 200, Some("Application/JSON; charset=utf-8"), br#"{"result":1}"#).is_ok());
