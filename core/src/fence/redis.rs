@@ -34,3 +34,16 @@ pub const CHECK: &str = concat!(include_str!("redis/check.lua"), include_str!("r
 
 /// Checks, and sets `KEYS[2]` to `ARGV[2]`.
 pub const CHECK_AND_SET: &str = concat!(include_str!("redis/check.lua"), include_str!("redis/check_and_set.lua"));
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+
+    #[test]
+    fn the_scripts_answer_with_these_integers() {
+        for (answer, places) in [(UNCLAIMED, 1), (NO_MARK, 2), (NO_TOKEN, 1)] {
+            assert_eq!(FUNCTION.matches(&format!("return false, {answer} ")).count(), places, "{answer}");
+        }
+    }
+}

@@ -3,14 +3,68 @@
 use std::time::Duration;
 
 use leasehold_core::config::Wait;
-use leasehold_core::op::{Applied, Outcome};
+use leasehold_core::op::{Applied, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen};
 use leasehold_core::wire::client::{Access, RedisStore, Response, Store};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::wire::rest::Dialect;
-use leasehold_core::{Event, Failure, Token};
+use leasehold_core::{Event, Failure, LockId, NodeId, Resource, Token, Version};
 
 use super::common::{Host, aws, dynamodb_store, lost, not_sent, redis_http};
 use super::redis_server::RedisServer;
+
+/// Commands that need nothing of the wire.
+#[test]
+fn what_the_core_takes_reaches_it() {
+    let mut host = Host::new(1, vec![Store::Operations]);
+    let name = Resource::new("invoice/42").unwrap();
+    let answer = |host: &mut Host, outcome: Outcome| {
+        let transmit = host.transmits.pop_front().expect("a request");
+        host.answer(transmit.id, Response::Outcomes(vec![outcome]));
+    };
+    let busy = || Outcome::NotApplied(Refusal::Throttled(Fault::of(FaultKind::Busy)));
+    let vacant = || Outcome::NotApplied(Refusal::Conflict(Seen::default()));
+
+    host.acquire(1, Wait::Forever);
+    answer(&mut host, Outcome::Applied(Applied::Acquired { counter: Token::new(7).unwrap() }));
+    assert_eq!(host.client.state(LockId::new(1)), Some("Held"));
+    assert!(host.client.remaining(LockId::new(1), host.now) > Duration::from_secs(29));
+    host.client.declare_lost(LockId::new(1), host.now).unwrap();
+    host.drain();
+    assert!(matches!(host.last_event(), Event::Lost { .. }), "{:?}", host.events);
+
+    host.acquire(2, Wait::Forever);
+    answer(&mut host, Outcome::NotApplied(Refusal::NeedsCredentials(Fault::of(FaultKind::Server))));
+    assert_eq!((host.asked.as_slice(), host.transmits.len()), (&[0][..], 0));
+    host.client.credentials_renewed(NodeId::new(0), host.now);
+    host.pass(Duration::ZERO);
+    assert_eq!(host.transmits.len(), 1, "fresh credentials are tried");
+    let holding = Holding {
+        holder: Holder::Foreign,
+        version: Version::new(b"1").unwrap(),
+        released: false,
+        counter: None,
+        owner: None,
+        record_ttl: Some(Duration::from_secs(30)),
+        left: None,
+        since_unix_ms: None,
+        data: None,
+    };
+    answer(&mut host, Outcome::NotApplied(Refusal::Conflict(Seen { holding: Some(holding.into()) })));
+    assert_eq!(host.client.holder(LockId::new(2)).map(|holding| holding.holder), Some(Holder::Foreign));
+    host.client.notified(&name, host.now);
+    host.pass(Duration::ZERO);
+    assert_eq!(host.transmits.len(), 1, "so is a hint");
+    answer(&mut host, vacant());
+    host.client.subscribed(NodeId::new(0), &name, host.now);
+    host.pass(Duration::ZERO);
+    assert_eq!(host.transmits.len(), 1, "and whatever may have been missed before one could come");
+    answer(&mut host, busy());
+
+    host.client.close(host.now);
+    host.drain();
+    assert!(matches!(host.last_event(), Event::Failed { failure: Failure::Cancelled, .. }), "{:?}", host.events);
+    assert!(host.client.is_idle());
+}
 
 #[test]
 fn a_script_that_is_not_known_is_sent_whole_in_time() {

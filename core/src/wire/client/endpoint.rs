@@ -158,6 +158,8 @@ mod tests {
             "https://host/a/%2e%2E/b",
             "https://[::1",
             "https://[x]",
+            "https://[cafe]",
+            "https://[::g]",
             "https://[::1]x",
             "https://[::1]:",
             "https://a..b",
