@@ -3,14 +3,60 @@
 use std::time::Duration;
 
 use leasehold_core::config::Wait;
-use leasehold_core::op::{Applied, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen};
+use leasehold_core::member::{QuorumId, Stamp};
+use leasehold_core::op::{Applied, Fault, FaultKind, Holder, Holding, Op, Outcome, Refusal, Seen};
 use leasehold_core::wire::client::{Access, RedisStore, Response, Store};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::wire::rest::Dialect;
-use leasehold_core::{Event, Failure, LockId, NodeId, Resource, Token, Version};
+use leasehold_core::{Config, Event, Failure, LockId, NodeConfig, NodeId, Quorum, Resource, Token, Version};
 
 use super::common::{Host, aws, dynamodb_store, lost, not_sent, redis_http};
 use super::redis_server::RedisServer;
+
+#[test]
+fn a_look_at_a_node_and_a_new_seed_reach_the_core() {
+    let quorum = Quorum::new(QuorumId([1; 16]), Duration::from_secs(60)).unwrap();
+    let config = Config::new(vec![NodeConfig::default(); 3]).unwrap().with_quorum(quorum);
+    let mut host = Host::with(1, config, vec![Store::Operations, Store::Operations, Store::Operations]);
+    host.client.node_votes(NodeId::new(1), Some(Stamp([7; 16])), host.now);
+    host.acquire(1, Wait::Forever);
+    let known: Vec<Option<Stamp>> = host
+        .transmits
+        .iter()
+        .map(|transmit| match &transmit.ops[0].op {
+            Op::Acquire(acquire) => acquire.member.as_ref().and_then(|member| member.waited_out),
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(known, [None, Some(Stamp([7; 16])), None]);
+
+    let sleeps_until = |reseed: bool| {
+        let mut host = Host::new(1, vec![Store::Operations]);
+        if reseed {
+            host.client.reseed([9; 32]);
+        }
+        host.acquire(1, Wait::Forever);
+        let id = host.transmits[0].id;
+        let vacant = Outcome::NotApplied(Refusal::Conflict(Seen::default()));
+        host.answer(id, Response::Outcomes(vec![vacant]));
+        host.wake_at
+    };
+    assert_eq!(sleeps_until(false), sleeps_until(false));
+    assert_ne!(sleeps_until(false), sleeps_until(true));
+}
+
+#[test]
+fn what_is_still_to_be_handed_out_is_counted() {
+    let mut host = Host::new(1, vec![Store::Dynamodb(dynamodb_store())]);
+    for lock in 1..=3 {
+        host.acquire_named(lock, &format!("lock {lock}"), Wait::Forever);
+    }
+    assert_eq!(host.client.stats().undrained, 0, "they wait for credentials");
+    host.client.set_credentials(NodeId::new(0), aws("AKID", None), host.now).unwrap();
+    assert_eq!(host.client.stats().undrained, 3);
+    host.drain();
+    assert_eq!((host.client.stats().undrained, host.http.len()), (0, 3));
+}
 
 /// Commands that need nothing of the wire.
 #[test]
