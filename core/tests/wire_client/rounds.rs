@@ -58,6 +58,20 @@ fn what_is_still_to_be_handed_out_is_counted() {
     assert_eq!((host.client.stats().undrained, host.http.len()), (0, 3));
 }
 
+#[test]
+fn what_nobody_hands_out_in_time_has_never_left() {
+    let mut host = Host::new(1, vec![Store::Dynamodb(dynamodb_store())]);
+    host.acquire(1, Wait::Once);
+    host.client.set_credentials(NodeId::new(0), aws("AKID", None), host.now).unwrap();
+    host.now.monotonic = host.now.monotonic.plus(Duration::from_secs(3));
+    host.drain();
+    let Event::Failed { failure: Failure::Unavailable(fault), .. } = host.last_event() else {
+        panic!("{:?}", host.events)
+    };
+    assert_eq!(fault.detail.as_deref(), Some("the request could not leave in time"));
+    assert!(host.client.is_idle() && host.http.is_empty());
+}
+
 /// Commands that need nothing of the wire.
 #[test]
 fn what_the_core_takes_reaches_it() {
