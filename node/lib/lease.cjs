@@ -35,8 +35,7 @@ class Lease {
   }
 
   get signal() {
-    // The loop may have been too busy to tell.
-    if (this.#loss === undefined && this.#native.isLost()) this.#lose(errorOf(this.#native.check(0)));
+    this.#look();
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
       if (this.#loss !== undefined) this.#controller.abort(this.#loss);
@@ -61,7 +60,13 @@ class Lease {
   }
 
   [forget]() {
+    this.#look();
     this.#forget();
+  }
+
+  /** The loop may have been too busy to tell. */
+  #look() {
+    if (this.#loss === undefined && this.#native.isLost()) this.#lose(errorOf(this.#native.check(0)));
   }
 
   async #end(operation) {

@@ -64,6 +64,29 @@ test("a loop that was blocked finds the signal aborted", async () => {
   await client.close();
 });
 
+test("the signal is aborted before a release rejects, be the loop ever so busy", async () => {
+  const client = await connect("memory:");
+  const options = { ttl: 200, maxHold: 200 };
+  const leases = await client.lockAll(["c", "d"], options);
+  const others = await client.lockAll(["e", "f"], options);
+  const [one, other] = [await client.acquire("a", options), await client.acquire("b", options)];
+  const ends = [
+    [[one], () => one.release()],
+    [[other], () => other[Symbol.asyncDispose]()],
+    [leases, () => leases.release()],
+    [others, () => others[Symbol.asyncDispose]()],
+  ].map(([each, end]) => ({ signals: Array.from(each, ({ signal }) => signal), end }));
+  // From here on the loop gets no turn.
+  for (const lease of [one, other, ...leases, ...others]) while (lease.remaining() > 0);
+  for (const { signals, end } of ends) {
+    await assert.rejects(end(), (error) => {
+      for (const { reason } of signals) assert.ok(reason instanceof LeaseLostError, String(end));
+      return error instanceof LeaseLostError;
+    });
+  }
+  await client.close();
+});
+
 test("a loss that nobody hears harms nobody", async () => {
   const { code, stdout, stderr } = await start("lose.mjs").ended;
   assert.deepEqual([code, stdout, stderr], [0, "lost\n", ""]);
