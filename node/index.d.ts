@@ -152,6 +152,8 @@ export class Client {
 
   /** As {@link Client.close}. */
   [Symbol.asyncDispose](): Promise<void>;
+  /** What `JSON.stringify` and `console.log` show. */
+  toJSON(): { stores: string[] };
 }
 
 /**
@@ -199,6 +201,8 @@ export class Lease {
    * nothing else.
    */
   [Symbol.asyncDispose](): Promise<void>;
+  /** What `JSON.stringify` and `console.log` show. */
+  toJSON(): { resource: string; owner: string; token: number; remaining: number };
 }
 
 /** Several leases that were taken together, in the order of their names. */
@@ -216,6 +220,8 @@ export class Leases implements Iterable<Lease> {
   release(): Promise<void>;
   /** As that of {@link Lease}, of all. */
   [Symbol.asyncDispose](): Promise<void>;
+  /** What `JSON.stringify` and `console.log` show. */
+  toJSON(): Lease[];
 }
 
 /** A candidacy that goes on until it is resigned, its client is closed, or a callback throws. */
@@ -236,6 +242,8 @@ export class Election {
   resign(): Promise<void>;
   /** As {@link Election.resign}. */
   [Symbol.asyncDispose](): Promise<void>;
+  /** What `JSON.stringify` and `console.log` show. */
+  toJSON(): { resource: string; term: number | null; lastError?: string | undefined };
 }
 
 /** Who holds a lock, as far as the store shows it. */

@@ -5,6 +5,7 @@ import { Machine, random } from "./machine.mjs";
 import * as messages from "./messages.mjs";
 import errors from "./shared/errors.mjs";
 import shared from "./shared/options.mjs";
+import shownAs from "./shared/shown.mjs";
 import ending from "./shared/under.mjs";
 import { config, credentials, kindOf, lockOptions } from "./settings.mjs";
 import { PATIENCE_MS } from "./slot.mjs";
@@ -120,6 +121,10 @@ export class Client {
     await this.close();
   }
 
+  toJSON() {
+    return { stores: this.stores };
+  }
+
   async #acquire(name, { signal, owner = this.#owner, ...settings }) {
     signal?.throwIfAborted();
     const machine = this.#machine;
@@ -138,6 +143,8 @@ export class Client {
     return failure;
   }
 }
+
+shownAs.shows(Client);
 
 /** What `ended` is fulfilled with, unless the signal is aborted before: then `giveUp`, and the signal's reason. */
 async function orAborted(ended, signal, slot, giveUp) {

@@ -144,6 +144,8 @@ export class Client {
 
   /** As {@link Client.close}. */
   [Symbol.asyncDispose](): Promise<void>;
+  /** What `JSON.stringify` and `console.log` show. */
+  toJSON(): { stores: string[] };
 }
 
 /**
@@ -191,6 +193,8 @@ export class Lease {
    * {@link NotOwnedError} if the client was closed meanwhile, and with nothing else.
    */
   [Symbol.asyncDispose](): Promise<void>;
+  /** What `JSON.stringify` and `console.log` show. */
+  toJSON(): { resource: string; owner: string; token: number; remaining: number };
 }
 
 /** Who holds a lock, as far as the store shows it. */

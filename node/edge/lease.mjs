@@ -3,6 +3,7 @@
 import * as messages from "./messages.mjs";
 import errors from "./shared/errors.mjs";
 import options from "./shared/options.mjs";
+import shown from "./shared/shown.mjs";
 import ending from "./shared/under.mjs";
 import { length } from "./settings.mjs";
 import { PATIENCE_MS } from "./slot.mjs";
@@ -67,8 +68,14 @@ export class Lease {
     }
   }
 
+  toJSON() {
+    return { resource: this.resource, owner: this.owner, token: this.token, remaining: this.remaining() };
+  }
+
   /** Why nothing is held any more. */
   #over() {
     return this.#slot.failure ?? messages.notOwned(this.resource);
   }
 }
+
+shown.shows(Lease);

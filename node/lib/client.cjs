@@ -7,6 +7,7 @@ const { ASYNC_DISPOSE, Lease, Leases } = require("./lease.cjs");
 const { run } = require("./loop.cjs");
 const { deliver } = require("./observe.cjs");
 const { ALL, CONNECT, ELECT, LOCK, TRY, options, text, texts } = require("./options.cjs");
+const { shows } = require("./shown.cjs");
 const { under } = require("./under.cjs");
 
 /** Clients that were not closed: the end of the process does it for them. */
@@ -94,6 +95,12 @@ class Client {
   async [ASYNC_DISPOSE]() {
     await this.close();
   }
+
+  toJSON() {
+    return { stores: this.stores };
+  }
 }
+
+shows(Client);
 
 module.exports = { Client, connect };

@@ -3,6 +3,7 @@
 const { errorOf } = require("./errors.cjs");
 const { ASYNC_DISPOSE, Lease, forget } = require("./lease.cjs");
 const { run } = require("./loop.cjs");
+const { shows } = require("./shown.cjs");
 
 class Election {
   #native;
@@ -41,6 +42,10 @@ class Election {
     await this.resign();
   }
 
+  toJSON() {
+    return { resource: this.resource, term: this.term, lastError: this.lastError?.message };
+  }
+
   /** Calls back until the candidacy is over. Never rejects: nobody would be there to hear. */
   async #call(onStart, onStop) {
     let lease;
@@ -67,5 +72,7 @@ class Election {
     lease?.[forget]();
   }
 }
+
+shows(Election);
 
 module.exports = { Election };

@@ -3,6 +3,7 @@
 const { LeaseLostError, errorOf } = require("./errors.cjs");
 const { run, watch } = require("./loop.cjs");
 const { number } = require("./options.cjs");
+const { shows } = require("./shown.cjs");
 const { told } = require("./told.cjs");
 const { ASYNC_DISPOSE } = require("./under.cjs");
 
@@ -57,6 +58,10 @@ class Lease {
 
   async [ASYNC_DISPOSE]() {
     await this.#end(this.#native.leave());
+  }
+
+  toJSON() {
+    return { resource: this.resource, owner: this.owner, token: this.token, remaining: this.remaining() };
   }
 
   [forget]() {
@@ -120,6 +125,10 @@ class Leases {
     await this.#end(this.#native.leave());
   }
 
+  toJSON() {
+    return [...this.#each];
+  }
+
   async #end(operation) {
     try {
       await run(operation);
@@ -128,5 +137,7 @@ class Leases {
     }
   }
 }
+
+shows(Lease, Leases);
 
 module.exports = { ASYNC_DISPOSE, Lease, Leases, forget };

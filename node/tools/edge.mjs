@@ -6,7 +6,7 @@ import { gzipSync } from "node:zlib";
 
 const [transpiled, folder] = process.argv.slice(2);
 /** Modules that both halves of the package have, written for the one that can be loaded by `require`. */
-const SHARED = ["errors", "options", "under"];
+const SHARED = ["errors", "options", "shown", "under"];
 
 const shared = join(folder, "edge", "shared");
 await mkdir(shared, { recursive: true });

@@ -1,0 +1,17 @@
+"use strict";
+
+// What logs show of an object: its class, and what its `toJSON` answers. Asks for no other module, as errors.cjs.
+
+const INSPECT = Symbol.for("nodejs.util.inspect.custom");
+
+/** Makes `console.log` show of these classes what `JSON.stringify` shows. */
+function shows(...classes) {
+  for (const { prototype } of classes) Object.defineProperty(prototype, INSPECT, { value: show, configurable: true });
+}
+
+function show(depth, options, inspect) {
+  const { name } = this.constructor;
+  return depth < 0 ? `[${name}]` : `${name} ${inspect(this.toJSON(), options)}`;
+}
+
+module.exports = { shows };
