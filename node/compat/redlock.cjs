@@ -10,6 +10,7 @@ const { Client, connect } = require("../lib/client.cjs");
 const errors = require("../lib/errors.cjs");
 const { storeOf } = require("../lib/ioredis.cjs");
 const { texts } = require("../lib/options.cjs");
+const { shows } = require("../lib/shown.cjs");
 const { under } = require("../lib/under.cjs");
 
 const { ConfigError, LeaseLostError, LockBusyError, LockTimeoutError, StoreUnavailableError } = errors;
@@ -29,6 +30,7 @@ const LONGEST_TTL = 86_400_000;
 const QUORUM_TTL = 60_000;
 /** A timer for longer fires at once. */
 const LONGEST_TIMER = 2 ** 31 - 1;
+const CLUSTER = /^rediss?\+cluster:/i;
 const NO_QUORUM = "The operation was unable to achieve a quorum during its retry window.";
 
 class ResourceLockedError extends Error {
@@ -46,8 +48,12 @@ class ExecutionError extends Error {
   }
 }
 
-/** What stands behind a lock, until its time is over or somebody gives it back. */
+/** The leases behind a lock, which its extensions share, until its time is over or somebody gives it back. */
 class Hold {
+  /** "held", "unconfirmed" after a release that no server has confirmed, or "released". */
+  phase = "held";
+  /** The lock itself, or its last extension. */
+  lock;
   #leases;
   #ends;
   #timer;
@@ -91,10 +97,8 @@ class Hold {
   }
 }
 
-/** Locks that were neither released nor replaced by an extension of theirs. */
+/** Of locks that were acquired or extended. */
 const holds = new WeakMap();
-/** Leases of locks whose release was not confirmed. */
-const doubts = new WeakMap();
 
 class Lock {
   constructor(redlock, resources, value, attempts) {
@@ -105,12 +109,12 @@ class Lock {
   }
 
   get expiration() {
-    const left = holds.get(this)?.left() ?? 0;
+    const left = current(this)?.left() ?? 0;
     return left > 0 ? Math.floor(Date.now() + left) : 0;
   }
 
   get leases() {
-    return holds.get(this)?.leases;
+    return current(this)?.leases;
   }
 
   async release() {
@@ -120,6 +124,17 @@ class Lock {
   async extend(duration) {
     return this.redlock.extend(this, duration);
   }
+
+  /** Without the instance, whose clients have passwords. */
+  toJSON() {
+    return { resources: this.resources, value: this.value, expiration: this.expiration };
+  }
+}
+
+/** What stands behind a lock that was neither released nor replaced by an extension of it. */
+function current(lock) {
+  const hold = holds.get(lock);
+  return hold?.phase === "held" && hold.lock === lock ? hold : undefined;
 }
 
 class Redlock extends EventEmitter {
@@ -157,7 +172,15 @@ class Redlock extends EventEmitter {
     if (stores.some(({ prefix }) => prefix !== stores[0].prefix)) {
       throw new ConfigError("these clients put different prefixes before their keys: a lock has one name on all servers");
     }
+    if (stores.length > 1 && stores.some(({ url }) => CLUSTER.test(url))) {
+      throw new ConfigError("a Redis Cluster cannot be a node of a quorum: give one cluster alone, or servers");
+    }
     [this.#urls, this.#prefix] = [stores.map(({ url }) => url), stores[0].prefix];
+  }
+
+  /** Without the clients, which have passwords. */
+  toJSON() {
+    return { servers: this.clients.size, settings: this.settings };
   }
 
   async quit() {
@@ -177,15 +200,15 @@ class Redlock extends EventEmitter {
   }
 
   async release(lock) {
-    const hold = holds.get(lock);
-    const leases = hold?.leases ?? doubts.get(lock);
-    holds.delete(lock);
-    doubts.delete(lock);
+    // An extension takes the place of a lock, but has its value: the release of either frees both.
+    const hold = holds.get(lock) ?? { phase: "released" };
+    const { phase } = hold;
+    hold.phase = "released";
     try {
-      if (leases === undefined) throw new ResourceLockedError("The lock was released or extended before.");
-      await (hold === undefined ? this.#confirm(leases) : this.#giveBack(hold));
+      if (phase === "released") throw new ResourceLockedError("The lock was released before.");
+      await (phase === "held" ? this.#giveBack(hold) : this.#confirm(hold.leases));
     } catch (error) {
-      if (error instanceof StoreUnavailableError) doubts.set(lock, leases);
+      if (error instanceof StoreUnavailableError) hold.phase = "unconfirmed";
       throw this.#failed(NO_QUORUM, error);
     }
     return { attempts: this.#attempts() };
@@ -193,13 +216,12 @@ class Redlock extends EventEmitter {
 
   async extend(existing, duration) {
     whole(duration);
-    const hold = holds.get(existing);
+    const hold = current(existing);
     if (hold === undefined || hold.left() === 0) {
       throw new ExecutionError("Cannot extend an already-expired lock.", []);
     }
     // The lock stays what it was.
     if (duration <= 0) throw this.#tooShort(duration);
-    holds.delete(existing);
     hold.lastFor(duration);
     return this.#lock(hold, existing.resources, existing.value);
   }
@@ -316,6 +338,7 @@ class Redlock extends EventEmitter {
   #lock(hold, resources, value) {
     const lock = new Lock(this, resources, value, this.#attempts());
     holds.set(lock, hold);
+    hold.lock = lock;
     return lock;
   }
 
@@ -356,5 +379,7 @@ function patienceOf({ retryCount, retryDelay }) {
   if (retryCount === -1) return { wait: Infinity, pause };
   return { wait: retryCount > 0 ? retryCount * pause : 0, pause };
 }
+
+shows(Lock, Redlock);
 
 module.exports = { __esModule: true, default: Redlock, Redlock, Lock, ExecutionError, ResourceLockedError };

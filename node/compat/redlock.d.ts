@@ -63,7 +63,7 @@ export class Lock {
   constructor(redlock: Redlock, resources: string[], value: string, attempts: ReadonlyArray<Promise<ExecutionStats>>);
   readonly redlock: Redlock;
   readonly resources: string[];
-  /** Random, the same after an extension. It is not what stands in Redis. */
+  /** Random, the same after an extension. It is not what stands in Redis: compare tokens of {@link Lock.leases}. */
   readonly value: string;
   readonly attempts: ReadonlyArray<Promise<ExecutionStats>>;
   /**
@@ -74,8 +74,8 @@ export class Lock {
   /** The leases behind it, with their fencing tokens and signals; `undefined` once it was released or extended. */
   readonly leases: Leases | undefined;
   /**
-   * Gives it back. A release that no server has confirmed goes on in the background; repeated, it waits as the settings of the
-   * instance say for the servers to show that the lock is gone.
+   * Gives it back, with what an extension of it holds. A release that no server has confirmed goes on in the background;
+   * repeated, it waits as the settings of the instance say for the servers to show that the lock is gone.
    *
    * @throws {@link ExecutionError} when it was over, or no server has confirmed.
    */
@@ -86,6 +86,8 @@ export class Lock {
    * @throws {@link ExecutionError} when it was over, and for a duration of 0 or less, which leaves it as it was.
    */
   extend(duration: number): Promise<Lock>;
+  /** What `JSON.stringify` and `console.log` show: no clients, which have passwords. */
+  toJSON(): { resources: string[]; value: string; expiration: number };
 }
 
 /** Aborted when the lock is lost, before the servers let anybody else have it; `error` and `reason` say why. */
@@ -93,10 +95,15 @@ export type RedlockAbortSignal = AbortSignal & { error?: Error };
 
 /** Takes locks on one server, or on a quorum of several. Emits `error` with whatever makes an operation fail. */
 export class Redlock extends EventEmitter {
-  /** @throws ConfigError of leasehold for a client that no store url can stand for, and a `driftFactor` that cannot be. */
+  /**
+   * @throws ConfigError of leasehold for a client that no store url can stand for, a Redis Cluster among several servers, and
+   * a `driftFactor` that cannot be.
+   */
   constructor(clients: Iterable<Server>, settings?: Partial<Settings>);
   readonly clients: Set<Server>;
   readonly settings: Settings;
+  /** What `JSON.stringify` and `console.log` show: how many servers, and the settings. */
+  toJSON(): { servers: number; settings: Settings };
   /**
    * Gives back what is still held, closes the connections, and calls `quit` of the clients that were given; a client of
    * leasehold stays open. What waits for a lock rejects with `ConfigError`, as everything that is tried afterwards.

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createRequire } from "node:module";
 import { describe, test } from "node:test";
-import { Redis } from "ioredis";
+import { Cluster, Redis } from "ioredis";
 import { connect, LeaseLostError } from "leasehold";
 import Redlock, { ExecutionError, ResourceLockedError } from "leasehold/compat/redlock";
 import { startRedis } from "./helpers/redis.mjs";
@@ -102,6 +102,14 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
     await assert.rejects(redlock.acquire(["a"], LONG, ONCE), ExecutionError);
     await lock.extend(500);
     await (await redlock.acquire(["a"], LONG)).release();
+  }, [1]);
+
+  testBoth("the release of a lock that was extended frees what its extension holds", async (redlock, { ExecutionError }) => {
+    const first = await redlock.acquire(["a"], LONG);
+    const extended = await first.extend(LONG);
+    await first.release();
+    await (await redlock.acquire(["a"], LONG, ONCE)).release();
+    for (const lock of [first, extended]) await assert.rejects(redlock.release(lock, ONCE), ExecutionError);
   }, [1]);
 
   testBoth("using holds on for longer than its duration", async (redlock, { ExecutionError }) => {
@@ -218,6 +226,20 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
     await redlock.quit();
   });
 
+  test("what stands at the server is told by a token, where redlock has its value", async (t) => {
+    const { url } = await startRedis(t);
+    const theirs = await (await makers.redlock(t, [url])).acquire(["theirs"], LONG);
+    const redlock = await makers.leasehold(t, [url]);
+    const lock = await redlock.acquire(["ours"], LONG);
+    const [redis, client] = [new Redis(url), await connect(url)];
+    undo(t, async () => (redis.disconnect(), await client.close()));
+    assert.equal(await redis.get("theirs"), theirs.value);
+    const isHeldBy = async (lock, name) => (await client.inspect(name))?.token === lock.leases?.get(name)?.token;
+    assert.equal(await isHeldBy(lock, "ours"), true);
+    await redis.set("ours", "another");
+    assert.equal(await isHeldBy(lock, "ours"), false);
+  });
+
   test("a server that comes up later is waited for, one that never does is told", async (t) => {
     const server = await startRedis(t);
     await server.stop();
@@ -254,6 +276,10 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
     refused(lazy({ host: "a", tls: { ca: "PEM" } }), /tls.ca .*rediss:/);
     refused(lazy({ host: "a", tls: { rejectUnauthorized: false } }), /tls.rejectUnauthorized/);
     refused(lazy({ sentinels: [{ host: "a" }], name: "m", role: "slave" }), /master/);
+    const cluster = (port) => new Cluster([{ host: "a", port }], { lazyConnect: true });
+    new Redlock([cluster(1)]);
+    refused([cluster(1), cluster(2), cluster(3)], /Redis Cluster cannot be a node of a quorum/);
+    refused(["redis://a", "redis+cluster://b"], /Redis Cluster cannot be a node of a quorum/);
     refused([], /at least one redis client/);
     refused([5], TypeError);
     assert.throws(() => new Redlock([redis], {}, { acquireScript: "" }), /scripts/);

@@ -5,7 +5,8 @@ import type { Client } from "leasehold";
 import Redlock, { ExecutionError, Lock, ResourceLockedError, type RedlockAbortSignal } from "leasehold/compat/redlock";
 
 export async function use(client: Client): Promise<number> {
-  const redlock = new Redlock([new Redis(), new Cluster([{ host: "a" }]), "redis://a"], { retryCount: -1 });
+  const redlock = new Redlock([new Redis(), "redis://a"], { retryCount: -1 });
+  new Redlock([new Cluster([{ host: "a" }])]);
   redlock.on("error", (error) => error);
   let lock: Lock = await redlock.acquire(["a"], 5_000);
   lock = await lock.extend(5_000);
