@@ -166,18 +166,37 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
     await rival.close();
   });
 
+  test("a fetch that is silent is told to stop when its time is over, and not before", async (t) => {
+    const begun = [];
+    const fetch = (_, { signal }) => {
+      begun.push({ signal, at: performance.now() });
+      signal.addEventListener("abort", () => (begun.find((each) => each.signal === signal).lasted = performance.now()));
+      return new Promise(() => {});
+    };
+    const client = await connect("webdis+http://127.0.0.1:2", { requestTimeout: 1_000, fetch });
+    await assert.rejects(client.acquire("a", { ...LONG, wait: 0 }), StoreUnavailableError);
+    assert.ok(begun.length > 0);
+    await until(() => begun.every(({ signal }) => signal.aborted));
+    for (const { at, lasted } of begun) assert.ok(lasted - at > 900, `${lasted - at} ms`);
+    await close(client);
+  });
+
   test("an abort ends the wait with its reason, and a lease not at all", async (t) => {
     const { client, rival, proxy } = await stage(t);
     const reason = new Error("enough");
     const isReason = (error) => error === reason;
     await assert.rejects(client.acquire("a", { signal: AbortSignal.abort(reason) }), isReason);
-    assert.notEqual(await rival.tryAcquire("a"), null, "nothing was begun");
+    const held = await rival.tryAcquire("a", LONG);
+    assert.notEqual(held, null, "nothing was begun");
 
     const waiting = new AbortController();
     const given = client.acquire("a", { ...LONG, signal: waiting.signal });
     setImmediate(() => waiting.abort(reason));
     await assert.rejects(given, isReason);
     assert.equal(getEventListeners(waiting.signal, "abort").length, 0);
+    // Waiters of one client are served in order: one that had not given up would get the lock first, and keep it.
+    await held.release();
+    await (await client.acquire("a", PATIENT)).release();
 
     // While the request is under way, whose grant nobody wants any more.
     const inFlight = new AbortController();

@@ -15,6 +15,7 @@ import { aborted } from "./helpers/signals.mjs";
 import { undo } from "./helpers/undo.mjs";
 
 const { connect, ConfigError, LeaseLostError, LeaseholdError, NotOwnedError, StoreUnavailableError } = leasehold;
+const installed = dirname(createRequire(import.meta.url).resolve("leasehold"));
 const OPTIONS = { ttl: 20_000 };
 /** Long enough for a busy machine. */
 const PATIENT = { requestTimeout: 5_000 };
@@ -94,6 +95,24 @@ test("what fails in using: the body goes first, a release that is not confirmed 
     process.kill(server.pid, "SIGCONT");
   }
   await client.close();
+});
+
+test("using settles only after the release, however the body ends", async () => {
+  const { under } = createRequire(import.meta.url)(join(installed, "lib", "under.cjs"));
+  const error = new Error("of the body");
+  const ends = { result: () => 42, error: () => Promise.reject(error) };
+  for (const [how, body] of Object.entries(ends)) {
+    const heard = [];
+    let release;
+    const released = new Promise((resolve) => (release = resolve)).then(() => heard.push("released"));
+    const lease = { [Symbol.asyncDispose]: () => released };
+    const used = under(lease, body).then((result) => heard.push(result), (error) => heard.push(error));
+    for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
+    assert.deepEqual(heard, [], how);
+    release();
+    await used;
+    assert.deepEqual(heard, ["released", how === "error" ? error : 42]);
+  }
 });
 
 test("a second release is refused, whoever is first", async () => {
@@ -222,7 +241,7 @@ test("two copies of the package in one process are strangers that exclude each o
   const folder = mkdtempSync(join(tmpdir(), "leasehold-node-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const [copy, later] = [join(folder, "copy"), join(folder, "later")];
-  for (const to of [copy, later]) cpSync(dirname(require.resolve("leasehold")), to, { recursive: true });
+  for (const to of [copy, later]) cpSync(installed, to, { recursive: true });
   const other = require(copy);
   assert.notEqual(other.Client, leasehold.Client);
   const url = sqlite(t);
@@ -248,7 +267,6 @@ test("two copies of the package in one process are strangers that exclude each o
 test("a copy on another thread leaves SQLite to the first one", { skip: process.platform !== "linux" }, async (t) => {
   const folder = mkdtempSync(join(tmpdir(), "leasehold-node-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const installed = dirname(createRequire(import.meta.url).resolve("leasehold"));
   const [copy, linked] = [join(folder, "copy"), join(folder, "linked")];
   for (const to of [copy, linked]) cpSync(installed, to, { recursive: true });
   // As package managers do it: two places, and one file.

@@ -143,15 +143,17 @@ test("a thread hears of clients of another, and its end harms nobody", async (t)
 });
 
 test("an observer may end the process, and what it did last is told", async () => {
-  const { code, stdout } = await run("observes.mjs", "lock.released");
+  const { code, stdout } = await run("observes.mjs", "after", "lock.released");
   assert.equal(code, 3);
   assert.deepEqual(stdout.trim().split("\n"), ["lock.acquired", "lock.acquired", "lock.released", "lock.released"]);
 });
 
 test("the end of the process is not put off, and what it did last is told", async () => {
-  const { code, stdout, stderr } = await run("observes.mjs");
-  assert.deepEqual([code, stderr], [0, ""]);
-  assert.deepEqual(stdout.trim().split("\n"), ["lock.acquired", "lock.released"]);
+  for (const when of ["before", "after"]) {
+    const { code, stdout, stderr } = await run("observes.mjs", when);
+    assert.deepEqual([code, stderr], [0, ""], when);
+    assert.deepEqual(stdout.trim().split("\n"), ["lock.acquired", "lock.released"], when);
+  }
 });
 
 test("what is no observer is refused with what it should be", () => {

@@ -1,15 +1,18 @@
-// Holds a lock when it ends, by itself or by its observer.
+// Holds a lock when it ends, by itself or by its observer, who comes before or after the client.
 
 import { connect, observe } from "leasehold";
 
-const [last] = process.argv.slice(2);
+const [when, last] = process.argv.slice(2);
+const listen = () =>
+  observe({
+    event: ({ event }) => {
+      console.log(event);
+      if (event === last) process.exit(3);
+    },
+  });
+if (when === "before") listen();
 const client = await connect("memory:");
-observe({
-  event: ({ event }) => {
-    console.log(event);
-    if (event === last) process.exit(3);
-  },
-});
+if (when === "after") listen();
 await client.acquire("a");
 if (last !== undefined) {
   await (await client.acquire("b")).release();
