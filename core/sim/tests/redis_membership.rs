@@ -294,7 +294,7 @@ impl Node {
         }
         self.marker = real;
         for (name, lock) in &self.locks {
-            let key = if *name == "a" { "{a}\x1ftrust".to_owned() } else { format!("{name}\x1ftrust") };
+            let key = if *name == "a" { "{a}\x1ftrust of name".to_owned() } else { format!("{name}\x1ftrust") };
             let trust = self.wire.call(&[b"GET", key.as_bytes()]);
             let stamp = lock.trust.map(|stamp| Value::Bulk(stamp.to_string().into_bytes()));
             assert_eq!(trust, stamp.unwrap_or(Value::Nil), "{name}");

@@ -17,11 +17,11 @@ use super::eventually;
 pub(crate) const HIGH: u64 = 1 << 52;
 
 pub(crate) fn fence_key(resource: &str) -> String {
-    format!("{{{resource}}}\u{1f}fence")
+    format!("{{{resource}}}\u{1f}fence of name")
 }
 
 pub(crate) fn channel(resource: &str) -> String {
-    format!("{{{resource}}}\u{1f}wake")
+    format!("{{{resource}}}\u{1f}wake of name")
 }
 
 /// From now on every grant of `resource` counts one up from [`HIGH`].

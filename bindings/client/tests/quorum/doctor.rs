@@ -105,7 +105,7 @@ fn least_rights_suffice_for_votes() {
     let first = client.lock("jobs/a").ttl(MAX_TTL).acquire().unwrap();
     // Found, waited out, and raised: all that votes ever do.
     servers[1].command(&["FLUSHALL"]);
-    wait_until("trust", || servers[1].command(&["EXISTS", "{jobs/a}\u{1f}trust"]).integer() == 1);
+    wait_until("trust", || servers[1].command(&["EXISTS", "{jobs/a}\u{1f}trust of name"]).integer() == 1);
     first.release().unwrap();
     let findings = client.doctor().unwrap();
     assert!(problems(&findings).is_empty(), "{findings:#?}");

@@ -23,7 +23,7 @@ fn nodes_that_forgot_are_brought_back() {
     let nodes = Nodes::start(3);
     drop(nodes.create());
     assert_eq!(join(&nodes, |_| panic!("nothing is waited for")), [Standing::Member; 3]);
-    assert_eq!(nodes.servers[0].command(&["EXISTS", "{leasehold:join}\u{1f}fence"]).integer(), 0, "nor locked");
+    assert_eq!(nodes.servers[0].command(&["EXISTS", "{leasehold:join}\u{1f}fence of name"]).integer(), 0, "nor locked");
     for server in &nodes.servers[..2] {
         server.command(&["FLUSHALL"]);
     }

@@ -183,7 +183,7 @@ fn least_rights_suffice_for_locks_and_for_nothing_else() {
         move || client.lock("jobs/a").wait(Duration::from_secs(60)).acquire().map(|lease| lease.release())
     });
     leasehold_rig::wait_until("a subscriber", || {
-        server.command(&["PUBSUB", "NUMSUB", "{jobs/a}\u{1f}wake"]).array()[1].integer() == 1
+        server.command(&["PUBSUB", "NUMSUB", "{jobs/a}\u{1f}wake of name"]).array()[1].integer() == 1
     });
     lease.release().unwrap();
     waiter.join().unwrap().unwrap().unwrap();

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::on_redis::{channel, expect_wake_ups, is_taken};
+use crate::common::on_redis::{HIGH, channel, count_grants, counter, expect_wake_ups, is_taken};
 use crate::common::{PATIENCE, Role, connect_patiently, eventually, ms, role_args, say};
 use leasehold::ErrorKind;
 use leasehold::blocking::Client;
@@ -90,6 +90,33 @@ fn messages_of_strangers_harm_nobody() {
         assert!(is_taken(&server, "job"));
         lease.release().unwrap();
         assert!(waiter.join().unwrap().token() > lease.token());
+    });
+}
+
+#[test]
+fn a_name_and_the_same_in_braces_share_neither_counter_nor_wake_ups() {
+    let server = Server::start();
+    let (holder, other) = (connect(&server), connect(&server));
+    let plain = holder.lock("x").acquire().unwrap();
+    count_grants(&server, "x");
+    let braced = holder.lock("{x}").acquire().unwrap();
+    assert!(braced.token() < HIGH, "the counter of x is not that of {{x}}");
+    assert_eq!(holder.inspect("{x}").unwrap().unwrap().token, Some(braced.token()));
+    assert_eq!(counter(&server, "x"), HIGH);
+    thread::scope(|scope| {
+        let waits = |name| {
+            let other = &other;
+            scope.spawn(move || other.lock(name).wait(PATIENCE).acquire().unwrap())
+        };
+        let (one, two) = (waits("x"), waits("{x}"));
+        let channels = || server.command(&["PUBSUB", "CHANNELS"]).array().len();
+        eventually("both listen", || channels() == 2);
+        braced.release().unwrap();
+        assert!(two.join().unwrap().token() < HIGH);
+        eventually("one listens still", || channels() == 1);
+        assert_eq!(listeners(&server, "x"), 1);
+        plain.release().unwrap();
+        assert_eq!(one.join().unwrap().token(), HIGH + 1);
     });
 }
 

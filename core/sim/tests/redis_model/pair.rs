@@ -252,7 +252,7 @@ const CALLER: StoreNow = StoreNow { boot: BootId([0; 16]), uptime: Monotonic::fr
 fn fence(name: &str) -> Vec<u8> {
     let tagged =
         name.split_once('{').and_then(|(_, rest)| rest.split_once('}')).is_some_and(|(tag, _)| !tag.is_empty());
-    if tagged { format!("{name}\u{1f}fence") } else { format!("{{{name}}}\u{1f}fence") }.into_bytes()
+    if tagged { format!("{name}\u{1f}fence") } else { format!("{{{name}}}\u{1f}fence of name") }.into_bytes()
 }
 
 /// The model is asked for the token that the server took from its clock, if that is where it may be from: it answers

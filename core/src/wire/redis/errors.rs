@@ -47,9 +47,8 @@ const LASTING: [(&str, DenialKind, &str); 8] = [
 
 const GRANT: &str = "the user needs the commands EVALSHA, EVAL, GETRANGE, EXISTS, PTTL, TYPE, TIME, SET, PEXPIRE, DEL, \
                      PUBLISH, SUBSCRIBE, UNSUBSCRIBE and, with replicas, WAIT, on a cluster ASKING, CLUSTER|SLOTS and \
-                     CLUSTER|INFO, on the locked names and on their {name}\\x1ffence, and the channels \
-                     {name}\\x1fwake; in a quorum also GET and INFO, the keys {name}\\x1ftrust, and the key \
-                     leasehold\\x1fquorum";
+                     CLUSTER|INFO, on the locked names and on the keys that begin with {name}, and the \
+                     channels that do; in a quorum also GET and INFO, and the key leasehold\\x1fquorum";
 
 /// Judges the text of an error reply.
 pub fn classify(error: &str) -> ErrorClass {

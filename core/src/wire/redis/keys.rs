@@ -52,10 +52,14 @@ pub(super) fn channel(resource: &Resource) -> Vec<u8> {
     beside(resource, b"wake")
 }
 
+/// Braces put a name without a hash tag into the slot of its lock. The ending differs then, or `x` and `{x}` would
+/// share what lies beside them.
 fn beside(resource: &Resource, what: &[u8]) -> Vec<u8> {
     let name = resource.as_str().as_bytes();
-    let (open, close): (&[u8], &[u8]) = if hash_tag(resource.as_str()).is_some() { (b"", b"") } else { (b"{", b"}") };
-    [open, name, close, &[SEPARATOR], what].concat()
+    match hash_tag(resource.as_str()) {
+        Some(_) => [name, &[SEPARATOR], what].concat(),
+        None => [b"{", name, b"}", &[SEPARATOR], what, b" of name"].concat(),
+    }
 }
 
 /// On a cluster the keys of a resource must share a slot, which no braces around it can bring about in this case.
@@ -81,12 +85,19 @@ mod tests {
 
     #[test]
     fn keys_are_these_bytes() {
-        assert_eq!(fence(&named("invoice/42")), b"{invoice/42}\x1ffence");
+        assert_eq!(fence(&named("invoice/42")), b"{invoice/42}\x1ffence of name");
         assert_eq!(fence(&named("{user}/42")), b"{user}/42\x1ffence");
-        assert_eq!(fence(&named("a{b")), b"{a{b}\x1ffence");
-        assert_eq!(fence(&named("{}a")), b"{{}a}\x1ffence");
-        assert_eq!(channel(&named("invoice/42")), b"{invoice/42}\x1fwake");
+        assert_eq!(fence(&named("a{b")), b"{a{b}\x1ffence of name");
+        assert_eq!(fence(&named("{}a")), b"{{}a}\x1ffence of name");
+        assert_eq!(channel(&named("invoice/42")), b"{invoice/42}\x1fwake of name");
         assert_eq!(channel(&named("{user}/42")), b"{user}/42\x1fwake");
+    }
+
+    #[test]
+    fn no_two_names_share_a_key_or_a_channel() {
+        let names = ["x", "{x}", "{{x}}", "a{x}", "{a{x}}", "{", "{{", "{}", "{{}}", "}", "{}}"].map(named);
+        let all = names.iter().flat_map(|name| [name.as_str().into(), fence(name), trust(name), channel(name)]);
+        assert_eq!(all.collect::<alloc::collections::BTreeSet<_>>().len(), names.len() * 4);
     }
 
     #[test]

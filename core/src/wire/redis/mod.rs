@@ -3,13 +3,14 @@
 //! | what | where |
 //! |---|---|
 //! | lock | the resource as it is: `<nonce>@<owner>;<since>[;<data>]`, with an expiry |
-//! | counter | `{resource}` 0x1F `fence`, decimal digits, kept for [`Settings::retention`] after its last use |
-//! | trust | in a quorum, after a loss of data: `{resource}` 0x1F `trust`, the loss since which the counter was raised |
+//! | counter | `{resource}` 0x1F `fence of name`, decimal digits, kept for [`Settings::retention`] after its last use |
+//! | trust | in a quorum, after a loss of data: `{resource}` 0x1F `trust of name`, the loss since which the counter was raised |
 //! | marker | in a quorum: `leasehold` 0x1F `quorum`, a [`Marker`](crate::member::Marker) |
-//! | wake-ups | channel `{resource}` 0x1F `wake`; the message is the resource |
+//! | wake-ups | channel `{resource}` 0x1F `wake of name`; the message is the resource |
 //!
-//! A resource that has a hash tag of its own gets no braces. Other libraries keep their locks as plain values under
-//! the same key, so one excludes the other; theirs are shown as [`Holder::Foreign`](crate::op::Holder::Foreign).
+//! A resource that has a hash tag of its own gets no braces, and endings without ` of name`: `x` and `{x}` share nothing.
+//! Other libraries keep their locks as plain values under the same key, so one excludes the other; theirs are shown as
+//! [`Holder::Foreign`](crate::op::Holder::Foreign).
 
 mod address;
 pub mod cluster;
@@ -170,7 +171,17 @@ impl Session {
         Ok(exchange)
     }
 
-    /// Where a release of the resource is told.
+    /// The key with the counter of the resource.
+    pub fn counter_key(resource: &Resource) -> Vec<u8> {
+        keys::fence(resource)
+    }
+
+    /// The key with the loss of data since which the counter was raised, on a node of a quorum.
+    pub fn trust_key(resource: &Resource) -> Vec<u8> {
+        keys::trust(resource)
+    }
+
+    /// The channel where a release of the resource is told.
     pub fn channel(resource: &Resource) -> Vec<u8> {
         keys::channel(resource)
     }

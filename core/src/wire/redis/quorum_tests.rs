@@ -87,7 +87,7 @@ fn is_protocol(outcome: &Outcome) -> bool {
 
 #[test]
 fn a_vote_tells_the_node_what_it_should_remember() {
-    let start = ["4", "a", "{a}\x1ffence", "leasehold\x1fquorum", "{a}\x1ftrust"];
+    let start = ["4", "a", "{a}\x1ffence of name", "leasehold\x1fquorum", "{a}\x1ftrust of name"];
     let acquire = [&format!("{HEX}@me;1700000000000"), "30000", "604800000", "7", ONES, "60000", TWOS];
     for (op, end) in [
         (plain_vote(), ["", "", "ask", "17"]),
@@ -104,7 +104,7 @@ fn renewals_in_a_quorum_are_one_call_with_the_marker_last() {
     let ops = ["a", "b"].map(|name| on(name, keep(Durability::NotDeclared)));
     let (name, args) = only_command(&ops);
     assert_eq!(name, "keep");
-    let keys = ["5", "a", "{a}\x1ffence", "b", "{b}\x1ffence", "leasehold\x1fquorum"];
+    let keys = ["5", "a", "{a}\x1ffence of name", "b", "{b}\x1ffence of name", "leasehold\x1fquorum"];
     let rest = ["604800000", HEX, "30000", HEX, "30000", "ask", "17"];
     assert_eq!(args, [keys.as_slice(), &rest].concat());
     let (_, args) = only_command(&[on("a", keep(Durability::Declared))]);

@@ -124,8 +124,8 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
         }
         (Asked::Acquire(_) | Asked::Vote(..) | Asked::Raise(..), b"corrupt", []) => Some(denied(
             DenialKind::CorruptRecord,
-            "the counter beside the lock is no integer below 2^53; set the key {name}\\x1ffence to a number above every \
-             token that was used, or delete it",
+            "the counter beside the lock is no integer below 2^53; set the key {name}\\x1ffence of name to a number \
+             above every token that was used, or delete it (without \" of name\" if the name has a hash tag)",
         )),
         (Asked::Acquire(_) | Asked::Vote(..), b"exhausted", []) => Some(denied(
             DenialKind::TokensExhausted,

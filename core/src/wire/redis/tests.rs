@@ -147,13 +147,13 @@ fn each_operation_is_these_arguments() {
     let data = acquire_with("a b", Some(b"foo"), Duration::from_millis(1500));
     let plain = format!("{HEX}@me;1700000000000");
     let spaced = format!("{HEX}@a%20b;1700000000000;Zm9v");
-    let (fence, wake, marker) = ("{a}\x1ffence", "{a}\x1fwake", "leasehold\x1fquorum");
+    let (fence, wake, marker) = ("{a}\x1ffence of name", "{a}\x1fwake of name", "leasehold\x1fquorum");
     for (op, expected) in [
         (acquire(), ("acquire", vec!["2", "a", fence, &plain, "30000", week, "7", "17"])),
         (data, ("acquire", vec!["2", "a", fence, &spaced, "1500", week, "7", "17"])),
         (renew(), ("renew", vec!["2", "a", fence, week, HEX, "30000", "17"])),
         (release(), ("release", vec!["2", "a", fence, HEX, wake, week, "17"])),
-        (raise(), ("raise", vec!["4", "a", fence, marker, "{a}\x1ftrust", HEX, week, "9", "", "17"])),
+        (raise(), ("raise", vec!["4", "a", fence, marker, "{a}\x1ftrust of name", HEX, week, "9", "", "17"])),
         (Op::Read, ("read", vec!["2", "a", fence, "17"])),
     ] {
         let exchange = session().begin(ID, &[on("a", op)], LEFT, UNIX_MS).unwrap();
@@ -169,8 +169,8 @@ fn a_release_is_these_bytes() {
     let mut bytes = Vec::new();
     exchange.commands().iter().for_each(|command| encode(command, &mut bytes));
     let expected = format!(
-        "*9\r\n$7\r\nEVALSHA\r\n$40\r\n{}\r\n$1\r\n2\r\n$1\r\na\r\n$9\r\n{{a}}\x1ffence\r\n$32\r\n{HEX}\r\n\
-         $8\r\n{{a}}\x1fwake\r\n$9\r\n604800000\r\n$2\r\n17\r\n",
+        "*9\r\n$7\r\nEVALSHA\r\n$40\r\n{}\r\n$1\r\n2\r\n$1\r\na\r\n$17\r\n{{a}}\x1ffence of name\r\n$32\r\n{HEX}\r\n\
+         $16\r\n{{a}}\x1fwake of name\r\n$9\r\n604800000\r\n$2\r\n17\r\n",
         scripts::RELEASE.sha1
     );
     assert_eq!(String::from_utf8(bytes).unwrap(), expected);
@@ -201,7 +201,7 @@ fn renewals_are_one_call_and_each_has_its_own_outcome() {
     let [command] = exchange.commands() else { panic!("not one command") };
     let (name, args) = written(command);
     assert_eq!((name, args.len()), ("renew", 1 + 12 + 1 + 12 + 1));
-    assert_eq!(args[..5], ["12", "a", "{a}\x1ffence", "b", "{b}\x1ffence"]);
+    assert_eq!(args[..5], ["12", "a", "{a}\x1ffence of name", "b", "{b}\x1ffence of name"]);
     let each = [[HEX, "30000"]; 6].concat();
     assert_eq!(args[13..], [vec!["604800000"], each, vec!["17"]].concat());
 
@@ -474,14 +474,15 @@ fn lengths_of_time_reach_the_server_within_bounds() {
 
 #[test]
 fn a_wake_up_names_its_resource() {
-    for name in ["a", "{x}a", "{}", "a}b"] {
+    for name in ["a", "{a}", "{x}a", "{}", "a}b"] {
         let resource = Resource::new(name).unwrap();
         assert_eq!(Session::released_by(&Session::channel(&resource), name.as_bytes()), Some(resource));
     }
-    assert_eq!(Session::released_by(b"{a}\x1fwake", b"b"), None);
-    assert_eq!(Session::released_by(b"{a}\x1ffence", b"a"), None);
+    assert_eq!(Session::released_by(b"{a}\x1fwake of name", b"b"), None);
+    assert_eq!(Session::released_by(b"{a}\x1fwake", b"a"), None, "that is where {{a}} is told");
+    assert_eq!(Session::released_by(b"{a}\x1ffence of name", b"a"), None);
     assert_eq!(Session::released_by(b"", b""), None);
-    assert_eq!(Session::released_by(b"{\xff}\x1fwake", b"\xff"), None);
+    assert_eq!(Session::released_by(b"{\xff}\x1fwake of name", b"\xff"), None);
 }
 
 #[test]

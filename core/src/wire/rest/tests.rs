@@ -33,11 +33,11 @@ fn denial(result: Result<Vec<Value>, Outcome>) -> Denial {
 
 #[test]
 fn a_command_for_upstash_is_a_json_array() {
-    let request = request(Dialect::Upstash, &command(&["EVALSHA", "a\"\\b", "{é}\x1ffence"]), Some("s3cret"));
+    let request = request(Dialect::Upstash, &command(&["EVALSHA", "a\"\\b", "{é}\x1ffence of name"]), Some("s3cret"));
     assert_eq!((request.method, request.path.as_str()), ("POST", "/"));
     assert_eq!(request.headers[0], ("content-type", "application/json".to_owned()));
     assert_eq!(request.headers[1], ("authorization", "Bearer s3cret".to_owned()));
-    assert_eq!(request.body, r#"["EVALSHA","a\"\\b","{é}\u001ffence"]"#.as_bytes());
+    assert_eq!(request.body, r#"["EVALSHA","a\"\\b","{é}\u001ffence of name"]"#.as_bytes());
     let shown = format!("POST / with [\"content-type\", \"authorization\"] and {} bytes", request.body.len());
     assert_eq!(format!("{request:?}"), shown, "and no token");
 }

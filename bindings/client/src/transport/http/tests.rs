@@ -123,7 +123,7 @@ fn every_bad_answer_is_judged_and_the_next_request_settles_it() {
         assert_eq!(server.misbehaviours_left(), 0);
         // What came of the first is known by asking again: the same attempt has at most one grant.
         let stands = redis.command(&["EXISTS", &resource]).text() == "1";
-        let fence = redis.command(&["GET", &format!("{{{resource}}}\u{1f}fence")]);
+        let fence = redis.command(&["GET", &format!("{{{resource}}}\u{1f}fence of name")]);
         let counter = granted(&store.perform(&soon(vec![acquire(&resource, 1)]), Lane::Caller)).expect(&shown);
         assert!(!stands || fence.text() == counter.get().to_string(), "{shown}");
         assert_eq!(stands, shown == "HalfBody" || shown == "CloseAfterApplying", "{shown}");

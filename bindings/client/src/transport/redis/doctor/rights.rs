@@ -47,9 +47,8 @@ struct Names {
 impl Names {
     fn new(name: &str) -> Result<Self, String> {
         let resource = Resource::new(name).map_err(|error| error.to_string())?;
-        let channel = Session::channel(&resource);
-        let beside = |what: &[u8]| [channel.strip_suffix(b"wake").unwrap_or(&channel), what].concat();
-        Ok(Self { resource, fence: beside(b"fence"), trust: beside(b"trust"), channel })
+        let (fence, trust) = (Session::counter_key(&resource), Session::trust_key(&resource));
+        Ok(Self { fence, trust, channel: Session::channel(&resource), resource })
     }
 }
 
@@ -244,9 +243,9 @@ impl Missing {
             findings.push(Finding::problem(
                 CHECK,
                 format!(
-                    "of {:?} the key {{name}}\\x1ftrust is refused: once this node has lost its memory, it never counts \
-                     fully again",
-                    names.resource
+                    "of {:?} the key {} is refused: once this node has lost its memory, it never counts fully again",
+                    names.resource,
+                    names.trust.escape_ascii()
                 ),
                 format!("locks named jobs/* need ~{{jobs/*: {}", grant(url, "~{jobs/*")),
             ));
