@@ -60,6 +60,8 @@ impl LockAllRequest {
 
     pub(crate) async fn acquire(self, caller: Caller) -> Result<Leases, Error> {
         let until = self.wait.map(|wait| clock::monotonic().plus(wait));
+        // A wait that is used up is over: of zero it would be said that it was to be tried once.
+        let least = Duration::from_nanos(u64::from(self.wait != Some(Duration::ZERO)));
         let mut leases = Leases(Vec::with_capacity(self.resources.len()));
         for resource in &self.resources {
             let mut request = self.client.lock(resource);
@@ -67,7 +69,7 @@ impl LockAllRequest {
                 request = setting(request);
             }
             if let Some(until) = until {
-                request = request.wait(until.since(clock::monotonic()));
+                request = request.wait(until.since(clock::monotonic()).max(least));
             }
             match request.acquire(caller).await {
                 Ok(lease) => leases.0.push(lease),

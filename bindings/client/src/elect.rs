@@ -133,7 +133,7 @@ impl ElectionRequest {
     /// # Errors
     /// A callback has panicked; the lock was given back.
     fn lead(&mut self, lease: Arc<Lease>, desk: &Desk) -> Result<(), Error> {
-        desk.begin_term(lease.token());
+        desk.begin_term(&lease);
         let started = catch("on_start", || self.on_start.iter_mut().for_each(|on_start| on_start(&lease)));
         let mut ended = Box::pin(lease.ended());
         let end = started.is_ok().then(|| {
@@ -187,15 +187,17 @@ struct State {
     resigned: bool,
     /// The thread has nothing left to do.
     is_over: bool,
-    term: Option<u64>,
+    term: Option<Arc<Lease>>,
     last_error: Option<Error>,
     waker: Option<Waker>,
 }
 
 impl Election {
-    /// The fencing token of the current term, `None` while somebody else leads.
+    /// The fencing token of the current term; `None` while somebody else leads, and from the moment in which the term's
+    /// lease is over, also while `on_start` or `on_stop` is still running.
     pub fn term(&self) -> Option<u64> {
-        self.desk.lock().term
+        let state = self.desk.lock();
+        state.term.as_ref().filter(|lease| !lease.remaining().is_zero()).map(|lease| lease.token())
     }
 
     /// Why the last campaign failed, if it did: the store is down or refuses.
@@ -235,12 +237,19 @@ impl Election {
         self.desk.lock().is_over
     }
 
+    /// As [`Election::resign`], without waiting for the end of the term.
+    pub(crate) fn begin_to_resign(&self) {
+        if self.generation == fork::generation() {
+            self.desk.resign();
+        }
+    }
+
     /// As [`Election::resign`], but given up once `interrupted` answers `true`; asked each time a `slice` has passed.
     pub(crate) fn resign_until(&self, slice: Duration, mut interrupted: impl FnMut() -> bool) {
+        self.begin_to_resign();
         if self.generation != fork::generation() {
             return;
         }
-        self.desk.resign();
         if self.thread.as_ref().is_some_and(|thread| thread.thread().id() == thread::current().id()) {
             return;
         }
@@ -294,9 +303,9 @@ impl Desk {
         }
     }
 
-    fn begin_term(&self, token: u64) {
+    fn begin_term(&self, lease: &Arc<Lease>) {
         let mut state = self.lock();
-        state.term = Some(token);
+        state.term = Some(Arc::clone(lease));
         state.last_error = None;
     }
 

@@ -147,7 +147,12 @@ pub fn resign(election: &Election, interrupted: impl FnMut() -> bool) {
     election.resign_until(SLICE, interrupted);
 }
 
-/// Resigns without waiting for the end of the term: for a thread that the callbacks may want, and which can neither wait for
+/// Resigns without waiting for the end of the term: for whoever that end waits for, such as a callback.
+pub fn begin_to_resign(election: &Election) {
+    election.begin_to_resign();
+}
+
+/// As [`begin_to_resign`], of an election that is not needed any more: for a thread that the callbacks may want, and which can neither wait for
 /// them nor drop the election therefore.
 pub fn dismiss(election: Election) {
     election.dismiss();

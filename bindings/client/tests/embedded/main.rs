@@ -7,9 +7,11 @@ mod common;
 
 mod asynchronous;
 mod callbacks;
+mod election;
 #[cfg(feature = "sqlite")]
 mod fence;
 mod fence_process;
 mod holding;
 mod host;
 mod processes;
+mod several;

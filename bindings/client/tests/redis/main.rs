@@ -9,6 +9,7 @@ mod common;
 mod access;
 mod cluster;
 mod doctor;
+mod election;
 mod failover;
 mod fence;
 mod hostile_resp;
