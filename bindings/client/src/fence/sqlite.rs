@@ -1,7 +1,7 @@
 //! Guards for data in SQLite.
 
 use rusqlite::types::{ToSql, Value};
-use rusqlite::{Connection, ErrorCode, OptionalExtension};
+use rusqlite::{Connection, ErrorCode};
 
 use super::sql::{quoted, quoted_name};
 use super::{Rejected, Token, number, token_of};
@@ -98,7 +98,7 @@ impl SqliteGuard {
     pub fn claim(&self, db: &Connection, item: &str, token: u64) -> Result<(), Error> {
         let token = number(token)?;
         match execute(db, &self.claim, &item, token)? {
-            0 => Err(explain(db, &self.read, &item, token, Rejected::Unclaimed.into()).on(item)),
+            0 => Err(Self::refusal(item, token.get(), &marks(db, &self.read, &item)?)),
             _ => Ok(()),
         }
     }
@@ -113,7 +113,7 @@ impl SqliteGuard {
         let token = number(token)?;
         within_transaction(db)?;
         match execute(db, &self.check, &item, token)? {
-            0 => Err(explain(db, &self.read, &item, token, Rejected::Unclaimed.into()).on(item)),
+            0 => Err(Self::refusal(item, token.get(), &marks(db, &self.read, &item)?)),
             _ => Ok(()),
         }
     }
@@ -124,9 +124,39 @@ impl SqliteGuard {
     /// [`ErrorKind::StoreUnavailable`] when the database is busy, [`ErrorKind::StoreRefused`] for anything else that
     /// SQLite says, and for a mark that is no token.
     pub fn high_water(&self, db: &Connection, item: &str) -> Result<Option<u64>, Error> {
-        let Some(mark) = read(db, &self.read, &item)? else { return Ok(None) };
-        let token = as_token(&mark).ok_or_else(|| no_token(&mark).on(item))?;
+        let marks = marks(db, &self.read, &item)?;
+        let Some(mark) = marks.first() else { return Ok(None) };
+        let token = as_token(mark).ok_or_else(|| no_token(mark).on(item))?;
         Ok(Some(token.get()))
+    }
+}
+
+/// For another driver than rusqlite: `?1` is the item, `?2` the token. A claim or check that changes no row was refused.
+impl SqliteGuard {
+    /// See [`SqliteGuard::create`].
+    pub fn create_sql(&self) -> &str {
+        &self.create
+    }
+
+    /// See [`SqliteGuard::claim`].
+    pub fn claim_sql(&self) -> &str {
+        &self.claim
+    }
+
+    /// See [`SqliteGuard::check`], also for the transaction that it needs.
+    pub fn check_sql(&self) -> &str {
+        &self.check
+    }
+
+    /// The mark of the item (`?1`): one row, or none.
+    pub fn read_sql(&self) -> &str {
+        &self.read
+    }
+
+    /// Why a claim or a check has changed no row, given what [`SqliteGuard::read_sql`] answers after it. Always an error,
+    /// of the kinds of [`SqliteGuard::check`].
+    pub fn refusal(item: &str, token: u64, marks: &[Value]) -> Error {
+        refusal(token, marks, Rejected::Unclaimed.into()).on(item)
     }
 }
 
@@ -177,10 +207,12 @@ impl SqliteRowGuard {
             (quoted("table", table)?, quoted("column", key_column)?, quoted("column", fence_column)?);
         // With the table's name before it, a mistyped column is an error; alone, SQLite would take it for a string.
         let raise = format!("UPDATE {table} SET {fence} = ?2 WHERE {table}.{key} = ?1");
+        // Of several rows a stale token may be high enough for one, and the write that follows would reach them all.
+        let alone = format!("(SELECT count(*) FROM {table} WHERE {table}.{key} = ?1) = 1");
         let not_later = format!("typeof({table}.{fence}) = 'integer' AND {table}.{fence} <= ?2");
         Ok(Self {
-            claim: format!("{raise} AND ({table}.{fence} IS NULL OR ({not_later}))"),
-            check: format!("{raise} AND {not_later}"),
+            claim: format!("{raise} AND ({table}.{fence} IS NULL OR ({not_later})) AND {alone}"),
+            check: format!("{raise} AND {not_later} AND {alone}"),
             read: format!("SELECT {table}.{fence} FROM {table} WHERE {table}.{key} = ?1"),
         })
     }
@@ -195,8 +227,10 @@ impl SqliteRowGuard {
     /// rows. [`ErrorKind::StoreUnavailable`] when the database is busy, [`ErrorKind::StoreRefused`] for anything else
     /// that SQLite says, and for a mark that is no token.
     pub fn claim(&self, db: &Connection, key: &dyn ToSql, token: u64) -> Result<(), Error> {
-        let missing = || Error::config("there is no such row to claim: insert it first, without a fence");
-        self.raise(db, &self.claim, key, token, missing)
+        match execute(db, &self.claim, key, number(token)?)? {
+            0 => Err(Self::claim_refusal(token, &marks(db, &self.read, key)?)),
+            _ => Ok(()),
+        }
     }
 
     /// Whether a write with `token` to the row may happen. Call it in the transaction of the write, before the write;
@@ -206,25 +240,42 @@ impl SqliteRowGuard {
     /// As [`SqliteRowGuard::claim`]; [`ErrorKind::StaleToken`] also for a row that does not exist, since a later holder
     /// may have deleted it; [`ErrorKind::Config`] also for a row that was never claimed, and outside of a transaction.
     pub fn check(&self, db: &Connection, key: &dyn ToSql, token: u64) -> Result<(), Error> {
+        let token = number(token)?;
         within_transaction(db)?;
-        let missing = || Error::new(ErrorKind::StaleToken, "the row is gone; a later holder may have deleted it");
-        self.raise(db, &self.check, key, token, missing)
+        match execute(db, &self.check, key, token)? {
+            0 => Err(Self::check_refusal(token.get(), &marks(db, &self.read, key)?)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// For another driver than rusqlite: `?1` is the key, `?2` the token. A claim or check that changes no row was refused.
+impl SqliteRowGuard {
+    /// See [`SqliteRowGuard::claim`].
+    pub fn claim_sql(&self) -> &str {
+        &self.claim
     }
 
-    fn raise(
-        &self,
-        db: &Connection,
-        sql: &str,
-        key: &dyn ToSql,
-        token: u64,
-        missing: impl FnOnce() -> Error,
-    ) -> Result<(), Error> {
-        let token = number(token)?;
-        match execute(db, sql, key, token)? {
-            0 => Err(explain(db, &self.read, key, token, missing())),
-            1 => Ok(()),
-            rows => Err(Error::config(format!("the key names {rows} rows: guard a column that is unique"))),
-        }
+    /// See [`SqliteRowGuard::check`], also for the transaction that it needs.
+    pub fn check_sql(&self) -> &str {
+        &self.check
+    }
+
+    /// The marks of the rows with this key (`?1`).
+    pub fn read_sql(&self) -> &str {
+        &self.read
+    }
+
+    /// Why a claim has changed no row, given what [`SqliteRowGuard::read_sql`] answers after it. Always an error, of the
+    /// kinds of [`SqliteRowGuard::claim`].
+    pub fn claim_refusal(token: u64, marks: &[Value]) -> Error {
+        refusal(token, marks, Error::config("there is no such row to claim: insert it first, without a fence"))
+    }
+
+    /// Why a check has changed no row, given what [`SqliteRowGuard::read_sql`] answers after it. Always an error, of the
+    /// kinds of [`SqliteRowGuard::check`].
+    pub fn check_refusal(token: u64, marks: &[Value]) -> Error {
+        refusal(token, marks, Error::new(ErrorKind::StaleToken, "the row is gone; a later holder may have deleted it"))
     }
 }
 
@@ -233,24 +284,28 @@ fn execute(db: &Connection, sql: &str, key: &dyn ToSql, token: Token) -> Result<
     db.prepare_cached(sql).and_then(|mut raise| raise.execute((key, token))).map_err(|error| failed(&error))
 }
 
-fn read(db: &Connection, sql: &str, key: &dyn ToSql) -> Result<Option<Value>, Error> {
+fn marks(db: &Connection, sql: &str, key: &dyn ToSql) -> Result<Vec<Value>, Error> {
     db.prepare_cached(sql)
-        .and_then(|mut read| read.query_row([key], |row| row.get(0)).optional())
+        .and_then(|mut read| read.query_map([key], |row| row.get(0))?.collect())
         .map_err(|error| failed(&error))
 }
 
 /// Why a mark was not raised.
-fn explain(db: &Connection, sql: &str, key: &dyn ToSql, token: Token, missing: Error) -> Error {
-    match read(db, sql, key) {
-        Err(error) => error,
-        Ok(None) => missing,
-        Ok(Some(Value::Null)) => Rejected::Unclaimed.into(),
-        Ok(Some(mark)) => match as_token(&mark) {
+fn refusal(token: u64, marks: &[Value], missing: Error) -> Error {
+    let token = match number(token) {
+        Ok(token) => token,
+        Err(error) => return error,
+    };
+    match marks {
+        [] => missing,
+        [Value::Null] => Rejected::Unclaimed.into(),
+        [mark] => match as_token(mark) {
             Some(high_water) if high_water > token => Rejected::Stale { token, high_water }.into(),
             // Outside of a transaction the row may have come only now.
             Some(_) => Error::new(ErrorKind::StoreUnavailable, "the mark has just changed; try again"),
-            None => no_token(&mark),
+            None => no_token(mark),
         },
+        several => Error::config(format!("the key names {} rows: guard a column that is unique", several.len())),
     }
 }
 

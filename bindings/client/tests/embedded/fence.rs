@@ -214,8 +214,9 @@ fn a_column_of_the_row_guards_it_as_well() {
         Ok::<_, Error>(())
     };
     assert_eq!(write(&mut old, OLD, 1).unwrap_err().kind(), ErrorKind::Config, "a check needs a claim");
-    assert_eq!(guard.check(&old, &42, OLD).unwrap_err().kind(), ErrorKind::Config, "and a transaction");
     guard.claim(&old, &42, OLD).unwrap();
+    let outside = guard.check(&old, &42, OLD).unwrap_err();
+    assert!(outside.kind() == ErrorKind::Config && outside.to_string().contains("transaction"), "{outside}");
     write(&mut old, OLD, 101).unwrap();
     write(&mut old, OLD, 102).unwrap();
     guard.claim(&new, &42, NEW).unwrap();
@@ -254,6 +255,32 @@ fn a_column_that_cannot_guard_is_refused() {
         let guard = SqliteRowGuard::new("invoices", key, fence).unwrap();
         assert_eq!(guard.claim(&old, &key, 10).unwrap_err().kind(), ErrorKind::StoreRefused);
     }
+}
+
+#[test]
+fn a_key_that_names_two_rows_lets_no_token_through() {
+    let Scene { mut old, .. } = Scene::new();
+    old.execute_batch(
+        "CREATE TABLE pairs (id INTEGER, total INTEGER, fence INTEGER);
+         INSERT INTO pairs VALUES (1, 100, 33), (1, 100, 34), (2, 100, NULL), (2, 100, 34);",
+    )
+    .unwrap();
+    let guard = SqliteRowGuard::new("pairs", "id", "fence").unwrap();
+    let marks = |db: &Connection| -> Vec<Option<i64>> {
+        let mut read = db.prepare("SELECT fence FROM pairs ORDER BY rowid").unwrap();
+        read.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    let before = marks(&old);
+    // High enough for the one row, and too old for the other.
+    for key in [1, 2] {
+        let claim = guard.claim(&old, &key, OLD).unwrap_err();
+        assert!(claim.kind() == ErrorKind::Config && claim.to_string().contains("2 rows"), "{claim}");
+        let change = old.transaction().unwrap();
+        let check = guard.check(&change, &key, OLD).unwrap_err();
+        assert!(check.kind() == ErrorKind::Config && check.to_string().contains("2 rows"), "{check}");
+        change.commit().unwrap();
+    }
+    assert_eq!(marks(&old), before, "what is refused raises no mark");
 }
 
 #[test]
