@@ -2,6 +2,8 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { LeaseLostError, NotOwnedError } from "leasehold/edge";
 import { part } from "./helpers/edge.mjs";
 import { until } from "./helpers/until.mjs";
@@ -10,22 +12,25 @@ const { Machine } = await part("machine");
 const { Lease } = await part("lease");
 
 const at = (ms) => BigInt(ms) * 1_000_000n;
-const event = (tag, val) => ({ tag: "event", val: { lock: 1n, event: { tag, val } } });
+const event = (tag, val, lock = 1n) => ({ tag: "event", val: { lock, event: { tag, val } } });
 const acquired = (deadline) => event("acquired", { token: 7n, deadlineNs: at(deadline) });
 const renewed = (deadline) => event("renewed", { deadlineNs: at(deadline) });
 const lost = event("lost", { reason: { tag: "taken-over" } });
+/** What keeps the process alive. */
+const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
 const released = event("released", { confirmed: true });
 
 /** A lease of a machine, whose component was `told` what is named there, and does what the test `say`s. */
 function stage(source) {
-  const scene = { ms: 0, told: [], isIdle: true };
+  const scene = { ms: 0, told: [], isIdle: true, wakeAtNs: undefined };
   const outputs = [];
   const hear = (name) => () => void scene.told.push(name);
   const client = Object.fromEntries(
-    ["setCredentials", "acquire", "release", "declareLost", "close", "handleTimeout"].map((name) => [name, hear(name)]),
+    ["setCredentials", "acquire", "release", "declareLost", "close"].map((name) => [name, hear(name)]),
   );
+  client.handleTimeout = () => (scene.wakeAtNs = undefined);
   client.isIdle = () => scene.isIdle;
-  client.pollOutput = () => outputs.shift() ?? { tag: "wake-at", val: {} };
+  client.pollOutput = () => outputs.shift() ?? { tag: "wake-at", val: { atNs: scene.wakeAtNs } };
   const machine = new Machine({ Client: { createWired: () => client } }, {}, [{ source }]);
   machine.now = () => ({ monotonicNs: at(scene.ms), unixMs: 0n });
   const slot = machine.acquire("a", "me", {});
@@ -86,12 +91,15 @@ test("a release is awaited until the store has confirmed it", async () => {
   const scene = stage();
   scene.say(acquired(100));
   let isReleased = false;
+  const before = timers();
   const releasing = scene.lease.release().then(() => (isReleased = true));
   await new Promise(setImmediate);
   assert.equal(isReleased, false);
   assert.equal(scene.lease.remaining(), 0, "here it is over at once");
+  assert.equal(timers(), before + 1, "it is awaited");
   scene.say(released);
   await releasing;
+  assert.equal(timers(), before, "nothing keeps the process alive any more");
 });
 
 test("credentials are asked for once at a time, and again whenever they are needed", async () => {
@@ -106,6 +114,46 @@ test("credentials are asked for once at a time, and again whenever they are need
     // Until it is ready for the next round.
     await new Promise(setImmediate);
   }
+});
+
+test("credentials that do not come are asked for again, and why is told as long as that is so", async () => {
+  const trouble = new Error("no keys today");
+  let asked = 0;
+  const scene = stage(async () => {
+    if ((asked += 1) < 3) throw trouble;
+    return { tag: "token", val: {} };
+  });
+  scene.isIdle = false;
+  scene.say({ tag: "need-credentials", val: { node: 0 } });
+  await until(() => scene.machine.trouble === trouble);
+  // By itself, as somebody waits for a lock.
+  await until(() => asked === 2);
+  scene.isIdle = true;
+  // And for whoever comes next.
+  await until(() => (scene.say(), asked === 3));
+  await until(() => scene.told.includes("setCredentials"));
+  assert.equal(scene.machine.trouble, undefined);
+});
+
+test("time that a suspended machine has missed is found out soon", async () => {
+  const scene = stage();
+  scene.wakeAtNs = at(3_600_000);
+  scene.say();
+  scene.ms = 3_600_000;
+  await until(() => scene.wakeAtNs === undefined);
+});
+
+test("a lock that is over is forgotten", async () => {
+  setFlagsFromString("--expose-gc");
+  const gc = runInNewContext("gc");
+  const scene = stage();
+  const over = { failed: { failure: { tag: "cancelled" } }, lost: { reason: { tag: "expired" } }, released: { confirmed: true } };
+  const slots = Object.entries(over).map(([tag, val]) => {
+    const slot = scene.machine.acquire("a", "me", {});
+    scene.say(event(tag, val, slot.lock));
+    return new WeakRef(slot);
+  });
+  await until(() => (gc(), slots.every((slot) => slot.deref() === undefined)));
 });
 
 test("closing waits until nothing is left to do", async () => {

@@ -212,6 +212,8 @@ test("what became of a request is known only where it is certain", async (t) => 
   // Here nobody awaits a lock, which is what keeps a process alive.
   const alive = setInterval(() => {}, 1_000);
   t.after(() => clearInterval(alive));
+  const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
+  const before = timers();
   const request = { url: "http://host/", method: "POST", headers: [{ name: "a", value: "b" }], body: new Uint8Array([1]) };
   const failed = (code, message = "fetch failed") => async () => {
     throw Object.assign(new TypeError(message), code && { cause: Object.assign(new Error(code), { code }) });
@@ -235,7 +237,9 @@ test("what became of a request is known only where it is certain", async (t) => 
       signal.addEventListener("abort", () => reject(signal.reason));
     }), ["unknown", "timeout"]],
   ]) {
-    const { tag, val } = await perform(fetch, request, 100);
+    const performing = perform(fetch, request, 100);
+    assert.equal(timers(), before, "whoever awaits a lock keeps the process alive");
+    const { tag, val } = await performing;
     assert.deepEqual([tag, val.kind], expected, what);
   }
 
@@ -248,7 +252,8 @@ test("what became of a request is known only where it is certain", async (t) => 
     request,
     5_000,
   );
-  const [url, { method, headers, body, redirect }] = sent;
+  const [url, { method, headers, body, redirect, credentials, signal }] = sent;
+  assert.deepEqual([credentials, signal.aborted], ["omit", true], "no cookies, and the rest of the answer is not wanted");
   assert.deepEqual([url, method, headers, body, redirect], [request.url, "POST", [["a", "b"]], request.body, "manual"]);
   assert.deepEqual([tag, val.status, val.headers], ["http-response", 418, [{ name: "date", value: "now" }]]);
   assert.equal(val.body.length, 1_048_577, "no more than has to be read");

@@ -195,6 +195,35 @@ test("values that cannot be are refused by name", async () => {
   await assert.rejects(connect("memory:", { maxTtl: 1_000 }), { code: "config", message: /quorum/ });
 });
 
+test("each setting reaches the client, in its unit", async () => {
+  const client = await connect("memory:");
+  const refused = (call, message) => assert.rejects(call, { code: "config", message });
+  await refused(client.acquire("a", { maxHold: 10_000 }), /10s is below the smallest, 30s/);
+  await refused(client.acquire("a", { lockDelay: 86_401_000 }), /86401s is above the largest, 86400s/);
+  await refused(client.acquire("a", { renewEvery: 20_000 }), /20s is above the largest, 15s/);
+  await refused(client.lockAll(["a"], { maxHold: 10_000 }), /10s is below the smallest, 30s/);
+  await refused(client.lockAll(["a"], { owner: "a\nb" }), /owner/);
+  await refused(client.lockAll(["a"], { wait: -1 }), /wait: -1/);
+  await refused(client.elect("a", { owner: "a\nb" }), /owner/);
+  await refused(connect("memory:", { owner: "a\nb" }), /owner/);
+  await refused(connect("memory:", { requestTimeout: 1 }), /1ms is below the smallest, 10ms/);
+  await refused(connect("memory:", { driftPpm: 1 }), /1 ppm is outside 100 to 100000 ppm/);
+  const three = ["x", "y", "z"].map((name) => `memory:settings-${name}`);
+  const quorum = await connect(three, { createQuorum: true, quorumId: "of the test", maxTtl: 20_000 });
+  await refused(quorum.acquire("a", { ttl: 20_001 }), /20/);
+  await refused(connect(three), /belongs to the quorum/);
+  await quorum.close();
+
+  const lease = await client.acquire("a", { ttl: 200, renew: false, lockDelay: 600_000 });
+  await aborted(lease.signal);
+  assert.equal(await client.tryAcquire("a"), null, "it stays closed");
+  const { since, ttl, votes } = await client.inspect("a");
+  assert.ok(Math.abs(since - Date.now()) < 300_000, String(since));
+  assert.deepEqual([ttl, votes], [600_200, 1]);
+  await assert.rejects(client.lockAll(["a", "b"], { wait: 50 }), LockTimeoutError);
+  await client.close();
+});
+
 test("a store that is not there is told as such", async (t) => {
   await assert.rejects(connect("sqlite:/nowhere/at/all/locks.db"), leasehold.LeaseholdError);
   const redis = await startRedis(t);
