@@ -16,7 +16,9 @@ Renewals happen on threads of the client's own, so an event loop that is blocked
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import functools
+import inspect
 import os
 import weakref
 
@@ -94,6 +96,27 @@ async def _run(operation: _native.Operation) -> Any:
         raise
 
 
+def _run_on(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> None:
+    """Runs a coroutine on the loop of another thread, to its end or that of the loop."""
+    try:
+        running = asyncio.run_coroutine_threadsafe(coroutine, loop)
+    except RuntimeError:
+        # The loop is closed, and with it whatever ran there.
+        coroutine.close()
+        return
+    # A loop that is closed says nothing to those who wait for it.
+    while not concurrent.futures.wait([running], _LOOK).done:
+        if loop.is_closed():
+            # Python complains of a coroutine that was never begun.
+            if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
+                coroutine.close()
+            return
+    running.result()
+
+
+# Seconds between looks at a loop on which a callback runs.
+_LOOK = 0.5
+
 # Tasks that nobody awaits.
 _callbacks: set[asyncio.Future[Any]] = set()
 
@@ -151,7 +174,7 @@ class Client:
         on_stop: Callable[[LeaseholdError | None], Awaitable[object] | object] | None = None,
     ) -> Election:
         """See :meth:`leasehold.Client.elect`. The callbacks run on the running event loop, and may be coroutine
-        functions; the next step of the election waits for them.
+        functions; the next step of the election waits for them. When the loop is closed, the election is resigned.
         """
         loop = asyncio.get_running_loop()
         for callback in (on_start, on_stop):
@@ -164,11 +187,13 @@ class Client:
                 if asyncio.iscoroutine(result) or isinstance(result, asyncio.Future):
                     await result
 
-            return lambda argument: asyncio.run_coroutine_threadsafe(call(argument), loop).result()
+            return lambda argument: _run_on(loop, call(argument))
 
         started = None if on_start is None else (lambda lease, told=on_loop(on_start): told(Lease(lease)))
         stopped = None if on_stop is None else on_loop(on_stop)
-        return Election(self._native.elect(name, ttl=ttl, owner=owner, on_start=started, on_stop=stopped))
+        election = self._native.elect(name, ttl=ttl, owner=owner, on_start=started, on_stop=stopped)
+        _reactor(loop).tie(election)
+        return Election(election)
 
     async def inspect(self, name: str) -> LockInfo | None:
         """See :meth:`leasehold.Client.inspect`."""
@@ -465,7 +490,7 @@ class Election:
 
     @property
     def term(self) -> int | None:
-        """The fencing token of the current term, None while somebody else leads."""
+        """The fencing token of the current term; None while somebody else leads, and once the lease of the term is over."""
         return self._native.term
 
     @property
@@ -474,9 +499,11 @@ class Election:
         return self._native.last_error
 
     async def resign(self) -> None:
-        """Stops campaigning; a current term ends, ``on_stop`` is called, and the lock is released."""
+        """Stops campaigning; a current term ends, ``on_stop`` is called, and the lock is released. In a callback of its
+        own it returns at once, and the term ends afterwards.
+        """
         # The callbacks want the loop while this waits for them.
-        await asyncio.get_running_loop().run_in_executor(None, self._native.resign)
+        await asyncio.to_thread(self._native.resign)
 
     async def __aenter__(self) -> Self:
         return self

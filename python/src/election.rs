@@ -1,5 +1,6 @@
 //! Leader election.
 
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use leasehold::{ElectionRequest, Error, host};
@@ -16,7 +17,9 @@ use crate::signals::Signals;
 #[pyclass(frozen, module = "leasehold", weakref)]
 pub(crate) struct Election {
     resource: String,
-    candidacy: Kept<Candidacy>,
+    candidacy: Kept<Arc<Candidacy>>,
+    /// Of `leasehold._election`.
+    callbacks: Py<PyAny>,
 }
 
 /// Nobody waits for the end of one that is dropped: its callbacks may want the very thread that drops it, and one of them
@@ -27,6 +30,23 @@ impl Drop for Candidacy {
     fn drop(&mut self) {
         if let Some(election) = self.0.take() {
             host::dismiss(election);
+        }
+    }
+}
+
+/// Resigns a candidacy, if it is still there, when whoever keeps this is gone.
+pub(crate) struct Tie(Weak<Candidacy>);
+
+impl Tie {
+    pub(crate) fn is_idle(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
+
+impl Drop for Tie {
+    fn drop(&mut self) {
+        if let Some(candidacy) = self.0.upgrade() {
+            candidacy.0.iter().for_each(host::begin_to_resign);
         }
     }
 }
@@ -44,9 +64,12 @@ pub(crate) fn start(
     if let Some(owner) = owner {
         request = request.owner(owner);
     }
-    for callback in [&on_start, &on_stop].into_iter().flatten() {
-        callback::check(py, callback)?;
-    }
+    let callbacks = py.import("leasehold._election")?.getattr("Callbacks")?.call0()?;
+    let own = |callback: Py<PyAny>| {
+        callback::check(py, &callback)?;
+        PyResult::Ok(callbacks.call_method1("own", (callback,))?.unbind())
+    };
+    let (on_start, on_stop) = (on_start.map(own).transpose()?, on_stop.map(own).transpose()?);
     if let Some(callback) = on_start {
         request = request.on_start(move |lease| {
             call(&callback, |py| Lease::of(lease.clone()).into_pyobject(py).map(Bound::into_any));
@@ -59,7 +82,8 @@ pub(crate) fn start(
         });
     }
     let election = py.detach(|| request.start()).map_err(|error| raised(py, &error))?;
-    Ok(Election { resource: resource.to_owned(), candidacy: Kept::new(Candidacy(Some(election))) })
+    let candidacy = Kept::new(Arc::new(Candidacy(Some(election))));
+    Ok(Election { resource: resource.to_owned(), candidacy, callbacks: callbacks.unbind() })
 }
 
 /// An exception of the callback ends the candidacy as a panic would.
@@ -75,6 +99,10 @@ impl Election {
     fn running(&self) -> &leasehold::Election {
         self.candidacy.0.as_ref().expect("invariant: only dropping takes it")
     }
+
+    pub(crate) fn tie(&self) -> Tie {
+        Tie(Arc::downgrade(&self.candidacy))
+    }
 }
 
 #[pymethods]
@@ -85,7 +113,8 @@ impl Election {
         &self.resource
     }
 
-    /// The fencing token of the current term, None while somebody else leads.
+    /// The fencing token of the current term; None while somebody else leads, and once the lease of the term is over, also
+    /// while a callback is still running.
     #[getter]
     fn term(&self) -> Option<u64> {
         self.running().term()
@@ -98,8 +127,13 @@ impl Election {
     }
 
     /// Stops campaigning; a current term ends, `on_stop` is called, and the lock is released. Returns when that is done,
-    /// which takes as long as the callbacks take. A signal whose handler raises ends the wait, not the resignation.
+    /// which takes as long as the callbacks take; at once in a callback of its own, after which the term ends. A signal
+    /// whose handler raises ends the wait, not the resignation.
     fn resign(&self, py: Python<'_>) -> PyResult<()> {
+        if self.callbacks.bind(py).call_method0("is_within")?.extract()? {
+            py.detach(|| host::begin_to_resign(self.running()));
+            return Ok(());
+        }
         let mut signals = Signals::default();
         py.detach(|| host::resign(self.running(), || signals.interrupt()));
         signals.check()

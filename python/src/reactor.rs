@@ -19,6 +19,7 @@ use pyo3::prelude::*;
 
 use crate::client::Client;
 use crate::convert::Kept;
+use crate::election::{Election, Tie};
 use crate::errors::raised;
 use crate::info::LockInfo;
 use crate::lease::{Lease, Leases};
@@ -54,6 +55,8 @@ pub(crate) struct Reactor {
     /// Both ends live as long as anybody may ring.
     pipe: Arc<(PipeReader, PipeWriter)>,
     tasks: Kept<Mutex<Tasks>>,
+    /// Candidacies whose callbacks run on the loop, and which end with it.
+    ties: Kept<Mutex<Vec<Tie>>>,
 }
 
 #[derive(Default)]
@@ -79,7 +82,7 @@ impl Reactor {
         let bell = Bell::new(move || {
             let _ = (&ends.1).write(&[1]);
         });
-        Ok(Self { bell, pipe, tasks: Kept::new(Mutex::default()) })
+        Ok(Self { bell, pipe, tasks: Kept::new(Mutex::default()), ties: Kept::new(Mutex::default()) })
     }
 
     /// What the loop has to watch for something to read. It must not block.
@@ -110,6 +113,15 @@ impl Reactor {
     fn cancel(&self, py: Python<'_>, id: u64) {
         let task = locked(&self.tasks).running.remove(&id);
         py.detach(|| drop(task));
+    }
+
+    /// Resigns the election when the loop is gone, and this with it.
+    fn tie(&self, py: Python<'_>, election: &Election) {
+        py.detach(|| {
+            let mut ties = locked(&self.ties);
+            ties.retain(|tie| !tie.is_idle());
+            ties.push(election.tie());
+        });
     }
 
     /// The bell has rung: goes on with whatever was noted.
