@@ -16,8 +16,8 @@ export const STORES = {
 };
 /** Whose clock is fast, and whose is slow: as far as the bound allows. */
 const SKEWS = { workers: [-1, 1, 0], nodes: [1, 0, -1, 1, 0] };
-/** How far the wall clocks of workers are ahead, in tenths of seconds: nothing but the height of tokens depends on them. */
-const AHEAD = [0, 6, 20];
+/** How far the wall clocks of workers are ahead, in seconds: nothing but the height of tokens depends on them. */
+const AHEAD = [0, 1, 2];
 const QUORUM = new Uint8Array(16).fill(0x70);
 /** The component waits for a reply for a sixth of the ttl, or for this. */
 const REQUEST_TIMEOUT_MS = 3_000n;
@@ -101,10 +101,13 @@ export class World {
     this.nowNs = untilNs;
   }
 
-  /** What clocks on the wall show: tenths of seconds. Tokens begin there, and should be short enough to be read. */
+  /**
+   * What clocks on the wall show: seconds, in place of milliseconds. Tokens begin at a thousand times that, and should be
+   * short enough to be read.
+   */
   calendar(worker) {
     const ahead = worker === undefined ? 0 : AHEAD[worker.index];
-    return BigInt(10 + ahead + Math.floor(this.nowNs / 1e8));
+    return BigInt(1 + ahead + Math.floor(this.nowNs / 1e9));
   }
 
   tell(worker, text, tone = "plain") {

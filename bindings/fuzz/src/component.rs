@@ -152,7 +152,7 @@ fn resp(u: &mut Unstructured<'_>) -> Drawn<Vec<u8>> {
         "$-1\r\n",
         ":1\r\n",
         "-NOSCRIPT No\r\n",
-        "*3\r\n$7\r\ngranted\r\n:1700000000000\r\n$1\r\n0\r\n",
+        "*3\r\n$7\r\ngranted\r\n:1700000000000000\r\n$1\r\n0\r\n",
         "*2\r\n$7\r\nrenewed\r\n$1\r\n1\r\n",
         "*2\r\n$8\r\nreleased\r\n$1\r\n2\r\n",
         "*1\r\n",

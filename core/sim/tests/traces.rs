@@ -67,7 +67,7 @@ const MS: u64 = 1_000_000;
 fn acquire_resent_under_the_same_version(run: &Run) {
     let asked = run.asked(0, ArrowKind::Acquire);
     let [first, second] = &asked[..] else { panic!("two sends, not {asked:?}") };
-    assert_eq!(first.answer, Some("granted, token 1767225600000"), "the first one landed");
+    assert_eq!(first.answer, Some("granted, token 1767225600000000"), "the first one landed");
     assert!(first.label.contains("send 1") && second.label.contains("send 2"), "{asked:?}");
     assert_eq!((second.sent_ms, second.answer), (500, Some("held by another")), "by its own first send");
     assert_eq!((run.struck(Struck::ReplyLost), run.seen(Sometimes::RecoveredAcquire)), (1, 1));

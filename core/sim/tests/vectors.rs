@@ -149,8 +149,8 @@ fn a_changed_output_is_noticed_and_named() {
     }) {
         assert_eq!(
             told,
-            "step 1 (response at 100020000000 ns): outputs[0].event.acquired.token: expected 1700000000001, found \
-             1700000000000"
+            "step 1 (response at 100020000000 ns): outputs[0].event.acquired.token: expected 1700000000000001, found \
+             1700000000000000"
         );
     }
 }
@@ -219,7 +219,7 @@ fn a_file_that_cannot_be_meant_is_refused_by_name() {
     begins("\"at_ns\": 100000000000", "\"at_ns\": 9007199254740992", "steps[0].at_ns: 9007199254740992 is above");
     let answer =
         "steps[1].do.response.result.answered.outcomes[0].applied.acquired.counter: a token of 9007199254740992";
-    begins("\"counter\": 1700000000000", "\"counter\": 9007199254740992", answer);
+    begins("\"counter\": 1700000000000000", "\"counter\": 9007199254740992", answer);
     begins("\"entropy\"", "\"entropi\"", "unknown field `entropi`");
     begins("\"name\"", "\"nome\"", "unknown field `nome`");
     begins("\"recovered\": false", "\"recovered\": 0", "invalid type: integer `0`, expected a boolean at line ");

@@ -98,6 +98,6 @@ fn another_answer_brings_other_outputs() {
         WireInput::Wired(_) | WireInput::Core(_) => None,
     });
     let reply = reply.unwrap();
-    *reply = reply.replace("1700000000000", "1700000000001");
+    *reply = reply.replace("1700000000000000", "1700000000000001");
     assert!(play(vector, Way::Calls).is_some());
 }

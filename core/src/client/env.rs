@@ -20,8 +20,8 @@ pub(super) struct Env {
     pub(super) now: Now,
     pub(super) observations: Observations,
     pub(super) nodes: Vec<NodeState>,
-    /// The highest wall clock seen, so that floors do not fall when it is set back.
-    unix_high: u64,
+    /// The highest wall clock seen, in microseconds since 1970, so that floors do not fall when it is set back.
+    unix_high_us: u64,
     /// Tokens seen that our wall clock has not passed; only these raise a floor.
     tokens_ahead: BTreeMap<Resource, Token>,
 }
@@ -125,21 +125,28 @@ pub(crate) fn all_abstained(nodes: &mut [NodeState], began: Monotonic, config: &
     }
 }
 
-/// The largest floor that a wall clock may ask for, half of the token space, so that a mad clock cannot use it up.
+/// The largest floor that a wall clock may ask for: half of the token space, so that a mad clock cannot use it up. As
+/// microseconds since 1970 it is the year 2112.
 const MAX_FLOOR: u64 = 1 << 52;
+
+/// The floor that a wall clock asks for. Microseconds, because a name may be granted thousands of times a second: a counter
+/// that runs ahead of the clock could fall once it is lost.
+fn floor_at(unix_ms: u64) -> u64 {
+    unix_ms.saturating_mul(1_000).min(MAX_FLOOR)
+}
 
 impl Env {
     pub(super) fn new(config: Config, seed: Seed, now: Now) -> Self {
         let observations = Observations::new(config.limits().observations);
         let nodes = config.nodes().iter().map(|_| NodeState::default()).collect();
-        let unix_high = now.unix_ms.min(MAX_FLOOR);
-        Self { config, seed, now, observations, nodes, unix_high, tokens_ahead: BTreeMap::new() }
+        let unix_high_us = floor_at(now.unix_ms);
+        Self { config, seed, now, observations, nodes, unix_high_us, tokens_ahead: BTreeMap::new() }
     }
 
     /// A monotonic clock that runs backwards stands still here.
     pub(super) fn tick(&mut self, now: Now) {
         self.now = Now { monotonic: self.now.monotonic.max(now.monotonic), unix_ms: now.unix_ms };
-        self.unix_high = self.unix_high.max(now.unix_ms.min(MAX_FLOOR));
+        self.unix_high_us = self.unix_high_us.max(floor_at(now.unix_ms));
     }
 
     pub(super) fn node_mut(&mut self, node: NodeId) -> Option<&mut NodeState> {
@@ -196,12 +203,12 @@ impl Env {
 
     /// Tokens that our wall clock has not passed yet must still be outbid by our next grant.
     fn outbid(&mut self, resource: &Resource, token: Token) {
-        if token.get() < self.unix_high {
+        if token.get() < self.unix_high_us {
             return;
         }
-        let (unix_high, limit) = (self.unix_high, self.config.limits().observations);
+        let (unix_high_us, limit) = (self.unix_high_us, self.config.limits().observations);
         if self.tokens_ahead.len() >= limit {
-            self.tokens_ahead.retain(|_, token| token.get() >= unix_high);
+            self.tokens_ahead.retain(|_, token| token.get() >= unix_high_us);
         }
         if self.tokens_ahead.len() < limit {
             let known = self.tokens_ahead.entry(resource.clone()).or_insert(token);
@@ -212,7 +219,7 @@ impl Env {
     /// The smallest token for a grant requested now: it passes every token minted before by an honest clock, even if
     /// the store has forgotten it.
     fn floor(&self, resource: &Resource) -> Token {
-        let wall = Token::new(self.unix_high).unwrap_or(Token::MAX);
+        let wall = Token::new(self.unix_high_us).unwrap_or(Token::MAX);
         let seen = self.tokens_ahead.get(resource).copied();
         seen.and_then(Token::next).map_or(wall, |next| next.max(wall))
     }
@@ -244,19 +251,19 @@ mod tests {
             env.outbid(&Resource::new(name).unwrap(), Token::new(token).unwrap());
         };
         let floor = |env: &Env, name: &str| env.floor(&Resource::new(name).unwrap()).get();
-        outbid(&mut env, "passed", 99);
-        outbid(&mut env, "now", 100);
-        outbid(&mut env, "ahead", 200);
-        outbid(&mut env, "ahead", 150);
-        assert_eq!(["passed", "now", "ahead"].map(|name| floor(&env, name)), [100, 101, 201]);
-        outbid(&mut env, "one too many", 300);
-        assert_eq!(["now", "one too many"].map(|name| floor(&env, name)), [101, 100]);
+        outbid(&mut env, "passed", 99_999);
+        outbid(&mut env, "now", 100_000);
+        outbid(&mut env, "ahead", 200_000);
+        outbid(&mut env, "ahead", 150_000);
+        assert_eq!(["passed", "now", "ahead"].map(|name| floor(&env, name)), [100_000, 100_001, 200_001]);
+        outbid(&mut env, "one too many", 300_000);
+        assert_eq!(["now", "one too many"].map(|name| floor(&env, name)), [100_001, 100_000]);
         // What the clock has passed makes room, and nothing else does.
         env.tick(at(101));
-        outbid(&mut env, "in time", 300);
-        assert_eq!(["now", "ahead", "in time"].map(|name| floor(&env, name)), [101, 201, 301]);
+        outbid(&mut env, "in time", 300_000);
+        assert_eq!(["now", "ahead", "in time"].map(|name| floor(&env, name)), [101_000, 200_001, 300_001]);
         env.tick(at(200));
-        outbid(&mut env, "one too many", 300);
-        assert_eq!(["ahead", "in time", "one too many"].map(|name| floor(&env, name)), [201, 301, 200]);
+        outbid(&mut env, "one too many", 300_000);
+        assert_eq!(["ahead", "in time", "one too many"].map(|name| floor(&env, name)), [200_001, 300_001, 200_000]);
     }
 }

@@ -19,6 +19,8 @@ use leasehold_core::{
 pub(crate) const EPOCH: Duration = Duration::from_secs(1_000_000);
 /// The wall clock at the first true instant.
 pub(crate) const EPOCH_UNIX_MS: u64 = 1_700_000_000_000;
+/// The token floor at that time: microseconds.
+pub(crate) const EPOCH_FLOOR: u64 = EPOCH_UNIX_MS * 1_000;
 
 pub(crate) const fn ms(value: u64) -> Duration {
     Duration::from_millis(value)

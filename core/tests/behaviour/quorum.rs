@@ -44,7 +44,7 @@ fn a_majority_grants_and_one_node_less_does_not() {
     assert_eq!(world.state(0, 1), Some("Acquiring"));
     world.deliver_to(0, 0);
     assert_eq!(world.state(0, 1), Some("Held"));
-    assert_eq!(token(&world.take_events(0)).get(), EPOCH_UNIX_MS);
+    assert_eq!(token(&world.take_events(0)).get(), EPOCH_FLOOR);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn real_stores_with_unequal_counters_agree_after_a_raise() {
     world.deliver_all();
     world.take_events(1);
     let token = world.hold(0, 1, "r", options());
-    assert_eq!(token.get(), EPOCH_UNIX_MS + 1_000_001);
+    assert_eq!(token.get(), EPOCH_FLOOR + 1_000_000_001);
     let counters: Vec<_> = (0..3).map(|node| world.record(node, "r").counter).collect();
     assert!(counters.iter().filter(|counter| **counter == token).count() >= 2, "{counters:?}");
 }

@@ -287,7 +287,7 @@ fn needed(knows_of_the_loss: bool) -> (World, Token) {
         world.deliver_all();
     }
     rejoin(&mut world, 1);
-    let above = Token::new(2 * EPOCH_UNIX_MS).unwrap();
+    let above = Token::new(2 * EPOCH_FLOOR).unwrap();
     occupy(&mut world, 2, "r", above);
     if knows_of_the_loss {
         world.acquire(1, 1, "s", once());

@@ -90,15 +90,15 @@ fn a_counter_above_the_floor_takes_a_second_write() {
         "leaseDuration": { "S": "20000" },
         "recordVersionNumber": { "S": "c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3c3:0000000007" },
         "isReleased": { "S": "1" },
-        "fencingToken": { "N": "1800000000000" },
+        "fencingToken": { "N": "1800000000000000" },
     });
     refused(&mut host, &first, Some(row));
     let second = host.http.pop_front().unwrap();
     assert_eq!(second.deadline, first.deadline);
     assert!(second.id > first.id);
-    let row = written(&second, 1_800_000_000_001);
+    let row = written(&second, 1_800_000_000_000_001);
     host.answer(second.id, http(200, &[], &json!({ "Attributes": row }).to_string()));
-    assert_eq!(host.token(), Some(1_800_000_000_001), "{:?}", host.events);
+    assert_eq!(host.token(), Some(1_800_000_000_000_001), "{:?}", host.events);
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn pages_and_nonsense_are_no_grants() {
         "{}",
         "<html><body>502 Bad Gateway</body></html>",
         r#"{"result":["granted","17"#,
-        r#"{"result":["granted","1700000000000","999"]}"#,
+        r#"{"result":["granted","1700000000000000","999"]}"#,
         r#"{"result":{"a":1}}"#,
         r#"{"EVALSHA":[true]}"#,
         r#"{"Attributes":[]}"#,
@@ -121,12 +121,12 @@ proptest! {
         at in 0_usize..200,
         byte in any::<u8>(),
         answer in prop_oneof![
-            Just(r#"{"result":["granted","1700000000000","7"]}"#),
-            Just(r#"{"EVALSHA":["granted","1700000000000","7"]}"#),
+            Just(r#"{"result":["granted","1700000000000000","7"]}"#),
+            Just(r#"{"EVALSHA":["granted","1700000000000000","7"]}"#),
             Just(r#"{"__type":"a#ExpiredTokenException","message":"m"}"#),
             Just(r#"{"__type":"a#InvalidSignatureException","message":"Signature expired"}"#),
             Just(r#"{"__type":"a#ConditionalCheckFailedException","Item":{"key":{"S":"invoice/42"}}}"#),
-            Just("*3\r\n$7\r\ngranted\r\n:1700000000000\r\n$1\r\n7\r\n"),
+            Just("*3\r\n$7\r\ngranted\r\n:1700000000000000\r\n$1\r\n7\r\n"),
         ],
     ) {
         let mut bytes = answer.as_bytes().to_vec();

@@ -235,7 +235,7 @@ fn a_quorum_of_stores_of_every_kind_grants_and_renews() {
             if let Some(transmit) = host.transmits.pop_front() {
                 let outcomes = transmit.ops.iter().map(|op| match &op.op {
                     leasehold_core::op::Op::Acquire(_) => {
-                        Outcome::Applied(Applied::Acquired { counter: Token::new(2_000_000_000_000).unwrap() })
+                        Outcome::Applied(Applied::Acquired { counter: Token::new(2_000_000_000_000_000).unwrap() })
                     }
                     leasehold_core::op::Op::Raise(raise) => Outcome::Applied(Applied::Raised { counter: raise.token }),
                     leasehold_core::op::Op::Renew(_) => Outcome::Applied(Applied::Renewed),
@@ -263,7 +263,7 @@ fn a_quorum_of_stores_of_every_kind_grants_and_renews() {
     serve(&mut host, &mut server, &mut upstash, &mut webdis);
     host.give(2, aws("AKID", None));
     serve(&mut host, &mut server, &mut upstash, &mut webdis);
-    assert_eq!(host.token(), Some(2_000_000_000_000), "the highest counter of all: {:?}", host.events);
+    assert_eq!(host.token(), Some(2_000_000_000_000_000), "the highest counter of all: {:?}", host.events);
     assert!(server.ran.contains(&"raise"), "the others were raised: {:?}", server.ran);
     while !host.events.iter().any(|event| matches!(event, Event::Renewed { .. })) {
         host.sleep();

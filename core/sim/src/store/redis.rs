@@ -131,7 +131,7 @@ impl Redis {
                 next.max(op.floor)
             }
             // The server's own clock too, so that a counter that was forgotten is passed whatever the client says.
-            None => op.floor.max(Token::new(now_ms.max(1)).unwrap_or(Token::MAX)),
+            None => op.floor.max(Token::new(now_ms.saturating_mul(1_000).max(1)).unwrap_or(Token::MAX)),
         };
         if ours {
             self.lengthen(resource, now_ms, op.record_ttl);
@@ -290,11 +290,11 @@ mod tests {
     #[test]
     fn a_token_is_no_less_than_the_floor_or_the_servers_time() {
         let behind = Spec { unix_offset_ms: -5_000, ..Spec::of(Kind::Redis) };
-        assert_eq!(Bench::with(&behind).grant(1, 1).get(), BEGAN_UNIX_MS - 5_000);
+        assert_eq!(Bench::with(&behind).grant(1, 1).get(), (BEGAN_UNIX_MS - 5_000) * 1_000);
         let mut bench = bench();
-        assert_eq!(bench.grant(1, 1).get(), BEGAN_UNIX_MS, "a client whose floor is low");
+        assert_eq!(bench.grant(1, 1).get(), BEGAN_UNIX_MS * 1_000, "a client whose floor is low");
         bench.ask(&release(1));
-        let floor = token(BEGAN_UNIX_MS + 77);
+        let floor = token(BEGAN_UNIX_MS * 1_000 + 77);
         assert_eq!(bench.ask(&acquire_above(2, 1, floor)), granted(floor));
         bench.ask(&release(2));
         assert_eq!(bench.grant(3, 1).get(), floor.get() + 1);
@@ -303,7 +303,7 @@ mod tests {
     #[test]
     fn an_unused_counter_is_forgotten_and_the_servers_time_has_passed_it_by_then() {
         let spec = Spec { retention: Duration::from_secs(60), ..Spec::of(Kind::Redis) };
-        let first = BEGAN_UNIX_MS;
+        let first = BEGAN_UNIX_MS * 1_000;
         for (op, outcome, kept_ms) in [
             (acquire(1, 2), granted(token(first)), 60_900),
             (renew(1, 2), renewed(), 60_900),
@@ -318,14 +318,14 @@ mod tests {
             assert_eq!(bench.counter(), Some(token(first)), "{op:?}");
             bench.pass(1);
             assert_eq!(bench.counter(), None, "{op:?}");
-            assert_eq!(bench.grant(2, 1).get(), BEGAN_UNIX_MS + kept_ms);
+            assert_eq!(bench.grant(2, 1).get(), (BEGAN_UNIX_MS + kept_ms) * 1_000);
         }
     }
 
     #[test]
     fn tokens_fall_when_all_data_is_lost_after_a_clock_was_ahead() {
         let mut bench = bench();
-        let high = token(BEGAN_UNIX_MS * 2);
+        let high = token(BEGAN_UNIX_MS * 2_000);
         bench.ask(&acquire_above(1, 1, high));
         bench.store.wipe();
         assert!(bench.grant(2, 1) < high, "nothing is left that knows");

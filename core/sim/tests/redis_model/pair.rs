@@ -260,7 +260,8 @@ fn fence(name: &str) -> Vec<u8> {
 fn minted(op: &Op, real: &Outcome, before: Option<By>, span: Span) -> Op {
     match (op, real) {
         (Op::Acquire(op), Outcome::Applied(Applied::Acquired { counter }))
-            if before != Some(By::Attempt(op.nonce)) && (span.from_ms..=span.to_ms).contains(&counter.get()) =>
+            if before != Some(By::Attempt(op.nonce))
+                && (span.from_ms..=span.to_ms).contains(&(counter.get() / 1_000)) =>
         {
             Op::Acquire(Box::new(Acquire { floor: op.floor.max(*counter), ..(**op).clone() }))
         }

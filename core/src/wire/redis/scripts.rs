@@ -129,7 +129,7 @@ for go = 1, 2 do
       if time.err then
         refusal = time
       else
-        number = math.max(number, 1, time[1] * 1000 + math.floor(time[2] / 1000))
+        number = math.max(number, 1, time[1] * 1000000 + time[2])
       end
     elseif type(there) == 'table' then
       refusal = there
@@ -186,7 +186,7 @@ end
 "
         )
     ),
-    sha1: "83651216117434530e9e08be5250a20f8cad4446",
+    sha1: "c33f8a92fab5929cb1aa2385a30004b45d366b6e",
 };
 
 /// KEYS: lock, fence, marker, trust. ARGV: value, ttl, retention, floor, quorum, max_ttl, fresh stamp, stamp that was
@@ -250,7 +250,7 @@ end
 "
         )
     ),
-    sha1: "3381d979e22a58a55cc7e89bddd0ea01d226598e",
+    sha1: "29b1bf4a5a29e6bd8afeb8b383b47deba16e9fb0",
 };
 
 /// KEYS: lock and fence of each. ARGV: retention, then nonce and ttl of each, request. Answers [`RENEW_PARTS`] for each,

@@ -24,11 +24,11 @@ pub(super) fn granted_renewed_released() -> Vector {
             .owner("host-a:1")
             .data(b"phone 2041")
     };
-    s.acquire(1, "invoice/42", all).clock(20).say(0, Granted(1_700_000_000_000));
+    s.acquire(1, "invoice/42", all).clock(20).say(0, Granted(1_700_000_000_000_000));
     s.wake_until_sent().say(0, Renewed);
     s.wake_until_sent().say(0, Renewed);
     s.release(1).release(1).say(0, Released);
-    s.acquire(1, "invoice/42", |o| o).say(0, Granted(1_700_000_020_000));
+    s.acquire(1, "invoice/42", |o| o).say(0, Granted(1_700_000_020_000_000));
     s.release(1).say(0, Released);
     s.about(&[
         "IdleStarted",

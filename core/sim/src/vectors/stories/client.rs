@@ -85,12 +85,12 @@ pub(super) fn clocks() -> Vector {
          most. A new seed changes every nonce from then on.",
     );
     let once = |o: leasehold_core::config::LockOptionsBuilder| o.wait(Wait::Once);
-    s.clock(5_000).hold(1, "r", 1_700_000_005_000).clock(1_000).wall(-3_600_000);
+    s.clock(5_000).hold(1, "r", 1_700_000_005_000_000).clock(1_000).wall(-3_600_000);
     s.acquire(2, "back", |o| o).say(0, Granted(7));
     s.clock(5_010);
-    let ahead = leasehold_core::op::Holding { counter: Some(token(1_800_000_000_000)), ..stranger() };
+    let ahead = leasehold_core::op::Holding { counter: Some(token(1_800_000_000_000_000)), ..stranger() };
     s.acquire(3, "ahead", once).say(0, Held(ahead));
-    s.wall(0).acquire(4, "ahead", once).say(0, Granted(1_800_000_000_001));
+    s.wall(0).acquire(4, "ahead", once).say(0, Granted(1_800_000_000_000_001));
     s.acquire(5, "plain", once).say(0, Gone);
     s.wall(9_000_000_000_000_000 - 1_700_000_005_010 - 1).acquire(6, "mad", once).say(0, Gone);
     s.wall(0).acquire(7, "still-high", once).say(0, Gone);

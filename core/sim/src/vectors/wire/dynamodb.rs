@@ -116,8 +116,8 @@ fn dynamodb_second_write() -> WireVector {
         &[Store::Dynamodb(table())],
     );
     s.give(0, keys("AKIDEXAMPLE", None));
-    s.acquire(1, "invoice/42", Wait::Forever).condition_fails(Some(released("key", 1_800_000_000_000)));
-    let row = s.written(1_800_000_000_001);
+    s.acquire(1, "invoice/42", Wait::Forever).condition_fails(Some(released("key", 1_800_000_000_000_000)));
+    let row = s.written(1_800_000_000_000_001);
     s.lost().wake_until_sent().condition_fails(Some(row));
     s.told()
 }

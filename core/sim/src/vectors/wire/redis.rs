@@ -73,10 +73,10 @@ impl Story {
     /// The whole life of a lease, and of one that somebody else has.
     fn lives(&mut self, form: Form) -> &mut Self {
         self.acquire(1, "invoice/42", Wait::Forever);
-        self.fails(form, NOSCRIPT).says(form, &["granted", "1700000000000"]);
+        self.fails(form, NOSCRIPT).says(form, &["granted", "1700000000000000"]);
         self.wake_until_sent().says(form, &["renewed", "", "", ""]);
         self.release(1).says(form, &["released"]);
-        self.acquire(2, "invoice/42", Wait::Once).says(form, &["held", HELD, "8000", "1700000000001"]);
+        self.acquire(2, "invoice/42", Wait::Once).says(form, &["held", HELD, "8000", "1700000000000001"]);
         self.acquire(3, "größe {x}", Wait::Once).says(form, &["foreign", "string", "-1"])
     }
 
@@ -92,7 +92,7 @@ impl Story {
     /// What may have landed is asked for again, and released.
     fn settled(&mut self, form: Form, lock: u64) -> &mut Self {
         if !self.is_over(lock) {
-            self.wake_until_sent().says(form, &["granted", "1700000000000"]);
+            self.wake_until_sent().says(form, &["granted", "1700000000000000"]);
             self.release(lock).says(form, &["released"]);
         }
         self
@@ -121,7 +121,7 @@ fn redis_replicas() -> WireVector {
     let granted = |s: &Story, confirmed: u32| {
         let name = s.named();
         let length = name.len();
-        format!("*3\r\n$7\r\ngranted\r\n$13\r\n1700000000000\r\n${length}\r\n{name}\r\n:{confirmed}\r\n")
+        format!("*3\r\n$7\r\ngranted\r\n$16\r\n1700000000000000\r\n${length}\r\n{name}\r\n:{confirmed}\r\n")
     };
     s.acquire(1, "a", Wait::Forever);
     let text = granted(&s, 1);
@@ -165,7 +165,7 @@ fn upstash_requests() -> WireVector {
     );
     s.acquire(9, "first", Wait::Once).pass(20);
     s.give(0, Credentials::Token { token: "the-token".to_owned() });
-    s.says(Form::Upstash, &["granted", "1700000000000"]).release(9).says(Form::Upstash, &["released"]);
+    s.says(Form::Upstash, &["granted", "1700000000000000"]).release(9).says(Form::Upstash, &["released"]);
     s.lives(Form::Upstash);
     s.acquire(4, "a", Wait::Forever).says(Form::Upstash, &["granted", "5"]);
     s.acquire(5, "b", Wait::Forever).says(Form::Upstash, &["granted", "6"]);
@@ -194,7 +194,7 @@ fn upstash_errors() -> WireVector {
         (502, &[("Content-Type", "text/html")], page),
         (200, &[("Content-Type", "text/html")], page),
         (200, &[], r#"{"result":["granted","17"#),
-        (200, &[], r#"{"result":["granted","1700000000000","999999"]}"#),
+        (200, &[], r#"{"result":["granted","1700000000000000","999999"]}"#),
         (200, &[], r#"{"result":1.5}"#),
     ]) {
         s.acquire(lock, &format!("lock {lock}"), Wait::Once).http(status, headers, body).settled(Form::Upstash, lock);
@@ -233,9 +233,9 @@ fn quorum_of_kinds() -> WireVector {
         &[connection(), http(Dialect::Upstash, Access::Anonymous), http(Dialect::Webdis, Access::Anonymous)],
     );
     s.acquire(1, "a", Wait::Forever);
-    s.says(Form::Resp, &["granted", "1700000000000"]);
-    s.says(Form::Upstash, &["granted", "1700000000007"]).not_sent();
-    s.says(Form::Resp, &["raised", "1700000000007"]);
+    s.says(Form::Resp, &["granted", "1700000000000000"]);
+    s.says(Form::Upstash, &["granted", "1700000000000007"]).not_sent();
+    s.says(Form::Resp, &["raised", "1700000000000007"]);
     s.close();
     s.says(Form::Resp, &["released"]).lost();
     s.told()
