@@ -15,6 +15,7 @@ use crate::elect::ElectionRequest;
 use crate::error::{Error, LockInfo};
 use crate::exec::block_on;
 use crate::lease;
+use crate::release_if::{HolderMatch, ReleaseIfOutcome};
 use crate::request::{self, free_or_error};
 use crate::stores::Stores;
 use crate::sync::Arc;
@@ -81,6 +82,14 @@ impl Client {
     /// As there.
     pub fn break_lock(&self, resource: impl AsRef<str>) -> Result<Option<LockInfo>, Error> {
         block_on(self.0.break_it(resource.as_ref(), Caller::Blocking))
+    }
+
+    /// See [`leasehold::Client::release_if`](crate::Client::release_if).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn release_if(&self, resource: impl AsRef<str>, holder: HolderMatch) -> Result<ReleaseIfOutcome, Error> {
+        block_on(self.0.release_matching(resource.as_ref(), &holder, Caller::Blocking))
     }
 
     /// See [`leasehold::Client::doctor`](crate::Client::doctor).

@@ -14,6 +14,7 @@ use crate::error::{Error, ErrorKind, LockInfo};
 use crate::exec;
 use crate::fork::PerProcess;
 use crate::quorum::Nodes;
+use crate::release_if::{HolderMatch, ReleaseIfOutcome};
 use crate::request::LockRequest;
 use crate::stores::Stores;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -58,7 +59,7 @@ pub(crate) enum Place {
 impl Client {
     /// Opens a store: `sqlite:PATH` for all processes of one machine, `redis://HOST` for many, `memory:` for this process
     /// alone. An empty text means the urls in the environment variable `LEASEHOLD_STORE`, else a file in the user's state
-    /// folder.
+    /// folder, with a warning, or an error where the variable `LEASEHOLD_REQUIRE_STORE` is `1`: see [`Stores`].
     ///
     /// Several urls form a **quorum** of independent nodes, of one kind or of different ones: a lock is had once a
     /// majority has granted it, so that a minority may fail. Use three or five: a fourth node helps no more than
@@ -121,6 +122,19 @@ impl Client {
     /// As [`Client::inspect`]; [`ErrorKind::StoreRefused`] for a lock of another library.
     pub async fn break_lock(&self, resource: impl AsRef<str>) -> Result<Option<LockInfo>, Error> {
         self.break_it(resource.as_ref(), Caller::Async).await
+    }
+
+    /// Releases a lock if its holder is the one that is meant, for a supervisor that knows that this holder is dead. The
+    /// record that was compared is released in one conditional write, so a holder that came in between is left alone.
+    ///
+    /// The token counter survives, as with [`Client::break_lock`]. Of a quorum, the holder is who a majority shows.
+    ///
+    /// # Errors
+    /// As [`Client::inspect`]; [`ErrorKind::Config`] if `holder` says nothing; [`ErrorKind::StoreRefused`] if a client of
+    /// another library is meant: its own tools release it. [`ErrorKind::StoreUnavailable`] also when too few nodes of a
+    /// quorum answer to tell who holds the lock, or to release it; ask again then.
+    pub async fn release_if(&self, resource: impl AsRef<str>, holder: HolderMatch) -> Result<ReleaseIfOutcome, Error> {
+        self.release_matching(resource.as_ref(), &holder, Caller::Async).await
     }
 
     /// Checks the store for what could make locks fail.

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
-use leasehold_core::op::{Fault, Holding};
-use leasehold_core::{ConfigError, Failure, LostReason};
+use leasehold_core::op::{Fault, Holder, Holding};
+use leasehold_core::{ConfigError, Failure, LostReason, Nonce};
 
 /// What went wrong, on which resource, and what to do.
 ///
@@ -90,6 +90,8 @@ pub struct LockInfo {
     /// [`Client::break_lock`](crate::Client::break_lock); 1 for a single store, and for [`Error::holder`], which is
     /// the record that most of the nodes showed that had been heard by then, and counts no votes.
     pub of: u16,
+    /// The attempt, which tells one lease from all others; foreign holders have none. Whoever knows it could release the lock.
+    pub(crate) nonce: Option<Nonce>,
 }
 
 impl LockInfo {
@@ -102,9 +104,13 @@ impl LockInfo {
             ttl: holding.record_ttl,
             left: holding.left,
             data: holding.data.as_ref().map(|data| data.as_bytes().to_vec()),
-            foreign: matches!(holding.holder, leasehold_core::op::Holder::Foreign),
+            foreign: matches!(holding.holder, Holder::Foreign),
             votes: 1,
             of: 1,
+            nonce: match holding.holder {
+                Holder::Lease { nonce, .. } => Some(nonce),
+                Holder::Foreign => None,
+            },
         }
     }
 

@@ -12,11 +12,21 @@ use crate::quorum::Nodes;
 
 impl Client {
     pub(crate) async fn look(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
+        self.look_closely(resource, caller).await.map(|(holder, _)| holder)
+    }
+
+    /// Who holds the lock, and how many nodes have not answered.
+    pub(crate) async fn look_closely(
+        &self,
+        resource: &str,
+        caller: Caller,
+    ) -> Result<(Option<LockInfo>, usize), Error> {
         if let Some(quorum) = self.shared.quorum() {
-            return Ok(holder(&self.view(quorum, resource).await?, resource));
+            let view = self.view(quorum, resource).await?;
+            return Ok((holder(&view, resource), view.silent()));
         }
         let seen = self.look_at_one(resource, caller).await?;
-        Ok(seen.held().map(|holding| LockInfo::shown(resource, holding)))
+        Ok((seen.held().map(|holding| LockInfo::shown(resource, holding)), 0))
     }
 
     pub(crate) async fn break_it(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
@@ -44,10 +54,14 @@ impl Client {
         }
     }
 
-    async fn request(&self, resource: &str, op: Op, caller: Caller) -> Result<Applied, Error> {
+    /// One request to the only store.
+    pub(crate) async fn ask(&self, resource: &str, op: Op, caller: Caller) -> Result<Outcome, Error> {
         let name = Resource::new(resource)?;
-        let op = LockOp { lock: LockId::new(u64::MAX), resource: name, op };
-        match self.driver().ask(op, caller).await? {
+        self.driver().ask(LockOp { lock: LockId::new(u64::MAX), resource: name, op }, caller).await
+    }
+
+    async fn request(&self, resource: &str, op: Op, caller: Caller) -> Result<Applied, Error> {
+        match self.ask(resource, op, caller).await? {
             Outcome::Applied(applied) => Ok(applied),
             Outcome::Unknown(fault) => Err(unavailable(&fault).on(resource)),
             Outcome::NotApplied(refusal) => Err(error_of(&refusal).on(resource)),
@@ -131,20 +145,20 @@ fn releases(view: &View) -> Vec<(usize, Op)> {
     view.held().filter_map(|(node, holding)| Some((node, Op::Release(Release { nonce: nonce(holding)? })))).collect()
 }
 
-fn listed(errors: &[(&str, Error)]) -> String {
+pub(crate) fn listed(errors: &[(&str, Error)]) -> String {
     errors.iter().map(|(name, error)| format!("{name}: {error}")).collect::<Vec<_>>().join("; ")
 }
 
-fn of_another_library(resource: &str) -> Error {
+pub(crate) fn of_another_library(resource: &str) -> Error {
     let advice = "the lock belongs to another library; release it with that library's own tools";
     Error::new(ErrorKind::StoreRefused, advice).on(resource)
 }
 
-fn unavailable(fault: &Fault) -> Error {
+pub(crate) fn unavailable(fault: &Fault) -> Error {
     Error::new(ErrorKind::StoreUnavailable, fault.to_string())
 }
 
-fn error_of(refusal: &Refusal) -> Error {
+pub(crate) fn error_of(refusal: &Refusal) -> Error {
     match refusal {
         Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => {
             unavailable(fault)

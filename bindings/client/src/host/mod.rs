@@ -25,6 +25,7 @@ use crate::error::{Error, ErrorKind, LockInfo};
 use crate::exec::{self, Pause};
 use crate::fork;
 use crate::lease::Lease;
+use crate::release_if::{HolderMatch, ReleaseIfOutcome};
 use crate::request::{LockRequest, free_or_error};
 use crate::stores::Stores;
 use crate::sync::atomic::Ordering;
@@ -72,6 +73,23 @@ pub fn acquire_all(request: LockAllRequest, interrupted: impl FnMut() -> bool) -
 /// As there.
 pub fn inspect(client: &Client, resource: &str) -> Result<Option<LockInfo>, Error> {
     exec::block_on(client.look(resource, Caller::Blocking))
+}
+
+/// See [`Client::release_if`].
+///
+/// # Errors
+/// As there.
+pub fn release_if(client: &Client, resource: &str, holder: &HolderMatch) -> Result<ReleaseIfOutcome, Error> {
+    exec::block_on(client.release_matching(resource, holder, Caller::Blocking))
+}
+
+/// Whether a holder with this token and label is the one that is meant, for stand-ins of stores in tests.
+///
+/// # Errors
+/// As [`Client::release_if`], where `holder` says nothing.
+pub fn is_meant(holder: &HolderMatch, token: Option<u64>, owner: Option<&str>) -> Result<bool, Error> {
+    holder.check()?;
+    Ok(holder.fits(token, owner))
 }
 
 /// See [`Lease::release`].

@@ -1,8 +1,9 @@
 //! Who holds a lock, who is told so, and how it comes free.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leasehold::ErrorKind;
+use leasehold::{ErrorKind, HolderMatch, ReleaseIfOutcome};
 
 use crate::common::{PATIENCE, eventually, ms};
 use crate::{Can, Store};
@@ -115,6 +116,64 @@ pub(crate) fn an_administrator_breaks_a_lock(store: &Store) {
     assert_eq!(lease.lost().kind(), ErrorKind::Lost);
     assert!(lease.is_lost());
     next.check(ms(1)).unwrap();
+}
+
+pub(crate) fn a_supervisor_releases_only_the_holder_it_means(store: &Store) {
+    let (one, two) = store.two_clients();
+    let meant = HolderMatch::default;
+    let by_owner = || meant().owner("worker:12:*");
+    assert_eq!(two.release_if("job", by_owner()).unwrap(), ReleaseIfOutcome::Free);
+    assert_eq!(two.release_if("job", meant()).unwrap_err().kind(), ErrorKind::Config);
+    let former = one.lock("job").owner("worker:12:main").acquire().unwrap();
+    let shown = two.inspect("job").unwrap().expect("it is held");
+    former.release().unwrap();
+    let lease = one.lock("job").ttl(ms(2_000)).owner("worker:123:main").acquire().unwrap();
+    let others = [
+        by_owner(),
+        meant().token(former.token()),
+        meant().token(former.token()).owner("worker:123:*"),
+        meant().token(lease.token()).owner("worker:12:*"),
+        meant().lease(&shown),
+    ];
+    for other in others {
+        match two.release_if("job", other.clone()).unwrap() {
+            ReleaseIfOutcome::NotMatched(holder) => assert_eq!(holder.owner.as_deref(), Some("worker:123:main")),
+            outcome => panic!("{other:?}: {outcome:?}"),
+        }
+    }
+    lease.check(ms(1)).unwrap();
+    let this = meant().token(lease.token()).owner("worker:123:*");
+    match two.release_if("job", this).unwrap() {
+        ReleaseIfOutcome::Released(holder) => assert_eq!(holder.token, Some(lease.token())),
+        outcome => panic!("{outcome:?}"),
+    }
+    let next = two.lock("job").try_acquire().unwrap().expect("it is free at once");
+    assert!(next.token() > lease.token(), "the counter stays");
+    assert_eq!(lease.lost().kind(), ErrorKind::Lost);
+    next.check(ms(1)).unwrap();
+}
+
+pub(crate) fn a_hand_over_is_safe_from_a_supervisor_that_means_the_former_holder(store: &Store) {
+    let (one, two) = store.two_clients();
+    let supervisor = store.client();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let supervising = scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                // It may lose the race for a node of a quorum, and is told so.
+                let _ = supervisor.release_if("job", HolderMatch::default().owner("dead:*"));
+            }
+        });
+        for _ in 0..20 {
+            drop(one.lock("job").owner("dead:1").wait(PATIENCE).acquire().unwrap());
+            let lease = two.lock("job").owner("alive:1").wait(PATIENCE).acquire().unwrap();
+            let shown = two.inspect("job").unwrap().and_then(|holder| holder.owner);
+            assert_eq!(shown.as_deref(), Some("alive:1"), "token {}", lease.token());
+            lease.release().unwrap();
+        }
+        stop.store(true, Ordering::Relaxed);
+        supervising.join().unwrap();
+    });
 }
 
 pub(crate) fn closing_releases_everything(store: &Store) {

@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use crate::common::{PATIENCE, eventually, ms};
-use leasehold::{Client, Error, ErrorKind, Lease, Severity};
+use leasehold::{Client, Error, ErrorKind, HolderMatch, Lease, ReleaseIfOutcome, Severity};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap()
@@ -156,6 +156,8 @@ fn everything_else_can_be_awaited_as_well() {
         assert_eq!((error.kind(), error.resource()), (ErrorKind::Busy, Some("a")));
         assert_eq!(client.inspect("b").await.unwrap(), None);
 
+        let other = client.release_if("a", HolderMatch::default().token(first.token() + 1)).await.unwrap();
+        assert!(matches!(other, ReleaseIfOutcome::NotMatched(holder) if holder.token == Some(first.token())));
         assert_eq!(client.break_lock("a").await.unwrap().and_then(|info| info.token), Some(first.token()));
         let both = client.lock_all(["b", "a"]).wait(PATIENCE).await.unwrap();
         assert!(both.iter().find(|lease| lease.resource() == "a").unwrap().token() > first.token());
