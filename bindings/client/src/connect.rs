@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use leasehold_core::config::Drift;
 use leasehold_core::{Config, Quorum as Agreed};
+use tracing::dispatcher::{self, Dispatch};
 
 use crate::client::{Client, Place};
 use crate::driver::Driver;
@@ -107,7 +108,9 @@ impl ClientBuilder {
     /// one of a quorum where a single store is named.
     pub async fn connect(self, stores: impl Stores) -> Result<Client, Error> {
         let urls = stores.urls()?;
-        exec::offload(move || self.open(urls)).await?
+        // Whoever listens here hears what a thread of its own warns of.
+        let log = dispatcher::get_default(Dispatch::clone);
+        exec::offload(move || dispatcher::with_default(&log, || self.open(urls))).await?
     }
 
     pub(crate) fn open(self, urls: Vec<StoreUrl>) -> Result<Client, Error> {

@@ -1,6 +1,7 @@
 //! Naming one store, or the nodes of a quorum.
 
 use std::env::VarError;
+use std::ffi::OsStr;
 
 use crate::error::Error;
 use crate::url::StoreUrl;
@@ -9,7 +10,7 @@ use crate::url::StoreUrl;
 ///
 /// A text may have several urls as well, with white space in between; a word that begins with no scheme belongs to the
 /// path before it. An empty text means the urls in the environment variable `LEASEHOLD_STORE`, else a file in the
-/// user's state folder.
+/// user's state folder, with the warning `store.default`, or an error if `LEASEHOLD_REQUIRE_STORE` is `1`.
 pub trait Stores {
     /// The urls, at least one.
     ///
@@ -21,7 +22,7 @@ pub trait Stores {
 impl Stores for str {
     fn urls(&self) -> Result<Vec<StoreUrl>, Error> {
         let named = if self.is_empty() { from_environment()? } else { Some(self.to_owned()) };
-        let Some(text) = named else { return StoreUrl::default_store().map(|url| vec![url]) };
+        let Some(text) = named else { return the_default().map(|url| vec![url]) };
         if text.trim().is_empty() {
             return Err(Error::config(
                 "the store url is blank; write one such as sqlite:locks.db, or nothing for the default",
@@ -40,6 +41,26 @@ fn from_environment() -> Result<Option<String>, Error> {
             Err(Error::config("LEASEHOLD_STORE is not valid UTF-8; write a url such as sqlite:/var/lib/app/locks.db"))
         }
     }
+}
+
+/// The file of this user, unless the environment forbids it: other machines, and other users, do not see its locks.
+fn the_default() -> Result<StoreUrl, Error> {
+    const REQUIRE: &str = "LEASEHOLD_REQUIRE_STORE";
+    match std::env::var_os(REQUIRE).as_deref().map(OsStr::as_encoded_bytes) {
+        None | Some(b"" | b"0") => {}
+        Some(b"1") => {
+            return Err(Error::config(format!(
+                "no store is named, and {REQUIRE} demands one: name it where the program connects, or in LEASEHOLD_STORE"
+            )));
+        }
+        Some(_) => return Err(Error::config(format!("{REQUIRE} may be 1, to demand a named store, or 0"))),
+    }
+    let store = StoreUrl::default_store()?;
+    tracing::warn!(
+        name: "store.default", target: "leasehold", %store,
+        "no store is named, so locks are kept in {store}: they exclude only processes of this user on this machine; name a store, in LEASEHOLD_STORE for example"
+    );
+    Ok(store)
 }
 
 impl Stores for String {

@@ -18,6 +18,7 @@ use leasehold_core::member::{QuorumId, RunId, Stamp};
 use leasehold_core::quorum::majority;
 use leasehold_core::time::abstention;
 use leasehold_core::{Config, NodeId, Quorum as Agreed};
+use tracing::dispatcher::{self, Dispatch};
 
 pub(crate) use self::check::{announce, check, refuse_doubles};
 #[cfg(any(feature = "redis", feature = "http"))]
@@ -92,10 +93,14 @@ impl Quorum {
     }
 
     pub(crate) fn open(urls: Vec<StoreUrl>, names: Vec<String>, agreed: Agreed, config: Config) -> Result<Self, Error> {
+        // Whoever listens here hears what threads of their own warn of.
+        let log = dispatcher::get_default(Dispatch::clone);
         let opened = each(&urls, |url| {
-            let transport = open(url);
-            let found = transport.as_ref().map_err(Clone::clone).and_then(|transport| transport.look());
-            Answered { transport, found }
+            dispatcher::with_default(&log, || {
+                let transport = open(url);
+                let found = transport.as_ref().map_err(Clone::clone).and_then(|transport| transport.look());
+                Answered { transport, found }
+            })
         });
         let panicked = || Error::config("a thread of leasehold could not be started, or has panicked");
         let unseen = || Answered { transport: Err(panicked()), found: Err(panicked()) };

@@ -89,7 +89,8 @@ impl Sqlite {
         let until = clock::monotonic().plus(OPEN_PATIENCE);
         store.with_connection(Lane::Caller, until, |_| Ok(())).map_err(given_up)?;
         if let Some(kind) = doctor::shared_by_hosts(path) {
-            tracing::warn!(file = %path.display(), kind, "lock file is on a network file system, which SQLite cannot use safely");
+            let file = path.display();
+            tracing::warn!(target: "leasehold", %file, kind, "{file} is on a network file system ({kind}): several machines that use it have no exclusion, and the file can be damaged; keep it on a local disk");
         }
         // By its real name, which a new file has only now.
         store.wakeups = wakeups_of(path);
