@@ -31,7 +31,7 @@ from leasehold._errors import (
     StoreUnavailableError,
 )
 from leasehold._lock import Lock
-from leasehold._native import Election, Lease, Leases, LockInfo, Lost, __version__
+from leasehold._native import Election, Lease, Leases, LockInfo, Lost, ReleaseIfOutcome, __version__
 
 __all__ = [
     "Client",
@@ -47,6 +47,7 @@ __all__ = [
     "LockTimeoutError",
     "Lost",
     "NotOwnedError",
+    "ReleaseIfOutcome",
     "StaleTokenError",
     "StoreRefusedError",
     "StoreUnavailableError",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from leasehold._errors import LeaseholdError
-    from leasehold._native import Election, Lease, Leases, LockInfo
+    from leasehold._native import Election, Lease, Leases, LockInfo, ReleaseIfOutcome
     from leasehold._types import AllOptions, ConnectOptions, LockOptions, Seconds, Stores, TryOptions
 
 
@@ -40,7 +40,8 @@ _ends_with: int | None = None
 def connect(stores: Stores | None = None, **options: Unpack[ConnectOptions]) -> Client:
     """Opens a store: ``sqlite:PATH`` for all processes of one machine, ``redis://HOST`` or ``dynamodb://TABLE`` for many
     machines, ``memory:`` for this process alone. Without a url, those in the environment variable ``LEASEHOLD_STORE``,
-    else a file in the user's state folder. A list of urls is a quorum of independent stores.
+    else a file in the user's state folder, with a warning: no other machine sees it. ``LEASEHOLD_REQUIRE_STORE=1`` makes that
+    an error. A list of urls is a quorum of independent stores.
 
     owner: the label that others see beside a lock; default ``host:pid:thread`` of whoever acquires.
     drift_ppm: the largest rate error of any clock involved, in parts per million; default 10,000 (1%).
@@ -136,6 +137,21 @@ class Client:
         Raises StoreUnavailableError, StoreRefusedError, and ConfigError for a name that cannot be.
         """
         return self._native.inspect(name)
+
+    def release_if(self, name: str, *, token: int | None = None, owner: str | None = None) -> ReleaseIfOutcome:
+        """Releases a lock if its holder is the one that is meant, for a supervisor that knows that this holder is dead. What
+        was compared is released in one conditional write, so a holder that came in between is left alone.
+
+        token: the holder's fencing token, which each grant has of its own.
+        owner: the holder's label; ``*`` stands for any characters, as in ``worker-7:1234:*`` for all threads of a process.
+
+        The answer is true if the lock was released; ``holder`` says whose it was, or who has it instead. If the holder
+        still works, two do from now on; it learns of the loss with its next renewal.
+
+        Raises ConfigError if neither is given, StoreRefusedError if a client of another library is meant, and otherwise what
+        :meth:`inspect` raises.
+        """
+        return self._native.release_if(name, token=token, owner=owner)
 
     def close(self) -> None:
         """Releases all leases of this client, cancels all its waiters, and waits up to 2 s until the store has confirmed

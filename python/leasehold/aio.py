@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self, Unpack
 
-    from leasehold._native import LockInfo
+    from leasehold._native import LockInfo, ReleaseIfOutcome
     from leasehold._types import AllOptions, ConnectOptions, LockOptions, Seconds, Stores, TryOptions
 
     P = ParamSpec("P")
@@ -199,6 +199,11 @@ class Client:
         """See :meth:`leasehold.Client.inspect`."""
         info: LockInfo | None = await _run(self._native.begin_inspect(name))
         return info
+
+    async def release_if(self, name: str, *, token: int | None = None, owner: str | None = None) -> ReleaseIfOutcome:
+        """See :meth:`leasehold.Client.release_if`."""
+        outcome: ReleaseIfOutcome = await _run(self._native.begin_release_if(name, token, owner))
+        return outcome
 
     async def close(self) -> None:
         """See :meth:`leasehold.Client.close`."""

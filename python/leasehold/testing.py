@@ -27,7 +27,7 @@ import sys
 import threading
 from collections import deque
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from hashlib import sha256
 from types import SimpleNamespace
@@ -44,7 +44,8 @@ from leasehold._errors import (
     StoreRefusedError,
     StoreUnavailableError,
 )
-from leasehold._native import TestStore
+from leasehold._fakes import FakeInfo, FakeReleaseIfOutcome
+from leasehold._native import TestStore, is_meant
 from leasehold.protocol import (
     Config,
     Event,
@@ -142,25 +143,6 @@ class FakeClock:
         while any([client.drive() for client in self._clients]):
             pass
         return bool(self._calls)
-
-
-@dataclass(frozen=True)
-class FakeInfo:
-    """Who holds a lock; see :class:`leasehold.LockInfo`."""
-
-    resource: str
-    owner: str | None
-    token: int | None
-    since: float | None
-    ttl: float | None
-    left: float | None
-    data: bytes | None
-    foreign: bool = False
-    votes: int = 1
-    of: int = 1
-
-    def __str__(self) -> str:
-        return f"held by {self.owner or 'somebody'} with token {self.token}"
 
 
 class FakeLost:
@@ -495,6 +477,15 @@ class _Process:
                 raise _about(StoreUnavailableError(f"{name!r}: the test has taken the store down"), name)
             holding = clock._store.holder(name, clock._read())
         return None if holding is None else _info(name, holding)
+
+    def release_if(self, name: str, *, token: int | None, owner: str | None) -> FakeReleaseIfOutcome:
+        with self.clock._mutex:
+            holder = self.inspect(name)
+            has_token, has_owner = (None, None) if holder is None else (holder.token, holder.owner)
+            released = is_meant(token, owner, has_token, has_owner) and holder is not None
+            if released:
+                self.clock._store.free(name)
+            return FakeReleaseIfOutcome(released, holder)
 
     def elect(self, name: str, **_: object) -> NoReturn:
         raise ConfigError(f"a fake client has no elections: acquire {name!r} instead")

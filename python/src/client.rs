@@ -10,7 +10,7 @@ use pyo3::types::PyBytes;
 use crate::convert::{Kept, Seconds};
 use crate::election::{self, Election};
 use crate::errors::raised;
-use crate::info::LockInfo;
+use crate::info::{self, LockInfo, ReleaseIfOutcome};
 use crate::lease::Leases;
 use crate::observe;
 use crate::reactor::{Operation, Outcome};
@@ -214,6 +214,24 @@ impl Client {
     fn begin_inspect(&self, name: String) -> Operation {
         let client = leasehold::Client::clone(&self.0);
         Operation::new(async move { client.inspect(name).await.map(Outcome::Info) })
+    }
+
+    #[pyo3(signature = (name, *, token=None, owner=None))]
+    fn release_if(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        token: Option<u64>,
+        owner: Option<String>,
+    ) -> PyResult<ReleaseIfOutcome> {
+        let meant = info::meant(token, owner);
+        let outcome = py.detach(|| host::release_if(&self.0, name, &meant)).map_err(|error| raised(py, &error))?;
+        ReleaseIfOutcome::new(py, outcome)
+    }
+
+    fn begin_release_if(&self, name: String, token: Option<u64>, owner: Option<String>) -> Operation {
+        let client = leasehold::Client::clone(&self.0);
+        Operation::new(async move { client.release_if(name, info::meant(token, owner)).await.map(Outcome::ReleaseIf) })
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {

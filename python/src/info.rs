@@ -1,7 +1,77 @@
 //! Who holds a lock.
 
+use leasehold::{HolderMatch, host};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+
+use crate::errors::raised;
+
+/// What became of a conditional release. True if the lock was released.
+#[pyclass(frozen, module = "leasehold")]
+pub(crate) struct ReleaseIfOutcome {
+    released: bool,
+    holder: Option<Py<LockInfo>>,
+}
+
+impl ReleaseIfOutcome {
+    pub(crate) fn new(py: Python<'_>, outcome: leasehold::ReleaseIfOutcome) -> PyResult<Self> {
+        let (released, holder) = match outcome {
+            leasehold::ReleaseIfOutcome::Released(holder) => (true, Some(holder)),
+            leasehold::ReleaseIfOutcome::NotMatched(holder) => (false, Some(holder)),
+            leasehold::ReleaseIfOutcome::Free => (false, None),
+        };
+        let holder = holder.map(|holder| Py::new(py, LockInfo::new(holder))).transpose()?;
+        Ok(Self { released, holder })
+    }
+}
+
+#[pymethods]
+impl ReleaseIfOutcome {
+    /// Whether the lock was released for the holder that was meant.
+    #[getter]
+    fn released(&self) -> bool {
+        self.released
+    }
+
+    /// Who held the lock; if it was not released, who holds it: somebody else than was meant. None where nobody does.
+    #[getter]
+    fn holder(&self, py: Python<'_>) -> Option<Py<LockInfo>> {
+        self.holder.as_ref().map(|holder| holder.clone_ref(py))
+    }
+
+    fn __bool__(&self) -> bool {
+        self.released
+    }
+
+    fn __repr__(&self) -> String {
+        let holder = self.holder.as_ref().map_or_else(|| "None".to_owned(), |holder| holder.get().__repr__());
+        format!("<ReleaseIfOutcome released={} holder={holder}>", if self.released { "True" } else { "False" })
+    }
+}
+
+/// The holder that is meant.
+pub(crate) fn meant(token: Option<u64>, owner: Option<String>) -> HolderMatch {
+    let mut meant = HolderMatch::default();
+    if let Some(token) = token {
+        meant = meant.token(token);
+    }
+    if let Some(owner) = owner {
+        meant = meant.owner(owner);
+    }
+    meant
+}
+
+/// For stand-ins of stores: whether a holder with this token and label is the one that is meant.
+#[pyfunction]
+pub(crate) fn is_meant(
+    py: Python<'_>,
+    token: Option<u64>,
+    owner: Option<String>,
+    holder_token: Option<u64>,
+    holder_owner: Option<&str>,
+) -> PyResult<bool> {
+    host::is_meant(&meant(token, owner), holder_token, holder_owner).map_err(|error| raised(py, &error))
+}
 
 /// Who holds a lock, as far as the store shows it. The answer is old when it arrives: use it to look, never to decide.
 #[pyclass(frozen, module = "leasehold")]

@@ -40,7 +40,7 @@ mod _native {
         redis_claim_script, redis_mark_key, redis_outcome,
     };
     #[pymodule_export]
-    use super::info::LockInfo;
+    use super::info::{LockInfo, ReleaseIfOutcome, is_meant};
     #[pymodule_export]
     use super::lease::{Lease, Leases, Lost};
     #[pymodule_export]

@@ -21,7 +21,7 @@ use crate::client::Client;
 use crate::convert::Kept;
 use crate::election::{Election, Tie};
 use crate::errors::raised;
-use crate::info::LockInfo;
+use crate::info::{LockInfo, ReleaseIfOutcome};
 use crate::lease::{Lease, Leases};
 
 /// What an operation ends with.
@@ -32,6 +32,7 @@ pub(crate) enum Outcome {
     MaybeLease(Option<leasehold::Lease>),
     Leases(leasehold::Leases),
     Info(Option<leasehold::LockInfo>),
+    ReleaseIf(leasehold::ReleaseIfOutcome),
     Loss(Error),
 }
 
@@ -178,6 +179,7 @@ fn shown(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyAny>> {
         Outcome::MaybeLease(lease) => lease.map(Lease::new).into_pyobject(py),
         Outcome::Leases(leases) => Ok(Leases::new(leases).into_pyobject(py)?.into_any()),
         Outcome::Info(info) => info.map(LockInfo::new).into_pyobject(py),
+        Outcome::ReleaseIf(outcome) => Ok(ReleaseIfOutcome::new(py, outcome)?.into_pyobject(py)?.into_any()),
         Outcome::Loss(error) => Ok(raised(py, &error).into_pyobject(py)?.into_any()),
     }
 }

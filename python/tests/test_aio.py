@@ -77,6 +77,8 @@ def test_a_lock_is_had_by_one_at_a_time(run: Run, store: str, name: str) -> None
                 assert late.value.resource == name
                 info = await client.inspect(name)
                 assert info is not None and info.token == lease.token
+                other = await client.release_if(name, token=lease.token + 1)
+                assert not other and other.holder is not None
             assert await is_free(client, name)
             again = await client.try_acquire(name, ttl=TTL)
             assert again is not None and again.token > lease.token

@@ -56,6 +56,23 @@ def test_who_holds_a_lock_can_be_seen(client: leasehold.Client, name: str) -> No
     lease.release()
 
 
+def test_a_supervisor_releases_only_the_holder_that_it_means(client: leasehold.Client, name: str) -> None:
+    assert not client.release_if(name, token=1)
+    lease = client.acquire(name, ttl=TTL, owner="worker-7:1234:main")
+    for other in ({"token": lease.token - 1}, {"owner": "worker-7:123:*"}, {"token": lease.token, "owner": "main"}):
+        answer = client.release_if(name, **other)
+        assert not answer and not answer.released
+        assert answer.holder is not None and answer.holder.token == lease.token
+    lease.check(0.1)
+    with pytest.raises(leasehold.ConfigError):
+        client.release_if(name)
+    answer = client.release_if(name, token=lease.token, owner="worker-7:1234:*")
+    assert answer and answer.released and answer.holder is not None and answer.holder.owner == lease.owner
+    assert "released=True" in repr(answer)
+    assert client.inspect(name) is None
+    assert client.release_if(name, owner="*").holder is None
+
+
 def test_several_locks_are_had_together_or_not_at_all(client: leasehold.Client, store: str, name: str) -> None:
     names = [f"{name}/b", f"{name}/a", f"{name}/c"]
     with client.lock_all(names, ttl=TTL, wait=PATIENCE) as leases:

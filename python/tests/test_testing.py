@@ -105,6 +105,18 @@ def test_a_lock_decorates_and_stands_in_for_one_of_threading(two: tuple[leasehol
     lock.release()
 
 
+def test_a_supervisor_releases_only_the_holder_that_it_means(two: tuple[leasehold.Client, leasehold.Client]) -> None:
+    client, rival = two
+    lease = client.acquire("job", ttl=TTL, owner="worker-7:1234:main")
+    assert not rival.release_if("job", token=lease.token + 1) and not rival.release_if("job", owner="worker-7:12:*")
+    with pytest.raises(leasehold.ConfigError):
+        rival.release_if("job")
+    answer = rival.release_if("job", token=lease.token, owner="worker-7:*")
+    assert answer and answer.holder is not None and answer.holder.token == lease.token
+    assert rival.acquire("job").token > lease.token
+    assert lease.lost.wait(TTL)
+
+
 def test_what_a_lease_refuses(two: tuple[leasehold.Client, leasehold.Client]) -> None:
     client, _ = two
     lease = client.acquire("job")
