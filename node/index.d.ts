@@ -58,6 +58,22 @@ export interface LockOptions extends AllOptions {
 /** Settings of a lock that is tried for once. */
 export type TryOptions = Omit<LockOptions, "wait">;
 
+/** Which holder is meant: everything that is given must be true of it. */
+export interface HolderOptions {
+  /** Its fencing token, which each grant has of its own. */
+  token?: number | undefined;
+  /** Its label. `*` stands for any characters: `worker-7:1234:*` is all threads of a process, with the default labels. */
+  owner?: string | undefined;
+}
+
+/** What became of a conditional release. */
+export interface ReleaseIfOutcome {
+  /** Whether the lock was released for the holder that was meant. */
+  released: boolean;
+  /** Who held it; if it was not released, who holds it: somebody else than was meant. `null` where nobody does. */
+  holder: LockInfo | null;
+}
+
 /** Settings of a candidacy. */
 export interface ElectOptions {
   /** See {@link AllOptions.ttl}. */
@@ -76,7 +92,7 @@ export interface ElectOptions {
 /**
  * Opens a store: `sqlite:PATH` for all processes of one machine, `redis://HOST` or `dynamodb://TABLE` for many machines,
  * `memory:` for this process alone. Without a url, those in the environment variable `LEASEHOLD_STORE`, else a file in the
- * user's state folder. An array of urls is a quorum of independent stores.
+ * user's state folder, with a warning: no other machine sees it. `LEASEHOLD_REQUIRE_STORE=1` makes that an error. An array of urls is a quorum of independent stores.
  *
  * @throws {@link ConfigError} for a url or setting that cannot be.
  * @throws {@link StoreRefusedError} where permissions are missing.
@@ -141,6 +157,17 @@ export class Client {
    * @throws {@link StoreUnavailableError}, {@link StoreRefusedError}, and {@link ConfigError} for a name that cannot be.
    */
   inspect(name: string): Promise<LockInfo | null>;
+
+  /**
+   * Releases a lock if its holder is the one that is meant, for a supervisor that knows that this holder is dead. What was
+   * compared is released in one conditional write, so a holder that came in between is left alone.
+   *
+   * If the holder still works, two do from now on; it learns of the loss with its next renewal.
+   *
+   * @throws {@link ConfigError} if neither `token` nor `owner` is given, {@link StoreRefusedError} if a client of another
+   * library is meant, and otherwise what {@link Client.inspect} throws.
+   */
+  releaseIf(name: string, holder: HolderOptions): Promise<ReleaseIfOutcome>;
 
   /**
    * Releases all leases of this client, cancels all its waiters, and waits up to 2,000 ms until the store has confirmed it.

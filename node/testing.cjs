@@ -228,6 +228,16 @@ class Process {
     return { begin };
   }
 
+  releaseIf(resource, meant) {
+    const begin = () => {
+      const holder = this.inspect(resource).begin();
+      const released = told(native.isMeant(meant, holder?.token, holder?.owner)) && Boolean(holder);
+      if (released) told(this.world.store.free(resource));
+      return { released, holder };
+    };
+    return { begin };
+  }
+
   lose(resource) {
     const held = [...this.#leases].filter(([, lease]) => lease.resource === resource && !lease.isOver);
     if (held.length === 0) throw new errors.NotOwnedError(`this client does not hold "${resource}"`, { resource });

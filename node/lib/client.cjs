@@ -6,7 +6,7 @@ const { Election } = require("./election.cjs");
 const { ASYNC_DISPOSE, Lease, Leases } = require("./lease.cjs");
 const { run } = require("./loop.cjs");
 const { deliver } = require("./observe.cjs");
-const { ALL, CONNECT, ELECT, LOCK, TRY, options, text, texts } = require("./options.cjs");
+const { ALL, CONNECT, ELECT, HOLDER, LOCK, TRY, options, text, texts } = require("./options.cjs");
 const { shows } = require("./shown.cjs");
 const { under } = require("./under.cjs");
 
@@ -84,6 +84,11 @@ class Client {
 
   async inspect(name) {
     return (await run(this.#native.inspect(text("name", name)))) ?? null;
+  }
+
+  async releaseIf(name, holder) {
+    const { released, holder: shown } = await run(this.#native.releaseIf(text("name", name), options(holder, HOLDER)));
+    return { released, holder: shown ?? null };
   }
 
   async close() {

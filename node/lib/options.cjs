@@ -25,6 +25,7 @@ const CONNECT = {
 const ALL = { ttl: LENGTH, wait: LENGTH, owner: "text", maxHold: LENGTH, signal: "AbortSignal" };
 const LOCK = { ...ALL, data: "Uint8Array or Buffer", lockDelay: LENGTH, renewEvery: LENGTH, renew: "true or false" };
 const { wait: _, ...TRY } = LOCK;
+const HOLDER = { token: "number", owner: "text" };
 const ELECT = { ttl: LENGTH, owner: "text", onStart: "function", onStop: "function" };
 
 /** A copy of the options that are given, which all have to be of these. */
@@ -38,7 +39,7 @@ function options(given, known) {
     }
     if (value === undefined || value === null) continue;
     if (!KINDS[known[name]](value)) {
-      const unit = known[name] === LENGTH && name !== "driftPpm" ? " of milliseconds" : "";
+      const unit = known[name] === LENGTH && name !== "driftPpm" && name !== "token" ? " of milliseconds" : "";
       throw new TypeError(`${name} is a ${known[name]}${unit}, not ${typeof value}`);
     }
     taken[name] = value;
@@ -64,4 +65,4 @@ function number(name, value) {
   return value;
 }
 
-module.exports = { options, text, texts, number, CONNECT, ALL, LOCK, TRY, ELECT };
+module.exports = { options, text, texts, number, CONNECT, ALL, LOCK, TRY, HOLDER, ELECT };

@@ -5,7 +5,7 @@ use napi::bindgen_prelude::ClassInstance;
 use napi_derive::napi;
 
 use crate::election;
-use crate::options::{AllOptions, ConnectOptions, ElectOptions, LockOptions};
+use crate::options::{AllOptions, ConnectOptions, ElectOptions, HolderOptions, LockOptions};
 use crate::reactor::{Operation, Outcome};
 
 /// A connection to a store, and everything that keeps its leases alive.
@@ -78,6 +78,16 @@ impl Client {
     pub fn inspect(&self, name: String) -> Operation {
         let client = self.0.clone();
         Operation::new(async move { Ok(Outcome::Info(client.inspect(name).await?)) })
+    }
+
+    /// See `Client::release_if`.
+    #[napi(catch_unwind)]
+    pub fn release_if(&self, name: String, holder: HolderOptions) -> Operation {
+        let client = self.0.clone();
+        match holder.meant() {
+            Ok(meant) => Operation::new(async move { Ok(Outcome::ReleaseIf(client.release_if(name, meant).await?)) }),
+            Err(failure) => Operation::failed(failure),
+        }
     }
 
     /// See `Client::close`.

@@ -47,6 +47,25 @@ impl From<leasehold::LockInfo> for LockInfo {
     }
 }
 
+/// What became of a conditional release.
+#[napi(object, object_from_js = false)]
+pub struct ReleaseIfOutcome {
+    /// Whether the lock was released for the holder that was meant.
+    pub released: bool,
+    /// Who held it, or who holds it instead.
+    pub holder: Option<LockInfo>,
+}
+
+impl From<leasehold::ReleaseIfOutcome> for ReleaseIfOutcome {
+    fn from(outcome: leasehold::ReleaseIfOutcome) -> Self {
+        match outcome {
+            leasehold::ReleaseIfOutcome::Released(holder) => Self { released: true, holder: Some(holder.into()) },
+            leasehold::ReleaseIfOutcome::NotMatched(holder) => Self { released: false, holder: Some(holder.into()) },
+            leasehold::ReleaseIfOutcome::Free => Self { released: false, holder: None },
+        }
+    }
+}
+
 /// A token as JavaScript's number, which holds every token there can be.
 pub(crate) fn whole(token: u64) -> i64 {
     i64::try_from(token).expect("invariant: tokens are below 2^53")

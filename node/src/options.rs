@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{ClientBuilder, ElectionRequest, LockAllRequest, LockRequest};
+use leasehold::{ClientBuilder, ElectionRequest, HolderMatch, LockAllRequest, LockRequest};
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 
@@ -66,6 +66,28 @@ pub struct ElectOptions {
     pub ttl: Option<f64>,
     /// See `ElectionRequest::owner`.
     pub owner: Option<String>,
+}
+
+/// Which holder is meant.
+#[napi(object, object_to_js = false)]
+pub struct HolderOptions {
+    /// See `HolderMatch::token`.
+    pub token: Option<f64>,
+    /// See `HolderMatch::owner`.
+    pub owner: Option<String>,
+}
+
+impl HolderOptions {
+    pub(crate) fn meant(self) -> Result<HolderMatch, Failure> {
+        let mut meant = HolderMatch::default();
+        if let Some(token) = self.token {
+            meant = meant.token(natural("token", token)?);
+        }
+        if let Some(owner) = self.owner {
+            meant = meant.owner(owner);
+        }
+        Ok(meant)
+    }
 }
 
 impl ConnectOptions {

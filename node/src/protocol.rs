@@ -8,6 +8,7 @@ use napi::Either;
 use napi_derive::napi;
 
 use crate::failure::Failure;
+use crate::options::{HolderOptions, natural};
 use crate::value::{Value, Values};
 
 /// A client, a guard or a reader of replies.
@@ -97,6 +98,19 @@ impl TestStore {
     #[napi(catch_unwind)]
     pub fn holder(&self, resource: Value, now: Value) -> Either<Value, Failure> {
         either(contained(|| self.0.holder([&&resource, &&now], &Values)))
+    }
+}
+
+/// For `leasehold/testing`: whether a holder is the one that is meant.
+#[napi(catch_unwind)]
+pub fn is_meant(meant: HolderOptions, token: Option<f64>, owner: Option<String>) -> Either<bool, Failure> {
+    let judged = meant.meant().and_then(|meant| {
+        let token = token.map(|token| natural("token", token)).transpose()?;
+        Ok(host::is_meant(&meant, token, owner.as_deref())?)
+    });
+    match judged {
+        Ok(is_meant) => Either::A(is_meant),
+        Err(failure) => Either::B(failure),
     }
 }
 

@@ -19,7 +19,7 @@ use napi_derive::napi;
 use crate::client::Client;
 use crate::election::{Election, Step};
 use crate::failure::Failure;
-use crate::info::LockInfo;
+use crate::info::{LockInfo, ReleaseIfOutcome};
 use crate::lease::{Lease, Leases};
 
 /// What an operation ends with.
@@ -30,6 +30,7 @@ pub(crate) enum Outcome {
     MaybeLease(Option<leasehold::Lease>),
     Leases(leasehold::Leases),
     Info(Option<leasehold::LockInfo>),
+    ReleaseIf(leasehold::ReleaseIfOutcome),
     Election(Election),
     Step(Step),
 }
@@ -176,6 +177,7 @@ fn shown(env: &Env, end: End) -> Result<Unknown<'_>> {
         Ok(Outcome::MaybeLease(lease)) => lease.map(Lease::new).into_unknown(env),
         Ok(Outcome::Leases(leases)) => Leases::new(leases).into_unknown(env),
         Ok(Outcome::Info(info)) => info.map(LockInfo::from).into_unknown(env),
+        Ok(Outcome::ReleaseIf(outcome)) => ReleaseIfOutcome::from(outcome).into_unknown(env),
         Ok(Outcome::Election(election)) => election.into_unknown(env),
         Ok(Outcome::Step(step)) => step.into_unknown(env),
         Err(failure) => failure.into_unknown(env),

@@ -84,6 +84,24 @@ testEach("busy, timed out and free are told apart", async (client) => {
   assert.ok(next.token > lease.token);
 });
 
+testEach("a supervisor releases only the holder that it means", async (client) => {
+  assert.deepEqual(await client.releaseIf("job", { token: 1 }), { released: false, holder: null });
+  const lease = await client.acquire("job", { ...OPTIONS, owner: "worker-7:1234:main" });
+  const { token } = lease;
+  for (const other of [{ token: token - 1 }, { owner: "worker-7:123:*" }, { token, owner: "main" }]) {
+    const { released, holder } = await client.releaseIf("job", other);
+    assert.deepEqual([released, holder.token], [false, token]);
+  }
+  lease.check();
+  for (const nothing of [{}, undefined, { owner: "" }, { token: -1 }, { token: 1.5 }]) {
+    await assert.rejects(client.releaseIf("job", nothing), ConfigError);
+  }
+  await assert.rejects(client.releaseIf("job", { token: "7" }), TypeError);
+  const { released, holder } = await client.releaseIf("job", { token, owner: "worker-7:1234:*" });
+  assert.deepEqual([released, holder.owner], [true, "worker-7:1234:main"]);
+  assert.equal(await client.inspect("job"), null);
+});
+
 testEach("a waiter gets the lock when it is free", async (client) => {
   const lease = await client.acquire("queue", OPTIONS);
   const waiting = client.acquire("queue", { ...OPTIONS, wait: Infinity });

@@ -85,6 +85,18 @@ test("what to do when the lock is lost", async () => {
   assert.throws(() => client.lose("job"), NotOwnedError);
 });
 
+test("a supervisor releases only the holder that it means", async () => {
+  const { clock, client, rival } = two();
+  const lease = await client.acquire("job", { ttl: TTL, owner: "worker-7:1234:main" });
+  assert.equal((await rival.releaseIf("job", { token: lease.token + 1 })).released, false);
+  await assert.rejects(rival.releaseIf("job", {}), ConfigError);
+  const { released, holder } = await rival.releaseIf("job", { token: lease.token, owner: "worker-7:*" });
+  assert.deepEqual([released, holder.token], [true, lease.token]);
+  assert.deepEqual(await rival.releaseIf("job", { owner: "*" }), { released: false, holder: null });
+  clock.advance(TTL);
+  assert.ok(lease.signal.reason instanceof LeaseLostError);
+});
+
 test("what to do when the store is down", async () => {
   const { clock, client, rival } = two();
   const lease = await client.acquire("job", { ttl: TTL });

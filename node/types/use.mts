@@ -9,10 +9,12 @@ import {
   LockBusyError,
   type Client,
   type Election,
+  type HolderOptions,
   type Leases,
   type Level,
   type LockInfo,
   type LockOptions,
+  type ReleaseIfOutcome,
 } from "leasehold";
 import * as protocol from "leasehold/protocol";
 import * as testing from "leasehold/testing";
@@ -76,6 +78,8 @@ export async function all(client: Client): Promise<void> {
   const info = await client.inspect("a");
   same<typeof info, LockInfo | null>();
   same<LockInfo["data"], Buffer | undefined>();
+  same<Awaited<ReturnType<typeof client.releaseIf>>, ReleaseIfOutcome>();
+  await client.releaseIf("a", { token: 7, owner: "host:12:*" } satisfies HolderOptions);
   const options: LockOptions = { ttl: undefined, data: new Uint8Array(1) };
   await client.acquire("a", options);
   // @ts-expect-error: leases are given, not made
