@@ -28,8 +28,9 @@ pub(crate) struct StoreArgs {
     ///
     /// sqlite:PATH serves all processes of one machine; the file is made when it is missing. redis://HOST serves many
     /// machines; upstash+https://:TOKEN@HOST and webdis+http://HOST do over HTTP, and so does
-    /// dynamodb://TABLE?region=REGION. Without --store the environment variable LEASEHOLD_STORE counts, and without that a file in your state folder
-    /// (~/.local/state/leasehold/locks.db). Given several times, or with several urls in LEASEHOLD_STORE, the
+    /// dynamodb://TABLE?region=REGION. Without --store the environment variable LEASEHOLD_STORE counts, and without that a
+    /// file in your state folder (~/.local/state/leasehold/locks.db), of which a warning is printed: only your own
+    /// processes on this machine see its locks. LEASEHOLD_REQUIRE_STORE=1 refuses instead. Given several times, or with several urls in LEASEHOLD_STORE, the
     /// stores form a quorum of independent nodes: a majority of them grants a lock, so that a minority may fail.
     #[arg(long = "store", value_name = "URL")]
     pub urls: Vec<String>,
@@ -124,6 +125,9 @@ pub(crate) struct ExecArgs {
     #[arg(allow_hyphen_values = true)]
     pub ttl: Duration,
     /// How long to wait for the lock; without it, for ever
+    ///
+    /// For as long, a store that cannot be reached is tried again. Without it, such a store ends leasehold at once. On a
+    /// terminal, a wait of more than 1s says who holds the lock.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     pub wait: Option<Duration>,
     /// Try once and do not wait; the same as --wait 0s
@@ -189,6 +193,16 @@ pub(crate) struct BreakArgs {
     pub store: StoreArgs,
     /// The lock
     pub resource: String,
+    /// Only if its holder has this fencing token, as `leasehold inspect` shows it
+    ///
+    /// Each grant has its own token, so that a later holder is left alone.
+    #[arg(long, value_name = "TOKEN")]
+    pub token: Option<u64>,
+    /// Only if this is the label of its holder; * stands for any characters
+    ///
+    /// 'worker-7:1234:*' is every thread of process 1234 on the machine worker-7, where labels are the default ones.
+    #[arg(long, value_name = "LABEL")]
+    pub owner: Option<String>,
     /// Do not ask; needed where there is no terminal to ask on
     #[arg(long)]
     pub yes: bool,
@@ -331,12 +345,14 @@ const MAIN_HELP: &str = "\
 Durations have a unit: 500ms, 30s, 1.5s, 2m, 1h.
 
 Environment, where the option is not given:
-  LEASEHOLD_STORE      --store, several urls with spaces in between
-  LEASEHOLD_MAX_TTL    --max-ttl, if there are several stores
-  LEASEHOLD_QUORUM_ID  --quorum-id, if there are several stores
+  LEASEHOLD_STORE          --store, several urls with spaces in between
+  LEASEHOLD_REQUIRE_STORE  1: no store is taken that nobody has named
+  LEASEHOLD_MAX_TTL        --max-ttl, if there are several stores
+  LEASEHOLD_QUORUM_ID      --quorum-id, if there are several stores
 
 Examples:
-  leasehold exec nightly -- ./report.sh    one at a time on this machine
+  export LEASEHOLD_STORE=redis://locks.example.com
+  leasehold exec nightly -- ./report.sh    one at a time
   leasehold inspect nightly                who is at it?
   leasehold doctor                         is the store in order?
 
@@ -390,6 +406,9 @@ Not guaranteed:
     command that hangs in the kernel, the command can write though its lease is
     over. Only the protected side can refuse that, by comparing LEASEHOLD_TOKEN
     with the largest token it has seen.
+  - A command that runs as another user cannot be signalled: sudo, su, setuid
+    programs. It goes on when the lease is lost or leasehold is killed; for a
+    lost lease a message says so. Run `sudo leasehold exec` instead.
   - Processes that the command leaves behind when it ends are left alone, and
     the lock no longer covers them.
   - Processes that leave the command's process group (setsid, daemons) are not
@@ -403,7 +422,8 @@ Exit status:
     1  the lock is free
 and 64, 69, 70, 74, 77 as in `leasehold --help`.
 
-JSON: resource, held; if held also owner, token, since (RFC 3339),
+JSON: resource, held, store (its url, or several with spaces in between; files
+by their whole paths); if held also owner, token, since (RFC 3339),
 since_unix_ms, ttl_ms, left_ms (until the lock is free unless renewed),
 data_bytes, foreign (written by another lock library), nodes: votes, of (how
 many nodes show it; 1 of 1 for one store alone). What the store does not show is
@@ -411,11 +431,23 @@ null. A failure is {\"error\": {\"kind\", \"message\"}}.
 ";
 
 const BREAK_HELP: &str = "\
+Examples:
+  leasehold break nightly
+      show the holder, ask, and take the lock from that holder
+  leasehold break --token 1727695801234 --yes nightly
+      for a script that has looked before: only this lease
+  leasehold break --owner 'worker-7:1234:*' --yes nightly
+      for a supervisor that knows that this process has died
+
+What is compared is also what is released: a holder that comes in between keeps
+the lock. The lock of another library is refused (77): release it with that
+library's own tools.
+
 Exit status:
     0  the lock was taken from its holder
     1  the lock was free already
-    2  not confirmed, or the lock changed hands while you were asked; nothing
-       was changed
+    2  not confirmed, held by another holder than the one that was named, or the
+       lock changed hands while you were asked; nothing was changed
 and 64 (also: no terminal to ask on, and no --yes), 69, 70, 74, 77 as in
 `leasehold --help`.
 
@@ -434,9 +466,8 @@ and 64 (an empty --store), 74 as in `leasehold --help`.
 With several --store, the nodes of a quorum are checked one by one and against
 each other.
 
-JSON: store (its url, or several with spaces in between; null if they cannot be
-read), worst (good, warning or problem), findings: severity, check, what,
-advice.
+JSON: store (as in `leasehold inspect --json`; null if it cannot be read), worst
+(good, warning or problem), findings: severity, check, what, advice.
 ";
 
 const INIT_HELP: &str = "\

@@ -2,8 +2,7 @@
 
 use std::io::{BufRead, IsTerminal, stdin};
 
-use leasehold::LockInfo;
-use leasehold::blocking::Client;
+use leasehold::{HolderMatch, LockInfo, ReleaseIfOutcome};
 use serde_json::{Value, json};
 
 use crate::args::BreakArgs;
@@ -16,7 +15,8 @@ pub(crate) fn run(args: &BreakArgs, target: &Target) -> Result<u8, Failure> {
     let Some(holder) = client.inspect(&args.resource)? else {
         return free(args);
     };
-    if !args.yes {
+    let meant = meant(args);
+    if !args.yes && meant.matches(&holder) {
         if !stdin().is_terminal() {
             return Err(Failure::usage(format!(
                 "there is no terminal to ask on; say --yes to take the lock from its holder ({holder})"
@@ -27,7 +27,37 @@ pub(crate) fn run(args: &BreakArgs, target: &Target) -> Result<u8, Failure> {
             return Ok(status::NOT_DONE);
         }
     }
-    take(args, &client, &holder)
+    // Minutes may lie between question and answer: only the lease that was shown is released.
+    match client.release_if(&args.resource, meant.clone().lease(&holder))? {
+        ReleaseIfOutcome::Released(loser) => taken(args, &loser),
+        ReleaseIfOutcome::Free => free(args),
+        ReleaseIfOutcome::NotMatched(now) => {
+            if meant.matches(&holder) {
+                say("the lock changed hands meanwhile, so nothing was changed; look again");
+            } else {
+                say(format_args!(
+                    "{:?}: {now}, which is not the holder that was named; nothing was changed",
+                    args.resource
+                ));
+            }
+            if args.json {
+                answer_json(&broken(&now, false))?;
+            }
+            Ok(status::NOT_DONE)
+        }
+    }
+}
+
+/// The holder that the arguments name; without any, whoever it is.
+fn meant(args: &BreakArgs) -> HolderMatch {
+    let mut meant = HolderMatch::default();
+    if let Some(token) = args.token {
+        meant = meant.token(token);
+    }
+    if let Some(owner) = &args.owner {
+        meant = meant.owner(owner);
+    }
+    meant
 }
 
 fn confirmed(holder: &LockInfo) -> Result<bool, Failure> {
@@ -41,24 +71,9 @@ fn confirmed(holder: &LockInfo) -> Result<bool, Failure> {
     Ok(matches!(line.trim(), "yes" | "y"))
 }
 
-fn take(args: &BreakArgs, client: &Client, shown: &LockInfo) -> Result<u8, Failure> {
-    // Minutes may lie between question and answer, and somebody else may have the lock by now.
-    match client.inspect(&args.resource)? {
-        None => return free(args),
-        Some(now) if now.token != shown.token => {
-            say("the lock changed hands meanwhile, so nothing was changed; look again");
-            if args.json {
-                answer_json(&broken(&now, false))?;
-            }
-            return Ok(status::NOT_DONE);
-        }
-        Some(_) => {}
-    }
-    let Some(loser) = client.break_lock(&args.resource)? else {
-        return free(args);
-    };
+fn taken(args: &BreakArgs, loser: &LockInfo) -> Result<u8, Failure> {
     if args.json {
-        answer_json(&broken(&loser, true))?;
+        answer_json(&broken(loser, true))?;
     } else {
         let token = match loser.token {
             Some(token) => format!(" The next token is above {token}."),

@@ -1,12 +1,12 @@
 //! `leasehold doctor`: what is wrong with a store, and what to do about it.
 
-use leasehold::{Error, ErrorKind, Finding, Severity, StoreUrl, Stores};
+use leasehold::{Error, ErrorKind, Finding, Severity, Stores};
 use serde_json::json;
 
 use crate::args::DoctorArgs;
 use crate::output::{Failure, answer, answer_json};
 use crate::status;
-use crate::store::Target;
+use crate::store::{Target, shown};
 
 /// A finding of the client, or of this command when there is no client to ask.
 struct Line {
@@ -44,7 +44,6 @@ pub(crate) fn run(args: &DoctorArgs, target: &Target) -> Result<u8, Failure> {
 
 /// The stores' urls, as far as they can be read, and what is to be said about them.
 fn examine(target: &Target) -> (Option<String>, Vec<Line>) {
-    let shown = |stores: &[StoreUrl]| stores.iter().map(StoreUrl::to_string).collect::<Vec<_>>().join(" ");
     match target.open().and_then(|client| Ok((shown(client.stores()), client.doctor()?))) {
         Ok((store, findings)) => (Some(store), findings.into_iter().map(Line::from).collect()),
         Err(error) => (target.urls().ok().map(|urls| shown(&urls)), vec![Line::from(&error)]),

@@ -19,6 +19,7 @@ mod quorum;
 pub mod status;
 mod store;
 mod table;
+mod warnings;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

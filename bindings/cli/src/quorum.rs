@@ -18,7 +18,7 @@ pub(crate) fn run(args: &QuorumArgs, target: &Target) -> Result<u8, Failure> {
 
 fn init(args: &InitArgs, target: &Target) -> Result<u8, Failure> {
     must_be_shared(&leasehold::Stores::urls(target)?)?;
-    let quorum = Quorum::connect(&target.settings(), target)?;
+    let quorum = target.quorum()?;
     let force = if args.force { Force::Yes } else { Force::No };
     let done = quorum.init(force)?;
     if args.json {
@@ -73,7 +73,7 @@ fn told(quorum: &Quorum, done: &Init) -> String {
 }
 
 fn status(args: &StatusArgs, target: &Target) -> Result<u8, Failure> {
-    let quorum = Quorum::connect(&target.settings(), target)?;
+    let quorum = target.quorum()?;
     let nodes = quorum.status();
     let voting = voting(&nodes);
     if args.json {
@@ -93,7 +93,7 @@ fn status(args: &StatusArgs, target: &Target) -> Result<u8, Failure> {
 
 fn join(args: &JoinArgs, target: &Target) -> Result<u8, Failure> {
     must_be_shared(&leasehold::Stores::urls(target)?)?;
-    let quorum = Quorum::connect(&target.settings(), target)?;
+    let quorum = target.quorum()?;
     let (id, majority) = (quorum.id(), quorum.majority());
     let mut told = (Vec::new(), 0);
     let done = quorum.join(args.timeout, |progress| {

@@ -2,14 +2,17 @@
 
 use std::env::{self, VarError};
 use std::ffi::OsString;
+use std::path::Path;
 use std::time::Duration;
 
 use leasehold::blocking::Client;
+use leasehold::quorum::Quorum;
 use leasehold::{ClientBuilder, Error, StoreUrl, Stores};
 
 use crate::args::StoreArgs;
 use crate::duration;
 use crate::output::Failure;
+use crate::warnings;
 
 pub(crate) const STORE: &str = "LEASEHOLD_STORE";
 const MAX_TTL: &str = "LEASEHOLD_MAX_TTL";
@@ -79,16 +82,7 @@ impl Target {
                 all.push(" ");
             }
             match store {
-                StoreUrl::Sqlite { path } => {
-                    let path = std::path::absolute(path).unwrap_or_else(|_| path.clone());
-                    // Two slashes behind the colon belong to the url, and not to the path.
-                    all.push(if path.as_os_str().as_encoded_bytes().starts_with(b"//") {
-                        "sqlite://"
-                    } else {
-                        "sqlite:"
-                    });
-                    all.push(path);
-                }
+                StoreUrl::Sqlite { path } => all.push(whole(path)),
                 #[cfg(feature = "dynamodb")]
                 StoreUrl::Dynamodb(url) => all.push(url.in_full()),
                 store => all.push(named.get(index).map_or_else(|| store.to_string(), |text| (*text).to_owned())),
@@ -110,7 +104,12 @@ impl Target {
     }
 
     pub(crate) fn open(&self) -> Result<Client, Error> {
-        Client::connect_with(self.settings(), self)
+        warnings::said(|| Client::connect_with(self.settings(), self))
+    }
+
+    /// The nodes of the quorum, for administration.
+    pub(crate) fn quorum(&self) -> Result<Quorum, Error> {
+        warnings::said(|| Quorum::connect(&self.settings(), self))
     }
 
     /// Connects for a command that is about locks which others see too.
@@ -128,6 +127,26 @@ impl Stores for Target {
         }
         self.urls.iter().map(Stores::urls).collect::<Result<Vec<_>, _>>().map(|urls| urls.concat())
     }
+}
+
+/// The urls for people, without secrets; files by their whole paths, since the same short one is another file in another
+/// folder.
+pub(crate) fn shown(stores: &[StoreUrl]) -> String {
+    let shown = stores.iter().map(|store| match store {
+        StoreUrl::Sqlite { path } => whole(path).to_string_lossy().into_owned(),
+        store => store.to_string(),
+    });
+    shown.collect::<Vec<_>>().join(" ")
+}
+
+/// The url of a file by its whole path.
+fn whole(path: &Path) -> OsString {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    // Two slashes behind the colon belong to the url, and not to the path.
+    let is_long = path.as_os_str().as_encoded_bytes().starts_with(b"//");
+    let mut url = OsString::from(if is_long { "sqlite://" } else { "sqlite:" });
+    url.push(path);
+    url
 }
 
 /// Whether the environment names these stores, however it writes them.

@@ -44,9 +44,25 @@ fn inspect_tells_machines_the_same() {
 #[test]
 fn a_free_lock_is_told_apart_by_status() {
     let place = Place::new();
-    assert_eq!(place.run(&["inspect", "job"]).expect(1).stdout, "job is free\n");
+    let text = place.run(&["inspect", "job"]).expect(1).stdout;
+    assert_eq!(text, format!("job is free\n  store      {}\n", place.store()));
     let json = place.run(&["inspect", "job", "--json"]).expect(1).json();
-    assert_eq!(json, serde_json::json!({ "resource": "job", "held": false }));
+    assert_eq!(json, serde_json::json!({ "resource": "job", "held": false, "store": place.store() }));
+}
+
+#[test]
+fn a_relative_file_is_shown_by_its_whole_path() {
+    let place = Place::new();
+    let whole = format!("sqlite:{}", place.path("other.db").canonicalize().unwrap_or(place.path("other.db")).display());
+    let _holder =
+        place.start(&["exec", "--store", "sqlite:other.db", "job", "--", "sh", "-c", "echo > held; exec sleep 1000"]);
+    place.wait_for_file_exists("held");
+    let given = ["--store", "sqlite:other.db"];
+    let run = |arguments: &[&str]| place.run(&[arguments, &given].concat());
+    assert!(run(&["inspect", "job"]).expect(0).stdout.ends_with(&format!("  store      {whole}\n")));
+    assert_eq!(run(&["inspect", "job", "--json"]).expect(0).json()["store"], whole.as_str());
+    assert!(run(&["doctor"]).stdout.starts_with(&format!("store {whole}\n")));
+    assert_eq!(run(&["doctor", "--json"]).json()["store"], whole.as_str());
 }
 
 #[test]
@@ -71,6 +87,33 @@ fn break_tells_machines_whose_lock_it_was() {
     assert_eq!((json["broken"].as_bool(), json["holder"]["owner"].as_str()), (Some(true), Some("night shift")));
     let json = place.run(&["break", "job", "--yes", "--json"]).expect(1).json();
     assert_eq!(json, serde_json::json!({ "resource": "job", "broken": false, "holder": null }));
+}
+
+#[test]
+fn break_takes_the_lock_only_from_the_holder_that_is_named() {
+    let place = Place::new();
+    let _holder = hold(&place);
+    let token = place.read("token").trim().to_owned();
+    let other = (token.parse::<u64>().unwrap() + 1).to_string();
+    for wrong in [
+        &["--token", &other][..],
+        &["--owner", "day shift"],
+        &["--owner", "night"],
+        &["--token", &other, "--owner", "night shift"],
+        &["--token", &token, "--owner", "day*"],
+    ] {
+        // Without a terminal there is nothing to ask either.
+        for yes in [&[][..], &["--yes"]] {
+            let ran = place.run(&[&["break", "job", "--json"], wrong, yes].concat()).expect(2);
+            assert_eq!((&ran.json()["broken"], &ran.json()["holder"]["owner"]), (&false.into(), &"night shift".into()));
+            ran.says("not the holder that was named").says("night shift");
+        }
+        assert!(place.is_held(), "{wrong:?}");
+    }
+    place.run(&["break", "job", "--token", &token]).expect(64).says("--yes");
+    place.run(&["break", "job", "--owner", ""]).expect(64).says("label is empty");
+    place.run(&["break", "job", "--token", &token, "--owner", "night*", "--yes"]).expect(0);
+    assert!(!place.is_held());
 }
 
 #[test]
@@ -112,7 +155,8 @@ fn doctor_reports_a_store_that_cannot_be_opened_with_advice() {
         assert_eq!(json["findings"][0]["check"], "store.open");
         assert!(json["findings"][0]["what"].as_str().unwrap().contains(what), "{json:#}");
         assert!(!json["findings"][0]["advice"].as_str().unwrap().is_empty(), "{json:#}");
-        assert_eq!(json["store"].as_str(), url.starts_with("sqlite").then_some(url));
+        let shown = url.strip_prefix("sqlite:").map(|path| format!("sqlite:{}", place.path(path).display()));
+        assert_eq!(json["store"].as_str(), shown.as_deref());
         let text = place.run(&["doctor", "--store", url]).expect(2).stdout;
         assert!(text.contains("problem  store.open: ") && text.contains(what) && text.contains("-> "), "{text}");
     }

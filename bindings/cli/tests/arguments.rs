@@ -108,6 +108,48 @@ fn the_store_is_taken_from_the_option_then_the_environment_then_the_state_folder
 }
 
 #[test]
+fn locks_in_the_state_folder_are_warned_of_and_can_be_forbidden() {
+    let place = Place::new();
+    let run = |arguments: &[&str], demand: &str| {
+        let mut command = place.leasehold(arguments);
+        common::Ran::from(
+            command.env_remove("LEASEHOLD_STORE").env("LEASEHOLD_REQUIRE_STORE", demand).output().unwrap(),
+        )
+    };
+    let file = place.path("leasehold/locks.db");
+    for command in [&["exec", "job", "--", "touch", "ran"][..], &["inspect", "job"], &["break", "job", "--yes"]] {
+        run(command, "1").expect(64).says("no store is named").says("LEASEHOLD_REQUIRE_STORE");
+    }
+    run(&["doctor"], "1").expect(2);
+    run(&["inspect", "job"], "yes").expect(64).says("may be 1");
+    assert!(!place.path("ran").exists() && !file.exists());
+    for demand in ["", "0"] {
+        let ran = run(&["exec", "job", "--", "touch", "ran"], demand).expect(0);
+        assert_eq!(ran.stderr.matches("no store is named").count(), 1, "{}", ran.stderr);
+        ran.says(&file.display().to_string()).says("on this machine");
+    }
+    let ran = run(&["inspect", "job", "--json"], "").expect(1).says("no store is named");
+    assert_eq!(ran.json()["held"], false);
+    // The command of `exec` is told the store by name.
+    let inner = ["exec", "job", "--", env!("CARGO_BIN_EXE_leasehold"), "inspect", "job"];
+    assert_eq!(run(&inner, "1").expect(64).stdout, "");
+    assert_eq!(run(&inner, "").expect(0).stderr.matches("no store is named").count(), 1);
+}
+
+#[test]
+fn what_connecting_warns_of_is_said_and_answers_stay_whole() {
+    let place = Place::new();
+    let two = ["--store", "sqlite:a.db", "--store", "sqlite:b.db"];
+    for (command, status) in [(&["inspect", "job", "--json"][..], 1), (&["exec", "--no-wait", "job", "--", "true"], 69)]
+    {
+        let ran = place.run(&[&two, command].concat()).expect(status);
+        assert_eq!(ran.stderr.matches("a quorum of 2 nodes stands no failure").count(), 1, "{}", ran.stderr);
+        assert!(ran.stderr.lines().all(|line| line.starts_with("leasehold: ")), "{}", ran.stderr);
+        assert!(command[0] == "exec" || ran.json()["held"] == false);
+    }
+}
+
+#[test]
 fn a_command_needs_its_dashes() {
     let place = Place::new();
     place.run(&["exec", "job", "touch", "ran"]).expect(64).says("-- <COMMAND>");
