@@ -4,7 +4,9 @@ mod common;
 
 use std::fs;
 use std::io::{Read, Write};
-use std::process::Stdio;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 
 use common::{Place, Started, is_alive, wait_for, wait_for_death};
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -52,6 +54,57 @@ fn a_command_that_ignores_term_is_killed_before_the_next_holder_starts() {
     place.run(&["exec", "--wait", "20s", "job", "--", "sh", "-c", look]).expect(0);
     job.wait().expect(76).says("the command was told to end").says("the command was killed");
     assert!(!is_alive(pid) && !is_alive(child));
+}
+
+#[test]
+fn a_command_that_ignores_term_is_killed_while_the_lease_has_time_left() {
+    let place = Place::new();
+    // A third of a second is left for that: long enough on a slow machine.
+    let job = place.start_job(&["--ttl", "8s", "--max-hold", "8s"], STUBBORN);
+    let (pid, child) = (place.wait_for_pid("pid"), place.wait_for_pid("child"));
+    let ran = job.wait().expect(76).says(" left; the command was killed");
+    assert!(!ran.stderr.contains("the lease is lost"), "{}", ran.stderr);
+    wait_for_death(pid);
+    wait_for_death(child);
+}
+
+/// Only root can start a process that its parent may not signal.
+#[test]
+fn a_command_of_another_user_goes_on_and_that_is_said() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let place = Place::new();
+    // As sudo does it: from a program with the rights of root to another user altogether.
+    let sudo = place.path("sudo");
+    fs::copy("/usr/bin/setpriv", &sudo).unwrap();
+    fs::set_permissions(&sudo, fs::Permissions::from_mode(0o4755)).unwrap();
+    fs::set_permissions(place.path("."), fs::Permissions::from_mode(0o777)).unwrap();
+    // Where anybody may run it.
+    fs::copy(env!("CARGO_BIN_EXE_leasehold"), place.path("leasehold")).unwrap();
+    let nobody = 65_534;
+    let start = |script: &str| {
+        let options = ["exec", "--ttl", "2s", "--max-hold", "2s", "job", "--", "sh", "-c", script];
+        let mut command = Command::new(place.path("leasehold"));
+        command.args(options).current_dir(place.path(".")).env("LEASEHOLD_STORE", place.store());
+        Started::new(command.stdin(Stdio::null()).uid(nobody).gid(nobody))
+    };
+    let work = "./sudo --reuid 0 sh -c 'echo $$ > pid; while [ ! -e done ]; do sleep 0.01; done'";
+    for (script, says) in [
+        (format!("exec {work}"), "the command could not be killed, since it runs as another user"),
+        (format!("trap '' TERM; {work}; true"), "processes of the command could not be killed"),
+    ] {
+        let job = start(&script);
+        let pid = place.wait_for_pid("pid");
+        // The lease is over once another has had the lock.
+        place.run(&["exec", "--wait", "20s", "job", "--", "true"]).expect(0);
+        assert!(is_alive(pid), "{script}");
+        fs::write(place.path("done"), "").unwrap();
+        wait_for_death(pid);
+        job.wait().expect(76).says(says).says("without the lock");
+        fs::remove_file(place.path("pid")).unwrap();
+        fs::remove_file(place.path("done")).unwrap();
+    }
 }
 
 #[test]

@@ -4,7 +4,8 @@
 mod common;
 
 use common::Place;
-use leasehold_rig::redis::Server;
+use common::pty::Pty;
+use leasehold_rig::redis::{Data, Server};
 
 #[test]
 fn doctor_tells_how_bad_it_is_by_its_status() {
@@ -30,6 +31,24 @@ fn doctor_tells_how_bad_it_is_by_its_status() {
     assert_eq!(json["worst"], "problem");
     let findings = json["findings"].as_array().unwrap();
     assert!(findings.iter().any(|finding| finding["check"] == "redis.eviction" && finding["severity"] == "problem"));
+}
+
+#[test]
+fn exec_waits_for_a_server_that_is_being_restarted() {
+    let place = Place::new();
+    let server = Server::start();
+    let url = server.url();
+    server.kill();
+    let exec = |wait: &[&'static str]| [&["exec", "--store", &url], wait, &["job", "--", "touch", "ran"]].concat();
+    for wait in [&[][..], &["--no-wait"], &["--wait", "300ms"]] {
+        place.run(&exec(wait)).expect(69).says("refused");
+    }
+    let pty = Pty::start(&mut place.leasehold(&exec(&["--wait", "60s"])));
+    pty.wait_for("waiting for the store: ");
+    assert!(!place.path("ran").exists());
+    server.restart(Data::Kept);
+    pty.wait().expect(0);
+    assert!(place.path("ran").exists());
 }
 
 #[test]

@@ -153,6 +153,19 @@ fn without_a_shell_nobody_could_continue_so_nothing_stays_stopped() {
 }
 
 #[test]
+fn waiting_says_for_whom() {
+    let place = Place::new();
+    let holder = place.start_job(&["--owner", "night shift"], "echo > held; while [ ! -e done ]; do sleep 0.01; done");
+    place.wait_for_file_exists("held");
+    let pty = Pty::start(&mut place.leasehold(&["exec", "job", "--", "echo", "now-mine"]));
+    pty.wait_for("waiting: held by night shift, token ");
+    std::fs::write(place.path("done"), "").unwrap();
+    holder.wait().expect(0);
+    pty.wait_for("now-mine");
+    pty.wait().expect(0);
+}
+
+#[test]
 fn break_asks_and_takes_no_for_an_answer() {
     let place = Place::new();
     let holder = place.start_job(&["--owner", "night shift"], "echo > held; while :; do sleep 0.01; done");

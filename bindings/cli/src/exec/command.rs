@@ -70,9 +70,10 @@ impl Running {
         self.group
     }
 
-    /// Sends a signal to all processes of the group; that there may be none any more is no error.
-    pub(super) fn signal(&self, signal: Signal) {
-        let _ = kill_process_group(self.group, signal);
+    /// Sends a signal to all processes of the group, and answers whether the system lets us: `false` where all of them run as
+    /// another user. That there may be none any more is no error.
+    pub(super) fn signal(&self, signal: Signal) -> bool {
+        kill_process_group(self.group, signal) != Err(Errno::PERM)
     }
 
     /// Whether the command was continued since it was last stopped.

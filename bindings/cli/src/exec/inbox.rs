@@ -10,6 +10,9 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+/// How often a future is polled that nobody wakes.
+const GLANCE: Duration = Duration::from_secs(1);
+
 /// What the thread that runs `exec` is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
@@ -64,7 +67,8 @@ impl Inbox {
         self.events.recv_timeout(patience).ok()
     }
 
-    /// Runs a future to its end on this thread, unless `on_event` breaks off first, which drops the future.
+    /// Runs a future to its end on this thread, unless `on_event` breaks off first, which drops the future. Polls it once a
+    /// second at least, so that it can look at the clock.
     pub(super) fn drive<F: Future, B>(
         &self,
         future: F,
@@ -77,8 +81,7 @@ impl Inbox {
             if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
                 return ControlFlow::Continue(output);
             }
-            // The inbox keeps a sender of its own, so the queue cannot be disconnected.
-            while let Ok(event) = self.events.recv() {
+            while let Some(event) = self.next(GLANCE) {
                 if event == Event::Wake {
                     break;
                 }

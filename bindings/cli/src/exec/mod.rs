@@ -4,24 +4,30 @@ mod command;
 mod guard;
 mod inbox;
 mod messages;
+mod patience;
 mod signals;
 mod supervise;
 mod terminal;
 
 use std::ffi::OsStr;
+use std::future::{Future, IntoFuture, poll_fn};
 use std::ops::ControlFlow;
+use std::pin::pin;
+use std::task::Poll;
+use std::thread;
 use std::time::Duration;
 
-use leasehold::{Client, Lease, LockRequest};
+use leasehold::{Client, ClientBuilder, ErrorKind, Lease, LockInfo, LockRequest, host};
 use rustix::process::Signal;
 
 use crate::args::ExecArgs;
 use crate::output::{Failure, say};
 use crate::store::Target;
-use crate::{status, store};
+use crate::{status, store, warnings};
 use command::{Running, not_started};
 use inbox::{Event, Inbox, tell};
 use messages::Messages;
+use patience::Patience;
 use signals::Signals;
 use supervise::{Ending, Supervisor};
 use terminal::Terminal;
@@ -35,20 +41,55 @@ struct Exec<'a> {
     inbox: Inbox,
     args: &'a ExecArgs,
     target: &'a Target,
+    patience: Patience,
 }
+
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &ExecArgs, target: &Target) -> Result<u8, Failure> {
     let inbox = Inbox::new();
+    let patience = Patience::start(args.wait());
     let settings = target.settings();
     #[cfg(feature = "wasm")]
     let settings = args.engine.choose(settings)?;
-    let client = inbox.finish(settings.connect(target))?;
+    let client = connect(&settings, target, &inbox, &patience)?;
     store::must_be_shared(client.stores())?;
     warn_of_waiting_for_itself(args, &client, &inbox);
     let refused = |error| Failure::system("cannot catch signals", &error);
     let signals = Signals::catch(inbox.sender()).map_err(refused)?;
     let messages = Messages::start().map_err(|error| Failure::system("cannot start a thread", &error))?;
-    Exec { client, messages, signals, inbox, args, target }.run()
+    Exec { client, messages, signals, inbox, args, target, patience }.run()
+}
+
+/// Connects, again and again while there is time for it: a server that is being restarted comes back.
+fn connect(
+    settings: &ClientBuilder,
+    target: &Target,
+    inbox: &Inbox,
+    patience: &Patience,
+) -> Result<Client, leasehold::Error> {
+    let (mut pause, mut told) = (FIRST_PAUSE, false);
+    loop {
+        let error = match warnings::said(|| inbox.finish(settings.clone().connect(target))) {
+            Err(error) if error.kind() == ErrorKind::StoreUnavailable => error,
+            result => return result,
+        };
+        // Without an end, a store that is named wrongly would be waited for as well.
+        let Some(left) = patience.left().filter(|left| !left.is_zero()) else { return Err(error) };
+        if !told && patience.is_long() {
+            told = true;
+            say(format_args!("waiting for the store: {error}"));
+        }
+        thread::sleep(jittered(pause).min(left));
+        pause = (2 * pause).min(LONGEST_PAUSE);
+    }
+}
+
+/// From half of it to all of it: many may have lost the same server at the same time.
+fn jittered(pause: Duration) -> Duration {
+    let now = Duration::from_nanos(host::clocks().0);
+    pause.mul_f64(0.5 + f64::from(now.subsec_nanos()) / 2e9)
 }
 
 impl Exec<'_> {
@@ -83,17 +124,47 @@ impl Exec<'_> {
             Event::Signal(signal) => ControlFlow::Break(signal),
             Event::Stopped(_) | Event::Ended | Event::Expiring | Event::Lost | Event::Wake => ControlFlow::Continue(()),
         };
-        let result = self.inbox.drive(self.request().into_future(), interrupted)?;
+        let result = self.inbox.drive(self.wait_for_lock(), interrupted)?;
         while let Some(event) = self.inbox.next(Duration::ZERO) {
             interrupted(event)?;
         }
         ControlFlow::Continue(result)
     }
 
+    /// On a terminal, says once for whom it waits.
+    async fn wait_for_lock(&self) -> Result<Lease, leasehold::Error> {
+        let mut request = pin!(self.request().into_future());
+        let mut look = pin!(self.client.inspect(&self.args.resource));
+        let mut looked = false;
+        poll_fn(|context| {
+            if let Poll::Ready(result) = request.as_mut().poll(context) {
+                return Poll::Ready(result);
+            }
+            if !looked
+                && self.patience.is_long()
+                && let Poll::Ready(holder) = look.as_mut().poll(context)
+            {
+                looked = true;
+                self.say_for_whom(holder);
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn say_for_whom(&self, holder: Result<Option<LockInfo>, leasehold::Error>) {
+        match holder {
+            Ok(Some(holder)) => self.messages.say(format_args!("{:?}: waiting: {holder}", self.args.resource)),
+            // It is about to be had.
+            Ok(None) => {}
+            Err(error) => self.messages.say(format_args!("waiting: {error}")),
+        }
+    }
+
     fn request(&self) -> LockRequest {
         let mut request = self.client.lock(&self.args.resource).ttl(self.args.ttl);
-        if let Some(wait) = self.args.wait() {
-            request = request.wait(wait);
+        if let Some(left) = self.patience.left() {
+            request = request.wait(left);
         }
         if let Some(owner) = &self.args.owner {
             request = request.owner(owner);
@@ -163,5 +234,41 @@ fn warn_of_waiting_for_itself(args: &ExecArgs, client: &Client, inbox: &Inbox) {
              reentrant",
             args.resource
         ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    #[test]
+    fn a_signal_that_comes_with_the_grant_gives_the_lock_back() {
+        let cli = Cli::try_parse_from(["leasehold", "exec", "job", "--", "true"]).unwrap();
+        let Command::Exec(args) = &cli.command else { unreachable!("it is exec") };
+        let target = &Target::of(&cli.store, None).unwrap();
+        let inbox = Inbox::new();
+        let client = inbox.finish(Client::connect("memory:")).unwrap();
+        let (messages, signals) = (Messages::start().unwrap(), Signals::catch(inbox.sender()).unwrap());
+        let patience = Patience::start(None);
+        let exec = Exec { client, messages, signals, inbox, args, target, patience };
+        // A store in memory grants at once, before any event is looked at.
+        tell(&exec.inbox.sender(), Event::Signal(Signal::INT));
+        match exec.acquire() {
+            ControlFlow::Break(signal) => assert_eq!(signal, Signal::INT),
+            ControlFlow::Continue(result) => panic!("{result:?}"),
+        }
+        let again = exec.client.lock("job").wait(Duration::from_secs(20)).into_future();
+        drop(exec.inbox.finish(again).expect("what was granted is given back"));
+    }
+
+    #[test]
+    fn pauses_differ_and_are_no_longer_than_planned() {
+        for _ in 0..100 {
+            let pause = jittered(LONGEST_PAUSE);
+            assert!(LONGEST_PAUSE / 2 <= pause && pause <= LONGEST_PAUSE, "{pause:?}");
+        }
     }
 }

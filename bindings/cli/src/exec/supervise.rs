@@ -21,6 +21,9 @@ const GLANCE: Duration = Duration::from_millis(10);
 /// How long killed processes are awaited. Only one that hangs in the kernel takes longer.
 const GLANCES_AFTER_KILL: u32 = 100;
 
+const UNTOUCHABLE: &str =
+    "the command could not be killed, since it runs as another user (sudo, setuid): it goes on without the lock";
+
 /// How it came to an end.
 pub(super) enum Ending {
     /// The command ended by itself, with this status.
@@ -46,6 +49,8 @@ pub(super) struct Supervisor<'a> {
     command: Running,
     terminal: Terminal,
     push: Push,
+    /// It could not be killed, and that was said.
+    untouchable: bool,
     lost: bool,
     /// leasehold was to stop with the command; a CONT continues both.
     stopping: bool,
@@ -54,7 +59,17 @@ pub(super) struct Supervisor<'a> {
 impl<'a> Supervisor<'a> {
     pub(super) fn new(exec: &'a Exec<'a>, lease: &'a Lease, command: Running, terminal: Terminal) -> Self {
         let margin = margin(exec.args.ttl);
-        Self { exec, lease, margin, command, terminal, push: Push::None, lost: false, stopping: false }
+        Self {
+            exec,
+            lease,
+            margin,
+            command,
+            terminal,
+            push: Push::None,
+            untouchable: false,
+            lost: false,
+            stopping: false,
+        }
     }
 
     /// Returns when the command is over and, if the lease came first, nothing is left of its group.
@@ -82,9 +97,10 @@ impl<'a> Supervisor<'a> {
     /// Does what the lease demands now, and answers when to look again at the latest.
     fn watch_lease(&mut self) -> Duration {
         let left = self.lease.remaining();
-        if left.is_zero() && !self.lost {
-            self.lost = true;
-            self.tell_loss();
+        let lost_now = left.is_zero() && !self.lost;
+        self.lost |= lost_now;
+        if lost_now && self.exec.args.on_lost == OnLost::Ignore {
+            self.tell_loss("the command goes on");
         }
         if self.exec.args.on_lost == OnLost::Ignore || self.push == Push::Kill {
             return LONGEST_NAP;
@@ -93,19 +109,22 @@ impl<'a> Supervisor<'a> {
             return (left - self.margin).min(LONGEST_NAP);
         }
         self.push = Push::Kill;
-        self.command.signal(Signal::KILL);
-        if !self.lost {
-            self.say(format_args!("the lease has {} left; the command was killed", seconds(left)));
+        let follows = self.kill();
+        if self.lost {
+            self.tell_loss(follows);
+        } else {
+            self.say(format_args!("the lease has {} left; {follows}", seconds(left)));
         }
         LONGEST_NAP
     }
 
-    fn tell_loss(&self) {
-        let follows = match self.exec.args.on_lost {
-            OnLost::Ignore => "the command goes on",
-            OnLost::Term if self.push == Push::Kill => return,
-            OnLost::Term => "the command was killed",
-        };
+    /// Kills the command, and answers what to say of it.
+    fn kill(&mut self) -> &'static str {
+        self.untouchable = !self.command.signal(Signal::KILL);
+        if self.untouchable { UNTOUCHABLE } else { "the command was killed" }
+    }
+
+    fn tell_loss(&self, follows: &str) {
         match self.lease.check(Duration::ZERO) {
             Err(error) => self.exec.messages.say(format_args!("{error} ({follows})")),
             Ok(()) => self.say(format_args!("the lease is lost ({follows})")),
@@ -115,7 +134,9 @@ impl<'a> Supervisor<'a> {
     fn handle(&mut self, event: Event) {
         match event {
             Event::Signal(Signal::CONT) => self.resume(),
-            Event::Signal(signal) => self.pass_on(signal),
+            Event::Signal(signal) => {
+                self.pass_on(signal);
+            }
             Event::Stopped(signal) => self.stopped(signal),
             Event::Expiring => self.expiring(),
             // Looked at before each event, and after the last.
@@ -123,12 +144,14 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    fn pass_on(&self, signal: Signal) {
-        self.command.signal(signal);
+    /// Answers whether it could be.
+    fn pass_on(&self, signal: Signal) -> bool {
+        let passed = self.command.signal(signal);
         // A stopped command could not hear that it should end, and its stop may not have been reported yet.
         if [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM].contains(&signal) {
             self.command.signal(Signal::CONT);
         }
+        passed
     }
 
     fn expiring(&mut self) {
@@ -141,9 +164,11 @@ impl<'a> Supervisor<'a> {
             self.say(format_args!("the lease ends in {left} unless a renewal succeeds"));
             return;
         }
-        self.say(format_args!("the lease ends in {left}; the command was told to end"));
         self.push = Push::Term;
-        self.pass_on(Signal::TERM);
+        // A refusal is told when it is to be killed.
+        if self.pass_on(Signal::TERM) {
+            self.say(format_args!("the lease ends in {left}; the command was told to end"));
+        }
     }
 
     fn stopped(&mut self, signal: Signal) {
@@ -210,6 +235,9 @@ impl<'a> Supervisor<'a> {
             } else if self.push == Push::Kill {
                 glances += 1;
             }
+        }
+        if self.command.has_remains() && !self.untouchable {
+            self.say("processes of the command could not be killed, since they run as another user or hang in the kernel: they go on without the lock");
         }
     }
 }
