@@ -132,9 +132,12 @@ impl Stores for Target {
 /// The urls for people, without secrets; files by their whole paths, since the same short one is another file in another
 /// folder.
 pub(crate) fn shown(stores: &[StoreUrl]) -> String {
-    let shown = stores.iter().map(|store| match store {
-        StoreUrl::Sqlite { path } => whole(path).to_string_lossy().into_owned(),
-        store => store.to_string(),
+    let shown = stores.iter().map(|store| {
+        if let StoreUrl::Sqlite { path } = store {
+            whole(path).to_string_lossy().into_owned()
+        } else {
+            store.to_string()
+        }
     });
     shown.collect::<Vec<_>>().join(" ")
 }
