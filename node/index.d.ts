@@ -224,8 +224,8 @@ export class Lease {
   release(): Promise<void>;
 
   /**
-   * Releases at the end of an `await using` block. Rejects with {@link LeaseLostError} if the lease was lost, and with
-   * nothing else.
+   * Releases at the end of an `await using` block. Rejects with {@link LeaseLostError} if the lease was lost, with
+   * {@link NotOwnedError} if the client was closed meanwhile, and with nothing else.
    */
   [Symbol.asyncDispose](): Promise<void>;
   /** What `JSON.stringify` and `console.log` show. */

@@ -8,6 +8,7 @@ import { LeaseLostError, NotOwnedError } from "leasehold/edge";
 import { part } from "./helpers/edge.mjs";
 import { until } from "./helpers/until.mjs";
 
+const { Client } = await part("client");
 const { Machine } = await part("machine");
 const { Lease } = await part("lease");
 
@@ -52,6 +53,7 @@ test("a renewal in time moves the deadline, one at the deadline or later brings 
   for (const late of [300, 350]) {
     scene.ms = late;
     scene.say(renewed(900));
+    assert.equal(scene.slot.signal.aborted, true, "though nobody has looked");
     assert.equal(scene.lease.remaining(), 0);
     assert.deepEqual(scene.told.filter((name) => name === "declareLost"), ["declareLost"], "nobody renews it any more");
     assert.ok(scene.lease.signal.reason instanceof LeaseLostError);
@@ -85,6 +87,18 @@ test("the signal of a loss is aborted before anybody who waits hears of it", asy
     assert.deepEqual(heard, ["signal", "rejection"]);
     assert.ok(signal.reason instanceof error);
   }
+});
+
+test("an abort that comes after the grant does not take it back", async () => {
+  const { machine, say, told } = stage();
+  const controller = new AbortController();
+  const acquiring = new Client(machine, [], "me").acquire("b", { signal: controller.signal });
+  say(event("acquired", { token: 7n, deadlineNs: at(100) }, 2n));
+  // Before whoever waits has seen it.
+  controller.abort();
+  const lease = await acquiring;
+  assert.equal(lease.remaining(), 100);
+  assert.ok(!told.includes("release"));
 });
 
 test("a release is awaited until the store has confirmed it", async () => {
