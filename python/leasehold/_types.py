@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TypeAlias, TypedDict
+from typing import Literal, TypeAlias, TypedDict
 
 Seconds: TypeAlias = float | timedelta
 Stores: TypeAlias = str | list[str] | tuple[str, ...]
+ParamStyle: TypeAlias = Literal["numeric_dollar", "pyformat"]
 
 
 class TryOptions(TypedDict, total=False):

@@ -6,16 +6,21 @@ with every write. One mark belongs to one lock resource, since tokens of differe
 
 =================================  ==========================================================================
 items of your own process          :class:`Guards`, or :class:`Guard` for a single one
-rows in PostgreSQL                 :class:`PostgresGuard`: SQL for the driver that you have
+rows in SQLite                     :class:`SqliteGuard`, :class:`SqliteRowGuard`, for connections of ``sqlite3``
+rows in PostgreSQL                 :class:`PostgresGuard`, :class:`PostgresRowGuard`: SQL for the driver that you have
 keys in Redis                      :class:`RedisGuard`: Lua for the client library that you have
 items in DynamoDB                  :class:`DynamodbGuard`: pieces of expressions for the client library that you have
 =================================  ==========================================================================
+
+In a database the one kind keeps its marks in a table of its own, where they survive whatever happens to your rows, and the
+other uses a column of your table.
 """
 
 from __future__ import annotations
 
 from leasehold import _native
-from leasehold._native import DynamodbGuard, Guards, PostgresGuard
+from leasehold._fence_sqlite import SqliteGuard, SqliteRowGuard
+from leasehold._native import DynamodbGuard, Guards, PostgresGuard, PostgresRowGuard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +29,16 @@ if TYPE_CHECKING:
 
     R = TypeVar("R")
 
-__all__ = ["DynamodbGuard", "Guard", "Guards", "PostgresGuard", "RedisGuard"]
+__all__ = [
+    "DynamodbGuard",
+    "Guard",
+    "Guards",
+    "PostgresGuard",
+    "PostgresRowGuard",
+    "RedisGuard",
+    "SqliteGuard",
+    "SqliteRowGuard",
+]
 
 
 class Guard:

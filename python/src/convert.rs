@@ -69,6 +69,23 @@ impl FromPyObject<'_, '_> for Seconds {
     }
 }
 
+/// A whole number from 0 on: a token above all, whose upper end is for the guards to say.
+pub(crate) struct Natural(pub(crate) u64);
+
+impl FromPyObject<'_, '_> for Natural {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        value.extract().map(Self).map_err(|error| {
+            if !value.is_instance_of::<PyInt>() {
+                return error;
+            }
+            let range = "tokens, numbers of writes and of items are whole numbers from 0 to 9007199254740991";
+            errors::config(value.py(), &format!("{:?} is out of range: {range}", value.as_any()))
+        })
+    }
+}
+
 /// What may take its time to be dropped, or wake threads that want the interpreter: dropped with it detached.
 pub(crate) struct Kept<T: Send>(ManuallyDrop<T>);
 

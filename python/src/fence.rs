@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use leasehold::fence;
 use pyo3::prelude::*;
 
+use crate::convert::Natural;
 use crate::errors::raised;
+use crate::fence_sql::Mark;
 
 /// The marks of many items in one process, for any number of threads. `most` bounds how many items there may be.
 #[pyclass(frozen, module = "leasehold.fence")]
@@ -14,14 +16,14 @@ pub(crate) struct Guards(fence::Guards);
 #[pymethods]
 impl Guards {
     #[new]
-    fn new(most: usize) -> Self {
-        Self(fence::Guards::new(most))
+    fn new(most: Natural) -> Self {
+        Self(fence::Guards::new(usize::try_from(most.0).unwrap_or(usize::MAX)))
     }
 
     /// Makes `token` the only one that is accepted from now on, apart from higher ones: with each new lease, before the
     /// first read. Raises StaleTokenError when a later holder has claimed the item.
-    fn claim(&self, py: Python<'_>, item: &str, token: u64) -> PyResult<()> {
-        py.detach(|| self.0.claim(item, token)).map_err(|error| raised(py, &error))
+    fn claim(&self, py: Python<'_>, item: &str, token: Natural) -> PyResult<()> {
+        py.detach(|| self.0.claim(item, token.0)).map_err(|error| raised(py, &error))
     }
 
     /// Calls `write()` if `token` may, and answers what it answers: nobody can claim the item in between. `write` must not
@@ -32,14 +34,14 @@ impl Guards {
         &self,
         py: Python<'_>,
         item: &str,
-        token: u64,
+        token: Natural,
         write: Py<PyAny>,
-        number: Option<u64>,
+        number: Option<Natural>,
     ) -> PyResult<Py<PyAny>> {
         let call = || Python::attach(|py| write.call0(py));
         let written = py.detach(|| match number {
-            None => self.0.with(item, token, call),
-            Some(number) => self.0.with_in_order(item, token, number, call),
+            None => self.0.with(item, token.0, call),
+            Some(number) => self.0.with_in_order(item, token.0, number.0, call),
         });
         written.map_err(|error| raised(py, &error))?
     }
@@ -47,10 +49,10 @@ impl Guards {
     /// Whether a write with `token` would be let through now, by raising if not; for callers that no other thread can
     /// overtake. `number` starts at 1, grows with each write, and refuses delayed writes of the same lease as well.
     #[pyo3(signature = (item, token, *, number = None))]
-    fn check(&self, py: Python<'_>, item: &str, token: u64, number: Option<u64>) -> PyResult<()> {
+    fn check(&self, py: Python<'_>, item: &str, token: Natural, number: Option<Natural>) -> PyResult<()> {
         let checked = py.detach(|| match number {
-            None => self.0.check(item, token),
-            Some(number) => self.0.check_in_order(item, token, number),
+            None => self.0.check(item, token.0),
+            Some(number) => self.0.check_in_order(item, token.0, number.0),
         });
         checked.map_err(|error| raised(py, &error))
     }
@@ -63,61 +65,6 @@ impl Guards {
     /// Drops the mark of an item that nobody will write again. A late write is still refused; a late claim is not.
     fn forget(&self, py: Python<'_>, item: &str) {
         py.detach(|| self.0.forget(item));
-    }
-}
-
-/// The SQL that keeps marks in a table of PostgreSQL, for the driver that you have.
-#[pyclass(frozen, module = "leasehold.fence")]
-pub(crate) struct PostgresGuard(fence::PostgresGuard);
-
-#[pymethods]
-impl PostgresGuard {
-    #[new]
-    #[pyo3(signature = (table = None, *, schema = None))]
-    fn new(py: Python<'_>, table: Option<&str>, schema: Option<&str>) -> PyResult<Self> {
-        let guard = match (schema, table) {
-            (None, None) => Ok(fence::PostgresGuard::new()),
-            (None, Some(table)) => fence::PostgresGuard::with_table(table),
-            (Some(schema), table) => fence::PostgresGuard::in_schema(schema, table.unwrap_or("leasehold_fence")),
-        };
-        guard.map(Self).map_err(|error| raised(py, &error))
-    }
-
-    /// Makes the table of marks unless it is there.
-    #[getter]
-    fn create_sql(&self) -> &str {
-        self.0.create_sql()
-    }
-
-    /// Claims an item; parameters $1 and $2 are those of `parameters`.
-    #[getter]
-    fn claim_sql(&self) -> &str {
-        self.0.claim_sql()
-    }
-
-    /// Checks, in the transaction of the write; the same parameters.
-    #[getter]
-    fn check_sql(&self) -> &str {
-        self.0.check_sql()
-    }
-
-    /// Reads the mark of the item $1.
-    #[getter]
-    fn read_sql(&self) -> &str {
-        self.0.read_sql()
-    }
-
-    /// The parameters of the statements. Raises ConfigError for what is no token.
-    #[staticmethod]
-    fn parameters(py: Python<'_>, item: &str, token: u64) -> PyResult<(String, i64)> {
-        let parameters = fence::PostgresGuard::parameters(item, token);
-        parameters.map(|(item, token)| (item.to_owned(), token)).map_err(|error| raised(py, &error))
-    }
-
-    /// What the answered mark means, None where no row was answered. Raises StaleTokenError.
-    #[staticmethod]
-    fn outcome(py: Python<'_>, item: &str, token: u64, mark: Option<i64>) -> PyResult<()> {
-        fence::PostgresGuard::outcome(item, token, mark).map_err(|error| raised(py, &error))
     }
 }
 
@@ -151,8 +98,8 @@ impl DynamodbGuard {
 
     /// For ExpressionAttributeValues: numbers as decimal text. Raises ConfigError for what is no token.
     #[staticmethod]
-    fn values(py: Python<'_>, token: u64) -> PyResult<HashMap<&'static str, String>> {
-        let values = fence::DynamodbGuard::values(token).map_err(|error| raised(py, &error))?;
+    fn values(py: Python<'_>, token: Natural) -> PyResult<HashMap<&'static str, String>> {
+        let values = fence::DynamodbGuard::values(token.0).map_err(|error| raised(py, &error))?;
         Ok(values.into_iter().collect())
     }
 }
@@ -189,6 +136,6 @@ pub(crate) fn redis_mark_key(py: Python<'_>, key: &str) -> PyResult<String> {
 
 /// What the answer of a script means.
 #[pyfunction]
-pub(crate) fn redis_outcome(py: Python<'_>, item: &str, token: u64, reply: i64) -> PyResult<()> {
-    fence::RedisGuard::outcome(item, token, reply).map_err(|error| raised(py, &error))
+pub(crate) fn redis_outcome(py: Python<'_>, item: &str, token: Natural, reply: Mark) -> PyResult<()> {
+    fence::RedisGuard::outcome(item, token.0, reply.0).map_err(|error| raised(py, &error))
 }

@@ -11,6 +11,7 @@ mod convert;
 mod election;
 mod errors;
 mod fence;
+mod fence_sql;
 mod info;
 mod lease;
 mod observe;
@@ -36,9 +37,11 @@ mod _native {
     use super::election::Election;
     #[pymodule_export]
     use super::fence::{
-        DynamodbGuard, Guards, PostgresGuard, redis_check, redis_check_and_set_script, redis_check_script,
-        redis_claim_script, redis_mark_key, redis_outcome,
+        DynamodbGuard, Guards, redis_check, redis_check_and_set_script, redis_check_script, redis_claim_script,
+        redis_mark_key, redis_outcome,
     };
+    #[pymodule_export]
+    use super::fence_sql::{PostgresGuard, PostgresRowGuard, SqliteGuard, SqliteRowGuard, token_parameter};
     #[pymodule_export]
     use super::info::{LockInfo, ReleaseIfOutcome, is_meant};
     #[pymodule_export]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +12,8 @@ import hypothesis
 import pytest
 from servers import PATIENCE as PATIENCE
 from servers import eventually as eventually
+from servers import start_postgres, start_webdis
 from servers import start_redis as start_redis
-from servers import start_webdis
 
 import leasehold
 
@@ -54,6 +55,19 @@ def webdis(redis: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
     finally:
         server.terminate()
         server.wait(PATIENCE)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """Where a PostgreSQL listens, which is stopped when the tests are over."""
+    # The folders of pytest are for its own user alone.
+    with tempfile.TemporaryDirectory() as folder:
+        server = start_postgres(Path(folder))
+        try:
+            yield f"host={folder} user=postgres dbname=postgres"
+        finally:
+            server.send_signal(signal.SIGQUIT)
+            server.wait(PATIENCE)
 
 
 @pytest.fixture

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
+import shutil
 import socket
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 PATIENCE = 60.0
 """How long a test waits for something that has to come, on a busy machine."""
@@ -46,6 +50,30 @@ def start_webdis(folder: Path, redis_port: int) -> tuple[subprocess.Popen[bytes]
         server.kill()
         server.wait()
     raise RuntimeError("webdis does not start")
+
+
+def start_postgres(folder: Path) -> subprocess.Popen[bytes]:
+    """Listens on a socket in the folder alone. It is ended by SIGQUIT: a kill would leave its shared memory behind."""
+    # Debian keeps the programs off the path.
+    versions = {int(path.parts[-3]): path for path in Path("/usr/lib/postgresql").glob("*/bin/postgres")}
+    programs = (versions[max(versions)] if versions else Path(shutil.which("postgres") or "postgres")).parent
+    options: dict[str, Any] = {}
+    if os.getuid() == 0:
+        # It refuses to run as root, and its user needs a name.
+        user = pwd.getpwnam("postgres")
+        os.chown(folder, user.pw_uid, user.pw_gid)
+        options = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": [], "cwd": folder}
+    data, log = str(folder / "data"), folder / "log"
+    made = ["--no-sync", "--auth=trust", "--username=postgres", "--encoding=UTF8", "--locale=C", "-D", data]
+    quick = ["-c", "listen_addresses=", "-c", "fsync=off", "-c", "shared_buffers=16MB"]
+    with log.open("wb") as said:
+        options |= {"stdout": said, "stderr": said}
+        subprocess.run([str(programs / "initdb"), *made], check=True, **options)
+        server = subprocess.Popen([str(programs / "postgres"), "-D", data, "-k", str(folder), *quick], **options)
+    ready = [str(programs / "pg_isready"), "--quiet", "-h", str(folder)]
+    eventually("PostgreSQL answers", lambda: server.poll() is not None or subprocess.run(ready).returncode == 0)
+    assert server.poll() is None, log.read_text()
+    return server
 
 
 def free_port() -> int:

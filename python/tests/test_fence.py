@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import leasehold
-from leasehold.fence import DynamodbGuard, Guard, Guards, PostgresGuard, RedisGuard
+from leasehold.fence import DynamodbGuard, Guard, Guards, PostgresGuard, PostgresRowGuard, RedisGuard
 
 
 def test_a_later_claim_refuses_earlier_writers() -> None:
@@ -115,12 +116,12 @@ def test_pieces_for_databases() -> None:
     guard = PostgresGuard(schema="app", table="marks")
     assert '"app"."marks"' in guard.create_sql + guard.claim_sql + guard.check_sql + guard.read_sql
     assert "leasehold_fence" in PostgresGuard().claim_sql
-    assert PostgresGuard.parameters("invoice/42", 34) == ("invoice/42", 34)
+    assert PostgresGuard().parameters("invoice/42", 34) == ("invoice/42", 34)
     PostgresGuard.outcome("invoice/42", 34, 34)
     with pytest.raises(leasehold.StaleTokenError):
         PostgresGuard.outcome("invoice/42", 33, 34)
     with pytest.raises(leasehold.ConfigError):
-        PostgresGuard.parameters("invoice/42", 2**53)
+        PostgresGuard().parameters("invoice/42", 2**53)
     items = DynamodbGuard("fence")
     assert list(items.names().values()) == ["fence"]
     assert list(items.values(34).values()) == ["34"]
@@ -128,3 +129,33 @@ def test_pieces_for_databases() -> None:
     assert all(name in text and value in text for text in (items.CLAIM_CONDITION, items.CHECK_CONDITION, items.SET))
     with pytest.raises(leasehold.ConfigError):
         DynamodbGuard("")
+
+
+def test_numbers_that_no_guard_can_take_are_named() -> None:
+    guards = Guards(10)
+    guards.claim("item", 1)
+    calls: list[Callable[[int], object]] = [
+        lambda token: guards.claim("item", token),
+        lambda token: guards.write("item", token, lambda: None),
+        lambda token: guards.check("item", token),
+        lambda token: guards.check("item", 1, number=token),
+        lambda token: Guard().claim(token),
+        lambda token: PostgresGuard().parameters("item", token),
+        lambda token: PostgresGuard.outcome("item", token, 1),
+        lambda token: PostgresRowGuard.claim_outcome(token, [1]),
+        lambda token: DynamodbGuard.values(token),
+        lambda token: RedisGuard.outcome("item", token, 1),
+    ]
+    for call in calls:
+        for token in (-1, 2**64, -(2**70), 10**30):
+            with pytest.raises(leasehold.ConfigError, match=str(token)):
+                call(token)
+        with pytest.raises(TypeError):
+            call("1")  # type: ignore[arg-type]
+    with pytest.raises(leasehold.ConfigError, match="-1"):
+        Guards(-1)
+    for mark in (2**63, -(2**70)):
+        with pytest.raises(leasehold.ConfigError, match="no mark"):
+            PostgresGuard.outcome("item", 1, mark)
+        with pytest.raises(leasehold.ConfigError, match="no mark"):
+            RedisGuard.outcome("item", 1, mark)

@@ -302,3 +302,31 @@ def ask(port: int) -> dict[str, Any] | None:
         return None
     finally:
         connection.close()
+
+
+def test_a_late_write_to_postgres_is_refused(its_store: str, postgres: str) -> None:
+    names = worker("PostgreSQL")
+    db = names.connect(postgres)
+    db.execute("CREATE TABLE invoices (id bigint PRIMARY KEY, total bigint)")
+    db.execute("INSERT INTO invoices VALUES (42, 100)")
+    refuses_late_writes(names, db)
+    db.close()
+
+
+def test_a_late_write_to_sqlite_is_refused(its_store: str, tmp_path: Path) -> None:
+    names = worker("SQLite")
+    db = names.connect(tmp_path / "app.db")
+    db.executescript("CREATE TABLE invoices (id INTEGER PRIMARY KEY, total); INSERT INTO invoices VALUES (42, 100)")
+    refuses_late_writes(names, db)
+    db.close()
+
+
+def refuses_late_writes(names: SimpleNamespace, db: Any) -> None:
+    with names.client.lock("invoice/42", ttl=TTL) as lease:
+        late = lease.token
+    names.add(db, 42, 10)
+    names.add(db, 42, 5)
+    with pytest.raises(leasehold.StaleTokenError, match=str(late)):
+        names.write(db, "invoice/42", late, 42, 999)
+    assert db.execute("SELECT total FROM invoices WHERE id = 42").fetchone() == (115,)
+    names.client.close()

@@ -1,0 +1,382 @@
+//! Guards in SQL databases: their statements as a driver of Python's takes them, and what the answers mean.
+
+use leasehold::fence;
+use leasehold::fence::rusqlite::types::Value;
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyInt};
+
+use crate::convert::Natural;
+use crate::errors::{self, raised};
+
+/// How a driver writes the places of parameters.
+#[derive(Clone, Copy)]
+enum ParamStyle {
+    /// `$1`: asyncpg, and PostgreSQL itself.
+    NumericDollar,
+    /// `%(name)s`: psycopg and psycopg2.
+    Pyformat,
+}
+
+impl ParamStyle {
+    /// # Errors
+    /// `ConfigError` for a style that is not known.
+    fn of(py: Python<'_>, name: &str) -> PyResult<Self> {
+        match name {
+            "numeric_dollar" => Ok(Self::NumericDollar),
+            "pyformat" => Ok(Self::Pyformat),
+            other => Err(errors::config(
+                py,
+                &format!(
+                    "paramstyle {other:?} is not known: write \"pyformat\" for psycopg, whose parameters are %(name)s, or \
+                     \"numeric_dollar\" for asyncpg, whose parameters are $1"
+                ),
+            )),
+        }
+    }
+
+    /// A statement of PostgreSQL's, whose parameters `$1`, `$2` have these names.
+    fn write(self, sql: &str, names: [&str; 2]) -> String {
+        match self {
+            Self::NumericDollar => sql.to_owned(),
+            Self::Pyformat => pyformat(sql, names),
+        }
+    }
+
+    /// The parameters of a statement with these names.
+    fn parameters<'py>(
+        self,
+        py: Python<'py>,
+        [(one, first), (two, second)]: [(&str, Bound<'py, PyAny>); 2],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        match self {
+            Self::NumericDollar => (first, second).into_bound_py_any(py),
+            Self::Pyformat => {
+                let named = PyDict::new(py);
+                named.set_item(one, first)?;
+                named.set_item(two, second)?;
+                Ok(named.into_any())
+            }
+        }
+    }
+}
+
+/// Names in quotes may have anything in them, and psycopg takes a percent sign for the start of a parameter everywhere.
+fn pyformat(sql: &str, names: [&str; 2]) -> String {
+    let mut written = String::with_capacity(sql.len());
+    let (mut is_quoted, mut characters) = (false, sql.chars());
+    while let Some(character) = characters.next() {
+        match character {
+            '%' => written.push_str("%%"),
+            '$' if !is_quoted => {
+                let name = if characters.next() == Some('1') { names[0] } else { names[1] };
+                written.push_str(&format!("%({name})s"));
+            }
+            other => {
+                is_quoted ^= other == '"';
+                written.push(other);
+            }
+        }
+    }
+    written
+}
+
+/// A mark as a driver answers it.
+pub(crate) struct Mark(pub(crate) i64);
+
+impl FromPyObject<'_, '_> for Mark {
+    type Error = PyErr;
+
+    fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        value.extract().map(Self).map_err(|error| {
+            if !value.is_instance_of::<PyInt>() {
+                return error;
+            }
+            let what = format!("{:?} is no mark: pass on what the statement has answered", value.as_any());
+            errors::config(value.py(), &what)
+        })
+    }
+}
+
+fn numbers(marks: &[Option<Mark>]) -> Vec<Option<i64>> {
+    marks.iter().map(|mark| mark.as_ref().map(|mark| mark.0)).collect()
+}
+
+/// The SQL that keeps marks in a table of PostgreSQL, for the driver that you have.
+///
+/// `paramstyle` is how the driver writes parameters: "numeric_dollar" for asyncpg, "pyformat" for psycopg.
+#[pyclass(frozen, module = "leasehold.fence")]
+pub(crate) struct PostgresGuard {
+    guard: fence::PostgresGuard,
+    style: ParamStyle,
+}
+
+impl PostgresGuard {
+    const NAMES: [&str; 2] = ["item", "token"];
+}
+
+#[pymethods]
+impl PostgresGuard {
+    #[new]
+    #[pyo3(signature = (table = None, *, schema = None, paramstyle = "numeric_dollar"))]
+    fn new(py: Python<'_>, table: Option<&str>, schema: Option<&str>, paramstyle: &str) -> PyResult<Self> {
+        let guard = match (schema, table) {
+            (None, None) => Ok(fence::PostgresGuard::new()),
+            (None, Some(table)) => fence::PostgresGuard::with_table(table),
+            (Some(schema), table) => fence::PostgresGuard::in_schema(schema, table.unwrap_or("leasehold_fence")),
+        };
+        let guard = guard.map_err(|error| raised(py, &error))?;
+        Ok(Self { guard, style: ParamStyle::of(py, paramstyle)? })
+    }
+
+    /// Makes the table of marks unless it is there. It takes no parameters.
+    #[getter]
+    fn create_sql(&self) -> &str {
+        self.guard.create_sql()
+    }
+
+    /// Claims an item; its parameters are those of `parameters`.
+    #[getter]
+    fn claim_sql(&self) -> String {
+        self.style.write(self.guard.claim_sql(), Self::NAMES)
+    }
+
+    /// Checks, in the transaction of the write; the same parameters.
+    #[getter]
+    fn check_sql(&self) -> String {
+        self.style.write(self.guard.check_sql(), Self::NAMES)
+    }
+
+    /// Reads the mark of the item, the only parameter: $1 or %(item)s.
+    #[getter]
+    fn read_sql(&self) -> String {
+        self.style.write(self.guard.read_sql(), Self::NAMES)
+    }
+
+    /// The parameters of a claim or a check: a tuple, or for "pyformat" a dict. Raises ConfigError for what is no token.
+    fn parameters<'py>(&self, py: Python<'py>, item: &str, token: Natural) -> PyResult<Bound<'py, PyAny>> {
+        let (item, token) = fence::PostgresGuard::parameters(item, token.0).map_err(|error| raised(py, &error))?;
+        let [one, two] = Self::NAMES;
+        self.style.parameters(py, [(one, item.into_bound_py_any(py)?), (two, token.into_bound_py_any(py)?)])
+    }
+
+    /// What the answered mark means, None where no row was answered. Raises StaleTokenError.
+    #[staticmethod]
+    fn outcome(py: Python<'_>, item: &str, token: Natural, mark: Option<Mark>) -> PyResult<()> {
+        fence::PostgresGuard::outcome(item, token.0, mark.map(|mark| mark.0)).map_err(|error| raised(py, &error))
+    }
+}
+
+/// The SQL that keeps the mark of a row in a column of your table, for the driver that you have.
+///
+/// The column is a bigint that nothing else writes, and the key names one row. `paramstyle` is that of PostgresGuard.
+#[pyclass(frozen, module = "leasehold.fence")]
+pub(crate) struct PostgresRowGuard {
+    guard: fence::PostgresRowGuard,
+    style: ParamStyle,
+}
+
+impl PostgresRowGuard {
+    const NAMES: [&str; 2] = ["key", "token"];
+    /// Where the statements have the token.
+    const TOKEN: usize = 2;
+
+    /// A piece of a statement of the user's, whose token is this parameter.
+    fn piece(&self, parameter: Option<Parameter>, piece: impl Fn(usize) -> String, py: Python<'_>) -> PyResult<String> {
+        match (self.style, parameter) {
+            (ParamStyle::NumericDollar, None) => Ok(piece(Self::TOKEN)),
+            (ParamStyle::NumericDollar, Some(Parameter::Number(number))) => Ok(piece(number)),
+            (ParamStyle::Pyformat, None) => Ok(pyformat(&piece(Self::TOKEN), Self::NAMES)),
+            (ParamStyle::Pyformat, Some(Parameter::Name(name))) => Ok(pyformat(&piece(Self::TOKEN), ["", &name])),
+            (ParamStyle::NumericDollar, Some(Parameter::Name(_))) => {
+                Err(errors::config(py, "the parameters of this paramstyle have numbers: give that of the token"))
+            }
+            (ParamStyle::Pyformat, Some(Parameter::Number(_))) => {
+                Err(errors::config(py, "the parameters of this paramstyle have names: give that of the token"))
+            }
+        }
+    }
+}
+
+#[derive(FromPyObject)]
+enum Parameter {
+    Number(usize),
+    Name(String),
+}
+
+#[pymethods]
+impl PostgresRowGuard {
+    #[new]
+    #[pyo3(signature = (table, key_column, fence_column, *, paramstyle = "numeric_dollar"))]
+    fn new(py: Python<'_>, table: &str, key_column: &str, fence_column: &str, paramstyle: &str) -> PyResult<Self> {
+        let guard =
+            fence::PostgresRowGuard::new(table, key_column, fence_column).map_err(|error| raised(py, &error))?;
+        Ok(Self { guard, style: ParamStyle::of(py, paramstyle)? })
+    }
+
+    /// Claims the row; its parameters are those of `parameters`.
+    #[getter]
+    fn claim_sql(&self) -> String {
+        self.style.write(self.guard.claim_sql(), Self::NAMES)
+    }
+
+    /// Checks, in the transaction of the write; the same parameters.
+    #[getter]
+    fn check_sql(&self) -> String {
+        self.style.write(self.guard.check_sql(), Self::NAMES)
+    }
+
+    /// Reads the marks of the rows with the key, the only parameter: $1 or %(key)s.
+    #[getter]
+    fn read_sql(&self) -> String {
+        self.style.write(self.guard.read_sql(), Self::NAMES)
+    }
+
+    /// What raises the mark in the SET list of an UPDATE of your own. `parameter` is the number or the name of the token's
+    /// parameter there; default: 2, or "token". It needs `condition_sql` in the same statement.
+    #[pyo3(signature = (parameter = None))]
+    fn raise_sql(&self, py: Python<'_>, parameter: Option<Parameter>) -> PyResult<String> {
+        self.piece(parameter, |number| self.guard.raise(number), py)
+    }
+
+    /// What lets an UPDATE of your own through, to be added to its WHERE with AND. Where it has updated no row, `refusal` says
+    /// why.
+    #[pyo3(signature = (parameter = None))]
+    fn condition_sql(&self, py: Python<'_>, parameter: Option<Parameter>) -> PyResult<String> {
+        self.piece(parameter, |number| self.guard.condition(number), py)
+    }
+
+    /// The parameters of a claim or a check: a tuple, or for "pyformat" a dict. Raises ConfigError for what is no token.
+    fn parameters<'py>(&self, py: Python<'py>, key: Bound<'py, PyAny>, token: Natural) -> PyResult<Bound<'py, PyAny>> {
+        let token = fence::PostgresRowGuard::parameter(token.0).map_err(|error| raised(py, &error))?;
+        let [one, two] = Self::NAMES;
+        self.style.parameters(py, [(one, key), (two, token.into_bound_py_any(py)?)])
+    }
+
+    /// What the answer to a claim means, given the one column of all its rows. Raises StaleTokenError; ConfigError for a row
+    /// that does not exist and for a key that names several rows: then roll back.
+    #[staticmethod]
+    fn claim_outcome(py: Python<'_>, token: Natural, marks: Vec<Option<Mark>>) -> PyResult<()> {
+        fence::PostgresRowGuard::claim_outcome(token.0, &numbers(&marks)).map_err(|error| raised(py, &error))
+    }
+
+    /// What the answer to a check means, given the one column of all its rows. Raises StaleTokenError, also for a row that
+    /// is gone; ConfigError for a row that was never claimed and for a key that names several rows.
+    #[staticmethod]
+    fn check_outcome(py: Python<'_>, token: Natural, marks: Vec<Option<Mark>>) -> PyResult<()> {
+        fence::PostgresRowGuard::check_outcome(token.0, &numbers(&marks)).map_err(|error| raised(py, &error))
+    }
+
+    /// The error to raise where an UPDATE of your own with `condition_sql` has updated no row, given what `read_sql` answers
+    /// after it.
+    #[staticmethod]
+    fn refusal(py: Python<'_>, token: Natural, marks: Vec<Option<Mark>>) -> PyErr {
+        raised(py, &fence::PostgresRowGuard::refusal(token.0, &numbers(&marks)))
+    }
+}
+
+/// The statements of `leasehold.fence.SqliteGuard`.
+#[pyclass(frozen, module = "leasehold._native")]
+pub(crate) struct SqliteGuard(fence::SqliteGuard);
+
+#[pymethods]
+impl SqliteGuard {
+    #[new]
+    #[pyo3(signature = (table = None))]
+    fn new(py: Python<'_>, table: Option<&str>) -> PyResult<Self> {
+        let guard = table.map_or_else(|| Ok(fence::SqliteGuard::new()), fence::SqliteGuard::with_table);
+        guard.map(Self).map_err(|error| raised(py, &error))
+    }
+
+    #[getter]
+    fn create_sql(&self) -> &str {
+        self.0.create_sql()
+    }
+
+    #[getter]
+    fn claim_sql(&self) -> &str {
+        self.0.claim_sql()
+    }
+
+    #[getter]
+    fn check_sql(&self) -> &str {
+        self.0.check_sql()
+    }
+
+    #[getter]
+    fn read_sql(&self) -> &str {
+        self.0.read_sql()
+    }
+
+    /// Why a claim has changed no row.
+    #[staticmethod]
+    fn claim_refusal(py: Python<'_>, key: &str, token: Natural, marks: Vec<Bound<'_, PyAny>>) -> PyErr {
+        raised(py, &fence::SqliteGuard::refusal(key, token.0, &values(&marks)))
+    }
+
+    /// Why a check has changed no row.
+    #[staticmethod]
+    fn check_refusal(py: Python<'_>, key: &str, token: Natural, marks: Vec<Bound<'_, PyAny>>) -> PyErr {
+        Self::claim_refusal(py, key, token, marks)
+    }
+}
+
+/// The statements of `leasehold.fence.SqliteRowGuard`.
+#[pyclass(frozen, module = "leasehold._native")]
+pub(crate) struct SqliteRowGuard(fence::SqliteRowGuard);
+
+#[pymethods]
+impl SqliteRowGuard {
+    #[new]
+    fn new(py: Python<'_>, table: &str, key_column: &str, fence_column: &str) -> PyResult<Self> {
+        fence::SqliteRowGuard::new(table, key_column, fence_column).map(Self).map_err(|error| raised(py, &error))
+    }
+
+    #[getter]
+    fn claim_sql(&self) -> &str {
+        self.0.claim_sql()
+    }
+
+    #[getter]
+    fn check_sql(&self) -> &str {
+        self.0.check_sql()
+    }
+
+    #[getter]
+    fn read_sql(&self) -> &str {
+        self.0.read_sql()
+    }
+
+    /// Why a claim has changed no row.
+    #[staticmethod]
+    fn claim_refusal(py: Python<'_>, key: Bound<'_, PyAny>, token: Natural, marks: Vec<Bound<'_, PyAny>>) -> PyErr {
+        drop(key);
+        raised(py, &fence::SqliteRowGuard::claim_refusal(token.0, &values(&marks)))
+    }
+
+    /// Why a check has changed no row.
+    #[staticmethod]
+    fn check_refusal(py: Python<'_>, key: Bound<'_, PyAny>, token: Natural, marks: Vec<Bound<'_, PyAny>>) -> PyErr {
+        drop(key);
+        raised(py, &fence::SqliteRowGuard::check_refusal(token.0, &values(&marks)))
+    }
+}
+
+/// What stands in the column, as `sqlite3` reads it.
+fn values(marks: &[Bound<'_, PyAny>]) -> Vec<Value> {
+    let value = |mark: &Bound<'_, PyAny>| {
+        if mark.is_none() {
+            return Value::Null;
+        }
+        let integer = mark.is_instance_of::<PyInt>().then(|| mark.extract().ok()).flatten();
+        // A guard takes no other kind for a mark, but shows it.
+        integer.map_or_else(|| Value::Text(mark.to_string()), Value::Integer)
+    };
+    marks.iter().map(value).collect()
+}
+
+/// A token as databases take it.
+#[pyfunction]
+pub(crate) fn token_parameter(py: Python<'_>, token: Natural) -> PyResult<i64> {
+    fence::PostgresRowGuard::parameter(token.0).map_err(|error| raised(py, &error))
+}
