@@ -1,6 +1,5 @@
 //! Who holds a lock, who is told so, and how it comes free.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leasehold::{ErrorKind, HolderMatch, ReleaseIfOutcome};
@@ -151,29 +150,6 @@ pub(crate) fn a_supervisor_releases_only_the_holder_it_means(store: &Store) {
     assert!(next.token() > lease.token(), "the counter stays");
     assert_eq!(lease.lost().kind(), ErrorKind::Lost);
     next.check(ms(1)).unwrap();
-}
-
-pub(crate) fn a_hand_over_is_safe_from_a_supervisor_that_means_the_former_holder(store: &Store) {
-    let (one, two) = store.two_clients();
-    let supervisor = store.client();
-    let stop = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let supervising = scope.spawn(|| {
-            while !stop.load(Ordering::Relaxed) {
-                // It may lose the race for a node of a quorum, and is told so.
-                let _ = supervisor.release_if("job", HolderMatch::default().owner("dead:*"));
-            }
-        });
-        for _ in 0..20 {
-            drop(one.lock("job").owner("dead:1").wait(PATIENCE).acquire().unwrap());
-            let lease = two.lock("job").owner("alive:1").wait(PATIENCE).acquire().unwrap();
-            let shown = two.inspect("job").unwrap().and_then(|holder| holder.owner);
-            assert_eq!(shown.as_deref(), Some("alive:1"), "token {}", lease.token());
-            lease.release().unwrap();
-        }
-        stop.store(true, Ordering::Relaxed);
-        supervising.join().unwrap();
-    });
 }
 
 pub(crate) fn closing_releases_everything(store: &Store) {

@@ -203,7 +203,6 @@ macro_rules! behaviours {
             grants::trying_does_not_wait
             grants::an_administrator_breaks_a_lock
             grants::a_supervisor_releases_only_the_holder_it_means
-            grants::a_hand_over_is_safe_from_a_supervisor_that_means_the_former_holder
             grants::closing_releases_everything
             grants::dropping_a_client_releases_everything
             grants::a_dropped_lease_is_released

@@ -4,8 +4,8 @@ use crate::common;
 use crate::common::on_redis::{HIGH, count_grants, request, wait_for_renewals};
 use crate::common::quorum::{LONG_TTL, Nodes, TTL, patient, settings};
 use crate::common::{PATIENCE, eventually, ms};
-use leasehold::ErrorKind;
 use leasehold::blocking::{Client, Lease};
+use leasehold::{ErrorKind, HolderMatch, ReleaseIfOutcome};
 use leasehold_core::Config;
 use leasehold_rig::proxy::{Fault, Proxy, Request};
 use leasehold_rig::redis::Data;
@@ -229,4 +229,27 @@ fn a_lock_is_broken_although_a_node_is_away() {
     assert_eq!(lease.lost().kind(), ErrorKind::Lost);
     assert!(other.break_lock("job").unwrap().is_none());
     nodes.servers[2].continue_process();
+}
+
+#[test]
+fn a_holder_is_released_by_name_only_where_a_majority_shows_it() {
+    let nodes = Nodes::start(3);
+    let client = Client::connect_with(patient().create_quorum(), nodes.urls()).unwrap();
+    let lease = client.lock("job").owner("dead:1").ttl(LONG_TTL).no_renewal().acquire().unwrap();
+    eventually("all have it", || nodes.taken("job") == [true; 3]);
+    let supervisor = Client::connect_with(patient(), nodes.direct()).unwrap();
+    let dead = || HolderMatch::default().owner("dead:*");
+    // What is left on one node may be the rest of an attempt, or a lock that the silent node shows as well.
+    nodes.servers[0].command(&["DEL", "job"]);
+    nodes.servers[2].stop_process();
+    assert_eq!(supervisor.release_if("job", dead()).unwrap_err().kind(), ErrorKind::StoreUnavailable);
+    nodes.servers[2].continue_process();
+    assert_eq!(nodes.taken("job")[1..], [true; 2], "nothing was changed");
+    match supervisor.release_if("job", dead()).unwrap() {
+        ReleaseIfOutcome::Released(holder) => assert_eq!((holder.votes, holder.of), (2, 3)),
+        outcome => panic!("{outcome:?}"),
+    }
+    nodes.wait_for_nothing_left("job");
+    assert_eq!(supervisor.release_if("job", dead()).unwrap(), ReleaseIfOutcome::Free);
+    drop(lease);
 }

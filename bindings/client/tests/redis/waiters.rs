@@ -1,13 +1,14 @@
 //! Waiters on Redis: their wake-ups are cut, their server goes away, and what they wait for is somebody else's.
 
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::common::on_redis::{HIGH, channel, count_grants, counter, expect_wake_ups, is_taken};
 use crate::common::{PATIENCE, Role, connect_patiently, eventually, ms, role_args, say};
-use leasehold::ErrorKind;
 use leasehold::blocking::Client;
-use leasehold_rig::proxy::Proxy;
+use leasehold::{ErrorKind, HolderMatch, ReleaseIfOutcome};
+use leasehold_rig::proxy::{Proxy, Request};
 use leasehold_rig::redis::{Data, Server};
 use leasehold_rig::resp::Reply;
 
@@ -149,6 +150,12 @@ fn whatever_stands_under_the_key_is_a_foreign_holder_until_it_is_gone() {
             let seen = client.inspect(key).unwrap().unwrap();
             assert!(seen.foreign && seen.owner.is_none() && seen.token.is_none(), "{key}: {seen:?}");
             assert_eq!(client.break_lock(key).unwrap_err().kind(), ErrorKind::StoreRefused, "{key}");
+            let this = HolderMatch::default().lease(&seen);
+            assert_eq!(client.release_if(key, this).unwrap_err().kind(), ErrorKind::StoreRefused, "{key}");
+            for other in [HolderMatch::default().token(1), HolderMatch::default().owner("*")] {
+                let outcome = client.release_if(key, other).unwrap();
+                assert!(matches!(outcome, ReleaseIfOutcome::NotMatched(holder) if holder.foreign), "{key}");
+            }
             assert_eq!(server.command(&["DUMP", key]), before, "{key} is as it was");
             let client = &client;
             waiters.push((key, scope.spawn(move || client.lock(key).wait(PATIENCE).acquire().unwrap())));
@@ -158,6 +165,41 @@ fn whatever_stands_under_the_key_is_a_foreign_holder_until_it_is_gone() {
             waiter.join().unwrap().release().unwrap();
         }
     });
+}
+
+#[test]
+fn who_comes_in_between_compare_and_release_keeps_the_lock() {
+    let server = Server::start();
+    let (dead, alive) = (connect_patiently(&server.url()), connect_patiently(&server.url()));
+    let lease = dead.lock("job").owner("dead:1").acquire().unwrap();
+    let proxy = Proxy::to(server.address());
+    let supervisor = connect_patiently(&server.url_at(proxy.port()));
+    // The server knows the script from now on, so that the next look is one request.
+    supervisor.inspect("job").unwrap();
+    let next = Arc::new(Mutex::new(None));
+    let (taken, mut lease) = (Arc::clone(&next), Some(lease));
+    let requests = Mutex::new(0);
+    let hand_over = Mutex::new(move || {
+        lease.take().unwrap().release().unwrap();
+        *taken.lock().unwrap() = Some(alive.lock("job").owner("alive:1").acquire().unwrap());
+    });
+    // Before the second request reaches the server, whatever it is. No request is hit.
+    proxy.reset_before_forwarding(Request::matching(move |request| {
+        if request.windows(3).any(|window| window == b"job") {
+            let mut requests = requests.lock().unwrap();
+            *requests += 1;
+            if *requests == 2 {
+                hand_over.lock().unwrap()();
+            }
+        }
+        false
+    }));
+    match supervisor.release_if("job", HolderMatch::default().owner("dead:*")).unwrap() {
+        ReleaseIfOutcome::NotMatched(holder) => assert_eq!(holder.owner.as_deref(), Some("alive:1")),
+        outcome => panic!("{outcome:?}"),
+    }
+    let next = next.lock().unwrap().take().expect("the lock was handed over");
+    assert_eq!(dead.inspect("job").unwrap().and_then(|holder| holder.token), Some(next.token()));
 }
 
 #[test]
