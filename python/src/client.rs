@@ -7,7 +7,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::convert::{Kept, Seconds};
+use crate::convert::{Kept, Natural, Seconds};
 use crate::election::{self, Election};
 use crate::errors::raised;
 use crate::info::{self, LockInfo, ReleaseIfOutcome};
@@ -221,7 +221,7 @@ impl Client {
         &self,
         py: Python<'_>,
         name: &str,
-        token: Option<u64>,
+        token: Option<Natural>,
         owner: Option<String>,
     ) -> PyResult<ReleaseIfOutcome> {
         let meant = info::meant(token, owner);
@@ -229,7 +229,7 @@ impl Client {
         ReleaseIfOutcome::new(py, outcome)
     }
 
-    fn begin_release_if(&self, name: String, token: Option<u64>, owner: Option<String>) -> Operation {
+    fn begin_release_if(&self, name: String, token: Option<Natural>, owner: Option<String>) -> Operation {
         let client = leasehold::Client::clone(&self.0);
         Operation::new(async move { client.release_if(name, info::meant(token, owner)).await.map(Outcome::ReleaseIf) })
     }

@@ -4,6 +4,7 @@ use leasehold::{HolderMatch, host};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
+use crate::convert::Natural;
 use crate::errors::raised;
 
 /// What became of a conditional release. True if the lock was released.
@@ -50,10 +51,10 @@ impl ReleaseIfOutcome {
 }
 
 /// The holder that is meant.
-pub(crate) fn meant(token: Option<u64>, owner: Option<String>) -> HolderMatch {
+pub(crate) fn meant(token: Option<Natural>, owner: Option<String>) -> HolderMatch {
     let mut meant = HolderMatch::default();
     if let Some(token) = token {
-        meant = meant.token(token);
+        meant = meant.token(token.0);
     }
     if let Some(owner) = owner {
         meant = meant.owner(owner);
@@ -65,7 +66,7 @@ pub(crate) fn meant(token: Option<u64>, owner: Option<String>) -> HolderMatch {
 #[pyfunction]
 pub(crate) fn is_meant(
     py: Python<'_>,
-    token: Option<u64>,
+    token: Option<Natural>,
     owner: Option<String>,
     holder_token: Option<u64>,
     holder_owner: Option<&str>,

@@ -64,8 +64,9 @@ def test_a_supervisor_releases_only_the_holder_that_it_means(client: leasehold.C
         assert not answer and not answer.released
         assert answer.holder is not None and answer.holder.token == lease.token
     lease.check(0.1)
-    with pytest.raises(leasehold.ConfigError):
-        client.release_if(name)
+    for nobody in (None, -1, 1 << 64):
+        with pytest.raises(leasehold.ConfigError):
+            client.release_if(name, token=nobody)
     answer = client.release_if(name, token=lease.token, owner="worker-7:1234:*")
     assert answer and answer.released and answer.holder is not None and answer.holder.owner == lease.owner
     assert "released=True" in repr(answer)
