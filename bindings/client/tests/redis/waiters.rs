@@ -170,10 +170,10 @@ fn whatever_stands_under_the_key_is_a_foreign_holder_until_it_is_gone() {
 #[test]
 fn who_comes_in_between_compare_and_release_keeps_the_lock() {
     let server = Server::start();
-    let (dead, alive) = (connect_patiently(&server.url()), connect_patiently(&server.url()));
+    let (dead, alive) = (connect_patiently(server.url()), connect_patiently(server.url()));
     let lease = dead.lock("job").owner("dead:1").acquire().unwrap();
     let proxy = Proxy::to(server.address());
-    let supervisor = connect_patiently(&server.url_at(proxy.port()));
+    let supervisor = connect_patiently(server.url_at(proxy.port()));
     // The server knows the script from now on, so that the next look is one request.
     supervisor.inspect("job").unwrap();
     let next = Arc::new(Mutex::new(None));
