@@ -2,9 +2,13 @@
 
 // Guards for the protected resource. Documented in fence.d.ts.
 
+const { types } = require("node:util");
 const native = require("./lib/native.cjs");
 const { told } = require("./lib/told.cjs");
 const { number, text } = require("./lib/options.cjs");
+
+const UNGUARDED =
+  "a write that is awaited ends after its guard: do the waiting before, and write in a function that is done when it returns";
 
 class Guards {
   #native;
@@ -26,8 +30,15 @@ class Guards {
 
   write(item, token, write, sequence) {
     if (typeof write !== "function") throw new TypeError("write wants a function to call");
+    if (types.isAsyncFunction(write) || types.isGeneratorFunction(write)) throw new TypeError(UNGUARDED);
     this.check(item, token, sequence);
-    return write();
+    const written = write();
+    if (typeof written?.then === "function") {
+      // It is told here, and cannot be stopped any more.
+      written.then(undefined, () => {});
+      throw new TypeError(UNGUARDED);
+    }
+    return written;
   }
 
   highWater(item) {

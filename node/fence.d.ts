@@ -23,8 +23,9 @@ export class Guards {
    */
   check(item: string, token: number, sequence?: number): void;
   /**
-   * Calls `write` if `token` may, and answers what it answers. `write` has to be done when it returns: a promise that goes on
-   * writing is not protected.
+   * Calls `write` if `token` may, and answers what it answers. `write` has to be done when it returns: throws a `TypeError` for
+   * an async function or a generator, which is not called, and for a promise that another function returns, whose write is
+   * not protected.
    */
   write<T>(item: string, token: number, write: () => T, sequence?: number): T;
   /** The highest token that has claimed the item; `null` where none has. */

@@ -251,20 +251,23 @@ export class Leases implements Iterable<Lease> {
   toJSON(): Lease[];
 }
 
-/** A candidacy that goes on until it is resigned, its client is closed, or a callback throws. */
+/**
+ * A candidacy that goes on until it is resigned, its client is closed, or a callback throws; never does it end because nothing
+ * refers to it any more.
+ */
 export class Election {
   private constructor();
 
   /** What is stood for. */
   readonly resource: string;
-  /** The fencing token of the current term, `null` while somebody else leads. */
+  /** The fencing token of the current term; `null` while somebody else leads, and once the lease of the term is over. */
   readonly term: number | null;
   /** Why the last campaign failed, if it did. Has the exception of a callback as its `cause`. */
   readonly lastError: LeaseholdError | null;
 
   /**
-   * Stops campaigning; a current term ends, `onStop` is called, and the lock is released. Not to be awaited in the callbacks,
-   * for which it waits.
+   * Stops campaigning; a current term ends, `onStop` is called, and the lock is released. In a callback of its own it resolves
+   * at once, and the term ends when the callback is done.
    */
   resign(): Promise<void>;
   /** As {@link Election.resign}. */

@@ -1,15 +1,21 @@
 "use strict";
 
+const { AsyncLocalStorage } = require("node:async_hooks");
 const { errorOf } = require("./errors.cjs");
 const { ASYNC_DISPOSE, Lease, forget } = require("./lease.cjs");
 const { run } = require("./loop.cjs");
 const { shows } = require("./shown.cjs");
+
+// The callback that whatever runs belongs to.
+const within = new AsyncLocalStorage();
 
 class Election {
   #native;
   #resource;
   #thrown;
   #over;
+  /** The callback that runs. */
+  #running;
 
   constructor(native, resource, { onStart, onStop }) {
     this.#native = native;
@@ -34,7 +40,10 @@ class Election {
   }
 
   async resign() {
-    await run(this.#native.resign());
+    const resigned = run(this.#native.resign());
+    // In a callback it would wait for itself.
+    if (this.#running !== undefined && within.getStore() === this.#running) return;
+    await resigned;
     await this.#over;
   }
 
@@ -52,12 +61,10 @@ class Election {
     for (let step; (step = await run(this.#native.step())) !== undefined; ) {
       const begun = step.lease;
       try {
-        if (begun) {
-          lease = new Lease(begun);
-          await onStart?.(lease);
-        } else {
-          await onStop?.(step.loss ? errorOf(step.loss) : null);
-        }
+        if (begun) lease = new Lease(begun);
+        const loss = step.loss ? errorOf(step.loss) : null;
+        this.#running = {};
+        await within.run(this.#running, async () => (begun ? onStart?.(lease) : onStop?.(loss)));
         step.done();
       } catch (error) {
         this.#thrown = { error };
@@ -66,6 +73,8 @@ class Election {
           type: "LeaseholdWarning",
         });
         step.threw();
+      } finally {
+        this.#running = undefined;
       }
       if (!begun) lease?.[forget]();
     }

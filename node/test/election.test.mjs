@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { once, EventEmitter } from "node:events";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { ConfigError, connect } from "leasehold";
 import { sqlite } from "./helpers/folder.mjs";
 
@@ -81,6 +83,83 @@ test("closing the client ends its candidacies", async () => {
   await client.close();
   await stopped;
   await election.resign();
+});
+
+test("a callback may resign, and waits for nothing", async () => {
+  const client = await connect("memory:");
+  const heard = [];
+  const stage = new EventEmitter();
+  const over = once(stage, "over");
+  const election = await client.elect("leader", {
+    ...OPTIONS,
+    onStart: async () => {
+      await once(stage, "stands");
+      await election.resign();
+      heard.push("start");
+    },
+    onStop: async () => {
+      await election[Symbol.asyncDispose]();
+      heard.push("stop");
+      stage.emit("over");
+    },
+  });
+  while (stage.listenerCount("stands") === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+  stage.emit("stands");
+  await over;
+  // Everywhere else there is an end to wait for.
+  await election.resign();
+  assert.deepEqual(heard, ["start", "stop"]);
+  assert.equal(await client.inspect("leader"), null);
+  await client.close();
+});
+
+test("a term that is over is not named, though its callback still runs", async () => {
+  const client = await connect("memory:");
+  const stage = new EventEmitter();
+  const terms = [];
+  const released = once(stage, "released");
+  const election = await client.elect("leader", {
+    ...OPTIONS,
+    onStart: async (lease) => {
+      await lease.release();
+      const mayGoOn = once(stage, "go on");
+      stage.emit("released");
+      await mayGoOn;
+    },
+    onStop: () => terms.push(election.term),
+  });
+  await released;
+  assert.equal(election.term, null);
+  stage.emit("go on");
+  await election.resign();
+  assert.ok(terms.length > 0 && terms.every((term) => term === null));
+  await client.close();
+});
+
+test("an election that nobody refers to goes on, as a lease does", async () => {
+  setFlagsFromString("--expose-gc");
+  const collect = runInNewContext("gc");
+  const client = await connect("memory:");
+  const stage = new EventEmitter();
+  const elected = once(stage, "elected");
+  const stopped = [];
+  const kept = new WeakRef(
+    await client.elect("leader", {
+      ...OPTIONS,
+      onStart: () => void stage.emit("elected"),
+      onStop: (loss) => stopped.push(loss),
+    }),
+  );
+  await elected;
+  for (let n = 0; n < 5; n++) {
+    collect();
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  assert.ok(kept.deref()?.term > 0);
+  assert.deepEqual(stopped, []);
+  assert.notEqual(await client.inspect("leader"), null);
+  await kept.deref().resign();
+  await client.close();
 });
 
 test("a candidacy that cannot be is refused", async () => {

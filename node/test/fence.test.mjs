@@ -35,6 +35,20 @@ test("a guard refuses older tokens, and writes out of order", () => {
   guards.claim("c", 1);
 });
 
+test("a write that would end after its guard is refused", async () => {
+  const guards = new Guards(1);
+  guards.claim("a", 1);
+  const written = [];
+  const refusal = { name: "TypeError", message: /ends after its guard/ };
+  assert.throws(() => guards.write("a", 1, async () => written.push("async")), refusal);
+  assert.throws(() => guards.write("a", 1, function* () { yield written.push("generator"); }), refusal);
+  assert.deepEqual(written, []);
+  // What only its result shows has begun by then; and how it ends is nobody's unhandled rejection.
+  assert.throws(() => guards.write("a", 1, () => Promise.reject(new Error("on purpose"))), refusal);
+  await new Promise(setImmediate);
+  assert.equal(guards.write("a", 1, () => "written"), "written");
+});
+
 test("what PostgreSQL answers is understood, however the driver writes a bigint", () => {
   const guard = new PostgresGuard();
   assert.match(guard.createSql, /leasehold_fence/);

@@ -13,13 +13,17 @@ if (isMainThread) {
     await worker.terminate();
   }
   await (await client.acquire("held", { ttl: 600_000 })).release();
+  await (await client.acquire("election", { ttl: 600_000 })).release();
   console.log("free");
   await client.close();
 } else {
   const client = await connect(workerData, { requestTimeout: 10_000 });
   const lease = await client.acquire("held", { ttl: 600_000 });
-  const election = await client.elect("election", { onStart: () => new Promise(() => {}), ttl: 600_000 });
+  const leads = new Promise((resolve) => {
+    const onStart = (term) => new Promise(() => resolve(term));
+    void client.elect("election", { onStart, ttl: 600_000 });
+  });
   void client.acquire("held");
-  parentPort.postMessage(`${lease.token} ${election.resource}`);
+  parentPort.postMessage(`${lease.token} ${(await leads).token}`);
   setInterval(() => {}, 1_000);
 }
