@@ -360,10 +360,74 @@ for (const whose of ["its own", "a given"]) {
 test("quit does not fail because no connection came about", async (t) => {
   const server = await startRedis(t);
   await server.stop();
-  const redlock = new Redlock([server.url], { retryCount: -1 });
+  // It ends the pause before the next try, too.
+  const redlock = new Redlock([server.url], { retryCount: -1, retryDelay: 2 ** 30 });
   const waiting = assert.rejects(redlock.acquire(["a"], LONG), { code: "config", message: /quit/ });
   await redlock.quit();
   await waiting;
+});
+
+test("quit has nothing to do with what is over", async (t) => {
+  const { url } = await startRedis(t);
+  const client = await connect(url);
+  undo(t, () => client.close());
+  const redlock = new Redlock([client], PATIENT);
+  const said = [];
+  redlock.on("error", (error) => said.push(error));
+  const signal = await redlock.using(["a"], LONG, async (signal) => signal);
+  await (await redlock.acquire(["b"], LONG)).release();
+  await redlock.quit();
+  assert.equal(signal.aborted, false);
+  assert.deepEqual(said, []);
+});
+
+test("a lock that is granted as quit is called is given back", async () => {
+  const client = await connect("memory:");
+  const redlock = new Redlock([client], PATIENT);
+  const lockAll = client.lockAll.bind(client);
+  let quitting;
+  client.lockAll = async (...given) => {
+    const leases = await lockAll(...given);
+    quitting = redlock.quit();
+    return leases;
+  };
+  await assert.rejects(redlock.acquire(["a"], LONG), { code: "config", message: /quit/ });
+  await quitting;
+  assert.equal(await client.inspect("a"), null);
+  await client.close();
+});
+
+test("durations need not fit those of leases", async (t) => {
+  const warned = [];
+  const warn = ({ name }) => warned.push(name);
+  process.on("warning", warn);
+  undo(t, () => process.off("warning", warn));
+  const names = ["x", "y", "z"].map((name) => `memory:durations-${name}`);
+  for (const client of [await connect("memory:"), await connect(names, { createQuorum: true })]) {
+    const redlock = new Redlock([client], PATIENT);
+    await redlock.using(["a"], 1, async () => {});
+    const lock = await redlock.acquire(["a"], 2 ** 40);
+    // Longer than any timer.
+    await until(() => new Promise((resolve) => setTimeout(resolve, 50, true)));
+    assert.ok(lock.expiration > Date.now());
+    await lock.release();
+    await client.close();
+  }
+  assert.deepEqual(warned, []);
+});
+
+test("a lock that cannot be given back at its end is an error event", async (t) => {
+  const server = await startRedis(t);
+  const client = await connect(server.url, { requestTimeout: 500 });
+  undo(t, () => client.close().catch(() => {}));
+  const redlock = new Redlock([client], PATIENT);
+  const said = [];
+  redlock.on("error", (error) => said.push(error.code));
+  await redlock.acquire(["a"], 1_000);
+  await server.stop();
+  // Its timers keep no process alive, and this does.
+  await until(() => said.length > 0);
+  assert.ok(["lost", "store_unavailable"].includes(said[0]), said[0]);
 });
 
 test("urls of clients say the same", () => {
