@@ -7,6 +7,7 @@ import { describe, test } from "node:test";
 import { Cluster, Redis } from "ioredis";
 import { connect, LeaseLostError } from "leasehold";
 import Redlock, { ExecutionError, ResourceLockedError } from "leasehold/compat/redlock";
+import * as testing from "leasehold/testing";
 import { startRedis } from "./helpers/redis.mjs";
 import { faces, makers, ONCE, PATIENT } from "./helpers/redlock.mjs";
 import { aborted } from "./helpers/signals.mjs";
@@ -376,9 +377,27 @@ test("quit has nothing to do with what is over", async (t) => {
   redlock.on("error", (error) => said.push(error));
   const signal = await redlock.using(["a"], LONG, async (signal) => signal);
   await (await redlock.acquire(["b"], LONG)).release();
+  await (await (await redlock.acquire(["c"], LONG)).extend(200)).release();
+  // Nor has its timer.
+  await ended(400);
   await redlock.quit();
   assert.equal(signal.aborted, false);
   assert.deepEqual(said, []);
+});
+
+test("using with a lock that is lost before the routine begins tells it so", async () => {
+  const client = testing.connect();
+  const lockAll = client.lockAll.bind(client);
+  client.lockAll = async (...given) => {
+    const leases = await lockAll(...given);
+    client.lose("a");
+    return leases;
+  };
+  const redlock = new Redlock([client]);
+  const used = redlock.using(["a"], LONG, async (signal) => {
+    assert.ok(signal.aborted && signal.error instanceof LeaseLostError);
+  });
+  await assert.rejects(used, ({ cause }) => cause instanceof LeaseLostError);
 });
 
 test("a lock that is granted as quit is called is given back", async () => {
