@@ -193,7 +193,11 @@ fn file_system(path: &Path) -> Finding {
 
 /// The network file system that the file lies on, if it is a known one.
 pub(super) fn shared_by_hosts(path: &Path) -> Option<&'static str> {
-    kind_of(path).filter(|kind| !["tmpfs", "overlayfs"].contains(kind))
+    kind_of(path).filter(|kind| is_shared(kind))
+}
+
+fn is_shared(kind: &str) -> bool {
+    !["tmpfs", "overlayfs"].contains(&kind)
 }
 
 /// The file systems that matter, by the numbers of statfs(2).
@@ -202,7 +206,12 @@ fn kind_of(path: &Path) -> Option<&'static str> {
     let statfs = rustix::fs::statfs(path.parent()?).ok()?;
     // The type of the field differs between architectures; the numbers have 32 bits.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "needed on some architectures only")]
-    match statfs.f_type as u32 {
+    named(statfs.f_type as u32)
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const fn named(number: u32) -> Option<&'static str> {
+    match number {
         0x0000_6969 => Some("NFS"),
         0x0000_517b | 0xfe53_4d42 => Some("SMB"),
         0xff53_4d42 => Some("CIFS"),
@@ -214,7 +223,10 @@ fn kind_of(path: &Path) -> Option<&'static str> {
         0x0116_1970 => Some("GFS2"),
         0x7461_636f => Some("OCFS2"),
         0x0bd0_0bd0 => Some("Lustre"),
+        0x4750_4653 => Some("GPFS"),
+        0x1983_0326 => Some("BeeGFS"),
         0x786f_4256 => Some("a VirtualBox folder"),
+        0xbacb_acbc => Some("a VMware folder"),
         0x0102_1994 => Some("tmpfs"),
         0x794c_7630 => Some("overlayfs"),
         _ => None,
@@ -224,4 +236,20 @@ fn kind_of(path: &Path) -> Option<&'static str> {
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn kind_of(_path: &Path) -> Option<&'static str> {
     None
+}
+
+#[cfg(all(test, any(target_os = "linux", target_os = "android")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_other_machines_are_told_from_local_disks() {
+        let numbers = [0x6969, 0x6573_5546, 0x4750_4653, 0x1983_0326, 0x786f_4256, 0xbacb_acbc];
+        let names = ["NFS", "FUSE", "GPFS", "BeeGFS", "a VirtualBox folder", "a VMware folder"];
+        assert_eq!(numbers.map(|number| named(number).filter(|kind| is_shared(kind))), names.map(Some));
+        // ext4, XFS, Btrfs, tmpfs, overlayfs.
+        for local in [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630] {
+            assert!(!named(local).is_some_and(is_shared), "{local:x}");
+        }
+    }
 }
