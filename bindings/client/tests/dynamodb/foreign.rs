@@ -127,6 +127,7 @@ fn a_row_of_ours_is_one_of_javas_and_something_more() {
         "leaseDuration": {"S": "20000"},
         "recordVersionNumber": {"S": version},
         "data": {"B": "c3RlcCAz"},
+        "dataNonce": {"S": format!("{nonce}:")},
         "fencingToken": {"N": lease.token().to_string()},
         "grantedAt": {"N": granted_at.to_string()},
     });
@@ -134,6 +135,31 @@ fn a_row_of_ours_is_one_of_javas_and_something_more() {
     lease.release().unwrap();
     wanted["isReleased"] = json!({"S": "1"});
     assert_eq!(row(&server, &url, "invoice/42"), wanted, "a release keeps the version, as Java's does");
+}
+
+#[test]
+fn data_that_java_left_stays_unless_ours_brings_its_own() {
+    let server = server();
+    let url = new_table(&server);
+    let client = Client::connect(&url).unwrap();
+    let mut left = Java::row("job", UUID[0], 1_500);
+    left["data"] = json!({"B": "amF2YQ=="});
+    left["isReleased"] = json!({"S": "1"});
+    put(&server, &url, &left);
+    let data_of_row = || attribute(&row(&server, &url, "job"), "data").to_owned();
+    let data_shown = || client.inspect("job").unwrap().unwrap().data;
+
+    let lease = client.lock("job").acquire().unwrap();
+    assert_eq!((data_of_row().as_str(), data_shown()), ("amF2YQ==", None), "it is not the holder's");
+    lease.release().unwrap();
+    assert_eq!(data_of_row(), "amF2YQ==");
+
+    let lease = client.lock("job").data(b"ours").acquire().unwrap();
+    assert_eq!((data_of_row().as_str(), data_shown()), ("b3Vycw==", Some(b"ours".to_vec())));
+    lease.release().unwrap();
+    let lease = client.lock("job").acquire().unwrap();
+    assert_eq!(data_shown(), None, "nor is that of a lease before");
+    lease.release().unwrap();
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub(super) struct Row {
     /// By the holder's wall clock.
     pub(super) granted_at: Option<u64>,
     pub(super) data: Option<Payload>,
+    /// The attempt of ours that wrote the data; `None` also for that of a foreign client.
+    pub(super) data_of: Option<Nonce>,
 }
 
 /// The record version number.
@@ -71,6 +73,14 @@ impl Rvn {
 }
 
 impl Row {
+    /// What an earlier attempt has left is not the holder's, if that is one of ours.
+    fn has_data(&self) -> bool {
+        match self.rvn {
+            Rvn::Ours { nonce, .. } => self.data_of == Some(nonce),
+            Rvn::Foreign(_) => true,
+        }
+    }
+
     /// Also while released, a row of the same attempt is not written again: accepting it would let a delayed first send
     /// overwrite a heartbeat, or bring back whom everybody saw leave. A later send may write over what an earlier one had
     /// to undo, for its holder has not left. What others released that write lengths of time in another form is not free.
@@ -192,7 +202,8 @@ impl Dynamodb {
             fencing_token: Some(token),
             trust: row.and_then(|row| row.trust),
             granted_at: Some(ask.caller.unix_ms),
-            data: op.data.clone(),
+            data: op.data.clone().or_else(|| row.and_then(|row| row.data.clone())),
+            data_of: op.data.as_ref().map(|_| op.nonce).or_else(|| row.and_then(|row| row.data_of)),
         };
         self.rows.insert(ask.resource.clone(), row);
         heard(Applied::Acquired { counter: token })
@@ -285,7 +296,7 @@ impl Dynamodb {
                 record_ttl: row.lease_duration,
                 left: None,
                 since_unix_ms: row.granted_at.filter(|_| holder != Holder::Foreign),
-                data: row.data.clone(),
+                data: row.data.clone().filter(|_| row.has_data()),
             })
         });
         Seen { holding }.checked()

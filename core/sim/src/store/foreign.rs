@@ -202,6 +202,7 @@ impl Dynamodb {
             trust: None,
             granted_at: None,
             data: None,
+            data_of: None,
         };
         self.rows.insert(resource.clone(), row);
         ForeignAnswer::Held(mark)

@@ -25,12 +25,13 @@ pub(super) enum Form {
 }
 
 /// What stands for attributes in expressions.
-const PLACEHOLDERS: [(&str, &str); 10] = [
+const PLACEHOLDERS: [(&str, &str); 11] = [
     ("#on", record::OWNER),
     ("#ld", record::DURATION),
     ("#rvn", record::RVN),
     ("#ir", record::RELEASED),
     ("#d", record::DATA),
+    ("#dn", record::DATA_OF),
     ("#ft", record::COUNTER),
     ("#ga", record::GRANTED_AT),
     ("#qt", record::TRUST),
@@ -190,14 +191,12 @@ pub(super) fn acquire(
         }
     };
     update.value(":floor", number(floor(op).get()));
-    update.remove = match &op.data {
-        Some(data) => {
-            update.set("#d = :d");
-            update.value(":d", bytes(data.as_bytes()));
-            "REMOVE #ir, #un"
-        }
-        None => "REMOVE #ir, #un, #d",
-    };
+    update.remove = "REMOVE #ir, #un";
+    // Without data of ours, what one of Java's left for the next of its kind stays.
+    if let Some(data) = &op.data {
+        update.set("#d = :d, #dn = :own");
+        update.value(":d", bytes(data.as_bytes()));
+    }
     update.keep_until(unix_ms);
     update.condition = alloc::format!("({free}) AND ({counter})");
     Ok(update.request())

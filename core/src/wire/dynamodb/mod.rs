@@ -10,7 +10,8 @@
 //! | `leaseDuration` | S | how long observers wait, in decimal milliseconds |
 //! | `recordVersionNumber` | S | `<nonce>:<seq>`, new with every acquire and renewal, left alone by a release |
 //! | `isReleased` | S | `"1"` once released, absent before |
-//! | `data` | B | the holder's bytes |
+//! | `data` | B | the bytes of the last holder that wrote some |
+//! | `dataNonce` | S | `<nonce>:` of that one, where it is one of ours; another of ours has no data |
 //! | `fencingToken` | N | the counter; Java's clients may drop it, the floor then makes up for it |
 //! | `grantedAt` | N | when the lease was granted, in milliseconds since 1970 |
 //! | `quorumTrust` | S | in a quorum: the loss of data since which the counter was raised |

@@ -19,6 +19,8 @@ pub(super) const DURATION: &str = "leaseDuration";
 pub(super) const RVN: &str = "recordVersionNumber";
 pub(super) const RELEASED: &str = "isReleased";
 pub(super) const DATA: &str = "data";
+/// The attempt that wrote the data, if it is one of ours: another one of ours that wrote none leaves it, and has none.
+pub(super) const DATA_OF: &str = "dataNonce";
 pub(super) const COUNTER: &str = "fencingToken";
 /// Java's clients drop it with the row, or leave it as it was: it says something of rows that are ours only.
 pub(super) const GRANTED_AT: &str = "grantedAt";
@@ -28,7 +30,8 @@ pub(super) const UNDONE: &str = "undoneVersion";
 pub(super) const MARKER: &str = "quorumMarker";
 
 /// Names that a table's keys cannot have.
-pub(super) const OURS: [&str; 10] = [OWNER, DURATION, RVN, RELEASED, DATA, COUNTER, GRANTED_AT, TRUST, UNDONE, MARKER];
+pub(super) const OURS: [&str; 11] =
+    [OWNER, DURATION, RVN, RELEASED, DATA, DATA_OF, COUNTER, GRANTED_AT, TRUST, UNDONE, MARKER];
 
 /// A row as far as it matters here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -154,6 +157,10 @@ impl Row {
             },
         };
         let is_ours = matches!(rvn, Rvn::Ours { .. });
+        let has_data = match &rvn {
+            Rvn::Ours { nonce, .. } => item.get(DATA_OF).and_then(as_text) == Some(own(nonce).as_str()),
+            Rvn::Foreign(_) => true,
+        };
         let undone = item.get(UNDONE).and_then(as_text).is_some_and(|text| Rvn::parse(text).as_ref() == Some(&rvn));
         Ok(Self {
             released,
@@ -163,7 +170,7 @@ impl Row {
             owner: item.get(OWNER).and_then(as_text).and_then(|label| Owner::new(label).ok()),
             record_ttl: Duration::from_millis(ms),
             granted_at: item.get(GRANTED_AT).and_then(as_number).filter(|_| is_ours),
-            data: item.get(DATA).and_then(as_bytes).and_then(|bytes| Payload::new(&bytes).ok()),
+            data: item.get(DATA).filter(|_| has_data).and_then(as_bytes).and_then(|bytes| Payload::new(&bytes).ok()),
             rvn,
         })
     }

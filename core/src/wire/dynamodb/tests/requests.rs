@@ -19,7 +19,7 @@ fn an_acquire_is_written_so() {
         r#"{"ConditionExpression":""#,
         FREE,
         r#") AND (attribute_not_exists(#ft) OR #ft < :floor)","#,
-        r##""ExpressionAttributeNames":{"#d":"data","#ft":"fencingToken","#ga":"grantedAt","#ir":"isReleased","##,
+        r##""ExpressionAttributeNames":{"#ft":"fencingToken","#ga":"grantedAt","#ir":"isReleased","##,
         r##""#ld":"leaseDuration","#on":"ownerName","#pk":"key","#rvn":"recordVersionNumber","#un":"undoneVersion"},"##,
         r#""ExpressionAttributeValues":{":floor":{"N":"1700000000000"},":ga":{"N":"1700000000123"},"#,
         r#"":ld":{"S":"30000"},":on":{"S":"me"},":own":{"S":"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a:"},"#,
@@ -27,7 +27,7 @@ fn an_acquire_is_written_so() {
         r#"":yes":{"S":"1"}},"#,
         r#""Key":{"key":{"S":"invoice/42"}},"ReturnValues":"ALL_NEW","#,
         r#""ReturnValuesOnConditionCheckFailure":"ALL_OLD","TableName":"locks","#,
-        r##""UpdateExpression":"SET #rvn = :rvn, #on = :on, #ld = :ld, #ga = :ga, #ft = :floor REMOVE #ir, #un, #d"}"##,
+        r##""UpdateExpression":"SET #rvn = :rvn, #on = :on, #ld = :ld, #ga = :ga, #ft = :floor REMOVE #ir, #un"}"##,
     ];
     assert_eq!(text, expected.concat());
 }
@@ -40,7 +40,7 @@ fn the_other_form_counts_up_in_the_table() {
     assert_eq!(body["ConditionExpression"], alloc::format!("{FREE}) AND (#ft >= :floor AND #ft < :max)"));
     assert_eq!(
         body["UpdateExpression"],
-        "SET #rvn = :rvn, #on = :on, #ld = :ld, #ga = :ga, #ft = #ft + :one REMOVE #ir, #un, #d"
+        "SET #rvn = :rvn, #on = :on, #ld = :ld, #ga = :ga, #ft = #ft + :one REMOVE #ir, #un"
     );
     let values = &body["ExpressionAttributeValues"];
     assert_eq!((&values[":one"], &values[":max"]), (&json!({ "N": "1" }), &json!({ "N": "9007199254740991" })));
@@ -81,7 +81,7 @@ fn data_a_sort_key_and_an_expiry_are_added() {
     assert_eq!(body["Key"], json!({ "LockID": { "S": "invoice/42" }, "sk": { "S": "-" } }));
     assert_eq!(
         body["UpdateExpression"],
-        "SET #rvn = :rvn, #on = :on, #ld = :ld, #ga = :ga, #ft = :floor, #d = :d, #ex = :ex REMOVE #ir, #un"
+        "SET #rvn = :rvn, #on = :on, #ld = :ld, #ga = :ga, #ft = :floor, #d = :d, #dn = :own, #ex = :ex REMOVE #ir, #un"
     );
     let values = &body["ExpressionAttributeValues"];
     assert_eq!((&values[":d"], &values[":ex"]), (&json!({ "B": "+/8=" }), &json!({ "N": "1700604800" })));

@@ -10,6 +10,7 @@ fn read(row: &Json) -> Outcome {
 fn a_row_of_ours_is_shown_whole() {
     let mut full = counting(row(RIVAL_RVN), 77);
     full["data"] = json!({ "B": "Zm9v" });
+    full["dataNonce"] = json!({ "S": RIVAL_RVN.split_inclusive(':').next() });
     full["grantedAt"] = json!({ "N": "1700000000000" });
     full["ttl"] = json!({ "N": "1700604800" });
     let expected = Holding {
@@ -24,6 +25,13 @@ fn a_row_of_ours_is_shown_whole() {
         data: Some(Payload::new(b"foo").unwrap()),
     };
     assert_eq!(holding(&read(&full)), &expected);
+    for nobody in [json!({ "S": alloc::format!("{HEX}:") }), json!({ "N": "1" }), Json::Null] {
+        full["dataNonce"] = nobody;
+        assert_eq!(holding(&read(&full)).data, None, "what another has left is not the holder's");
+    }
+    let mut java = row(JAVA_RVN);
+    java["data"] = json!({ "B": "Zm9v" });
+    assert!(holding(&read(&java)).data.is_some());
 }
 
 #[test]
