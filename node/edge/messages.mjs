@@ -39,7 +39,10 @@ export function failed(resource, { tag, val }) {
     case "unavailable":
       return unavailable(`the store cannot be used now (${fault(val)})`);
     case "abstains":
-      return unavailable(`too many nodes lost their memory and do not vote for another ${seconds(val.leftMs, 1)} s`);
+      return unavailable(
+        `too many nodes are new, or lost their memory, and do not vote for another ${seconds(val.leftMs, 1)} s; new ones vote ` +
+          "at once after `leasehold quorum init`",
+      );
     case "refused":
       return new StoreRefusedError(on(resource, `the store refuses: ${val.detail}`), { resource });
     case "cancelled":

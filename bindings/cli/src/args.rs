@@ -34,7 +34,7 @@ pub(crate) struct StoreArgs {
     /// stores form a quorum of independent nodes: a majority of them grants a lock, so that a minority may fail.
     #[arg(long = "store", value_name = "URL")]
     pub urls: Vec<String>,
-    /// For a quorum: the longest ttl of its locks, the same for all its clients [default: 60s]
+    /// For a quorum: the longest ttl of its locks [default: what most nodes remember, or else 60s]
     ///
     /// Without it, the environment variable LEASEHOLD_MAX_TTL counts. One store alone has no such setting, and the
     /// variable is not read for it.
@@ -482,7 +482,8 @@ and 64 (also: a node is marked otherwise), 69, 74, 77 as in `leasehold --help`.
 
 With --force nodes forget what keeps them from voting. If somebody holds a lock
 meanwhile, or believes to, two may hold it. After a change of nodes or of
---max-ttl: stop all clients, wait for the longest ttl, then use it.
+--max-ttl: stop all clients, wait for the longest ttl, then use it. Where a
+node fails, the marks of the others are taken back.
 
 JSON: quorum, result (marked, exists, recovering or coming_up), nodes (how many
 were marked), left_out and recovering (names). A failure is

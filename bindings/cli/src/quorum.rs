@@ -56,7 +56,7 @@ fn told(quorum: &Quorum, done: &Init) -> String {
     let (id, wait) = (quorum.id(), seconds(quorum.abstention()));
     match done {
         Init::Marked { nodes, .. } => format!(
-            "quorum {id}: {nodes} nodes are members now, max_ttl {}; give all clients the same nodes and max_ttl\n",
+            "quorum {id}: {nodes} nodes are members now, max_ttl {}; give all clients the same nodes\n",
             seconds(quorum.max_ttl())
         ),
         Init::Recovering { nodes } => format!(

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use leasehold_core::Config;
 use leasehold_core::config::Drift;
-use leasehold_core::{Config, Quorum as Agreed};
 use tracing::dispatcher::{self, Dispatch};
 
 use crate::client::{Client, Place};
@@ -61,9 +61,9 @@ impl ClientBuilder {
         self
     }
 
-    /// For a quorum: the most that ttl and lock delay of a lock may be together, 100 ms to 48 h, default 60 s. A node
-    /// that has lost its data does not vote for a little longer than this. All clients of a quorum must use the same:
-    /// the nodes remember it.
+    /// For a quorum: the most that ttl and lock delay of a lock may be together, 100 ms to 48 h. Default: what a majority
+    /// of the nodes remembers, or else 60 s. A node that has lost its data does not vote for a little longer than this.
+    /// All clients of a quorum must use the same, and one that differs from the nodes' is refused.
     #[must_use]
     pub fn max_ttl(mut self, max_ttl: Duration) -> Self {
         self.max_ttl = Some(max_ttl);
@@ -120,6 +120,7 @@ impl ClientBuilder {
         if let [url] = urls.as_slice() {
             self.refuse_settings_of_a_quorum()?;
             let transport = transport::open(url)?;
+            quorum::refuse_node(url, &*transport)?;
             let driver = Driver::start(&self.engine, self.config(vec![transport.config()])?, vec![transport])?;
             return Ok(Client::new(driver, self.owner, Place::Store(Box::new(url.clone()))));
         }
@@ -143,8 +144,7 @@ impl ClientBuilder {
         // Refuses too many nodes before any of them is asked.
         let config = self.config(urls.iter().map(transport::node_config).collect())?;
         let id = quorum::id(self.quorum_id.as_deref(), &names)?;
-        let agreed = Agreed::new(id, self.max_ttl.unwrap_or(Agreed::MAX_TTL))?;
-        Quorum::open(urls, names, agreed, config)
+        Quorum::open(urls, names, id, self.max_ttl, config)
     }
 
     fn config(&self, nodes: Vec<leasehold_core::NodeConfig>) -> Result<Config, Error> {

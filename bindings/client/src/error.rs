@@ -201,7 +201,11 @@ impl Error {
             }
             Failure::Abstains { left } => Self::new(
                 ErrorKind::StoreUnavailable,
-                format!("too many nodes lost their memory and do not vote for another {:.1} s", left.as_secs_f64()),
+                format!(
+                    "too many nodes are new, or lost their memory, and do not vote for another {:.1} s; new ones vote at \
+                     once after `leasehold quorum init`, or with create_quorum (Node: createQuorum) when connecting",
+                    left.as_secs_f64()
+                ),
             ),
             Failure::Refused(denial) => Self::new(ErrorKind::StoreRefused, format!("the store refuses: {denial}")),
             Failure::Cancelled => Self::new(ErrorKind::Cancelled, "the acquisition was given up"),

@@ -138,7 +138,7 @@ fn looked_at(u: &mut Unstructured<'_>) -> Result<()> {
     {
         assert_eq!(marker.text().as_bytes(), found.text);
     }
-    if let Ok(true) = session.marked(&marker, &response) {
+    if let Ok(true) = session.marked(Some(&marker), &response) {
         let body: Json = serde_json::from_slice(&response.body).expect("only JSON is understood");
         assert_eq!(body["Attributes"]["quorumMarker"]["S"], marker.text());
     }

@@ -177,7 +177,7 @@ impl Transport for Way {
         self.memory.look()
     }
 
-    fn mark(&self, found: &[u8], marker: &leasehold_core::member::Marker) -> Result<bool, Error> {
+    fn mark(&self, found: &[u8], marker: Option<&leasehold_core::member::Marker>) -> Result<bool, Error> {
         self.memory.mark(found, marker)
     }
 }

@@ -1,12 +1,14 @@
 //! Marking the nodes of a quorum.
 
+use std::sync::Arc;
+
 use leasehold_core::member::{Marker, Phase, Stamp};
 
 use super::{Quorum, Standing, unavailable};
 use crate::entropy;
 use crate::error::{Error, ErrorKind};
 use crate::exec::each;
-use crate::transport::Found;
+use crate::transport::{Found, Transport};
 
 /// Whether nodes are marked whatever they remember.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -47,7 +49,7 @@ impl Quorum {
     /// # Errors
     /// Without [`Force::Yes`]: [`ErrorKind::Config`] where a node is marked otherwise, [`ErrorKind::StoreUnavailable`]
     /// where one does not answer. With it: where none does. [`ErrorKind::StoreUnavailable`] also where a node
-    /// changed, or failed, while it was being marked.
+    /// changed, or failed, while it was being marked; what was marked by then is taken back.
     pub fn init(&self, force: Force) -> Result<Init, Error> {
         super::check::check_identities(self)?;
         match force {
@@ -120,16 +122,21 @@ impl Quorum {
             let why: Vec<String> = self.status().into_iter().map(|status| status.meaning).collect();
             return Err(unavailable(format!("no node answers, so nothing was marked: {}", why.join("; "))));
         }
+        let markers: Vec<_> = answering.iter().map(|(_, _, found)| self.member(found)).collect::<Result<_, _>>()?;
+        let nodes: Vec<_> = answering.iter().zip(&markers).collect();
         let marked =
-            each(&answering, |(name, transport, found)| match transport.mark(&found.text, &self.member(found)?) {
+            each(&nodes, |((name, transport, found), marker)| match transport.mark(&found.text, Some(marker)) {
                 Ok(true) => Ok(()),
                 Ok(false) => Err(unavailable(format!(
                     "{name} was marked by somebody else meanwhile, and left as it is; look at `leasehold quorum status`"
                 ))),
                 Err(error) => Err(error),
             });
-        for marked in marked {
-            marked.unwrap_or_else(|| Err(Error::config("cannot start a thread")))?;
+        let no_thread = || Err(Error::config("cannot start a thread"));
+        let failed = marked.into_iter().find_map(|marked| marked.unwrap_or_else(no_thread).err());
+        if let Some(error) = failed {
+            let now = take_back(&nodes);
+            return Err(Error::new(error.kind(), format!("the nodes were not marked: {error}; {now}")));
         }
         let left_out = self.answers().filter(|(_, answered)| answered.found.is_err());
         let left_out = left_out.map(|(node, _)| node.name.to_owned()).collect();
@@ -145,6 +152,26 @@ impl Quorum {
             phase: Phase::Member,
             run: found.run.clone(),
         })
+    }
+}
+
+/// A node, as it is named, with what it showed before it was marked.
+type Answering<'a> = (&'a str, &'a Arc<dyn Transport>, &'a Found);
+
+/// Makes of nodes what they were before they were given these markers, and says what came of it: a quorum of which only
+/// some are marked would vote without the others, which would have to win their trust name by name.
+fn take_back(nodes: &[(&Answering<'_>, &Marker)]) -> String {
+    // Those that did not answer may have been marked as well.
+    let done = each(nodes, |((_, transport, found), marker)| {
+        // What this version does not understand it cannot write again.
+        let can = found.marker.is_some() || found.text.is_empty();
+        can && transport.mark(marker.text().as_bytes(), found.marker.as_ref()).is_ok()
+    });
+    let names = nodes.iter().map(|((name, ..), _)| *name);
+    let left: Vec<_> = names.zip(done).filter(|(_, done)| *done != Some(true)).map(|(name, _)| name).collect();
+    match left.as_slice() {
+        [] => "all nodes are as they were, so ask again".to_owned(),
+        left => format!("{} may be marked: ask again with --force, while nobody holds a lock", left.join(", ")),
     }
 }
 

@@ -92,7 +92,15 @@ impl Quorum {
         settings.quorum(urls)
     }
 
-    pub(crate) fn open(urls: Vec<StoreUrl>, names: Vec<String>, agreed: Agreed, config: Config) -> Result<Self, Error> {
+    /// Without a `max_ttl`, the nodes' own is taken, or else the default.
+    pub(crate) fn open(
+        urls: Vec<StoreUrl>,
+        names: Vec<String>,
+        id: QuorumId,
+        max_ttl: Option<Duration>,
+        config: Config,
+    ) -> Result<Self, Error> {
+        let mut agreed = Agreed::new(id, max_ttl.unwrap_or(Agreed::MAX_TTL))?;
         // Whoever listens here hears what threads of their own warn of.
         let log = dispatcher::get_default(Dispatch::clone);
         let opened = each(&urls, |url| {
@@ -104,7 +112,12 @@ impl Quorum {
         });
         let panicked = || Error::config("a thread of leasehold could not be started, or has panicked");
         let unseen = || Answered { transport: Err(panicked()), found: Err(panicked()) };
-        let answers = opened.into_iter().map(|answered| answered.unwrap_or_else(unseen)).collect();
+        let answers: Vec<_> = opened.into_iter().map(|answered| answered.unwrap_or_else(unseen)).collect();
+        if let Some(theirs) = max_ttl_of_most(id, &answers)
+            && max_ttl.is_none()
+        {
+            agreed = Agreed::new(id, theirs)?;
+        }
         let drift = config.drift();
         Ok(Self { nodes: Nodes { urls, names, agreed, drift }, answers, config: config.with_quorum(agreed) })
     }
@@ -208,6 +221,40 @@ impl std::fmt::Debug for Quorum {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Quorum").field("id", &self.id()).field("nodes", &self.nodes.names).finish_non_exhaustive()
     }
+}
+
+/// The `max_ttl` that a majority of all nodes remembers of this quorum.
+fn max_ttl_of_most(id: QuorumId, answers: &[Answered]) -> Option<Duration> {
+    let markers = || answers.iter().filter_map(|answered| answered.found.as_ref().ok()?.marker.as_ref());
+    let lengths = || markers().filter(|marker| marker.quorum == id).map(|marker| marker.max_ttl_ms);
+    let of_most = |ms: &u64| lengths().filter(|other| other == ms).count() >= majority(answers.len());
+    lengths().find(of_most).map(Duration::from_millis)
+}
+
+/// Refuses a store that decides together with others. One that is too busy to say goes on being asked for locks.
+///
+/// # Errors
+/// [`ErrorKind::Config`] where it has the marker of a quorum.
+pub(crate) fn refuse_node(url: &StoreUrl, store: &dyn Transport) -> Result<(), Error> {
+    let found = match store.look() {
+        Ok(found) => found,
+        Err(why) => {
+            // Who may not read the marker could not use a node of a quorum either.
+            if why.kind() == ErrorKind::StoreUnavailable {
+                let store = url.to_string();
+                tracing::warn!(name: "quorum.marker_unread", target: "leasehold", store, "whether {store} is a node of a quorum, which must not be used alone, could not be seen: {why}");
+            }
+            return Ok(());
+        }
+    };
+    if found.text.is_empty() {
+        return Ok(());
+    }
+    let of = found.marker.map(|marker| format!(" of the quorum {}", marker.quorum)).unwrap_or_default();
+    Err(Error::config(format!(
+        "{url} is a node{of}, and named alone here: its lock would not exclude those of the quorum. Name all nodes of the \
+         quorum, as its other clients do; if the quorum is no more, remove the node's marker: docs/quorum.md tells how"
+    )))
 }
 
 /// Takes note of a server; if it is a node already, says under which name.

@@ -165,15 +165,15 @@ impl Nodes {
         if marker.quorum != ours {
             return format!(
                 "belongs to the quorum {}, and these nodes are the quorum {ours}: two lists of nodes do not exclude each \
-                 other, so that both could grant the same lock. Name the same nodes everywhere, by the same names, or give \
-                 the old id as quorum_id if only names have changed; after a change of nodes, mark them anew with \
+                 other, so that both could grant the same lock. Name the same nodes everywhere, by the same names \
+                 (`localhost` and `127.0.0.1` are two), or give the old id as quorum_id if only names have changed; after a change of nodes, mark them anew with \
                  `leasehold quorum init --force` while nobody holds a lock",
                 marker.quorum
             );
         }
         format!(
             "has a max_ttl of {:?}, and this client one of {:?}: a node that has lost its data does not vote for so long, \
-             so all clients must have the same. Set max_ttl to what the nodes have; to change it, mark all nodes anew with \
+             so all clients must have the same. Leave max_ttl out, or set it to what the nodes have; to change it, mark all nodes anew with \
              `leasehold quorum init --force --max-ttl` while nobody holds a lock",
             Duration::from_millis(marker.max_ttl_ms),
             self.agreed.max_ttl()

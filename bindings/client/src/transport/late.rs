@@ -202,7 +202,7 @@ impl Transport for Late {
         self.opened()?.look()
     }
 
-    fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error> {
+    fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
         self.opened()?.mark(found, marker)
     }
 

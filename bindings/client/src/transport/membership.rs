@@ -23,7 +23,7 @@ pub(super) fn found(url: &dyn Display, replies: &[Value]) -> Result<Found, Error
 pub(super) fn mark(
     url: &dyn Display,
     found: &[u8],
-    marker: &Marker,
+    marker: Option<&Marker>,
     ask: impl Fn(Vec<Command>) -> Result<Vec<Value>, Error>,
 ) -> Result<bool, Error> {
     let id = request_id()?;

@@ -143,13 +143,13 @@ impl Transport for Memory {
         Ok(Found { marker, text, ..Found::default() })
     }
 
-    fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error> {
+    fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
         let mut kept = self.lock();
         let text = kept.marker.as_ref().map(Marker::text).unwrap_or_default();
         if text.as_bytes() != found {
             return Ok(false);
         }
-        kept.marker = Some(marker.clone());
+        kept.marker = marker.cloned();
         Ok(true)
     }
 }
@@ -259,8 +259,8 @@ mod tests {
             phase: Phase::Member,
             run: None,
         };
-        assert!(store.look().unwrap().text.is_empty() && !store.mark(b"something else", &marker).unwrap());
-        assert!(store.mark(b"", &marker).unwrap() && !store.mark(b"", &marker).unwrap());
+        assert!(store.look().unwrap().text.is_empty() && !store.mark(b"something else", Some(&marker)).unwrap());
+        assert!(store.mark(b"", Some(&marker)).unwrap() && !store.mark(b"", Some(&marker)).unwrap());
         let found = store.look().unwrap();
         assert_eq!((found.text, found.marker), (marker.text().into_bytes(), Some(marker)));
     }

@@ -82,8 +82,8 @@ pub(crate) trait Transport: Send + Sync {
     /// What the store remembers of the quorum that it is a node of.
     fn look(&self) -> Result<Found, Error>;
 
-    /// Writes a marker in the place of the one that was found; `false` where that one is no longer there.
-    fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error>;
+    /// Writes a marker in the place of the one that was found, or none; `false` where that one is no longer there.
+    fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error>;
 
     /// How far the store's clock is ahead of ours, and by how much that may be wrong, in milliseconds. `None` where it
     /// is the same clock, or does not tell.

@@ -14,7 +14,7 @@ use leasehold::quorum::{Force, Init, Quorum, Standing};
 use leasehold::table::{self, NewTable};
 use leasehold::{ClientBuilder, ErrorKind};
 use leasehold_rig::dynamodb::Server;
-use leasehold_rig::proxy::Proxy;
+use leasehold_rig::proxy::{Proxy, Request};
 use leasehold_rig::redis;
 use serde_json::{Value, json};
 
@@ -219,6 +219,21 @@ fn a_holder_without_rivals_repairs_one_table_after_the_other() {
     }
     lease.check(ms(1)).unwrap();
     lease.release().unwrap();
+}
+
+#[test]
+fn tables_are_marked_with_the_others_or_not_and_are_no_stores_of_their_own_then() {
+    let nodes = Nodes::start();
+    let init = || Quorum::connect(&settings(), nodes.urls()).unwrap().init(Force::No);
+    let lost = nodes.proxies[2].reset_before_forwarding(Request::containing("return {'marked'"));
+    let error = init().unwrap_err();
+    assert!(error.to_string().contains("all nodes are as they were"), "{error}");
+    assert_eq!((lost.hits(), nodes.standings()), (1, vec![Standing::Unmarked; 3]));
+    let single = || Client::connect(&nodes.tables[0]);
+    single().unwrap();
+    assert_eq!(init().unwrap(), Init::Marked { nodes: 3, left_out: vec![] });
+    let error = single().unwrap_err();
+    assert!(error.kind() == ErrorKind::Config && error.to_string().contains("is a node of the quorum"), "{error}");
 }
 
 #[test]

@@ -11,4 +11,5 @@ mod connect;
 mod doctor;
 mod faults;
 mod join;
+mod marks;
 mod memory;

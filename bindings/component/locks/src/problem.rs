@@ -40,7 +40,7 @@ pub(crate) fn failed(name: &str, failure: Failure) -> wit::Error {
         Failure::Unavailable(fault) => unavailable(format!("the store cannot be used now ({fault})")),
         Failure::Abstains { left } => {
             let left = Seconds(left, 1);
-            unavailable(format!("too many nodes lost their memory and do not vote for another {left} s"))
+            unavailable(format!("too many nodes are new, or lost their memory, and do not vote for another {left} s"))
         }
         Failure::Refused(denial) => on(name, ErrorKind::StoreRefused, format!("the store refuses: {denial}")),
         Failure::Cancelled => on(name, ErrorKind::Other, "the acquisition was given up"),

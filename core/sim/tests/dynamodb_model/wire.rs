@@ -165,8 +165,8 @@ impl Wire {
     /// Somebody marks the table, whatever is there.
     pub(crate) fn mark(&self, marker: &Marker) {
         let found = self.marker().map(|marker| marker.text().into_bytes()).unwrap_or_default();
-        let response = self.post(&self.session.mark(&found, marker));
-        assert_eq!(self.session.marked(marker, &response), Ok(true));
+        let response = self.post(&self.session.mark(&found, Some(marker)));
+        assert_eq!(self.session.marked(Some(marker), &response), Ok(true));
     }
 
     pub(crate) fn delete(&self, row: &str) {

@@ -293,7 +293,7 @@ impl Leg {
                 }
             },
             Stage::Mark { answered, marker, tries } => match heard {
-                Heard::Success(fields) if membership::is_marked(settings, &fields, marker) => {
+                Heard::Success(fields) if membership::is_marked(settings, &fields, Some(marker)) => {
                     // Written by us, it means what the same one means that is found.
                     self.judge_written(settings, answered.clone(), marker, unix_ms)
                 }
@@ -377,7 +377,7 @@ impl Leg {
                 self.unmarked(settings, &answered, Outcome::NotApplied(Refusal::Unavailable(busy)), unix_ms)
             }
             Some(marker) => {
-                let request = membership::mark(settings, &found, &marker);
+                let request = membership::mark(settings, &found, Some(&marker));
                 Next::Ask(Stage::Mark { answered, marker, tries: tries + 1 }, request)
             }
             None => self.voted(settings, answered, vote, unix_ms),

@@ -271,6 +271,15 @@ pub(super) fn mark(settings: &Settings, row: &str, found: &str, marker: &str, ve
     update.request()
 }
 
+/// Takes a marker back, if it still stands. The row stays, as that of a released lock.
+pub(super) fn unmark(settings: &Settings, row: &str, found: &str) -> Request {
+    let mut update = Update::of(settings, row);
+    update.remove = "REMOVE #qm";
+    update.value(":found", text(found));
+    update.condition = "#qm = :found".to_string();
+    update.request()
+}
+
 /// A write that never happens: a row has the key by which it is named, or is not there.
 pub(super) fn never(settings: &Settings, row: &str) -> Request {
     let mut update = Update::of(settings, row);

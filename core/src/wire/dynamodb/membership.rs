@@ -52,18 +52,18 @@ impl Session {
         }
     }
 
-    /// Writes a marker in the place of the one that was found, if that is still there; [`Session::marked`] reads the
-    /// response.
-    pub fn mark(&self, found: &[u8], marker: &Marker) -> Request {
+    /// Writes a marker in the place of the one that was found, if that is still there, or none; [`Session::marked`] reads
+    /// the response.
+    pub fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Request {
         // What was found came out of JSON, so it is UTF-8.
         mark(&self.settings, &String::from_utf8_lossy(found), marker)
     }
 
-    /// Whether the marker was written; not where another one has come meanwhile.
+    /// Whether that was done; not where another one has come meanwhile.
     ///
     /// # Errors
     /// It was not, or nobody knows.
-    pub fn marked(&self, marker: &Marker, response: &Response) -> Result<bool, Outcome> {
+    pub fn marked(&self, marker: Option<&Marker>, response: &Response) -> Result<bool, Outcome> {
         match Heard::of(&self.settings, Ok(response)) {
             Heard::Success(fields) if is_marked(&self.settings, &fields, marker) => Ok(true),
             Heard::Success(_) => Err(super::exchange::misfit()),
@@ -96,13 +96,16 @@ pub(super) fn look(settings: &Settings) -> Request {
     get(settings, ROW)
 }
 
-pub(super) fn mark(settings: &Settings, found: &str, marker: &Marker) -> Request {
-    expressions::mark(settings, ROW, found, &marker.text(), &marker.stamp.to_string())
+pub(super) fn mark(settings: &Settings, found: &str, marker: Option<&Marker>) -> Request {
+    match marker {
+        Some(marker) => expressions::mark(settings, ROW, found, &marker.text(), &marker.stamp.to_string()),
+        None => expressions::unmark(settings, ROW, found),
+    }
 }
 
 /// Whether the answer to a write of the marker shows it.
-pub(super) fn is_marked(settings: &Settings, fields: &Map<String, Json>, marker: &Marker) -> bool {
-    text_in(settings, fields.get("Attributes")).is_ok_and(|text| text == marker.text())
+pub(super) fn is_marked(settings: &Settings, fields: &Map<String, Json>, marker: Option<&Marker>) -> bool {
+    text_in(settings, fields.get("Attributes")).is_ok_and(|text| text == marker.map(Marker::text).unwrap_or_default())
 }
 
 /// The marker as it is written; empty where there is none.

@@ -56,9 +56,9 @@ pub fn found(replies: &[Value]) -> Result<Found, Outcome> {
     Ok(Found { marker: Marker::parse(&text), text, run, run_refused })
 }
 
-/// Writes a marker in the place of the one that was found, if that is still there; [`marked`] reads the reply.
-pub fn mark(id: RequestId, found: &[u8], marker: &Marker) -> Command {
-    let text = marker.text();
+/// Writes a marker in the place of the one that was found, if that is still there, or none; [`marked`] reads the reply.
+pub fn mark(id: RequestId, found: &[u8], marker: Option<&Marker>) -> Command {
+    let text = marker.map(Marker::text).unwrap_or_default();
     Command::new([
         b"EVAL",
         scripts::MARK.text.as_bytes(),
@@ -70,7 +70,7 @@ pub fn mark(id: RequestId, found: &[u8], marker: &Marker) -> Command {
     ])
 }
 
-/// Whether the marker was written; not where another one has come meanwhile.
+/// Whether that was done; not where another one has come meanwhile.
 ///
 /// # Errors
 /// It was not, or nobody knows.
@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn a_marker_is_written_where_it_was_found() {
         let id = RequestId::new(5);
-        let command = mark(id, b"", &marker());
+        let command = mark(id, b"", Some(&marker()));
         assert_eq!(
             command.args[2..],
             [b"1".to_vec(), keys::MARKER.to_vec(), vec![], marker().text().into(), b"5".to_vec()]

@@ -341,15 +341,19 @@ return told(seen(KEYS[1], KEYS[2], value))
     sha1: "35b64cac6b75d84eaf4f8d5db81bfe40a0b5adb6",
 };
 
-/// KEYS: marker. ARGV: the text that must be there, or nothing; the text to write; request.
+/// KEYS: marker. ARGV: the text that must be there, or nothing; the text to write, or nothing; request.
 pub(super) const MARK: Script = Script {
     name: "mark",
     text: r"local marker = redis.call('GET', KEYS[1]) or ''
 if marker ~= ARGV[1] then return {'changed', ARGV[3]} end
-redis.call('SET', KEYS[1], ARGV[2])
+if ARGV[2] == '' then
+  redis.call('DEL', KEYS[1])
+else
+  redis.call('SET', KEYS[1], ARGV[2])
+end
 return {'marked', ARGV[3]}
 ",
-    sha1: "0172ab6dda9f743fd04364e721753909bc75726e",
+    sha1: "9302b855646e200a8773182a7923c6ae632f6bce",
 };
 
 #[cfg(test)]

@@ -143,7 +143,7 @@ impl Transport for Dynamodb {
         Ok(Found { marker: found.marker, text: found.text, table: self.id.clone(), ..Found::default() })
     }
 
-    fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error> {
+    fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
         let response = self.ask(self.session.mark(found, marker)).map_err(|why| self.told(&why))?;
         self.session.marked(marker, &response).map_err(|outcome| self.judged(outcome))
     }

@@ -121,7 +121,7 @@ impl Transport for Http {
         membership::found(&self.url, &self.ask(look_by_script().into())?)
     }
 
-    fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error> {
+    fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
         membership::mark(&self.url, found, marker, |commands| self.ask(commands))
     }
 

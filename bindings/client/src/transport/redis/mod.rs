@@ -169,7 +169,7 @@ impl Transport for Redis {
         membership::found(&self.url, &self.ask(look().into())?)
     }
 
-    fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error> {
+    fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
         membership::mark(&self.url, found, marker, |commands| self.ask(commands))
     }
 

@@ -50,6 +50,11 @@ pub(super) fn write_marker(db: &Connection, marker: &Marker) -> rusqlite::Result
     db.prepare_cached("DELETE FROM quorum_trust WHERE stamp <> ?1")?.execute([marker.stamp.0]).map(drop)
 }
 
+/// Of a file that has one.
+pub(super) fn remove_marker(db: &Connection) -> rusqlite::Result<()> {
+    db.prepare_cached("DELETE FROM quorum")?.execute([]).map(drop)
+}
+
 pub(super) fn write_trust(db: &Connection, resource: &Resource, stamp: Stamp) -> rusqlite::Result<()> {
     let insert = "INSERT OR REPLACE INTO quorum_trust (resource, stamp) VALUES (?1, ?2)";
     db.prepare_cached(insert)?.execute((resource.as_str(), stamp.0)).map(drop)

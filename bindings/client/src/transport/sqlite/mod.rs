@@ -210,7 +210,7 @@ impl Transport for Sqlite {
         Ok(Found { marker: Marker::parse(&text), text, file, ..Found::default() })
     }
 
-    fn mark(&self, found: &[u8], marker: &Marker) -> Result<bool, Error> {
+    fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
         let until = clock::monotonic().plus(OPEN_PATIENCE);
         let marked = self.with_connection(Lane::Caller, until, |connection| {
             transaction::mark(connection, &self.path, found, marker, until)

@@ -73,7 +73,7 @@ pub(super) fn mark(
     connection: &Connection,
     path: &Path,
     found: &[u8],
-    marker: &Marker,
+    marker: Option<&Marker>,
     until: Monotonic,
 ) -> Result<bool, Stop> {
     let write = || -> Result<bool, Trouble> {
@@ -81,7 +81,10 @@ pub(super) fn mark(
         if text.as_bytes() != found {
             return Ok(false);
         }
-        membership::write_marker(connection.db(), marker)?;
+        match marker {
+            Some(marker) => membership::write_marker(connection.db(), marker)?,
+            None => membership::remove_marker(connection.db())?,
+        }
         Ok(true)
     };
     match begin(connection, until).and_then(|()| write()) {

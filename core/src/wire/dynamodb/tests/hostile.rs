@@ -154,7 +154,7 @@ proptest! {
         let response = Response { status, date: None, body };
         let session = session();
         let _ = session.found(&response);
-        let _ = session.marked(&quorum::marker(Phase::Member), &response);
+        let _ = session.marked(Some(&quorum::marker(Phase::Member)), &response);
         let _ = table::described(session.settings(), &response);
         let _ = table::expires(session.settings(), &response);
         let _ = table::expiring(session.settings(), &response);

@@ -276,7 +276,7 @@ fn a_marker_is_looked_at_and_written() {
     let odd = session.found(&reads(&marked("mine"))).unwrap();
     assert!(odd.marker.is_none() && odd.text == b"mine");
     assert!(session.found(&reads(&row(RIVAL_RVN))).is_err() && session.found(&refuses(None)).is_err());
-    let request = session.mark(b"", &member);
+    let request = session.mark(b"", Some(&member));
     let expected = [
         r##"{"ConditionExpression":"attribute_not_exists(#qm)","ExpressionAttributeNames":{"#ir":"isReleased","##,
         r##""#ld":"leaseDuration","#on":"ownerName","#qm":"quorumMarker","#rvn":"recordVersionNumber"},"##,
@@ -289,10 +289,10 @@ fn a_marker_is_looked_at_and_written() {
         r##""UpdateExpression":"SET #qm = :qm, #rvn = :rvn, #on = :on, #ld = :ld, #ir = :yes"}"##,
     ];
     assert_eq!(String::from_utf8(request.body).unwrap(), expected.concat());
-    assert_eq!(session.marked(&member, &shows(&marked(&member.text()))), Ok(true));
-    assert_eq!(session.marked(&member, &refuses(Some(&marked("other")))), Ok(false));
-    assert!(session.marked(&member, &shows(&marked("other"))).is_err());
-    assert!(session.marked(&member, &response(200, &json!({}))).is_err());
+    assert_eq!(session.marked(Some(&member), &shows(&marked(&member.text()))), Ok(true));
+    assert_eq!(session.marked(Some(&member), &refuses(Some(&marked("other")))), Ok(false));
+    assert!(session.marked(Some(&member), &shows(&marked("other"))).is_err());
+    assert!(session.marked(Some(&member), &response(200, &json!({}))).is_err());
 }
 
 #[test]

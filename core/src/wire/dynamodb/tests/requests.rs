@@ -160,7 +160,7 @@ fn every_name_and_value_is_used_and_every_word_is_named() {
     let loss = Some(Stamp([2; 16]));
     bodies.push(told(raise(9, loss), [Ok(refuses(Some(&counting(ours(1), 9)))), lost()]).1.remove(1));
     let marker = quorum::marker(Phase::Member);
-    bodies.extend(["", "found"].map(|found| body(&session().mark(found.as_bytes(), &marker))));
+    bodies.extend(["", "found"].map(|found| body(&session().mark(found.as_bytes(), Some(&marker)))));
     for body in bodies {
         let text = [&body["ConditionExpression"], &body["UpdateExpression"]].map(|text| text.as_str().unwrap());
         let is_part = |c: char| c.is_ascii_alphanumeric() || c == '#' || c == ':';

@@ -359,12 +359,15 @@ fn a_marker_is_written_where_it_was_found() {
         phase: Phase::Member,
         run: None,
     };
-    assert!(!store.mark(b"something else", &marker(1)).unwrap(), "it is not what is there");
-    assert!(store.mark(b"", &marker(1)).unwrap());
-    assert!(!store.mark(b"", &marker(2)).unwrap(), "somebody came before");
+    assert!(!store.mark(b"something else", Some(&marker(1))).unwrap(), "it is not what is there");
+    assert!(store.mark(b"", Some(&marker(1))).unwrap());
+    assert!(!store.mark(b"", Some(&marker(2))).unwrap(), "somebody came before");
     let found = place.open().look().unwrap();
     assert_eq!((found.marker, found.text), (Some(marker(1)), marker(1).text().into_bytes()));
-    assert!(store.mark(marker(1).text().as_bytes(), &marker(2)).unwrap());
+    assert!(store.mark(marker(1).text().as_bytes(), Some(&marker(2))).unwrap());
+    assert!(!store.mark(marker(1).text().as_bytes(), None).unwrap(), "another stands there");
+    assert!(store.mark(marker(2).text().as_bytes(), None).unwrap() && store.look().unwrap().text.is_empty());
+    assert!(store.mark(b"", Some(&marker(3))).unwrap());
     place.raw().execute("UPDATE quorum SET marker = 'odd'", []).unwrap();
     let odd = store.look().unwrap();
     assert!(odd.marker.is_none() && odd.text == b"odd");
