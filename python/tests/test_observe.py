@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from conftest import PATIENCE, TTL, connect, eventually
@@ -399,3 +400,18 @@ def test_levels_below_and_above_all_are_borne() -> None:
     _observe.look()
     assert os.get_blocking(_native.observe(100, False))
     _observe.look()
+
+
+def test_a_store_that_nobody_named_is_told_of_and_can_be_forbidden(tmp_path: Path) -> None:
+    program = "import logging, leasehold; leasehold.connect().close()"
+
+    def run(demand: str) -> subprocess.CompletedProcess[str]:
+        environment = {name: value for name, value in os.environ.items() if name != "LEASEHOLD_STORE"}
+        environment |= {"XDG_STATE_HOME": str(tmp_path), "LEASEHOLD_REQUIRE_STORE": demand}
+        return subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+
+    refused = run("1")
+    assert refused.returncode == 1 and "ConfigError: no store is named" in refused.stderr
+    assert not list(tmp_path.iterdir())
+    told = run("")
+    assert told.returncode == 0 and "no store is named" in told.stderr and str(tmp_path) in told.stderr
