@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::{Known, Quorum, Standing, enroll, unavailable};
 use crate::error::{Error, ErrorKind};
+use crate::transport;
 use crate::url::StoreUrl;
 
 /// # Errors
@@ -30,7 +31,7 @@ pub(crate) fn refuse_doubles(urls: &[StoreUrl], names: &[String]) -> Result<(), 
 pub(crate) fn check(quorum: &Quorum) -> Result<(), Error> {
     check_answers(quorum)?;
     let failed = quorum.answers().filter_map(|(node, answered)| Some((node.name, answered.found.as_ref().err()?)));
-    let unreachable: Vec<String> = failed.map(|(name, error)| format!("{name}: {error}")).collect();
+    let unreachable: Vec<String> = failed.map(|(name, error)| transport::of(&name, error)).collect();
     let (all, majority) = (quorum.answers.len(), quorum.majority());
     if all - unreachable.len() < majority {
         return Err(unavailable(format!(

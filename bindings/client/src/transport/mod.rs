@@ -27,6 +27,7 @@ mod wakeups;
 #[cfg(any(feature = "http", feature = "dynamodb"))]
 mod web;
 
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -161,6 +162,12 @@ pub(crate) fn open(url: &StoreUrl) -> Result<Arc<dyn Transport>, Error> {
         #[cfg(feature = "dynamodb")]
         StoreUrl::Dynamodb(url) => Ok(Arc::new(dynamodb::Dynamodb::open(url)?)),
     }
+}
+
+/// What is said of a store, whose name need not be said in it a second time.
+pub(crate) fn of(store: &dyn fmt::Display, said: &dyn fmt::Display) -> String {
+    let prefix = format!("{store}: ");
+    format!("{prefix}{}", said.to_string().replace(&prefix, ""))
 }
 
 /// What a store can do, known before it is opened.

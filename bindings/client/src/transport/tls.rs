@@ -41,6 +41,24 @@ pub(super) fn showing(
     tls.with_client_auth_cert(chain, secret).map_err(|error| wrong(certificate, &error))
 }
 
+/// What to look at where there is no connection, if what the system or the library says of it points at something: text
+/// that is added to it.
+pub(super) fn advice(said: &str) -> &'static str {
+    if said.contains("certificate") {
+        "; if the server's certificate is of an authority of your own, name its file in the parameter ca"
+    } else if said.contains("InvalidContentType") {
+        NO_TLS
+    } else if said.contains("Connection refused") {
+        "; is the server running, and is this its port?"
+    } else {
+        ""
+    }
+}
+
+/// Added to what is said of a server that does not answer in TLS.
+pub(super) const NO_TLS: &str = "; the server took the connection and does not answer in TLS: name its port for TLS, or \
+                                 write the store url without (redis:// in place of rediss://, http in place of https)";
+
 fn roots(file: &Path) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();
     for certificate in certificates(file)? {

@@ -9,6 +9,8 @@ use reqwest::header::HeaderName;
 use reqwest::{Client, ClientBuilder, Response, redirect};
 use rustls::{ClientConfig, RootCertStore};
 
+use super::tls;
+
 /// How long the first answer may take, connecting included.
 pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// Connections are closed on this side first, for servers and what stands before them keep idle ones about a minute.
@@ -65,11 +67,7 @@ pub(super) fn trouble(error: reqwest::Error, server: &dyn fmt::Display) -> Trans
     let timed_out = error.is_timeout();
     let said = innermost(&error.without_url());
     if never_left {
-        let advice = if said.contains("certificate") {
-            "; if the server's certificate is of an authority of your own, name its file in the parameter ca"
-        } else {
-            ""
-        };
+        let advice = tls::advice(&said);
         return TransportFault::NotSent(Fault::new(FaultKind::Unreachable, &format!("{server}: {said}{advice}")));
     }
     let kind = if timed_out { FaultKind::Timeout } else { FaultKind::Reset };

@@ -88,7 +88,7 @@ impl Dynamodb {
             NoServer::Refused(Refusal::Denied(_) | Refusal::NeedsCredentials(_)) => ErrorKind::StoreRefused,
             NoServer::Fault(_) | NoServer::Refused(_) => ErrorKind::StoreUnavailable,
         };
-        Error::new(kind, format!("{}: {why}", self.url))
+        Error::new(kind, super::of(&self.url, why))
     }
 
     pub(crate) fn judged(&self, outcome: Outcome) -> Error {

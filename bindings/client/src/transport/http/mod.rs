@@ -88,7 +88,7 @@ fn told(url: &HttpUrl, why: &NoServer) -> Error {
         NoServer::Refused(Refusal::Denied(_)) => ErrorKind::StoreRefused,
         NoServer::Fault(_) | NoServer::Refused(_) => ErrorKind::StoreUnavailable,
     };
-    Error::new(kind, format!("{url}: {why}"))
+    Error::new(kind, super::of(url, why))
 }
 
 impl Transport for Http {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ::redis::aio::{MultiplexedConnection, PubSub, PubSubSink, PubSubStream};
@@ -38,6 +39,8 @@ pub(super) struct Access {
     to: To,
     entry: Arc<Entry>,
     shown: String,
+    /// The last server took a connection, and has not answered in TLS since.
+    is_mute: AtomicBool,
 }
 
 enum To {
@@ -132,12 +135,13 @@ impl Access {
             }
         };
         let entry = Entry { login: login.set_db(i64::from(url.db)), tls };
-        Ok(Self { to, entry: Arc::new(entry), shown: url.to_string() })
+        Ok(Self { to, entry: Arc::new(entry), shown: url.to_string(), is_mute: AtomicBool::new(false) })
     }
 
     /// The way to one server by its address.
     pub(super) fn at(entry: &Arc<Entry>, address: &Address) -> Self {
-        Self { to: To::Host(address.clone()), entry: Arc::clone(entry), shown: address.to_string() }
+        let to = To::Host(address.clone());
+        Self { to, entry: Arc::clone(entry), shown: address.to_string(), is_mute: AtomicBool::new(false) }
     }
 
     /// The way to one of several servers that are entered alike.
@@ -255,8 +259,7 @@ impl Access {
         greet: impl Future<Output = ::redis::RedisResult<R>>,
     ) -> Result<R, NoConnection> {
         let Ok(greeted) = tokio::time::timeout(CONNECT_PATIENCE, greet).await else {
-            let detail = format!("{}: no connection and no greeting in time", self.shown);
-            return Err(NoConnection::Fault(Fault::new(FaultKind::Unreachable, &detail)));
+            return Err(NoConnection::Fault(self.too_late("no connection and no greeting in time")));
         };
         let greeted = greeted.map_err(|error| self.no_connection(&error, meter))?;
         meter.greeted();
@@ -281,10 +284,19 @@ impl Access {
         match &self.entry.tls {
             Some(connector) => {
                 let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
-                Ok(Box::new(connector.connect(name, socket).await?))
+                self.is_mute.store(true, Ordering::Relaxed);
+                let socket = connector.connect(name, socket).await;
+                self.is_mute.store(false, Ordering::Relaxed);
+                Ok(Box::new(socket?))
             }
             None => Ok(Box::new(socket)),
         }
+    }
+
+    /// There is no connection in time.
+    pub(super) fn too_late(&self, said: &str) -> Fault {
+        let advice = if self.is_mute.load(Ordering::Relaxed) { tls::NO_TLS } else { "" };
+        Fault::new(FaultKind::Unreachable, &format!("{}: {said}{advice}", self.shown))
     }
 
     fn no_connection(&self, error: &RedisError, meter: &Meter) -> NoConnection {
@@ -302,7 +314,8 @@ impl Access {
         if error.kind() == TheirKind::AuthenticationFailed {
             return NoConnection::Refused(refused_login(&said, &meter.words()));
         }
-        NoConnection::Fault(Fault::new(FaultKind::Unreachable, &format!("{}: {said}", self.shown)))
+        let detail = format!("{}: {said}{}", self.shown, tls::advice(&said));
+        NoConnection::Fault(Fault::new(FaultKind::Unreachable, &detail))
     }
 }
 

@@ -151,10 +151,7 @@ impl RedisLink {
             return replies;
         }
         match sent {
-            Sent::No => {
-                let detail = format!("{}: no connection in time", self.access);
-                Err(NoReply::NotSent(NoConnection::Fault(Fault::new(FaultKind::Unreachable, &detail))))
-            }
+            Sent::No => Err(NoReply::NotSent(NoConnection::Fault(self.access.too_late("no connection in time")))),
             Sent::Perhaps(number) => {
                 self.leave(number);
                 Err(NoReply::Unknown(Fault::of(FaultKind::Timeout)))
@@ -384,10 +381,7 @@ impl Link for RedisLink {
         let mut sent = Sent::No;
         let answer = until(request.deadline, self.exchange(&request, &mut sent)).await;
         answer.unwrap_or_else(|| match sent {
-            Sent::No => {
-                let detail = "no connection in time";
-                Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)))
-            }
+            Sent::No => Err(TransportFault::NotSent(self.access.too_late("no connection in time"))),
             Sent::Perhaps(number) => {
                 // Its next reply would be the one to this request.
                 self.leave(number);

@@ -122,7 +122,7 @@ impl Redis {
 
 fn told(url: &RedisUrl, why: NoConnection) -> Error {
     match why {
-        NoConnection::Fault(fault) => Error::new(ErrorKind::StoreUnavailable, format!("{url}: {fault}")),
+        NoConnection::Fault(fault) => Error::new(ErrorKind::StoreUnavailable, super::of(url, &fault)),
         NoConnection::Refused(refusal) => membership::refused(url, &refusal),
     }
 }
