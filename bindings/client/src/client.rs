@@ -1,5 +1,6 @@
 //! The client: connects to a store, takes locks, looks at them.
 
+use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 
 use leasehold_core::Failure;
@@ -247,14 +248,26 @@ impl Drop for Shared {
     }
 }
 
+thread_local! {
+    /// What the host calls this thread, where it has said so.
+    static THREAD: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// See [`host::name_thread`](crate::host::name_thread).
+pub(crate) fn name_thread(name: &str) {
+    THREAD.set(Some(name.to_owned()));
+}
+
 /// `host:pid:thread`, with control characters replaced and the length kept in bounds.
 fn default_owner() -> String {
     static PROCESS: PerProcess<String> = PerProcess::new(|| {
         let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
         format!("{host}:{}", std::process::id())
     });
-    let thread = thread::current();
-    let thread = thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned);
+    let thread = THREAD.with_borrow(Clone::clone).unwrap_or_else(|| {
+        let thread = thread::current();
+        thread.name().map_or_else(|| format!("{:?}", thread.id()), str::to_owned)
+    });
     let mut owner = format!("{}:{thread}", PROCESS.get()).replace(char::is_control, "?");
     owner.truncate(owner.floor_char_boundary(leasehold_core::Owner::MAX_BYTES));
     owner

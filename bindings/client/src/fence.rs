@@ -39,6 +39,8 @@ pub use rusqlite;
 
 pub use self::dynamodb::{DynamodbGuard, Shown};
 pub use self::guards::Guards;
+#[doc(hidden)]
+pub use self::guards::Writing;
 pub use self::postgres::{PostgresGuard, PostgresRowGuard};
 pub use self::redis::RedisGuard;
 #[cfg(feature = "sqlite")]

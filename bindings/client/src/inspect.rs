@@ -1,13 +1,16 @@
 //! Looking at locks, and breaking them.
 
-use leasehold_core::op::{Applied, Fault, Holder, Holding, LockOp, Op, Outcome, Refusal, Release, Seen};
+use std::time::Duration;
+
+use leasehold_core::op::{Applied, Fault, Holder, Holding, LockOp, Op, Outcome, Refusal, Release, Renew, Seen};
 use leasehold_core::quorum::majority;
 use leasehold_core::view::View;
-use leasehold_core::{LockId, Resource};
+use leasehold_core::{LockId, Resource, Seq};
 
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind, LockInfo};
+use crate::lease::Lease;
 use crate::quorum::Nodes;
 
 impl Client {
@@ -63,6 +66,26 @@ impl Client {
     async fn request(&self, resource: &str, op: Op, caller: Caller) -> Result<Applied, Error> {
         match self.ask(resource, op, caller).await? {
             Outcome::Applied(applied) => Ok(applied),
+            Outcome::Unknown(fault) => Err(unavailable(&fault).on(resource)),
+            Outcome::NotApplied(refusal) => Err(error_of(&refusal).on(resource)),
+        }
+    }
+
+    /// See [`host::refresh`](crate::host::refresh).
+    pub(crate) async fn refresh(&self, lease: &Lease, record_ttl: Duration, caller: Caller) -> Result<bool, Error> {
+        let resource = lease.resource();
+        if self.shared.quorum().is_some() {
+            let info = self.look(resource, caller).await?;
+            return Ok(info.is_some_and(|info| info.token == Some(lease.token())));
+        }
+        let seen = self.look_at_one(resource, caller).await?;
+        let ours = seen.held().filter(|holding| holding.counter.is_some_and(|token| token.get() == lease.token()));
+        let Some(Holder::Lease { nonce, .. }) = ours.map(|holding| &holding.holder) else { return Ok(false) };
+        let renew = Renew { nonce: *nonce, seq: Seq::new(0), record_ttl, quorum: None };
+        let op = LockOp { lock: LockId::new(u64::MAX), resource: Resource::new(resource)?, op: Op::Renew(renew) };
+        match self.driver().ask(op, caller).await? {
+            Outcome::Applied(_) => Ok(true),
+            Outcome::NotApplied(Refusal::Conflict(_)) => Ok(false),
             Outcome::Unknown(fault) => Err(unavailable(&fault).on(resource)),
             Outcome::NotApplied(refusal) => Err(error_of(&refusal).on(resource)),
         }

@@ -180,6 +180,12 @@ impl Lease {
         self.shared.driver().end_at(&self.slot, crate::clock::monotonic().plus(time))
     }
 
+    /// See [`host::end_gone`](crate::host::end_gone).
+    pub(crate) fn end_gone(&self) {
+        self.slot.mark_gone();
+        self.end_after(Duration::ZERO);
+    }
+
     /// Begins to give the lease back, for callers that have several; [`Lease::given_back`] waits for it.
     pub(crate) fn begin_to_give_back(&self) -> Result<(), Error> {
         self.check(Duration::ZERO)?;

@@ -25,11 +25,12 @@ pub struct LockRequest {
     resource: String,
     options: LockOptionsBuilder,
     has_owner: bool,
+    task: Option<u64>,
 }
 
 impl LockRequest {
     pub(crate) fn new(shared: Arc<Shared>, resource: String) -> Self {
-        Self { shared, resource, options: LockOptions::builder(), has_owner: false }
+        Self { shared, resource, options: LockOptions::builder(), has_owner: false, task: None }
     }
 
     /// How long the grant lasts without renewal: 100 ms to 24 h, default 30 s. If this process dies, others wait that
@@ -85,6 +86,12 @@ impl LockRequest {
         free_or_error(self.once().acquire(Caller::Async).await)
     }
 
+    /// See [`host::by_task`](crate::host::by_task).
+    pub(crate) fn by_task(mut self, task: u64) -> Self {
+        self.task = Some(task);
+        self
+    }
+
     pub(crate) fn once(self) -> Self {
         self.map(|options| options.wait(Wait::Once))
     }
@@ -95,7 +102,7 @@ impl LockRequest {
     }
 
     async fn go(self, caller: Caller) -> Result<Lease, Error> {
-        let Self { shared, resource, options, has_owner } = self;
+        let Self { shared, resource, options, has_owner, task } = self;
         let name = Resource::new(&resource).map_err(|error| Error::config(error.to_string()))?;
         let mut options = if has_owner { options } else { options.owner(&shared.owner()) };
         let began = clock::monotonic();
@@ -105,8 +112,11 @@ impl LockRequest {
             let total = *total.get_or_insert(built.wait());
             let (slot, errands) = shared.driver().acquire(name.clone(), built, caller)?;
             let pending = Pending { shared: Arc::clone(&shared), slot: Some(slot), errands };
-            if total == Wait::Forever && caller == Caller::Blocking {
-                pending.refuse_deadlock()?;
+            if total == Wait::Forever && (caller == Caller::Blocking || task.is_some()) {
+                pending.refuse_deadlock(task)?;
+            }
+            if let (Some(slot), Some(task)) = (&pending.slot, task) {
+                slot.take_by(task);
             }
             match pending.decided().await {
                 Ok(lease) if lease.remaining().is_zero() => {}
@@ -188,15 +198,17 @@ impl Pending {
     }
 
     /// # Errors
-    /// When this thread holds the lock itself, through this client, and would wait for itself for ever.
-    fn refuse_deadlock(&self) -> Result<(), Error> {
+    /// When this thread, or this task of a host, holds the lock itself, through this client, and would wait for itself for
+    /// ever.
+    fn refuse_deadlock(&self, task: Option<u64>) -> Result<(), Error> {
         let Some(slot) = &self.slot else { return Ok(()) };
         let driver = self.shared.driver();
-        if driver.is_queued(slot) && driver.holds_on_this_thread(slot.resource()) {
-            return Err(Error::config(
-                "this thread took the lock and holds it still, so it would wait for itself for ever: locks are not \
-                 reentrant. Release it first; if another thread is going to, set a wait",
-            )
+        if driver.is_queued(slot) && driver.is_held_by(slot.resource(), task) {
+            let who = if task.is_some() { "task" } else { "thread" };
+            return Err(Error::config(format!(
+                "this {who} took the lock and holds it still, so it would wait for itself for ever: locks are not \
+                 reentrant. Release it first; if another {who} is going to, set a wait",
+            ))
             .on(slot.resource().as_str()));
         }
         Ok(())

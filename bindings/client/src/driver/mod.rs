@@ -296,10 +296,10 @@ impl Driver {
         self.lock().core.is_queued(slot.lock())
     }
 
-    /// Whether a lease on the resource was taken through this client by this very thread.
-    pub(crate) fn holds_on_this_thread(&self, resource: &Resource) -> bool {
+    /// Whether a lease on the resource was taken through this client by this task, or without one by this very thread.
+    pub(crate) fn is_held_by(&self, resource: &Resource, task: Option<u64>) -> bool {
         let state = self.lock();
-        state.slots.values().any(|slot| slot.resource() == resource && slot.was_taken_here() && slot.is_held())
+        state.slots.values().any(|slot| slot.resource() == resource && slot.was_taken_by(task) && slot.is_held())
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

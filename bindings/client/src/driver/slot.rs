@@ -10,7 +10,7 @@ use super::Callback;
 use crate::clock;
 use crate::error::{Error, ErrorKind};
 use crate::fork;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::thread::{self, ThreadId};
 use crate::sync::{Arc, HashMap, Mutex, MutexGuard, PoisonError};
 
@@ -21,17 +21,22 @@ pub(crate) struct Slot {
     owner: Owner,
     generation: u64,
     taken_by: ThreadId,
+    /// The task of a host that takes it, in place of the thread; [`NO_TASK`] for none.
+    task: AtomicU64,
     /// When the acquisition began; the grant's instant once it is held.
     since: AtomicU64,
     /// Nanoseconds of the monotonic clock; [`LOST`] when nothing is held, and then for good.
     deadline: AtomicU64,
     /// When the lease ends even if it is renewed; [`PENDING`] for never.
     ends_at: AtomicU64,
+    /// The record was seen to be gone.
+    is_gone: AtomicBool,
     /// Of the grant; 0 before it.
     token: AtomicU64,
     state: Mutex<State>,
 }
 
+const NO_TASK: u64 = u64::MAX;
 const LOST: u64 = 0;
 /// Not granted yet. No clock shows this, so it cannot be read as a deadline that passed.
 const PENDING: u64 = u64::MAX;
@@ -102,9 +107,11 @@ impl Slot {
             owner: options.owner().clone(),
             generation,
             taken_by: thread::current().id(),
+            task: AtomicU64::new(NO_TASK),
             since: AtomicU64::new(now.ns()),
             deadline: AtomicU64::new(PENDING),
             ends_at: AtomicU64::new(PENDING),
+            is_gone: AtomicBool::new(false),
             token: AtomicU64::new(0),
             state: Mutex::new(state),
         }
@@ -122,8 +129,13 @@ impl Slot {
         &self.owner
     }
 
-    pub(crate) fn was_taken_here(&self) -> bool {
-        self.taken_by == thread::current().id()
+    pub(crate) fn take_by(&self, task: u64) {
+        self.task.store(task, Ordering::Relaxed);
+    }
+
+    pub(crate) fn was_taken_by(&self, task: Option<u64>) -> bool {
+        let own = self.task.load(Ordering::Relaxed);
+        task.map_or_else(|| own == NO_TASK && self.taken_by == thread::current().id(), |task| own == task)
     }
 
     pub(crate) fn is_held(&self) -> bool {
@@ -181,9 +193,15 @@ impl Slot {
         self.end_unasked(Phase::Closed, || self.closed(), aftermath);
     }
 
+    /// It ends because its record is gone, and not because its time is over.
+    pub(crate) fn mark_gone(&self) {
+        self.is_gone.store(true, Ordering::Relaxed);
+    }
+
     /// As [`Slot::end_by_closing`], because the time is over for which it may be held.
     pub(super) fn end_by_clock(&self, aftermath: &mut Aftermath) {
-        let reason = LostReason::MaxHold;
+        let is_gone = self.is_gone.load(Ordering::Relaxed);
+        let reason = if is_gone { LostReason::RecordGone } else { LostReason::MaxHold };
         let error = || Error::lost(self.resource.as_str(), &reason, None);
         self.end_unasked(Phase::Lost(reason.clone()), error, aftermath);
     }

@@ -1,7 +1,7 @@
 //! Guards for data in this process.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::{Guard, Token, number};
 use crate::error::{Error, ErrorKind};
@@ -36,12 +36,21 @@ use crate::error::{Error, ErrorKind};
 #[derive(Debug)]
 pub struct Guards {
     most: usize,
-    slots: Mutex<HashMap<String, Arc<Mutex<Slot>>>>,
+    slots: Mutex<HashMap<String, Arc<Item>>>,
+}
+
+#[derive(Debug, Default)]
+struct Item {
+    slot: Mutex<Slot>,
+    /// Rung when a write ends.
+    written: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Slot {
     guard: Guard,
+    /// A write was let through and goes on, perhaps on another thread than the one that asked.
+    is_written: bool,
     /// Somebody may still come with a slot that is no longer in the map. A claim there would raise a mark that nobody
     /// else sees.
     forgotten: bool,
@@ -64,7 +73,7 @@ impl Guards {
         let token = number(token)?;
         loop {
             let slot = self.slot_or_new(item)?;
-            let mut slot = lock(&slot);
+            let mut slot = slot.idle();
             if !slot.forgotten {
                 return slot.guard.claim(token).map_err(|rejected| Error::from(rejected).on(item));
             }
@@ -82,7 +91,8 @@ impl Guards {
     /// [`ErrorKind::Config`] for a token above 2^53 - 1 and for an item that was never claimed. In all cases `write` has
     /// not been called.
     pub fn with<R>(&self, item: &str, token: u64, write: impl FnOnce() -> R) -> Result<R, Error> {
-        self.checked(item, token, |guard, token| guard.check(token), write)
+        let _writing = self.enter(item, token, None)?;
+        Ok(write())
     }
 
     /// As [`Guards::with`], and also refuses delayed writes of the same lease: `number` starts at 1 and must grow with
@@ -91,7 +101,8 @@ impl Guards {
     /// # Errors
     /// As [`Guards::with`]; [`ErrorKind::StaleToken`] also when a write with this number or a higher one came first.
     pub fn with_in_order<R>(&self, item: &str, token: u64, number: u64, write: impl FnOnce() -> R) -> Result<R, Error> {
-        self.checked(item, token, |guard, token| guard.check_in_order(token, number), write)
+        let _writing = self.enter(item, token, Some(number))?;
+        Ok(write())
     }
 
     /// Whether a write with `token` would be let through now.
@@ -117,7 +128,7 @@ impl Guards {
     /// The highest token that has claimed the item; `None` where none has.
     pub fn high_water(&self, item: &str) -> Option<u64> {
         let slot = self.slot(item)?;
-        let slot = lock(&slot);
+        let slot = slot.idle();
         slot.guard.high_water().map(Token::get)
     }
 
@@ -127,34 +138,35 @@ impl Guards {
     /// comes first may begin anew, with whatever token. It waits for a write that is under way.
     pub fn forget(&self, item: &str) {
         let Some(shared) = self.slot(item) else { return };
-        let mut slot = lock(&shared);
+        let mut slot = shared.idle();
         if !slot.forgotten {
-            *slot = Slot { guard: Guard::default(), forgotten: true };
+            *slot = Slot { forgotten: true, ..Slot::default() };
             lock(&self.slots).remove(item);
         }
     }
 
-    fn checked<R>(
-        &self,
-        item: &str,
-        token: u64,
-        check: impl FnOnce(&mut Guard, Token) -> Result<(), super::Rejected>,
-        write: impl FnOnce() -> R,
-    ) -> Result<R, Error> {
-        let token = number(token)?;
+    /// Lets a write through, as [`Guards::with`] and [`Guards::with_in_order`] do, until the answer is dropped.
+    pub(crate) fn enter(&self, item: &str, token: u64, number: Option<u64>) -> Result<Writing, Error> {
+        let token = self::number(token)?;
         let on = |rejected: super::Rejected| Error::from(rejected).on(item);
-        let slot = self.slot(item).ok_or_else(|| on(super::Rejected::Unclaimed))?;
-        let mut slot = lock(&slot);
-        check(&mut slot.guard, token).map_err(on)?;
-        Ok(write())
+        let shared = self.slot(item).ok_or_else(|| on(super::Rejected::Unclaimed))?;
+        let mut slot = shared.idle();
+        let checked = match number {
+            None => slot.guard.check(token),
+            Some(number) => slot.guard.check_in_order(token, number),
+        };
+        checked.map_err(on)?;
+        slot.is_written = true;
+        drop(slot);
+        Ok(Writing(shared))
     }
 
     // The map is locked for the look-up only: whoever waits for an item must not hold up the others.
-    fn slot(&self, item: &str) -> Option<Arc<Mutex<Slot>>> {
+    fn slot(&self, item: &str) -> Option<Arc<Item>> {
         lock(&self.slots).get(item).map(Arc::clone)
     }
 
-    fn slot_or_new(&self, item: &str) -> Result<Arc<Mutex<Slot>>, Error> {
+    fn slot_or_new(&self, item: &str) -> Result<Arc<Item>, Error> {
         let mut slots = lock(&self.slots);
         if let Some(slot) = slots.get(item) {
             return Ok(Arc::clone(slot));
@@ -167,6 +179,24 @@ impl Guards {
         let slot = Arc::default();
         slots.insert(item.to_owned(), Arc::clone(&slot));
         Ok(slot)
+    }
+}
+
+impl Item {
+    /// Waits until no write is under way.
+    fn idle(&self) -> MutexGuard<'_, Slot> {
+        self.written.wait_while(lock(&self.slot), |slot| slot.is_written).unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A write that was let through: nobody can claim its item before this is dropped.
+#[derive(Debug)]
+pub struct Writing(Arc<Item>);
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        lock(&self.0.slot).is_written = false;
+        self.0.written.notify_all();
     }
 }
 

@@ -23,6 +23,7 @@ use crate::driver::{Caller, Driver};
 use crate::elect::Election;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::exec::{self, Pause};
+use crate::fence::Guards;
 use crate::fork;
 use crate::lease::Lease;
 use crate::release_if::{HolderMatch, ReleaseIfOutcome};
@@ -31,6 +32,7 @@ use crate::stores::Stores;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Mutex, PoisonError, Weak};
 
+pub use crate::fence::Writing;
 pub use crate::fork::PerProcess;
 pub use bell::Bell;
 
@@ -147,6 +149,29 @@ pub fn end_after(lease: &Lease, time: Duration) -> bool {
     lease.end_after(time)
 }
 
+/// Ends the lease now, since its record was seen to be gone: its holder is told that it is lost, and others of this process
+/// need not wait until a renewal would find that out.
+pub fn end_gone(lease: &Lease) {
+    lease.end_gone();
+}
+
+/// Whether the store shows the lease, whose record then stands for `record_ttl` from now on, however somebody has changed
+/// that by hand. The lease itself lasts no longer for it. On a quorum nothing is changed. For locks of other libraries.
+///
+/// # Errors
+/// As [`Client::inspect`].
+pub async fn refresh(client: &Client, lease: &Lease, record_ttl: Duration) -> Result<bool, Error> {
+    client.refresh(lease, record_ttl, Caller::Async).await
+}
+
+/// See [`refresh`].
+///
+/// # Errors
+/// As there.
+pub fn refresh_blocking(client: &Client, lease: &Lease, record_ttl: Duration) -> Result<bool, Error> {
+    exec::block_on(client.refresh(lease, record_ttl, Caller::Blocking))
+}
+
 /// Waits until the lease is over, and says whether it is: not so when `most` has passed, or `interrupted` answered `true`.
 pub fn wait_until_over(lease: &Lease, most: Option<Duration>, mut interrupted: impl FnMut() -> bool) -> bool {
     let until = most.map(|most| clock::monotonic().plus(most));
@@ -163,6 +188,16 @@ pub fn wait_until_over(lease: &Lease, most: Option<Duration>, mut interrupted: i
 /// See [`Election::resign`]; waits no longer once `interrupted` answers `true`, and the candidacy ends all the same.
 pub fn resign(election: &Election, interrupted: impl FnMut() -> bool) {
     election.resign_until(SLICE, interrupted);
+}
+
+/// Lets a write to an item through, as [`Guards::with`](crate::fence::Guards::with) does, or with a `number`
+/// [`Guards::with_in_order`](crate::fence::Guards::with_in_order): for a host whose code must not run under a frame of
+/// ours. Nobody can claim the item before the answer is dropped, on any thread.
+///
+/// # Errors
+/// As there.
+pub fn enter(guards: &Guards, item: &str, token: u64, number: Option<u64>) -> Result<Writing, Error> {
+    guards.enter(item, token, number)
 }
 
 /// Resigns without waiting for the end of the term: for whoever that end waits for, such as a callback.
@@ -223,6 +258,18 @@ pub fn close_tracked() -> Result<(), Error> {
 }
 
 static TRACKED: PerProcess<Mutex<Vec<Weak<Shared>>>> = PerProcess::new(|| Mutex::new(Vec::new()));
+
+/// Says what the host's language calls this thread, for the labels of leases that are acquired on it: those of other
+/// languages have no name that Rust knows.
+pub fn name_thread(name: &str) {
+    crate::client::name_thread(name);
+}
+
+/// Says that not a thread acquires the lock but a task, of which the thread may run many: a task that waited for itself for
+/// ever is refused as a thread is. No two tasks of a process have the same number.
+pub fn by_task(request: LockRequest, task: u64) -> LockRequest {
+    request.by_task(task)
+}
 
 /// What the clocks of this machine show: nanoseconds on the one that counts on while the machine is suspended, whose
 /// beginning means nothing, and milliseconds since 1970.
