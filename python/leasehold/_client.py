@@ -7,8 +7,10 @@ import os
 import sys
 import threading
 
-from leasehold import _native
+from leasehold import _callbacks, _native
+from leasehold._errors import ConfigError
 from leasehold._lock import Lock
+from leasehold._options import acquiring, acquiring_all, connecting, refuse_name, refuse_unknown, shown_as, trying
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +39,7 @@ atexit.register(_end)
 _ends_with: int | None = None
 
 
+@shown_as(connecting)
 def connect(stores: Stores | None = None, **options: Unpack[ConnectOptions]) -> Client:
     """Opens a store: ``sqlite:PATH`` for all processes of one machine, ``redis://HOST`` or ``dynamodb://TABLE`` for many
     machines, ``memory:`` for this process alone. Without a url, those in the environment variable ``LEASEHOLD_STORE``,
@@ -51,7 +54,34 @@ def connect(stores: Stores | None = None, **options: Unpack[ConnectOptions]) -> 
     Raises ConfigError for a url or setting that cannot be, StoreRefusedError where permissions are missing,
     StoreUnavailableError where the store cannot be reached.
     """
-    return Client(_native.Connector(stores, **options).connect())
+    return Client(_connector(stores, **options).connect())
+
+
+def _connector(stores: Stores | None, **options: Unpack[ConnectOptions]) -> _native.Connector:
+    _refuse_greenlets()
+    _callbacks.look_now()
+    try:
+        return _native.Connector(stores, **options)
+    except TypeError:
+        refuse_unknown("connect", connecting, options)
+        raise
+
+
+def _refuse_greenlets() -> None:
+    """Raises ConfigError where threads and sockets of the process are not what they seem: a call that waits would stop all
+    greenlets, the one among them that holds the lock, and callbacks would never run.
+    """
+    gevent, eventlet = sys.modules.get("gevent.monkey"), sys.modules.get("eventlet.patcher")
+    for name, is_patched in (
+        ("gevent", gevent and gevent.is_module_patched),
+        ("eventlet", eventlet and eventlet.is_monkey_patched),
+    ):
+        if is_patched and any(is_patched(module) for module in ("threading", "thread", "socket")):
+            raise ConfigError(
+                f"{name} has patched this process, and leasehold would stop all of its greenlets while one waits: use a "
+                "pool of threads or of processes (Celery: --pool threads or prefork; gunicorn: --worker-class gthread), "
+                "leasehold.aio in a process of asyncio, or the command leasehold exec"
+            )
 
 
 class Client:
@@ -59,6 +89,8 @@ class Client:
 
     For any number of threads. A context manager: leaving it closes the client.
     """
+
+    __module__ = "leasehold"
 
     def __init__(self, native: _native.Client) -> None:
         self._native = native
@@ -69,12 +101,14 @@ class Client:
         """The urls of the stores, without secrets."""
         return self._native.stores
 
+    @shown_as(acquiring)
     def lock(self, name: str, **options: Unpack[LockOptions]) -> Lock:
         """A lock to be entered by ``with``, to decorate a function, or to stand in for a ``threading.Lock``. Nothing is
         held yet. The options are those of :meth:`acquire`.
         """
         return Lock(self, name, options)
 
+    @shown_as(acquiring)
     def acquire(self, name: str, **options: Unpack[LockOptions]) -> Lease:
         """Acquires a lock. Lengths of time are seconds, as a number or a ``timedelta``.
 
@@ -92,16 +126,18 @@ class Client:
         StoreRefusedError for the store's own troubles, and ConfigError for settings that cannot be, for a closed or
         inherited client, and where this very thread holds the lock and would wait for itself for ever.
         """
-        return self._native.request(name, **options).acquire()
+        return self._request(name, options).acquire()
 
+    @shown_as(trying)
     def try_acquire(self, name: str, **options: Unpack[TryOptions]) -> Lease | None:
         """Tries once: None when somebody else holds the lock. The options are those of :meth:`acquire`, but for ``wait``.
 
         Raises what :meth:`acquire` raises, but for LockBusyError and LockTimeoutError.
         """
         _refuse_wait(options)
-        return self._native.request(name, **options).try_acquire()
+        return self._request(name, options).try_acquire()
 
+    @shown_as(acquiring_all)
     def lock_all(self, names: Iterable[str], **options: Unpack[AllOptions]) -> Leases:
         """Acquires several locks, all or none, in sorted order, so that two callers who want the same ones cannot block
         each other for ever. ``wait`` is for all of them together. Use it in ``with``.
@@ -109,7 +145,12 @@ class Client:
         Raises what :meth:`acquire` raises, of the first lock that was not to be had, and LeaseLostError when one was lost
         while another was waited for.
         """
-        return self._native.acquire_all(_several(names), **options)
+        names = _several(names)
+        try:
+            return self._native.acquire_all(names, **options)
+        except TypeError:
+            refuse_unknown("lock_all", acquiring_all, options)
+            raise
 
     def elect(
         self,
@@ -129,6 +170,7 @@ class Client:
 
         Raises ConfigError for a name, ttl or owner that cannot be, TypeError for a callback that is no plain function.
         """
+        refuse_name(name)
         return self._native.elect(name, ttl=ttl, owner=owner, on_start=on_start, on_stop=on_stop)
 
     def inspect(self, name: str) -> LockInfo | None:
@@ -136,6 +178,7 @@ class Client:
 
         Raises StoreUnavailableError, StoreRefusedError, and ConfigError for a name that cannot be.
         """
+        refuse_name(name)
         return self._native.inspect(name)
 
     def release_if(self, name: str, *, token: int | None = None, owner: str | None = None) -> ReleaseIfOutcome:
@@ -152,6 +195,9 @@ class Client:
         :meth:`inspect` raises.
         """
         return self._native.release_if(name, token=token, owner=owner)
+
+    def _request(self, name: str, options: TryOptions) -> _native.Request:
+        return _request(self._native, name, options)
 
     def close(self) -> None:
         """Releases all leases of this client, cancels all its waiters, and waits up to 2 s until the store has confirmed
@@ -181,6 +227,15 @@ class Client:
         return f"<leasehold.Client {' '.join(self.stores)}>"
 
 
+def _request(native: _native.Client, name: str, options: TryOptions) -> _native.Request:
+    refuse_name(name)
+    try:
+        return native.request(name, **options)
+    except TypeError:
+        refuse_unknown("acquire", acquiring, options)
+        raise
+
+
 def _refuse_wait(options: TryOptions) -> None:
     if "wait" in options:
         raise TypeError("try_acquire() does not wait: use acquire(), with wait")
@@ -208,4 +263,7 @@ def _end_with_child() -> None:
 def _several(names: Iterable[str]) -> list[str]:
     if isinstance(names, str):
         raise TypeError("several names are wanted, and a text would be taken for a list of letters")
-    return list(names)
+    several = list(names)
+    for name in several:
+        refuse_name(name)
+    return several

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 class LeaseholdError(Exception):
     """The base of all errors of leasehold. The message is for people and may change; match on the class or on ``code``."""
 
+    # As users import it, in tracebacks as well.
+    __module__ = "leasehold"
     code: str = "other"
     """The stable name of the kind, the same in every language. Here ``cancelled``: the client was closed meanwhile."""
     temporary: ClassVar[bool] = False
@@ -38,6 +40,7 @@ class LeaseholdError(Exception):
 class LockBusyError(LeaseholdError):
     """Somebody else holds the lock, and the caller did not want to wait."""
 
+    __module__ = "leasehold"
     code = "busy"
     temporary = True
 
@@ -45,6 +48,7 @@ class LockBusyError(LeaseholdError):
 class LockTimeoutError(LeaseholdError, TimeoutError):
     """Somebody else held the lock for as long as the caller would wait."""
 
+    __module__ = "leasehold"
     code = "timed_out"
     temporary = True
 
@@ -52,18 +56,21 @@ class LockTimeoutError(LeaseholdError, TimeoutError):
 class LeaseLostError(LeaseholdError):
     """The lease is over, so the work it protected must stop."""
 
+    __module__ = "leasehold"
     code = "lost"
 
 
 class NotOwnedError(LeaseholdError, RuntimeError):
     """Nothing is held that could be released."""
 
+    __module__ = "leasehold"
     code = "not_owned"
 
 
 class StoreUnavailableError(LeaseholdError, ConnectionError):
     """The store cannot be reached, does not answer, or asks for patience. It may pass."""
 
+    __module__ = "leasehold"
     code = "store_unavailable"
     temporary = True
 
@@ -71,18 +78,21 @@ class StoreUnavailableError(LeaseholdError, ConnectionError):
 class StoreRefusedError(LeaseholdError, PermissionError):
     """The store refuses, and trying again will not help: permissions, schema, a corrupt record, a full disk."""
 
+    __module__ = "leasehold"
     code = "store_refused"
 
 
 class ConfigError(LeaseholdError, ValueError):
     """A setting, url or use of the client that cannot work."""
 
+    __module__ = "leasehold"
     code = "config"
 
 
 class StaleTokenError(LeaseholdError):
     """The protected resource has seen a later holder."""
 
+    __module__ = "leasehold"
     code = "stale_token"
 
 

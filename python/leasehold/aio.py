@@ -19,14 +19,16 @@ import asyncio
 import concurrent.futures
 import functools
 import inspect
+import itertools
 import os
 import weakref
 
 from leasehold import _native
-from leasehold._client import _end_with_child, _refuse_wait, _several
+from leasehold._client import _connector, _end_with_child, _refuse_wait, _request, _several
 from leasehold._errors import ConfigError, LeaseholdError, LockBusyError, LockTimeoutError, NotOwnedError
 from leasehold._functions import refuse_generator, refuse_plain
 from leasehold._names import namer
+from leasehold._options import acquiring, acquiring_all, connecting, refuse_name, refuse_unknown, shown_as, trying, watching
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +51,21 @@ __all__ = ["Client", "Election", "Lease", "Leases", "Lock", "Lost", "connect"]
 # Anybody else who kept a reactor would keep its operations running, and its loop.
 _reactors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[_native.Reactor]]
 _reactors = weakref.WeakKeyDictionary()
+
+
+# A number for each task that has acquired something, so that one which would wait for itself can be told.
+_tasks: weakref.WeakKeyDictionary[asyncio.Task[Any], int] = weakref.WeakKeyDictionary()
+_numbers = itertools.count()
+
+
+def _task() -> int | None:
+    task = asyncio.current_task()
+    if task is None:
+        return None
+    number = _tasks.get(task)
+    if number is None:
+        number = _tasks[task] = next(_numbers)
+    return number
 
 
 def _known_reactor(loop: asyncio.AbstractEventLoop) -> _native.Reactor | None:
@@ -126,9 +143,10 @@ def _refuse_uncallable(callback: object) -> None:
         raise TypeError(f"a callback can be called, and {callback!r} cannot")
 
 
+@shown_as(connecting)
 async def connect(stores: Stores | None = None, **options: Unpack[ConnectOptions]) -> Client:
     """Opens a store; see :func:`leasehold.connect`."""
-    return Client(await _run(_native.Connector(stores, **options).begin_connect()))
+    return Client(await _run(_connector(stores, **options).begin_connect()))
 
 
 class Client:
@@ -146,23 +164,33 @@ class Client:
         """The urls of the stores, without secrets."""
         return self._native.stores
 
+    @shown_as(watching)
     def lock(self, name: str, *, on_lost: OnLost = None, **options: Unpack[LockOptions]) -> Lock:
         """A lock to be entered by ``async with``, or to decorate a coroutine function. Nothing is held yet."""
         return Lock(self, name, on_lost, options)
 
+    @shown_as(acquiring)
     async def acquire(self, name: str, **options: Unpack[LockOptions]) -> Lease:
         """See :meth:`leasehold.Client.acquire`."""
-        return Lease(await _run(self._native.request(name, **options).begin_acquire()))
+        return Lease(await _run(_request(self._native, name, options).begin_acquire(_task())))
 
+    @shown_as(trying)
     async def try_acquire(self, name: str, **options: Unpack[TryOptions]) -> Lease | None:
         """See :meth:`leasehold.Client.try_acquire`."""
         _refuse_wait(options)
-        lease = await _run(self._native.request(name, **options).begin_try_acquire())
+        lease = await _run(_request(self._native, name, options).begin_try_acquire())
         return None if lease is None else Lease(lease)
 
+    @shown_as(acquiring_all)
     async def lock_all(self, names: Iterable[str], **options: Unpack[AllOptions]) -> Leases:
         """See :meth:`leasehold.Client.lock_all`; used as ``async with await client.lock_all(...)``."""
-        return Leases(await _run(self._native.begin_acquire_all(_several(names), **options)))
+        names = _several(names)
+        try:
+            operation = self._native.begin_acquire_all(names, **options)
+        except TypeError:
+            refuse_unknown("lock_all", acquiring_all, options)
+            raise
+        return Leases(await _run(operation))
 
     def elect(
         self,
@@ -176,6 +204,7 @@ class Client:
         """See :meth:`leasehold.Client.elect`. The callbacks run on the running event loop, and may be coroutine
         functions; the next step of the election waits for them. When the loop is closed, the election is resigned.
         """
+        refuse_name(name)
         loop = asyncio.get_running_loop()
         for callback in (on_start, on_stop):
             if callback is not None:
@@ -197,6 +226,7 @@ class Client:
 
     async def inspect(self, name: str) -> LockInfo | None:
         """See :meth:`leasehold.Client.inspect`."""
+        refuse_name(name)
         info: LockInfo | None = await _run(self._native.begin_inspect(name))
         return info
 
@@ -371,7 +401,7 @@ class Lock:
         self._name = name
         self._on_lost = on_lost
         self._options = options
-        self._request = client._native.request(name, **options)
+        self._request = _request(client._native, name, options)
         self._held: list[tuple[asyncio.Task[Any] | None, Lease, _Watch | None]] = []
 
     @property
@@ -429,7 +459,7 @@ class Lock:
         return locked
 
     async def _enter(self, on_lost: OnLost) -> Lease:
-        lease = Lease(await _run(self._request.begin_acquire()))
+        lease = Lease(await _run(self._request.begin_acquire(_task())))
         task = asyncio.current_task()
         watch = _Watch(lease, task) if on_lost == "cancel" and task is not None else None
         self._held.append((task, lease, watch))

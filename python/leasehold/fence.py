@@ -20,7 +20,8 @@ from __future__ import annotations
 
 from leasehold import _native
 from leasehold._fence_sqlite import SqliteGuard, SqliteRowGuard
-from leasehold._native import DynamodbGuard, Guards, PostgresGuard, PostgresRowGuard
+from leasehold._functions import refuse_result
+from leasehold._native import DynamodbGuard, PostgresGuard, PostgresRowGuard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,27 @@ __all__ = [
     "SqliteGuard",
     "SqliteRowGuard",
 ]
+
+
+_LATER = "a coroutine would write after the guard is left: run it to its end in a plain function"
+
+
+class Guards(_native.Guards):
+    """The marks of many items in one process, for any number of threads: ``Guards(most)``, where ``most`` bounds how many
+    items there may be.
+    """
+
+    def write(self, item: str, token: int, write: Callable[[], R], *, number: int | None = None) -> R:
+        """Calls ``write()`` if ``token`` may, and answers what it answers: nobody can claim the item in between. ``write``
+        must not come back for the same item, which would wait for itself. ``number`` starts at 1, grows with each write,
+        and refuses delayed writes of the same lease as well. Raises StaleTokenError, and ConfigError for an item that was
+        never claimed; then ``write`` has not been called. Raises TypeError for what has yet to run when ``write`` returns,
+        such as a coroutine, which would write when others may have claimed the item.
+        """
+        with self._enter(item, token, number=number):
+            written = write()
+            refuse_result(written, _LATER)
+            return written
 
 
 class Guard:

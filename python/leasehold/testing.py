@@ -45,6 +45,7 @@ from leasehold._errors import (
     StoreUnavailableError,
 )
 from leasehold._fakes import FakeInfo, FakeReleaseIfOutcome
+from leasehold._functions import refuse_result
 from leasehold._native import TestStore, is_meant
 from leasehold.protocol import (
     Config,
@@ -548,16 +549,22 @@ class _Request:
 
 def _call(callback: Callable[[LeaseholdError], object], loss: LeaseholdError) -> None:
     """As the native half has it called."""
+    try:
+        refuse_result(callback(loss), _callbacks.AWAITED)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if sys.unraisablehook is sys.__unraisablehook__:
+            # Which takes nothing that Python code could make.
+            import traceback
 
-    def raised(error: BaseException) -> None:
-        if isinstance(error, KeyboardInterrupt):
-            raise error
-        shown = SimpleNamespace(
-            exc_type=type(error), exc_value=error, exc_traceback=error.__traceback__, err_msg=None, object=callback
-        )
-        sys.unraisablehook(shown)
-
-    _callbacks.run(callback, loss, SimpleNamespace(raised=raised, returned=lambda: None))  # type: ignore[arg-type]
+            print(f"Exception ignored in: {callback!r}", file=sys.stderr)
+            traceback.print_exception(type(error), error, error.__traceback__)
+        else:
+            kind, trace = type(error), error.__traceback__
+            sys.unraisablehook(
+                SimpleNamespace(exc_type=kind, exc_value=error, exc_traceback=trace, err_msg=None, object=callback)
+            )
 
 
 def _wait(wait: object) -> Wait.Case:

@@ -1,8 +1,8 @@
 //! Callbacks of the client, run by threads of Python's.
 //!
 //! An interpreter that ends stops every thread that comes back to it, by unwinding the thread's stack, and no frame of Rust
-//! can be unwound so: the process would abort. Therefore a thread of the client never runs Python's code of unknown
-//! length. It starts a daemon thread for it, and waits without the interpreter.
+//! can be unwound so: the process would abort. Therefore no frame of Rust ever waits for Python's code of unknown length, a
+//! hook for exceptions among it. A thread of the client starts a daemon thread for it, and waits without the interpreter.
 
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
@@ -17,30 +17,16 @@ pub(crate) enum Ended {
     Raised,
 }
 
-/// What the thread of Python's says at its end.
+/// What the thread of Python's says at its end: dropped without a word, after its exception was shown.
 #[pyclass(frozen, module = "leasehold._native")]
-pub(crate) struct Done {
-    ended: Mutex<Option<Sender<Ended>>>,
-    callback: Py<PyAny>,
-}
-
-impl Done {
-    fn tell(&self, ended: Ended) {
-        let sender = self.ended.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // Nobody waits any more in a process that ends.
-        let _ = sender.map(|sender| sender.send(ended));
-    }
-}
+pub(crate) struct Done(Mutex<Option<Sender<Ended>>>);
 
 #[pymethods]
 impl Done {
     fn returned(&self) {
-        self.tell(Ended::Returned);
-    }
-
-    fn raised(&self, py: Python<'_>, error: Bound<'_, PyAny>) {
-        PyErr::from_value(error).write_unraisable(py, Some(self.callback.bind(py)));
-        self.tell(Ended::Raised);
+        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Nobody waits any more in a process that ends.
+        let _ = sender.map(|sender| sender.send(Ended::Returned));
     }
 }
 
@@ -58,9 +44,10 @@ pub(crate) fn call<'a>(
     let (sender, ended) = channel();
     let started = Python::try_attach(|py| {
         let start = || {
-            let done = Done { ended: Mutex::new(Some(sender)), callback: callback.clone_ref(py) };
-            let run = py.import("leasehold._callbacks")?.getattr("run")?;
-            py.import("_thread")?.call_method1("start_new_thread", (run, (callback, argument(py)?, done)))
+            let done = Done(Mutex::new(Some(sender)));
+            let callbacks = py.import("leasehold._callbacks")?;
+            let run = callbacks.getattr("Call")?.call1((callback,))?;
+            callbacks.getattr("start_new_thread")?.call1((run, (argument(py)?, done)))
         };
         start().map(drop).map_err(|error| error.write_unraisable(py, Some(callback.bind(py))))
     });

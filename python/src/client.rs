@@ -7,11 +7,11 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::convert::{Kept, Natural, Seconds};
+use crate::convert::{self, Kept, Natural, Seconds};
 use crate::election::{self, Election};
 use crate::errors::raised;
 use crate::info::{self, LockInfo, ReleaseIfOutcome};
-use crate::lease::Leases;
+use crate::lease::{Lease, Leases};
 use crate::observe;
 use crate::reactor::{Operation, Outcome};
 use crate::request::{Request, Settings};
@@ -71,7 +71,10 @@ impl Connector {
                 (Ok(url), _) => Stores::One(url),
                 (_, Ok(urls)) => Stores::Several(urls),
                 (Err(_), Err(_)) => {
-                    return Err(PyTypeError::new_err("a store is named by its url, a quorum by a list of urls"));
+                    let kind = stores.get_type().name()?;
+                    return Err(PyTypeError::new_err(format!(
+                        "stores is a url, such as \"redis://localhost\", or a list of urls for a quorum, not {kind}"
+                    )));
                 }
             },
         };
@@ -79,7 +82,6 @@ impl Connector {
     }
 
     fn connect(&self, py: Python<'_>) -> PyResult<Client> {
-        observe::look(py)?;
         let (builder, stores) = (self.builder.clone(), self.stores.clone());
         let connected = py.detach(|| match stores {
             Stores::Default => host::connect(builder, ""),
@@ -89,17 +91,16 @@ impl Connector {
         connected.map(Client::new).map_err(|error| raised(py, &error))
     }
 
-    fn begin_connect(&self, py: Python<'_>) -> PyResult<Operation> {
-        observe::look(py)?;
+    fn begin_connect(&self) -> Operation {
         let (builder, stores) = (self.builder.clone(), self.stores.clone());
-        Ok(Operation::new(async move {
+        Operation::new(async move {
             let connected = match stores {
                 Stores::Default => builder.connect("").await,
                 Stores::One(url) => builder.connect(url).await,
                 Stores::Several(urls) => builder.connect(urls).await,
             };
             connected.map(Outcome::Client)
-        }))
+        })
     }
 }
 
@@ -120,6 +121,7 @@ impl Client {
         [ttl, wait, max_hold]: [Option<Seconds>; 3],
         owner: Option<String>,
     ) -> PyResult<LockAllRequest> {
+        convert::warn_of_milliseconds(py, [("ttl", ttl), ("wait", wait)])?;
         let mut request = self.0.lock_all(names);
         if let Some(ttl) = ttl {
             request = request.ttl(ttl.finite(py, "ttl")?);
@@ -168,7 +170,7 @@ impl Client {
         owner: Option<String>,
         max_hold: Option<Seconds>,
     ) -> PyResult<Leases> {
-        observe::look(py)?;
+        observe::begin(py)?;
         let request = self.all(py, names, [ttl, wait, max_hold], owner)?;
         let mut signals = Signals::default();
         let result = py.detach(|| host::acquire_all(request, || signals.interrupt()));
@@ -186,7 +188,7 @@ impl Client {
         owner: Option<String>,
         max_hold: Option<Seconds>,
     ) -> PyResult<Operation> {
-        observe::look(py)?;
+        observe::begin(py)?;
         let request = self.all(py, names, [ttl, wait, max_hold], owner)?;
         Ok(Operation::new(async move { request.await.map(Outcome::Leases) }))
     }
@@ -201,7 +203,8 @@ impl Client {
         on_start: Option<Py<PyAny>>,
         on_stop: Option<Py<PyAny>>,
     ) -> PyResult<Election> {
-        observe::look(py)?;
+        observe::begin(py)?;
+        convert::warn_of_milliseconds(py, [("ttl", ttl)])?;
         let ttl: Option<Duration> = ttl.map(|ttl| ttl.finite(py, "ttl")).transpose()?;
         election::start(py, self.0.elect(name), name, (ttl, owner), (on_start, on_stop))
     }
@@ -232,6 +235,19 @@ impl Client {
     fn begin_release_if(&self, name: String, token: Option<Natural>, owner: Option<String>) -> Operation {
         let client = leasehold::Client::clone(&self.0);
         Operation::new(async move { client.release_if(name, info::meant(token, owner)).await.map(Outcome::ReleaseIf) })
+    }
+
+    /// Whether the store shows the lease, whose record then stands for as long as is said.
+    fn refresh(&self, py: Python<'_>, lease: &Lease, record_ttl: Seconds) -> PyResult<bool> {
+        let record_ttl = record_ttl.finite(py, "record_ttl")?;
+        let refreshed = py.detach(|| host::refresh_blocking(&self.0, lease.held(), record_ttl));
+        refreshed.map_err(|error| raised(py, &error))
+    }
+
+    fn begin_refresh(&self, py: Python<'_>, lease: &Lease, record_ttl: Seconds) -> PyResult<Operation> {
+        let (client, held) = (leasehold::Client::clone(&self.0), lease.held().clone());
+        let record_ttl = record_ttl.finite(py, "record_ttl")?;
+        Ok(Operation::new(async move { host::refresh(&client, &held, record_ttl).await.map(Outcome::Answer) }))
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {

@@ -1,18 +1,23 @@
 //! Values between Python and Rust, and how long Rust ones live.
 
+use std::ffi::CString;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::time::Duration;
 
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
-use pyo3::types::PyInt;
+use pyo3::types::{PyBool, PyInt};
 
 use crate::errors;
 
 /// A length of time as Python gives it: seconds as a number, or a `timedelta`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Seconds(Length);
+pub(crate) struct Seconds {
+    length: Length,
+    /// Without a unit beside it.
+    is_number: bool,
+}
 
 #[derive(Clone, Copy, Debug)]
 enum Length {
@@ -24,7 +29,7 @@ impl Seconds {
     /// # Errors
     /// `ConfigError` for a length without an end, where one is needed.
     pub(crate) fn finite(self, py: Python<'_>, name: &str) -> PyResult<Duration> {
-        match self.0 {
+        match self.length {
             Length::Finite(length) => Ok(length),
             Length::Endless => Err(errors::config(py, &format!("{name} cannot be infinite"))),
         }
@@ -32,7 +37,7 @@ impl Seconds {
 
     /// `None` for ever.
     pub(crate) fn if_finite(self) -> Option<Duration> {
-        match self.0 {
+        match self.length {
             Length::Finite(length) => Some(length),
             Length::Endless => None,
         }
@@ -46,13 +51,17 @@ impl FromPyObject<'_, '_> for Seconds {
         let refuse = || {
             errors::config(value.py(), &format!("{:?} is no length of time: give seconds, from 0 on", value.as_any()))
         };
+        let number = |length| Self { length, is_number: true };
+        if value.is_instance_of::<PyBool>() {
+            return Err(PyTypeError::new_err(format!("{NO_LENGTH} bool")));
+        }
         // Numbers first: asking whether a value is a timedelta imports its module.
         if let Ok(seconds) = value.extract::<f64>() {
             if seconds == f64::INFINITY {
-                return Ok(Self(Length::Endless));
+                return Ok(number(Length::Endless));
             }
             return Duration::try_from_secs_f64(seconds)
-                .map(|length| Self(Length::Finite(length)))
+                .map(|length| number(Length::Finite(length)))
                 .map_err(|_| refuse());
         }
         // A number all the same, and more than any float.
@@ -60,11 +69,11 @@ impl FromPyObject<'_, '_> for Seconds {
             return Err(refuse());
         }
         match value.cast::<pyo3::types::PyDelta>() {
-            Ok(delta) => delta.extract().map(|length| Self(Length::Finite(length))).map_err(|_| refuse()),
-            Err(_) => Err(PyTypeError::new_err(format!(
-                "a length of time is a number of seconds or a timedelta, not {}",
-                value.get_type().name()?
-            ))),
+            Ok(delta) => delta
+                .extract()
+                .map(|length| Self { length: Length::Finite(length), is_number: false })
+                .map_err(|_| refuse()),
+            Err(_) => Err(PyTypeError::new_err(format!("{NO_LENGTH} {}", value.get_type().name()?))),
         }
     }
 }
@@ -84,6 +93,33 @@ impl FromPyObject<'_, '_> for Natural {
             errors::config(value.py(), &format!("{:?} is out of range: {range}", value.as_any()))
         })
     }
+}
+
+const NO_LENGTH: &str = "a length of time is a number of seconds or a timedelta, not";
+
+/// Warns of numbers that were most likely meant as milliseconds: whole thousands of seconds.
+///
+/// # Errors
+/// Where warnings are errors.
+pub(crate) fn warn_of_milliseconds<const N: usize>(
+    py: Python<'_>,
+    lengths: [(&str, Option<Seconds>); N],
+) -> PyResult<()> {
+    const THOUSAND: Duration = Duration::from_secs(1000);
+    for (name, seconds) in lengths {
+        let Some(Seconds { length: Length::Finite(length), is_number: true }) = seconds else { continue };
+        if length >= THOUSAND && length.as_nanos() % THOUSAND.as_nanos() == 0 {
+            let (given, meant) = (length.as_secs(), length.as_secs() / 1000);
+            let (hours, minutes) = (given / 3600, given % 3600 / 60);
+            let message = format!(
+                "{name}={given} is {hours} h {minutes} min, since lengths of time are seconds: for milliseconds write \
+                 {name}={meant}, and if it is what you mean, timedelta(seconds={given})"
+            );
+            let message = CString::new(message)?;
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 2)?;
+        }
+    }
+    Ok(())
 }
 
 /// What may take its time to be dropped, or wake threads that want the interpreter: dropped with it detached.

@@ -24,6 +24,16 @@ pub(crate) fn config(py: Python<'_>, message: &str) -> PyErr {
     made(py, "config", message, None, None)
 }
 
+/// Whether others hold the lock, and held it for as long as was to be waited.
+///
+/// # Errors
+/// Where the classes cannot be found.
+pub(crate) fn is_busy(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
+    let errors = py.import("leasehold._errors")?;
+    let busy = (errors.getattr("LockBusyError")?, errors.getattr("LockTimeoutError")?);
+    Ok(error.is_instance(py, &busy.0) || error.is_instance(py, &busy.1))
+}
+
 /// The exception for a kind of error.
 pub(crate) fn made(
     py: Python<'_>,

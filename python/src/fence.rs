@@ -1,8 +1,9 @@
 //! Guards for the protected side.
 
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
-use leasehold::fence;
+use leasehold::{fence, host};
 use pyo3::prelude::*;
 
 use crate::convert::Natural;
@@ -10,7 +11,7 @@ use crate::errors::raised;
 use crate::fence_sql::Mark;
 
 /// The marks of many items in one process, for any number of threads. `most` bounds how many items there may be.
-#[pyclass(frozen, module = "leasehold.fence")]
+#[pyclass(frozen, subclass, module = "leasehold.fence")]
 pub(crate) struct Guards(fence::Guards);
 
 #[pymethods]
@@ -26,24 +27,12 @@ impl Guards {
         py.detach(|| self.0.claim(item, token.0)).map_err(|error| raised(py, &error))
     }
 
-    /// Calls `write()` if `token` may, and answers what it answers: nobody can claim the item in between. `write` must not
-    /// come back for the same item, which would wait for itself. Raises StaleTokenError, and ConfigError for an item that
-    /// was never claimed; then `write` has not been called.
-    #[pyo3(signature = (item, token, write, *, number = None))]
-    fn write(
-        &self,
-        py: Python<'_>,
-        item: &str,
-        token: Natural,
-        write: Py<PyAny>,
-        number: Option<Natural>,
-    ) -> PyResult<Py<PyAny>> {
-        let call = || Python::attach(|py| write.call0(py));
-        let written = py.detach(|| match number {
-            None => self.0.with(item, token.0, call),
-            Some(number) => self.0.with_in_order(item, token.0, number.0, call),
-        });
-        written.map_err(|error| raised(py, &error))?
+    /// Lets a write through for as long as the answer is entered. The write itself belongs to Python alone: the end of the
+    /// interpreter could not unwind a thread whose write a frame of Rust had called.
+    #[pyo3(signature = (item, token, *, number = None))]
+    fn _enter(&self, py: Python<'_>, item: &str, token: Natural, number: Option<Natural>) -> PyResult<Writing> {
+        let entered = py.detach(|| host::enter(&self.0, item, token.0, number.map(|number| number.0)));
+        entered.map(|writing| Writing(Mutex::new(Some(writing)))).map_err(|error| raised(py, &error))
     }
 
     /// Whether a write with `token` would be let through now, by raising if not; for callers that no other thread can
@@ -65,6 +54,21 @@ impl Guards {
     /// Drops the mark of an item that nobody will write again. A late write is still refused; a late claim is not.
     fn forget(&self, py: Python<'_>, item: &str) {
         py.detach(|| self.0.forget(item));
+    }
+}
+
+/// A write that was let through. It ends when it is left, or dropped.
+#[pyclass(frozen, module = "leasehold._native")]
+pub(crate) struct Writing(Mutex<Option<host::Writing>>);
+
+#[pymethods]
+impl Writing {
+    fn __enter__(&self) {}
+
+    #[pyo3(signature = (kind, error, traceback, /))]
+    fn __exit__(&self, kind: Bound<'_, PyAny>, error: Bound<'_, PyAny>, traceback: Bound<'_, PyAny>) {
+        drop((kind, error, traceback));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 }
 

@@ -1,18 +1,19 @@
 //! What a holder has.
 
+use std::ffi::CString;
 use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::Error;
 use leasehold::host::{self, Held};
-use pyo3::exceptions::{PyIndexError, PyKeyError, PyTypeError};
+use pyo3::exceptions::{PyIndexError, PyKeyError, PyResourceWarning, PyTypeError};
 use pyo3::prelude::*;
 
 use crate::callback;
 use crate::convert::{Kept, Seconds};
 use crate::errors::raised;
 use crate::reactor::{Operation, Outcome};
-use crate::signals::Signals;
+use crate::signals::{self, Signals};
 
 /// A held lock. It is renewed in the background until it is released, dropped or lost.
 ///
@@ -23,6 +24,10 @@ use crate::signals::Signals;
 pub(crate) struct Lease(Kept<Held>);
 
 impl Lease {
+    pub(crate) fn held(&self) -> &Held {
+        &self.0
+    }
+
     pub(crate) fn new(lease: leasehold::Lease) -> Self {
         Self::of(Arc::new(lease))
     }
@@ -97,6 +102,11 @@ impl Lease {
         Ok(py.detach(|| host::end_after(&self.0, after)))
     }
 
+    /// Ends the lease now: its record was seen to be gone.
+    fn _end_gone(&self, py: Python<'_>) {
+        py.detach(|| host::end_gone(&self.0));
+    }
+
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
@@ -143,6 +153,45 @@ impl Lease {
     }
 }
 
+impl Drop for Lease {
+    fn drop(&mut self) {
+        warn_of_drop(&self.0);
+    }
+}
+
+/// Warns where the last handle of what is held goes, and the lock with it, in the middle of whatever it protected.
+fn warn_of_drop(held: &Held) {
+    match held {
+        Held::Single(lease) if Arc::strong_count(lease) == 1 => warn_of_drops([&**lease]),
+        Held::OneOf(leases, _) if Arc::strong_count(leases) == 1 => warn_of_drops(leases.iter()),
+        Held::Single(_) | Held::OneOf(..) => {}
+    }
+}
+
+fn warn_of_drops<'a>(leases: impl IntoIterator<Item = &'a leasehold::Lease>) {
+    // At the end of the interpreter all is released.
+    let mut held = leases.into_iter().filter(|lease| !lease.remaining().is_zero() && !signals::is_ending());
+    let Some(lease) = held.next() else { return };
+    let (resource, token) = (lease.resource(), lease.token());
+    let message = format!(
+        "the lease of {resource:?} (token {token}) was dropped while it was held, which releases the lock: enter it by \
+         `with`, or release() it"
+    );
+    let _ = Python::try_attach(|py| {
+        // What is dropped may go with an exception that is on its way.
+        let pending = PyErr::take(py);
+        let warned = CString::new(message)
+            .map_err(PyErr::from)
+            .and_then(|message| PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &message, 1));
+        if let Err(error) = warned {
+            error.write_unraisable(py, None);
+        }
+        if let Some(pending) = pending {
+            pending.restore(py);
+        }
+    });
+}
+
 fn shown(lease: &leasehold::Lease) -> String {
     let (resource, token) = (lease.resource(), lease.token());
     match lease.remaining().as_secs_f64() {
@@ -186,6 +235,14 @@ impl Leases {
 
     fn was_lost(&self) -> bool {
         self.0.iter().any(leasehold::Lease::is_lost)
+    }
+}
+
+impl Drop for Leases {
+    fn drop(&mut self) {
+        if Arc::strong_count(&self.0) == 1 {
+            warn_of_drops(self.0.iter());
+        }
     }
 }
 
@@ -267,6 +324,12 @@ enum Which {
 /// Set once the lease is lost. Waiting for it costs no polling of the store, and no thread.
 #[pyclass(frozen, module = "leasehold")]
 pub(crate) struct Lost(Kept<Held>);
+
+impl Drop for Lost {
+    fn drop(&mut self) {
+        warn_of_drop(&self.0);
+    }
+}
 
 #[pymethods]
 impl Lost {

@@ -14,6 +14,7 @@ mod fence;
 mod fence_sql;
 mod info;
 mod lease;
+mod lock;
 mod observe;
 mod protocol;
 mod reactor;
@@ -37,8 +38,8 @@ mod _native {
     use super::election::Election;
     #[pymodule_export]
     use super::fence::{
-        DynamodbGuard, Guards, redis_check, redis_check_and_set_script, redis_check_script, redis_claim_script,
-        redis_mark_key, redis_outcome,
+        DynamodbGuard, Guards, Writing, redis_check, redis_check_and_set_script, redis_check_script,
+        redis_claim_script, redis_mark_key, redis_outcome,
     };
     #[pymodule_export]
     use super::fence_sql::{PostgresGuard, PostgresRowGuard, SqliteGuard, SqliteRowGuard, token_parameter};
@@ -46,6 +47,8 @@ mod _native {
     use super::info::{LockInfo, ReleaseIfOutcome, is_meant};
     #[pymodule_export]
     use super::lease::{Lease, Leases, Lost};
+    #[pymodule_export]
+    use super::lock::LockBase;
     #[pymodule_export]
     use super::observe::{observe, observed};
     #[pymodule_export]

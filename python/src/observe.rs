@@ -3,6 +3,7 @@
 //! A thread of Python's watches a pipe and fetches what was noted; no frame of Rust is on its stack while it waits, so that
 //! the end of the interpreter can unwind it.
 
+use std::cell::Cell;
 use std::io::{PipeReader, Write, pipe};
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,9 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use leasehold::host::observe::{Desk, Item, Level, Noted, Value};
 use leasehold::host::{self, PerProcess};
-use pyo3::exceptions::{PyException, PyOSError};
+use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
+
+use crate::signals;
 
 /// How often loggers are asked for their level, at most.
 const LOOK_EVERY_MS: u64 = 1_000;
@@ -27,22 +30,37 @@ struct Process {
     looked_at_ms: AtomicU64,
 }
 
-/// Looks from time to time whether anybody listens: where a call of Python's begins that will have something to tell.
-///
-/// # Errors
-/// What is no `Exception`: the handler of a signal wants to be heard.
-pub(crate) fn look(py: Python<'_>) -> PyResult<()> {
+/// Looks from time to time whether anybody listens: where a call of Python's begins that will have something to tell. A
+/// thread of Python's does it: loggers take locks, and on the main thread the handler of a signal could raise in between,
+/// where nobody could tell that from a logger which is broken.
+fn look(py: Python<'_>) {
     let (now, looked_at) = (host::clocks().1, &PROCESS.get().looked_at_ms);
-    if now.abs_diff(looked_at.load(Ordering::Relaxed)) < LOOK_EVERY_MS {
-        return Ok(());
+    if now.abs_diff(looked_at.load(Ordering::Relaxed)) < LOOK_EVERY_MS || signals::is_ending() {
+        return;
     }
     looked_at.store(now, Ordering::Relaxed);
-    let looked = py.import("leasehold._observe").and_then(|observe| observe.call_method0("look"));
-    match looked {
-        // A logger that is broken is no reason to refuse a lock.
-        Err(error) if error.is_instance_of::<PyException>(py) => error.write_unraisable(py, None),
-        looked => drop(looked?),
+    let start = || {
+        let callbacks = py.import("leasehold._callbacks")?;
+        callbacks.getattr("start_new_thread")?.call1((callbacks.getattr("look")?, ()))
+    };
+    // An interpreter that ends starts no threads, and no more does a machine without memory.
+    drop(start());
+}
+
+/// What stands at the beginning of each call that acquires something: [`look`], and the name of the thread is made known.
+///
+/// # Errors
+/// What the handler of a signal has raised.
+pub(crate) fn begin(py: Python<'_>) -> PyResult<()> {
+    thread_local! {
+        static IS_NAMED: Cell<bool> = const { Cell::new(false) };
     }
+    if !IS_NAMED.get() {
+        let thread = py.import("threading")?.call_method0("current_thread")?;
+        host::name_thread(&thread.getattr("name")?.extract::<String>()?);
+        IS_NAMED.set(true);
+    }
+    look(py);
     Ok(())
 }
 

@@ -16,6 +16,7 @@ use leasehold::Error;
 use leasehold::host::Bell;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::types::PyBool;
 
 use crate::client::Client;
 use crate::convert::Kept;
@@ -27,6 +28,7 @@ use crate::lease::{Lease, Leases};
 /// What an operation ends with.
 pub(crate) enum Outcome {
     Nothing,
+    Answer(bool),
     Client(leasehold::Client),
     Lease(leasehold::Lease),
     MaybeLease(Option<leasehold::Lease>),
@@ -174,6 +176,7 @@ fn tell(waiter: &Bound<'_, PyAny>, end: End) -> PyResult<()> {
 fn shown(py: Python<'_>, outcome: Outcome) -> PyResult<Bound<'_, PyAny>> {
     match outcome {
         Outcome::Nothing => Ok(py.None().into_bound(py)),
+        Outcome::Answer(answer) => Ok(PyBool::new(py, answer).to_owned().into_any()),
         Outcome::Client(client) => Ok(Client::new(client).into_pyobject(py)?.into_any()),
         Outcome::Lease(lease) => Ok(Lease::new(lease).into_pyobject(py)?.into_any()),
         Outcome::MaybeLease(lease) => lease.map(Lease::new).into_pyobject(py),

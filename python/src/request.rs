@@ -4,7 +4,7 @@ use leasehold::{LockRequest, host};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::convert::{Kept, Seconds};
+use crate::convert::{self, Kept, Seconds};
 use crate::errors::{self, raised};
 use crate::lease::Lease;
 use crate::observe;
@@ -30,6 +30,7 @@ pub(crate) struct Settings<'py> {
 
 impl Settings<'_> {
     pub(crate) fn request(self, py: Python<'_>, mut request: LockRequest) -> PyResult<Request> {
+        convert::warn_of_milliseconds(py, [("ttl", self.ttl), ("wait", self.wait)])?;
         if let Some(ttl) = self.ttl {
             request = request.ttl(ttl.finite(py, "ttl")?);
         }
@@ -63,7 +64,7 @@ impl Settings<'_> {
 #[pymethods]
 impl Request {
     fn acquire(&self, py: Python<'_>) -> PyResult<Lease> {
-        observe::look(py)?;
+        observe::begin(py)?;
         let mut signals = Signals::default();
         let request = LockRequest::clone(&self.0);
         let result = py.detach(|| host::acquire(request, || signals.interrupt()));
@@ -72,7 +73,7 @@ impl Request {
     }
 
     fn try_acquire(&self, py: Python<'_>) -> PyResult<Option<Lease>> {
-        observe::look(py)?;
+        observe::begin(py)?;
         let mut signals = Signals::default();
         let request = LockRequest::clone(&self.0);
         let result = py.detach(|| host::try_acquire(request, || signals.interrupt()));
@@ -80,14 +81,20 @@ impl Request {
         result.map(|lease| lease.map(Lease::new)).map_err(|error| raised(py, &error))
     }
 
-    fn begin_acquire(&self, py: Python<'_>) -> PyResult<Operation> {
-        observe::look(py)?;
+    /// `task` is a number of the task that acquires.
+    #[pyo3(signature = (task = None))]
+    fn begin_acquire(&self, py: Python<'_>, task: Option<u64>) -> PyResult<Operation> {
+        observe::begin(py)?;
         let request = LockRequest::clone(&self.0);
+        let request = match task {
+            Some(task) => host::by_task(request, task),
+            None => request,
+        };
         Ok(Operation::new(async move { request.await.map(Outcome::Lease) }))
     }
 
     fn begin_try_acquire(&self, py: Python<'_>) -> PyResult<Operation> {
-        observe::look(py)?;
+        observe::begin(py)?;
         let request = LockRequest::clone(&self.0);
         Ok(Operation::new(async move { request.try_acquire().await.map(Outcome::MaybeLease) }))
     }

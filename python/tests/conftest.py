@@ -21,7 +21,9 @@ import leasehold
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How fast something is, is for the benchmark to say.
-hypothesis.settings.register_profile("untimed", deadline=None)
+hypothesis.settings.register_profile(
+    "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("untimed")
 
 TTL = 8.0

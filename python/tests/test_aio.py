@@ -7,6 +7,7 @@ import contextlib
 import functools
 import gc
 import os
+import selectors
 import weakref
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
@@ -170,6 +171,19 @@ def test_a_result_that_comes_with_the_cancellation_is_given_back(run: Run, memor
         with pytest.raises(asyncio.CancelledError) as cancelled:
             await task
         await eventually("it is given back", lambda: is_free(client, name))
+        del cancelled
+        # As with several locks.
+        lease = await client.acquire(f"{name}-2", ttl=3600)
+        several = asyncio.create_task(client.lock_all([name, f"{name}-2"], ttl=3600))
+        await begun(1)
+        await lease.release()
+        reactor.run()
+        assert not len(reactor)
+        several.cancel()
+        with pytest.raises(asyncio.CancelledError) as cancelled:
+            await several
+        for each in (name, f"{name}-2"):
+            await eventually("it is given back", lambda each=each: is_free(client, each))  # type: ignore[misc]
         del cancelled
         await client.close()
 
@@ -404,7 +418,7 @@ def test_an_operation_given_up_by_its_coroutine_is_cancelled(memory: str, name: 
     async def body() -> None:
         client = await connect(memory)
         lease = await client.acquire(name, ttl=3600)
-        coroutine = client.acquire(name, ttl=3600)
+        coroutine = client.acquire(name, ttl=3600, wait=3600)
         coroutine.send(None)
         coroutine.close()
         await lease.release()
@@ -434,3 +448,70 @@ def test_three_stores_are_a_quorum(run: Run, tmp_path: Path, name: str) -> None:
         for server, _ in nodes:
             server.kill()
             server.wait()
+
+
+def test_without_a_wait_acquire_answers_false(run: Run, store: str, name: str) -> None:
+    async def body() -> None:
+        async with await connect(store) as client, await connect(store) as other, other.lock(name, ttl=TTL):
+            assert await client.lock(name, wait=0).acquire() is False
+
+    run(body())
+
+
+def test_a_coroutine_that_is_told_of_a_loss_outlives_a_collection(run: Run, memory: str, name: str) -> None:
+    async def body() -> None:
+        waits: list[weakref.ref[asyncio.Future[str]]] = []
+        told: list[str] = []
+        begun = asyncio.Event()
+
+        async def stop(error: leasehold.LeaseholdError) -> None:
+            # Nobody but this coroutine refers to what it waits for.
+            future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+            waits.append(weakref.ref(future))
+            begun.set()
+            told.append(await future)
+
+        async with await connect(memory) as client:
+            lease = await client.acquire(name, ttl=0.1, renew=False)
+            lease.on_lost(stop)
+            await begun.wait()
+            gc.collect()
+            waited = waits[0]()
+            assert waited is not None, "the coroutine was collected"
+            waited.set_result("stopped")
+            del waited
+
+            async def is_told() -> bool:
+                return told == ["stopped"]
+
+            await eventually("it goes on", is_told)
+
+    run(body())
+
+
+def test_an_idle_loop_sleeps(redis: str, name: str) -> None:
+    looks = 0
+
+    class Counting(selectors.DefaultSelector):
+        def select(self, timeout: float | None = None) -> Any:
+            nonlocal looks
+            looks += 1
+            return super().select(timeout)
+
+    async def body() -> None:
+        async with await connect(redis) as client, client.lock(name, ttl=TTL), await connect(redis) as other:
+            waits = asyncio.create_task(other.acquire(name, wait=PATIENCE))
+            await begun(1)
+            await asyncio.sleep(0.2)
+            before = looks
+            await asyncio.sleep(1)
+            # A loop that does not sleep looks some hundred thousand times.
+            assert looks - before < 100
+            waits.cancel()
+            await asyncio.gather(waits, return_exceptions=True)
+
+    loop = asyncio.SelectorEventLoop(Counting())
+    try:
+        loop.run_until_complete(body())
+    finally:
+        loop.close()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import gc
 import pickle
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -94,15 +96,38 @@ def test_several_locks_are_had_together_or_not_at_all(client: leasehold.Client, 
 
 
 def test_a_lease_that_nobody_refers_to_is_released(client: leasehold.Client, name: str) -> None:
-    client.acquire(name, ttl=TTL)
-    gc.collect()
+    with pytest.warns(ResourceWarning, match=f'lease of "{name}" .token .* was dropped while it was held') as warned:
+        client.acquire(name, ttl=TTL)
+        gc.collect()
+    assert warned[0].filename == __file__
     eventually("the lock is free", lambda: client.inspect(name) is None)
     leases = client.lock_all([name], ttl=TTL)
     one = leases[0]
     del leases
     one.check()
-    del one
+    with pytest.warns(ResourceWarning, match=name):
+        del one
     eventually("the lock is free", lambda: client.inspect(name) is None)
+    with pytest.warns(ResourceWarning, match=name):
+        client.lock_all([name], ttl=TTL)
+    lost = client.acquire(name, ttl=TTL).lost
+    with pytest.warns(ResourceWarning, match=name):
+        del lost
+    # Neither what was released nor what was lost.
+    client.acquire(name, ttl=TTL).release()
+    assert client.acquire(name, ttl=0.1, renew=False).lost.wait(PATIENCE)
+
+
+def test_a_dropped_lease_is_shown_by_name_and_line_where_python_is_asked_to() -> None:
+    lines = [
+        "import leasehold",
+        "lease = leasehold.connect('memory:').acquire('invoice/42')",
+        "del lease",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", "\n".join(lines)], capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert done.returncode == 0 and "<string>:3: ResourceWarning: the lease of \"invoice/42\"" in done.stderr
 
 
 def test_a_lost_lease_says_so_everywhere(client: leasehold.Client, name: str) -> None:

@@ -42,6 +42,19 @@ def test_a_later_claim_refuses_earlier_writers() -> None:
         guards.check("invoice/42", 34)
 
 
+def test_a_write_that_has_yet_to_run_is_refused() -> None:
+    guard, ran = Guard(), []
+    guard.claim(1)
+
+    async def later() -> None:
+        ran.append("late")
+
+    with pytest.raises(TypeError, match="after the guard is left"):
+        guard.write(1, later)
+    # And the item is free for the next.
+    assert guard.write(1, lambda: 7) == 7 and not ran
+
+
 def test_a_write_may_raise_and_take_its_time() -> None:
     guard = Guard()
     guard.claim(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import signal
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import leasehold
+from leasehold._types import LockOptions
 
 
 def test_it_has_the_manners_of_a_threading_lock(client: leasehold.Client, store: str, name: str) -> None:
@@ -58,20 +60,29 @@ def test_a_condition_can_be_made_of_it(client: leasehold.Client, name: str) -> N
 
 
 def test_threads_that_share_a_lock_release_their_own_lease(client: leasehold.Client, name: str) -> None:
-    lock = client.lock(name, ttl=0.3, renew=False)
+    class Requests:
+        """Of a short lease, and then of one that lasts."""
+
+        options: list[LockOptions] = [{"ttl": 0.3, "renew": False}, {"ttl": TTL}]
+
+        def _request(self, *_: object) -> Requests:
+            return self
+
+        def acquire(self) -> leasehold.Lease:
+            return client.acquire(name, **self.options.pop(0))
+
+    lock = leasehold.Lock(Requests(), name, {})  # type: ignore[arg-type]
     first = lock.__enter__()
     assert first.lost.wait()
     entered, leave = threading.Event(), threading.Event()
 
     def second() -> None:
-        with client_lock as lease:
+        with lock as lease:
             tokens.append(lease.token)
             entered.set()
             assert leave.wait(PATIENCE)
             lease.check()
 
-    client_lock = lock
-    lock._request = client._native.request(name, ttl=TTL)
     tokens: list[int] = []
     with ThreadPoolExecutor() as pool:
         done = pool.submit(second)
@@ -197,39 +208,48 @@ def test_what_has_yet_to_run_does_not_leave_a_decorated_function(memory: str) ->
     assert ran == ["coroutine"]
 
 
-def test_an_interrupt_between_the_grant_and_its_owner_leaves_nothing_held(memory: str, name: str) -> None:
-    class Interrupted:
-        """A mutex at whose doors a signal arrives."""
+def test_a_handler_that_raises_where_a_lock_is_entered_or_left_leaves_nothing_held(memory: str) -> None:
+    class Stop(Exception):
+        pass
 
-        def __init__(self) -> None:
-            self.doors = [at]
-
-        def __enter__(self) -> None:
-            self._interrupt("enter")
-
-        def __exit__(self, *_: object) -> None:
-            self._interrupt("exit")
-
-        def _interrupt(self, door: str) -> None:
-            if door in self.doors:
-                self.doors.remove(door)
-                raise KeyboardInterrupt
+    def stop(*_: object) -> None:
+        raise Stop
 
     client = leasehold.connect(memory)
-    ways: list[Callable[[leasehold.Lock], object]] = [
-        lambda lock: lock.__enter__(),
-        lambda lock: lock.acquire(),
-        lambda lock: lock.acquire(blocking=False),
-    ]
-    for at in ("enter", "exit"):
-        for way in ways:
-            lock = client.lock(name, ttl=TTL)
-            lock._mutex = Interrupted()  # type: ignore[assignment]
-            with pytest.raises(KeyboardInterrupt) as interrupt:
-                way(lock)
-            # The frames of the traceback are still there.
-            assert client.inspect(name) is None and "not held" in repr(lock)
-            del interrupt
+    lock = client.lock("shared", ttl=TTL, wait=0)
+    stopped = 0
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        for n in range(20_000):
+            try:
+                # At any of the steps of a round, of which each takes some microseconds.
+                signal.setitimer(signal.ITIMER_REAL, (1 + n % 60) / 1e6)
+                for _ in range(20):
+                    with lock:
+                        pass
+            except Stop:
+                stopped += 1
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)
+            assert "not held" in repr(lock) and client.inspect("shared") is None
+            if stopped == 1000:
+                break
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert stopped > 100
+
+
+def test_the_time_to_wait_of_a_call_goes_before_that_of_the_lock(client: leasehold.Client, store: str, name: str) -> None:
+    with connect(store) as other, ThreadPoolExecutor() as pool:
+        held = other.acquire(name, ttl=TTL)
+        assert client.lock(name, wait=100 * PATIENCE).acquire(timeout=0.05) is False
+        waits = pool.submit(client.lock(name, ttl=TTL, wait=0).acquire, timeout=PATIENCE)
+        # It waits, where the lock itself would not.
+        with pytest.raises(TimeoutError):
+            waits.result(0.3)
+        held.release()
+        assert waits.result(PATIENCE) is True
 
 
 def test_the_time_to_wait_can_be_said_in_every_way(memory: str, name: str) -> None:

@@ -276,7 +276,8 @@ def test_an_exit_in_a_listener_ends_nothing(
                 eventually("the others are told", lambda: has(samples, "leasehold_acquire_total", outcome=outcome))
                 if outcome == "acquired":
                     held = lease
-            del held
+            assert held is not None
+            held.release()
         assert "SystemExit: enough" in capsys.readouterr().err
     finally:
         leasehold.metrics.unsubscribe(leave)
@@ -393,6 +394,48 @@ print("child was", child, file=sys.stderr)
     )
     child = said.split("child was ")[1].strip()
     assert "'childs'" in said or f"{child} leasehold_acquire_total" in said
+
+
+def test_a_child_that_was_forked_in_the_middle_of_telling_tells_its_own() -> None:
+    said = script(
+        """
+import leasehold, logging, os, sys, threading, warnings
+warnings.simplefilter("ignore", DeprecationWarning)
+from leasehold import _observe
+told = threading.Event()
+class Told(logging.StreamHandler):
+    def emit(self, record):
+        super().emit(record)
+        told.set()
+logging.basicConfig(level=logging.INFO, format="%(process)d %(message)s", handlers=[Told()])
+leasehold.connect("memory:").acquire("parents").release()
+assert told.wait(60)
+held, forked = threading.Event(), threading.Event()
+def hold():
+    # As the thread that tells, at any moment.
+    with _observe._starting, _observe._changed:
+        _observe._fetched.append(("lock.acquired", 20, None, "of the parent's", {}))
+        held.set()
+        forked.wait(60)
+        _observe._fetched.clear()
+thread = threading.Thread(target=hold)
+thread.start()
+assert held.wait(60)
+child = os.fork()
+if child == 0:
+    told.clear()
+    leasehold.connect("memory:").acquire("childs").release()
+    os._exit(0 if told.wait(60) else 1)
+_, status = os.waitpid(child, 0)
+forked.set()
+thread.join()
+assert status == 0
+print("child was", child, file=sys.stderr)
+"""
+    )
+    child = said.split("child was ")[1].strip()
+    assert any(line.startswith(child) and "'childs'" in line for line in said.splitlines())
+    assert not any(line.startswith(child) and "of the parent's" in line for line in said.splitlines())
 
 
 def test_levels_below_and_above_all_are_borne() -> None:

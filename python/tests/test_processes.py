@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import select
@@ -27,11 +28,11 @@ def start(script: str, *args: str, env: dict[str, str] | None = None) -> subproc
     return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True, env={**os.environ, **(env or {})})
 
 
-def run(script: str, *args: str) -> str:
+def run(script: str, *args: str, patience: float = PATIENCE) -> str:
     """Runs a script to its end, and answers what it says."""
     process = start(script, *args)
     try:
-        said, complained = process.communicate(timeout=PATIENCE)
+        said, complained = process.communicate(timeout=patience)
     finally:
         process.kill()
     assert (process.returncode, complained) == (0, "")
@@ -121,8 +122,10 @@ FORK = """
     import warnings
     # Newer interpreters warn of any fork with threads.
     warnings.simplefilter("ignore", DeprecationWarning)
+    # However long the machine lets them wait.
+    TTL = 300
     store = sys.argv[1]
-    client = leasehold.connect(store, request_timeout=5)
+    client = leasehold.connect(store, request_timeout=60)
     lease = client.acquire("job", ttl=TTL)
     lock = client.lock("second", ttl=TTL)
     told = []
@@ -140,7 +143,7 @@ FORK = """
         child = os.fork()
         if child == 0:
             try:
-                signal.alarm(int(PATIENCE))
+                signal.alarm(int(3 * PATIENCE))
                 assert lease.remaining() == 0 and lease.lost.is_set() and lease.lost.wait()
                 assert isinstance(lease.lost.reason, leasehold.LeaseLostError)
                 for use, error in [
@@ -156,7 +159,7 @@ FORK = """
                     else:
                         raise AssertionError(f"{use} works in the child")
                 client.close()
-                own = leasehold.connect(store, request_timeout=5)
+                own = leasehold.connect(store, request_timeout=60)
                 if not store.startswith("memory"):
                     assert own.try_acquire("job") is None
                 with own.lock("childs", ttl=TTL, wait=PATIENCE) as mine:
@@ -183,7 +186,7 @@ FORK = """
 
 
 def test_a_forked_child_has_nothing_and_harms_nobody(store: str) -> None:
-    assert run(FORK, store) == "unharmed"
+    assert run(FORK, store, patience=10 * PATIENCE) == "unharmed"
 
 
 def in_child(store: str, inherited: Any) -> None:
@@ -316,6 +319,27 @@ def test_the_end_of_the_interpreter_never_hangs(ending: str, sqlite: str) -> Non
         run(f"leads = threading.Event()\nclient = leasehold.connect(sys.argv[1])\n{ending}", sqlite)
 
 
+@pytest.mark.parametrize(
+    "ending",
+    [
+        # A guarded write on a daemon thread.
+        "from leasehold.fence import Guard\n"
+        "guard = Guard()\n"
+        "guard.claim(1)\n"
+        "write = lambda: (begun.set(), BUSY)\n"
+        "threading.Thread(target=guard.write, args=(1, write), daemon=True).start()",
+        # A callback that raises at the end, where showing that takes its time.
+        "sys.unraisablehook = lambda shown: BUSY\n"
+        "client = leasehold.connect('memory:')\n"
+        "sys.modules['e'] = client.elect('job', on_start=lambda lease: begun.set(), on_stop=lambda error: 1 / 0)",
+    ],
+)
+def test_python_that_still_runs_at_the_end_ends_with_it(ending: str) -> None:
+    script = f"begun = threading.Event()\n{ending}\nassert begun.wait(PATIENCE)".replace("BUSY", BUSY)
+    for _ in range(5):
+        run(script)
+
+
 def test_a_store_that_is_gone_does_not_hold_up_the_end(tmp_path: Path) -> None:
     server, port = start_redis(tmp_path)
     try:
@@ -386,3 +410,82 @@ def test_threads_come_and_go(memory: str) -> None:
     assert sorted(done) == list(range(200))
     eventually("it is free", lambda: client.inspect("one") is None)
     client.close()
+
+
+def hung_redis(folder: Path) -> tuple[subprocess.Popen[bytes], leasehold.Client]:
+    server, port = start_redis(folder)
+    return server, leasehold.connect(f"redis://127.0.0.1:{port}", request_timeout=60)
+
+
+def test_other_threads_run_while_a_hung_store_is_waited_for(tmp_path: Path) -> None:
+    server, client = hung_redis(tmp_path)
+    counted, stop = [0], threading.Event()
+
+    def count() -> None:
+        while not stop.wait(0.001):
+            counted[0] += 1
+
+    counting = threading.Thread(target=count)
+    try:
+        lease, _kept = client.acquire("released", ttl=3600), client.acquire("closed", ttl=3600)
+        counting.start()
+        server.send_signal(signal.SIGSTOP)
+        for wait in (lease.release, client.close):
+            before = counted[0]
+            with pytest.raises(leasehold.StoreUnavailableError):
+                wait()
+            # Of 2 s.
+            assert counted[0] - before > 20
+    finally:
+        stop.set()
+        counting.join()
+        server.kill()
+        server.wait()
+
+
+def test_a_body_is_left_as_it_ended_where_the_release_is_not_confirmed(tmp_path: Path) -> None:
+    server, client = hung_redis(tmp_path)
+    try:
+        with contextlib.suppress(leasehold.StoreUnavailableError), client:
+            stopped = client.lock("stopped", ttl=3600)
+            # What was done under the lock was done.
+            with stopped:
+                server.send_signal(signal.SIGSTOP)
+            with pytest.raises(ZeroDivisionError):
+                server.send_signal(signal.SIGCONT)
+                with client.lock("other", ttl=3600):
+                    server.send_signal(signal.SIGSTOP)
+                    _ = 1 / 0
+    finally:
+        server.kill()
+        server.wait()
+
+
+def end_with_a_thread(store: str, says: Any) -> None:
+    from multiprocessing.util import Finalize
+
+    holds, ends = threading.Event(), threading.Event()
+
+    def work() -> None:
+        lease = leasehold.connect(store).acquire("childs", ttl=300)
+        holds.set()
+        assert ends.wait(PATIENCE)
+        says.send(lease.remaining() > 0)
+        lease.release()
+
+    threading.Thread(target=work).start()
+    assert holds.wait(PATIENCE)
+    # After our own, which has a higher priority.
+    Finalize(None, ends.set, exitpriority=-10)
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
+def test_a_forked_child_keeps_what_its_threads_hold_until_they_end(sqlite: str) -> None:
+    context: Any = multiprocessing.get_context("fork")
+    with connect(sqlite) as client:
+        hears, says = context.Pipe(duplex=False)
+        child = context.Process(target=end_with_a_thread, args=(sqlite, says))
+        child.start()
+        assert hears.poll(PATIENCE) and hears.recv() is True
+        child.join(PATIENCE)
+        assert child.exitcode == 0 and client.inspect("childs") is None

@@ -85,7 +85,8 @@ def test_a_fake_client_does_what_the_real_one_does(two: tuple[leasehold.Client, 
         leases.check(1)
     with pytest.raises(leasehold.LockTimeoutError):
         client.lock_all(["a", "job"], wait=0.01)
-    assert rival.try_acquire("a") is not None
+    again = rival.try_acquire("a")
+    assert again is not None
     rival.close()
     with pytest.raises(leasehold.ConfigError):
         rival.acquire("c")
@@ -130,6 +131,7 @@ def test_what_a_lease_refuses(two: tuple[leasehold.Client, leasehold.Client]) ->
     for callback in (later, None):
         with pytest.raises(TypeError):
             lease.on_lost(callback)  # type: ignore[arg-type]
+    lease.release()
 
 
 def test_a_client_that_is_closed_loses_its_leases(two: tuple[leasehold.Client, leasehold.Client]) -> None:
@@ -141,7 +143,9 @@ def test_a_client_that_is_closed_loses_its_leases(two: tuple[leasehold.Client, l
     for call in (lease.check, lease.release):
         with pytest.raises(leasehold.NotOwnedError):
             call()
-    assert rival.try_acquire("job") is not None
+    again = rival.try_acquire("job")
+    assert again is not None
+    again.release()
 
 
 def test_callbacks_run_when_all_has_happened_and_disturb_nobody(

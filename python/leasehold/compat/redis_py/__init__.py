@@ -16,7 +16,7 @@ from contextlib import suppress
 
 from leasehold._errors import LeaseholdError, LockBusyError, LockTimeoutError, StoreUnavailableError
 from leasehold.compat.redis_py._errors import LockConnectionError, LockError, LockNotOwnedError
-from leasehold.compat.redis_py._lock import BaseLock
+from leasehold.compat.redis_py._lock import BaseLock, _standing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,15 +61,19 @@ class Lock(BaseLock):
         itself for ever.
         """
         with self._translated():
-            request, blocking = self._request(self._client(), blocking, blocking_timeout, token)
-            try:
-                lease = request.acquire() if blocking else request.try_acquire()
-            except (LockTimeoutError, LockBusyError):
-                return False
-            if lease is None:
-                return False
-            self._had(lease)
-            return True
+            client, until = self._client(), self._until(blocking, blocking_timeout, token)
+            while True:
+                for own, _ in _standing(client, self.name):
+                    self._owns(own)
+                request, is_last = self._request(client, until)
+                try:
+                    lease = request.acquire()
+                except (LockTimeoutError, LockBusyError):
+                    if is_last:
+                        return False
+                else:
+                    self._had(client, lease)
+                    return True
 
     def locked(self) -> bool:
         """Whether anybody holds the lock. The answer is old when it arrives."""
@@ -79,8 +83,7 @@ class Lock(BaseLock):
     def owned(self) -> bool:
         """Whether this thread holds the lock through this object, and the server says so too."""
         lease = self._lease
-        with self._translated():
-            return lease is not None and self._is_ours(lease, self._client().inspect(self.name))
+        return lease is not None and self._owns(lease)
 
     def release(self) -> None:
         """Gives the lock back.
@@ -110,12 +113,22 @@ class Lock(BaseLock):
         Raises LockError if nothing was acquired or there is no timeout, LockNotOwnedError if the lock was lost.
         """
         lease = self._held("extend")
-        return self._extend(lease, self.owned(), additional_time, replace_ttl)
+        return self._extend(lease, self._refresh(lease), additional_time, replace_ttl)
 
     def reacquire(self) -> Literal[True]:
         """Has ``timeout`` begin anew. Raises what :meth:`extend` raises."""
         lease = self._held("reacquire")
-        return self._extend(lease, self.owned(), self.timeout or 0.0, True)
+        return self._extend(lease, self._refresh(lease), self.timeout or 0.0, True)
+
+    def _owns(self, lease: _native.Lease) -> bool:
+        with self._translated():
+            client = self._client()
+            return self._looked(client, lease, self._is_ours(lease, client.inspect(self.name)))
+
+    def _refresh(self, lease: _native.Lease) -> bool:
+        with self._translated():
+            client = self._client()
+            return self._looked(client, lease, lease.remaining() > 0 and client.refresh(lease, self._ttl))
 
     def _client(self) -> _native.Client:
         return self._known_client() or self._connected(self._connector().connect())
@@ -131,4 +144,4 @@ class Lock(BaseLock):
         try:
             self.release()
         except LockError as lost:
-            self._swallow(lost)
+            self._swallow(lost, error)

@@ -24,18 +24,22 @@ SHORTEST_TTL = 0.1
 
 FOR_EVER = 100 * 365 * 86_400.0
 """As good as no limit, to wait for a lock that this thread holds itself, but not for ever."""
+LOOKS_EVERY = 1.0
+"""Seconds for which somebody waits for a lock of this very process before the server is asked whether it is still there:
+a key that is deleted by hand frees it."""
 
 # A lock of redis-py outlives its object: it is held until it is released, or its time is over. So are these. Leases that
 # are over are no keys of anything: their client would live as long.
-_kept: dict[int, _native.Lease] = {}
+# With the client and the thread of each.
+_kept: dict[int, tuple[_native.Lease, _native.Client, int]] = {}
 _numbers = itertools.count()
 # Which lease of a name ends by itself, the last one of several servers.
 _timed: dict[str, int] = {}
 
 
-def _keep(lease: _native.Lease, is_timed: bool) -> int:
+def _keep(client: _native.Client, lease: _native.Lease, is_timed: bool) -> int:
     name, number = lease.resource, next(_numbers)
-    _kept[number] = lease
+    _kept[number] = lease, client, threading.get_ident()
     if is_timed:
         _timed[name] = number
     # Never called after a release. It must not refer to the lease.
@@ -58,7 +62,7 @@ class BaseLock:
     def __init__(
         self,
         redis: Any,
-        name: str | bytes,
+        name: str | bytes | int | float,
         timeout: float | None = None,
         sleep: float = 0.1,
         blocking: bool = True,
@@ -69,7 +73,8 @@ class BaseLock:
         if timeout is not None and not 0 < timeout < float("inf"):
             raise ConfigError(f"timeout={timeout!r} is no time to hold a lock for: give seconds, above 0, or None")
         self.redis = redis
-        self.name = name.decode() if isinstance(name, bytes) else name
+        # As redis-py names the key.
+        self.name = bytes(name).decode() if isinstance(name, (bytes, memoryview)) else _text(name)
         self.timeout = timeout
         self.sleep = sleep
         self.blocking = blocking
@@ -99,7 +104,7 @@ class BaseLock:
         return known[1] if known is not None and known[0] == os.getpid() else None
 
     def _connector(self) -> _native.Connector:
-        return _native.Connector(self._url)
+        return _client._connector(self._url)
 
     def _connected(self, client: _native.Client) -> _native.Client:
         # Whoever came second has connected for nothing.
@@ -113,25 +118,40 @@ class BaseLock:
             _clients[_pool_of(self.redis)] = (os.getpid(), client)
         return client
 
-    def _request(
-        self, client: _native.Client, blocking: bool | None, blocking_timeout: float | None, token: object
-    ) -> tuple[_native.Request, bool]:
-        """What is to be asked for, and whether to wait for it."""
+    def _until(self, blocking: bool | None, blocking_timeout: float | None, token: object) -> float | None:
+        """Until when to try, by :func:`_now`; None for ever."""
         if token is not None:
-            raise ConfigError("a token of your own cannot be had: the lock is proven by one that nobody else can know")
-        blocking = self.blocking if blocking is None else blocking
+            raise ConfigError(
+                "a token of your own cannot be had: the lock is proven by a value that is drawn anew each time and that "
+                "nobody else can know; lock.token is the fencing token"
+            )
+        if not (self.blocking if blocking is None else blocking):
+            return 0.0
         wait = self.blocking_timeout if blocking_timeout is None else blocking_timeout
         if wait is None and self.name in _timed:
             # A client refuses a thread that waits for itself, not knowing that this wait has an end.
             wait = FOR_EVER
-        ttl = max(min(self.timeout, DEFAULT_TTL), SHORTEST_TTL) if self.timeout else DEFAULT_TTL
-        return client.request(self.name, ttl=ttl, wait=None if wait is None else max(wait, 0)), blocking
+        return None if wait is None else _now() + max(wait, 0)
 
-    def _had(self, lease: _native.Lease) -> None:
+    def _request(self, client: _native.Client, until: float | None) -> tuple[_native.Request, bool]:
+        """What to ask for next, and whether that is the last try."""
+        left = None if until is None else max(until - _now(), 0)
+        holders = [thread for _, thread in _standing(client, self.name)]
+        # A thread that waits for itself for ever is for the client to refuse.
+        looks = bool(holders) and left != 0 and (left is not None or threading.get_ident() not in holders)
+        if looks:
+            left = LOOKS_EVERY if left is None else min(left, LOOKS_EVERY)
+        return client.request(self.name, ttl=self._ttl, wait=left), not looks
+
+    @property
+    def _ttl(self) -> float:
+        return max(min(self.timeout, DEFAULT_TTL), SHORTEST_TTL) if self.timeout else DEFAULT_TTL
+
+    def _had(self, client: _native.Client, lease: _native.Lease) -> None:
         if self.timeout:
             self._end_after(lease, self.timeout)
         self._local.lease = lease
-        self._local.number = _keep(lease, bool(self.timeout))
+        self._local.number = _keep(client, lease, bool(self.timeout))
 
     def _taken(self) -> _native.Lease:
         lease = self._lease
@@ -164,6 +184,12 @@ class BaseLock:
     def _is_ours(self, lease: _native.Lease, info: _native.LockInfo | None) -> bool:
         return info is not None and not info.foreign and info.token == lease.token and lease.remaining() > 0
 
+    def _looked(self, client: _native.Client, lease: _native.Lease, is_ours: bool) -> bool:
+        """Ends a lease whose key somebody has deleted or set, so that nobody here waits for it any longer."""
+        if not is_ours and len(client.stores) == 1:
+            lease._end_gone()
+        return is_ours
+
     def _not_had(self) -> NoReturn:
         raise LockError("Unable to acquire lock within the time specified", self.name)
 
@@ -171,10 +197,14 @@ class BaseLock:
         if not is_ours:
             raise LockNotOwnedError("Cannot release a lock that's no longer owned", self.name)
 
-    def _swallow(self, error: LockError) -> None:
-        """At the end of a body, as ``raise_on_release_error`` says."""
+    def _swallow(self, lost: LockError, error: BaseException | None) -> None:
+        """At the end of a body, which may have raised an error, as ``raise_on_release_error`` says."""
         if self.raise_on_release_error:
-            raise error
+            # What a native method has raised does not know of it.
+            for raised in (lost, lost.__cause__):
+                if raised is not None and error is not None:
+                    raised.__context__ = error
+            raise lost
         import logging
 
         message = "Lock was unlocked or no longer owned when exiting context manager."
@@ -194,6 +224,23 @@ class BaseLock:
 def _now() -> float:
     """Seconds, of a clock that counts on while the machine is suspended, as the lease does."""
     return _native.clocks()[0] / 1e9
+
+
+def _standing(client: _native.Client, name: str) -> list[tuple[_native.Lease, int]]:
+    """What this process holds of this name, and by which threads."""
+    return [
+        (lease, thread)
+        for lease, of, thread in tuple(_kept.values())
+        if of is client and lease.resource == name and lease.remaining() > 0
+    ]
+
+
+def _text(name: object) -> str:
+    if isinstance(name, str):
+        return name
+    if isinstance(name, (int, float)) and not isinstance(name, bool):
+        return repr(name)
+    raise TypeError(f"name is the name of a lock, a str, bytes or a number, and not {type(name).__name__}: {name!r}")
 
 
 def _native_of(redis: Any) -> _native.Client | None:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from leasehold._errors import LeaseholdError, LockBusyError, LockTimeoutError, StoreUnavailableError
 from leasehold.aio import Lease, _run
 from leasehold.compat.redis_py._errors import LockConnectionError, LockError, LockNotOwnedError
-from leasehold.compat.redis_py._lock import BaseLock
+from leasehold.compat.redis_py._lock import BaseLock, _standing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,15 +42,19 @@ class Lock(BaseLock):
     ) -> bool:
         """Whether the lock was had; see :meth:`leasehold.compat.redis_py.Lock.acquire`."""
         with self._translated():
-            request, blocking = self._request(await self._client(), blocking, blocking_timeout, token)
-            try:
-                lease = await _run(request.begin_acquire() if blocking else request.begin_try_acquire())
-            except (LockTimeoutError, LockBusyError):
-                return False
-            if lease is None:
-                return False
-            self._had(lease)
-            return True
+            client, until = await self._client(), self._until(blocking, blocking_timeout, token)
+            while True:
+                for own, _ in _standing(client, self.name):
+                    await self._owns(own)
+                request, is_last = self._request(client, until)
+                try:
+                    lease = await _run(request.begin_acquire())
+                except (LockTimeoutError, LockBusyError):
+                    if is_last:
+                        return False
+                else:
+                    self._had(client, lease)
+                    return True
 
     async def locked(self) -> bool:
         """Whether anybody holds the lock. The answer is old when it arrives."""
@@ -70,12 +74,12 @@ class Lock(BaseLock):
     async def extend(self, additional_time: float, replace_ttl: bool = False) -> Literal[True]:
         """See :meth:`leasehold.compat.redis_py.Lock.extend`."""
         lease = self._held("extend")
-        return self._extend(lease, await self._owns(lease), additional_time, replace_ttl)
+        return self._extend(lease, await self._refresh(lease), additional_time, replace_ttl)
 
     async def reacquire(self) -> Literal[True]:
         """See :meth:`leasehold.compat.redis_py.Lock.reacquire`."""
         lease = self._held("reacquire")
-        return self._extend(lease, await self._owns(lease), self.timeout or 0.0, True)
+        return self._extend(lease, await self._refresh(lease), self.timeout or 0.0, True)
 
     async def __aenter__(self) -> Self:
         if not await self.acquire():
@@ -88,7 +92,7 @@ class Lock(BaseLock):
         try:
             await self.release()
         except LockError as lost:
-            self._swallow(lost)
+            self._swallow(lost, error)
 
     async def _client(self) -> _native.Client:
         return self._known_client() or self._connected(await _run(self._connector().begin_connect()))
@@ -99,7 +103,13 @@ class Lock(BaseLock):
 
     async def _owns(self, lease: _native.Lease) -> bool:
         with self._translated():
-            return self._is_ours(lease, await self._inspect())
+            return self._looked(await self._client(), lease, self._is_ours(lease, await self._inspect()))
+
+    async def _refresh(self, lease: _native.Lease) -> bool:
+        with self._translated():
+            client = await self._client()
+            is_ours = lease.remaining() > 0 and await _run(client.begin_refresh(lease, self._ttl))
+            return self._looked(client, lease, is_ours)
 
     async def _give_back(self, lease: _native.Lease) -> None:
         with self._translated():

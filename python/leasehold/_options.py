@@ -1,0 +1,124 @@
+"""Keyword parameters: how signatures show them, and what is said of others."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from leasehold._types import Seconds, Stores
+
+    F = TypeVar("F", bound=Callable[..., object])
+
+_TIMEOUT = "there is no timeout here: ttl= is how long a grant lasts without renewal, wait= how long to try for it"
+_INSTEAD = {
+    "timeout": _TIMEOUT,
+    "blocking_timeout": "wait= is how long to try",
+    "blocking": "wait=0 tries once, and try_acquire() answers None",
+    "expire": "ttl= is how long a grant lasts without renewal",
+    "lease_time": "ttl= is how long a grant lasts without renewal",
+}
+_CONNECT = {"timeout": "request_timeout= is how long one reply of the store is awaited"}
+
+
+def connecting(
+    stores: Stores | None = None,
+    *,
+    owner: str | None = None,
+    drift_ppm: int | None = None,
+    request_timeout: Seconds | None = None,
+    max_ttl: Seconds | None = None,
+    quorum_id: str | None = None,
+    create_quorum: bool = False,
+) -> None: ...
+
+
+def trying(
+    self: object,
+    name: str,
+    *,
+    ttl: Seconds | None = None,
+    owner: str | None = None,
+    data: bytes | None = None,
+    lock_delay: Seconds | None = None,
+    max_hold: Seconds | None = None,
+    renew_every: Seconds | None = None,
+    renew: bool = True,
+) -> None: ...
+
+
+def acquiring(
+    self: object,
+    name: str,
+    *,
+    ttl: Seconds | None = None,
+    wait: Seconds | None = None,
+    owner: str | None = None,
+    data: bytes | None = None,
+    lock_delay: Seconds | None = None,
+    max_hold: Seconds | None = None,
+    renew_every: Seconds | None = None,
+    renew: bool = True,
+) -> None: ...
+
+
+def acquiring_all(
+    self: object,
+    names: list[str],
+    *,
+    ttl: Seconds | None = None,
+    wait: Seconds | None = None,
+    owner: str | None = None,
+    max_hold: Seconds | None = None,
+) -> None: ...
+
+
+def watching(
+    self: object,
+    name: str,
+    *,
+    on_lost: str | None = None,
+    ttl: Seconds | None = None,
+    wait: Seconds | None = None,
+    owner: str | None = None,
+    data: bytes | None = None,
+    lock_delay: Seconds | None = None,
+    max_hold: Seconds | None = None,
+    renew_every: Seconds | None = None,
+    renew: bool = True,
+) -> None: ...
+
+
+def shown_as(signature: Callable[..., object]) -> Callable[[F], F]:
+    """Has ``help()``, ``inspect.signature`` and editors show these parameters, where there is but ``**options``."""
+
+    def decorate(function: F) -> F:
+        function.__wrapped__ = signature  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def known(signature: Callable[..., object]) -> tuple[str, ...]:
+    """The names of its keyword parameters."""
+    code = signature.__code__
+    return code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+
+
+def refuse_unknown(what: str, signature: Callable[..., object], options: object) -> None:
+    """Raises TypeError for an option that there is not, and says what was meant; for a call that was refused."""
+    assert isinstance(options, dict)
+    names = known(signature)
+    for option in options:
+        if option not in names:
+            hints = {**_INSTEAD, **_CONNECT} if signature is connecting else _INSTEAD
+            hint = hints.get(option) or f"it has {', '.join(names)}"
+            raise TypeError(f"{what}() got an unexpected keyword argument {option!r}: {hint}") from None
+
+
+def refuse_name(name: object) -> None:
+    """Raises TypeError for what is no name of a lock."""
+    if not isinstance(name, str):
+        kind = type(name).__name__
+        raise TypeError(f"name is the name of a lock, a str, and not {kind}: {name!r}")

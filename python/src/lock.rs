@@ -1,0 +1,116 @@
+//! A lock that is entered and left.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{self, ThreadId};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors;
+
+/// What threads hold through one `Lock`. Taking it and giving it back takes no step of Python's own, between any two of
+/// which the handler of a signal could raise, and the lock stay held.
+#[pyclass(frozen, subclass, module = "leasehold._native")]
+pub(crate) struct LockBase {
+    client: Py<PyAny>,
+    name: Py<PyAny>,
+    options: Py<PyDict>,
+    /// Acquires by `acquire()`; also one of `leasehold.testing`.
+    request: Py<PyAny>,
+    held: Mutex<Vec<(ThreadId, Py<PyAny>)>>,
+}
+
+impl LockBase {
+    fn held(&self) -> MutexGuard<'_, Vec<(ThreadId, Py<PyAny>)>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the lease that `acquire` answers; None is passed on.
+    fn keep<'py>(&self, acquire: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let lease = acquire.call0()?;
+        if !lease.is_none() {
+            self.held().push((thread::current().id(), lease.clone().unbind()));
+        }
+        Ok(lease)
+    }
+
+    /// The lease that this thread took last, or else the last one of all.
+    fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let (me, mut held) = (thread::current().id(), self.held());
+        let at = held.iter().rposition(|(thread, _)| *thread == me).or_else(|| held.len().checked_sub(1));
+        let lease = at.map(|at| held.remove(at).1.into_bound(py));
+        drop(held);
+        let message = "release of a lock that is not held through this object";
+        lease.ok_or_else(|| errors::made(py, "not_owned", message, None, None))
+    }
+}
+
+#[pymethods]
+impl LockBase {
+    #[new]
+    fn new(client: Bound<'_, PyAny>, name: Bound<'_, PyAny>, options: Bound<'_, PyDict>) -> PyResult<Self> {
+        // Refuses what cannot be now, and not in the middle of somebody's work.
+        let request = client.call_method1("_request", (&name, &options))?.unbind();
+        let (client, name, options) = (client.unbind(), name.unbind(), options.unbind());
+        Ok(Self { client, name, options, request, held: Mutex::default() })
+    }
+
+    /// Whether any thread holds something.
+    fn _is_held(&self) -> bool {
+        !self.held().is_empty()
+    }
+
+    /// As `threading.Lock.acquire`: whether the lock was had. A thread that would wait for itself gets a ConfigError.
+    ///
+    /// With `timeout=-1` it waits as long as the lock's own `wait` says. Raises what `Client.acquire` raises when the store
+    /// is down or refuses: that is never the same as a lock that others hold.
+    #[pyo3(signature = (blocking = true, timeout = None), text_signature = "(self, blocking=True, timeout=-1)")]
+    fn acquire(&self, py: Python<'_>, blocking: bool, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
+        let timeout = match timeout {
+            Some(timeout) if timeout.eq(-1)? => None,
+            timeout => timeout,
+        };
+        let request = self.request.bind(py);
+        let acquire = match timeout {
+            Some(_) if !blocking => {
+                return Err(PyValueError::new_err("can't specify a timeout for a non-blocking call"));
+            }
+            None if !blocking => request.getattr("try_acquire")?,
+            None => request.getattr("acquire")?,
+            Some(timeout) => {
+                let options = self.options.bind(py).copy()?;
+                options.set_item("wait", timeout)?;
+                self.client.call_method1(py, "_request", (&self.name, options))?.bind(py).getattr("acquire")?
+            }
+        };
+        match self.keep(&acquire) {
+            Ok(lease) => Ok(!lease.is_none()),
+            Err(error) if errors::is_busy(py, &error)? => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn __enter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.keep(&self.request.bind(py).getattr("acquire")?)
+    }
+
+    #[pyo3(signature = (kind, error, traceback, /))]
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        kind: Bound<'_, PyAny>,
+        error: Bound<'_, PyAny>,
+        traceback: Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        self.take(py)?.call_method1("__exit__", (kind, error, traceback)).map(drop)
+    }
+
+    /// Releases what this thread holds through this object, or else what another one does.
+    ///
+    /// Raises LeaseLostError if the lease was lost before, NotOwnedError (a RuntimeError) if nothing is held,
+    /// StoreUnavailableError if the store has not confirmed within 2 s: then the release goes on in the background.
+    fn release(&self, py: Python<'_>) -> PyResult<()> {
+        self.take(py)?.call_method0("release").map(drop)
+    }
+}
