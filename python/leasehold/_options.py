@@ -122,3 +122,14 @@ def refuse_name(name: object) -> None:
     if not isinstance(name, str):
         kind = type(name).__name__
         raise TypeError(f"name is the name of a lock, a str, and not {kind}: {name!r}")
+
+
+def warn(message: str) -> None:
+    """Warns of what stands where the package was called."""
+    import sys
+    import warnings
+
+    level = 1
+    while sys._getframe(level).f_globals.get("__name__", "").partition(".")[0] == "leasehold":
+        level += 1
+    warnings.warn(message, UserWarning, stacklevel=level + 1)

@@ -1,11 +1,10 @@
 //! Values between Python and Rust, and how long Rust ones live.
 
-use std::ffi::CString;
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
 use std::time::Duration;
 
-use pyo3::exceptions::{PyTypeError, PyUserWarning};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
@@ -115,8 +114,7 @@ pub(crate) fn warn_of_milliseconds<const N: usize>(
                 "{name}={given} is {hours} h {minutes} min, since lengths of time are seconds: for milliseconds write \
                  {name}={meant}, and if it is what you mean, timedelta(seconds={given})"
             );
-            let message = CString::new(message)?;
-            PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 2)?;
+            py.import("leasehold._options")?.call_method1("warn", (message,))?;
         }
     }
     Ok(())
