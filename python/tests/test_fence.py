@@ -50,7 +50,7 @@ def test_a_write_that_has_yet_to_run_is_refused() -> None:
         ran.append("late")
 
     with pytest.raises(TypeError, match="after the guard is left"):
-        guard.write(1, later)
+        guard.write(1, later)  # type: ignore[unused-coroutine]
     # And the item is free for the next.
     assert guard.write(1, lambda: 7) == 7 and not ran
 

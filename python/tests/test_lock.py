@@ -244,12 +244,14 @@ def test_the_time_to_wait_of_a_call_goes_before_that_of_the_lock(client: leaseho
     with connect(store) as other, ThreadPoolExecutor() as pool:
         held = other.acquire(name, ttl=TTL)
         assert client.lock(name, wait=99.5 * PATIENCE).acquire(timeout=0.05) is False
-        waits = pool.submit(client.lock(name, ttl=TTL, wait=0).acquire, timeout=PATIENCE)
+        wanted = client.lock(name, ttl=TTL, wait=0)
+        waits = pool.submit(wanted.acquire, timeout=PATIENCE)
         # It waits, where the lock itself would not.
         with pytest.raises(TimeoutError):
             waits.result(0.3)
         held.release()
         assert waits.result(PATIENCE) is True
+        wanted.release()
 
 
 def test_the_time_to_wait_can_be_said_in_every_way(memory: str, name: str) -> None:
