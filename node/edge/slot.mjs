@@ -121,7 +121,8 @@ export class Slot {
   }
 
   #lose(phase, failure) {
-    if (this.phase !== "held") return;
+    // A release may find that the lock was not ours any more.
+    if (this.phase !== "held" && !(this.phase === "releasing" && phase === "lost")) return;
     this.#failure = failure;
     this.#become(phase);
     this.#controller.abort(failure);

@@ -101,6 +101,23 @@ test("an abort that comes after the grant does not take it back", async () => {
   assert.ok(!told.includes("release"));
 });
 
+test("a release that finds the lock lost says so, after the signal", async () => {
+  for (const end of ["release", Symbol.asyncDispose]) {
+    const scene = stage();
+    scene.say(acquired(100));
+    const heard = [];
+    const { signal } = scene.lease;
+    signal.addEventListener("abort", () => heard.push("signal"));
+    const ending = scene.lease[end]().finally(() => heard.push("rejection"));
+    scene.say(lost);
+    await assert.rejects(ending, LeaseLostError);
+    assert.deepEqual(heard, ["signal", "rejection"]);
+    assert.ok(signal.reason instanceof LeaseLostError);
+    assert.throws(() => scene.lease.check(), LeaseLostError);
+    await assert.rejects(scene.lease.release(), LeaseLostError);
+  }
+});
+
 test("a release is awaited until the store has confirmed it", async () => {
   const scene = stage();
   scene.say(acquired(100));

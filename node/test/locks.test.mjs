@@ -174,6 +174,14 @@ test("leases and clients can be disposed of", async () => {
   await assert.rejects(client.acquire("a"), ConfigError);
 });
 
+test("clients share one listener for the end of the process, which goes with the last of them", async () => {
+  const before = process.listenerCount("exit");
+  const clients = [await connect("memory:"), await connect("memory:")];
+  assert.ok(process.listenerCount("exit") <= before + 1);
+  for (const client of clients) await client.close();
+  assert.ok(process.listenerCount("exit") <= before);
+});
+
 test("closing a client ends its leases and waiters", async () => {
   const client = await connect("memory:");
   const lease = await client.acquire("a");

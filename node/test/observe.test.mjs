@@ -149,7 +149,7 @@ test("an observer may end the process, and what it did last is told", async () =
 });
 
 test("the end of the process is not put off, and what it did last is told", async () => {
-  for (const when of ["before", "after"]) {
+  for (const when of ["before", "after", "closed"]) {
     const { code, stdout, stderr } = await run("observes.mjs", when);
     assert.deepEqual([code, stderr], [0, ""], when);
     assert.deepEqual(stdout.trim().split("\n"), ["lock.acquired", "lock.released"], when);

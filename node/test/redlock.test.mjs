@@ -285,6 +285,7 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
     refused([5], TypeError);
     assert.throws(() => new Redlock([redis], {}, { acquireScript: "" }), /scripts/);
     await redlock.quit();
+    await until(() => redis.status === "end");
   });
 });
 

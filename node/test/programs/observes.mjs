@@ -1,4 +1,4 @@
-// Holds a lock when it ends, by itself or by its observer, who comes before or after the client.
+// Holds a lock when it ends, by itself or by its observer, who comes before or after the client. Or has closed it just before.
 
 import { connect, observe } from "leasehold";
 
@@ -10,10 +10,14 @@ const listen = () =>
       if (event === last) process.exit(3);
     },
   });
-if (when === "before") listen();
+if (when !== "after") listen();
 const client = await connect("memory:");
 if (when === "after") listen();
 await client.acquire("a");
+if (when === "closed") {
+  await client.close();
+  process.exit();
+}
 if (last !== undefined) {
   await (await client.acquire("b")).release();
   // Until the observer ends it.
