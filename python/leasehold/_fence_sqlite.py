@@ -102,6 +102,8 @@ def _marks_against(db: sqlite3.Connection, sql: str, read_sql: str, key: object,
     cursor = db.cursor()
     # That of the connection may make anything of a row.
     cursor.row_factory = None
-    if cursor.execute(sql, (key, _native.token_parameter(token))).rowcount:
+    # By name: some versions of Python 3.12 warn of a sequence for `?1`.
+    parameters = {"1": key, "2": _native.token_parameter(token)}
+    if cursor.execute(sql, parameters).rowcount:
         return None
-    return [mark for (mark,) in cursor.execute(read_sql, (key,))]
+    return [mark for (mark,) in cursor.execute(read_sql, parameters)]
