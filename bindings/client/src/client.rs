@@ -9,7 +9,7 @@ use leasehold_core::op::Fault;
 use crate::all::LockAllRequest;
 use crate::connect::ClientBuilder;
 use crate::doctor::Finding;
-use crate::driver::{Caller, Driver};
+use crate::driver::{Caller, Driver, is_own_thread};
 use crate::elect::ElectionRequest;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::exec;
@@ -25,7 +25,7 @@ use crate::url::StoreUrl;
 /// A connection to a store, and everything that keeps its leases alive. Cheap to clone.
 ///
 /// A client runs one background thread for the renewals and deadlines of all its leases, and one for the requests of
-/// its store. When the last clone and the last lease are dropped, what is still held is released, for which the drop
+/// its store; all clients of a process share one that reports to its log. When the last clone and the last lease are dropped, what is still held is released, for which the drop
 /// waits up to 2 s; [`Client::close`] does the same and says how it went.
 ///
 /// ```
@@ -240,7 +240,7 @@ impl Drop for Shared {
             return;
         }
         self.driver.close();
-        if !self.driver.is_own_thread() && !self.closed.load(Ordering::Relaxed) {
+        if !is_own_thread() && !self.closed.load(Ordering::Relaxed) {
             self.driver.wait_closed();
         }
         // SAFETY: the field is not used again; `drop` runs once.

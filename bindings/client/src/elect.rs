@@ -3,12 +3,15 @@
 use std::task::{Poll, Waker};
 use std::time::Duration;
 
+use tracing::Level;
+
 use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind};
 use crate::exec;
 use crate::fork;
 use crate::lease::Lease;
+use crate::reports;
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -100,8 +103,10 @@ impl ElectionRequest {
                 // Somebody else leads, as it should be.
                 Some(Err(error)) if error.kind() == ErrorKind::TimedOut => desk.end_term(None),
                 Some(Err(error)) => {
-                    tracing::warn!(target: "leasehold", error = %error, "the election could not be held; it is tried again");
-                    desk.end_term(Some(error));
+                    desk.end_term(Some(error.clone()));
+                    reports::leave(Level::WARN, move || {
+                        tracing::warn!(target: "leasehold", error = %error, "the election could not be held; it is tried again");
+                    });
                     desk.pause();
                 }
                 None => return,
@@ -151,7 +156,9 @@ impl ElectionRequest {
             && let Err(error) = exec::block_on(lease.give_back(Caller::Blocking))
             && error.kind() != ErrorKind::NotOwned
         {
-            tracing::warn!(target: "leasehold", error = %error, "the term has ended, and its release is not confirmed");
+            reports::leave(Level::WARN, move || {
+                tracing::warn!(target: "leasehold", error = %error, "the term has ended, and its release is not confirmed");
+            });
         }
         started.and(stopped)?;
         // Whoever steps down should not be the first to stand again.

@@ -61,7 +61,8 @@ pub(crate) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
     })
 }
 
-const OFFLOAD: &str = "leasehold-offload";
+/// The name of threads that do what a caller waits for.
+pub(crate) const OFFLOAD: &str = "leasehold-offload";
 
 /// Does blocking work on a thread of its own; for rare work such as opening a store.
 pub(crate) async fn offload<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, Error> {

@@ -125,7 +125,8 @@ impl Lease {
         async move { ended(&slot).await }
     }
 
-    /// Calls `callback` once if the lease is lost, on a thread kept for callbacks; at once if it was lost before.
+    /// Calls `callback` once if the lease is lost, on a thread kept for callbacks; at once if it was lost before. One that
+    /// takes longer than 0.1 s holds up no other: up to 16 threads call callbacks then.
     ///
     /// A callback that owns the lease keeps it from ever being dropped: give it what it needs, and not the lease.
     pub fn on_lost(&self, callback: impl FnOnce(Error) + Send + 'static) {

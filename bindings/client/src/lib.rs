@@ -90,13 +90,17 @@
 //!
 //! Spans `lock.acquire` and `lock.release`, and events `lock.acquired`, `lock.contended`, `lock.failed`, `lock.renewed`,
 //! `lock.renew_late`, `lock.shortened`, `lock.expiring`, `lock.lost`, `lock.released`, `lock.release_unconfirmed`,
-//! `lock.recovered` come through `tracing`, target `leasehold`; of a quorum also `lock.node_abstains`,
+//! `lock.recovered`, `lock.events_dropped` come through `tracing`, target `leasehold`; of a quorum also `lock.node_abstains`,
 //! `quorum.node_unreachable` and `quorum.even`, and of one store `quorum.marker_unread`, when a client connects; `store.default`
 //! where no store is named. With the feature `metrics`, counters
-//! `leasehold_acquire_total`, `leasehold_renew_total`, `leasehold_lost_total`, `leasehold_release_total` and histograms
+//! `leasehold_acquire_total`, `leasehold_renew_total`, `leasehold_lost_total`, `leasehold_release_total`,
+//! `leasehold_events_dropped_total` and histograms
 //! `leasehold_wait_seconds`, `leasehold_hold_seconds`, `leasehold_renew_duration_seconds`,
 //! `leasehold_validity_left_seconds` come through the `metrics` crate. Resource names are in log events only, never in
 //! labels; nonces are in neither.
+//!
+//! A log or recorder that hangs holds up no lease: events leave through a bounded queue and a thread of their own, but for
+//! those that a caller can tell itself, of its own lock. What finds no room is dropped and counted.
 
 #![cfg_attr(test, allow(clippy::wildcard_enum_match_arm, reason = "a test is about one of them"))]
 
@@ -127,6 +131,7 @@ mod lease;
 mod metrics;
 pub mod quorum;
 mod release_if;
+mod reports;
 mod request;
 mod stores;
 mod sync;

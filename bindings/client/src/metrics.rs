@@ -53,3 +53,9 @@ pub(crate) fn validity_left(time: Duration) {
     #[cfg(feature = "metrics")]
     metrics::histogram!("leasehold_validity_left_seconds").record(time.as_secs_f64());
 }
+
+/// So much was not told: events and, with them, samples.
+pub(crate) fn dropped(reports: u64) {
+    #[cfg(feature = "metrics")]
+    metrics::counter!("leasehold_events_dropped_total").increment(reports);
+}

@@ -15,8 +15,10 @@
 
 pub mod clock;
 mod entropy;
+pub mod fence;
 pub mod fork;
 pub mod pieces;
+mod reports;
 mod store;
 pub mod sync;
 pub mod world;
@@ -46,6 +48,7 @@ of_the_client! {
     "../../client/src/lease.rs" mod lease;
     "../../client/src/metrics.rs" mod metrics;
     "../../client/src/quorum/mod.rs" pub mod quorum;
+    "../../client/src/release_if.rs" mod release_if;
     "../../client/src/request.rs" mod request;
     "../../client/src/stores.rs" mod stores;
     "../../client/src/transport/mod.rs" mod transport;

@@ -16,6 +16,12 @@ use crate::sync::Arc;
 #[path = "../../client/src/driver/alarm.rs"]
 mod alarm;
 #[allow(dead_code, unreachable_pub, reason = "only a part of it is at work here")]
+#[path = "../../client/src/driver/callbacks.rs"]
+mod callbacks;
+#[allow(dead_code, unreachable_pub, reason = "only a part of it is at work here")]
+#[path = "../../client/src/reports.rs"]
+mod reports;
+#[allow(dead_code, unreachable_pub, reason = "only a part of it is at work here")]
 #[path = "../../client/src/driver/slot.rs"]
 mod slot;
 #[allow(dead_code, unreachable_pub, reason = "only a part of it is at work here")]
@@ -204,5 +210,41 @@ impl Worker {
 impl Default for Worker {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+/// The threads that run callbacks.
+#[derive(Default)]
+pub struct Callbacks(callbacks::Callbacks);
+
+impl Callbacks {
+    /// See the driver's.
+    pub fn give(&self, callback: impl FnOnce() + Send + 'static) {
+        self.0.give(Box::new(callback));
+    }
+}
+
+/// Where reports are left.
+pub struct Reports(reports::Desk);
+
+impl Reports {
+    /// For so many at once.
+    pub fn new(most: usize) -> Self {
+        Self(reports::Desk::new(most))
+    }
+
+    /// A warning.
+    pub fn leave(&self, report: impl FnOnce() + Send + 'static) {
+        self.0.leave(tracing::Level::WARN, Box::new(report));
+    }
+
+    /// Whether nothing waits.
+    pub fn is_idle(&self) -> bool {
+        self.0.is_idle()
+    }
+
+    /// See the client's.
+    pub fn wait_told(&self, patience: Duration) -> bool {
+        self.0.wait_told(patience)
     }
 }

@@ -61,16 +61,25 @@ impl Alarm {
 
     /// Waits for [`Alarm::stop`]; answers whether it came.
     pub(super) fn wait_stopped(&self, patience: Duration) -> bool {
+        self.wait_while(patience, |state| !state.stopped);
+        self.lock().stopped
+    }
+
+    /// Waits for a condition that whoever rings may have brought about.
+    pub(super) fn wait_until(&self, patience: Duration, is_so: impl Fn() -> bool) {
+        self.wait_while(patience, |_| !is_so());
+    }
+
+    fn wait_while(&self, patience: Duration, still: impl Fn(&State) -> bool) {
         let until = clock::monotonic().plus(patience);
         let mut state = self.lock();
-        while !state.stopped {
+        while still(&state) {
             let left = until.since(clock::monotonic());
             if left.is_zero() {
-                return false;
+                return;
             }
             state = self.wait(state, left.min(LONGEST_NAP));
         }
-        true
     }
 
     fn hint(&self, hint: Hint) {

@@ -9,9 +9,11 @@
 
 mod alarm;
 mod ask;
+mod callbacks;
 mod errands;
 mod report;
 mod slot;
+mod threads;
 mod troubles;
 mod worker;
 
@@ -29,14 +31,17 @@ use crate::engine::{self, Engine};
 use crate::entropy::fill;
 use crate::error::Error;
 use crate::fork;
-use crate::sync::atomic::AtomicU64;
-use crate::sync::{Arc, HashMap, Mutex, MutexGuard, PoisonError, thread};
+use crate::reports;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Arc, HashMap, Mutex, MutexGuard, PoisonError};
 use crate::transport::{Answer, Lane, Transport, Watcher};
 use alarm::{Alarm, Ear, Hint};
+use callbacks::Callbacks;
 pub(crate) use errands::Errands;
 use report::{Report, Stopwatch};
 use slot::Aftermath;
 pub(crate) use slot::{Phase, Slot, Wait};
+pub(crate) use threads::{is_own_thread, spawn};
 use troubles::Troubles;
 use worker::Worker;
 
@@ -53,7 +58,11 @@ pub(crate) struct Driver {
     workers: Vec<Workers>,
     troubles: Troubles,
     /// Runs the callbacks of users, which may take their time.
-    callbacks: Worker<Callback>,
+    callbacks: Callbacks,
+    /// Reports that were taken from the core and not left to be told yet.
+    untold: AtomicU64,
+    /// It was closed, and somebody may wait for the last of those.
+    is_ending: AtomicBool,
     /// Requests made outside the core.
     asked: AtomicU64,
     /// How long one of those is awaited.
@@ -143,7 +152,9 @@ impl Driver {
             alarm,
             workers: transports.iter().map(|_| Workers::new()).collect(),
             troubles: Troubles::new(transports.len()),
-            callbacks: Worker::new("leasehold-callbacks"),
+            callbacks: Callbacks::default(),
+            untold: AtomicU64::new(0),
+            is_ending: AtomicBool::new(false),
             asked: AtomicU64::new(0),
             request_timeout,
             transports,
@@ -204,7 +215,7 @@ impl Driver {
             state.slots.remove(&lock);
             return Err(error.on(slot.resource().as_str()));
         }
-        let work = state.drain(now);
+        let work = self.drain(&mut state, now);
         drop(state);
         let errands = self.carry_out(work, caller, Some(lock));
         Ok((slot, errands))
@@ -248,6 +259,7 @@ impl Driver {
 
     /// Ends everything in the background: leases are released, waiters cancelled.
     pub(crate) fn close(self: &Arc<Self>) {
+        self.is_ending.store(true, Ordering::SeqCst);
         let (aftermath, _) = self.turn(Caller::Nobody, None, |state, now| {
             state.closing = true;
             let mut aftermath = Aftermath::default();
@@ -257,24 +269,23 @@ impl Driver {
             state.core.close(now);
             aftermath
         });
-        self.tell(&mut Work { aftermath, ..Work::default() });
+        self.tell(&mut Work { aftermath, ..Work::default() }, None);
         self.alarm.ring();
     }
 
-    /// After [`Driver::close`]: waits until all releases are through, at most `CLOSE_PATIENCE`. Answers whether
-    /// they are.
+    /// After [`Driver::close`]: waits until all releases are through, at most `CLOSE_PATIENCE`, and a moment for the log
+    /// to take what came last. Answers whether they are through.
     pub(crate) fn wait_closed(&self) -> bool {
-        self.alarm.wait_stopped(CLOSE_PATIENCE)
+        let is_stopped = self.alarm.wait_stopped(CLOSE_PATIENCE);
+        // Another thread may still have in its hands what it has to report.
+        self.alarm.wait_until(CLOSE_PATIENCE, || self.untold.load(Ordering::SeqCst) == 0);
+        reports::wait_told();
+        is_stopped
     }
 
-    /// Whether the calling thread is one of the client's own, which must not wait for themselves.
-    pub(crate) fn is_own_thread(&self) -> bool {
-        thread::current().name().is_some_and(|name| name.starts_with("leasehold-"))
-    }
-
-    /// Runs somebody else's code on the thread kept for it.
+    /// Runs somebody else's code on a thread kept for it.
     pub(crate) fn call_back(&self, callback: Callback) {
-        self.callbacks.give(callback, |callback| callback());
+        self.callbacks.give(callback);
     }
 
     pub(crate) fn transports(&self) -> &[Arc<dyn Transport>] {
@@ -317,7 +328,7 @@ impl Driver {
         let mut state = self.lock();
         let now = clock::now();
         let result = visit(&mut state, now);
-        let work = state.drain(now);
+        let work = self.drain(&mut state, now);
         drop(state);
         (result, self.carry_out(work, caller, own))
     }
@@ -334,10 +345,13 @@ impl Driver {
         self.turn(caller, own, |state, now| state.core.handle_response(id, answer, now)).1
     }
 
-    /// Requests for others leave first; logging, wakers and callbacks are other people's code and may take long.
+    /// Requests for others leave first; wakers are other people's code and may take long. Loggers may hang: only callers
+    /// wait for them, and last of all.
     fn carry_out(self: &Arc<Self>, mut work: Work, caller: Caller, own: Option<LockId>) -> Errands {
         let mut inline = VecDeque::new();
         let mut errands = Errands::default();
+        let reporting = own.filter(|_| caller != Caller::Nobody);
+        let mut reports = Vec::new();
         loop {
             for transmit in std::mem::take(&mut work.transmits) {
                 let transport = &self.transports[transmit.node.index()];
@@ -355,10 +369,14 @@ impl Driver {
                     (_, _) => self.hand_over(transmit, own.is_some()),
                 }
             }
-            self.tell(&mut work);
-            let Some(transmit) = inline.pop_front() else { return errands };
+            reports.append(&mut self.tell(&mut work, reporting));
+            let Some(transmit) = inline.pop_front() else { break };
             work = self.perform(&transmit, Lane::Caller);
         }
+        for report in reports {
+            reports::leave_or_tell(report.level(), move || report.emit());
+        }
+        errands
     }
 
     /// Leaves a request to the store's threads.
@@ -395,11 +413,29 @@ impl Driver {
         let mut state = self.lock();
         let now = clock::now();
         state.core.handle_response(transmit.id, result, now);
-        state.drain(now)
+        self.drain(&mut state, now)
     }
 
-    fn tell(&self, work: &mut Work) {
-        if std::mem::take(&mut work.ring) {
+    fn drain(&self, state: &mut State, now: Now) -> Work {
+        let work = state.drain(now);
+        if !work.reports.is_empty() {
+            self.untold.fetch_add(work.reports.len() as u64, Ordering::SeqCst);
+        }
+        work
+    }
+
+    /// Answers what the caller is to report itself, of the lock that is its own.
+    fn tell(&self, work: &mut Work, own: Option<LockId>) -> Vec<Report> {
+        let reports = std::mem::take(&mut work.reports);
+        let count = reports.len() as u64;
+        let (own, others): (Vec<_>, Vec<_>) = reports.into_iter().partition(|report| Some(report.lock()) == own);
+        for report in others {
+            reports::leave(report.level(), move || report.emit());
+        }
+        let was_last = count > 0
+            && self.untold.fetch_sub(count, Ordering::SeqCst) == count
+            && self.is_ending.load(Ordering::SeqCst);
+        if std::mem::take(&mut work.ring) || was_last {
             self.alarm.ring();
         }
         let Aftermath { wakers, callbacks, unused_on_expiring, unused_on_lost } = std::mem::take(&mut work.aftermath);
@@ -409,10 +445,8 @@ impl Driver {
         for callback in callbacks {
             self.call_back(callback);
         }
-        for report in work.reports.drain(..) {
-            report.emit();
-        }
         drop((unused_on_expiring, unused_on_lost));
+        own
     }
 
     /// The background thread: does what is due, for as long as the client lives.
@@ -420,7 +454,7 @@ impl Driver {
         loop {
             let mut fresh: Entropy = [0; 16];
             let has_entropy = fill(&mut fresh).is_ok();
-            // Wakers and log subscribers run here, too; a panic of theirs must not end all leases.
+            // Wakers run here, too; a panic of theirs must not end all leases.
             let look = || self.look_at_the_clock(has_entropy.then_some(&fresh));
             let done = std::panic::catch_unwind(std::panic::AssertUnwindSafe(look)).unwrap_or(false);
             if done {
@@ -557,10 +591,4 @@ impl State {
             self.patience.pop_front();
         }
     }
-}
-
-/// Starts one of the client's own threads.
-pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), Error> {
-    let spawned = thread::Builder::new().name(name.to_owned()).spawn(run);
-    spawned.map(drop).map_err(|error| Error::config(format!("cannot start the thread {name}: {error}")))
 }

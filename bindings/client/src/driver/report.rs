@@ -5,11 +5,12 @@
 use std::time::Duration;
 
 use leasehold_core::op::Op;
-use leasehold_core::{Event, Failure, Monotonic, Transmit};
+use leasehold_core::{Event, Failure, LockId, Monotonic, Transmit};
+use tracing::Level;
 
 use super::Slot;
 use crate::sync::Arc;
-use crate::{clock, metrics};
+use crate::{clock, metrics, reports};
 
 /// An event with what a log line needs, taken under the mutex and told after it.
 pub(super) struct Report {
@@ -22,6 +23,23 @@ pub(super) struct Report {
 impl Report {
     pub(super) fn of(event: Event, slot: &Arc<Slot>, now: Monotonic) -> Self {
         Self { event, slot: Arc::clone(slot), age: slot.age(now) }
+    }
+
+    pub(super) fn lock(&self) -> LockId {
+        self.slot.lock()
+    }
+
+    pub(super) fn level(&self) -> Level {
+        match self.event {
+            Event::Renewed { recovered: false, .. } => Level::TRACE,
+            Event::Contended { .. } | Event::Failed { .. } => Level::DEBUG,
+            Event::Acquired { .. } | Event::Renewed { .. } | Event::Released { confirmed: true, .. } => Level::INFO,
+            Event::RenewDelayed { .. }
+            | Event::Shortened { .. }
+            | Event::Expiring { .. }
+            | Event::Released { confirmed: false, .. } => Level::WARN,
+            Event::Lost { .. } => Level::ERROR,
+        }
     }
 
     pub(super) fn emit(self) {
@@ -97,8 +115,9 @@ impl Stopwatch {
     }
 
     pub(super) fn stop(self) {
-        if let Some(asked) = self.0 {
-            metrics::renew_duration(clock::monotonic().since(asked));
+        if let Some(asked) = self.0.filter(|_| cfg!(feature = "metrics")) {
+            let took = clock::monotonic().since(asked);
+            reports::leave(Level::TRACE, move || metrics::renew_duration(took));
         }
     }
 }

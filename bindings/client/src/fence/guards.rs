@@ -1,10 +1,8 @@
 //! Guards for data in this process.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-
-use super::{Guard, Token, number};
+use super::{Guard, Rejected, Token, number};
 use crate::error::{Error, ErrorKind};
+use crate::sync::{Arc, Condvar, HashMap, Mutex, MutexGuard, PoisonError};
 
 /// The marks of many items in one process, for any number of threads.
 ///
@@ -148,8 +146,8 @@ impl Guards {
     /// Lets a write through, as [`Guards::with`] and [`Guards::with_in_order`] do, until the answer is dropped.
     pub(crate) fn enter(&self, item: &str, token: u64, number: Option<u64>) -> Result<Writing, Error> {
         let token = self::number(token)?;
-        let on = |rejected: super::Rejected| Error::from(rejected).on(item);
-        let shared = self.slot(item).ok_or_else(|| on(super::Rejected::Unclaimed))?;
+        let on = |rejected: Rejected| Error::from(rejected).on(item);
+        let shared = self.slot(item).ok_or_else(|| on(Rejected::Unclaimed))?;
         let mut slot = shared.idle();
         let checked = match number {
             None => slot.guard.check(token),

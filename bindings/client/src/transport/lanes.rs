@@ -16,10 +16,12 @@ use leasehold_core::Transmit;
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
 use tokio::runtime::{self, Builder, Handle, Runtime};
 use tokio::sync::oneshot;
+use tracing::Level;
 
 use super::{Answer, Answering, Done};
 use crate::clock;
 use crate::fork;
+use crate::reports;
 
 /// Links of blocking callers that are kept for the next one. Each is a connection and three file descriptors.
 const MOST_IDLE: usize = 32;
@@ -259,7 +261,7 @@ fn has_sockets() -> bool {
     });
     if tried.is_err() {
         let why = "this tokio runtime has no sockets or no timers (enable_all): its requests run in the background";
-        tracing::warn!(target: "leasehold", "{why}");
+        reports::leave(Level::WARN, move || tracing::warn!(target: "leasehold", "{why}"));
     }
     tried.is_ok()
 }

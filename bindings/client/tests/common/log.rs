@@ -17,6 +17,10 @@ impl Log {
         self.0.lock().unwrap().iter().any(fits)
     }
 
+    pub(crate) fn clear(&self) {
+        self.0.lock().unwrap().clear();
+    }
+
     fn keep(&self, mut line: String, fields: impl FnOnce(&mut Line)) {
         let mut rest = Line(String::new());
         fields(&mut rest);

@@ -55,7 +55,18 @@ pub(crate) struct Role {
 impl Role {
     /// Starts the ignored test `name`; its arguments come through `ROLE_ARGS`.
     pub(crate) fn start(name: &str, args: &str) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        Self::start_by(Command::new(std::env::current_exe().unwrap()), name, args)
+    }
+
+    /// As [`Role::start`], by a program that starts the one named behind it.
+    pub(crate) fn start_through(program: &[&str], name: &str, args: &str) -> Self {
+        let mut command = Command::new(program[0]);
+        command.args(&program[1..]).arg(std::env::current_exe().unwrap());
+        Self::start_by(command, name, args)
+    }
+
+    fn start_by(mut command: Command, name: &str, args: &str) -> Self {
+        let mut child = command
             .args(["--exact", name, "--ignored", "--nocapture"])
             .env("ROLE_ARGS", args)
             .stdin(Stdio::piped())

@@ -50,6 +50,30 @@ fn a_callback_that_panics_takes_nothing_along() {
 }
 
 #[test]
+fn a_callback_that_hangs_withholds_no_other() {
+    let client = client();
+    let (sender, told) = channel();
+    let mut gates = Vec::new();
+    for n in 0..8 {
+        let lease = client.lock(format!("job-{n}")).ttl(ms(150)).no_renewal().acquire().unwrap();
+        let (open, gate) = channel::<()>();
+        let sender = sender.clone();
+        lease.on_lost(move |_| {
+            sender.send(n).unwrap();
+            let _ = gate.recv();
+        });
+        gates.push(open);
+        std::mem::forget(lease);
+    }
+    let mut heard: Vec<i32> = (0..8).map(|_| told.recv_timeout(PATIENCE).unwrap()).collect();
+    heard.sort_unstable();
+    assert_eq!(heard, (0..8).collect::<Vec<_>>());
+    // Nor does it hold up the end of the client.
+    client.close().unwrap();
+    drop(gates);
+}
+
+#[test]
 fn futures_that_are_dropped_leave_no_waker_behind() {
     struct Counted;
 

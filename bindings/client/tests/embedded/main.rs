@@ -7,11 +7,14 @@ mod common;
 
 mod asynchronous;
 mod callbacks;
+mod clocks;
 mod election;
 #[cfg(feature = "sqlite")]
 mod fence;
 mod fence_process;
 mod holding;
 mod host;
+#[cfg(feature = "sqlite")]
+mod hung;
 mod processes;
 mod several;

@@ -63,7 +63,7 @@ impl<T> DerefMut for MutexGuard<'_, T> {
 }
 
 /// Wakes nobody without a reason.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct Condvar {
     waiting: std::sync::Mutex<Vec<Arc<Permit>>>,
 }
@@ -86,6 +86,21 @@ impl Condvar {
     /// As [`Mutex::lock`].
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> LockResult<MutexGuard<'a, T>> {
         self.wait_for(guard, None).map(|(guard, _)| guard).map_err(|poisoned| PoisonError::new(poisoned.into_inner().0))
+    }
+
+    /// Waits while the condition holds.
+    ///
+    /// # Errors
+    /// As [`Mutex::lock`].
+    pub fn wait_while<'a, T>(
+        &self,
+        mut guard: MutexGuard<'a, T>,
+        mut condition: impl FnMut(&mut T) -> bool,
+    ) -> LockResult<MutexGuard<'a, T>> {
+        while condition(&mut guard) {
+            guard = self.wait(guard)?;
+        }
+        Ok(guard)
     }
 
     /// Waits to be notified, and no longer than this.

@@ -8,6 +8,7 @@ use shuttle::sync::mpsc::{Receiver, Sender, channel};
 
 /// For one thread. It rests on a channel, since shuttle wakes parked threads without a reason, too: that would hide a wake-up
 /// that was forgotten, and there is no end of such schedules.
+#[derive(Debug)]
 pub(crate) struct Permit {
     given: AtomicBool,
     sender: Sender<()>,

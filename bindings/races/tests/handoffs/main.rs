@@ -7,9 +7,11 @@ mod cancelling;
 mod closing;
 mod deadlines;
 mod errands;
+mod fencing;
 mod forks;
 mod releasing;
 mod renewing;
+mod reports;
 mod wakers;
 mod workers;
 

@@ -8,10 +8,12 @@ use leasehold_core::wire::dynamodb::{ErrorClass, Progress, Repeat, Request, Resp
 use leasehold_core::{Monotonic, Transmit};
 use reqwest::Client;
 use tokio::sync::Semaphore;
+use tracing::Level;
 
 use super::access::Access;
 use super::credentials::Keys;
 use crate::clock;
+use crate::reports;
 use crate::transport::Answer;
 use crate::transport::lanes::{Link, until};
 use crate::transport::meeting::{Meeting, Met, NoServer, all, in_time};
@@ -93,7 +95,10 @@ impl DynamodbLink {
             }
         };
         if let Err(why) = &met {
-            tracing::debug!(target: "leasehold", store = %self.access, why = %why, "no answer");
+            let (link, why) = (Arc::clone(&self), why.clone());
+            reports::leave(Level::DEBUG, move || {
+                tracing::debug!(target: "leasehold", store = %link.access, why = %why, "no answer");
+            });
         }
         met
     }

@@ -5,10 +5,12 @@ use std::time::Duration;
 
 use leasehold_core::op::{DenialKind, Outcome, Refusal};
 use leasehold_core::wire::dynamodb::table::{self, Billing, Description, Reach, Status};
+use tracing::Level;
 
 use super::Dynamodb;
 use crate::clock;
 use crate::error::{Error, ErrorKind};
+use crate::reports;
 use crate::transport::Transport;
 use crate::transport::pauses::Pauses;
 use crate::url::dynamodb::{DynamodbUrl, Replicas};
@@ -48,7 +50,9 @@ pub(super) fn check(store: &Dynamodb) -> Result<Option<String>, Error> {
             if url.replicas == Replicas::MustAgree {
                 return Err(Error::new(ErrorKind::StoreRefused, what));
             }
-            tracing::warn!(name: "dynamodb.replicas", target: "leasehold", "{what}");
+            reports::leave_or_tell(Level::WARN, move || {
+                tracing::warn!(name: "dynamodb.replicas", target: "leasehold", "{what}");
+            });
             Ok(description.id)
         }
     }

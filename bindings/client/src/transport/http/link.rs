@@ -10,9 +10,11 @@ use leasehold_core::{Monotonic, Transmit};
 use reqwest::Client;
 use reqwest::header::{CONTENT_TYPE, LOCATION};
 use tokio::sync::Semaphore;
+use tracing::Level;
 
 use super::access::Access;
 use crate::clock;
+use crate::reports;
 use crate::transport::Answer;
 use crate::transport::lanes::{Link, until};
 use crate::transport::meeting::{Meeting, Met, NoServer, all, in_time};
@@ -82,7 +84,10 @@ impl HttpLink {
             Err(_) => Err(NoServer::Fault(Fault::new(FaultKind::Timeout, "no answer to a PING"))),
         };
         if let Err(why) = &met {
-            tracing::debug!(target: "leasehold", store = %self.access, why = %why, "no answer");
+            let (link, why) = (Arc::clone(&self), why.clone());
+            reports::leave(Level::DEBUG, move || {
+                tracing::debug!(target: "leasehold", store = %link.access, why = %why, "no answer");
+            });
         }
         met
     }

@@ -3,7 +3,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use tracing::Level;
+
 use crate::clock;
+use crate::reports;
 use crate::url::redis::Address;
 
 /// The latest are kept.
@@ -24,18 +27,23 @@ pub(super) struct Failovers(Mutex<Vec<Failover>>);
 
 impl Failovers {
     pub(super) fn note(&self, from: &Address, to: &Address) {
-        tracing::warn!(
-            target: "leasehold",
-            %from,
-            %to,
-            "another Redis server is the master now; replication is asynchronous, so locks that the old one had \
-             acknowledged may be lost, and may be granted again while their holders still work"
-        );
+        let failover = Failover { from: from.clone(), to: to.clone(), unix_ms: clock::unix_ms() };
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() == MOST_KEPT {
             all.remove(0);
         }
-        all.push(Failover { from: from.clone(), to: to.clone(), unix_ms: clock::unix_ms() });
+        all.push(failover.clone());
+        drop(all);
+        reports::leave(Level::WARN, move || {
+            let Failover { from, to, .. } = failover;
+            tracing::warn!(
+                target: "leasehold",
+                %from,
+                %to,
+                "another Redis server is the master now; replication is asynchronous, so locks that the old one had \
+                 acknowledged may be lost, and may be granted again while their holders still work"
+            );
+        });
     }
 
     /// The latest last.

@@ -8,10 +8,12 @@ use leasehold_core::wire::redis::{Command, Progress, Session, Topology, of_one_s
 use leasehold_core::wire::resp::Value;
 use leasehold_core::{Monotonic, Transmit};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use tracing::Level;
 
 use super::access::{Access, CONNECT_PATIENCE, Connection};
 use super::value;
 use crate::clock;
+use crate::reports;
 use crate::transport::Answer;
 use crate::transport::lanes::{Link, until};
 use crate::transport::pauses::LastAttempt;
@@ -216,8 +218,11 @@ impl RedisLink {
                 Ok(open)
             }
             Err(why) => {
-                tracing::debug!(target: "leasehold", store = %self.access, why = ?why, "no connection");
                 state.last.failed(why.clone());
+                let (access, told) = (Arc::clone(&self.access), why.clone());
+                reports::leave(Level::DEBUG, move || {
+                    tracing::debug!(target: "leasehold", store = %access, why = ?told, "no connection");
+                });
                 Err(why)
             }
         };

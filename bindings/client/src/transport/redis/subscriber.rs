@@ -11,10 +11,12 @@ use leasehold_core::wire::redis::Session;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::unconstrained;
 use tokio::time::{sleep, timeout};
+use tracing::Level;
 
 use super::access::{Access, Listening};
 use super::link::NoConnection;
 use super::way::Way;
+use crate::reports;
 use crate::transport::Watcher;
 use crate::transport::lanes::Lanes;
 use crate::transport::pauses::Pauses;
@@ -95,16 +97,16 @@ impl Listener {
                 Ok(mut connection) => match self.listen(&mut connection, &mut wishes, &mut pauses).await {
                     Stop::Over => return,
                     Stop::Idle => continue,
-                    Stop::Broken => {
-                        tracing::debug!(target: "leasehold", store = %self.access, "wake-ups interrupted")
-                    }
+                    Stop::Broken => self.report(Level::DEBUG, |store| {
+                        tracing::debug!(target: "leasehold", %store, "wake-ups interrupted");
+                    }),
                 },
-                Err(NoConnection::Fault(fault)) => {
-                    tracing::debug!(target: "leasehold", store = %self.access, %fault, "no wake-ups for now");
-                }
-                Err(NoConnection::Refused(refusal)) => {
-                    tracing::warn!(target: "leasehold", store = %self.access, ?refusal, "no wake-ups: waiters poll");
-                }
+                Err(NoConnection::Fault(fault)) => self.report(Level::DEBUG, move |store| {
+                    tracing::debug!(target: "leasehold", %store, %fault, "no wake-ups for now");
+                }),
+                Err(NoConnection::Refused(refusal)) => self.report(Level::WARN, move |store| {
+                    tracing::warn!(target: "leasehold", %store, ?refusal, "no wake-ups: waiters poll");
+                }),
             }
             let rest = sleep(pauses.next());
             let mut rest = std::pin::pin!(rest);
@@ -221,11 +223,18 @@ impl Listener {
                 true
             }
             Ok(Err(error)) => {
-                tracing::warn!(target: "leasehold", store = %self.access, %error, "no wake-ups: waiters poll");
+                self.report(Level::WARN, move |store| {
+                    tracing::warn!(target: "leasehold", %store, %error, "no wake-ups: waiters poll");
+                });
                 false
             }
             Err(_) => false,
         }
+    }
+
+    fn report(&self, level: Level, report: impl FnOnce(&Access) + Send + 'static) {
+        let access = Arc::clone(&self.access);
+        reports::leave(level, move || report(&access));
     }
 
     fn tell(&self, message: &::redis::Msg) {

@@ -26,6 +26,7 @@ use leasehold_core::member::{Durability, Marker};
 use leasehold_core::op::{Applied, LockOp, Outcome, TransportFault};
 use leasehold_core::store::BootId;
 use leasehold_core::{Monotonic, NodeConfig, Resource, Transmit};
+use tracing::Level;
 
 use self::queue::{Queue, Queues};
 use self::transaction::Stop;
@@ -37,6 +38,7 @@ use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::fork::gate::{self, CloseBeforeFork, Pass, Shut};
 use crate::fork::{self, PerProcess};
+use crate::reports;
 use crate::url::StoreUrl;
 
 /// How long opening waits for other processes that open or write the same file.
@@ -89,8 +91,11 @@ impl Sqlite {
         let until = clock::monotonic().plus(OPEN_PATIENCE);
         store.with_connection(Lane::Caller, until, |_| Ok(())).map_err(given_up)?;
         if let Some(kind) = doctor::shared_by_hosts(path) {
-            let file = path.display();
-            tracing::warn!(target: "leasehold", %file, kind, "{file} is on a network file system ({kind}): several machines that use it have no exclusion, and the file can be damaged; keep it on a local disk");
+            let path = path.clone();
+            reports::leave_or_tell(Level::WARN, move || {
+                let file = path.display();
+                tracing::warn!(target: "leasehold", %file, kind, "{file} is on a network file system ({kind}): several machines that use it have no exclusion, and the file can be damaged; keep it on a local disk");
+            });
         }
         // By its real name, which a new file has only now.
         store.wakeups = wakeups_of(path);

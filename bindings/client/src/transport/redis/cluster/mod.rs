@@ -18,11 +18,13 @@ use leasehold_core::wire::resp::Value;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+use tracing::Level;
 
 use super::access::Access;
 use super::failovers::Failovers;
 use super::link::{NoConnection, send};
 use crate::clock;
+use crate::reports;
 use crate::transport::info::printable;
 use crate::transport::pauses::Pauses;
 use crate::url::redis::Address;
@@ -152,7 +154,9 @@ impl Cluster {
             reading.not_before = clock::monotonic().plus(reading.pauses.next());
             drop(reading);
             if let Err(why) = read {
-                tracing::debug!(target: "leasehold", store = %access, ?why, "the cluster cannot be seen");
+                reports::leave(Level::DEBUG, move || {
+                    tracing::debug!(target: "leasehold", store = %access, ?why, "the cluster cannot be seen");
+                });
             }
         });
     }
