@@ -134,6 +134,25 @@ fn a_replica_that_has_the_lock_keeps_it_when_it_is_promoted() {
 }
 
 #[test]
+fn a_master_that_becomes_a_replica_is_left_for_the_one_that_the_url_leads_to() {
+    let (primary, replica, _wire) = replicated();
+    let name = Switch::to(primary.port());
+    let client = Client::connect(name.url()).unwrap();
+    let lease = long_lease(&client);
+    primary.wait_replicas_in_sync(1);
+    replica.promote();
+    name.turn(replica.port());
+    // It goes on answering on the connections that it has, and refuses writes there.
+    let demoted = primary.command(&["REPLICAOF", "127.0.0.1", &replica.port().to_string()]);
+    assert!(!demoted.is_error(), "{demoted:?}");
+    wait_for_renewals(&replica, 2);
+    lease.check(ms(1)).unwrap();
+    lease.release().unwrap();
+    assert!(!is_taken(&replica, "job"));
+    client.lock("other").wait(PATIENCE).acquire().unwrap().release().unwrap();
+}
+
+#[test]
 fn without_the_replicas_that_are_to_confirm_nothing_is_granted_and_nothing_left() {
     let primary = Server::start();
     let replica = Server::builder().replica_of(&primary).start();

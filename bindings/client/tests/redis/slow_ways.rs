@@ -69,6 +69,30 @@ fn a_runtime_without_sockets_can_lock_all_the_same() {
 }
 
 #[test]
+fn threads_are_not_held_up_by_one_that_waits_for_replicas() {
+    let server = Server::start();
+    let replica = Server::builder().replica_of(&server).start();
+    server.wait_replicas_in_sync(1);
+    let settings = Client::builder().request_timeout(PATIENCE / 2);
+    let url = format!("{}?wait_replicas=1", server.url());
+    let client = blocking::Client::connect_with(settings, url).unwrap();
+    client.lock("first").acquire().unwrap().release().unwrap();
+    replica.stop_process();
+    std::thread::scope(|scope| {
+        let slow = scope.spawn(|| client.lock("slow").wait(PATIENCE).acquire());
+        eventually("it is taken", || is_taken(&server, "slow"));
+        for _ in 0..3 {
+            let asked = std::time::Instant::now();
+            assert!(client.inspect("other").unwrap().is_none());
+            assert!(asked.elapsed() < PATIENCE / 4, "{:?}", asked.elapsed());
+        }
+        assert!(!slow.is_finished());
+        replica.continue_process();
+        slow.join().unwrap().unwrap().release().unwrap();
+    });
+}
+
+#[test]
 fn a_lock_that_waits_for_replicas_holds_up_nobody_else() {
     let server = Arc::new(Server::start());
     let replica = Server::builder().replica_of(&server).start();

@@ -441,7 +441,15 @@ pub(super) fn is_nonsense(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Unknown(fault) if fault.kind == FaultKind::Protocol)
 }
 
+/// Of renewals, which share one reply, each may have been an error.
 fn is_of_a_replica(reply: &Value) -> bool {
+    let is_readonly = |pair: &[Value]| {
+        matches!(pair, [Value::Bulk(word), Value::Bulk(error)]
+            if word == b"error" && error.windows(8).any(|part| part == b"READONLY"))
+    };
+    if let Value::Array(parts) = reply {
+        return parts.windows(2).any(is_readonly);
+    }
     matches!(reply, Value::Error(error) if error.contains("READONLY"))
 }
 
