@@ -14,6 +14,7 @@ use crate::elect::ElectionRequest;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::exec;
 use crate::fork::PerProcess;
+use crate::host_clock;
 use crate::quorum::Nodes;
 use crate::release_if::{HolderMatch, ReleaseIfOutcome};
 use crate::request::LockRequest;
@@ -150,9 +151,17 @@ impl Client {
     /// Without the client itself, which must not end on the thread that does this.
     pub(crate) fn examination(&self) -> impl FnOnce() -> Vec<Finding> + Send + 'static {
         let (transports, quorum) = (self.driver().transports().to_vec(), self.shared.quorum().cloned());
-        move || match quorum {
-            Some(quorum) => quorum.diagnose(&transports),
-            None => transports.iter().flat_map(|transport| transport.diagnose()).collect(),
+        let drift = self.driver().drift;
+        move || {
+            let mut findings = match quorum {
+                Some(quorum) => quorum.diagnose(&transports),
+                None => transports.iter().flat_map(|transport| transport.diagnose()).collect::<Vec<_>>(),
+            };
+            // Stores of this machine have the same clock, whatever its rate.
+            if transports.iter().any(|transport| transport.network().is_some()) {
+                findings.push(host_clock::examine(drift));
+            }
+            findings
         }
     }
 

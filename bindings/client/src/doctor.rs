@@ -54,7 +54,7 @@ impl Finding {
 mod tests {
     use std::path::Path;
 
-    const STORES: [&str; 7] = ["memory.", "sqlite.", "redis.", "http.", "dynamodb.", "quorum.", "store."];
+    const STORES: [&str; 8] = ["memory.", "sqlite.", "redis.", "http.", "dynamodb.", "quorum.", "store.", "host."];
 
     /// Literals that look like the name of a check, in a file that makes findings.
     fn checks(folder: &Path, found: &mut Vec<String>) {

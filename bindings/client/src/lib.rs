@@ -126,6 +126,7 @@ mod fork;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod host;
+mod host_clock;
 mod inspect;
 mod lease;
 mod metrics;

@@ -44,6 +44,7 @@ of_the_client! {
     "../../client/src/error.rs" mod error;
     "../../client/src/exec.rs" mod exec;
     "../../client/src/host/mod.rs" pub mod host;
+    "../../client/src/host_clock.rs" mod host_clock;
     "../../client/src/inspect.rs" mod inspect;
     "../../client/src/lease.rs" mod lease;
     "../../client/src/metrics.rs" mod metrics;

@@ -20,6 +20,7 @@ mod worker;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
+use leasehold_core::config::Drift;
 use leasehold_core::member::Stamp;
 use leasehold_core::op::Fault;
 use leasehold_core::{
@@ -67,6 +68,7 @@ pub(crate) struct Driver {
     asked: AtomicU64,
     /// How long one of those is awaited.
     request_timeout: Duration,
+    pub(crate) drift: Drift,
     /// [`fork::generation`] when the client was made; in a forked child it differs, and nothing here may be touched.
     generation: u64,
 }
@@ -130,7 +132,7 @@ impl Driver {
         fork::install().map_err(|error| Error::config(format!("cannot watch for forks: {error}")))?;
         let mut seed = [0; 32];
         fill(&mut seed)?;
-        let request_timeout = config.request_timeout();
+        let (request_timeout, drift) = (config.request_timeout(), config.drift());
         let core = Engine::new(engine, config, seed, clock::now())?;
         let alarm = Arc::new(Alarm::default());
         let ear = |n| Arc::new(Ear { node: NodeId::new(n), alarm: Arc::clone(&alarm) }) as Arc<dyn Watcher>;
@@ -157,6 +159,7 @@ impl Driver {
             is_ending: AtomicBool::new(false),
             asked: AtomicU64::new(0),
             request_timeout,
+            drift,
             transports,
             generation: fork::generation(),
         });

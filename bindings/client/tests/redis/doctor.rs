@@ -166,7 +166,8 @@ fn a_server_that_stands_still_holds_nobody_up_for_ever() {
     server.stop_process();
     let findings = client.doctor().unwrap();
     server.continue_process();
-    assert_eq!(findings.len(), 1, "{findings:#?}");
+    let of_the_server = findings.iter().filter(|finding| !finding.check.starts_with("host.")).count();
+    assert_eq!(of_the_server, 1, "{findings:#?}");
     expect(&findings, "redis.reachable", Severity::Problem, "no answer");
 }
 
