@@ -104,8 +104,15 @@ fn another_quorum_is_left_alone() {
     rig.run(&["--quorum-id", "another", "exec", "job", "--", "true"]).expect(64).says("belongs to the quorum");
     let urls: Vec<String> = rig.servers.iter().map(Server::url).collect();
     let stores = urls.join(" ");
-    rig.place.run(&["quorum", "status", "--store", &stores]).expect(1);
-    rig.place.run(&["exec", "--store", &stores, "job", "--", "true"]).expect(64).says("max_ttl of 2s");
+    let other = ["quorum", "status", "--max-ttl", "4s", "--store", &stores];
+    rig.place.run(&other).expect(1);
+    let other = ["exec", "--max-ttl", "4s", "--store", &stores, "job", "--", "true"];
+    rig.place.run(&other).expect(64).says("max_ttl of 2s");
+    // Nobody needs to say it again, and a node alone is none of one's own.
+    rig.place.run(&["quorum", "status", "--store", &stores]).expect(0);
+    rig.place.run(&["exec", "--ttl", "2s", "--store", &stores, "job", "--", "true"]).expect(0);
+    let alone = rig.place.run(&["exec", "--store", &urls[0], "job", "--", "true"]).expect(64);
+    alone.says("is a node of the quorum").says("Name all nodes");
 }
 
 #[test]
