@@ -40,13 +40,14 @@ mod metrics_facade {
     use std::sync::{Arc, Mutex};
 
     use super::*;
+    use common::PATIENCE;
     use metrics::{
         Counter, CounterFn, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
     };
 
-    /// Keeps every name with its labels.
+    /// Keeps every name with its labels, and the value.
     #[derive(Clone, Default)]
-    struct Book(Arc<Mutex<Vec<String>>>);
+    struct Book(Arc<Mutex<Vec<(String, f64)>>>);
 
     struct Entry(Book, String);
 
@@ -56,14 +57,14 @@ mod metrics_facade {
             Arc::new(Self(book.clone(), format!("{} {}", key.name(), labels.join(","))))
         }
 
-        fn write(&self) {
-            self.0.0.lock().unwrap().push(self.1.clone());
+        fn write(&self, value: f64) {
+            self.0.0.lock().unwrap().push((self.1.clone(), value));
         }
     }
 
     impl CounterFn for Entry {
-        fn increment(&self, _: u64) {
-            self.write();
+        fn increment(&self, by: u64) {
+            self.write(by as f64);
         }
 
         fn absolute(&self, _: u64) {}
@@ -72,7 +73,7 @@ mod metrics_facade {
     impl HistogramFn for Entry {
         fn record(&self, value: f64) {
             assert!((0.0..60.0).contains(&value), "seconds, not {value}");
-            self.write();
+            self.write(value);
         }
     }
 
@@ -101,7 +102,7 @@ mod metrics_facade {
         let client = Client::connect("memory:").unwrap();
         let lease = client.lock("invoice/42").ttl(ms(200)).acquire().unwrap();
         assert!(client.lock("invoice/42").try_acquire().unwrap().is_none());
-        let has = |line: &str| book.0.lock().unwrap().iter().any(|entry| entry == line);
+        let has = |line: &str| book.0.lock().unwrap().iter().any(|(entry, _)| entry == line);
         for line in [
             "leasehold_acquire_total outcome=acquired",
             "leasehold_acquire_total outcome=busy",
@@ -122,6 +123,48 @@ mod metrics_facade {
         ] {
             eventually(line, || has(line));
         }
-        assert!(!book.0.lock().unwrap().iter().any(|entry| entry.contains("invoice")));
+        assert!(!book.0.lock().unwrap().iter().any(|(entry, _)| entry.contains("invoice")));
+
+        // A lease is held from its grant on, however long its caller has waited.
+        let values = |line: &str| -> Vec<f64> {
+            book.0.lock().unwrap().iter().filter(|(entry, _)| entry == line).map(|(_, value)| *value).collect()
+        };
+        let (holder, other) = (client.lock("waited for").acquire().unwrap(), client.clone());
+        let waiter = std::thread::spawn(move || other.lock("waited for").wait(PATIENCE).acquire().unwrap());
+        std::thread::sleep(ms(3_000));
+        let before = values("leasehold_hold_seconds ").len();
+        holder.release().unwrap();
+        waiter.join().unwrap().release().unwrap();
+        eventually("both releases", || values("leasehold_hold_seconds ").len() == before + 2);
+        let held = values("leasehold_hold_seconds ")[before..].to_vec();
+        assert!(held[0] >= 3.0 && held[1] < 2.5, "{held:?}");
+        assert!(values("leasehold_wait_seconds ").last().unwrap() >= &2.5);
+    }
+
+    #[cfg(feature = "sqlite")]
+    #[test]
+    fn a_release_that_nobody_confirmed_counts_as_that() {
+        use leasehold::fence::rusqlite::Connection;
+
+        // It may be the other test's, if both run in one process: then that has their samples.
+        let book = Book::default();
+        if metrics::set_global_recorder(book.clone()).is_err() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("locks.db");
+        let client = common::connect_patiently(common::url(&path));
+        let lease = client.lock("job").ttl(ms(600)).acquire().unwrap();
+        let hung = Connection::open(&path).unwrap();
+        hung.busy_timeout(PATIENCE).unwrap();
+        hung.execute_batch("BEGIN IMMEDIATE").unwrap();
+        drop(lease);
+        let count = |outcome: &str| {
+            let line = format!("leasehold_release_total outcome={outcome}");
+            book.0.lock().unwrap().iter().filter(|(entry, _)| *entry == line).count()
+        };
+        eventually("it has run out", || count("unconfirmed") == 1);
+        assert_eq!(count("confirmed"), 0);
+        drop(hung);
     }
 }

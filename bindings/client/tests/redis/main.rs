@@ -12,6 +12,7 @@ mod doctor;
 mod election;
 mod failover;
 mod fence;
+mod handovers;
 mod hostile_resp;
 #[cfg(target_os = "linux")]
 mod hostile_wake_ups;
