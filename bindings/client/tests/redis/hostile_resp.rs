@@ -36,6 +36,9 @@ impl Asked {
     }
 }
 
+/// It is a node of no quorum.
+const NO_MARKER: &str = "$-1\r\n";
+
 /// Stands for the name of the request, with which every answer ends.
 const ID: &str = "$1\r\n#\r\n";
 
@@ -132,6 +135,7 @@ fn converse(stream: TcpStream, answer: &dyn Fn(Asked) -> Option<Answer>) -> Opti
             Asked::Read => "*2\r\n$4\r\nfree\r\n$1\r\n#\r\n",
             // Whoever wants wake-ups is left alone with that.
             Asked::Subscribe => return None,
+            Asked::Other if words[0] == b"GET" => NO_MARKER,
             Asked::Other => "+OK\r\n",
         };
         Answer::from(usual).send(&stream, id).ok()?;

@@ -51,6 +51,9 @@ impl Script {
             let value = "0123456789abcdef0123456789abcdef@host;1700000000000";
             let answer = if runs("release") {
                 format!("*2\r\n$8\r\nreleased\r\n{id}")
+            } else if words[0] == "GET" {
+                // It is a node of no quorum.
+                "$-1\r\n".to_owned()
             } else if !runs("acquire") {
                 "+OK\r\n".to_owned()
             } else if self.free.load(Ordering::SeqCst) {
