@@ -2,7 +2,7 @@
 //! in doubt.
 
 use crate::member::{Answer, Durability, Marker, Membership, Phase, QuorumId, RunId, Stamp, Standing, admit};
-use crate::op::{Applied, Denial, DenialKind, Op, Outcome, Refusal};
+use crate::op::{Applied, Denial, DenialKind, Op, Outcome, Refusal, Release, Renew};
 use crate::quorum::Trust;
 use crate::store::{Record, StoreNow, apply};
 
@@ -42,8 +42,9 @@ impl Op {
         match self {
             Self::Acquire(acquire) => acquire.member.is_some(),
             Self::Renew(renew) => renew.quorum.is_some(),
+            Self::Release(release) => release.quorum.is_some(),
             Self::Raise(_) => true,
-            Self::Release(_) | Self::Read => false,
+            Self::Read => false,
         }
     }
 }
@@ -55,10 +56,10 @@ pub fn serve(record: Option<&Record>, memory: NodeMemory<'_>, op: &Op, now: &Sto
             Some(asked) => vote(record, memory, op, asked, now),
             None => plain(record, op, now),
         },
-        Op::Renew(renew) => {
+        Op::Renew(Renew { quorum, .. }) | Op::Release(Release { quorum, .. }) => {
             let served = plain(record, op, now);
-            match (renew.quorum, &served.outcome) {
-                (Some(durability), Outcome::NotApplied(Refusal::Conflict(_))) if memory.is_in_doubt(durability) => {
+            match (quorum, &served.outcome) {
+                (Some(durability), Outcome::NotApplied(Refusal::Conflict(_))) if memory.is_in_doubt(*durability) => {
                     Served::only(Outcome::NotApplied(Refusal::Abstains { stamp: None }))
                 }
                 _ => served,
@@ -72,7 +73,7 @@ pub fn serve(record: Option<&Record>, memory: NodeMemory<'_>, op: &Op, now: &Sto
             };
             Served { trusted: memory.marker.filter(is_meant).map(|marker| marker.stamp), ..served }
         }
-        Op::Release(_) | Op::Read => plain(record, op, now),
+        Op::Read => plain(record, op, now),
     }
 }
 
@@ -158,7 +159,7 @@ mod tests {
     use super::*;
     use crate::ids::{Nonce, Owner, Seq, Token};
     use crate::member::tests::asked;
-    use crate::op::{Acquire, Raise, Release, Renew};
+    use crate::op::{Acquire, Raise};
     use alloc::boxed::Box;
     use core::time::Duration;
 
@@ -182,13 +183,18 @@ mod tests {
         Op::Renew(Renew { nonce: NONCE, seq: Seq::new(2), record_ttl: TTL, quorum })
     }
 
+    fn release(quorum: Option<Durability>) -> Op {
+        Op::Release(Release { nonce: NONCE, quorum })
+    }
+
     #[test]
     fn a_quorum_is_asked_where_a_vote_is_and_a_single_store_never() {
         let raise = Op::Raise(Raise { nonce: NONCE, token: Token::ZERO, loss: None });
-        for asks in [acquire(Some(asked())), renew(Some(Durability::NotDeclared)), raise] {
+        let doubted = Some(Durability::NotDeclared);
+        for asks in [acquire(Some(asked())), renew(doubted), release(doubted), raise] {
             assert!(asks.asks_a_quorum(), "{asks:?}");
         }
-        for asks_not in [acquire(None), renew(None), Op::Release(Release { nonce: NONCE }), Op::Read] {
+        for asks_not in [acquire(None), renew(None), release(None), Op::Read] {
             assert!(!asks_not.asks_a_quorum(), "{asks_not:?}");
         }
     }

@@ -32,7 +32,7 @@ pub enum Op {
     Acquire(Box<Acquire>),
     /// Push the expiry out, if the record is still ours. Never shortens it, never creates a record.
     Renew(Renew),
-    /// Free the resource if the record is still ours; its token counter survives.
+    /// Free the resource if the record is still ours, and not free already; its token counter survives.
     Release(Release),
     /// Lift the node's counter to at least a token, if the record is still ours; answer the counter.
     Raise(Raise),
@@ -92,6 +92,8 @@ pub struct Renew {
 pub struct Release {
     /// The attempt whose record is to be freed.
     pub nonce: Nonce,
+    /// In a quorum, what is known of the node, as in [`Renew::quorum`].
+    pub quorum: Option<Durability>,
 }
 
 /// Arguments of [`Op::Raise`].

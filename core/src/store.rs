@@ -102,7 +102,7 @@ pub fn apply(record: Option<&Record>, op: &Op, now: &StoreNow) -> Decision {
     match op {
         Op::Acquire(op) => acquire(record, op, now),
         Op::Renew(op) => renew(record, op, now),
-        Op::Release(op) => match lease_of(record, &op.nonce) {
+        Op::Release(op) => match lease_of(record, &op.nonce).filter(|(_, lease)| !lease.released) {
             Some((record, lease)) => {
                 let lease = LeaseRecord { released: true, ..lease.clone() };
                 Decision::write(Record { lease: Some(lease), ..*record }, Applied::Released)

@@ -36,7 +36,7 @@ export class Node {
         return this.#renew(op.val, now);
       case "release": {
         const lease = this.#leaseOf(op.val.nonce);
-        if (lease === undefined) return this.#conflict(now);
+        if (lease === undefined || lease.released) return this.#notOurs(op.val, now);
         lease.released = true;
         return applied("released");
       }
@@ -94,8 +94,7 @@ export class Node {
   #renew(op, now) {
     const lease = this.#leaseOf(op.nonce);
     if (lease === undefined || lease.released || this.#isOver(lease, now) || lease.seq >= op.seq) {
-      const isInDoubt = op.quorum !== undefined && (this.marker === undefined || this.marker.phase === "joining");
-      return isInDoubt ? refused("abstains", { stamp: undefined }) : this.#conflict(now);
+      return this.#notOurs(op, now);
     }
     const expiresNs = now.uptimeNs + op.recordTtlMs * MS;
     lease.seq = op.seq;
@@ -103,6 +102,12 @@ export class Node {
     if (op.recordTtlMs > lease.recordTtlMs) lease.recordTtlMs = op.recordTtlMs;
     if (expiresNs > lease.expiresNs) lease.expiresNs = expiresNs;
     return applied("renewed");
+  }
+
+  /** What stands in the place of a record, or that this node of a quorum may have forgotten it. */
+  #notOurs(op, now) {
+    const isInDoubt = op.quorum !== undefined && (this.marker === undefined || this.marker.phase === "joining");
+    return isInDoubt ? refused("abstains", { stamp: undefined }) : this.#conflict(now);
   }
 
   #raise(op, now) {

@@ -39,7 +39,7 @@ impl Client {
         let seen = self.look_at_one(resource, caller).await?;
         let Some(holding) = seen.held() else { return Ok(None) };
         let Holder::Lease { nonce, .. } = holding.holder else { return Err(of_another_library(resource)) };
-        self.request(resource, Op::Release(Release { nonce }), caller).await?;
+        self.request(resource, Op::Release(Release { nonce, quorum: None }), caller).await?;
         Ok(Some(LockInfo::shown(resource, holding)))
     }
 
@@ -165,7 +165,9 @@ fn releases(view: &View) -> Vec<(usize, Op)> {
         Holder::Lease { nonce, .. } => Some(nonce),
         Holder::Foreign => None,
     };
-    view.held().filter_map(|(node, holding)| Some((node, Op::Release(Release { nonce: nonce(holding)? })))).collect()
+    view.held()
+        .filter_map(|(node, holding)| Some((node, Op::Release(Release { nonce: nonce(holding)?, quorum: None }))))
+        .collect()
 }
 
 pub(crate) fn listed(errors: &[(&str, Error)]) -> String {

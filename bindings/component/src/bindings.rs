@@ -827,13 +827,18 @@ pub mod exports {
                 pub struct Release {
                     /// The attempt whose record is to be freed.
                     pub nonce: Nonce,
+                    /// In a quorum, what is known of the node, as in `renew`; absent for a single store.
+                    pub quorum: ::core::option::Option<Durability>,
                 }
                 impl ::core::fmt::Debug for Release {
                     fn fmt(
                         &self,
                         f: &mut ::core::fmt::Formatter<'_>,
                     ) -> ::core::fmt::Result {
-                        f.debug_struct("Release").field("nonce", &self.nonce).finish()
+                        f.debug_struct("Release")
+                            .field("nonce", &self.nonce)
+                            .field("quorum", &self.quorum)
+                            .finish()
                     }
                 }
                 /// Payload of `op.raise`.
@@ -3287,7 +3292,8 @@ pub mod exports {
                 #[repr(C)]
                 #[derive(Clone, Copy)]
                 pub struct Released {
-                    /// The store has confirmed it; otherwise the record has run out by itself by now.
+                    /// The store has confirmed that the record was ours until then. Otherwise an answer was lost and the next one
+                    /// shows no record of ours, or the record has run out by itself by now.
                     pub confirmed: bool,
                 }
                 impl ::core::fmt::Debug for Released {
@@ -9344,6 +9350,7 @@ pub mod exports {
                                                     .cast::<u8>() = (2i32) as u8;
                                                 let super::super::super::super::exports::leasehold::protocol::ops::Release {
                                                     nonce: nonce16,
+                                                    quorum: quorum16,
                                                 } = e;
                                                 let vec17 = <_ as Into<_rt::Vec<_>>>::into(nonce16)
                                                     .into_boxed_slice();
@@ -9356,6 +9363,21 @@ pub mod exports {
                                                 *base
                                                     .add(16 + 2 * ::core::mem::size_of::<*const u8>())
                                                     .cast::<*mut u8>() = ptr17.cast_mut();
+                                                match quorum16 {
+                                                    Some(e) => {
+                                                        *base
+                                                            .add(16 + 4 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<u8>() = (1i32) as u8;
+                                                        *base
+                                                            .add(17 + 4 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<u8>() = (e.clone() as i32) as u8;
+                                                    }
+                                                    None => {
+                                                        *base
+                                                            .add(16 + 4 * ::core::mem::size_of::<*const u8>())
+                                                            .cast::<u8>() = (0i32) as u8;
+                                                    }
+                                                };
                                             }
                                             V21::Raise(e) => {
                                                 *base
@@ -13224,6 +13246,7 @@ pub mod exports {
                                                                     .cast::<u8>() = (2i32) as u8;
                                                                 let super::super::super::super::exports::leasehold::protocol::ops::Release {
                                                                     nonce: nonce211,
+                                                                    quorum: quorum211,
                                                                 } = e;
                                                                 let vec212 = <_ as Into<_rt::Vec<_>>>::into(nonce211)
                                                                     .into_boxed_slice();
@@ -13236,6 +13259,21 @@ pub mod exports {
                                                                 *base
                                                                     .add(16 + 2 * ::core::mem::size_of::<*const u8>())
                                                                     .cast::<*mut u8>() = ptr212.cast_mut();
+                                                                match quorum211 {
+                                                                    Some(e) => {
+                                                                        *base
+                                                                            .add(16 + 4 * ::core::mem::size_of::<*const u8>())
+                                                                            .cast::<u8>() = (1i32) as u8;
+                                                                        *base
+                                                                            .add(17 + 4 * ::core::mem::size_of::<*const u8>())
+                                                                            .cast::<u8>() = (e.clone() as i32) as u8;
+                                                                    }
+                                                                    None => {
+                                                                        *base
+                                                                            .add(16 + 4 * ::core::mem::size_of::<*const u8>())
+                                                                            .cast::<u8>() = (0i32) as u8;
+                                                                    }
+                                                                };
                                                             }
                                                             V216::Raise(e) => {
                                                                 *base
@@ -17799,8 +17837,8 @@ pub(crate) use __export_protocol_impl as export;
 )]
 #[doc(hidden)]
 #[allow(clippy::octal_escapes)]
-pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 8925] = *b"\
-\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xdeD\x01A\x02\x01A'\x01\
+pub static __WIT_BINDGEN_COMPONENT_TYPE: [u8; 8933] = *b"\
+\0asm\x0d\0\x01\0\0\x19\x16wit-component-encoding\x04\0\x07\xe6D\x01A\x02\x01A'\x01\
 BP\x01w\x04\0\x07lock-id\x03\0\0\x01w\x04\0\x0arequest-id\x03\0\x02\x01{\x04\0\x07\
 node-id\x03\0\x04\x01y\x04\0\x03seq\x03\0\x06\x01w\x04\0\x05token\x03\0\x08\x01p\
 }\x04\0\x05nonce\x03\0\x0a\x01p}\x04\0\x07version\x03\0\x0c\x01p}\x04\0\x07paylo\
@@ -17845,74 +17883,74 @@ out\x16\x05birth\x15\x0cretention-msw\x04\0\x0amembership\x03\0\x17\x01k\x13\x01
 k\x07\x01k\x18\x01r\x08\x05nonce\x05\x03seq\x0d\x0drecord-ttl-msw\x05floor\x11\x06\
 expect\x19\x05owners\x04data\x1a\x06member\x1b\x04\0\x07acquire\x03\0\x1c\x01k\x01\
 \x01r\x04\x05nonce\x05\x03seq\x0d\x0drecord-ttl-msw\x06quorum\x1e\x04\0\x05renew\
-\x03\0\x1f\x01r\x01\x05nonce\x05\x04\0\x07release\x03\0!\x01r\x03\x05nonce\x05\x05\
-token\x11\x04loss\x16\x04\0\x05raise\x03\0#\x01q\x05\x07acquire\x01\x1d\0\x05ren\
-ew\x01\x20\0\x07release\x01\"\0\x05raise\x01$\0\x04read\0\0\x04\0\x02op\x03\0%\x01\
-r\x03\x04lock\x03\x08resource\x0b\x02op&\x04\0\x07lock-op\x03\0'\x01r\x01\x07cou\
-nter\x11\x04\0\x0cnode-counter\x03\0)\x01r\x02\x07counter\x11\x05stamp\x0f\x04\0\
-\x10doubtful-counter\x03\0+\x01r\x01\x05stamp\x16\x04\0\x0blost-memory\x03\0-\x01\
-m\x07\x07timeout\x05reset\x0bunreachable\x09cancelled\x06server\x04busy\x08proto\
-col\x04\0\x0afault-kind\x03\0/\x01ks\x01r\x02\x04kind0\x06detail1\x04\0\x05fault\
-\x03\02\x01m\x07\x0apermission\x06schema\x0ecorrupt-record\x10tokens-exhausted\x0c\
-storage-full\x0amembership\x05other\x04\0\x0bdenial-kind\x03\04\x01r\x02\x04kind\
-5\x06details\x04\0\x06denial\x03\06\x01k\x0d\x01r\x02\x05nonce\x05\x03seq8\x04\0\
-\x0clease-holder\x03\09\x01k:\x01k\x11\x01kw\x01r\x09\x06holder;\x07version\x13\x08\
-released\x7f\x07counter<\x05owner1\x0drecord-ttl-ms=\x07left-ms=\x0dsince-unix-m\
-s=\x04data\x1a\x04\0\x07holding\x03\0>\x01k?\x01r\x01\x07holding\xc0\0\x04\0\x04\
-seen\x03\0A\x01q\x06\x08acquired\x01*\0\x11acquired-in-doubt\x01,\0\x07renewed\0\
-\0\x08released\0\0\x06raised\x01*\0\x04read\x01\xc2\0\0\x04\0\x07applied\x03\0C\x01\
-r\x01\x07applied\xc4\0\x04\0\x0fapplied-outcome\x03\0E\x01q\x06\x08conflict\x01\xc2\
-\0\0\x09throttled\x013\0\x0bunavailable\x013\0\x08abstains\x01.\0\x11needs-crede\
-ntials\x013\0\x06denied\x017\0\x04\0\x07refusal\x03\0G\x01r\x01\x07refusal\xc8\0\
-\x04\0\x13not-applied-outcome\x03\0I\x01q\x03\x07applied\x01\xc6\0\0\x0bnot-appl\
-ied\x01\xca\0\0\x07unknown\x013\0\x04\0\x07outcome\x03\0K\x04\0\x1cleasehold:pro\
-tocol/ops@0.1.0\x05\x0b\x01B!\x01kw\x01ky\x01r\x02\x0cretention-ms\0\x08replicas\
-\x01\x04\0\x0bredis-store\x03\0\x02\x01m\x02\x07upstash\x06webdis\x04\0\x07diale\
-ct\x03\0\x04\x01m\x02\x09anonymous\x10with-credentials\x04\0\x06access\x03\0\x06\
-\x01m\x02\x07refused\x07allowed\x04\0\x09plaintext\x03\0\x08\x01k\x09\x01r\x05\x07\
-dialect\x05\x03urls\x06access\x07\x0cretention-ms\0\x09plaintext\x0a\x04\0\x10re\
-dis-http-store\x03\0\x0b\x01r\x02\x04names\x05values\x04\0\x08sort-key\x03\0\x0d\
-\x01ks\x01k\x0e\x01r\x07\x05tables\x06regions\x03urls\x03key\x0f\x08sort-key\x10\
-\x07expires\x0f\x09plaintext\x0a\x04\0\x0edynamodb-store\x03\0\x11\x01q\x04\x0ao\
-perations\0\0\x05redis\x01\x03\0\x0aredis-http\x01\x0c\0\x08dynamodb\x01\x12\0\x04\
-\0\x05store\x03\0\x13\x01r\x04\x0daccess-key-ids\x11secret-access-keys\x0dsessio\
-n-token\x0f\x0fexpires-unix-ms\0\x04\0\x0faws-credentials\x03\0\x15\x01r\x01\x05\
-tokens\x04\0\x0cbearer-token\x03\0\x17\x01r\x02\x04users\x08passwords\x04\0\x0ep\
-assword-login\x03\0\x19\x01q\x03\x03aws\x01\x16\0\x05token\x01\x18\0\x08password\
-\x01\x1a\0\x04\0\x0bcredentials\x03\0\x1b\x01p}\x01p\x1d\x01r\x01\x04args\x1e\x04\
-\0\x0dredis-command\x03\0\x1f\x04\0\x1fleasehold:protocol/stores@0.1.0\x05\x0c\x02\
-\x03\0\0\x0cconfig-error\x02\x03\0\x02\x0dredis-command\x01B\x1f\x02\x03\x02\x01\
-\x0d\x04\0\x0cconfig-error\x03\0\0\x02\x03\x02\x01\x06\x04\0\x0dresource-name\x03\
-\0\x02\x02\x03\x02\x01\x0e\x04\0\x0dredis-command\x03\0\x04\x04\0\x06reader\x03\x01\
-\x01r\x01\x07messages\x04\0\x09malformed\x03\0\x07\x01ky\x01i\x06\x01j\x01\x0a\x01\
-\x01\x01@\x01\x0fmax-reply-bytes\x09\0\x0b\x04\0\x15[static]reader.create\x01\x0c\
-\x01h\x06\x01p}\x01@\x02\x04self\x0d\x05bytes\x0e\x01\0\x04\0\x13[method]reader.\
-push\x01\x0f\x01k\x0e\x01j\x01\x10\x01\x08\x01@\x02\x04self\x0d\x07repliesy\0\x11\
-\x04\0\x13[method]reader.take\x01\x12\x01p\x05\x01@\x01\x08commands\x13\0\x0e\x04\
-\0\x06encode\x01\x14\x01j\x01\x0e\x01\x01\x01@\x01\x08resource\x03\0\x15\x04\0\x07\
-channel\x01\x16\x01k\x03\x01@\x02\x07channel\x0e\x07message\x0e\0\x17\x04\0\x0br\
-eleased-by\x01\x18\x04\0\x1eleasehold:protocol/redis@0.1.0\x05\x0f\x02\x03\0\0\x06\
-config\x02\x03\0\0\x07entropy\x02\x03\0\0\x0clock-options\x02\x03\0\0\x07node-id\
-\x02\x03\0\0\x03now\x02\x03\0\0\x0bother-error\x02\x03\0\0\x0arequest-id\x02\x03\
-\0\0\x04seed\x02\x03\0\x01\x06denial\x02\x03\0\x01\x05fault\x02\x03\0\x01\x07hol\
-ding\x02\x03\0\x01\x07lock-op\x02\x03\0\x01\x07outcome\x02\x03\0\x02\x0bcredenti\
-als\x02\x03\0\x02\x05store\x01B\xbc\x01\x02\x03\x02\x01\x10\x04\0\x06config\x03\0\
-\0\x02\x03\x02\x01\x0d\x04\0\x0cconfig-error\x03\0\x02\x02\x03\x02\x01\x11\x04\0\
-\x07entropy\x03\0\x04\x02\x03\x02\x01\x02\x04\0\x07lock-id\x03\0\x06\x02\x03\x02\
-\x01\x12\x04\0\x0clock-options\x03\0\x08\x02\x03\x02\x01\x13\x04\0\x07node-id\x03\
-\0\x0a\x02\x03\x02\x01\x14\x04\0\x03now\x03\0\x0c\x02\x03\x02\x01\x15\x04\0\x0bo\
-ther-error\x03\0\x0e\x02\x03\x02\x01\x16\x04\0\x0arequest-id\x03\0\x10\x02\x03\x02\
-\x01\x06\x04\0\x0dresource-name\x03\0\x12\x02\x03\x02\x01\x17\x04\0\x04seed\x03\0\
-\x14\x02\x03\x02\x01\x08\x04\0\x05stamp\x03\0\x16\x02\x03\x02\x01\x09\x04\0\x05t\
-oken\x03\0\x18\x02\x03\x02\x01\x18\x04\0\x06denial\x03\0\x1a\x02\x03\x02\x01\x19\
-\x04\0\x05fault\x03\0\x1c\x02\x03\x02\x01\x1a\x04\0\x07holding\x03\0\x1e\x02\x03\
-\x02\x01\x1b\x04\0\x07lock-op\x03\0\x20\x02\x03\x02\x01\x1c\x04\0\x07outcome\x03\
-\0\"\x02\x03\x02\x01\x1d\x04\0\x0bcredentials\x03\0$\x02\x03\x02\x01\x0e\x04\0\x0d\
-redis-command\x03\0&\x02\x03\x02\x01\x1e\x04\0\x05store\x03\0(\x01p!\x01r\x04\x02\
-id\x11\x04node\x0b\x0bdeadline-nsw\x03ops*\x04\0\x08transmit\x03\0+\x01r\x02\x04\
-names\x05values\x04\0\x0bhttp-header\x03\0-\x01p.\x01p}\x01r\x07\x02id\x11\x04no\
-de\x0b\x0bdeadline-nsw\x06methods\x03urls\x07headers/\x04body0\x04\0\x0chttp-req\
-uest\x03\01\x01p'\x01r\x04\x02id\x11\x04node\x0b\x0bdeadline-nsw\x08commands3\x04\
+\x03\0\x1f\x01r\x02\x05nonce\x05\x06quorum\x1e\x04\0\x07release\x03\0!\x01r\x03\x05\
+nonce\x05\x05token\x11\x04loss\x16\x04\0\x05raise\x03\0#\x01q\x05\x07acquire\x01\
+\x1d\0\x05renew\x01\x20\0\x07release\x01\"\0\x05raise\x01$\0\x04read\0\0\x04\0\x02\
+op\x03\0%\x01r\x03\x04lock\x03\x08resource\x0b\x02op&\x04\0\x07lock-op\x03\0'\x01\
+r\x01\x07counter\x11\x04\0\x0cnode-counter\x03\0)\x01r\x02\x07counter\x11\x05sta\
+mp\x0f\x04\0\x10doubtful-counter\x03\0+\x01r\x01\x05stamp\x16\x04\0\x0blost-memo\
+ry\x03\0-\x01m\x07\x07timeout\x05reset\x0bunreachable\x09cancelled\x06server\x04\
+busy\x08protocol\x04\0\x0afault-kind\x03\0/\x01ks\x01r\x02\x04kind0\x06detail1\x04\
+\0\x05fault\x03\02\x01m\x07\x0apermission\x06schema\x0ecorrupt-record\x10tokens-\
+exhausted\x0cstorage-full\x0amembership\x05other\x04\0\x0bdenial-kind\x03\04\x01\
+r\x02\x04kind5\x06details\x04\0\x06denial\x03\06\x01k\x0d\x01r\x02\x05nonce\x05\x03\
+seq8\x04\0\x0clease-holder\x03\09\x01k:\x01k\x11\x01kw\x01r\x09\x06holder;\x07ve\
+rsion\x13\x08released\x7f\x07counter<\x05owner1\x0drecord-ttl-ms=\x07left-ms=\x0d\
+since-unix-ms=\x04data\x1a\x04\0\x07holding\x03\0>\x01k?\x01r\x01\x07holding\xc0\
+\0\x04\0\x04seen\x03\0A\x01q\x06\x08acquired\x01*\0\x11acquired-in-doubt\x01,\0\x07\
+renewed\0\0\x08released\0\0\x06raised\x01*\0\x04read\x01\xc2\0\0\x04\0\x07applie\
+d\x03\0C\x01r\x01\x07applied\xc4\0\x04\0\x0fapplied-outcome\x03\0E\x01q\x06\x08c\
+onflict\x01\xc2\0\0\x09throttled\x013\0\x0bunavailable\x013\0\x08abstains\x01.\0\
+\x11needs-credentials\x013\0\x06denied\x017\0\x04\0\x07refusal\x03\0G\x01r\x01\x07\
+refusal\xc8\0\x04\0\x13not-applied-outcome\x03\0I\x01q\x03\x07applied\x01\xc6\0\0\
+\x0bnot-applied\x01\xca\0\0\x07unknown\x013\0\x04\0\x07outcome\x03\0K\x04\0\x1cl\
+easehold:protocol/ops@0.1.0\x05\x0b\x01B!\x01kw\x01ky\x01r\x02\x0cretention-ms\0\
+\x08replicas\x01\x04\0\x0bredis-store\x03\0\x02\x01m\x02\x07upstash\x06webdis\x04\
+\0\x07dialect\x03\0\x04\x01m\x02\x09anonymous\x10with-credentials\x04\0\x06acces\
+s\x03\0\x06\x01m\x02\x07refused\x07allowed\x04\0\x09plaintext\x03\0\x08\x01k\x09\
+\x01r\x05\x07dialect\x05\x03urls\x06access\x07\x0cretention-ms\0\x09plaintext\x0a\
+\x04\0\x10redis-http-store\x03\0\x0b\x01r\x02\x04names\x05values\x04\0\x08sort-k\
+ey\x03\0\x0d\x01ks\x01k\x0e\x01r\x07\x05tables\x06regions\x03urls\x03key\x0f\x08\
+sort-key\x10\x07expires\x0f\x09plaintext\x0a\x04\0\x0edynamodb-store\x03\0\x11\x01\
+q\x04\x0aoperations\0\0\x05redis\x01\x03\0\x0aredis-http\x01\x0c\0\x08dynamodb\x01\
+\x12\0\x04\0\x05store\x03\0\x13\x01r\x04\x0daccess-key-ids\x11secret-access-keys\
+\x0dsession-token\x0f\x0fexpires-unix-ms\0\x04\0\x0faws-credentials\x03\0\x15\x01\
+r\x01\x05tokens\x04\0\x0cbearer-token\x03\0\x17\x01r\x02\x04users\x08passwords\x04\
+\0\x0epassword-login\x03\0\x19\x01q\x03\x03aws\x01\x16\0\x05token\x01\x18\0\x08p\
+assword\x01\x1a\0\x04\0\x0bcredentials\x03\0\x1b\x01p}\x01p\x1d\x01r\x01\x04args\
+\x1e\x04\0\x0dredis-command\x03\0\x1f\x04\0\x1fleasehold:protocol/stores@0.1.0\x05\
+\x0c\x02\x03\0\0\x0cconfig-error\x02\x03\0\x02\x0dredis-command\x01B\x1f\x02\x03\
+\x02\x01\x0d\x04\0\x0cconfig-error\x03\0\0\x02\x03\x02\x01\x06\x04\0\x0dresource\
+-name\x03\0\x02\x02\x03\x02\x01\x0e\x04\0\x0dredis-command\x03\0\x04\x04\0\x06re\
+ader\x03\x01\x01r\x01\x07messages\x04\0\x09malformed\x03\0\x07\x01ky\x01i\x06\x01\
+j\x01\x0a\x01\x01\x01@\x01\x0fmax-reply-bytes\x09\0\x0b\x04\0\x15[static]reader.\
+create\x01\x0c\x01h\x06\x01p}\x01@\x02\x04self\x0d\x05bytes\x0e\x01\0\x04\0\x13[\
+method]reader.push\x01\x0f\x01k\x0e\x01j\x01\x10\x01\x08\x01@\x02\x04self\x0d\x07\
+repliesy\0\x11\x04\0\x13[method]reader.take\x01\x12\x01p\x05\x01@\x01\x08command\
+s\x13\0\x0e\x04\0\x06encode\x01\x14\x01j\x01\x0e\x01\x01\x01@\x01\x08resource\x03\
+\0\x15\x04\0\x07channel\x01\x16\x01k\x03\x01@\x02\x07channel\x0e\x07message\x0e\0\
+\x17\x04\0\x0breleased-by\x01\x18\x04\0\x1eleasehold:protocol/redis@0.1.0\x05\x0f\
+\x02\x03\0\0\x06config\x02\x03\0\0\x07entropy\x02\x03\0\0\x0clock-options\x02\x03\
+\0\0\x07node-id\x02\x03\0\0\x03now\x02\x03\0\0\x0bother-error\x02\x03\0\0\x0areq\
+uest-id\x02\x03\0\0\x04seed\x02\x03\0\x01\x06denial\x02\x03\0\x01\x05fault\x02\x03\
+\0\x01\x07holding\x02\x03\0\x01\x07lock-op\x02\x03\0\x01\x07outcome\x02\x03\0\x02\
+\x0bcredentials\x02\x03\0\x02\x05store\x01B\xbc\x01\x02\x03\x02\x01\x10\x04\0\x06\
+config\x03\0\0\x02\x03\x02\x01\x0d\x04\0\x0cconfig-error\x03\0\x02\x02\x03\x02\x01\
+\x11\x04\0\x07entropy\x03\0\x04\x02\x03\x02\x01\x02\x04\0\x07lock-id\x03\0\x06\x02\
+\x03\x02\x01\x12\x04\0\x0clock-options\x03\0\x08\x02\x03\x02\x01\x13\x04\0\x07no\
+de-id\x03\0\x0a\x02\x03\x02\x01\x14\x04\0\x03now\x03\0\x0c\x02\x03\x02\x01\x15\x04\
+\0\x0bother-error\x03\0\x0e\x02\x03\x02\x01\x16\x04\0\x0arequest-id\x03\0\x10\x02\
+\x03\x02\x01\x06\x04\0\x0dresource-name\x03\0\x12\x02\x03\x02\x01\x17\x04\0\x04s\
+eed\x03\0\x14\x02\x03\x02\x01\x08\x04\0\x05stamp\x03\0\x16\x02\x03\x02\x01\x09\x04\
+\0\x05token\x03\0\x18\x02\x03\x02\x01\x18\x04\0\x06denial\x03\0\x1a\x02\x03\x02\x01\
+\x19\x04\0\x05fault\x03\0\x1c\x02\x03\x02\x01\x1a\x04\0\x07holding\x03\0\x1e\x02\
+\x03\x02\x01\x1b\x04\0\x07lock-op\x03\0\x20\x02\x03\x02\x01\x1c\x04\0\x07outcome\
+\x03\0\"\x02\x03\x02\x01\x1d\x04\0\x0bcredentials\x03\0$\x02\x03\x02\x01\x0e\x04\
+\0\x0dredis-command\x03\0&\x02\x03\x02\x01\x1e\x04\0\x05store\x03\0(\x01p!\x01r\x04\
+\x02id\x11\x04node\x0b\x0bdeadline-nsw\x03ops*\x04\0\x08transmit\x03\0+\x01r\x02\
+\x04names\x05values\x04\0\x0bhttp-header\x03\0-\x01p.\x01p}\x01r\x07\x02id\x11\x04\
+node\x0b\x0bdeadline-nsw\x06methods\x03urls\x07headers/\x04body0\x04\0\x0chttp-r\
+equest\x03\01\x01p'\x01r\x04\x02id\x11\x04node\x0b\x0bdeadline-nsw\x08commands3\x04\
 \0\x0eredis-commands\x03\04\x01r\x02\x04node\x0b\x08resource\x13\x04\0\x0csubscr\
 iption\x03\06\x01r\x01\x04node\x0b\x04\0\x08node-ref\x03\08\x01kw\x01r\x01\x05at\
 -ns:\x04\0\x04wake\x03\0;\x01r\x03\x05token\x19\x0bdeadline-nsw\x09recovered\x7f\

@@ -31,7 +31,10 @@ fn operation(op: op::Op) -> wit::Op {
             record_ttl_ms: ms_up(renew.record_ttl),
             quorum: renew.quorum.map(durability),
         }),
-        op::Op::Release(release) => wit::Op::Release(wit::Release { nonce: release.nonce.as_bytes().to_vec() }),
+        op::Op::Release(release) => wit::Op::Release(wit::Release {
+            nonce: release.nonce.as_bytes().to_vec(),
+            quorum: release.quorum.map(durability),
+        }),
         op::Op::Raise(raise) => wit::Op::Raise(wit::Raise {
             nonce: raise.nonce.as_bytes().to_vec(),
             token: raise.token.get(),

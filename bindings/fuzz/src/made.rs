@@ -172,7 +172,7 @@ pub(crate) fn op(u: &mut Unstructured<'_>) -> Result<Op> {
             member: maybe(u, membership)?,
         })),
         1 => Op::Renew(Renew { nonce: nonce(u)?, seq: seq(u)?, record_ttl: length(u)?, quorum: maybe(u, durability)? }),
-        2 => Op::Release(Release { nonce: nonce(u)? }),
+        2 => Op::Release(Release { nonce: nonce(u)?, quorum: maybe(u, durability)? }),
         3 => Op::Raise(Raise { nonce: nonce(u)?, token: token(u)?, loss: maybe(u, stamp)? }),
         _ => Op::Read,
     })

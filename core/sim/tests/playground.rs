@@ -139,7 +139,7 @@ impl Node {
                 let quorum = self.is_voter.then_some(Durability::Declared);
                 Op::Renew(Renew { nonce, seq, record_ttl, quorum })
             }
-            7 => Op::Release(Release { nonce }),
+            7 => Op::Release(Release { nonce, quorum: self.is_voter.then_some(Durability::Declared) }),
             8..=10 => {
                 let loss =
                     self.marker.as_ref().map(|marker| marker.stamp).filter(|_| self.is_voter && !chance.one_in(2));

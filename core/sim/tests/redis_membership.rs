@@ -250,7 +250,7 @@ impl Node {
 
     fn release(&mut self, name: &'static str, draws: &mut Draws) {
         let nonce = nonce(draws);
-        let outcome = self.ask(name, Op::Release(Release { nonce }));
+        let outcome = self.ask(name, Op::Release(Release { nonce, quorum: None }));
         let lock = self.locks.get_mut(name).unwrap();
         let ours = lock.holder == Some(nonce);
         assert_eq!(ours, outcome == Outcome::Applied(Applied::Released), "{outcome:?}");

@@ -8,7 +8,7 @@ use core::time::Duration;
 use crate::config::LockOptions;
 use crate::ids::{LockId, NodeId, RequestId, Resource, Token};
 use crate::member::Stamp;
-use crate::op::{Denial, Fault, Holding, LockOp, Outcome, TransportFault};
+use crate::op::{Denial, Fault, Holding, LockOp, Outcome, Seen, TransportFault};
 use crate::prf::Seed;
 use crate::time::Monotonic;
 
@@ -126,7 +126,8 @@ pub enum Event {
         /// When the lease will be lost.
         deadline: Monotonic,
     },
-    /// The lease is over and the lock was not released: the work must stop.
+    /// The lease is over and the lock was not released: the work must stop. Also told in the place of `Released` where
+    /// the release finds that the lock was not ours any more.
     Lost {
         /// Which.
         lock: LockId,
@@ -137,7 +138,8 @@ pub enum Event {
     Released {
         /// Which.
         lock: LockId,
-        /// The store has confirmed it; otherwise the record has run out by itself by now.
+        /// The store has confirmed that the record was ours until then. Otherwise an answer was lost and the next one shows
+        /// no record of ours, or the record has run out by itself by now.
         confirmed: bool,
     },
 }
@@ -206,6 +208,15 @@ pub enum LostReason {
 }
 
 impl LostReason {
+    /// What a node shows in the place of our record.
+    pub(crate) fn by_what_stands(seen: Seen) -> Self {
+        match seen.holding {
+            Some(holding) if !holding.released => Self::TakenOver { by: Some(holding) },
+            Some(_) => Self::Released,
+            None => Self::RecordGone,
+        }
+    }
+
     /// A stable name for logs and metrics.
     pub const fn name(&self) -> &'static str {
         match self {

@@ -228,7 +228,14 @@ impl Grant {
                     Standing::Forgotten { .. } | Standing::Perhaps => Some((leg.node, MayLand::Yes(leg.sends.clone()))),
                     Standing::Not => None,
                 });
-                (Machine::Releasing(Releasing::new(self.nonce, nodes, self.next_seq, ctx)), Some(rows.released))
+                let releasing = Releasing::new(self.nonce, nodes, self.next_seq, ctx);
+                let held = self.legs.iter().filter_map(|leg| match leg.standing {
+                    Standing::Ours { deadline } => Some((leg.node, Some(deadline))),
+                    // Nobody else gets its vote before its deadline, whatever it answers.
+                    Standing::Forgotten { deadline } if deadline > now => Some((leg.node, None)),
+                    Standing::Forgotten { .. } | Standing::Perhaps | Standing::Not => None,
+                });
+                (Machine::Releasing(releasing.of_lease(held, now)), Some(rows.released))
             }
             Input::Start(_) | Input::Turn | Input::Late { .. } | Input::Wake | Input::FreshCredentials(_) => {
                 (self.into_machine(), None)
@@ -376,12 +383,7 @@ impl Grant {
         self.legs[at].standing = Standing::Not;
         self.legs[at].sends = Sends::default();
         let Some(deadline) = self.shared_deadline() else {
-            let reason = match seen.holding {
-                Some(holding) if !holding.released => LostReason::TakenOver { by: Some(holding) },
-                Some(_) => LostReason::Released,
-                None => LostReason::RecordGone,
-            };
-            return (lose(reason, ctx), Some(Row::RenewingTaken));
+            return (lose(LostReason::by_what_stands(seen), ctx), Some(Row::RenewingTaken));
         };
         if deadline < self.deadline {
             self.deadline = deadline;
@@ -474,7 +476,7 @@ impl Grant {
 }
 
 /// The record is not released: the worker may still be running, and is safe from others until it has run out.
-fn lose(reason: LostReason, ctx: &mut Ctx<'_>) -> Machine {
+pub(super) fn lose(reason: LostReason, ctx: &mut Ctx<'_>) -> Machine {
     ctx.event(Event::Lost { lock: ctx.lock, reason });
     Machine::Ended
 }

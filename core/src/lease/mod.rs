@@ -43,7 +43,9 @@
 //! | Renewing | validity below the danger zone | Renewing | Expiring | `RenewingExpiring` |
 //! | Renewing | deadline, or the host has said so | Ended | Lost | `RenewingLost` |
 //! | Renewing | release | Releasing | | `RenewingReleased` |
-//! | Releasing | definite answers leave a majority free | Ended | Released, confirmed, release what may have landed | `ReleasingConfirmed` |
+//! | Releasing | definite answers leave a majority free, and it was ours until then | Ended | Released, confirmed, release what may have landed | `ReleasingConfirmed` |
+//! | Releasing | definite answers leave a majority free, some of them to sends that were repeated | Ended | Released, unconfirmed, release what may have landed | `ReleasingUnconfirmed` |
+//! | Releasing | the record was not ours any more | Ended | Lost, release what may have landed | `ReleasingTaken` |
 //! | Releasing | an answer that leaves something open | Releasing | | `ReleasingOpen` |
 //! | Releasing | an acquire that was given up has landed | Releasing | | `ReleasingLanded` |
 //! | Releasing | time to send, at first at once | Releasing | Release | `ReleasingSent` |
@@ -133,6 +135,8 @@ rows! {
         RenewingLost,
         RenewingReleased,
         ReleasingConfirmed,
+        ReleasingUnconfirmed,
+        ReleasingTaken,
         ReleasingOpen,
         ReleasingLanded,
         ReleasingSent,

@@ -1,13 +1,17 @@
 //! Giving a record back: repeated until the store has answered for certain, or the record has run out by itself.
+//!
+//! A node that had granted, and answers the first release before its deadline with "not ours", says that somebody broke the
+//! lock or deleted its record. Where no majority of the lease is left then, it was lost, and is told as lost. The same
+//! answer to a release that was repeated may be due to the release before it, so it only leaves the lease unconfirmed.
 
 use alloc::vec::Vec;
 
 use crate::backoff::Pace;
-use crate::client::Event;
+use crate::client::{Event, LostReason};
 use crate::ids::{NodeId, Nonce, Seq};
 use crate::lease::sends::Sends;
 use crate::lease::{Ctx, Input, Machine, Row, Step};
-use crate::op::{Applied, Op, Outcome, Refusal, Release};
+use crate::op::{Applied, Op, Outcome, Refusal, Release, Seen};
 use crate::prf::Domain;
 use crate::quorum::majority;
 use crate::time::Monotonic;
@@ -31,8 +35,31 @@ pub(crate) struct Releasing {
     answered: bool,
     /// A majority is free, which is all that anybody waits for.
     told: bool,
+    /// What the answers say of a lease; nothing of an attempt that was given up.
+    proof: Option<Proof>,
     /// Nodes that have not answered for certain.
     legs: Vec<Leg>,
+}
+
+/// Whether a lease was ours until its release, counted in nodes of its majority.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+struct Proof {
+    /// Those whose deadline had not passed when the release began.
+    held: usize,
+    /// Of these, those that have shown that nobody else had their vote until then.
+    kept: usize,
+    /// Of these, those that have shown that our record was gone before its time.
+    taken: usize,
+    /// What stood in its place on the last of them.
+    reason: Option<LostReason>,
+}
+
+/// What a node shows of a lease that is released before its deadline.
+enum Shown<'a> {
+    /// Nobody else had its vote until then.
+    Ours,
+    /// This stood in the place of our record.
+    Taken(&'a Seen),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -48,6 +75,10 @@ struct Leg {
     unsettled: Sends,
     /// A release has found nothing of ours.
     found_nothing: bool,
+    /// Until then the node has our record, unless somebody took it away.
+    held_until: Option<Monotonic>,
+    /// An earlier release may have been carried out.
+    repeated: bool,
 }
 
 /// A send of the attempt may land after the release that should have undone it.
@@ -75,10 +106,35 @@ impl Releasing {
                 MayLand::Yes(sends) => (Again::Later, sends),
                 MayLand::No => (Again::No, Sends::default()),
             };
-            Leg { node, in_flight: None, inherited: None, retry_at, again, unsettled, found_nothing: false }
+            Leg {
+                node,
+                in_flight: None,
+                inherited: None,
+                retry_at,
+                again,
+                unsettled,
+                found_nothing: false,
+                held_until: None,
+                repeated: false,
+            }
         };
         let until = ctx.after(ctx.options.record_ttl());
-        Self { nonce, until, next_seq, tries: 0, answered: false, told: false, legs: nodes.map(leg).collect() }
+        let legs = nodes.map(leg).collect();
+        Self { nonce, until, next_seq, tries: 0, answered: false, told: false, proof: None, legs }
+    }
+
+    /// The same of a lease that these nodes hold: until the deadline that goes with a node, or for certain.
+    pub(crate) fn of_lease(mut self, held: impl Iterator<Item = (NodeId, Option<Monotonic>)>, now: Monotonic) -> Self {
+        let mut proof = Proof::default();
+        for (node, until) in held.filter(|(_, until)| until.is_none_or(|until| until > now)) {
+            proof.held += 1;
+            match self.legs.iter_mut().find(|leg| leg.node == node) {
+                Some(leg) if until.is_some() => leg.held_until = until,
+                Some(_) | None => proof.kept += 1,
+            }
+        }
+        self.proof = Some(proof);
+        self
     }
 
     /// From then on others in the local line may try: the definite answer may take as long as the ttl.
@@ -135,7 +191,8 @@ impl Releasing {
         leg.in_flight = Some(seq);
         leg.inherited = None;
         leg.retry_at = None;
-        ctx.send(leg.node, seq, Op::Release(Release { nonce: self.nonce }));
+        let quorum = ctx.config.quorum().map(|_| ctx.durability(leg.node));
+        ctx.send(leg.node, seq, Op::Release(Release { nonce: self.nonce, quorum }));
     }
 
     /// What became of a send of the attempt.
@@ -179,21 +236,36 @@ impl Releasing {
         let leg = &mut self.legs[at];
         leg.in_flight = None;
         leg.inherited = None;
+        let is_quorum = ctx.config.quorum().is_some();
         match outcome {
             Outcome::Applied(Applied::Released) => {
-                self.legs.remove(at);
+                let leg = self.legs.remove(at);
+                self.note(&leg, Shown::Ours);
             }
-            Outcome::NotApplied(Refusal::Conflict(_)) => {
+            Outcome::NotApplied(refusal @ (Refusal::Conflict(_) | Refusal::Abstains { .. }))
+                if is_quorum || matches!(refusal, Refusal::Conflict(_)) =>
+            {
                 leg.found_nothing = true;
                 match core::mem::replace(&mut leg.again, Again::No) {
                     Again::Later => leg.retry_at = Some(ctx.after(ctx.request_timeout())),
                     Again::AtOnce => leg.retry_at = Some(ctx.now.monotonic),
-                    Again::No => drop(self.legs.remove(at)),
+                    Again::No => {
+                        let leg = self.legs.remove(at);
+                        let in_time = leg.held_until.is_some_and(|until| ctx.now.monotonic < until);
+                        match refusal {
+                            Refusal::Conflict(seen) if in_time && !leg.repeated => self.note(&leg, Shown::Taken(seen)),
+                            Refusal::Abstains { .. } if in_time => self.note(&leg, Shown::Ours),
+                            _ => {}
+                        }
+                        return self.go_on(ctx);
+                    }
                 }
+                leg.repeated = true;
             }
             Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => {
                 let jitter = ctx.jitter(Domain::Retry, self.next_seq, self.tries);
                 let pace = Pace::of_release(ctx.options.record_ttl());
+                leg.repeated |= !matches!(outcome, Outcome::NotApplied(_));
                 leg.retry_at = Some(ctx.after(pace.sleep(self.tries, jitter)));
                 self.tries = self.tries.saturating_add(1);
             }
@@ -201,21 +273,56 @@ impl Releasing {
         self.go_on(ctx)
     }
 
-    /// As long as anything is open, or until others can have the lock.
-    fn go_on(self, ctx: &mut Ctx<'_>) -> Step {
-        let nodes = ctx.config.nodes().len();
-        if self.told || self.legs.len() > nodes - majority(nodes) {
-            return if self.legs.is_empty() {
-                (Machine::Ended, Some(Row::ReleasingConfirmed))
-            } else {
-                (Machine::Releasing(self), Some(Row::ReleasingOpen))
-            };
+    /// Counts what a node of the lease has shown for certain.
+    fn note(&mut self, leg: &Leg, shown: Shown<'_>) {
+        let Some(proof) = self.proof.as_mut().filter(|_| leg.held_until.is_some()) else { return };
+        match shown {
+            Shown::Ours => proof.kept += 1,
+            Shown::Taken(seen) => {
+                proof.taken += 1;
+                proof.reason = Some(LostReason::by_what_stands(seen.clone()));
+            }
         }
-        ctx.event(Event::Released { lock: ctx.lock, confirmed: true });
+    }
+
+    /// As long as anything is open, or until others can have the lock.
+    fn go_on(mut self, ctx: &mut Ctx<'_>) -> Step {
+        let row = match self.end(ctx) {
+            Some(row) if self.told => row,
+            Some(Row::ReleasingTaken) => {
+                let reason = self.proof.take().and_then(|proof| proof.reason).unwrap_or(LostReason::RecordGone);
+                ctx.event(Event::Lost { lock: ctx.lock, reason });
+                Row::ReleasingTaken
+            }
+            Some(row) => {
+                ctx.event(Event::Released { lock: ctx.lock, confirmed: row == Row::ReleasingConfirmed });
+                row
+            }
+            None => return (Machine::Releasing(self), Some(Row::ReleasingOpen)),
+        };
         if !self.legs.is_empty() {
             ctx.out.orphan = Some(self.in_background(ctx));
         }
-        (Machine::Ended, Some(Row::ReleasingConfirmed))
+        (Machine::Ended, Some(row))
+    }
+
+    /// By which row the release ends, if it does.
+    fn end(&self, ctx: &Ctx<'_>) -> Option<Row> {
+        let nodes = ctx.config.nodes().len();
+        if self.told {
+            return self.legs.is_empty().then_some(Row::ReleasingConfirmed);
+        }
+        let free = self.legs.len() <= nodes - majority(nodes);
+        let Some(proof) = &self.proof else { return free.then_some(Row::ReleasingConfirmed) };
+        if proof.taken > 0 && proof.held - proof.taken < majority(nodes) {
+            Some(Row::ReleasingTaken)
+        } else if free && proof.kept >= majority(nodes) {
+            Some(Row::ReleasingConfirmed)
+        } else if free && self.legs.iter().all(|leg| leg.held_until.is_none()) {
+            Some(Row::ReleasingUnconfirmed)
+        } else {
+            None
+        }
     }
 
     /// What is left once a majority is free: rivals can have the lock, so nobody waits for the rest. What is under way is

@@ -8,7 +8,7 @@ use std::time::Duration;
 use leasehold_core::config::{LockOptionsBuilder, Poll};
 use leasehold_core::member::{Marker, RunId, Stamp};
 use leasehold_core::node::{NodeMemory, serve};
-use leasehold_core::op::{Applied, Fault, FaultKind, Holding, Op, Outcome, Refusal, TransportFault};
+use leasehold_core::op::{Applied, Fault, FaultKind, Holding, Op, Outcome, Refusal, Release, TransportFault};
 use leasehold_core::store::{BootId, Record, StoreNow};
 use leasehold_core::{
     Client, Config, Entropy, Event, Failure, LockId, LockOptions, LostReason, Monotonic, NodeConfig, NodeId, Nonce,
@@ -395,6 +395,13 @@ impl World {
     pub(crate) fn carry(&mut self, host: usize, transmit: &Transmit) {
         let outcomes = self.perform(transmit);
         self.answer(host, transmit.id, Ok(outcomes));
+    }
+
+    /// Frees a lock on one node in its holder's name, as `leasehold break` does.
+    pub(crate) fn break_at(&mut self, node: usize, name: &str) {
+        let nonce = self.record(node, name).lease.as_ref().unwrap().nonce;
+        let time = self.time;
+        self.stores[node].perform(&resource(name), &Op::Release(Release { nonce, quorum: None }), time);
     }
 
     /// The oldest request reaches its node, and the reply gets lost.

@@ -59,7 +59,7 @@ fn every_operation_refuses_such_a_record() {
     let record = record(7, TEN_YEARS, BOOT);
     for op in [
         Op::Read,
-        Op::Release(Release { nonce }),
+        Op::Release(Release { quorum: None, nonce }),
         Op::Renew(Renew { nonce, seq: Seq::new(2), record_ttl: secs(30), quorum: None }),
         Op::Raise(leasehold_core::op::Raise { nonce, token: Token::MAX, loss: None }),
     ] {

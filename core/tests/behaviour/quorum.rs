@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use leasehold_core::member::QuorumId;
-use leasehold_core::op::{Applied, Holding, Op, Outcome, Refusal, Release};
+use leasehold_core::op::{Applied, Holding, Op, Outcome, Refusal};
 use leasehold_core::{Config, NodeConfig, Quorum};
 use leasehold_core::{Event, Failure, LostReason, NodeId, Token};
 
@@ -377,18 +377,53 @@ fn the_answer_of_a_minority_that_comes_later_is_heeded() {
 fn a_lock_that_was_broken_is_not_taken_back_by_a_repair() {
     let mut world = World::quorum(3, 1);
     world.hold(0, 1, "r", options());
-    let nonce = world.record(0, "r").lease.as_ref().unwrap().nonce;
-    let break_at = |world: &mut World, node: usize| {
-        let time = world.time;
-        world.stores[node].perform(&resource("r"), &Op::Release(Release { nonce }), time);
-    };
-    break_at(&mut world, 0);
+    world.break_at(0, "r");
     world.pass(secs(60));
     assert!(!world.is_held(0, "r"), "two of three still carry it, and the third is left in peace");
     assert_eq!(world.state(0, 1), Some("Held"));
-    break_at(&mut world, 1);
+    world.break_at(1, "r");
     world.pass(secs(60));
     assert!(matches!(loss(&world.take_events(0)), LostReason::Released));
+}
+
+#[test]
+fn a_release_tells_the_loss_once_no_majority_can_have_been_ours() {
+    for (broken, is_lost) in [(0, false), (1, false), (2, true), (3, true)] {
+        let mut world = World::quorum(3, 1);
+        world.hold(0, 1, "r", options());
+        world.deliver_all();
+        (0..broken).for_each(|node| world.break_at(node, "r"));
+        world.release(0, 1);
+        world.deliver_all();
+        let expected = match is_lost {
+            true => Event::Lost { lock: lock(1), reason: LostReason::Released },
+            false => Event::Released { lock: lock(1), confirmed: true },
+        };
+        assert_eq!(world.take_events(0).last(), Some(&expected), "broken on {broken} of 3");
+        assert!(world.hosts[0].client.is_idle() && (0..3).all(|node| !world.is_held(node, "r")));
+    }
+}
+
+/// One node refuses, one is ours, and the third does not answer: it decides.
+#[test]
+fn a_release_that_one_node_has_to_decide_waits_for_it() {
+    for is_broken in [false, true] {
+        let mut world = World::quorum(3, 1);
+        world.hold(0, 1, "r", options());
+        world.deliver_all();
+        world.take_events(0);
+        world.break_at(0, "r");
+        if is_broken {
+            world.break_at(2, "r");
+        }
+        world.release(0, 1);
+        world.deliver_to(0, 0);
+        world.deliver_to(0, 1);
+        assert_eq!(world.take_events(0), []);
+        world.deliver_to(0, 2);
+        let events = world.take_events(0);
+        assert_eq!(has(&events, |event| matches!(event, Event::Lost { .. })), is_broken, "{events:?}");
+    }
 }
 
 #[test]

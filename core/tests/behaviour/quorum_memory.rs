@@ -471,3 +471,16 @@ fn a_node_in_doubt_is_not_lifted_after_the_lease() {
     world.deliver_all();
     assert!(world.stores[2].trusted.is_empty());
 }
+
+/// Rivals get no vote of a node that has forgotten, so nobody else had the lock.
+#[test]
+fn nodes_that_lost_their_data_are_no_loss_of_a_lease_that_is_released() {
+    let mut world = born(1);
+    world.hold(0, 1, "r", options());
+    world.deliver_all();
+    world.stores[0].lose_data();
+    world.stores[1].lose_data();
+    world.release(0, 1);
+    world.deliver_all();
+    assert_eq!(world.take_events(0).last(), Some(&Event::Released { lock: lock(1), confirmed: true }));
+}

@@ -131,27 +131,75 @@ fn a_release_is_sent_until_it_is_answered_for_certain() {
 }
 
 #[test]
-fn a_lost_reply_to_a_release_is_recovered() {
+fn a_release_whose_reply_was_lost_ends_unconfirmed_as_soon_as_the_record_is_seen_gone() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     world.release(0, 1);
     world.lose_reply(0);
     world.pass_until_sent(0);
     world.deliver(0);
-    assert_eq!(world.take_events(0), [Event::Released { lock: lock(1), confirmed: true }]);
+    assert_eq!(world.take_events(0), [Event::Released { lock: lock(1), confirmed: false }]);
 }
 
 #[test]
-fn a_release_that_finds_another_record_is_confirmed() {
+fn a_release_that_finds_another_record_tells_the_loss() {
     let mut world = World::new(2);
     world.hold(0, 1, "r", options());
-    world.release(0, 1);
     world.stores[0].records.clear();
     world.acquire(1, 1, "r", options());
     world.deliver(1);
+    world.release(0, 1);
     world.deliver(0);
-    assert_eq!(world.take_events(0), [Event::Released { lock: lock(1), confirmed: true }], "it is certainly not ours");
-    assert!(world.is_held(0, "r"));
+    assert!(matches!(loss(&world.take_events(0)), LostReason::TakenOver { by: Some(_) }));
+    assert!(world.is_held(0, "r"), "the rival's record stands");
+}
+
+#[test]
+fn a_release_that_finds_no_record_tells_the_loss() {
+    let mut world = World::new(1);
+    world.hold(0, 1, "r", options());
+    world.stores[0].records.clear();
+    world.release(0, 1);
+    world.deliver(0);
+    assert_eq!(loss(&world.take_events(0)), LostReason::RecordGone);
+}
+
+#[test]
+fn a_release_of_a_lock_that_was_broken_tells_the_loss() {
+    let mut world = World::new(1);
+    world.hold(0, 1, "r", options());
+    world.break_at(0, "r");
+    world.release(0, 1);
+    world.deliver(0);
+    assert_eq!(loss(&world.take_events(0)), LostReason::Released);
+}
+
+#[test]
+fn a_release_that_was_certainly_not_carried_out_does_not_hide_the_loss() {
+    let mut world = World::new(1);
+    world.hold(0, 1, "r", options());
+    world.stores[0].records.clear();
+    world.release(0, 1);
+    world.answer_with(0, Outcome::NotApplied(Refusal::Unavailable(Fault::of(FaultKind::Unreachable))));
+    world.pass_until_sent(0);
+    world.deliver(0);
+    assert_eq!(loss(&world.take_events(0)), LostReason::RecordGone);
+}
+
+/// The record may have run out by itself by the time that the answer comes.
+#[test]
+fn an_answer_after_the_deadline_says_nothing_of_the_time_before() {
+    let mut world = World::new(1);
+    world.hold(0, 1, "r", with(|o| o.no_renewal()));
+    world.stores[0].records.clear();
+    world.jump(validity(secs(30)) - ms(10));
+    world.tick(0);
+    world.take_events(0);
+    world.release(0, 1);
+    let release = world.take(0);
+    world.jump(ms(10));
+    world.carry(0, &release);
+    assert_eq!(world.take_events(0), [Event::Released { lock: lock(1), confirmed: false }]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_core::config::Wait;
 use leasehold_core::wire::client::{HttpRequest, Output, Store};
-use leasehold_core::{Event, Failure, NodeId, Output as CoreOutput};
+use leasehold_core::{Event, Failure, LockId, LostReason, NodeId, Output as CoreOutput};
 use serde_json::{Value as Json, json};
 
 use super::common::{Host, aws, dynamodb_store, header, http, lost, not_sent};
@@ -70,12 +70,27 @@ fn hold(host: &mut Host, lock: u64) {
 #[test]
 fn a_free_row_is_taken_and_freed() {
     let mut host = host();
+    host.acquire(1, Wait::Forever);
+    let write = host.http.pop_front().unwrap();
+    let mut row = written(&write, 0);
+    carried_out(&mut host, &write);
+    host.release(1);
+    let write = host.http.pop_front().unwrap();
+    row["isReleased"] = json!({ "S": "1" });
+    host.answer(write.id, http(200, &[], &json!({ "Attributes": row }).to_string()));
+    assert!(matches!(host.last_event(), Event::Released { confirmed: true, .. }), "{:?}", host.events);
+    assert!(host.client.is_idle());
+}
+
+#[test]
+fn a_row_that_was_deleted_under_its_holder_tells_the_loss() {
+    let mut host = host();
     hold(&mut host, 1);
     host.release(1);
     let write = host.http.pop_front().unwrap();
-    // Nothing is there any more.
     refused(&mut host, &write, None);
-    assert!(matches!(host.last_event(), Event::Released { .. }), "{:?}", host.events);
+    let lost = Event::Lost { lock: LockId::new(1), reason: LostReason::RecordGone };
+    assert_eq!(*host.last_event(), lost, "{:?}", host.events);
     assert!(host.client.is_idle());
 }
 

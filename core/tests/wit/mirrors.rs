@@ -107,7 +107,7 @@ mirrored! { mirrors:
     struct Membership { quorum, max_ttl_ms, durability, fresh, waited_out, birth, retention }
     enum Birth { Yes, No }
     struct Renew { nonce, seq, record_ttl, quorum }
-    struct Release { nonce }
+    struct Release { nonce, quorum }
     struct Raise { nonce, token, loss }
     enum Outcome { Applied(Applied), NotApplied(Refusal), Unknown(Fault) }
     enum Applied { Acquired { counter }, AcquiredInDoubt { counter, stamp }, Renewed, Released, Raised { counter }, Read(Seen) }

@@ -143,7 +143,10 @@ export type Event =
   /** The release has ended. */
   | {
       type: "released";
-      /** The store has confirmed it; otherwise the record has run out by itself by now. */
+      /**
+       * The store has confirmed that the record was ours until then. Otherwise an answer was lost and the next one
+       * shows no record of ours, or the record has run out by itself by now.
+       */
       confirmed: boolean;
     };
 

@@ -84,6 +84,8 @@ export type Op =
       type: "release";
       /** The attempt whose record is to be freed. */
       nonce: Uint8Array;
+      /** In a quorum, what is known of the node, as in `renew`; absent for a single store. */
+      quorum?: Durability | undefined;
     }
   /** Lift the node's counter to at least a token, if the record is still ours; answer the counter. */
   | {

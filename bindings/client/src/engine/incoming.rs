@@ -61,7 +61,9 @@ fn operation(op: ops::Op) -> Option<Op> {
             record_ttl: Duration::from_millis(renew.record_ttl_ms),
             quorum: renew.quorum.map(durability),
         }),
-        ops::Op::Release(release) => Op::Release(Release { nonce: nonce(&release.nonce)? }),
+        ops::Op::Release(release) => {
+            Op::Release(Release { nonce: nonce(&release.nonce)?, quorum: release.quorum.map(durability) })
+        }
         ops::Op::Raise(raise) => Op::Raise(Raise {
             nonce: nonce(&raise.nonce)?,
             token: Token::new(raise.token)?,

@@ -210,7 +210,7 @@ mod tests {
     }
 
     fn release(name: &str, nonce: u8) -> LockOp {
-        op(name, Op::Release(Release { nonce: Nonce::from_bytes([nonce; 16]) }))
+        op(name, Op::Release(Release { nonce: Nonce::from_bytes([nonce; 16]), quorum: None }))
     }
 
     fn request(ops: Vec<LockOp>) -> Transmit {

@@ -139,7 +139,8 @@ pub struct Expiring {
 
 /// Payload of `event.released`.
 pub struct Released {
-    /// The store has confirmed it; otherwise the record has run out by itself by now.
+    /// The store has confirmed that the record was ours until then. Otherwise an answer was lost and the next one
+    /// shows no record of ours, or the record has run out by itself by now.
     pub confirmed: bool,
 }
 

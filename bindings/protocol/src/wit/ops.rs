@@ -79,6 +79,8 @@ pub struct Renew {
 pub struct Release {
     /// The attempt whose record is to be freed.
     pub nonce: Vec<u8>,
+    /// In a quorum, what is known of the node, as in `renew`; absent for a single store.
+    pub quorum: Option<Durability>,
 }
 
 /// Payload of `op.raise`.

@@ -102,6 +102,9 @@ pub enum Op {
     Release {
         /// The attempt.
         nonce: String,
+        /// In a quorum, what is known of the node.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        quorum: Option<Durability>,
     },
     /// Lift the counter.
     Raise {
@@ -157,7 +160,7 @@ impl From<&op::Op> for Op {
                 record_ttl_ns: ns(op.record_ttl),
                 quorum: op.quorum.map(Durability::from),
             },
-            op::Op::Release(op) => Self::Release { nonce: nonce(&op.nonce) },
+            op::Op::Release(op) => Self::Release { nonce: nonce(&op.nonce), quorum: op.quorum.map(Durability::from) },
             op::Op::Raise(op) => Self::Raise {
                 nonce: nonce(&op.nonce),
                 token: op.token.get(),
@@ -193,7 +196,9 @@ impl Op {
                 record_ttl: duration(*record_ttl_ns).within("record_ttl_ns")?,
                 quorum: quorum.map(Into::into),
             }),
-            Self::Release { nonce } => op::Op::Release(op::Release { nonce: to_nonce(nonce)? }),
+            Self::Release { nonce, quorum } => {
+                op::Op::Release(op::Release { nonce: to_nonce(nonce)?, quorum: quorum.map(Into::into) })
+            }
             Self::Raise { nonce, token: least, loss } => {
                 let loss = loss.as_deref().map(array).transpose().within("loss")?.map(core::member::Stamp);
                 op::Op::Raise(op::Raise { nonce: to_nonce(nonce)?, token: token(*least).within("token")?, loss })

@@ -158,7 +158,7 @@ impl Dynamodb {
                 heard(Applied::Renewed)
             }
             // The version stays, as Java leaves it: it names the attempt whose delayed sends are still to be refused.
-            (Op::Release(op), Some(row)) if row.rvn.begins_with(&op.nonce) => {
+            (Op::Release(op), Some(row)) if row.rvn.begins_with(&op.nonce) && (!row.released || row.undone) => {
                 (row.released, row.undone) = (true, false);
                 Heard::Outcome(row.shows(Applied::Released))
             }

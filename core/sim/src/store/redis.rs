@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_core::member::RunId;
 use leasehold_core::node::{NodeMemory, in_doubt};
-use leasehold_core::op::{Acquire, Applied, Holder, Holding, Op, Outcome, Refusal, Renew, Seen};
+use leasehold_core::op::{Acquire, Applied, Holder, Holding, Op, Outcome, Refusal, Release, Renew, Seen};
 use leasehold_core::{Nonce, Owner, Resource, Token, Version};
 
 use crate::clock::{Clock, TrueTime};
@@ -98,6 +98,7 @@ impl Redis {
                 applied(Applied::Raised { counter })
             }
             Op::Renew(Renew { quorum: Some(durability), .. })
+            | Op::Release(Release { quorum: Some(durability), .. })
                 if self.remembers(&run_id(run)).is_in_doubt(*durability) =>
             {
                 self.refresh(resource, now_ms);

@@ -137,7 +137,7 @@ pub(super) fn renew(who: u8, seq: u32) -> Op {
 }
 
 pub(super) fn release(who: u8) -> Op {
-    Op::Release(Release { nonce: nonce(who) })
+    Op::Release(Release { nonce: nonce(who), quorum: None })
 }
 
 pub(super) fn raise(who: u8, to: u64) -> Op {

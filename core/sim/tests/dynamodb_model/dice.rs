@@ -154,7 +154,7 @@ impl Dice {
                 let quorum = *self.draws.pick(&[None, Some(Durability::Declared), Some(Durability::NotDeclared)]);
                 Op::Renew(Renew { nonce, seq: self.seq(), record_ttl: self.ttl(), quorum })
             }
-            13..=15 => Op::Release(Release { nonce }),
+            13..=15 => Op::Release(Release { nonce, quorum: None }),
             16..=18 => {
                 let current = known.marker.as_ref().map(|marker| marker.stamp);
                 let loss = *self.draws.pick(&[None, current, current, Some(WAITED_OUT)]);

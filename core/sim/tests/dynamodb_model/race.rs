@@ -65,7 +65,7 @@ fn racing_writers_get_tokens_that_rise() {
                             other => panic!("{other:?}"),
                         }
                     }
-                    let released = ask(&wire, resource, &Op::Release(Release { nonce }));
+                    let released = ask(&wire, resource, &Op::Release(Release { nonce, quorum: None }));
                     assert_eq!(released, Outcome::Applied(Applied::Released));
                 }
             });

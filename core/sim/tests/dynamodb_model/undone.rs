@@ -97,7 +97,7 @@ fn renew(seq: u32) -> Op {
 }
 
 fn release() -> Op {
-    Op::Release(Release { nonce: HOLDER })
+    Op::Release(Release { nonce: HOLDER, quorum: None })
 }
 
 fn granted(token: u64) -> Outcome {

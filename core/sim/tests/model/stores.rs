@@ -192,7 +192,7 @@ fn on_redis(value: &mut Option<Value>, counter: &mut Token, op: &Op, at: TrueTim
             *value = Some(Value { nonce: *nonce, expires: until(*record_ttl) });
             Outcome::Applied(Applied::Renewed)
         }
-        Op::Release(Release { nonce }) if is(nonce) || bug == Some(Bug::ReleasesForAnyone) => {
+        Op::Release(Release { nonce, .. }) if is(nonce) || bug == Some(Bug::ReleasesForAnyone) => {
             *value = None;
             if bug == Some(Bug::ForgetsTokens) {
                 *counter = Token::ZERO;

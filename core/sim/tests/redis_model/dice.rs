@@ -148,7 +148,7 @@ impl Dice {
         match self.draws.below(20) {
             0..=7 => self.acquire(resource, known, now_ms),
             8..=12 => self.renew(known),
-            13..=15 => Op::Release(Release { nonce: self.nonce(known) }),
+            13..=15 => Op::Release(Release { nonce: self.nonce(known), quorum: None }),
             16 | 17 => {
                 Op::Raise(Raise { nonce: self.nonce(known), token: self.token(resource, known, now_ms), loss: None })
             }

@@ -93,6 +93,67 @@ pub(super) const SCRIPTS: &[Script] = &[
         ],
         ..PLAIN
     },
+    Script {
+        name: "released, though it was not ours any more",
+        steps: &[START, HOLD, (Do::Release, &[HeldReleased, ReleasingSent]), (Say(0, Theirs), &[ReleasingTaken])],
+        ..PLAIN
+    },
+    Script {
+        name: "released, and the reply is lost",
+        steps: &[
+            START,
+            HOLD,
+            (Do::Release, &[HeldReleased, ReleasingSent]),
+            (Say(0, Reset), &[ReleasingOpen]),
+            (At(1_000), &[ReleasingSent]),
+            (Say(0, Gone), &[ReleasingUnconfirmed]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "a majority is given back, and a slow node later",
+        nodes: 3,
+        steps: &[
+            START,
+            (Say(0, Granted(7)), &[AcquiringCounted]),
+            (Say(1, Granted(7)), &[AcquiringGranted]),
+            (Say(2, Granted(7)), &[HeldJoined]),
+            (Do::Release, &[HeldReleased, ReleasingSent, ReleasingSent, ReleasingSent]),
+            (Say(0, Released), &[ReleasingOpen]),
+            (Say(1, Released), &[ReleasingConfirmed]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "a majority is not ours any more, and a slow node may be",
+        nodes: 3,
+        steps: &[
+            START,
+            (Say(0, Granted(7)), &[AcquiringCounted]),
+            (Say(1, Granted(7)), &[AcquiringGranted]),
+            (Say(2, Granted(7)), &[HeldJoined]),
+            (Do::Release, &[HeldReleased, ReleasingSent, ReleasingSent, ReleasingSent]),
+            (Say(0, Theirs), &[ReleasingOpen]),
+            (Say(1, Theirs), &[ReleasingTaken]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "a reply of the majority is lost, and an acquire may land on a third node",
+        nodes: 3,
+        steps: &[
+            START,
+            (Say(0, Granted(7)), &[AcquiringCounted]),
+            (Say(1, Granted(7)), &[AcquiringGranted]),
+            (Say(2, Timeout), &[HeldJoined]),
+            (Do::Release, &[HeldReleased, ReleasingSent, ReleasingSent, ReleasingSent]),
+            (Say(0, Released), &[ReleasingOpen]),
+            (Say(1, Reset), &[ReleasingOpen]),
+            (At(1_000), &[ReleasingSent]),
+            (Say(1, Gone), &[ReleasingUnconfirmed]),
+        ],
+        ..PLAIN
+    },
     Script { name: "cancelled in the local line", steps: &[(Do::Release, &[IdleCancelled])], ..PLAIN },
     Script {
         name: "the reply to the acquire is lost, then the host says that the lease is lost",
@@ -284,7 +345,8 @@ pub(super) const SCRIPTS: &[Script] = &[
             (Say(0, Released), &[ReleasingOpen]),
             (Say(2, Gone), &[ReleasingOpen]),
             (At(13_000), &[ReleasingSent]),
-            (Say(2, Gone), &[ReleasingConfirmed]),
+            (Say(2, Gone), &[ReleasingOpen]),
+            (Say(1, Released), &[ReleasingConfirmed]),
         ],
         ..PLAIN
     },

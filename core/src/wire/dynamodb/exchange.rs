@@ -5,7 +5,7 @@
 //! | acquire | the lock; once more in the other [`Form`] where the first shows a free row |
 //! | the same in a quorum | then the marker is read, perhaps written, and where it does not vote the lock is freed again |
 //! | and where it votes | a lock that an earlier send has written is made this one's |
-//! | renew | the lock; in a quorum the marker where the lock is not ours |
+//! | renew, release | the lock; in a quorum the marker where the lock is not ours |
 //! | raise | the lock; once more in the other form where only the trust is to be written |
 //! | release, read | the lock |
 //!
@@ -30,7 +30,7 @@ use super::membership::{self, Vote};
 use super::{Request, Response, Settings};
 use crate::member::{Marker, Stamp};
 use crate::node::in_doubt;
-use crate::op::{Applied, Denial, Fault, FaultKind, LockOp, Op, Outcome, Refusal, Renew};
+use crate::op::{Applied, Denial, Fault, FaultKind, LockOp, Op, Outcome, Refusal, Release, Renew};
 
 /// One request of the client: for each operation one request at a time. Drop it and its operations are
 /// [`Outcome::Unknown`], unless nothing was sent yet.
@@ -348,8 +348,8 @@ impl Leg {
         let answered = Answered { outcome, trust };
         let depends = match &self.op.op {
             Op::Acquire(op) => op.member.is_some() && (is_conflict || answered.is_grant()),
-            Op::Renew(op) => op.quorum.is_some() && is_conflict,
-            Op::Release(_) | Op::Raise(_) | Op::Read => false,
+            Op::Renew(Renew { quorum, .. }) | Op::Release(Release { quorum, .. }) => quorum.is_some() && is_conflict,
+            Op::Raise(_) | Op::Read => false,
         };
         if depends {
             Next::Ask(Stage::Look(answered), membership::look(settings))
@@ -362,12 +362,12 @@ impl Leg {
     fn judge(&self, settings: &Settings, answered: Answered, found: String, tries: u32, unix_ms: u64) -> Next {
         let asked = match &self.op.op {
             Op::Acquire(op) => op.member.as_ref(),
-            Op::Renew(op) => {
-                let in_doubt = op.quorum.is_some_and(|durability| membership::is_in_doubt(&found, durability));
+            Op::Renew(Renew { quorum, .. }) | Op::Release(Release { quorum, .. }) => {
+                let in_doubt = quorum.is_some_and(|durability| membership::is_in_doubt(&found, durability));
                 let abstains = Outcome::NotApplied(Refusal::Abstains { stamp: None });
                 return Next::Done(if in_doubt { abstains } else { answered.outcome });
             }
-            Op::Release(_) | Op::Raise(_) | Op::Read => None,
+            Op::Raise(_) | Op::Read => None,
         };
         let Some(asked) = asked else { return Next::Done(answered.outcome) };
         let (write, vote) = membership::vote(asked, &found, answered.trust, unix_ms);

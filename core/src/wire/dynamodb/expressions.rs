@@ -217,7 +217,7 @@ pub(super) fn renew(settings: &Settings, row: &str, op: &Renew, unix_ms: u64) ->
 }
 
 /// The version stays, as Java leaves it: it names the attempt whose delayed sends are still to be refused, also where an
-/// earlier one was undone.
+/// earlier one was undone. A row that was released before is refused, as is every other that is not ours any more.
 pub(super) fn release(settings: &Settings, row: &str, op: &Release, unix_ms: u64) -> Request {
     let mut update = Update::of(settings, row);
     update.set("#ir = :yes");
@@ -225,7 +225,7 @@ pub(super) fn release(settings: &Settings, row: &str, op: &Release, unix_ms: u64
     update.value(":yes", text("1"));
     update.value(":own", text(&own(&op.nonce)));
     update.keep_until(unix_ms);
-    update.condition = "begins_with(#rvn, :own)".to_string();
+    update.condition = "begins_with(#rvn, :own) AND (attribute_not_exists(#ir) OR attribute_exists(#un))".to_string();
     update.request()
 }
 

@@ -151,7 +151,7 @@ fn refused(settings: &Settings, op: &LockOp, form: Form, row: Option<&Json>) -> 
             },
             // What is ours is never in its own way.
             Op::Renew(renew) if row.rvn.is_before(&renew.nonce, renew.seq) && !row.released => return wrong(),
-            Op::Release(release) if row.rvn.is_of(&release.nonce) => return wrong(),
+            Op::Release(release) if row.rvn.is_of(&release.nonce) && (!row.released || row.undone) => return wrong(),
             Op::Acquire(_) | Op::Renew(_) | Op::Release(_) | Op::Raise(_) | Op::Read => {}
         }
     }

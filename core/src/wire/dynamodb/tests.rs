@@ -66,7 +66,7 @@ fn renew() -> Op {
 }
 
 fn release() -> Op {
-    Op::Release(Release { nonce: NONCE })
+    Op::Release(Release { nonce: NONCE, quorum: None })
 }
 
 fn raise(to: u64, loss: Option<Stamp>) -> Op {

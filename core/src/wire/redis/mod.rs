@@ -223,7 +223,11 @@ impl Session {
             }
             Op::Release(release) => {
                 let nonce = value::hex(&release.nonce).into_bytes();
-                (scripts::RELEASE, alloc::vec![nonce, keys::channel(&op.resource), retention])
+                let args = alloc::vec![nonce, keys::channel(&op.resource), retention];
+                match release.quorum {
+                    Some(durability) => (scripts::FREE, [args, alloc::vec![asks_run(durability)]].concat()),
+                    None => (scripts::RELEASE, args),
+                }
             }
             Op::Raise(raise) => {
                 let nonce = value::hex(&raise.nonce).into_bytes();
@@ -243,6 +247,9 @@ impl Session {
         let mut keys = alloc::vec![lock, keys::fence(&op.resource)];
         if script == scripts::VOTE || script == scripts::RAISE {
             keys.extend([keys::MARKER.to_vec(), keys::trust(&op.resource)]);
+        }
+        if script == scripts::FREE {
+            keys.push(keys::MARKER.to_vec());
         }
         Ok(Call { script, keys, args, ops: Vec::new() })
     }

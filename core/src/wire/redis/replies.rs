@@ -111,7 +111,9 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
         (Asked::Vote(..), b"abstains", [loss]) => {
             Some(Outcome::NotApplied(Refusal::Abstains { stamp: Some(stamp(loss)?) }))
         }
-        (Asked::Renew(_), b"abstains", []) => Some(Outcome::NotApplied(Refusal::Abstains { stamp: None })),
+        (Asked::Renew(_) | Asked::Release(_), b"abstains", []) => {
+            Some(Outcome::NotApplied(Refusal::Abstains { stamp: None }))
+        }
         (Asked::Vote(_, ours, max_ttl_ms), b"stranger", [quorum, most]) => {
             let quorum = core::str::from_utf8(quorum.as_bytes()?).ok().and_then(QuorumId::parse);
             let theirs = quorum.zip(integer(most).and_then(|ms| ms.try_into().ok()));

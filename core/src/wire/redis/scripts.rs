@@ -19,7 +19,7 @@ pub struct Script {
 }
 
 /// Every script there is.
-pub const SCRIPTS: [Script; 8] = [ACQUIRE, RENEW, RELEASE, RAISE, READ, VOTE, KEEP, MARK];
+pub const SCRIPTS: [Script; 9] = [ACQUIRE, RENEW, RELEASE, RAISE, READ, VOTE, KEEP, FREE, MARK];
 
 /// What a script says when the lock is not, or not yet, its caller's. Each script does its work before this, so that
 /// what is not needed is not made.
@@ -78,6 +78,27 @@ local function restarted(run)
   return run ~= '' and run ~= marked
 end
 "
+    };
+}
+
+/// Whether nobody gets this node's vote, since a record that is missing may have been forgotten along with the marker, or
+/// since what stands in its place may be older. The marker is the last key, and the argument before the last is `ask` for the
+/// run id or nothing.
+macro_rules! in_doubt {
+    () => {
+        concat!(
+            r"local function in_doubt()
+  local marker = redis.pcall('GET', KEYS[#KEYS])
+  if type(marker) == 'table' then return false end
+",
+            marker!(),
+            r"  if not quorum or phase == 'joining' then return true end
+  if ARGV[#ARGV - 1] ~= 'ask' then return false end
+  local info = redis.pcall('INFO', 'server')
+  return type(info) == 'string' and restarted(string.match(info, 'run_id:(%x+)') or '')
+end
+"
+        )
     };
 }
 
@@ -260,50 +281,50 @@ pub(super) const RENEW: Script =
     Script { name: "renew", text: renew!(""), sha1: "dc13d2582d1c847fb35cd7f62808437d51e993ed" };
 
 /// KEYS: as in a renewal, and the marker. ARGV: as in a renewal, but before the request `ask` for the run id or nothing.
-/// A record that is missing may have been forgotten, along with the marker, and what stands in its place may be older: then
-/// nobody gets this node's vote.
+/// Where the node may have forgotten the record, it says that it abstains.
 pub(super) const KEEP: Script = Script {
     name: "keep",
-    text: concat!(
-        r"local function in_doubt()
-  local marker = redis.pcall('GET', KEYS[#KEYS])
-  if type(marker) == 'table' then return false end
-",
-        marker!(),
-        r"  if not quorum or phase == 'joining' then return true end
-  if ARGV[#ARGV - 1] ~= 'ask' then return false end
-  local info = redis.pcall('INFO', 'server')
-  return type(info) == 'string' and restarted(string.match(info, 'run_id:(%x+)') or '')
-end
-",
-        renew!("    if not is_of(value, nonce) and in_doubt() then return {'abstains'} end\n")
-    ),
+    text: concat!(in_doubt!(), renew!("    if not is_of(value, nonce) and in_doubt() then return {'abstains'} end\n")),
     sha1: "eec167c659d410b4f2b15cd620526fa18822bb78",
 };
 
 /// How many parts the answer to one of several renewals has.
 pub(super) const RENEW_PARTS: usize = 4;
 
-/// KEYS: lock, fence. ARGV: nonce, channel, retention, request. Who may not publish can still release. "Not ours" is a write as well,
-/// so that a read-only replica, which may not have our record yet, cannot say it.
-pub(super) const RELEASE: Script = Script {
-    name: "release",
-    text: concat!(
-        r"local value = redis.pcall('GETRANGE', KEYS[1], 0, 8191)
+/// A release. `$missing` is done before a record that is not ours is looked at. Who may not publish can still release. "Not
+/// ours" is a write as well, so that a read-only replica, which may not have our record yet, cannot say it.
+macro_rules! release {
+    ($missing:expr) => {
+        concat!(
+            r"local value = redis.pcall('GETRANGE', KEYS[1], 0, 8191)
 if type(value) == 'string' and string.sub(value, 1, 33) == ARGV[1] .. '@' then
   redis.call('DEL', KEYS[1])
   redis.pcall('PUBLISH', ARGV[2], KEYS[1])
-  return {'released', ARGV[4]}
+  return {'released', ARGV[#ARGV]}
 end
 ",
-        tail!(),
-        r"redis.call('PEXPIRE', KEYS[2], ARGV[3])
+            tail!(),
+            r"redis.call('PEXPIRE', KEYS[2], ARGV[3])
 value = get(KEYS[1])
 if failed(value) then return value end
-return told(seen(KEYS[1], KEYS[2], value))
+",
+            $missing,
+            r"return told(seen(KEYS[1], KEYS[2], value))
 "
-    ),
-    sha1: "5032f0a284b0ef8967c68939c3b5b3d7e828282e",
+        )
+    };
+}
+
+/// KEYS: lock, fence. ARGV: nonce, channel, retention, request.
+pub(super) const RELEASE: Script =
+    Script { name: "release", text: release!(""), sha1: "787644b248c55ce3d8b074f8d8dfe747b4cbb392" };
+
+/// KEYS: lock, fence, marker. ARGV: nonce, channel, retention, `ask` for the run id or nothing, request. A release at a node
+/// of a quorum: where the node may have forgotten the record, it says that it abstains.
+pub(super) const FREE: Script = Script {
+    name: "free",
+    text: release!(concat!(in_doubt!(), "if in_doubt() then return told({'abstains'}) end\n")),
+    sha1: "87b4b978812b8017fb3b7485fe96b3e98ddb620c",
 };
 
 /// KEYS: lock, fence, marker, trust. ARGV: nonce, retention, token, loss, request. A node that has rejoined is trusted with this

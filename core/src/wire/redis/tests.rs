@@ -46,7 +46,7 @@ fn renew() -> Op {
 }
 
 fn release() -> Op {
-    Op::Release(Release { nonce: NONCE })
+    Op::Release(Release { nonce: NONCE, quorum: None })
 }
 
 fn raise() -> Op {

@@ -184,7 +184,7 @@ fn a_redirection_tells_the_host_and_nothing_else() {
 #[test]
 fn an_exchange_goes_over_http_as_over_resp() {
     let resource = crate::Resource::new("a").unwrap();
-    let op = crate::op::Op::Release(crate::op::Release { nonce: crate::Nonce::from_bytes([7; 16]) });
+    let op = crate::op::Op::Release(crate::op::Release { nonce: crate::Nonce::from_bytes([7; 16]), quorum: None });
     let ops = [crate::op::LockOp { lock: crate::LockId::new(1), resource, op }];
     let session = Session::new(Settings::default());
     let mut exchange = session.begin(crate::RequestId::new(5), &ops, core::time::Duration::from_secs(1), 1).unwrap();

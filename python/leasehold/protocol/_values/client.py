@@ -218,7 +218,9 @@ class Event:
 
         _of: ClassVar[str] = "event.released"
         confirmed: bool
-        """The store has confirmed it; otherwise the record has run out by itself by now."""
+        """The store has confirmed that the record was ours until then. Otherwise an answer was lost and the next one
+        shows no record of ours, or the record has run out by itself by now.
+        """
 
     Case: TypeAlias = Acquired | Contended | Failed | Renewed | RenewDelayed | Shortened | Expiring | Lost | Released
 

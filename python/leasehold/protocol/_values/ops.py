@@ -99,6 +99,8 @@ class Op:
         _of: ClassVar[str] = "op.release"
         nonce: bytes = field(repr=False)
         """The attempt whose record is to be freed."""
+        quorum: Durability | None = None
+        """In a quorum, what is known of the node, as in ``renew``; absent for a single store."""
 
     @dataclass(frozen=True, slots=True)
     class Raise:

@@ -91,7 +91,9 @@ fn operation(op: &Op) -> Value {
             "record_ttl_ns": ns(it.record_ttl_ms),
             "quorum": it.quorum.map(durability),
         } }),
-        Op::Release(it) => json!({ "release": { "nonce": hex(&it.nonce) } }),
+        Op::Release(it) => {
+            json!({ "release": { "nonce": hex(&it.nonce), "quorum": it.quorum.map(durability) } })
+        }
         Op::Raise(it) => {
             json!({ "raise": { "nonce": hex(&it.nonce), "token": it.token, "loss": it.loss.as_ref().map(hex) } })
         }

@@ -62,6 +62,7 @@ impl Fields for Release {
     fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
         vec![
             ("nonce", self.nonce.write(to)),
+            ("quorum", self.quorum.write(to)),
         ]
     }
 }

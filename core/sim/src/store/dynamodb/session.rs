@@ -7,7 +7,7 @@ use leasehold_core::Version;
 use leasehold_core::member::{Answer as Admitted, Marker, Membership, Stamp, Standing, admit};
 use leasehold_core::node::{NodeMemory, in_doubt};
 use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Fault, FaultKind};
-use leasehold_core::op::{Holder, Op, Outcome, Refusal, Seen};
+use leasehold_core::op::{Holder, Op, Outcome, Refusal, Release, Renew, Seen};
 use leasehold_core::quorum::Trust;
 
 use crate::store::Answer;
@@ -93,8 +93,8 @@ impl Told {
         let is_conflict = matches!(self.outcome, Outcome::NotApplied(Refusal::Conflict(_)));
         let depends = match op {
             Op::Acquire(op) => op.member.is_some() && (is_conflict || self.is_grant()),
-            Op::Renew(op) => op.quorum.is_some() && is_conflict,
-            Op::Release(_) | Op::Raise(_) | Op::Read => false,
+            Op::Renew(Renew { quorum, .. }) | Op::Release(Release { quorum, .. }) => quorum.is_some() && is_conflict,
+            Op::Raise(_) | Op::Read => false,
         };
         if depends { Answer::Again(Form::Look(Box::new(self))) } else { Answer::Done(self.outcome) }
     }
@@ -103,13 +103,13 @@ impl Told {
     pub(super) fn judge(&self, op: &Op, found: Option<&Marker>, tries: u32, unix_ms: u64) -> Answer {
         let asked = match op {
             Op::Acquire(op) => op.member.as_ref(),
-            Op::Renew(op) => {
+            Op::Renew(Renew { quorum, .. }) | Op::Release(Release { quorum, .. }) => {
                 let memory = NodeMemory { marker: found, trusted: None, run: None };
-                let doubted = op.quorum.is_some_and(|durability| memory.is_in_doubt(durability));
+                let doubted = quorum.is_some_and(|durability| memory.is_in_doubt(durability));
                 let abstains = Outcome::NotApplied(Refusal::Abstains { stamp: None });
                 return Answer::Done(if doubted { abstains } else { self.outcome.clone() });
             }
-            Op::Release(_) | Op::Raise(_) | Op::Read => None,
+            Op::Raise(_) | Op::Read => None,
         };
         let Some(asked) = asked else { return Answer::Done(self.outcome.clone()) };
         let asked = &Membership { fresh: asked.fresh.found_at(unix_ms), ..asked.clone() };

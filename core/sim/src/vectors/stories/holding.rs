@@ -124,7 +124,8 @@ pub(super) fn release_unanswered() -> Vector {
         "release_unanswered",
         "A lease that is being released is over at once, even with a renewal in flight. The release is repeated until \
          the store has answered for certain, or until the record has run out by itself, which is then told as \
-         unconfirmed. 'Not ours' is an answer for certain.",
+         unconfirmed. 'Not ours' in answer to the first release is a loss; in answer to one that was repeated it leaves the \
+         release unconfirmed.",
     );
     s.acquire(1, "r", |o| o.ttl(Duration::from_secs(3))).say(0, Granted(7));
     s.wake_until_sent().release(1).say_to(1, Renewed).say(0, Unknown(FaultKind::Reset));
@@ -136,5 +137,15 @@ pub(super) fn release_unanswered() -> Vector {
     }
     s.hold(2, "r", 8).release(2).say(0, Gone);
     s.hold(3, "r", 9).release(3).say(0, Held(stranger()));
-    s.about(&["RenewingReleased", "ReleasingSent", "ReleasingOpen", "ReleasingRanOut", "ReleasingConfirmed"])
+    s.hold(4, "r", 10).release(4).say(0, Unknown(FaultKind::Reset)).wake_until_sent().say(0, Gone);
+    s.hold(5, "r", 11).release(5).say(0, Released);
+    s.about(&[
+        "RenewingReleased",
+        "ReleasingSent",
+        "ReleasingOpen",
+        "ReleasingRanOut",
+        "ReleasingTaken",
+        "ReleasingUnconfirmed",
+        "ReleasingConfirmed",
+    ])
 }

@@ -81,7 +81,7 @@ fn what_is_ours_is_never_in_its_own_way() {
     for (op, row) in [
         (renew(), ours(2)),
         (release(), ours(2)),
-        (release(), released(ours(2))),
+        (release(), undone(ours(2))),
         (raise(9, None), counting(ours(2), 8)),
         (raise(9, None), ours(2)),
         (acquire(), low.clone()),

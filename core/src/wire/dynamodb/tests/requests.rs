@@ -111,7 +111,7 @@ fn a_renewal_is_written_so() {
 #[test]
 fn a_release_is_written_so() {
     let expected = [
-        r##"{"ConditionExpression":"begins_with(#rvn, :own)","##,
+        r##"{"ConditionExpression":"begins_with(#rvn, :own) AND (attribute_not_exists(#ir) OR attribute_exists(#un))","##,
         r##""ExpressionAttributeNames":{"#ir":"isReleased","#rvn":"recordVersionNumber","#un":"undoneVersion"},"##,
         r#""ExpressionAttributeValues":{":own":{"S":"5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a:"},":yes":{"S":"1"}},"#,
         r#""Key":{"key":{"S":"invoice/42"}},"ReturnValues":"ALL_NEW","#,

@@ -389,7 +389,7 @@ async fn try_lock(asker: &Asker, url: &RedisUrl, names: &Names, nonce: Nonce) ->
     let steps = [
         ("taking", Op::Acquire(Box::new(acquire))),
         ("renewing", Op::Renew(Renew { nonce, seq: Seq::new(1), record_ttl, quorum: None })),
-        ("releasing", Op::Release(Release { nonce })),
+        ("releasing", Op::Release(Release { nonce, quorum: None })),
     ];
     let mut tried = Ok(());
     for (step, op) in steps {

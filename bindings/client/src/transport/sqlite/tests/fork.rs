@@ -72,7 +72,7 @@ fn a_fork_among_busy_threads_harms_nobody() {
                             let granted = token(one(store, acquire_with(&name, id, |op| op.nonce = nonce)));
                             assert_eq!(granted, last + 1);
                             last = granted;
-                            let released = one(store, on(&name, Op::Release(Release { nonce })));
+                            let released = one(store, on(&name, Op::Release(Release { nonce, quorum: None })));
                             assert_eq!(released, Outcome::Applied(Applied::Released));
                         }
                         last

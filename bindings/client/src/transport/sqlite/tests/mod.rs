@@ -85,7 +85,7 @@ fn renew(name: &str, id: u8, seq: u32) -> LockOp {
 }
 
 fn release(name: &str, id: u8) -> LockOp {
-    on(name, Op::Release(Release { nonce: nonce(id) }))
+    on(name, Op::Release(Release { nonce: nonce(id), quorum: None }))
 }
 
 fn read(name: &str) -> LockOp {
