@@ -147,7 +147,8 @@ impl Lease {
     /// Dropping the future does not stop the release.
     ///
     /// # Errors
-    /// [`ErrorKind::Lost`] if the lease was lost before, [`ErrorKind::NotOwned`] if it was released before,
+    /// [`ErrorKind::Lost`] if the lease was lost before, or if the store shows that the lock was not ours any more: somebody
+    /// broke it, or deleted its record. [`ErrorKind::NotOwned`] if it was released before,
     /// [`ErrorKind::StoreUnavailable`] if the store has not confirmed: the release goes on in the background, and the
     /// record runs out by itself at the latest.
     pub async fn release(&self) -> Result<(), Error> {
@@ -214,14 +215,11 @@ impl Lease {
         })
         .await;
         match end {
-            Phase::Released { confirmed: true } => Ok(()),
+            // Unconfirmed means that an answer was lost, or that the record has run out: the lock is free either way.
+            Phase::Released { .. } => Ok(()),
             Phase::Lost(_) | Phase::Closed => Err(self.loss()),
             Phase::Failed(failure) => Err(Error::failed(self.resource(), failure)),
-            Phase::Released { confirmed: false }
-            | Phase::ReleasingStill
-            | Phase::Releasing
-            | Phase::Pending
-            | Phase::Held { .. } => {
+            Phase::ReleasingStill | Phase::Releasing | Phase::Pending | Phase::Held { .. } => {
                 let message =
                     "the release is not confirmed: it goes on in the background, and the record runs out by itself";
                 Err(Error::new(ErrorKind::StoreUnavailable, message).on(self.resource()))

@@ -65,6 +65,8 @@ struct Attempt {
     releases: u64,
     /// When a send of it was last carried out by each node.
     landed: BTreeMap<usize, TrueTime>,
+    /// The nodes that kept its record until they carried out its release, or whose vote nobody else got until then.
+    freed: BTreeSet<(Life, usize)>,
     over: bool,
 }
 
@@ -98,6 +100,8 @@ pub struct Ledger {
     /// What each acquisition last asked of each node: answers to earlier attempts say nothing any more.
     last_asked: BTreeMap<(Life, LockId, usize), RequestId>,
     beliefs: BTreeMap<(Life, LockId), Belief>,
+    /// The attempts behind leases that are over.
+    past: BTreeMap<(Life, LockId), Nonce>,
     grants: BTreeMap<usize, Vec<Grant>>,
     violations: Vec<Violation>,
 }
@@ -187,6 +191,7 @@ impl Ledger {
                     released_since: at,
                     releases: 0,
                     landed: BTreeMap::new(),
+                    freed: BTreeSet::new(),
                     over: false,
                 });
                 let stranger = attempt.life != life || attempt.lock != op.lock;
@@ -376,7 +381,22 @@ impl Ledger {
 
     /// A lease is over, for whatever reason.
     pub fn ended(&mut self, life: Life, lock: LockId) -> Option<Belief> {
-        self.beliefs.remove(&(life, lock))
+        let belief = self.beliefs.remove(&(life, lock));
+        self.past.extend(belief.iter().map(|belief| ((life, lock), belief.nonce)));
+        belief
+    }
+
+    /// A node carried out a release of an attempt, or answered that nobody gets its vote.
+    pub fn freed(&mut self, life: Life, nonce: &Nonce, node: usize) {
+        if let Some(attempt) = self.attempts.get_mut(nonce) {
+            attempt.freed.insert((life, node));
+        }
+    }
+
+    /// How many nodes kept the record of a lease until its release by this process; `None` of what was no lease.
+    pub fn kept(&self, life: Life, lock: LockId) -> Option<usize> {
+        let attempt = self.attempts.get(self.past.get(&(life, lock))?)?;
+        Some(attempt.freed.iter().filter(|(by, _)| *by == life).count())
     }
 
     /// The attempts of a process that are not decided, each with its lock.

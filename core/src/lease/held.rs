@@ -229,12 +229,7 @@ impl Grant {
                     Standing::Not => None,
                 });
                 let releasing = Releasing::new(self.nonce, nodes, self.next_seq, ctx);
-                let held = self.legs.iter().filter_map(|leg| match leg.standing {
-                    Standing::Ours { deadline } => Some((leg.node, Some(deadline))),
-                    // Nobody else gets its vote before its deadline, whatever it answers.
-                    Standing::Forgotten { deadline } if deadline > now => Some((leg.node, None)),
-                    Standing::Forgotten { .. } | Standing::Perhaps | Standing::Not => None,
-                });
+                let held = self.legs.iter().filter_map(|leg| Some((leg.node, leg.standing.deadline()?)));
                 (Machine::Releasing(releasing.of_lease(held, now)), Some(rows.released))
             }
             Input::Start(_) | Input::Turn | Input::Late { .. } | Input::Wake | Input::FreshCredentials(_) => {

@@ -123,17 +123,15 @@ impl Releasing {
         Self { nonce, until, next_seq, tries: 0, answered: false, told: false, proof: None, legs }
     }
 
-    /// The same of a lease that these nodes hold: until the deadline that goes with a node, or for certain.
-    pub(crate) fn of_lease(mut self, held: impl Iterator<Item = (NodeId, Option<Monotonic>)>, now: Monotonic) -> Self {
-        let mut proof = Proof::default();
-        for (node, until) in held.filter(|(_, until)| until.is_none_or(|until| until > now)) {
-            proof.held += 1;
-            match self.legs.iter_mut().find(|leg| leg.node == node) {
-                Some(leg) if until.is_some() => leg.held_until = until,
-                Some(_) | None => proof.kept += 1,
+    /// The same of a lease, whose nodes keep it until these deadlines.
+    pub(crate) fn of_lease(mut self, held: impl Iterator<Item = (NodeId, Monotonic)>, now: Monotonic) -> Self {
+        for (node, until) in held.filter(|(_, until)| *until > now) {
+            if let Some(leg) = self.legs.iter_mut().find(|leg| leg.node == node) {
+                leg.held_until = Some(until);
             }
         }
-        self.proof = Some(proof);
+        let held = self.legs.iter().filter(|leg| leg.held_until.is_some()).count();
+        self.proof = Some(Proof { held, ..Proof::default() });
         self
     }
 

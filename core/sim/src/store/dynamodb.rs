@@ -368,7 +368,7 @@ mod tests {
         let mut bench = bench();
         let first = bench.grant(1, 2);
         assert_eq!(bench.ask(&release(1)), released());
-        assert_eq!(bench.ask(&release(1)), released(), "a resend whose first answer was lost");
+        assert_eq!(shown(&bench.ask(&release(1))), Some((1, Some(2), true)), "a resend whose first answer was lost");
         for form in [Form::Floor, Form::Step] {
             let late = bench.ask_once(&acquire(1, 1), form);
             assert_eq!(shown_in(&late), Some((1, Some(2), true)), "a delayed acquire");

@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold_core::{Event, Failure, LockId, LostReason};
 
 use super::{Due, Tenure, World};
-use crate::counts::Sometimes;
+use crate::counts::{Sometimes, Struck};
 use crate::ledger::Life;
 use crate::promise::Promise;
 
@@ -50,6 +50,14 @@ impl World<'_> {
                 let by_clock = matches!(reason, LostReason::Expired | LostReason::MaxHold);
                 self.counts.see(if by_clock { Sometimes::LostByClock } else { Sometimes::LostToOther });
                 match self.ledger.ended(life, lock) {
+                    // A release that found it gone; where a message came twice, the first one may have freed it.
+                    None if !by_clock && self.ledger.kept(life, lock).is_some() => {
+                        let is_made_up = self.ledger.kept(life, lock).is_some_and(|kept| kept >= self.majority());
+                        if is_made_up && self.counts.struck(Struck::RequestCopied) == 0 {
+                            let text = format!("lock {lock} is told lost, though it was ours until its release");
+                            self.accuse(Promise::Loss, Some(life.host), None, text);
+                        }
+                    }
                     None => {
                         let text = format!("lock {lock} is told lost, though it was over");
                         self.accuse(Promise::Loss, Some(life.host), None, text);
@@ -64,6 +72,11 @@ impl World<'_> {
             }
             Event::Released { confirmed, .. } => {
                 self.counts.see(if *confirmed { Sometimes::Released } else { Sometimes::ReleasedUnconfirmed });
+                if let Some(kept) = self.ledger.kept(life, lock).filter(|kept| *confirmed && *kept < self.majority()) {
+                    let text =
+                        format!("lock {lock} is told released for certain, though {kept} nodes had it until then");
+                    self.accuse(Promise::Loss, Some(life.host), None, text);
+                }
             }
             Event::Expiring { .. } => self.counts.see(Sometimes::Expiring),
             Event::RenewDelayed { .. } => self.counts.see(Sometimes::RenewDelayed),

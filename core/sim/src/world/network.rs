@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, LockOp, Outcome, Refusal, TransportFault};
+use leasehold_core::op::{
+    Applied, Denial, DenialKind, Fault, FaultKind, LockOp, Op, Outcome, Refusal, Release, TransportFault,
+};
 use leasehold_core::store::StoreNow;
 use leasehold_core::{NodeId, Nonce, RequestId, Resource, Transmit};
 
@@ -190,6 +192,11 @@ impl World<'_> {
             }
             (Some(Outcome::Applied(Applied::Released)), _) => self.wake_up(number, node),
             (_, _) => {}
+        }
+        if let (Op::Release(Release { nonce, .. }), Answer::Done(outcome)) = (op, &answer)
+            && matches!(outcome, Outcome::Applied(Applied::Released) | Outcome::NotApplied(Refusal::Abstains { .. }))
+        {
+            self.ledger.freed(life, nonce, node);
         }
         if self.is_quorum() {
             if let Answer::Done(outcome) = &answer {

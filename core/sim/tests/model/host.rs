@@ -226,10 +226,12 @@ impl Host {
                 matches!(watched.phase, Phase::Held | Phase::Lapsed)
             }
             Event::Lost { .. } => {
+                // A release finds nothing where a copy of it has come before; the simulator sees whether it was one.
+                let releasing = matches!(watched.phase, Phase::Stopping | Phase::Releasing);
                 let held = matches!(watched.phase, Phase::Held | Phase::Lapsed);
                 reach(Reached::Lost);
                 watched.phase = Phase::Over;
-                held
+                held || releasing
             }
             Event::Released { confirmed, .. } => {
                 reach(if *confirmed { Reached::Released } else { Reached::ReleaseRanOut });
