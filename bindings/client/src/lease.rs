@@ -111,7 +111,7 @@ impl Lease {
                     | Phase::Held { .. }
                     | Phase::Releasing
                     | Phase::ReleasingStill
-                    | Phase::Released { .. }
+                    | Phase::Released
                     | Phase::Failed(_) => None,
                 })
             })
@@ -208,7 +208,7 @@ impl Lease {
             errands.poll(context);
             wait.poll(context, |phase, _| match phase {
                 Phase::Pending | Phase::Held { .. } | Phase::Releasing => None,
-                Phase::Released { .. } | Phase::ReleasingStill | Phase::Lost(_) | Phase::Closed | Phase::Failed(_) => {
+                Phase::Released | Phase::ReleasingStill | Phase::Lost(_) | Phase::Closed | Phase::Failed(_) => {
                     Some(phase.clone())
                 }
             })
@@ -216,7 +216,7 @@ impl Lease {
         .await;
         match end {
             // Unconfirmed means that an answer was lost, or that the record has run out: the lock is free either way.
-            Phase::Released { .. } => Ok(()),
+            Phase::Released => Ok(()),
             Phase::Lost(_) | Phase::Closed => Err(self.loss()),
             Phase::Failed(failure) => Err(Error::failed(self.resource(), failure)),
             Phase::ReleasingStill | Phase::Releasing | Phase::Pending | Phase::Held { .. } => {
@@ -255,7 +255,7 @@ async fn ended(slot: &Arc<Slot>) -> Option<Error> {
             Phase::Pending | Phase::Held { .. } => None,
             Phase::Releasing
             | Phase::ReleasingStill
-            | Phase::Released { .. }
+            | Phase::Released
             | Phase::Failed(_)
             | Phase::Lost(_)
             | Phase::Closed => Some(()),

@@ -142,7 +142,7 @@ impl Client {
 
     /// Whether there was a record of this attempt. Afterwards no majority has one.
     async fn release_nonce(&self, resource: &str, nonce: Nonce, caller: Caller) -> Result<bool, Error> {
-        let release = Op::Release(Release { nonce });
+        let release = Op::Release(Release { nonce, quorum: None });
         let Some(quorum) = self.shared.quorum() else {
             let outcome = self.ask(resource, release, caller).await?;
             return released(outcome).map_err(|error| error.on(resource));

@@ -189,7 +189,7 @@ impl Pending {
                 Err(Error::failed(slot.resource().as_str(), failure).with_nodes(&nodes))
             }
             Phase::Lost(reason) => Err(Error::lost(slot.resource().as_str(), &reason, None)),
-            Phase::Pending | Phase::Releasing | Phase::ReleasingStill | Phase::Released { .. } | Phase::Closed => {
+            Phase::Pending | Phase::Releasing | Phase::ReleasingStill | Phase::Released | Phase::Closed => {
                 Err(Error::config("the client was closed").on(slot.resource().as_str()))
             }
         };

@@ -250,10 +250,11 @@ impl Releasing {
                     Again::No => {
                         let leg = self.legs.remove(at);
                         let in_time = leg.held_until.is_some_and(|until| ctx.now.monotonic < until);
-                        match refusal {
-                            Refusal::Conflict(seen) if in_time && !leg.repeated => self.note(&leg, Shown::Taken(seen)),
-                            Refusal::Abstains { .. } if in_time => self.note(&leg, Shown::Ours),
-                            _ => {}
+                        if let (true, Refusal::Abstains { .. }) = (in_time, refusal) {
+                            self.note(&leg, Shown::Ours);
+                        }
+                        if let (true, Refusal::Conflict(seen)) = (in_time && !leg.repeated, refusal) {
+                            self.note(&leg, Shown::Taken(seen));
                         }
                         return self.go_on(ctx);
                     }

@@ -97,7 +97,7 @@ impl Report {
                 metrics::hold(age);
             }
             Event::Released { confirmed: false, .. } => {
-                tracing::warn!(name: "lock.release_unconfirmed", target: "leasehold", resource, owner, token, held_s = age_s, "lock.release_unconfirmed: the record has run out by itself");
+                tracing::warn!(name: "lock.release_unconfirmed", target: "leasehold", resource, owner, token, held_s = age_s, "lock.release_unconfirmed: an answer was lost, and the lock is free by now");
                 metrics::release("unconfirmed");
                 metrics::hold(age);
             }

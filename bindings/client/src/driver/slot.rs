@@ -74,8 +74,8 @@ pub(crate) enum Phase {
     Releasing,
     /// As above, for longer than the caller should wait.
     ReleasingStill,
-    /// Given back; unconfirmed means that the record has run out by itself.
-    Released { confirmed: bool },
+    /// Given back, or run out by itself since.
+    Released,
     /// Over without having been held.
     Failed(Failure),
     /// Over without having been released.
@@ -247,10 +247,10 @@ impl Slot {
                 self.deadline.store(LOST, Ordering::Release);
                 state.phase = Phase::Failed(failure);
             }
-            Event::Released { confirmed, .. } => {
+            Event::Released { .. } => {
                 self.deadline.store(LOST, Ordering::Release);
                 if !matches!(state.phase, Phase::Closed | Phase::Lost(_)) {
-                    state.phase = Phase::Released { confirmed };
+                    state.phase = Phase::Released;
                 }
                 state.discard_callbacks(aftermath);
             }
@@ -320,7 +320,7 @@ impl Slot {
                 None
             }
             Phase::Pending | Phase::Held { .. } | Phase::Lost(_) | Phase::Closed => Some(callback),
-            Phase::Releasing | Phase::ReleasingStill | Phase::Released { .. } | Phase::Failed(_) => None,
+            Phase::Releasing | Phase::ReleasingStill | Phase::Released | Phase::Failed(_) => None,
         }
     }
 
@@ -337,7 +337,7 @@ impl Slot {
             | Phase::Held { .. }
             | Phase::Releasing
             | Phase::ReleasingStill
-            | Phase::Released { .. }
+            | Phase::Released
             | Phase::Failed(_) => None,
         }
     }
