@@ -183,7 +183,8 @@ export class Lease {
   /**
    * Gives the lock back. It ends here at once; the store's confirmation is awaited for up to 2,000 ms.
    *
-   * @throws {@link LeaseLostError} if the lease was lost before, {@link NotOwnedError} if it was released before.
+   * @throws {@link LeaseLostError} if the lease was lost before, or the store shows that the lock was not ours any more;
+   * {@link NotOwnedError} if it was released before.
    * @throws {@link StoreUnavailableError} if the store has not confirmed: the release goes on in the background.
    */
   release(): Promise<void>;

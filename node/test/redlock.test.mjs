@@ -22,7 +22,7 @@ function testBoth(name, body, sizes = [1, 3]) {
     for (const size of sizes) {
       test(`${name}: ${library}, ${size}`, async (t) => {
         const urls = (await Promise.all(Array.from({ length: size }, () => startRedis(t)))).map(({ url }) => url);
-        await body(await makers[library](t, urls, PATIENT), faces[library], urls, t);
+        await body(await makers[library](t, urls, PATIENT), faces[library], urls, t, library);
       });
     }
   }
@@ -112,6 +112,29 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
     await (await redlock.acquire(["a"], LONG, ONCE)).release();
     for (const lock of [first, extended]) await assert.rejects(redlock.release(lock, ONCE), ExecutionError);
   }, [1]);
+
+  for (const [what, change] of [
+    ["deleted", (redis) => redis.del("a")],
+    ["replaced", (redis) => redis.set("a", "another")],
+  ]) {
+    testBoth(`what others have ${what} is no release`, async (_, { ExecutionError }, urls, t, library) => {
+      const servers = urls.map((url) => new Redis(url));
+      undo(t, () => servers.forEach((redis) => redis.disconnect()));
+      const changed = () => Promise.all(servers.map(change));
+      const clear = () => Promise.all(servers.map((redis) => redis.del("a")));
+      // Such a release is tried again by redlock.
+      const redlock = await makers[library](t, urls, ONCE);
+      const taken = () => patiently(redlock, { ExecutionError }, (redlock) => redlock.acquire(["a"], LONG));
+      const lock = await taken();
+      await changed();
+      await assert.rejects(lock.release(), ExecutionError);
+      assert.equal(lock.expiration, 0);
+      await clear();
+      await (await taken()).release();
+      const used = redlock.using(["a"], LONG, async () => void (await changed()));
+      await assert.rejects(used, ExecutionError);
+    });
+  }
 
   testBoth("using holds on for longer than its duration", async (redlock, { ExecutionError }) => {
     const result = await redlock.using(["a"], 4_000, async (signal) => {
