@@ -154,7 +154,8 @@ impl ElectionRequest {
         let stopped = catch("on_stop", || self.on_stop.iter_mut().for_each(|on_stop| on_stop(loss.as_ref())));
         if loss.is_none()
             && let Err(error) = exec::block_on(lease.give_back(Caller::Blocking))
-            && error.kind() != ErrorKind::NotOwned
+            // A loss that the release has found is told as one.
+            && error.kind() == ErrorKind::StoreUnavailable
         {
             reports::leave(Level::WARN, move || {
                 tracing::warn!(target: "leasehold", error = %error, "the term has ended, and its release is not confirmed");

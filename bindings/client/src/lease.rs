@@ -63,9 +63,6 @@ impl Lease {
         if !remaining.is_zero() && remaining >= min {
             return Ok(());
         }
-        if self.released.load(Ordering::Relaxed) {
-            return Err(self.not_owned());
-        }
         if remaining.is_zero() {
             return Err(self.loss());
         }
@@ -78,9 +75,9 @@ impl Lease {
         Err(Error::new(ErrorKind::Lost, message).on(self.resource()))
     }
 
-    /// Whether the lease is over without having been released.
+    /// Whether the lease is over without having been released, or its release has found that it was lost.
     pub fn is_lost(&self) -> bool {
-        self.remaining().is_zero() && !self.released.load(Ordering::Relaxed)
+        self.remaining().is_zero() && (!self.released.load(Ordering::Relaxed) || self.slot.loss().is_some())
     }
 
     /// Ready when the lease is lost, with the reason; never, once it was released.
@@ -163,9 +160,6 @@ impl Lease {
     async fn go(&self, caller: Caller) -> Result<(), Error> {
         if self.shared.driver().is_inherited() {
             return Err(self.loss());
-        }
-        if self.released.load(Ordering::Acquire) {
-            return Err(self.not_owned());
         }
         if self.remaining().is_zero() {
             return Err(self.loss());

@@ -30,6 +30,20 @@ fn events_have_stable_names_and_tell_who_and_why() {
     short.lost();
     eventually("the danger is told", || log.has("lock.expiring", &["resource=\"short\""]));
     eventually("the loss is told", || log.has("lock.lost", &["reason=\"expired\""]));
+
+    // A lock that was broken is told with the release, also by those who only drop the lease.
+    let hour = std::time::Duration::from_secs(3_600);
+    let dropped = client.lock("dropped").ttl(hour).acquire().unwrap();
+    other.break_lock("dropped").unwrap().expect("it is held");
+    drop(dropped);
+    eventually("the loss is told", || log.has("lock.lost", &["resource=\"dropped\""]));
+    let (began, elected) = std::sync::mpsc::channel();
+    let election = client.elect("led").ttl(hour).on_start(move |_| began.send(()).unwrap()).start().unwrap();
+    elected.recv_timeout(common::PATIENCE).unwrap();
+    other.break_lock("led").unwrap().expect("it is held");
+    election.resign();
+    eventually("the loss of the term is told", || log.has("lock.lost", &["resource=\"led\""]));
+    assert!(!log.has("", &["not confirmed"]), "{log:?}");
     client.close().unwrap();
 
     assert!(!log.has("", &["nonce"]) && !log.has("", &["Nonce"]), "{log:?}");

@@ -89,3 +89,41 @@ pub(crate) fn a_lost_lease_does_not_touch_its_successor(store: &Store) {
     assert_eq!(info.and_then(|info| info.token), Some(next.token()));
     next.release().unwrap();
 }
+
+pub(crate) fn a_release_of_a_broken_lock_is_a_loss(store: &Store) {
+    let (one, two) = store.two_clients();
+    // No renewal comes first.
+    let lease = one.lock("job").ttl(LONG).acquire().unwrap();
+    two.break_lock("job").unwrap().expect("it is held");
+    lease.check(ms(1)).expect("nobody has told it yet");
+    let error = lease.release().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost);
+    let said = error.to_string();
+    assert!(["somebody broke the lock", "no longer has the record"].iter().any(|why| said.contains(why)), "{said}");
+    assert!(lease.is_lost());
+    assert_eq!(lease.check(Duration::ZERO).unwrap_err().kind(), ErrorKind::Lost);
+    assert_eq!(lease.release().unwrap_err().kind(), ErrorKind::Lost, "still");
+    assert!(two.lock("job").try_acquire().unwrap().is_some(), "it is free");
+}
+
+pub(crate) fn a_release_of_a_lock_that_a_rival_took_is_a_loss(store: &Store) {
+    let (one, two) = store.two_clients();
+    let lease = one.lock("job").ttl(LONG).acquire().unwrap();
+    two.break_lock("job").unwrap().expect("it is held");
+    let rival = two.lock("job").acquire().unwrap();
+    let error = lease.release().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Lost);
+    assert!(error.to_string().contains("somebody else holds the lock now"), "{error}");
+    let shown = two.inspect("job").unwrap();
+    assert_eq!(shown.and_then(|info| info.token), Some(rival.token()), "it was left alone");
+    rival.release().unwrap();
+}
+
+pub(crate) fn a_release_of_several_tells_that_one_was_broken(store: &Store) {
+    let (one, two) = store.two_clients();
+    let leases = one.lock_all(["a", "b"]).ttl(LONG).acquire().unwrap();
+    two.break_lock("a").unwrap().expect("it is held");
+    let error = leases.release().unwrap_err();
+    assert_eq!((error.kind(), error.resource()), (ErrorKind::Lost, Some("a")));
+    assert!(two.lock("b").try_acquire().unwrap().is_some(), "the other was released");
+}

@@ -213,6 +213,9 @@ macro_rules! behaviours {
             holding::a_lock_delay_ends_too
             holding::a_lock_delay_does_not_outlast_a_release
             holding::a_lost_lease_does_not_touch_its_successor
+            holding::a_release_of_a_broken_lock_is_a_loss
+            holding::a_release_of_a_lock_that_a_rival_took_is_a_loss
+            holding::a_release_of_several_tells_that_one_was_broken
             processes::a_process_that_dies_is_replaced
             waiting::a_wait_ends_and_names_the_holder
             waiting::a_release_ends_the_wait_of_another_client
