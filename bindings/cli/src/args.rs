@@ -378,7 +378,8 @@ Examples:
 Exit status: that of the command, or 128 + N if signal N ended it, except
    75  the lock was not had: held by somebody else, or not free within the wait
        (--busy-status)
-   76  the lease was lost or in danger (--lost-status)
+   76  the lease was lost or in danger, or the lock was found broken when the
+       command had ended (--lost-status)
   126  the command cannot be executed; the lock was released at once
   127  the command was not found; the lock was released at once
 128+N  signal N came while waiting for the lock
@@ -390,8 +391,8 @@ When the lease is lost:
   command's process group gets TERM. When 1/24 of the ttl is left (at least
   10ms, at most 1s), or the lease ends early because somebody broke the lock, it
   gets KILL. So does what is left of the group after the command has ended.
-  With --on-lost ignore the command goes on beside whoever has the lock next; a
-  warning says so.
+  With --on-lost ignore the command goes on beside whoever has the lock next, and
+  its own status counts; a warning says so.
   If leasehold itself is killed, the command's group is killed too, and the lock
   is free when the ttl has passed.
 

@@ -44,6 +44,31 @@ fn a_broken_lock_ends_the_command_with_the_next_renewal() {
     wait_for_death(child);
 }
 
+/// Between two renewals nobody tells the command; the release finds it.
+#[test]
+fn a_lock_that_was_broken_since_the_last_renewal_is_told_at_the_end() {
+    let place = Place::new();
+    let exec = |options: &[&str], script: &str| {
+        let mut command =
+            place.leasehold(&[&["exec", "--ttl", "1h"], options, &["job", "--", "sh", "-c", script]].concat());
+        common::Ran::from(command.env("L", env!("CARGO_BIN_EXE_leasehold")).output().unwrap())
+    };
+    let breaks = "$L break job --yes > broken; exit 7";
+    exec(&[], breaks).expect(76).says("the lease is lost").says("may not have been protected");
+    assert!(!place.is_held());
+    exec(&["--lost-status", "9"], breaks).expect(9);
+    exec(&["--on-lost", "ignore"], breaks).expect(7).says("the lease is lost");
+
+    let job = place.start_job(&["--ttl", "1h"], "echo > begun; while [ ! -e held ]; do sleep 0.01; done");
+    place.wait_for_file_exists("begun");
+    place.run(&["break", "job", "--yes"]).expect(0);
+    let rival = place.start_job(&[], "echo > held; while [ ! -e done ]; do sleep 0.01; done");
+    job.wait().expect(76).says("somebody else holds the lock now");
+    assert!(place.is_held(), "the rival's lock stands");
+    fs::write(place.path("done"), "").unwrap();
+    rival.wait().expect(0);
+}
+
 #[test]
 fn a_command_that_ignores_term_is_killed_before_the_next_holder_starts() {
     let place = Place::new();

@@ -20,7 +20,7 @@ use std::time::Duration;
 use leasehold::{Client, ClientBuilder, ErrorKind, Lease, LockInfo, LockRequest, host};
 use rustix::process::Signal;
 
-use crate::args::ExecArgs;
+use crate::args::{ExecArgs, OnLost};
 use crate::output::{Failure, say};
 use crate::store::Target;
 use crate::{status, store, warnings};
@@ -110,12 +110,21 @@ impl Exec<'_> {
             return Err(Failure::from(error).with_status(self.args.lost_status));
         }
         let outcome = self.under(&lease);
-        if !lease.is_lost()
-            && let Err(error) = self.inbox.finish(lease.release())
-        {
-            self.messages.say(error);
+        if lease.is_lost() {
+            return outcome;
         }
-        outcome
+        match self.inbox.finish(lease.release()) {
+            Ok(()) => outcome,
+            Err(error) if error.kind() == ErrorKind::Lost => {
+                self.messages.say(&error);
+                self.messages.say("the command has ended, and a part of its work may not have been protected");
+                if self.args.on_lost == OnLost::Ignore { outcome } else { outcome.and(Ok(self.args.lost_status)) }
+            }
+            Err(error) => {
+                self.messages.say(error);
+                outcome
+            }
+        }
     }
 
     /// Waits for the lock. A signal breaks off, also one that comes together with the grant, which is then given back.
