@@ -184,7 +184,7 @@ class FakeLease:
         """The fencing token: grows with every grant of the resource."""
         self._why: LeaseholdError | None = None
         self._is_released = False
-        self._is_confirmed = False
+        self._is_free = False
         self._callbacks: list[Callable[[LeaseholdError], object]] = []
 
     def remaining(self) -> float:
@@ -195,10 +195,10 @@ class FakeLease:
 
     def check(self, min: Seconds | None = None) -> None:
         """Raises LeaseLostError unless at least ``min`` seconds are left, NotOwnedError after a release."""
-        if self._is_released:
-            raise _about(NotOwnedError(f"the lease of {self.resource!r} was released"), self.resource)
         if (loss := self._loss()) is not None:
             raise loss
+        if self._is_released:
+            raise _about(NotOwnedError(f"the lease of {self.resource!r} was released"), self.resource)
         least, left = _ns(min or 0) / 1e9, self.remaining()
         if left <= 0 or left < least:
             raise _about(LeaseLostError(f"{self.resource!r} has only {left:.3f} s left"), self.resource)
@@ -219,16 +219,20 @@ class FakeLease:
             self._callbacks.append(callback)
 
     def release(self) -> None:
-        """Gives the lock back. Raises LeaseLostError if the lease was lost before, NotOwnedError if it was released before,
-        StoreUnavailableError if the store has not confirmed within 2 s of the clock; the release then goes on.
+        """Gives the lock back. Raises LeaseLostError if the lease was lost before, or the store shows that the lock was not ours
+        any more, NotOwnedError if it was released before, StoreUnavailableError if the store has not confirmed within 2 s of
+        the clock; the release then goes on.
         """
         clock = self._process.clock
         with clock._mutex:
             self.check()
             self._is_released = True
+            self._callbacks.clear()
             self._process.machine.release(self._lock, clock._read())
-            clock._until(clock._ns + _ns(_PATIENCE), lambda: self._is_confirmed)
-        if not self._is_confirmed:
+            clock._until(clock._ns + _ns(_PATIENCE), lambda: self._is_free or self._why is not None)
+        if (loss := self._loss()) is not None:
+            raise loss
+        if not self._is_free:
             message = f"the store has not confirmed that {self.resource!r} is released"
             raise _about(StoreUnavailableError(message), self.resource)
 
@@ -239,7 +243,7 @@ class FakeLease:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         try:
-            if not self._is_released:
+            if self._why is not None or not self._is_released:
                 self.release()
         except StoreUnavailableError:
             # The work was done under the lock.
@@ -252,7 +256,8 @@ class FakeLease:
         raise TypeError("a lease belongs to the process that took it: pass its token on, not the lease")
 
     def __repr__(self) -> str:
-        state = "released" if self._is_released else "lost" if self._is_over() else f"remaining={self.remaining():.1f} s"
+        ended = "lost" if self._why is not None else "released"
+        state = ended if self._is_over() else f"remaining={self.remaining():.1f} s"
         return f"<FakeLease {self.resource!r} token={self.token} {state}>"
 
     def _is_over(self) -> bool:
@@ -392,8 +397,7 @@ class _Process:
                 lease = self._leases.pop(lock)
                 lease._end(LeaseLostError(f"the lease of {lease.resource!r} is over: {type(reason).__name__}"))
             case Event.Released():
-                lease = self._leases.pop(lock)
-                lease._is_confirmed = event.confirmed
+                self._leases.pop(lock)._is_free = True
             case _:
                 pass
 

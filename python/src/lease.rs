@@ -90,8 +90,9 @@ impl Lease {
 
     /// Gives the lock back. It ends here at once; the store's confirmation is awaited for up to 2 s.
     ///
-    /// Raises LeaseLostError if the lease was lost before, NotOwnedError if it was released before,
-    /// StoreUnavailableError if the store has not confirmed: then the release goes on in the background.
+    /// Raises LeaseLostError if the lease was lost before, or the store shows that the lock was not ours any more;
+    /// NotOwnedError if it was released before, StoreUnavailableError if the store has not confirmed: then the release
+    /// goes on in the background.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| host::release(&self.0)).map_err(|error| raised(py, &error))
     }

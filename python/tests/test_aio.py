@@ -266,6 +266,27 @@ def test_a_lost_lease_says_so(run: Run, store: str, name: str) -> None:
     run(body())
 
 
+def test_a_lock_that_was_broken_since_the_last_renewal_is_told_where_the_body_ends(run: Run, store: str, name: str) -> None:
+    async def body() -> None:
+        async with await connect(store) as client, await connect(store) as other:
+            with pytest.raises(leasehold.LeaseLostError) as lost:
+                async with client.lock(name, ttl=3_600) as lease:
+                    assert await other.release_if(name, token=lease.token)
+            assert lost.value.resource == name and lease.lost.is_set()
+            with pytest.raises(ZeroDivisionError):
+                async with client.lock(name, ttl=3_600) as lease:
+                    assert await other.release_if(name, token=lease.token)
+                    _ = 1 / 0
+            lease = await client.acquire(name, ttl=3_600)
+            assert await other.release_if(name, token=lease.token)
+            rival = await other.acquire(name, wait=0)
+            with pytest.raises(leasehold.LeaseLostError, match="somebody else holds the lock now"):
+                await lease.release()
+            await rival.release()
+
+    run(body())
+
+
 def test_it_has_the_manners_of_an_asyncio_lock(run: Run, memory: str, name: str) -> None:
     async def body() -> None:
         client = await connect(memory)

@@ -157,6 +157,28 @@ def test_the_bodys_own_error_goes_before_the_loss(client: leasehold.Client, name
             _ = 1 / 0
 
 
+def test_a_lock_that_was_broken_since_the_last_renewal_is_told_where_the_body_ends(
+    client: leasehold.Client, store: str, name: str
+) -> None:
+    with connect(store) as other:
+        with pytest.raises(leasehold.LeaseLostError) as lost:
+            with client.lock(name, ttl=3_600) as lease:
+                assert other.release_if(name, token=lease.token)
+        assert lost.value.resource == name and lease.lost.is_set()
+        with pytest.raises(ZeroDivisionError):
+            with client.lock(name, ttl=3_600) as lease:
+                assert other.release_if(name, token=lease.token)
+                _ = 1 / 0
+        lease = client.acquire(name, ttl=3_600)
+        assert other.release_if(name, token=lease.token)
+        rival = other.acquire(name, wait=0)
+        with pytest.raises(leasehold.LeaseLostError, match="somebody else holds the lock now"):
+            lease.release()
+        shown = other.inspect(name)
+        assert shown is not None and shown.token == rival.token, "it was left alone"
+        rival.release()
+
+
 def test_a_release_within_the_body_is_fine(client: leasehold.Client, name: str) -> None:
     with client.lock(name) as lease:
         lease.release()

@@ -16,6 +16,8 @@ from leasehold import testing
 from leasehold._types import LockOptions
 
 TTL = 30.0
+LONG = 3_600.0
+"""No renewal comes first."""
 
 
 @pytest.fixture
@@ -117,6 +119,38 @@ def test_a_supervisor_releases_only_the_holder_that_it_means(two: tuple[leasehol
     with rival.lock("job") as again:
         assert again.token > lease.token
         assert lease.lost.wait(TTL)
+
+
+def test_a_release_that_was_not_ours_is_a_loss(two: tuple[leasehold.Client, leasehold.Client]) -> None:
+    client, rival = two
+    told: list[leasehold.LeaseholdError] = []
+    with pytest.raises(leasehold.LeaseLostError) as lost:
+        with client.lock("job", ttl=LONG) as lease:
+            lease.on_lost(told.append)
+            assert rival.release_if("job", owner="me")
+            theirs = rival.acquire("job", wait=0)
+            lease.check()
+    assert lost.value.resource == "job" and told == []
+    assert lease.lost.is_set() and isinstance(lease.lost.reason, leasehold.LeaseLostError) and "lost" in repr(lease)
+    for refused in (lease.check, lease.release):
+        with pytest.raises(leasehold.LeaseLostError):
+            refused()
+    assert rival.inspect("job") is not None, "it was left alone"
+    theirs.release()
+    with pytest.raises(ZeroDivisionError):
+        with client.lock("job", ttl=LONG):
+            assert rival.release_if("job", owner="me")
+            raise ZeroDivisionError
+    with pytest.raises(leasehold.LeaseLostError):
+        with client.lock("job", ttl=LONG) as lease:
+            assert rival.release_if("job", owner="me")
+            with pytest.raises(leasehold.LeaseLostError):
+                lease.release()
+    leases = client.lock_all(["a", "b"], ttl=LONG)
+    assert rival.release_if("a", owner="me")
+    with pytest.raises(leasehold.LeaseLostError):
+        leases.release()
+    rival.acquire("b", wait=0).release()
 
 
 def test_what_a_lease_refuses(two: tuple[leasehold.Client, leasehold.Client]) -> None:
