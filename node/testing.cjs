@@ -276,7 +276,8 @@ class Held {
   #process;
   #lock;
   #loss;
-  #isConfirmed = false;
+  /** The store has answered, or the record has run out. */
+  #isFree = false;
   #watchers = new Set();
 
   constructor(process, lock, { resource, owner }, token) {
@@ -332,14 +333,15 @@ class Held {
 
   giveBack() {
     this.isOver = true;
-    this.#process.release(this.#lock, () => this.#isConfirmed);
+    this.#process.release(this.#lock, () => this.#isFree || this.#loss !== undefined);
   }
 
   #release() {
     const { resource } = this;
     this.check(0);
     this.giveBack();
-    if (!this.#isConfirmed) {
+    if (this.#loss !== undefined) throw this.#loss;
+    if (!this.#isFree) {
       const message = `the store has not confirmed that "${resource}" is released`;
       throw new errors.StoreUnavailableError(message, { resource, temporary: true });
     }
@@ -347,7 +349,7 @@ class Held {
 
   end(event) {
     if (event.type === "released") {
-      this.#isConfirmed = event.confirmed;
+      this.#isFree = true;
       return;
     }
     const { resource } = this;

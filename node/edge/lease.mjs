@@ -56,7 +56,7 @@ export class Lease {
     const ended = this.#slot.until(() => (this.#slot.phase === "releasing" ? undefined : this.#slot.phase));
     const phase = await this.#machine.within(PATIENCE_MS, ended, "releasing");
     if (phase === "lost" || phase === "closed") throw this.#over();
-    if (phase !== "released" || !this.#slot.isConfirmed) throw messages.unconfirmed(this.resource);
+    if (phase !== "released" || !this.#slot.isFree) throw messages.unconfirmed(this.resource);
   }
 
   async [ending.ASYNC_DISPOSE]() {

@@ -9,8 +9,8 @@ export class Slot {
   /** "pending", "held", "releasing", "released", "failed", "lost" or "closed". */
   phase = "pending";
   token;
-  /** Whether the store has confirmed the release. */
-  isConfirmed = false;
+  /** Whether the store has answered the release, or the record has run out since. */
+  isFree = false;
   #machine;
   #deadlineNs;
   #trouble;
@@ -60,7 +60,7 @@ export class Slot {
         this.#become("failed");
         return true;
       case "released":
-        this.isConfirmed = val.confirmed;
+        this.isFree = true;
         if (this.phase !== "closed") this.#become("released");
         return true;
       default:

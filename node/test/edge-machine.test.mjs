@@ -133,6 +133,14 @@ test("a release is awaited until the store has confirmed it", async () => {
   assert.equal(timers(), before, "nothing keeps the process alive any more");
 });
 
+test("a release whose answer was lost is done once the lock is free", async () => {
+  const scene = stage();
+  scene.say(acquired(100));
+  const releasing = scene.lease.release();
+  scene.say(event("released", { confirmed: false }));
+  await releasing;
+});
+
 test("credentials are asked for once at a time, and again whenever they are needed", async () => {
   const pending = [];
   const scene = stage(() => new Promise((resolve) => pending.push(resolve)));

@@ -108,6 +108,24 @@ test("a lease is renewed for as long as it is held, and lost by the clock when i
   await Promise.all([client.close(), rival.close()]);
 });
 
+test("a release that finds the lock broken or taken is a loss", async (t) => {
+  const redis = await startRedis(t);
+  const webdis = await startWebdis(t, redis.url);
+  const [client, rival] = [await connect(webdis.url), await connectNative(redis.url)];
+  const broken = await client.acquire("a", LONG);
+  assert.ok((await rival.releaseIf("a", { token: broken.token })).released);
+  await assert.rejects(broken.release(), { code: "lost", resource: "a" });
+  assert.equal(broken.signal.reason.code, "lost");
+  let next;
+  const used = client.using("a", LONG, async (lease) => {
+    assert.ok((await rival.releaseIf("a", { token: lease.token })).released);
+    next = await rival.acquire("a", LONG);
+  });
+  await assert.rejects(used, { code: "lost", message: /somebody else holds the lock now/ });
+  assert.equal((await rival.inspect("a")).token, next.token, "it was left alone");
+  await Promise.all([client.close(), rival.close()]);
+});
+
 test("a token that is not taken is a refusal, and one from a function is asked for again", async (t) => {
   const redis = await startRedis(t);
   const rest = await startRest(t, redis.url);

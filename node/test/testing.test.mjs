@@ -70,6 +70,34 @@ for (const [kind, pair] of Object.entries(pairs)) {
   });
 }
 
+for (const [kind, pair] of Object.entries(pairs)) {
+  test(`a release that was not ours is a loss: ${kind}`, async () => {
+    const { client, rival } = await pair();
+    // No renewal comes first.
+    const long = { ttl: 3_600_000 };
+    const lease = await client.acquire("taken", long);
+    const { signal } = lease;
+    assert.ok((await rival.releaseIf("taken", { owner: "me" })).released);
+    const theirs = await rival.acquire("taken", { wait: 0 });
+    lease.check();
+    await assert.rejects(lease.release(), (error) => {
+      assert.ok(signal.reason instanceof LeaseLostError, "told first");
+      return error instanceof LeaseLostError && error.resource === "taken";
+    });
+    assert.throws(() => lease.check(), LeaseLostError);
+    await assert.rejects(lease.release(), LeaseLostError);
+    assert.equal((await rival.inspect("taken")).token, theirs.token, "it was left alone");
+    await theirs.release();
+    const breaks = async () => assert.ok((await rival.releaseIf("taken", { owner: "me" })).released);
+    await assert.rejects(client.using("taken", long, breaks), LeaseLostError);
+    const leases = await client.lockAll(["taken", "whole"], long);
+    await breaks();
+    await assert.rejects(leases.release(), LeaseLostError);
+    assert.ok(await rival.tryAcquire("whole"), "the other was released");
+    await Promise.all([client.close(), rival.close()]);
+  });
+}
+
 test("what to do when the lock is lost", async () => {
   const { client, rival } = two();
   const told = [];
