@@ -5,7 +5,8 @@
 
 use core::time::Duration;
 
-use crate::time::fraction_of;
+use crate::config::Ttl;
+use crate::time::{fraction_of, retry_cap};
 
 /// A pace of trying again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +29,20 @@ impl Pace {
         Self { cap: Self::NORMAL.cap.max(record_ttl / 6), ..Self::NORMAL }
     }
 
+    /// For a renewal that failed: a quarter of the longest pause, doubling to all of it, which comes at once where the store
+    /// asks for patience.
+    pub fn of_renewal(ttl: Ttl, throttled: bool) -> Self {
+        let cap = retry_cap(ttl);
+        Self { base: if throttled { cap } else { cap / 4 }, cap }
+    }
+
+    /// The pause before try number `tries`, as [`Pace::sleep`], but at least three quarters of its longest: of many leases
+    /// that wait for one node the first asks for all.
+    pub fn steady(self, tries: u32, jitter: u32) -> Duration {
+        let most = self.base.saturating_mul(1 << tries.min(20)).min(self.cap);
+        most - fraction_of(most / 4, jitter)
+    }
+
     /// The sleep before try number `tries` (0 for the first retry); `jitter` is a fraction of 2^32.
     ///
     /// Uniform from a tenth of the base, so that nobody spins, to `base * 2^tries`, at most the cap.
@@ -48,6 +63,17 @@ mod tests {
         assert_eq!(longest, [49, 99, 199, 399, 799, 1599, 1999, 1999]);
         assert_eq!(Pace::NORMAL.sleep(60, 0), Duration::from_millis(5));
         assert_eq!(Pace::THROTTLED.sleep(u32::MAX, u32::MAX).as_secs(), 19);
+    }
+
+    #[test]
+    fn failed_renewals_are_tried_at_a_steady_pace() {
+        let ttl = Ttl::new(Duration::from_secs(96)).unwrap();
+        let pauses = |throttled| {
+            let pace = Pace::of_renewal(ttl, throttled);
+            core::array::from_fn(|n| (pace.steady(n as u32, 0).as_secs(), pace.steady(n as u32, u32::MAX).as_millis()))
+        };
+        assert_eq!(pauses(false), [(4, 3000), (8, 6000), (16, 12000), (16, 12000), (16, 12000)]);
+        assert_eq!(pauses(true), [(16, 12000); 5]);
     }
 
     #[test]

@@ -4,6 +4,7 @@ mod env;
 mod event;
 mod locks;
 mod run;
+mod trouble;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
@@ -13,6 +14,7 @@ use env::Env;
 pub(crate) use env::{NodeState, all_abstained, losses_over};
 pub use event::{Error, Event, Failure, Input, LostReason, Output, Stats, Transmit};
 use locks::{Lock, Locks, Place};
+pub(crate) use trouble::Trouble;
 
 use crate::config::{Config, LockOptions, Quorum, Wait};
 use crate::ids::{LockId, NodeId, RequestId, Resource, Seq, Version};

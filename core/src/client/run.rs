@@ -1,13 +1,14 @@
 //! The inner workings of a [`Client`]: time passing, inputs reaching their machines, sends becoming requests.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use super::{Client, Event, Orphan, OrphanId, Output, Place, Queued, Request, Target, Timer, Transmit};
 use crate::ids::{NodeId, RequestId, Resource, Seq};
 use crate::lease::{Effects, Input as LeaseInput, Machine, node_ids};
 use crate::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal};
 use crate::prf::Entropy;
-use crate::time::{Monotonic, Now, batch_window};
+use crate::time::{Monotonic, Now, batch_window, retry_cap};
 
 /// What an input means for the local line.
 enum After {
@@ -148,19 +149,29 @@ impl Client {
     /// Renewals that would leave within a twelfth of their ttl travel with this one.
     fn renew_along(&mut self, place: Place) {
         let Some(state) = self.locks.get(place) else { return };
-        let until = self.env.now.monotonic.plus(batch_window(state.options.ttl()));
+        // One full request at a time: more of them would only queue up here.
+        let most = self.env.config.nodes().iter().map(|node| node.batch - 1).min().unwrap_or(0);
+        self.renew_others(place, batch_window(state.options.ttl()), most);
+    }
+
+    /// A node serves again: renewals that have been waiting for that leave now.
+    fn catch_up(&mut self, place: Place) {
+        let Some(state) = self.locks.get(place) else { return };
+        self.renew_others(place, retry_cap(state.options.ttl()), usize::MAX);
+    }
+
+    fn renew_others(&mut self, place: Place, within: Duration, most: usize) {
+        let until = self.env.now.monotonic.plus(within);
         let near = |timer| match timer {
             Timer::Lock(near) if near != place => Some(near),
             Timer::Lock(_) | Timer::Orphan(_) | Timer::Request(_) => None,
         };
-        // One full request at a time: more of them would only queue up here.
-        let most = self.env.config.nodes().iter().map(|node| node.batch - 1).min().unwrap_or(0);
         let near: Vec<Place> = self.timers.up_to(until).filter_map(near).take(most).collect();
         for near in near {
             let timer = self.locks.get(near).and_then(|state| state.timer);
             // What is due by itself may as well have expired, which comes before any renewal.
             let is_due = timer.is_some_and(|at| at <= self.env.now.monotonic);
-            self.drive_alone(near, if is_due { LeaseInput::Timeout } else { LeaseInput::RenewAlong });
+            self.drive_alone(near, if is_due { LeaseInput::Timeout } else { LeaseInput::RenewAlong(until) });
         }
     }
 
@@ -174,7 +185,13 @@ impl Client {
         match target {
             Target::Lock { place, life } => {
                 if self.locks.in_life(place, life).is_some() {
+                    let failing =
+                        |env: &super::Env| env.nodes.get(node.index()).is_some_and(|node| node.trouble.failures() > 0);
+                    let was_failing = failing(&self.env);
                     self.drive(place, LeaseInput::Outcome { node, seq, outcome });
+                    if was_failing && !failing(&self.env) {
+                        self.catch_up(place);
+                    }
                 } else {
                     self.tell_orphans(life, node, seq, &outcome);
                 }

@@ -140,7 +140,7 @@ impl Acquiring {
                 attempt.renewed.push(node);
                 (Machine::Acquiring(attempt), None)
             }
-            Input::Start(_) | Input::Turn | Input::RenewAlong | Input::Late { .. } | Input::DeclareLost => {
+            Input::Start(_) | Input::Turn | Input::RenewAlong(_) | Input::Late { .. } | Input::DeclareLost => {
                 (Machine::Acquiring(self), None)
             }
         }

@@ -14,7 +14,7 @@ use crate::member::Stamp;
 use crate::op::{Acquire, Applied, Fault, FaultKind, Op, Outcome, Raise, Refusal, Renew, Seen};
 use crate::prf::Domain;
 use crate::quorum::{majority, shared_deadline};
-use crate::time::{Monotonic, batch_window, danger_at, deadline_of, renew_at, retry_cap};
+use crate::time::{Monotonic, danger_at, deadline_of, renew_at};
 
 /// Held, and nothing in flight.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -36,8 +36,6 @@ pub(crate) struct Grant {
     /// No automatic renewal is due from here on.
     renew_until: Monotonic,
     next_seq: u32,
-    /// Renewals in a row without success.
-    failures: u32,
     legs: Vec<Leg>,
 }
 
@@ -49,6 +47,8 @@ struct Leg {
     standing: Standing,
     /// When to renew, or to repair.
     due: Monotonic,
+    /// Renewals in a row without success.
+    failures: u32,
     /// It has our record, but may have forgotten tokens. As long as the lease stands nobody can have a higher one, so
     /// lifting its counter to ours makes up for all that it forgot of this resource.
     in_doubt: bool,
@@ -59,6 +59,35 @@ struct Leg {
 impl Leg {
     fn due(&self) -> Monotonic {
         if self.is_to_be_raised() { Monotonic::default() } else { self.due }
+    }
+
+    /// Whether the node may be asked now, or when.
+    fn admit(&self, retry_at: Monotonic, ctx: &mut Ctx<'_>) -> Result<(), Monotonic> {
+        let until = ctx.after(ctx.request_timeout());
+        // Only renewals share a request.
+        let batch = match self.standing {
+            Standing::Ours { .. } => ctx.config.nodes().get(self.node.index()).map_or(1, |node| node.batch),
+            Standing::Forgotten { .. } | Standing::Perhaps | Standing::Not => 1,
+        };
+        let now = ctx.now.monotonic;
+        ctx.nodes.get_mut(self.node.index()).map_or(Ok(()), |node| node.trouble.admit(now, retry_at, until, batch))
+    }
+
+    /// Notes whether the node serves.
+    fn note(&self, seq: Seq, outcome: &Outcome, ctx: &mut Ctx<'_>) {
+        let now = ctx.now.monotonic;
+        let Some(node) = ctx.nodes.get_mut(self.node.index()) else { return };
+        let throttled = matches!(outcome, Outcome::NotApplied(Refusal::Throttled(_)));
+        match outcome {
+            Outcome::Unknown(_)
+            | Outcome::NotApplied(Refusal::Throttled(_) | Refusal::Unavailable(_) | Refusal::NeedsCredentials(_)) => {
+                node.trouble.failed(self.sends.sent_at(seq).unwrap_or(now), now, throttled);
+            }
+            Outcome::Applied(_)
+            | Outcome::NotApplied(Refusal::Conflict(_) | Refusal::Abstains { .. } | Refusal::Denied(_)) => {
+                node.trouble.served();
+            }
+        }
     }
 
     fn is_to_be_raised(&self) -> bool {
@@ -101,6 +130,7 @@ struct Rows {
     renewed: Row,
     repaired: Row,
     capped: Row,
+    postponed: Row,
     joined: Row,
     expiring: Row,
     lost: Row,
@@ -113,6 +143,7 @@ impl Held {
             renewed: Row::HeldRenewed,
             repaired: Row::HeldRepaired,
             capped: Row::HeldCapped,
+            postponed: Row::HeldPostponed,
             joined: Row::HeldJoined,
             expiring: Row::HeldExpiring,
             lost: Row::HeldLost,
@@ -128,6 +159,7 @@ impl Renewing {
             renewed: Row::RenewingAnother,
             repaired: Row::RenewingRepaired,
             capped: Row::RenewingCapped,
+            postponed: Row::RenewingPostponed,
             joined: Row::RenewingJoined,
             expiring: Row::RenewingExpiring,
             lost: Row::RenewingLost,
@@ -153,7 +185,6 @@ impl Grant {
             warn_at: Some(danger_at(deadline, ctx.options.ttl)),
             renew_until: ctx.options.max_hold.map_or(Monotonic::FAR, |max_hold| ctx.after(max_hold)),
             next_seq,
-            failures: 0,
             legs: Vec::with_capacity(legs.len()),
         };
         for leg in legs {
@@ -166,7 +197,7 @@ impl Grant {
             let sends = if leg.deadline.is_some() { Sends::default() } else { leg.sends };
             let in_flight = leg.in_flight.filter(|_| leg.deadline.is_none()).map(|seq| (seq, Asked::Acquire));
             let (in_doubt, loss) = (leg.loss.is_some() && leg.deadline.is_some(), leg.loss);
-            grant.legs.push(Leg { node: leg.node, in_flight, sends, standing, due, in_doubt, loss });
+            grant.legs.push(Leg { node: leg.node, in_flight, sends, standing, due, failures: 0, in_doubt, loss });
         }
         grant
     }
@@ -201,7 +232,7 @@ impl Grant {
                 (self.into_machine(), Some(rows.expiring))
             }
             Input::Timeout => self.renew(now, rows, ctx),
-            Input::RenewAlong => self.renew(ctx.after(batch_window(ctx.options.ttl)), rows, ctx),
+            Input::RenewAlong(until) => self.renew(until, rows, ctx),
             Input::Outcome { node, seq, outcome } => {
                 let asked = self.legs.iter().enumerate().find_map(|(at, leg)| match leg.in_flight {
                     Some((open, asked)) if leg.node == node && open == seq => Some((at, asked)),
@@ -270,6 +301,14 @@ impl Grant {
                 row = row.or(Some(rows.capped));
                 continue;
             }
+            let retry_at = retry_at(leg.node, leg.failures, self.deadline, ctx);
+            if let Err(at) = leg.admit(retry_at, ctx) {
+                if leg.due <= ctx.now.monotonic {
+                    leg.due = at;
+                    row = row.or(Some(rows.postponed));
+                }
+                continue;
+            }
             self.next_seq += 1;
             let seq = Seq::new(self.next_seq);
             leg.sends.push(seq, ctx.now.monotonic);
@@ -304,6 +343,7 @@ impl Grant {
 
     fn renewed(mut self, at: usize, seq: Seq, outcome: Outcome, ctx: &mut Ctx<'_>) -> Step {
         self.legs[at].in_flight = None;
+        self.legs[at].note(seq, &outcome, ctx);
         match outcome {
             Outcome::Applied(Applied::Renewed) => match self.legs[at].sends.sent_at(seq) {
                 Some(sent) => self.confirmed(at, seq, sent, false, ctx),
@@ -347,9 +387,9 @@ impl Grant {
     }
 
     fn confirmed(mut self, at: usize, seq: Seq, sent: Monotonic, recovered: bool, ctx: &mut Ctx<'_>) -> Step {
-        self.failures = 0;
         let due = self.next_renewal(sent, ctx);
         let leg = &mut self.legs[at];
+        leg.failures = 0;
         leg.sends.settle_through(seq);
         let Standing::Ours { deadline } = leg.standing else { return (self.into_machine(), None) };
         let deadline = deadline.max(deadline_of(sent, ctx.options.ttl, ctx.config.drift()));
@@ -362,11 +402,9 @@ impl Grant {
 
     /// The deadline does not move; another try follows while there is time.
     fn delayed(mut self, at: usize, fault: Fault, ctx: &mut Ctx<'_>) -> Step {
-        let pace = if fault.kind == FaultKind::Busy { Pace::THROTTLED } else { Pace::NORMAL };
-        let sleep = pace.sleep(self.failures, ctx.jitter(Domain::Retry, self.next_seq, self.failures));
-        let again = ctx.after(sleep.min(retry_cap(ctx.options.ttl)));
-        self.failures = self.failures.saturating_add(1);
-        self.legs[at].due = again;
+        let leg = &mut self.legs[at];
+        leg.failures = leg.failures.saturating_add(1);
+        leg.due = retry_at(leg.node, leg.failures, self.deadline, ctx);
         ctx.event(Event::RenewDelayed { lock: ctx.lock, deadline: self.deadline, fault });
         (self.into_machine(), Some(Row::RenewingDelayed))
     }
@@ -392,6 +430,7 @@ impl Grant {
     fn joined(&mut self, at: usize, seq: Seq, outcome: Outcome, ctx: &mut Ctx<'_>) {
         let node = self.legs[at].node;
         self.legs[at].in_flight = None;
+        self.legs[at].note(seq, &outcome, ctx);
         self.legs[at].due = self.next_renewal(ctx.now.monotonic, ctx);
         let sends = &self.legs[at].sends;
         let mut loss = None;
@@ -467,6 +506,22 @@ impl Grant {
     fn shared_deadline(&self) -> Option<Monotonic> {
         let deadlines = self.legs.iter().map(|leg| leg.standing.deadline());
         shared_deadline(deadlines, majority(self.legs.len()))
+    }
+}
+
+/// When a node is asked again after failures in a row: of this lease there, or of any lease of the client. Where the other
+/// nodes keep the lease for long enough, it is asked no more often than if it answered.
+fn retry_at(node: NodeId, failures: u32, deadline: Monotonic, ctx: &Ctx<'_>) -> Monotonic {
+    let trouble = ctx.nodes.get(node.index()).map(|state| state.trouble).unwrap_or_default();
+    let from = if trouble.failures() > 0 { trouble.failed_at() } else { ctx.now.monotonic };
+    let failures = trouble.failures().max(failures).max(1);
+    let jitter = ctx.jitter(Domain::Retry, u32::from(node.get()), failures);
+    let is_kept = ctx.config.nodes().len() > 1 && deadline.since(ctx.now.monotonic) > ctx.options.ttl.get() / 2;
+    match ctx.options.renew_every {
+        Some(every) if is_kept && failures > 1 => renew_at(from, every, jitter),
+        Some(_) | None => {
+            from.plus(Pace::of_renewal(ctx.options.ttl, trouble.is_throttled()).steady(failures - 1, jitter))
+        }
     }
 }
 

@@ -27,6 +27,7 @@
 //! | Held | renewal due | Renewing | Renew, and Acquire to a node without our record | `HeldRenewed` |
 //! | Held | time to ask a node without our record, or in doubt | Held | Acquire or Raise to it | `HeldRepaired` |
 //! | Held | renewal due, `max_hold` over | Held | | `HeldCapped` |
+//! | Held | renewal due at a node that serves nobody | Held | | `HeldPostponed` |
 //! | Held | answer of a node outside the majority | Held | Renewed if the deadline moves | `HeldJoined` |
 //! | Held | validity below the danger zone | Held | Expiring | `HeldExpiring` |
 //! | Held | deadline, or the host has said so | Ended | Lost | `HeldLost` |
@@ -39,6 +40,7 @@
 //! | Renewing | renewal of another node due | Renewing | Renew, and Acquire to a node without our record | `RenewingAnother` |
 //! | Renewing | time to ask a node without our record, or in doubt | Renewing | Acquire or Raise to it | `RenewingRepaired` |
 //! | Renewing | renewal of another node due, `max_hold` over | Renewing | | `RenewingCapped` |
+//! | Renewing | renewal of another node due that serves nobody | Renewing | | `RenewingPostponed` |
 //! | Renewing | answer of a node outside the majority | Renewing | Renewed if the deadline moves | `RenewingJoined` |
 //! | Renewing | validity below the danger zone | Renewing | Expiring | `RenewingExpiring` |
 //! | Renewing | deadline, or the host has said so | Ended | Lost | `RenewingLost` |
@@ -118,6 +120,7 @@ rows! {
         HeldRenewed,
         HeldRepaired,
         HeldCapped,
+        HeldPostponed,
         HeldJoined,
         HeldExpiring,
         HeldLost,
@@ -130,6 +133,7 @@ rows! {
         RenewingAnother,
         RenewingRepaired,
         RenewingCapped,
+        RenewingPostponed,
         RenewingJoined,
         RenewingExpiring,
         RenewingLost,
@@ -165,8 +169,8 @@ pub(crate) enum Input<'a> {
     Start(&'a Entropy),
     /// First in the local line.
     Turn,
-    /// Somebody else's renewal leaves now, and this one may travel with it.
-    RenewAlong,
+    /// Somebody else's renewal leaves now, and those that are due until then may travel with it.
+    RenewAlong(Monotonic),
     /// The answer to one send.
     Outcome { node: NodeId, seq: Seq, outcome: Outcome },
     /// The answer to one send of a lock that has ended, for the releases that it has left behind.

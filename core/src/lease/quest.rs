@@ -318,7 +318,7 @@ impl Idle {
             Input::Release => (Quest::cancel(ctx), Some(Row::IdleCancelled)),
             Input::Start(_)
             | Input::Timeout
-            | Input::RenewAlong
+            | Input::RenewAlong(_)
             | Input::Outcome { .. }
             | Input::Wake
             | Input::FreshCredentials(_)

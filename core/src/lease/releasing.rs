@@ -174,7 +174,7 @@ impl Releasing {
             }
             Input::Start(_)
             | Input::Turn
-            | Input::RenewAlong
+            | Input::RenewAlong(_)
             | Input::Wake
             | Input::FreshCredentials(_)
             | Input::Release

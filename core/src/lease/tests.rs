@@ -18,6 +18,7 @@ use crate::config::NodeConfig;
 use crate::ids::Version;
 use crate::member::Stamp;
 use crate::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Refusal, Seen};
+use crate::time::batch_window;
 
 const SOURCE: &str = include_str!("mod.rs");
 const START_MS: u64 = 5_000;
@@ -75,7 +76,17 @@ impl Bench {
                 let outcome = Outcome::Applied(Applied::Acquired { counter: Token::ZERO });
                 self.handle(Input::Late { node: NodeId::new(node), seq: Seq::new(0), outcome }, &mut taken);
             }
-            Do::RenewAlong => self.handle(Input::RenewAlong, &mut taken),
+            Do::RenewAlong => {
+                let until = self.now.monotonic.plus(batch_window(self.options.ttl()));
+                self.handle(Input::RenewAlong(until), &mut taken);
+            }
+            Do::NodeFails(node) => {
+                let trouble = &mut self.nodes[usize::from(node)].trouble;
+                for later in 0..9 {
+                    let at = self.now.monotonic.plus(Duration::from_nanos(later));
+                    trouble.failed(at, at, false);
+                }
+            }
             Do::DeclareLost => self.handle(Input::DeclareLost, &mut taken),
         }
         while self.machine.wake_at().is_some_and(|at| at <= self.now.monotonic) {

@@ -123,7 +123,7 @@ impl Waiting {
             Input::Timeout
             | Input::Start(_)
             | Input::Turn
-            | Input::RenewAlong
+            | Input::RenewAlong(_)
             | Input::Late { .. }
             | Input::DeclareLost => (Machine::Waiting(self), None),
         }

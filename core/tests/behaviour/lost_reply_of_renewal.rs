@@ -127,7 +127,7 @@ fn what_was_certainly_not_applied_is_tried_again_without_loss() {
         world.answer_with(0, Outcome::NotApplied(refusal.clone()));
         let events = world.take_events(0);
         assert!(matches!(events[..], [Event::RenewDelayed { .. }]), "{refusal:?}: {events:?}");
-        world.pass(secs(3));
+        world.pass(secs(5));
         let events = world.take_events(0);
         assert!(matches!(events[..], [Event::Renewed { .. }]), "{refusal:?}: {events:?}");
     }

@@ -28,6 +28,7 @@ mod recovered_reply;
 mod release_and_cancel;
 mod renewal;
 mod step;
+mod storm;
 mod takeover;
 mod tokens;
 mod unknown_acquire_given_up;

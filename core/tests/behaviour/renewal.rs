@@ -76,7 +76,7 @@ fn a_renewal_counts_from_its_send_and_says_how_much_was_left() {
 }
 
 #[test]
-fn failures_are_tried_again_within_a_twelfth_of_the_ttl() {
+fn failures_are_tried_again_within_a_sixth_of_the_ttl() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", ttl(secs(6)));
     world.pass_until_sent(0);
@@ -86,14 +86,14 @@ fn failures_are_tried_again_within_a_twelfth_of_the_ttl() {
         let transmit = world.take(0);
         world.answer(0, transmit.id, Err(reset()));
         let before = world.time;
-        if world.remaining(0, 1) < ms(500) {
+        if world.remaining(0, 1) < ms(1_000) {
             break;
         }
         world.pass_until_sent(0);
         let pause = world.time - before;
-        assert!(pause >= ms(5) && pause <= ms(500), "{pause:?}");
+        assert!(pause >= ms(180) && pause <= ms(1_000), "{pause:?}");
     }
-    assert!(tries > 5, "{tries} tries before the deadline");
+    assert!(tries >= 5, "{tries} tries before the deadline");
 }
 
 #[test]

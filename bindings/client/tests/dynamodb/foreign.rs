@@ -194,7 +194,7 @@ fn java_takes_turns_with_us() {
     let seen = attribute(&row(&server, &url, "job"), "recordVersionNumber").to_owned();
     assert!(!java.acquire_expired("job", &ours, UUID[0]), "not with an older one");
     assert!(java.acquire_expired("job", &seen, UUID[0]));
-    last.release().expect("what stands there is another's, so ours is gone");
+    assert_eq!(last.release().unwrap_err().kind(), ErrorKind::Lost, "what stands there is another's");
     assert_eq!(row(&server, &url, "job"), Java::row("job", UUID[0], 60_000), "and it has touched nothing");
 }
 

@@ -21,6 +21,8 @@ pub(super) enum Do {
     Wake,
     Landed(u16),
     RenewAlong,
+    /// Requests of other leases to a node have failed, again and again.
+    NodeFails(u16),
     DeclareLost,
 }
 
@@ -288,8 +290,37 @@ pub(super) const SCRIPTS: &[Script] = &[
             (At(7_499), &[]),
             (RenewAlong, &[HeldRenewed]),
             (Say(0, Throttled), &[RenewingDelayed]),
-            (At(10_000), &[HeldRenewed]),
+            (At(12_500), &[HeldRenewed]),
             (Say(0, Theirs), &[RenewingTaken]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "a node serves nobody when a renewal is due",
+        steps: &[
+            START,
+            HOLD,
+            (At(9_370), &[]),
+            (Do::NodeFails(0), &[]),
+            (At(10_000), &[HeldPostponed]),
+            (At(14_380), &[HeldRenewed]),
+            (Say(0, Renewed), &[RenewingConfirmed]),
+        ],
+        ..PLAIN
+    },
+    Script {
+        name: "a node serves nobody while another one is renewed",
+        nodes: 3,
+        steps: &[
+            START,
+            (Say(0, Granted(7)), &[AcquiringCounted]),
+            (Say(1, Granted(7)), &[AcquiringGranted]),
+            (Say(2, Granted(7)), &[HeldJoined]),
+            (At(10_000), &[HeldRenewed]),
+            (Say(1, Renewed), &[RenewingConfirmed]),
+            (At(18_129), &[]),
+            (Do::NodeFails(1), &[]),
+            (At(19_999), &[RenewingPostponed]),
         ],
         ..PLAIN
     },

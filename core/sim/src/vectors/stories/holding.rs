@@ -17,17 +17,14 @@ pub(super) fn renewal_delayed() -> Vector {
          not even an answer that fits another operation.",
     );
     s.hold(1, "r", 7);
-    for answer in [
-        Unknown(FaultKind::Timeout),
-        Throttled,
-        Unavailable,
-        NeedsCredentials,
-        Abstains,
-        Denied(DenialKind::Permission),
-        Granted(9),
-        OursAsOf(99),
+    for answers in [
+        [Unknown(FaultKind::Timeout), Throttled, Unavailable, NeedsCredentials],
+        [Abstains, Denied(DenialKind::Permission), Granted(9), OursAsOf(99)],
     ] {
-        s.wake_until_sent().say(0, answer);
+        for answer in answers {
+            s.wake_until_sent().say(0, answer);
+        }
+        s.wake_until_sent().say(0, Renewed);
     }
     s.wake_until_sent().fail(0, TransportFault::NotSent(Fault::new(FaultKind::Unreachable, "connection refused")));
     s.wake_until_sent().fail(0, TransportFault::Unknown(Fault::of(FaultKind::Cancelled)));
@@ -60,7 +57,7 @@ pub(super) fn lost_by_the_clock() -> Vector {
     s.acquire(1, "no-renewal", |o| o.no_renewal()).say(0, Granted(7));
     s.at(24_397).at(24_398).at(29_397).at(29_398).release(1);
     s.clock(30_000).hold(2, "no-answer", 8);
-    s.at(54_300).at(54_398).at(59_000).at(59_390).clock(59_398).say_for(2, 0, Renewed);
+    s.at(54_300).at(54_398).at(57_400).at(59_000).clock(59_398).say_for(2, 0, Renewed);
     s.clock(60_000).acquire(3, "max-hold", |o| o.max_hold(Duration::from_secs(30))).say(0, Granted(9));
     s.wake_until_sent().say(0, Renewed).wake_until_sent().say(0, Renewed).wake_until_sent().say(0, Renewed);
     s.wake().wake().wake();

@@ -1,0 +1,80 @@
+//! A store that does not serve is asked no more often than one that does, however many leases wait for it.
+
+use crate::common::*;
+use leasehold_core::NodeConfig;
+use leasehold_core::op::{Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
+use std::time::Duration;
+
+const TTL: Duration = secs(30);
+/// Up to where the leases of a dead store are still held.
+const LENGTH: Duration = secs(20);
+
+#[derive(Clone, Copy, PartialEq)]
+enum Node {
+    Serves,
+    Refuses,
+    Throttles,
+}
+
+/// How many renewals and requests with renewals leave within [`LENGTH`], once `leases` leases are due at different times.
+fn requests(leases: u64, nodes: &[Node], batch: usize) -> usize {
+    let config = NodeConfig { batch, ..NodeConfig::default() };
+    let mut world = World::of(vec![config; nodes.len()], 1);
+    for id in 0..leases {
+        world.acquire(0, id, &format!("r{id}"), options());
+        world.deliver_all();
+        world.jump(Duration::from_nanos(u64::try_from(TTL.as_nanos()).unwrap() / 4 / leases));
+    }
+    world.take_events(0);
+    let (end, mut sent) = (world.time + LENGTH, 0);
+    while world.time < end {
+        while let Some(transmit) = world.hosts[0].wire.pop_front() {
+            sent += usize::from(transmit.ops.iter().any(|op| matches!(op.op, Op::Renew(_) | Op::Acquire(_))));
+            let count = transmit.ops.len();
+            let result = match nodes[transmit.node.index()] {
+                Node::Serves => Ok(world.perform(&transmit)),
+                Node::Refuses => Err(TransportFault::NotSent(Fault::of(FaultKind::Unreachable))),
+                Node::Throttles => Ok(vec![Outcome::NotApplied(Refusal::Throttled(Fault::of(FaultKind::Busy))); count]),
+            };
+            world.answer(0, transmit.id, result);
+        }
+        let next = world.hosts[0].wake_at.since(world.now(0).monotonic).max(ms(1));
+        world.jump(next.min(end - world.time));
+        world.tick(0);
+    }
+    sent
+}
+
+#[test]
+fn leases_of_a_store_that_does_not_serve_ask_no_more_often_together() {
+    use Node::{Refuses, Serves, Throttles};
+    for (leases, batch) in [(100, 100), (1_000, 100), (32, 1), (1_000, 1)] {
+        let healthy = requests(leases, &[Serves], batch);
+        for node in [Refuses, Throttles] {
+            let sick = requests(leases, &[node], batch);
+            assert!(sick <= healthy, "{leases} leases, batches of {batch}: {sick} requests, {healthy} where it serves");
+        }
+    }
+}
+
+/// A single one tries a few times more before its lease ends.
+#[test]
+fn a_lease_tries_a_bounded_number_of_times() {
+    let healthy = requests(1, &[Node::Serves], 100);
+    for node in [Node::Refuses, Node::Throttles] {
+        let sick = requests(1, &[node], 100);
+        assert!((2..=12).contains(&sick), "{sick} requests in two thirds of a ttl, {healthy} where it serves");
+    }
+}
+
+#[test]
+fn a_quorum_with_a_node_down_is_asked_no_more_often() {
+    use Node::{Refuses, Serves, Throttles};
+    for leases in [1, 100, 1_000] {
+        let healthy = requests(leases, &[Serves, Serves, Serves], 100);
+        for node in [Refuses, Throttles] {
+            let sick = requests(leases, &[Serves, Serves, node], 100);
+            assert!(sick <= healthy + 1, "{leases} leases: {sick} requests, {healthy} where all serve");
+        }
+    }
+}
