@@ -79,6 +79,8 @@ struct Leg {
     held_until: Option<Monotonic>,
     /// An earlier release may have been carried out.
     repeated: bool,
+    /// A release has got no answer for certain.
+    failed: bool,
 }
 
 /// A send of the attempt may land after the release that should have undone it.
@@ -116,6 +118,7 @@ impl Releasing {
                 found_nothing: false,
                 held_until: None,
                 repeated: false,
+                failed: false,
             }
         };
         let until = ctx.after(ctx.options.record_ttl());
@@ -265,6 +268,7 @@ impl Releasing {
                 let jitter = ctx.jitter(Domain::Retry, self.next_seq, self.tries);
                 let pace = Pace::of_release(ctx.options.record_ttl());
                 leg.repeated |= !matches!(outcome, Outcome::NotApplied(_));
+                leg.failed = true;
                 leg.retry_at = Some(ctx.after(pace.sleep(self.tries, jitter)));
                 self.tries = self.tries.saturating_add(1);
             }
@@ -317,7 +321,7 @@ impl Releasing {
             Some(Row::ReleasingTaken)
         } else if free && proof.kept >= majority(nodes) {
             Some(Row::ReleasingConfirmed)
-        } else if free && self.legs.iter().all(|leg| leg.held_until.is_none()) {
+        } else if free && self.legs.iter().all(|leg| leg.held_until.is_none() || leg.failed && proof.taken == 0) {
             Some(Row::ReleasingUnconfirmed)
         } else {
             None

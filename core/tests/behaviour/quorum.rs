@@ -2,7 +2,7 @@
 
 use crate::common::*;
 use leasehold_core::member::QuorumId;
-use leasehold_core::op::{Applied, Holding, Op, Outcome, Refusal};
+use leasehold_core::op::{Applied, Fault, FaultKind, Holding, Op, Outcome, Refusal, TransportFault};
 use leasehold_core::{Config, NodeConfig, Quorum};
 use leasehold_core::{Event, Failure, LostReason, NodeId, Token};
 
@@ -402,6 +402,27 @@ fn a_release_tells_the_loss_once_no_majority_can_have_been_ours() {
         assert_eq!(world.take_events(0).last(), Some(&expected), "broken on {broken} of 3");
         assert!(world.hosts[0].client.is_idle() && (0..3).all(|node| !world.is_held(node, "r")));
     }
+}
+
+/// Granted by two of three, of which one is dead by then: others can have the lock, so nobody waits for it.
+#[test]
+fn a_release_does_not_wait_for_a_dead_node_once_others_can_have_the_lock() {
+    let mut world = World::quorum(3, 1);
+    world.acquire(0, 1, "r", options());
+    world.deliver_to(0, 0);
+    world.deliver_to(0, 1);
+    let third = world.take_for(0, 2);
+    world.answer(0, third.id, Err(TransportFault::NotSent(Fault::of(FaultKind::Unreachable))));
+    world.take_events(0);
+    world.release(0, 1);
+    while let Some(transmit) = world.hosts[0].wire.pop_front() {
+        let answer = match transmit.node.get() {
+            1 => Err(TransportFault::NotSent(Fault::of(FaultKind::Unreachable))),
+            _ => Ok(world.perform(&transmit)),
+        };
+        world.answer(0, transmit.id, answer);
+    }
+    assert_eq!(world.take_events(0), [Event::Released { lock: lock(1), confirmed: false }]);
 }
 
 /// One node refuses, one is ours, and the third does not answer: it decides.

@@ -97,6 +97,8 @@ struct State {
     patience: VecDeque<(Monotonic, LockId)>,
     /// When leases end that are renewed no longer than their holders have said.
     ends: BTreeSet<(Monotonic, LockId)>,
+    /// When a late renewal was last warned of.
+    late_told: Option<Monotonic>,
     closing: bool,
 }
 
@@ -147,6 +149,7 @@ impl Driver {
             awake: true,
             patience: VecDeque::new(),
             ends: BTreeSet::new(),
+            late_told: None,
             closing: false,
         };
         let driver = Arc::new(Self {
@@ -558,7 +561,7 @@ impl State {
     fn apply(&mut self, event: Event, now: Now, work: &mut Work) {
         let lock = event.lock();
         let Some(slot) = self.slots.get(&lock).map(Arc::clone) else { return };
-        work.reports.push(Report::of(event.clone(), &slot, now.monotonic));
+        work.reports.push(Report::of(event.clone(), &slot, now.monotonic, &mut self.late_told));
         let ended = matches!(event, Event::Failed { .. } | Event::Lost { .. } | Event::Released { .. });
         let stands = slot.apply(event, &mut work.aftermath);
         if ended {

@@ -18,11 +18,22 @@ pub(super) struct Report {
     slot: Arc<Slot>,
     /// Since the acquisition began, or for a lease since its grant.
     age: Duration,
+    /// The same was warned of a moment ago.
+    is_repeated: bool,
 }
 
+/// While a store is away, one warning of late renewals tells as much as one for each lease and try.
+const LATE_AGAIN: Duration = Duration::from_secs(60);
+
 impl Report {
-    pub(super) fn of(event: Event, slot: &Arc<Slot>, now: Monotonic) -> Self {
-        Self { event, slot: Arc::clone(slot), age: slot.age(now) }
+    /// `late` is when this client last warned of a late renewal.
+    pub(super) fn of(event: Event, slot: &Arc<Slot>, now: Monotonic, late: &mut Option<Monotonic>) -> Self {
+        let is_late = matches!(event, Event::RenewDelayed { .. });
+        let is_repeated = is_late && late.is_some_and(|told| now.since(told) < LATE_AGAIN);
+        if is_late && !is_repeated {
+            *late = Some(now);
+        }
+        Self { event, slot: Arc::clone(slot), age: slot.age(now), is_repeated }
     }
 
     pub(super) fn lock(&self) -> LockId {
@@ -33,6 +44,7 @@ impl Report {
         match self.event {
             Event::Renewed { recovered: false, .. } => Level::TRACE,
             Event::Contended { .. } | Event::Failed { .. } => Level::DEBUG,
+            Event::RenewDelayed { .. } if self.is_repeated => Level::DEBUG,
             Event::Acquired { .. } | Event::Renewed { .. } | Event::Released { confirmed: true, .. } => Level::INFO,
             Event::RenewDelayed { .. }
             | Event::Shortened { .. }
@@ -43,7 +55,7 @@ impl Report {
     }
 
     pub(super) fn emit(self) {
-        let Self { event, slot, age } = self;
+        let Self { event, slot, age, is_repeated } = self;
         let (resource, owner, token) = (slot.resource().as_str(), slot.owner().as_str(), slot.token());
         let age_s = age.as_secs_f64();
         match event {
@@ -76,7 +88,11 @@ impl Report {
                 metrics::validity_left(left);
             }
             Event::RenewDelayed { fault, .. } => {
-                tracing::warn!(name: "lock.renew_late", target: "leasehold", resource, owner, token, fault = %fault, "lock.renew_late: a renewal failed, another follows");
+                if is_repeated {
+                    tracing::debug!(name: "lock.renew_late", target: "leasehold", resource, owner, token, fault = %fault, "lock.renew_late: a renewal failed, another follows");
+                } else {
+                    tracing::warn!(name: "lock.renew_late", target: "leasehold", resource, owner, token, fault = %fault, "lock.renew_late: a renewal failed, another follows; more within a minute are told at debug level");
+                }
                 metrics::renew("delayed");
             }
             Event::Shortened { .. } => {

@@ -126,7 +126,7 @@ impl World<'_> {
             tries.renewed_since = if tries.renewals == 0 { now.monotonic } else { tries.renewed_since };
             tries.renewals += 1;
             let passed = now.monotonic.since(tries.renewed_since);
-            // A failed renewal is tried again after at most a twelfth of the ttl, and half of that as a rule.
+            // A failed renewal is tried again after at most a sixth of the ttl, at first after less.
             let most = 12 + u64::try_from(40 * passed.as_nanos() / ttl.as_nanos().max(1)).unwrap_or(u64::MAX);
             if tries.renewals > most.saturating_mul(nodes) {
                 let text = format!("lock {} was renewed {} times in {passed:?}", op.lock, tries.renewals);
