@@ -2,7 +2,7 @@
 
 use leasehold_core::Token;
 use leasehold_core::config::MAX_RECORD_TTL;
-use leasehold_core::op::{Applied, Holder, LockOp, Op, Outcome, Refusal, Seen};
+use leasehold_core::op::{Applied, Holder, LockOp, Op, Outcome, Refusal, Release, Renew, Seen};
 
 /// Whether an outcome is one that the operation can have.
 pub(crate) fn outcome(op: &LockOp, outcome: &Outcome) {
@@ -38,8 +38,10 @@ fn refused(op: &LockOp, refusal: &Refusal) {
         Refusal::Denied(denial) => short(&denial.detail),
         Refusal::Abstains { stamp } => match &op.op {
             Op::Acquire(op) => assert!(op.member.is_some() && stamp.is_some()),
-            Op::Renew(op) => assert!(op.quorum.is_some() || stamp.is_none()),
-            op @ (Op::Release(_) | Op::Raise(_) | Op::Read) => panic!("{op:?} asks for no vote"),
+            Op::Renew(Renew { quorum, .. }) | Op::Release(Release { quorum, .. }) => {
+                assert!(quorum.is_some() || stamp.is_none());
+            }
+            op @ (Op::Raise(_) | Op::Read) => panic!("{op:?} asks for no vote"),
         },
     }
 }

@@ -186,7 +186,9 @@ impl Watch {
                 self.locks.remove(&id);
             }
             Event::Lost { .. } => {
-                assert!(matches!(lock.state, State::Held { .. }), "{event:?} in {lock:?}");
+                // A release may find that the lock was not ours any more.
+                let was_held = matches!(lock.state, State::Held { .. } | State::Leaving { was_held: true });
+                assert!(was_held, "{event:?} in {lock:?}");
                 self.locks.remove(&id);
             }
             Event::Released { .. } => {
