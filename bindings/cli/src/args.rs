@@ -391,8 +391,8 @@ When the lease is lost:
   command's process group gets TERM. When 1/24 of the ttl is left (at least
   10ms, at most 1s), or the lease ends early because somebody broke the lock, it
   gets KILL. So does what is left of the group after the command has ended.
-  With --on-lost ignore the command goes on beside whoever has the lock next, and
-  its own status counts; a warning says so.
+  With --on-lost ignore the command goes on beside the next holder, and its own
+  status counts; a warning says so.
   If leasehold itself is killed, the command's group is killed too, and the lock
   is free when the ttl has passed.
 
