@@ -152,7 +152,7 @@ fn a_lost_answer_of_one_node_changes_nothing() {
         let nodes = Nodes::start(3);
         let client = nodes.create();
         let mut token = 0;
-        for script in ["vote", "keep", "release"] {
+        for script in ["vote", "keep", "free"] {
             let lost = lose(&nodes.proxies[1], request(script));
             let lease = acquire(&client);
             assert!(lease.token() > token);

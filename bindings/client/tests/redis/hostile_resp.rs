@@ -395,7 +395,7 @@ fn looking_and_releasing_survive_nonsense() {
         let address = impostor(move |what| asked.contains(&what).then(|| nonsense.into()));
         let client = connect(address).unwrap();
         assert_eq!(client.inspect("job").unwrap_err().kind(), ErrorKind::StoreUnavailable, "{nonsense:?}");
-        let lease = client.lock("job").ttl(ms(600)).acquire().unwrap();
+        let lease = client.lock("job").ttl(ms(10_000)).acquire().unwrap();
         assert_eq!(lease.release().unwrap_err().kind(), ErrorKind::StoreUnavailable, "{nonsense:?}");
     }
 }
