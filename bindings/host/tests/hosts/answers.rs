@@ -56,7 +56,7 @@ fn an_answer_may_come_in_chunks() {
         let mut command = language.program("lock");
         command.args(["webdis", &url, "invoice/42"]);
         let mut lock = Running::start(command);
-        assert_eq!(lock.token(), 1_700_000_000_000);
+        assert_eq!(lock.token(), 1_700_000_000_000_000);
         lock.end_input();
         assert_eq!(lock.hear("released"), "");
         assert_eq!(lock.status(), 0);

@@ -68,7 +68,11 @@ fn a_store_that_releases_for_anyone() {
 /// The record of the next holder then shows a send number of the last one, which the next one may take for its own.
 #[test]
 fn a_store_that_renews_for_anyone() {
-    finds(Broken::WithoutRecord, "renews for anyone", with_bug(Bug::RenewsForAnyone, Kind::Reference, A_DELAY));
+    let setting = Setting {
+        horizon: std::time::Duration::from_millis(300),
+        ..with_bug(Bug::RenewsForAnyone, Kind::Reference, A_DELAY)
+    };
+    finds(Broken::WithoutRecord, "renews for anyone", setting);
 }
 
 #[test]

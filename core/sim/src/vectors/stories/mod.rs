@@ -32,6 +32,7 @@ pub(super) const ALL: &[fn() -> Vector] = &[
     holding::release_unanswered,
     quorum::quorum_grant,
     quorum::quorum_renewals,
+    quorum::quorum_node_down,
     quorum::quorum_late_nodes,
     quorum::quorum_lost_tally,
     quorum::quorum_raise_fails,

@@ -56,6 +56,27 @@ pub(super) fn quorum_renewals() -> Vector {
     s.about(&["RenewingDelayed", "HeldRenewed", "RenewingConfirmed", "ReleasingOpen", "ReleasingConfirmed"])
 }
 
+pub(super) fn quorum_node_down() -> Vector {
+    let mut s = Story::of(
+        "quorum_node_down",
+        "A node that serves nobody is asked by one request at a time: the renewal of another lease waits for its answer, \
+         while the other nodes are asked as ever.",
+        vec![NodeConfig { batch: 1, ..NodeConfig::default() }; 3],
+    );
+    for lock in [1, 2] {
+        s.acquire(lock, &format!("r{lock}"), |o| o.ttl(Duration::from_secs(3)));
+        for node in 0..3 {
+            s.say_for(lock, node, Granted(7));
+        }
+    }
+    while s.state(1) != Some("Renewing") || s.state(2) != Some("Renewing") {
+        s.wake();
+    }
+    s.say_for(1, 1, Unavailable).say_for(2, 1, Unavailable);
+    s.wake().wake();
+    s.about(&["HeldRenewed", "RenewingDelayed", "RenewingAnother", "RenewingPostponed"])
+}
+
 pub(super) fn quorum_late_nodes() -> Vector {
     let mut s = three(
         "quorum_late_nodes",
