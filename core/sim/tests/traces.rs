@@ -125,7 +125,7 @@ fn late_renewal_after_a_check_said_lost(run: &Run) {
     let leases = run.leases();
     let [holder, next] = &leases[..] else { panic!("two leases, not {leases:?}") };
     // The renewal was confirmed before the deadline, and would have been published after it.
-    let (confirmed_ms, published_ms) = (renewal.arrived_ms.unwrap() + 1, renewal.arrived_ms.unwrap() + 401);
+    let (confirmed_ms, published_ms) = (renewal.arrived_ms.unwrap() + 1, renewal.arrived_ms.unwrap() + 801);
     assert!(confirmed_ms < 2_938 && published_ms > 2_938, "{renewal:?}");
     assert!(holder.host == 0 && (2_938..published_ms).contains(&holder.to_ms), "{holder:?}");
     assert_eq!((next.host, holder.token < next.token), (1, true));
