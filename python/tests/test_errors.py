@@ -108,6 +108,8 @@ def test_other_things_are_no_lengths_of_time(memory: str, ttl: object) -> None:
         client.lock("job", ttl=ttl)  # type: ignore[arg-type]
 
 
+# Whole thousands of seconds are warned of, as milliseconds by mistake.
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @given(st.floats() | st.integers() | st.timedeltas())
 def test_any_length_is_taken_or_refused_clearly(length: float | timedelta) -> None:
     try:
