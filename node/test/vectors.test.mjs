@@ -40,8 +40,8 @@ function one(name, said, within) {
   if (name === "sort_key") return { name: said[0], value: said[1] };
   if (name === "holder") return said.foreign ? undefined : fields(said.lease, "lease");
   if (TEXTS.has(name)) return new Uint8Array(Buffer.from(said));
-  // Of a renewal it says what is known of the node.
-  const isHex = HEX.has(name) && typeof said === "string" && !(name === "quorum" && within === "renew");
+  // Of a renewal and a release it says what is known of the node.
+  const isHex = HEX.has(name) && typeof said === "string" && !(name === "quorum" && (within === "renew" || within === "release"));
   if (isHex) return new Uint8Array(Buffer.from(said, "hex"));
   if (Array.isArray(said)) return said.map((item) => fields(item, name));
   if (typeof said === "object" && said !== null) return fields(said, name);
