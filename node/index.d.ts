@@ -66,11 +66,11 @@ export interface HolderOptions {
   owner?: string | undefined;
 }
 
-/** What became of a conditional release. */
+/** The outcome of a conditional release. */
 export interface ReleaseIfOutcome {
-  /** Whether the lock was released for the holder that was meant. */
+  /** True if the lock was released for the holder that was meant. */
   released: boolean;
-  /** Who held it; if it was not released, who holds it: somebody else than was meant. `null` where nobody does. */
+  /** The holder whose lock was released; otherwise the present holder, another than was meant. `null` where there is none. */
   holder: LockInfo | null;
 }
 
@@ -179,7 +179,7 @@ export class Client {
 
   /** As {@link Client.close}. */
   [Symbol.asyncDispose](): Promise<void>;
-  /** What `JSON.stringify` and `console.log` show. */
+  /** Shown by `JSON.stringify` and `console.log`. */
   toJSON(): { stores: string[] };
 }
 
@@ -229,7 +229,7 @@ export class Lease {
    * {@link NotOwnedError} if the client was closed meanwhile, and with nothing else.
    */
   [Symbol.asyncDispose](): Promise<void>;
-  /** What `JSON.stringify` and `console.log` show. */
+  /** Shown by `JSON.stringify` and `console.log`. */
   toJSON(): { resource: string; owner: string; token: number; remaining: number };
 }
 
@@ -248,7 +248,7 @@ export class Leases implements Iterable<Lease> {
   release(): Promise<void>;
   /** As that of {@link Lease}, of all. */
   [Symbol.asyncDispose](): Promise<void>;
-  /** What `JSON.stringify` and `console.log` show. */
+  /** Shown by `JSON.stringify` and `console.log`. */
   toJSON(): Lease[];
 }
 
@@ -273,7 +273,7 @@ export class Election {
   resign(): Promise<void>;
   /** As {@link Election.resign}. */
   [Symbol.asyncDispose](): Promise<void>;
-  /** What `JSON.stringify` and `console.log` show. */
+  /** Shown by `JSON.stringify` and `console.log`. */
   toJSON(): { resource: string; term: number | null; lastError?: string | undefined };
 }
 

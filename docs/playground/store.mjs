@@ -104,7 +104,7 @@ export class Node {
     return applied("renewed");
   }
 
-  /** What stands in the place of a record, or that this node of a quorum may have forgotten it. */
+  /** The record that stands in the place of ours, or an abstention where this node of a quorum may have forgotten it. */
   #notOurs(op, now) {
     const isInDoubt = op.quorum !== undefined && (this.marker === undefined || this.marker.phase === "joining");
     return isInDoubt ? refused("abstains", { stamp: undefined }) : this.#conflict(now);

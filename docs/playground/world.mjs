@@ -102,7 +102,7 @@ export class World {
   }
 
   /**
-   * What clocks on the wall show: seconds, in place of milliseconds. Tokens begin at a thousand times that, and should be
+   * The time of wall clocks: seconds, in place of milliseconds. Tokens begin at a thousand times that, and should be
    * short enough to be read.
    */
   calendar(worker) {

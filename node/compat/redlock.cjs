@@ -131,7 +131,7 @@ class Lock {
   }
 }
 
-/** What stands behind a lock that was neither released nor replaced by an extension of it. */
+/** The lease behind a lock that was neither released nor replaced by an extension of it. */
 function current(lock) {
   const hold = holds.get(lock);
   return hold?.phase === "held" && hold.lock === lock ? hold : undefined;

@@ -86,7 +86,7 @@ export class Lock {
    * @throws {@link ExecutionError} when it was over, and for a duration of 0 or less, which leaves it as it was.
    */
   extend(duration: number): Promise<Lock>;
-  /** What `JSON.stringify` and `console.log` show: no clients, which have passwords. */
+  /** Shown by `JSON.stringify` and `console.log`: no clients, which have passwords. */
   toJSON(): { resources: string[]; value: string; expiration: number };
 }
 
@@ -102,7 +102,7 @@ export class Redlock extends EventEmitter {
   constructor(clients: Iterable<Server>, settings?: Partial<Settings>);
   readonly clients: Set<Server>;
   readonly settings: Settings;
-  /** What `JSON.stringify` and `console.log` show: how many servers, and the settings. */
+  /** Shown by `JSON.stringify` and `console.log`: how many servers, and the settings. */
   toJSON(): { servers: number; settings: Settings };
   /**
    * Gives back what is still held, closes the connections, and calls `quit` of the clients that were given; a client of

@@ -144,7 +144,7 @@ export class Client {
 
   /** As {@link Client.close}. */
   [Symbol.asyncDispose](): Promise<void>;
-  /** What `JSON.stringify` and `console.log` show. */
+  /** Shown by `JSON.stringify` and `console.log`. */
   toJSON(): { stores: string[] };
 }
 
@@ -194,7 +194,7 @@ export class Lease {
    * {@link NotOwnedError} if the client was closed meanwhile, and with nothing else.
    */
   [Symbol.asyncDispose](): Promise<void>;
-  /** What `JSON.stringify` and `console.log` show. */
+  /** Shown by `JSON.stringify` and `console.log`. */
   toJSON(): { resource: string; owner: string; token: number; remaining: number };
 }
 

@@ -9,7 +9,7 @@ export class Slot {
   /** "pending", "held", "releasing", "released", "failed", "lost" or "closed". */
   phase = "pending";
   token;
-  /** Whether the store has answered the release, or the record has run out since. */
+  /** True once the store has answered the release, or the record has run out. */
   isFree = false;
   #machine;
   #deadlineNs;

@@ -1,6 +1,6 @@
 "use strict";
 
-// What logs show of an object: its class, and what its `toJSON` answers. Asks for no other module, as errors.cjs.
+// The text of an object in logs: its class, and what its `toJSON` answers. Asks for no other module, as errors.cjs.
 
 const INSPECT = Symbol.for("nodejs.util.inspect.custom");
 

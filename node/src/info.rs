@@ -47,12 +47,12 @@ impl From<leasehold::LockInfo> for LockInfo {
     }
 }
 
-/// What became of a conditional release.
+/// The outcome of a conditional release.
 #[napi(object, object_from_js = false)]
 pub struct ReleaseIfOutcome {
-    /// Whether the lock was released for the holder that was meant.
+    /// True if the lock was released for the holder that was meant.
     pub released: bool,
-    /// Who held it, or who holds it instead.
+    /// The holder whose lock was released, or the present one.
     pub holder: Option<LockInfo>,
 }
 

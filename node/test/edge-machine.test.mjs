@@ -17,7 +17,7 @@ const event = (tag, val, lock = 1n) => ({ tag: "event", val: { lock, event: { ta
 const acquired = (deadline) => event("acquired", { token: 7n, deadlineNs: at(deadline) });
 const renewed = (deadline) => event("renewed", { deadlineNs: at(deadline) });
 const lost = event("lost", { reason: { tag: "taken-over" } });
-/** What keeps the process alive. */
+/** The handles that keep the process alive. */
 const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
 const released = event("released", { confirmed: true });
 
@@ -94,7 +94,7 @@ test("an abort that comes after the grant does not take it back", async () => {
   const controller = new AbortController();
   const acquiring = new Client(machine, [], "me").acquire("b", { signal: controller.signal });
   say(event("acquired", { token: 7n, deadlineNs: at(100) }, 2n));
-  // Before whoever waits has seen it.
+  // Before the waiting caller has seen it.
   controller.abort();
   const lease = await acquiring;
   assert.equal(lease.remaining(), 100);
@@ -168,7 +168,7 @@ test("credentials that do not come are asked for again, and why is told as long 
   // By itself, as somebody waits for a lock.
   await until(() => asked === 2);
   scene.isIdle = true;
-  // And for whoever comes next.
+  // And for the next caller.
   await until(() => (scene.say(), asked === 3));
   await until(() => scene.told.includes("setCredentials"));
   assert.equal(scene.machine.trouble, undefined);

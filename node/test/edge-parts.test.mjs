@@ -238,7 +238,7 @@ test("what became of a request is known only where it is certain", async (t) => 
     }), ["unknown", "timeout"]],
   ]) {
     const performing = perform(fetch, request, 100);
-    assert.equal(timers(), before, "whoever awaits a lock keeps the process alive");
+    assert.equal(timers(), before, "a pending acquire keeps the process alive");
     const { tag, val } = await performing;
     assert.deepEqual([tag, val.kind], expected, what);
   }

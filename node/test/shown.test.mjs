@@ -1,4 +1,4 @@
-// What `console.log` and `JSON.stringify` show: what somebody looks for in a log, and no secrets.
+// Objects in logs, by `console.log` and `JSON.stringify`: useful fields, and no secrets.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

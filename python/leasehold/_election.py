@@ -1,4 +1,4 @@
-"""Whose callback it is that runs."""
+"""The election whose callback runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Callbacks:
         return Callback(self, callback)
 
     def is_within(self) -> bool:
-        """Whether the caller belongs to the one that runs now, also where a task or another thread does its work: what
+        """True if the caller belongs to the one that runs now, also where a task or another thread does its work: what
         waits for the end of a callback must not be waited for in it.
         """
         return self._running is not None and _running.get() is self._running

@@ -1,4 +1,4 @@
-"""What fake clients answer."""
+"""Answers of fake clients."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class FakeInfo:
-    """Who holds a lock; see :class:`leasehold.LockInfo`."""
+    """The holder of a lock; see :class:`leasehold.LockInfo`."""
 
     resource: str
     owner: str | None
@@ -26,7 +26,7 @@ class FakeInfo:
 
 @dataclass(frozen=True)
 class FakeReleaseIfOutcome:
-    """What became of a conditional release; see :class:`leasehold.ReleaseIfOutcome`."""
+    """The outcome of a conditional release; see :class:`leasehold.ReleaseIfOutcome`."""
 
     released: bool
     holder: FakeInfo | None

@@ -35,7 +35,7 @@ class SqliteGuard:
         _claim(db, self._sql, item, token)
 
     def check(self, db: sqlite3.Connection, item: str, token: int) -> None:
-        """Whether a write with ``token`` may happen, by raising if not. Call it in the transaction of the write, before the
+        """Raises unless a write with ``token`` may happen. Call it in the transaction of the write, before the
         write; when it raises, roll back, as ``with db:`` does. It begins the transaction where ``sqlite3`` does that by
         itself.
 

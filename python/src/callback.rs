@@ -17,7 +17,7 @@ pub(crate) enum Ended {
     Raised,
 }
 
-/// What the thread of Python's says at its end: dropped without a word, after its exception was shown.
+/// The last message of a thread of Python's: dropped without a word, after its exception was shown.
 #[pyclass(frozen, module = "leasehold._native")]
 pub(crate) struct Done(Mutex<Option<Sender<Ended>>>);
 

@@ -237,7 +237,7 @@ impl Client {
         Operation::new(async move { client.release_if(name, info::meant(token, owner)).await.map(Outcome::ReleaseIf) })
     }
 
-    /// Whether the store shows the lease, whose record then stands for as long as is said.
+    /// Tells if the store shows the lease. Its record then stands for as long as is said.
     fn refresh(&self, py: Python<'_>, lease: &Lease, record_ttl: Seconds) -> PyResult<bool> {
         let record_ttl = record_ttl.finite(py, "record_ttl")?;
         let refreshed = py.detach(|| host::refresh_blocking(&self.0, lease.held(), record_ttl));

@@ -34,7 +34,7 @@ impl Drop for Candidacy {
     }
 }
 
-/// Resigns a candidacy, if it is still there, when whoever keeps this is gone.
+/// Resigns a candidacy that still stands when this is dropped.
 pub(crate) struct Tie(Weak<Candidacy>);
 
 impl Tie {

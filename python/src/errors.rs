@@ -24,7 +24,7 @@ pub(crate) fn config(py: Python<'_>, message: &str) -> PyErr {
     made(py, "config", message, None, None)
 }
 
-/// Whether others hold the lock, and held it for as long as was to be waited.
+/// Tells if others hold the lock, and held it for the whole wait.
 ///
 /// # Errors
 /// Where the classes cannot be found.

@@ -160,7 +160,7 @@ impl PostgresGuard {
         self.style.parameters(py, [(one, item.into_bound_py_any(py)?), (two, token.into_bound_py_any(py)?)])
     }
 
-    /// What the answered mark means, None where no row was answered. Raises StaleTokenError.
+    /// Judges the answered mark, None where no row was answered. Raises StaleTokenError.
     #[staticmethod]
     fn outcome(py: Python<'_>, item: &str, token: Natural, mark: Option<Mark>) -> PyResult<()> {
         fence::PostgresGuard::outcome(item, token.0, mark.map(|mark| mark.0)).map_err(|error| raised(py, &error))
@@ -232,14 +232,14 @@ impl PostgresRowGuard {
         self.style.write(self.guard.read_sql(), Self::NAMES)
     }
 
-    /// What raises the mark in the SET list of an UPDATE of your own. `parameter` is the number or the name of the token's
+    /// The assignment that raises the mark, for the SET list of an UPDATE of your own. `parameter` is the number or the name of the token's
     /// parameter there; default: 2, or "token". It needs `condition_sql` in the same statement.
     #[pyo3(signature = (parameter = None))]
     fn raise_sql(&self, py: Python<'_>, parameter: Option<Parameter>) -> PyResult<String> {
         self.piece(parameter, |number| self.guard.raise(number), py)
     }
 
-    /// What lets an UPDATE of your own through, to be added to its WHERE with AND. Where it has updated no row, `refusal` says
+    /// The condition for an UPDATE of your own, to be added to its WHERE with AND. Where it has updated no row, `refusal` says
     /// why.
     #[pyo3(signature = (parameter = None))]
     fn condition_sql(&self, py: Python<'_>, parameter: Option<Parameter>) -> PyResult<String> {
@@ -253,14 +253,14 @@ impl PostgresRowGuard {
         self.style.parameters(py, [(one, key), (two, token.into_bound_py_any(py)?)])
     }
 
-    /// What the answer to a claim means, given the one column of all its rows. Raises StaleTokenError; ConfigError for a row
+    /// Judges the answer to a claim, given the one column of all its rows. Raises StaleTokenError; ConfigError for a row
     /// that does not exist and for a key that names several rows: then roll back.
     #[staticmethod]
     fn claim_outcome(py: Python<'_>, token: Natural, marks: Vec<Option<Mark>>) -> PyResult<()> {
         fence::PostgresRowGuard::claim_outcome(token.0, &numbers(&marks)).map_err(|error| raised(py, &error))
     }
 
-    /// What the answer to a check means, given the one column of all its rows. Raises StaleTokenError, also for a row that
+    /// Judges the answer to a check, given the one column of all its rows. Raises StaleTokenError, also for a row that
     /// is gone; ConfigError for a row that was never claimed and for a key that names several rows.
     #[staticmethod]
     fn check_outcome(py: Python<'_>, token: Natural, marks: Vec<Option<Mark>>) -> PyResult<()> {
@@ -362,7 +362,7 @@ impl SqliteRowGuard {
     }
 }
 
-/// What stands in the column, as `sqlite3` reads it.
+/// The value of the column, as `sqlite3` reads it.
 fn values(marks: &[Bound<'_, PyAny>]) -> Vec<Value> {
     let value = |mark: &Bound<'_, PyAny>| {
         if mark.is_none() {

@@ -7,7 +7,7 @@ use pyo3::types::PyBytes;
 use crate::convert::Natural;
 use crate::errors::raised;
 
-/// What became of a conditional release. True if the lock was released.
+/// The outcome of a conditional release. True if the lock was released.
 #[pyclass(frozen, module = "leasehold")]
 pub(crate) struct ReleaseIfOutcome {
     released: bool,
@@ -28,13 +28,13 @@ impl ReleaseIfOutcome {
 
 #[pymethods]
 impl ReleaseIfOutcome {
-    /// Whether the lock was released for the holder that was meant.
+    /// True if the lock was released for the holder that was meant.
     #[getter]
     fn released(&self) -> bool {
         self.released
     }
 
-    /// Who held the lock; if it was not released, who holds it: somebody else than was meant. None where nobody does.
+    /// The holder whose lock was released; otherwise the present holder, another than was meant. None where there is none.
     #[getter]
     fn holder(&self, py: Python<'_>) -> Option<Py<LockInfo>> {
         self.holder.as_ref().map(|holder| holder.clone_ref(py))

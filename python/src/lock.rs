@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 use crate::errors;
 
-/// What threads hold through one `Lock`. Taking it and giving it back takes no step of Python's own, between any two of
+/// The leases that threads hold through one `Lock`. Taking it and giving it back takes no step of Python's own, between any two of
 /// which the handler of a signal could raise, and the lock stay held.
 #[pyclass(frozen, subclass, module = "leasehold._native")]
 pub(crate) struct LockBase {
@@ -56,7 +56,7 @@ impl LockBase {
         Ok(Self { client, name, options, request, held: Mutex::default() })
     }
 
-    /// Whether any thread holds something.
+    /// Tells if any thread holds something.
     fn _is_held(&self) -> bool {
         !self.held().is_empty()
     }

@@ -47,10 +47,10 @@ fn look(py: Python<'_>) {
     drop(start());
 }
 
-/// What stands at the beginning of each call that acquires something: [`look`], and the name of the thread is made known.
+/// Begins each call that acquires something: [`look`], and makes the name of the thread known.
 ///
 /// # Errors
-/// What the handler of a signal has raised.
+/// The exception that the handler of a signal has raised.
 pub(crate) fn begin(py: Python<'_>) -> PyResult<()> {
     thread_local! {
         static IS_NAMED: Cell<bool> = const { Cell::new(false) };

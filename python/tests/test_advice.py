@@ -1,4 +1,4 @@
-"""What people are told who write something else than they mean."""
+"""Advice for arguments that say something else than was meant."""
 
 from __future__ import annotations
 

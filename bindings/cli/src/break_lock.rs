@@ -48,7 +48,7 @@ pub(crate) fn run(args: &BreakArgs, target: &Target) -> Result<u8, Failure> {
     }
 }
 
-/// The holder that the arguments name; without any, whoever it is.
+/// The holder that the arguments name; without any, the present one.
 fn meant(args: &BreakArgs) -> HolderMatch {
     let mut meant = HolderMatch::default();
     if let Some(token) = args.token {

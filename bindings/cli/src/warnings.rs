@@ -1,4 +1,4 @@
-//! What the client warns of while it connects, on stderr.
+//! Warnings of the client while it connects, on stderr.
 
 use std::fmt::{Debug, Write as _};
 

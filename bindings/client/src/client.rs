@@ -258,7 +258,7 @@ impl Drop for Shared {
 }
 
 thread_local! {
-    /// What the host calls this thread, where it has said so.
+    /// The host's name for this thread, where it has given one.
     static THREAD: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 

@@ -108,7 +108,7 @@ impl ClientBuilder {
     /// one of a quorum where a single store is named.
     pub async fn connect(self, stores: impl Stores) -> Result<Client, Error> {
         let urls = stores.urls()?;
-        // Whoever listens here hears what a thread of its own warns of.
+        // The caller's log subscriber also hears the warnings of the connecting thread.
         let log = dispatcher::get_default(Dispatch::clone);
         exec::offload(move || dispatcher::with_default(&log, || self.open(urls))).await?
     }

@@ -90,7 +90,7 @@ pub struct LockInfo {
     /// [`Client::break_lock`](crate::Client::break_lock); 1 for a single store, and for [`Error::holder`], which is
     /// the record that most of the nodes showed that had been heard by then, and counts no votes.
     pub of: u16,
-    /// The attempt, which tells one lease from all others; foreign holders have none. Whoever knows it could release the lock.
+    /// The attempt, which tells one lease from all others; foreign holders have none. Knowing it is enough to release the lock.
     pub(crate) nonce: Option<Nonce>,
 }
 

@@ -1,4 +1,4 @@
-//! Whether this machine's clock keeps the rate that leases count on.
+//! Checks that this machine's clock keeps the rate that leases count on.
 
 use std::path::Path;
 

@@ -18,7 +18,7 @@ impl Client {
         self.look_closely(resource, caller).await.map(|(holder, _)| holder)
     }
 
-    /// Who holds the lock, and how many nodes have not answered.
+    /// The holder of the lock, and the number of nodes that have not answered.
     pub(crate) async fn look_closely(
         &self,
         resource: &str,

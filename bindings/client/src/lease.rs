@@ -75,7 +75,7 @@ impl Lease {
         Err(Error::new(ErrorKind::Lost, message).on(self.resource()))
     }
 
-    /// Whether the lease is over without having been released, or its release has found that it was lost.
+    /// Tells if the lease ended without having been released, or its release has found that it was lost.
     pub fn is_lost(&self) -> bool {
         self.remaining().is_zero() && (!self.released.load(Ordering::Relaxed) || self.slot.loss().is_some())
     }

@@ -67,14 +67,14 @@ impl HolderMatch {
         self
     }
 
-    /// Whether this holder is the one that is meant. A token or label that is not shown does not match, and neither does the
+    /// Tells if this holder is the one that is meant. A token or label that is not shown does not match, and neither does the
     /// token beside a lock of another library, which is that of an earlier holder.
     pub fn matches(&self, holder: &LockInfo) -> bool {
         self.fits(holder.token.filter(|_| !holder.foreign), holder.owner.as_deref())
             && self.lease.is_none_or(|nonce| nonce == holder.nonce)
     }
 
-    /// Whether a token and a label are those that are meant.
+    /// Tells if a token and a label are those that are meant.
     pub(crate) fn fits(&self, token: Option<u64>, owner: Option<&str>) -> bool {
         self.token.is_none_or(|expected| token == Some(expected))
             && self.owner.as_ref().is_none_or(|pattern| owner.is_some_and(|owner| fits(pattern, owner)))
@@ -140,7 +140,7 @@ impl Client {
         Ok(now.map_or(ReleaseIfOutcome::Free, ReleaseIfOutcome::NotMatched))
     }
 
-    /// Whether there was a record of this attempt. Afterwards no majority has one.
+    /// Releases the record of this attempt; answers if there was one. Afterwards no majority has one.
     async fn release_nonce(&self, resource: &str, nonce: Nonce, caller: Caller) -> Result<bool, Error> {
         let release = Op::Release(Release { nonce, quorum: None });
         let Some(quorum) = self.shared.quorum() else {
@@ -169,7 +169,7 @@ impl Client {
     }
 }
 
-/// Whether there was something to release.
+/// Tells if there was something to release.
 fn released(outcome: Outcome) -> Result<bool, Error> {
     match outcome {
         Outcome::Applied(_) => Ok(true),
@@ -179,7 +179,7 @@ fn released(outcome: Outcome) -> Result<bool, Error> {
     }
 }
 
-/// Whether a label is what a pattern with `*` in it describes.
+/// Matches a label with a pattern, where `*` stands for any characters.
 fn fits(pattern: &str, label: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else { return pattern == label };
     let Some(mut label) = label.strip_prefix(start) else { return false };

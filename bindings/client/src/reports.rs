@@ -1,4 +1,4 @@
-//! What the client tells: to loggers through `tracing`, and to recorders of metrics.
+//! Reports of the client: log events through `tracing`, and samples for recorders of metrics.
 //!
 //! Both are other people's code, which may block: a pipe that nobody reads, a disk that hangs. So the threads that renew
 //! leases and tell of losses only leave their reports here, in a bounded queue that a thread of its own empties. Callers

@@ -238,7 +238,7 @@ impl Reports {
         self.0.leave(tracing::Level::WARN, Box::new(report));
     }
 
-    /// Whether nothing waits.
+    /// Tells if nothing waits.
     pub fn is_idle(&self) -> bool {
         self.0.is_idle()
     }

@@ -208,7 +208,7 @@ pub enum LostReason {
 }
 
 impl LostReason {
-    /// What a node shows in the place of our record.
+    /// The reason that goes with what a node shows in the place of our record.
     pub(crate) fn by_what_stands(seen: Seen) -> Self {
         match seen.holding {
             Some(holding) if !holding.released => Self::TakenOver { by: Some(holding) },

@@ -1,6 +1,6 @@
 //! Renewals at a node that does not serve them: one request at a time asks whether it is back.
 //!
-//! What many leases know of a node is one thing, so they share it. Each would otherwise try again by itself, and a node that
+//! The leases of a client share what they know of a node. Each would otherwise try again by itself, and a node that
 //! is down or throttles would be asked far more often than one that serves.
 
 use crate::time::Monotonic;
@@ -53,7 +53,7 @@ impl Trouble {
         }
     }
 
-    /// Whether a request may leave now, or when to ask again. `retry_at` is when this lease would try, `until` when the
+    /// Lets a request leave now, or answers when to ask again. `retry_at` is when this lease would try, `until` when the
     /// request will have failed, and `batch` how many renewals fit into one request.
     pub(crate) fn admit(
         &mut self,

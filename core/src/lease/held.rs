@@ -61,7 +61,7 @@ impl Leg {
         if self.is_to_be_raised() { Monotonic::default() } else { self.due }
     }
 
-    /// Whether the node may be asked now, or when.
+    /// Lets a request to the node leave now, or answers when.
     fn admit(&self, retry_at: Monotonic, ctx: &mut Ctx<'_>) -> Result<(), Monotonic> {
         let until = ctx.after(ctx.request_timeout());
         // Only renewals share a request.

@@ -35,13 +35,13 @@ pub(crate) struct Releasing {
     answered: bool,
     /// A majority is free, which is all that anybody waits for.
     told: bool,
-    /// What the answers say of a lease; nothing of an attempt that was given up.
+    /// The evidence of the answers about a lease; `None` for an attempt that was given up.
     proof: Option<Proof>,
     /// Nodes that have not answered for certain.
     legs: Vec<Leg>,
 }
 
-/// Whether a lease was ours until its release, counted in nodes of its majority.
+/// Evidence that a lease was ours until its release, counted in nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 struct Proof {
     /// Those whose deadline had not passed when the release began.
@@ -50,11 +50,11 @@ struct Proof {
     kept: usize,
     /// Of these, those that have shown that our record was gone before its time.
     taken: usize,
-    /// What stood in its place on the last of them.
+    /// The reason that the last of them showed.
     reason: Option<LostReason>,
 }
 
-/// What a node shows of a lease that is released before its deadline.
+/// The answer of a node about a lease that is released before its deadline.
 enum Shown<'a> {
     /// Nobody else had its vote until then.
     Ours,

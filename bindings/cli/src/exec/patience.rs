@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold::host;
 
-/// What takes longer is told.
+/// Waits longer than this are announced.
 const SHORT: Duration = Duration::from_secs(1);
 
 pub(super) struct Patience {
@@ -22,7 +22,7 @@ impl Patience {
         Self { start_ns: host::clocks().0, wait, is_watched: stderr().is_terminal() }
     }
 
-    /// What is left of the wait; `None` is for ever.
+    /// The rest of the wait; `None` is for ever.
     pub(super) fn left(&self) -> Option<Duration> {
         self.wait.map(|wait| wait.saturating_sub(self.passed()))
     }
@@ -31,7 +31,7 @@ impl Patience {
         Duration::from_nanos(host::clocks().0.saturating_sub(self.start_ns))
     }
 
-    /// Whether the wait is to be explained.
+    /// Set while the wait has yet to be explained.
     pub(super) fn is_long(&self) -> bool {
         self.is_watched && self.passed() >= SHORT
     }

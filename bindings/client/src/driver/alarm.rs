@@ -65,7 +65,7 @@ impl Alarm {
         self.lock().stopped
     }
 
-    /// Waits for a condition that whoever rings may have brought about.
+    /// Waits until a condition holds, looking again at each ring.
     pub(super) fn wait_until(&self, patience: Duration, is_so: impl Fn() -> bool) {
         self.wait_while(patience, |_| !is_so());
     }

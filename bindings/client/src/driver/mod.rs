@@ -313,7 +313,7 @@ impl Driver {
         self.lock().core.is_queued(slot.lock())
     }
 
-    /// Whether a lease on the resource was taken through this client by this task, or without one by this very thread.
+    /// Tells if this task, or outside of tasks this thread, has taken a lease on the resource through this client.
     pub(crate) fn is_held_by(&self, resource: &Resource, task: Option<u64>) -> bool {
         let state = self.lock();
         state.slots.values().any(|slot| slot.resource() == resource && slot.was_taken_by(task) && slot.is_held())

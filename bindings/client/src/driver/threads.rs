@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::sync::thread;
 
-/// Whether the calling thread is one of the client's own, which must not wait for themselves, nor for a logger.
+/// Tells if the calling thread is the client's own. Those must not wait for themselves, nor for a logger.
 pub(crate) fn is_own_thread() -> bool {
     thread::current().name().is_some_and(|name| name.starts_with("leasehold-"))
 }

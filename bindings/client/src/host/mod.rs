@@ -85,7 +85,7 @@ pub fn release_if(client: &Client, resource: &str, holder: &HolderMatch) -> Resu
     exec::block_on(client.release_matching(resource, holder, Caller::Blocking))
 }
 
-/// Whether a holder with this token and label is the one that is meant, for stand-ins of stores in tests.
+/// Tells if a holder with this token and label is the one that is meant, for fake stores in tests.
 ///
 /// # Errors
 /// As [`Client::release_if`], where `holder` says nothing.
@@ -155,7 +155,7 @@ pub fn end_gone(lease: &Lease) {
     lease.end_gone();
 }
 
-/// Whether the store shows the lease, whose record then stands for `record_ttl` from now on, however somebody has changed
+/// Tells if the store shows the lease. Its record then stands for `record_ttl` from now on, however somebody has changed
 /// that by hand. The lease itself lasts no longer for it. On a quorum nothing is changed. For locks of other libraries.
 ///
 /// # Errors
@@ -200,7 +200,7 @@ pub fn enter(guards: &Guards, item: &str, token: u64, number: Option<u64>) -> Re
     guards.enter(item, token, number)
 }
 
-/// Resigns without waiting for the end of the term: for whoever that end waits for, such as a callback.
+/// Resigns without waiting for the end of the term, for a callback that the end itself waits for.
 pub fn begin_to_resign(election: &Election) {
     election.begin_to_resign();
 }

@@ -101,7 +101,7 @@ impl Quorum {
         config: Config,
     ) -> Result<Self, Error> {
         let mut agreed = Agreed::new(id, max_ttl.unwrap_or(Agreed::MAX_TTL))?;
-        // Whoever listens here hears what threads of their own warn of.
+        // The caller's log subscriber also hears the warnings of the connecting threads.
         let log = dispatcher::get_default(Dispatch::clone);
         let opened = each(&urls, |url| {
             dispatcher::with_default(&log, || {

@@ -164,7 +164,7 @@ pub(crate) fn open(url: &StoreUrl) -> Result<Arc<dyn Transport>, Error> {
     }
 }
 
-/// What is said of a store, whose name need not be said in it a second time.
+/// A message about a store, without repeating a name that it already has.
 pub(crate) fn of(store: &dyn fmt::Display, said: &dyn fmt::Display) -> String {
     let prefix = format!("{store}: ");
     format!("{prefix}{}", said.to_string().replace(&prefix, ""))

@@ -41,7 +41,7 @@ pub(super) fn showing(
     tls.with_client_auth_cert(chain, secret).map_err(|error| wrong(certificate, &error))
 }
 
-/// What to look at where there is no connection, if what the system or the library says of it points at something: text
+/// Advice for a failed connection, if what the system or the library says of it points at something: text
 /// that is added to it.
 pub(super) fn advice(said: &str) -> &'static str {
     if said.contains("certificate") {

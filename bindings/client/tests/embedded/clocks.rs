@@ -15,7 +15,7 @@ use crate::common::{PATIENCE, Role, ms, role_args, say, stay, url};
 const BOOTTIME: u64 = 1_000_000;
 const MONOTONIC: u64 = 5_000_000;
 
-/// What runs a program with those clocks; `None` where the system lets nobody do that.
+/// A command that runs a program with those clocks; `None` where the system forbids that.
 fn elsewhere() -> Option<Vec<String>> {
     let clocks = ["--time".into(), format!("--boottime={BOOTTIME}"), format!("--monotonic={MONOTONIC}")];
     // Root may, and others where they may have a namespace of users to themselves.
@@ -33,7 +33,7 @@ fn elsewhere() -> Option<Vec<String>> {
 fn role_elsewhere(name: &str, args: &str) -> Option<Role> {
     let program = elsewhere();
     if program.is_none() {
-        #[allow(clippy::print_stderr, reason = "whoever runs the tests should know")]
+        #[allow(clippy::print_stderr, reason = "a skipped test is told on the terminal")]
         {
             eprintln!("not tested: this system gives us no time namespace");
         }

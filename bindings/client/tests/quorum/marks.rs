@@ -1,4 +1,4 @@
-//! What marks are good for: a node is no store of its own, its quorum's `max_ttl` is known, and all nodes are marked or none.
+//! Markers of a quorum: a node is no store of its own, its quorum's `max_ttl` is known, and all nodes are marked or none.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn a_node_of_a_quorum_is_no_store_of_its_own() {
         }
     }
     servers[0].command(&["SET", "leasehold\u{1f}quorum", "leasehold/9 whatever"]);
-    assert_eq!(Client::connect(&urls[0]).unwrap_err().kind(), ErrorKind::Config, "whoever made it");
+    assert_eq!(Client::connect(&urls[0]).unwrap_err().kind(), ErrorKind::Config, "also for its maker");
     servers[0].command(&["DEL", "leasehold\u{1f}quorum"]);
     Client::connect(&urls[0]).unwrap().lock("job").acquire().unwrap().release().unwrap();
 }

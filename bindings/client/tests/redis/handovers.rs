@@ -19,7 +19,7 @@ const HELD: Duration = Duration::from_secs(4);
 /// A waiter that polls is later than this three times out of four.
 const LATE: Duration = Duration::from_millis(500);
 
-/// Notices whether this process, or the server, stood still: then whoever is late has an excuse.
+/// Notices when this process or the server stood still, which excuses a late waiter.
 #[derive(Clone, Default)]
 struct Stalls(Arc<(AtomicU64, AtomicBool)>);
 

@@ -59,7 +59,7 @@ impl Session {
         mark(&self.settings, &String::from_utf8_lossy(found), marker)
     }
 
-    /// Whether that was done; not where another one has come meanwhile.
+    /// Tells if that was done; not where another marker has come meanwhile.
     ///
     /// # Errors
     /// It was not, or nobody knows.

@@ -70,7 +70,7 @@ pub fn mark(id: RequestId, found: &[u8], marker: Option<&Marker>) -> Command {
     ])
 }
 
-/// Whether that was done; not where another one has come meanwhile.
+/// Tells if that was done; not where another marker has come meanwhile.
 ///
 /// # Errors
 /// It was not, or nobody knows.

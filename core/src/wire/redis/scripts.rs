@@ -81,7 +81,7 @@ end
     };
 }
 
-/// Whether nobody gets this node's vote, since a record that is missing may have been forgotten along with the marker, or
+/// Tells that nobody gets this node's vote, since a record that is missing may have been forgotten along with the marker, or
 /// since what stands in its place may be older. The marker is the last key, and the argument before the last is `ask` for the
 /// run id or nothing.
 macro_rules! in_doubt {

@@ -134,7 +134,7 @@ class BaseLock:
         return None if wait is None else _now() + max(wait, 0)
 
     def _request(self, client: _native.Client, until: float | None) -> tuple[_native.Request, bool]:
-        """What to ask for next, and whether that is the last try."""
+        """The next wait to ask for, and True if that is the last try."""
         left = None if until is None else max(until - _now(), 0)
         holders = [thread for _, thread in _standing(client, self.name)]
         # A thread that waits for itself for ever is for the client to refuse.
@@ -227,7 +227,7 @@ def _now() -> float:
 
 
 def _standing(client: _native.Client, name: str) -> list[tuple[_native.Lease, int]]:
-    """What this process holds of this name, and by which threads."""
+    """The leases of this process on this name, and the threads that hold them."""
     return [
         (lease, thread)
         for lease, of, thread in tuple(_kept.values())
