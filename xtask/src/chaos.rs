@@ -7,7 +7,7 @@ use crate::{node, python, setup};
 use std::process::Command;
 
 /// The workers that need no compiler.
-const WORKERS: &str = "xtask/peers/workers";
+const WORKERS: &str = "testing/chaos/workers";
 /// Before a release.
 const LONG: [&str; 2] = ["--minutes", "30"];
 /// With every change: the stores that start at once, and only what no busy machine can spoil.

@@ -39,7 +39,7 @@ const JAVASCRIPT_HOST: &str = "bindings/component/hosts/javascript";
 /// In the folder of what is built here: what npm has.
 const TOOLS: &str = "tools";
 const VECTORS: &str = "core/vectors";
-const PRECOMPILE: &str = "bindings/host/precompile.py";
+const PRECOMPILE: &str = "bindings/wasmtime/precompile.py";
 
 /// A component, and what it is made of.
 struct Guest {

@@ -19,7 +19,7 @@ use stores::Stores;
 const PAGE: &str = "docs/conformance.md";
 const BINDINGS: &str = "xtask/src/conformance/bindings.txt";
 const LACKS: &str = "xtask/src/conformance/stores.txt";
-const SUITE: &str = "bindings/client/tests/conformance";
+const SUITE: &str = "client/tests/conformance";
 
 pub fn conformance(args: &[String]) -> Result {
     let is_blessed = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {

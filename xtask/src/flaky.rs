@@ -5,7 +5,7 @@ use crate::logs::Logs;
 use crate::run::{Failure, Result};
 
 /// What a panic says for want of time, a part of it each.
-const SIGNS: &str = include_str!("../../bindings/rig/src/slow.txt");
+const SIGNS: &str = include_str!("../../testing/servers/src/slow.txt");
 /// Panics that only pass on those of other threads.
 const ECHOES: [&str; 3] = ["a scoped thread panicked", "PoisonError", "Any { .. }"];
 /// Programs of tests, all of which are about who holds a lock.
@@ -70,7 +70,7 @@ pub fn expect_excused(logs: &Logs) -> Result {
         refused.iter().map(|one| format!("{} {}\n{}", one.program, one.test, one.said.trim())).collect();
     Err(Failure::new(format!(
         "these tests have passed, but only when they were run again; what the first try saw is not for want of time \
-         (bindings/rig/src/slow.txt):\n\n{}",
+         (testing/servers/src/slow.txt):\n\n{}",
         shown.join("\n\n")
     )))
 }

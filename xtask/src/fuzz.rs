@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 use std::thread;
 
-const FOLDER: &str = "bindings/fuzz";
+const FOLDER: &str = "testing/fuzz";
 /// What every change has to pass, in seconds for each target; and a release.
 const SHORT: u32 = 15;
 const LONG: u32 = 600;

@@ -1,7 +1,7 @@
 //! `cargo xtask interop`: lock libraries of other languages, for the tests that share keys with them. DynamoDB Local and
 //! what checks `docs/infra` come from the same registries.
 //!
-//! Versions and hashes stand in `bindings/interop`; what is installed from them stays below the target folder.
+//! Versions and hashes stand in `testing/interop`; what is installed from them stays below the target folder.
 
 use crate::run::{self, Failure, Result, Steps};
 use crate::setup;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread::JoinHandle;
 
-const SOURCES: &str = "bindings/interop";
+const SOURCES: &str = "testing/interop";
 /// Written last, with everything that was asked for: without it, or with another text in it, nothing is there.
 const STAMP: &str = "installed";
 /// The Python libraries: other people's locks, what reads templates of infrastructure, and what runs the component.
@@ -59,7 +59,7 @@ impl Peers {
 
     /// Looks at the samples in `docs/infra`, as far as that is possible without an account.
     pub fn check_infra(&self, steps: &mut Steps) -> Result {
-        let mut check = self.run_python("bindings/interop/python/infra.py");
+        let mut check = self.run_python("testing/interop/python/infra.py");
         check.arg(run::root().join(INFRA));
         steps.run("samples of infrastructure", check)
     }

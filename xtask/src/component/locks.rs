@@ -24,7 +24,7 @@ pub const GUEST: Guest = Guest {
     ],
 };
 /// A wasmtime of its own: the one that the other hosts have, 48.0.0, sends no `Host`.
-const REQUIREMENTS: &str = "bindings/interop/python/locks.txt";
+const REQUIREMENTS: &str = "testing/interop/python/locks.txt";
 /// Compiling takes seconds, and every program of a test would.
 const PRECOMPILE: &str = "import sys; from wasmtime import Engine; from wasmtime.component import Component; \
      open(sys.argv[2], 'wb').write(Component.from_file(Engine(), sys.argv[1]).serialize())";

@@ -12,7 +12,7 @@ const HEAD: &str = "\
 
 ## Stores
 
-One suite, `bindings/client/tests/conformance`, runs on every store. \"yes\" means that the behaviour is tested there; a number
+One suite, `client/tests/conformance`, runs on every store. \"yes\" means that the behaviour is tested there; a number
 says in which respect the store is different.
 ";
 

@@ -1,4 +1,4 @@
-//! What stores can do, read from the suite of `bindings/client/tests/conformance`: its lists are what the compiler makes
+//! What stores can do, read from the suite of `client/tests/conformance`: its lists are what the compiler makes
 //! tests of, so that nothing is shown that does not run.
 
 use std::collections::BTreeMap;

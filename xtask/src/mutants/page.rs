@@ -16,7 +16,7 @@ const HEAD: &str = "\
 
 Tests that pass prove little as long as nobody knows what they would catch. Each row is a bug that somebody made, or
 nearly made, in a lock. It is put into a copy of the source, alone, and the suites are asked who notices. All of them
-are caught. `cargo xtask mutants` runs them again; [how they are written](../core/sim/mutants/README.md) is told beside
+are caught. `cargo xtask mutants` runs them again; [how they are written](../testing/sim/mutants/README.md) is told beside
 them, and `cargo xtask mutants --bless` writes this page.
 
 *Seeds* is how many random runs of the simulator it took, where the simulator caught it.

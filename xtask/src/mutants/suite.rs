@@ -136,7 +136,7 @@ pub fn exists(suite: Suite, root: &Path) -> bool {
     match suite {
         Suite::Simulator | Suite::Quorums | Suite::Core | Suite::Sim | Suite::Races => true,
         Suite::Model | Suite::Vectors | Suite::Traces => {
-            root.join("core/sim/tests").join(suite.name()).with_extension("rs").exists()
+            root.join("testing/sim/tests").join(suite.name()).with_extension("rs").exists()
         }
     }
 }

@@ -12,8 +12,8 @@ use crate::run::{self, Failure, Result};
 
 /// What the packages below need of the workspace. The settings of its tests name packages that are not among them.
 const COPIED: [&str; 7] =
-    ["Cargo.toml", "Cargo.lock", "wit", "core", "bindings/rig", "bindings/races", "bindings/client/src"];
-const MEMBERS: &str = "members = [\"core\", \"core/sim\", \"bindings/races\"]";
+    ["Cargo.toml", "Cargo.lock", "wit", "core", "testing/servers", "testing/concurrency", "client/src"];
+const MEMBERS: &str = "members = [\"core\", \"testing/sim\", \"testing/concurrency\"]";
 
 /// Changes to the profile, so that one line is compiled in seconds.
 const QUICKLY: [(&str, &str); 2] = [("CARGO_PROFILE_CI_INCREMENTAL", "true"), ("CARGO_PROFILE_CI_DEBUG", "0")];

@@ -6,24 +6,24 @@ use std::collections::HashMap;
 /// What each folder's crate may import of this workspace. A crate that is not here has no place in the house yet.
 const ARROWS: [(&str, &[&str]); 19] = [
     ("core", &[]),
-    ("core/sim", &["leasehold-core"]),
-    ("bindings/client", &["leasehold-core", "leasehold-wasmtime"]),
+    ("testing/sim", &["leasehold-core"]),
+    ("client", &["leasehold-core", "leasehold-wasmtime"]),
     ("bindings/component", &["leasehold-core"]),
     ("bindings/component/locks", &["leasehold-core"]),
     ("bindings/component/locks/wasi3", &["leasehold-core"]),
     ("bindings/component/hosts/c", &[]),
     ("bindings/protocol", &["leasehold-core"]),
-    ("bindings/host", &[]),
-    ("bindings/fuzz", &["leasehold", "leasehold-core", "leasehold-protocol"]),
-    ("bindings/cli", &["leasehold"]),
-    ("bindings/rig", &[]),
-    ("bindings/races", &["leasehold-core"]),
+    ("bindings/wasmtime", &[]),
+    ("testing/fuzz", &["leasehold", "leasehold-core", "leasehold-protocol"]),
+    ("cli", &["leasehold"]),
+    ("testing/servers", &[]),
+    ("testing/concurrency", &["leasehold-core"]),
     ("python", &["leasehold", "leasehold-cli", "leasehold-protocol"]),
     ("node", &["leasehold", "leasehold-cli", "leasehold-protocol"]),
     ("xtask", &[]),
-    ("xtask/bench", &["leasehold", "leasehold-core"]),
+    ("testing/bench", &["leasehold", "leasehold-core"]),
     ("xtask/componentize", &[]),
-    ("xtask/peers", &["leasehold", "leasehold-bench", "leasehold-core", "leasehold-rig"]),
+    ("testing/chaos", &["leasehold", "leasehold-bench", "leasehold-core", "leasehold-rig"]),
 ];
 
 /// What readers of a package find in it.
@@ -44,12 +44,12 @@ const ALONE: [Alone; 2] = [
     Alone {
         folder: "core",
         optional: &["base64", "hmac", "serde", "serde_json", "sha2", "zeroize"],
-        why: "the protocol decides without help; write it here, or do it in bindings/client and pass in the result",
+        why: "the protocol decides without help; write it here, or do it in client and pass in the result",
     },
     Alone {
         folder: "xtask",
         optional: &[],
-        why: "it gates the demo and every check; use std, or make it a program of xtask/bench",
+        why: "it gates the demo and every check; use std, or make it a program of testing/bench",
     },
 ];
 
@@ -257,13 +257,13 @@ mod tests {
 
     #[test]
     fn the_core_imports_no_crate_of_the_workspace_even_in_tests() {
-        let bad = "[dev-dependencies]\nleasehold = { path = \"../bindings/client\" }\n";
+        let bad = "[dev-dependencies]\nleasehold = { path = \"../client\" }\n";
         assert_eq!(flagged("core/Cargo.toml", bad), ["who-imports-whom:2"]);
     }
 
     #[test]
     fn languages_and_the_command_line_know_only_the_client() {
-        for folder in ["bindings/cli", "python", "node"] {
+        for folder in ["cli", "python", "node"] {
             let path = format!("{folder}/Cargo.toml");
             assert_eq!(flagged(&path, "[dependencies]\nleasehold.workspace = true\nclap = \"4\"\n"), [""; 0]);
             assert_eq!(flagged(&path, "[dependencies]\nleasehold-core.workspace = true\n"), ["who-imports-whom:2"]);
@@ -272,13 +272,13 @@ mod tests {
 
     #[test]
     fn the_core_has_its_own_followers() {
-        for folder in ["bindings/client", "bindings/component", "core/sim"] {
+        for folder in ["client", "bindings/component", "testing/sim"] {
             let path = format!("{folder}/Cargo.toml");
             assert_eq!(flagged(&path, "[dependencies]\nleasehold-core.workspace = true\n"), [""; 0]);
             assert_eq!(flagged(&path, "[dependencies]\nleasehold-cli.workspace = true\n"), ["who-imports-whom:2"]);
         }
         let host = "[dependencies]\nwasmtime = \"48\"\nleasehold = \"0.1\"\nleasehold-core = \"0.1\"\n";
-        assert_eq!(flagged("bindings/host/Cargo.toml", host), ["who-imports-whom:3", "who-imports-whom:4"]);
+        assert_eq!(flagged("bindings/wasmtime/Cargo.toml", host), ["who-imports-whom:3", "who-imports-whom:4"]);
     }
 
     #[test]
@@ -286,25 +286,25 @@ mod tests {
         let text = "[dependencies]\nleasehold.workspace = true\n";
         assert_eq!(flagged("xtask/Cargo.toml", text), ["who-imports-whom:2"]);
         assert_eq!(flagged("xtask/Cargo.toml", "[dependencies]\nserde = \"1\"\n"), ["no-dependencies:2"]);
-        assert_eq!(flagged("xtask/bench/Cargo.toml", text), [""; 0]);
+        assert_eq!(flagged("testing/bench/Cargo.toml", text), [""; 0]);
     }
 
     #[test]
     fn a_dependency_with_a_table_of_its_own_is_seen() {
         let bad = "[dependencies.inner]\nversion = \"0.1\"\npackage = \"leasehold-core\"\n[dependencies.clap]\nversion = \"4\"\n";
-        assert_eq!(flagged("bindings/cli/Cargo.toml", bad), ["who-imports-whom:1"]);
+        assert_eq!(flagged("cli/Cargo.toml", bad), ["who-imports-whom:1"]);
     }
 
     #[test]
     fn a_renamed_dependency_is_seen() {
         let bad = "[dependencies]\nprotocol = { version = \"0.1\", package = \"leasehold-core\" }\n";
-        assert_eq!(flagged("bindings/cli/Cargo.toml", bad), ["who-imports-whom:2"]);
+        assert_eq!(flagged("cli/Cargo.toml", bad), ["who-imports-whom:2"]);
 
         let workspace =
             "[workspace.dependencies]\nprotocol = { package = \"leasehold-core\", path = \"core\" }\nlibc = \"0.2\"\n";
         let renames = renames(workspace);
         assert_eq!(renames.len(), 1);
-        let findings = check("bindings/cli/Cargo.toml", "[dependencies]\nprotocol.workspace = true\n", &renames);
+        let findings = check("cli/Cargo.toml", "[dependencies]\nprotocol.workspace = true\n", &renames);
         assert_eq!(findings.len(), 1);
         assert!(findings[0].message.contains("`leasehold-core`"), "{}", findings[0]);
     }

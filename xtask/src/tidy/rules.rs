@@ -7,12 +7,10 @@ const MOST_LINES: usize = 600;
 /// Written by a generator that knows no other form, and read by nobody. The second names the clocks of WASI.
 const GENERATED: [&str; 2] = ["bindings/component/src/bindings.rs", "bindings/component/locks/src/bindings.rs"];
 
-const CLOCK: &str = "bindings/client/src/clock.rs";
-const TRANSPORT: &str = "bindings/client/src/transport";
-const DRIVER: &str = "bindings/client/src/driver/";
-const FENCE: &str = "bindings/client/src/fence";
-/// Servers, proxies and waiting for tests: sockets and clocks are what it is made of, and nobody ships it.
-const RIG: &str = "bindings/rig/";
+const CLOCK: &str = "client/src/clock.rs";
+const TRANSPORT: &str = "client/src/transport";
+const DRIVER: &str = "client/src/driver/";
+const FENCE: &str = "client/src/fence";
 
 /// Types whose only use is to read a clock. Naming one counts as reading it, so that no alias hides the read.
 const CLOCK_TYPES: [&str; 3] = ["Instant", "SystemTime", "UNIX_EPOCH"];
@@ -84,8 +82,9 @@ pub fn check_core_root(lib: &str, manifest: &str) -> Vec<Finding> {
 /// Source that users run and that must leave clocks and sockets to their one place.
 fn is_product(path: &str) -> bool {
     let ships = path.starts_with("core/src/")
-        || ["bindings/", "python/", "node/"].iter().any(|folder| path.starts_with(folder)) && path.contains("/src/");
-    ships && !path.starts_with(RIG) && !is_test(path)
+        || ["bindings/", "cli/", "client/", "node/", "python/"].iter().any(|folder| path.starts_with(folder))
+            && path.contains("/src/");
+    ships && !is_test(path)
 }
 
 /// Modules that only a `#[cfg(test)] mod tests;` elsewhere includes.
@@ -172,7 +171,7 @@ impl File<'_> {
         }
     }
 
-    /// What `bindings/races` puts in another's place must not be had behind its back.
+    /// What `testing/concurrency` puts in another's place must not be had behind its back.
     fn ground(&mut self, paths: &[Path]) {
         if !self.path.starts_with(DRIVER) {
             return;
@@ -181,7 +180,7 @@ impl File<'_> {
             if matches!(path.segments[..], ["std", "sync" | "thread", ..]) {
                 let name = path.segments.join("::");
                 let message =
-                    format!("`{name}`; take it from `crate::sync`, so that bindings/races can try interleavings");
+                    format!("`{name}`; take it from `crate::sync`, so that testing/concurrency can try interleavings");
                 self.add(path.line, "races-see-all", message);
             }
         }
@@ -220,11 +219,11 @@ mod tests {
 
     #[test]
     fn a_finding_names_place_rule_and_remedy() {
-        let findings = check("bindings/cli/src/exec.rs", "\nlet now = std::time::Instant::now();");
+        let findings = check("cli/src/exec.rs", "\nlet now = std::time::Instant::now();");
         assert_eq!(
             findings[0].to_string(),
-            "bindings/cli/src/exec.rs:2: one-clock: `Instant` reads a clock; ask the clock of \
-             bindings/client/src/clock.rs, the only one that counts suspended time"
+            "cli/src/exec.rs:2: one-clock: `Instant` reads a clock; ask the clock of \
+             client/src/clock.rs, the only one that counts suspended time"
         );
     }
 
@@ -240,19 +239,13 @@ mod tests {
             "start.elapsed()",
             "start\n    .elapsed()",
         ] {
-            for path in
-                ["bindings/client/src/driver.rs", "bindings/cli/src/exec.rs", "python/src/lib.rs", "node/src/lib.rs"]
-            {
+            for path in ["client/src/driver.rs", "cli/src/exec.rs", "python/src/lib.rs", "node/src/lib.rs"] {
                 assert_eq!(check(path, read).len(), 1, "{read} in {path}");
             }
             assert!(!check("core/src/lease.rs", read).is_empty(), "{read} in the core");
-            for path in [
-                CLOCK,
-                "bindings/client/tests/fork.rs",
-                "xtask/src/run.rs",
-                "core/tests/wait.rs",
-                "core/src/wire/tests.rs",
-            ] {
+            for path in
+                [CLOCK, "client/tests/fork.rs", "xtask/src/run.rs", "core/tests/wait.rs", "core/src/wire/tests.rs"]
+            {
                 assert_eq!(flagged(path, read), NONE, "{read} in {path}");
             }
         }
@@ -262,7 +255,7 @@ mod tests {
     fn waiting_with_a_duration_is_no_clock_read() {
         let good =
             "use std::time::Duration;\nlet got = queue.recv_timeout(Duration::from_secs(1)); self.elapsed; time(1)";
-        assert_eq!(flagged("bindings/client/src/driver.rs", good), NONE);
+        assert_eq!(flagged("client/src/driver.rs", good), NONE);
     }
 
     #[test]
@@ -288,22 +281,21 @@ mod tests {
             "use alloc::vec::Vec;\nuse core::time::Duration;\nlet rand = prf(seed);\n#[cfg(test)]\nextern crate std;";
         assert_eq!(flagged("core/src/client.rs", good), NONE);
         assert_eq!(flagged("core/tests/wait.rs", "use std::fs;"), NONE);
-        assert_eq!(flagged("core/sim/src/lib.rs", "use std::fs;"), NONE);
+        assert_eq!(flagged("testing/sim/src/lib.rs", "use std::fs;"), NONE);
     }
 
     #[test]
     fn sqlite_stays_with_transport_and_fence() {
         let text = "use crate::x;\nuse rusqlite::Connection;";
-        for path in ["bindings/client/src/driver.rs", "bindings/cli/src/doctor.rs", "bindings/client/src/fencepost.rs"]
-        {
+        for path in ["client/src/driver.rs", "cli/src/doctor.rs", "client/src/fencepost.rs"] {
             assert_eq!(flagged(path, text), ["sqlite-in-transport:2"], "{path}");
         }
         for path in [
-            "bindings/client/src/transport/sqlite.rs",
-            "bindings/client/src/fence.rs",
-            "bindings/client/src/fence/sqlite.rs",
-            "bindings/client/src/fence_sqlite.rs",
-            "xtask/bench/src/bin/bench-sqlite.rs",
+            "client/src/transport/sqlite.rs",
+            "client/src/fence.rs",
+            "client/src/fence/sqlite.rs",
+            "client/src/fence_sqlite.rs",
+            "testing/bench/src/bin/bench-sqlite.rs",
         ] {
             assert_eq!(flagged(path, text), NONE, "{path}");
         }
@@ -312,14 +304,14 @@ mod tests {
     #[test]
     fn the_run_loop_takes_threads_and_locks_from_one_place() {
         let text = "use crate::sync::Mutex;\nuse std::sync::Mutex as Other;\nlet id = std::thread::current();";
-        assert_eq!(flagged("bindings/client/src/driver/slot.rs", text), ["races-see-all:2", "races-see-all:3"]);
-        assert_eq!(flagged("bindings/client/src/connect.rs", text), NONE);
+        assert_eq!(flagged("client/src/driver/slot.rs", text), ["races-see-all:2", "races-see-all:3"]);
+        assert_eq!(flagged("client/src/connect.rs", text), NONE);
     }
 
     #[test]
     fn the_rig_of_tests_is_no_product() {
         let text = "use std::net::TcpListener;\nlet start = std::time::Instant::now();";
-        assert_eq!(flagged("bindings/rig/src/proxy/mod.rs", text), NONE);
+        assert_eq!(flagged("testing/servers/src/proxy/mod.rs", text), NONE);
         assert_eq!(flagged("bindings/rigging/src/lib.rs", text), ["sockets-in-transport:1", "one-clock:2"]);
     }
 
@@ -333,16 +325,16 @@ mod tests {
             "use tokio::net;",
             "libc::socket(a, b, c)",
         ] {
-            assert_eq!(flagged("bindings/client/src/driver.rs", text), ["sockets-in-transport:1"], "{text}");
-            assert_eq!(flagged("bindings/client/src/transport/resp.rs", text), NONE, "{text}");
+            assert_eq!(flagged("client/src/driver.rs", text), ["sockets-in-transport:1"], "{text}");
+            assert_eq!(flagged("client/src/transport/resp.rs", text), NONE, "{text}");
         }
-        assert_eq!(flagged("bindings/client/src/driver.rs", "let net = crate::net::stream;"), NONE);
+        assert_eq!(flagged("client/src/driver.rs", "let net = crate::net::stream;"), NONE);
     }
 
     #[test]
     fn files_can_be_read_in_a_sitting() {
         assert_eq!(flagged("core/src/lease.rs", &"//\n".repeat(MOST_LINES)), NONE);
-        for path in ["core/src/lease.rs", "xtask/src/tidy.rs", "xtask/bench/src/bin/demo.rs"] {
+        for path in ["core/src/lease.rs", "xtask/src/tidy.rs", "testing/bench/src/bin/demo.rs"] {
             assert_eq!(flagged(path, &"//\n".repeat(MOST_LINES + 1)), ["short-files:601"], "{path}");
         }
         assert_eq!(flagged("core/tests/lease.rs", &"//\n".repeat(MOST_LINES + 1)), NONE);

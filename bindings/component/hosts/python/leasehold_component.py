@@ -31,7 +31,7 @@ ABSENT = [
 
 
 def engine() -> Engine:
-    """With the settings of `bindings/host/precompile.py`, so that all hosts can load the same `.cwasm`."""
+    """With the settings of `bindings/wasmtime/precompile.py`, so that all hosts can load the same `.cwasm`."""
     config = Config()
     config.consume_fuel = True
     for name in ABSENT:

@@ -1,0 +1,71 @@
+//! Searches for keys whose every answer is made up, for the fuzzers of `testing/fuzz`.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::Response;
+use tokio::runtime::Builder;
+
+use super::command::Program;
+use super::outside::{self, Outside};
+use super::{PATIENCE, chain};
+use crate::aws::Surroundings;
+
+/// Status and body.
+type Answer = (u16, Vec<u8>);
+
+/// What is answered instead of by anybody, one after the other, and then nothing.
+#[derive(Clone, Default)]
+pub(super) struct Answers(Arc<Mutex<VecDeque<Answer>>>);
+
+impl Answers {
+    pub(super) fn next(&self) -> Result<Response<Bytes>, String> {
+        let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let (status, body) = next.ok_or("nobody answers")?;
+        Response::builder().status(status).body(Bytes::from(body)).map_err(|error| error.to_string())
+    }
+}
+
+/// Keys that were found.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The id, the secret, and the token if there is one.
+    pub parts: Vec<String>,
+    /// When they expire.
+    pub expires_unix_ms: Option<u64>,
+    /// How they are shown.
+    pub shown: String,
+}
+
+/// Looks for keys in this environment, where everybody who is asked answers as it is said here.
+///
+/// # Errors
+/// Why there are none, as it is told.
+pub fn keys(
+    profile: Option<&str>,
+    variable: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    answers: Vec<Answer>,
+) -> Result<Found, String> {
+    let answers = Answers(Arc::new(Mutex::new(answers.into())));
+    let outside = Outside::answered(Surroundings::new(variable), profile, answers);
+    let runtime = Builder::new_current_thread().enable_time().build().map_err(|error| error.to_string())?;
+    let keys = runtime.block_on(chain::search(&outside)).map_err(|why| why.to_string())?;
+    let shown = format!("{keys:?}");
+    let mut parts = vec![keys.access_key_id.clone(), keys.secret_access_key.as_str().to_owned()];
+    parts.extend(keys.session_token.as_ref().map(|token| token.as_str().to_owned()));
+    Ok(Found { parts, expires_unix_ms: keys.expires_unix_ms, shown })
+}
+
+/// The words of a `credential_process`.
+///
+/// # Errors
+/// What is wrong with the line.
+pub fn command_line(line: &str) -> Result<Vec<String>, String> {
+    Program::parse(line, PATIENCE).map(Program::into_words)
+}
+
+/// Whether keys are asked for at this address.
+pub fn is_asked_for_keys(url: &str) -> bool {
+    url.parse().is_ok_and(|url| outside::is_asked(&url))
+}

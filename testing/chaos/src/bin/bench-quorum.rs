@@ -1,0 +1,170 @@
+//! What a quorum of five Redis servers costs, beside five bare commands at the same time and beside Redlock.
+
+use std::env;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+use std::time::{Duration, Instant};
+
+use leasehold_bench::args::Args;
+use leasehold_bench::figures::{median, percentile, table};
+use leasehold_bench::told::Case;
+use leasehold_peers::bare::Bare;
+use leasehold_peers::cost::Meter;
+use leasehold_peers::seen::{self, Seen};
+use leasehold_peers::{Result, surroundings};
+use leasehold_rig::redis::Server;
+use tokio::runtime::Builder;
+use tokio::task::JoinSet;
+
+const NODES: usize = 5;
+const TTL: Duration = Duration::from_secs(30);
+
+fn main() -> ExitCode {
+    match measure() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("bench-quorum: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whoever can take a lock on all nodes and give it back.
+enum Peer {
+    Bare(Vec<Bare>),
+    Leasehold(leasehold::Client),
+    Rslock(rslock::LockManager),
+}
+
+impl Peer {
+    async fn pair(&self, key: &str) -> Result {
+        match self {
+            Self::Bare(nodes) => {
+                all(nodes, key, Step::Take).await?;
+                all(nodes, key, Step::Free).await
+            }
+            Self::Leasehold(client) => Ok(client.lock(key).ttl(TTL).await?.release().await?),
+            Self::Rslock(manager) => {
+                let lock = manager.lock(key, TTL).await.map_err(|error| format!("rslock: {error:?}"))?;
+                manager.unlock(&lock).await;
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Which of the two.
+#[derive(Clone, Copy)]
+enum Step {
+    Take,
+    Free,
+}
+
+/// All at once; done when all have answered.
+async fn all(nodes: &[Bare], key: &str, step: Step) -> Result {
+    let ask = |node: &Bare| {
+        let (mut node, key) = (node.clone(), key.to_owned());
+        async move {
+            match step {
+                Step::Take => node.take(&key, TTL).await,
+                Step::Free => node.free(&key).await,
+            }
+        }
+    };
+    let mut asked: JoinSet<_> = nodes.iter().map(ask).collect();
+    while let Some(answer) = asked.join_next().await {
+        if !answer?? {
+            return Err("somebody else was there".into());
+        }
+    }
+    Ok(())
+}
+
+fn measure() -> Result {
+    let args = Args::parse(env::args().skip(1), &[], &["--quick"])?;
+    let (rounds, round) =
+        if args.has("--quick") { (7, Duration::from_millis(200)) } else { (15, Duration::from_millis(1_000)) };
+    let servers: Vec<Server> = (0..NODES).map(|_| Server::start()).collect();
+    let urls: Vec<String> = servers.iter().map(Server::url).collect();
+    let version = servers[0].info("redis_version").unwrap_or_default();
+    println!("{}", surroundings(&format!("{NODES} times Redis {version} on 127.0.0.1, without persistence")));
+    println!("One client, one lock at a time, on a quorum of {NODES}\n");
+
+    let names = [format!("{NODES} bare commands at once"), "leasehold".to_owned(), "rslock".to_owned()];
+    let mut seen: Vec<Seen> = names.iter().map(|_| Seen::default()).collect();
+    Builder::new_current_thread().enable_all().build()?.block_on(async {
+        let mut bare = Vec::new();
+        let mut clients = Vec::new();
+        for url in &urls {
+            bare.push(Bare::connect(url).await?);
+            clients.push(redis::Client::open(url.as_str())?);
+        }
+        let ours = leasehold::Client::builder().create_quorum().connect(urls.as_slice()).await?;
+        let rslock = rslock::LockManager::from_clients(clients);
+        let peers = [Peer::Bare(bare), Peer::Leasehold(ours), Peer::Rslock(rslock)];
+        for at in 0..=rounds {
+            for (peer, seen) in peers.iter().zip(&mut seen) {
+                let (mut times, meter) = (Vec::new(), Meter::start(&servers));
+                let end = Instant::now() + round;
+                while Instant::now() < end {
+                    let start = Instant::now();
+                    peer.pair("one").await?;
+                    times.push(start.elapsed().as_nanos() as u64);
+                }
+                let cost = meter.stop();
+                // The first round warms up.
+                if at > 0 {
+                    seen.add(times, cost);
+                }
+            }
+        }
+        Ok::<(), Box<dyn std::error::Error>>(())
+    })?;
+
+    let case = "one client, async";
+    seen::tell(case, &names.iter().map(String::as_str).zip(&seen).collect::<Vec<_>>());
+    let heads = ["acquire + release", "p50", "p99", "CPU here", "CPU in Redis", "p50 by bare"];
+    let mut rows = vec![heads.map(str::to_owned).to_vec()];
+    let bare = seen[0].rounds();
+    for (name, seen) in names.iter().cloned().zip(&seen) {
+        let us = [seen.us(0.5), seen.us(0.99), seen.client_us(), seen.server_us()].map(|us| format!("{us:.1} us"));
+        rows.push(std::iter::once(name).chain(us).chain([format!("{:.2}", seen.ratio(bare))]).collect());
+    }
+    if let Some(mut times) = redlock(&urls, round * rounds as u32)? {
+        times.sort_unstable();
+        let ratio = percentile(&times, 0.5) as f64 / median(bare);
+        let [p50, p99] = [0.5, 0.99].map(|share| format!("{:.1} us", percentile(&times, share) as f64 / 1e3));
+        Case(case, "p50", "us").beside("node redlock", percentile(&times, 0.5) as f64 / 1e3, ratio, &names[0]);
+        rows.push(vec!["node redlock".to_owned(), p50, p99, "-".into(), "-".into(), format!("{ratio:.2}")]);
+    }
+    println!("{}", table(&rows));
+    one_round_trip(&servers, &urls)
+}
+
+/// Counts requests: who competes with nobody needs one of each node to acquire, and one to release.
+fn one_round_trip(servers: &[Server], urls: &[String]) -> Result {
+    const PAIRS: u64 = 1_000;
+    let client = leasehold::blocking::Client::connect(urls)?;
+    let pair = || client.lock("counted").ttl(TTL).acquire()?.release();
+    pair()?;
+    let calls = || servers.iter().map(|server| server.commands_processed("evalsha")).sum::<u64>();
+    let before = calls();
+    (0..PAIRS).try_for_each(|_| pair())?;
+    let each = (calls() - before) as f64 / (PAIRS * NODES as u64) as f64;
+    println!("script calls of each node, for one acquire and one release: {each:.3}");
+    Case("acquire and release", "script calls of each node", "1").alone(each);
+    Ok(())
+}
+
+/// In a process of its own, after the others: what each of its pairs took. `None` where it is not installed.
+fn redlock(urls: &[String], time: Duration) -> Result<Option<Vec<u64>>> {
+    let Ok(folder) = env::var("LEASEHOLD_NODE_FOLDER") else { return Ok(None) };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testing/interop/node/bench.mjs");
+    let output =
+        Command::new("node").arg(script).arg(time.as_millis().to_string()).args(urls).current_dir(folder).output()?;
+    if !output.status.success() {
+        return Err(format!("node redlock: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    let times = String::from_utf8(output.stdout)?;
+    Ok(Some(times.split_whitespace().map(str::parse).collect::<std::result::Result<_, _>>()?))
+}

@@ -1,0 +1,174 @@
+//! Golden vectors: stories of one client, told here in Rust, kept as JSON in `core/vectors/`, and played there by
+//! every language.
+//!
+//! [`recorded`] tells the stories to the core as it is now; [`play`] knows nothing of them and reads the files alone.
+
+mod play;
+mod released;
+mod rows;
+mod stories;
+mod story;
+pub mod wire;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+pub use play::{Way, play};
+pub use released::{Release, releases};
+pub use rows::{Rows, untaken};
+
+use crate::format::{Error, Vector};
+
+/// Files by name, with their texts.
+pub type Files = BTreeMap<String, String>;
+
+/// The folder in this repository. Cargo's variable comes first, since a copied build may carry another tree's path.
+pub fn folder() -> PathBuf {
+    let sim = std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from);
+    sim.join("../../core/vectors")
+}
+
+/// What the core makes of every story now.
+///
+/// # Panics
+/// If a story is told wrongly: two have one name, or one does not reach what it is about.
+pub fn recorded() -> Files {
+    let mut files = Files::new();
+    for story in stories::ALL {
+        let vector: Vector = story();
+        let text = vector.to_text().unwrap_or_else(|error| panic!("{}: {error}", vector.name));
+        let before = files.insert(format!("{}.json", vector.name), text);
+        assert!(before.is_none(), "two stories are called {:?}", vector.name);
+    }
+    files
+}
+
+/// The vectors of a folder.
+///
+/// # Errors
+/// What cannot be read.
+pub fn stored(folder: &Path) -> io::Result<Files> {
+    let mut files = Files::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|extension| extension == "json") {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            files.insert(name, fs::read_to_string(&path)?);
+        }
+    }
+    Ok(files)
+}
+
+/// How a file differs from the story it should tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Change {
+    /// A story has no file yet.
+    New,
+    /// It tells something else.
+    Changed,
+    /// No story tells it.
+    Stale,
+}
+
+/// Every file that is not as it should be.
+pub fn changes(stored: &Files, recorded: &Files) -> BTreeMap<String, Change> {
+    let mut changes = BTreeMap::new();
+    for (name, text) in recorded {
+        match stored.get(name) {
+            None => changes.insert(name.clone(), Change::New),
+            Some(known) if known != text => changes.insert(name.clone(), Change::Changed),
+            Some(_) => None,
+        };
+    }
+    let stale = stored.keys().filter(|name| !recorded.contains_key(*name));
+    changes.extend(stale.map(|name| (name.clone(), Change::Stale)));
+    changes
+}
+
+/// Makes the folder tell the stories and nothing else; answers what that took.
+///
+/// # Errors
+/// What cannot be read, written or removed; and a JSON file that `parse` says is no vector, before anything is changed.
+pub fn bless(
+    folder: &Path,
+    recorded: &Files,
+    parse: fn(&str) -> Result<(), Error>,
+) -> io::Result<BTreeMap<String, Change>> {
+    fs::create_dir_all(folder)?;
+    let stored = stored(folder)?;
+    let changes = changes(&stored, recorded);
+    for (name, text) in stored.iter().filter(|(name, _)| !recorded.contains_key(*name)) {
+        parse(text).map_err(|error| {
+            let what_to_do =
+                "nothing was changed; if this is the folder of the vectors, move the file away or delete it";
+            io::Error::new(io::ErrorKind::InvalidData, format!("{name} is no vector ({error}): {what_to_do}"))
+        })?;
+    }
+    for name in changes.keys() {
+        let path = folder.join(name);
+        match recorded.get(name) {
+            Some(text) => fs::write(path, text)?,
+            None => fs::remove_file(path)?,
+        }
+    }
+    Ok(changes)
+}
+
+/// Whether a text is a vector.
+///
+/// # Errors
+/// It is none.
+pub fn check(text: &str) -> Result<(), Error> {
+    Vector::parse(text).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(files: &[(&str, &str)]) -> Files {
+        files.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect()
+    }
+
+    #[test]
+    fn new_changed_and_stale_files_are_told_apart() {
+        let stored = files(&[("a.json", "1"), ("b.json", "1"), ("c.json", "1")]);
+        let recorded = files(&[("a.json", "1"), ("b.json", "2"), ("d.json", "1")]);
+        let told: Vec<(String, Change)> = changes(&stored, &recorded).into_iter().collect();
+        let told: Vec<(&str, Change)> = told.iter().map(|(name, change)| (name.as_str(), *change)).collect();
+        assert_eq!(told, [("b.json", Change::Changed), ("c.json", Change::Stale), ("d.json", Change::New)]);
+    }
+
+    /// An empty folder of this test alone.
+    fn folder(test: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("leasehold-vectors-{}-{test}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    #[test]
+    fn blessing_leaves_the_stories_and_what_is_no_json() {
+        let folder = folder("leaves");
+        fs::write(folder.join("README.md"), "for people").unwrap();
+        let old = super::recorded().into_values().next().unwrap();
+        fs::write(folder.join("old.json"), old).unwrap();
+        let recorded = files(&[("new.json", "{\n}\n")]);
+        assert_eq!(bless(&folder, &recorded, check).unwrap().len(), 2);
+        assert_eq!(stored(&folder).unwrap(), recorded);
+        assert!(folder.join("README.md").exists());
+        assert_eq!(bless(&folder, &recorded, check).unwrap().len(), 0);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn blessing_a_folder_with_json_of_another_kind_changes_nothing() {
+        let folder = folder("refuses");
+        let others = files(&[("package.json", "{\"name\": \"somebody's\"}")]);
+        fs::write(folder.join("package.json"), &others["package.json"]).unwrap();
+        let error = bless(&folder, &files(&[("new.json", "{\n}\n")]), check).unwrap_err().to_string();
+        assert!(error.contains("package.json is no vector") && error.contains("move the file away"), "{error}");
+        assert_eq!(stored(&folder).unwrap(), others);
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
