@@ -6,8 +6,8 @@
 mod common;
 
 use common::{Place, Ran};
-use leasehold_rig::answers::{Reply, Server as Answers};
-use leasehold_rig::dynamodb::{ACCESS_KEY_ID, REGION, Server, table_name};
+use leasehold_servers::answers::{Reply, Server as Answers};
+use leasehold_servers::dynamodb::{ACCESS_KEY_ID, REGION, Server, table_name};
 use serde_json::json;
 
 struct Rig {

@@ -7,7 +7,7 @@ mod common;
 use std::process::Command;
 
 use common::{Place, Ran, Started};
-use leasehold_rig::redis::{Data, Server};
+use leasehold_servers::redis::{Data, Server};
 use serde_json::{Value, json};
 
 struct Rig {

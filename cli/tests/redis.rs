@@ -5,7 +5,7 @@ mod common;
 
 use common::Place;
 use common::pty::Pty;
-use leasehold_rig::redis::{Data, Server};
+use leasehold_servers::redis::{Data, Server};
 
 #[test]
 fn doctor_tells_how_bad_it_is_by_its_status() {

@@ -60,7 +60,7 @@ fn run_programs(steps: &mut Steps, names: &[&str], rest: &[String]) -> Result {
     if !peers.is_empty() {
         setup::install(steps)?;
         let mut build = released();
-        build.args(["-p", "leasehold-peers"]);
+        build.args(["-p", "leasehold-chaos"]);
         peers.iter().for_each(|program| _ = build.args(["--bin", program]));
         let installing = interop::begin();
         steps.run(&format!("build {}", peers.join(" ")), build)?;

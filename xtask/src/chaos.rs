@@ -37,7 +37,7 @@ pub fn run_long(steps: &mut Steps, peers: &Peers) -> Result {
 /// Builds the program and both packages; answers the command that starts it.
 fn build(steps: &mut Steps, peers: &Peers) -> Result<Command> {
     let mut build = run::cargo_ci("build");
-    build.args(["-p", "leasehold-peers", "--bin", "chaos"]);
+    build.args(["-p", "leasehold-chaos", "--bin", "chaos"]);
     steps.build("build chaos", build)?;
     let (python, _) = python::install(steps)?;
     let packages = run::target()?.join("chaos/node");

@@ -10,7 +10,7 @@ const SIGNS: &str = include_str!("../../testing/servers/src/slow.txt");
 const ECHOES: [&str; 3] = ["a scoped thread panicked", "PoisonError", "Any { .. }"];
 /// Programs of tests, all of which are about who holds a lock.
 const PROGRAMS: [&str; 4] =
-    ["leasehold::conformance", "leasehold::quorum", "leasehold-peers::interop", "leasehold-wasmtime::hosts"];
+    ["leasehold::conformance", "leasehold::quorum", "leasehold-chaos::interop", "leasehold-wasmtime::hosts"];
 /// Parts of the names of such tests elsewhere.
 const NAMES: &[&str] = &[
     "never",

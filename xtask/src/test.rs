@@ -9,7 +9,7 @@ use std::process::Command;
 use std::thread;
 
 /// For tests of threads only.
-const RACES: &str = "leasehold-races";
+const RACES: &str = "leasehold-concurrency";
 const SIMULATOR: &str = "leasehold-sim";
 /// What is tested beyond the defaults. The same in all steps that share what they compile: other features of one crate
 /// mean others of those it depends on, and so that all of them are compiled again.

@@ -261,7 +261,7 @@ mod tests {
     use leasehold_core::{Monotonic, NodeId, RequestId};
 
     use super::super::memory;
-    use leasehold_rig::wait_until;
+    use leasehold_servers::wait_until;
 
     use super::super::wakeups::tests::Heard;
     use super::*;

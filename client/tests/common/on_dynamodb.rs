@@ -3,7 +3,7 @@
 use std::sync::Once;
 
 use leasehold::table::{self, NewTable};
-use leasehold_rig::dynamodb::{ACCESS_KEY_ID, REGION, Server, table_name};
+use leasehold_servers::dynamodb::{ACCESS_KEY_ID, REGION, Server, table_name};
 use serde_json::{Value, json};
 
 /// A server, with keys for it in the environment of this process.

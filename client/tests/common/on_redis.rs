@@ -8,8 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use leasehold_core::wire::redis::SCRIPTS;
-use leasehold_rig::proxy::Request;
-use leasehold_rig::redis::Server;
+use leasehold_servers::proxy::Request;
+use leasehold_servers::redis::Server;
 
 use super::eventually;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 use leasehold::blocking::Client;
 use leasehold::quorum::{Quorum, Standing};
 use leasehold::{Client as AsyncClient, ClientBuilder, Error};
-use leasehold_rig::proxy::Proxy;
-use leasehold_rig::redis::Server;
+use leasehold_servers::proxy::Proxy;
+use leasehold_servers::redis::Server;
 
 use super::on_redis::{is_taken, load_scripts};
 use super::{eventually, ms};

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use leasehold::LockInfo;
 use leasehold::blocking::{Client, Lease};
-use leasehold_rig::redis::Server as RedisServer;
+use leasehold_servers::redis::Server as RedisServer;
 
 /// A store of one test's own, and what it can do.
 pub(crate) struct Store {
@@ -79,7 +79,7 @@ impl Store {
     #[cfg(feature = "http")]
     fn webdis() -> Self {
         let redis = RedisServer::start();
-        let server = leasehold_rig::webdis::Server::start(&redis);
+        let server = leasehold_servers::webdis::Server::start(&redis);
         let url = format!("webdis+http://{}", server.address());
         Self {
             url,
@@ -91,7 +91,7 @@ impl Store {
     #[cfg(feature = "http")]
     fn upstash() -> Self {
         let redis = RedisServer::start();
-        let server = leasehold_rig::rest::Server::start(&redis);
+        let server = leasehold_servers::rest::Server::start(&redis);
         let url = format!("upstash+http://:{}@{}", server.token(), server.address());
         Self {
             url,
@@ -111,7 +111,7 @@ impl Store {
 
     /// One more table of a server that outlives it.
     #[cfg(feature = "dynamodb")]
-    fn dynamodb(server: &leasehold_rig::dynamodb::Server) -> Self {
+    fn dynamodb(server: &leasehold_servers::dynamodb::Server) -> Self {
         let url = common::on_dynamodb::new_table(server);
         Self { url, can: &[Can::ShowTtl, Can::NameTokenInErrors, Can::ServeSeveralProcesses], _behind: Box::new(()) }
     }

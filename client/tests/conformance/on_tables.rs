@@ -4,8 +4,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use leasehold_rig::dynamodb::Server;
-use leasehold_rig::is_for_want_of_time;
+use leasehold_servers::dynamodb::Server;
+use leasehold_servers::is_for_want_of_time;
 
 use crate::common::on_dynamodb::server;
 use crate::{Store, behaviours, list};

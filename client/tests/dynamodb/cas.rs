@@ -5,8 +5,8 @@ use std::thread;
 use leasehold::ErrorKind;
 use leasehold::cas::{self, Fate, Items};
 use leasehold::table::{self, NewTable};
-use leasehold_rig::dynamodb::{REGION, Server, table_name};
-use leasehold_rig::proxy::{Proxy, Request};
+use leasehold_servers::dynamodb::{REGION, Server, table_name};
+use leasehold_servers::proxy::{Proxy, Request};
 use serde_json::{Value, json};
 
 use crate::{new_table, on_one_server};

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use leasehold::blocking::Client;
 use leasehold::table::{self, Billing, NewTable};
 use leasehold::{ErrorKind, Finding, Severity};
-use leasehold_rig::answers::{self, Reply};
+use leasehold_servers::answers::{self, Reply};
 
 use crate::{new_table, new_url, server, set_keys};
 

@@ -9,7 +9,7 @@ use crate::gateway::{Gateway, body, error, is_of_a_row, operation};
 use leasehold::ErrorKind::{self, StoreRefused, StoreUnavailable};
 use leasehold::blocking::Client;
 use leasehold::{Client as AsyncClient, Error};
-use leasehold_rig::answers::Reply;
+use leasehold_servers::answers::Reply;
 use serde_json::{Value, json};
 
 struct Fake {

@@ -2,7 +2,7 @@
 
 use leasehold::fence::{DynamodbGuard, Shown};
 use leasehold::{Error, ErrorKind};
-use leasehold_rig::dynamodb::{Server, table_name};
+use leasehold_servers::dynamodb::{Server, table_name};
 use serde_json::{Map, Value, json};
 
 use crate::on_one_server;

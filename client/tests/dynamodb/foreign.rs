@@ -7,7 +7,7 @@ use crate::common::{PATIENCE, connect_patiently, ms};
 use crate::{new_table, server};
 use leasehold::blocking::Client;
 use leasehold::{Error, ErrorKind};
-use leasehold_rig::dynamodb::Server;
+use leasehold_servers::dynamodb::Server;
 use serde_json::{Value, json};
 
 /// What Java's client asks of a table, word for word.

@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use leasehold_rig::answers::{Reply, Request, Server as Answers};
-use leasehold_rig::dynamodb::{REGION, Server};
+use leasehold_servers::answers::{Reply, Request, Server as Answers};
+use leasehold_servers::dynamodb::{REGION, Server};
 use serde_json::{Value, json};
 
 type Answering = Box<dyn Fn(&Request) -> Option<Reply> + Send>;

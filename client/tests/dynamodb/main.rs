@@ -24,7 +24,7 @@ mod troubles;
 
 pub(crate) use common::on_dynamodb::{new_table, new_url, server, set_keys};
 
-use leasehold_rig::dynamodb::Server;
+use leasehold_servers::dynamodb::Server;
 
 /// Something that holds on a server which others use at the same time.
 pub(crate) type Behaviour = (&'static str, fn(&Server));

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use leasehold::blocking::Client;
 use leasehold::table::{self, NewTable};
 use leasehold::{Error, ErrorKind, Severity, cas};
-use leasehold_rig::answers::Request;
-use leasehold_rig::dynamodb::Server;
-use leasehold_rig::wait_until;
+use leasehold_servers::answers::Request;
+use leasehold_servers::dynamodb::Server;
+use leasehold_servers::wait_until;
 use serde_json::Value;
 
 use crate::common::on_dynamodb::{new_table, new_url, server, table_of, through};

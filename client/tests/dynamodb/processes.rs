@@ -6,8 +6,8 @@ use crate::common::on_dynamodb::{attribute, counter, is_held, row, table_of};
 use crate::common::{PATIENCE, Role, eventually, ms, role_args, say, stay};
 use crate::{new_table, server};
 use leasehold::blocking::Client;
-use leasehold_rig::dynamodb::{ACCESS_KEY_ID, REGION};
-use leasehold_rig::http;
+use leasehold_servers::dynamodb::{ACCESS_KEY_ID, REGION};
+use leasehold_servers::http;
 use serde_json::json;
 
 /// What the lock protects: a row that takes writes of the latest holder only.

@@ -13,9 +13,9 @@ use leasehold::blocking::{Client, Lease};
 use leasehold::quorum::{Force, Init, Quorum, Standing};
 use leasehold::table::{self, NewTable};
 use leasehold::{ClientBuilder, ErrorKind};
-use leasehold_rig::dynamodb::Server;
-use leasehold_rig::proxy::{Proxy, Request};
-use leasehold_rig::redis;
+use leasehold_servers::dynamodb::Server;
+use leasehold_servers::proxy::{Proxy, Request};
+use leasehold_servers::redis;
 use serde_json::{Value, json};
 
 /// A table's vote is two requests, one after the other, so that they get more time than those of a Redis.

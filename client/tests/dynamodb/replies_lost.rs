@@ -9,8 +9,8 @@ use crate::common::{PATIENCE, eventually, ms};
 use crate::{new_table, server};
 use leasehold::blocking::{Client, Lease};
 use leasehold::{Client as AsyncClient, ErrorKind};
-use leasehold_rig::dynamodb::Server;
-use leasehold_rig::proxy::{Fault, Proxy, Request};
+use leasehold_servers::dynamodb::Server;
+use leasehold_servers::proxy::{Fault, Proxy, Request};
 use serde_json::Value;
 
 /// How an answer gets lost, or the request with it.

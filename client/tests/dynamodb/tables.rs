@@ -12,8 +12,8 @@ use crate::{new_table, new_url, server};
 use leasehold::blocking::Client;
 use leasehold::table::{self, Made, NewTable};
 use leasehold::{Error, ErrorKind};
-use leasehold_rig::dynamodb::Server;
-use leasehold_rig::proxy::Proxy;
+use leasehold_servers::dynamodb::Server;
+use leasehold_servers::proxy::Proxy;
 use serde_json::{Value, json};
 
 #[track_caller]

@@ -11,8 +11,8 @@ use crate::gateway::{Gateway, body, error, is_of_a_row, operation};
 use crate::{new_table, server};
 use leasehold::blocking::Client;
 use leasehold::{Client as AsyncClient, ErrorKind};
-use leasehold_rig::answers::{Reply, Request};
-use leasehold_rig::dynamodb::Server;
+use leasehold_servers::answers::{Reply, Request};
+use leasehold_servers::dynamodb::Server;
 use serde_json::Value;
 
 struct Rig {

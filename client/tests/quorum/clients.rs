@@ -9,9 +9,9 @@ use crate::common::quorum::{LONG_TTL, Nodes, TTL, patient, settings};
 use crate::common::{PATIENCE, Role, eventually, ms, role_args, say, stay};
 use leasehold::Client as AsyncClient;
 use leasehold::blocking::Client;
-use leasehold_rig::proxy::Request;
-use leasehold_rig::redis::Server;
-use leasehold_rig::{rest, webdis};
+use leasehold_servers::proxy::Request;
+use leasehold_servers::redis::Server;
+use leasehold_servers::{rest, webdis};
 
 /// One marks the nodes and asks them through proxies, the other directly.
 fn patient_pair(nodes: &Nodes) -> [Client; 2] {

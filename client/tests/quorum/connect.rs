@@ -6,8 +6,8 @@ use crate::common::{PATIENCE, eventually, ms};
 use leasehold::blocking::Client;
 use leasehold::quorum::{Force, Init, Quorum, Standing};
 use leasehold::{Client as AsyncClient, ClientBuilder, Error, ErrorKind, Finding, Severity, Stores};
-use leasehold_rig::proxy::{Proxy, Request};
-use leasehold_rig::redis::Server;
+use leasehold_servers::proxy::{Proxy, Request};
+use leasehold_servers::redis::Server;
 
 fn refused(settings: ClientBuilder, stores: impl Stores) -> Error {
     Client::connect_with(settings, stores).expect_err("must be refused")
@@ -183,7 +183,7 @@ fn a_quorum_is_made_of_all_nodes_or_not_at_all() {
     let error = refused(settings().create_quorum(), nodes.direct());
     says(&error, ErrorKind::StoreUnavailable, &["nothing was marked", &nodes.servers[2].port().to_string()]);
     assert_eq!(nodes.standings()[..2], [Standing::Unmarked; 2]);
-    nodes.servers[2].restart(leasehold_rig::redis::Data::Lost);
+    nodes.servers[2].restart(leasehold_servers::redis::Data::Lost);
     nodes.create();
     nodes.servers[2].kill();
     nodes.create();

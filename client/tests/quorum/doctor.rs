@@ -7,8 +7,8 @@ use crate::common::quorum::{MAX_TTL, settings};
 use leasehold::blocking::Client;
 use leasehold::quorum::Quorum;
 use leasehold::{Error, ErrorKind, Finding, Severity};
-use leasehold_rig::redis::Server;
-use leasehold_rig::wait_until;
+use leasehold_servers::redis::Server;
+use leasehold_servers::wait_until;
 
 /// The sample of a user with least rights.
 const SAMPLE: &str = include_str!("../../../docs/infra/redis.acl");

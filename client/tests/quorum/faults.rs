@@ -7,8 +7,8 @@ use crate::common::{PATIENCE, eventually, ms};
 use leasehold::blocking::{Client, Lease};
 use leasehold::{ErrorKind, HolderMatch, ReleaseIfOutcome};
 use leasehold_core::Config;
-use leasehold_rig::proxy::{Fault, Proxy, Request};
-use leasehold_rig::redis::Data;
+use leasehold_servers::proxy::{Fault, Proxy, Request};
+use leasehold_servers::redis::Data;
 
 /// What keeps a node from answering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

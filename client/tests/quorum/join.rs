@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::common::quorum::{Nodes, TTL, settings};
 use leasehold::ErrorKind;
 use leasehold::quorum::{Join, JoinProgress, NodeStatus, Quorum, Standing};
-use leasehold_rig::redis::Data;
+use leasehold_servers::redis::Data;
 
 fn join(nodes: &Nodes, tell: impl FnMut(&JoinProgress)) -> Vec<Standing> {
     match nodes.look().unwrap().join(Some(Duration::from_secs(120)), tell).unwrap() {

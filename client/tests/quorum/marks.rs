@@ -7,8 +7,8 @@ use crate::common::quorum::{MAX_TTL, Nodes, settings};
 use leasehold::blocking::Client;
 use leasehold::quorum::{Force, Init, Quorum, Standing};
 use leasehold::{Client as AsyncClient, ErrorKind};
-use leasehold_rig::proxy::Request;
-use leasehold_rig::{redis, rest, webdis};
+use leasehold_servers::proxy::Request;
+use leasehold_servers::{redis, rest, webdis};
 
 #[test]
 fn a_node_of_a_quorum_is_no_store_of_its_own() {

@@ -6,7 +6,7 @@ use crate::common::{PATIENCE, eventually};
 use leasehold::blocking::{Client, Lease};
 use leasehold::quorum::Standing;
 use leasehold::{ErrorKind, Severity};
-use leasehold_rig::redis::Data;
+use leasehold_servers::redis::Data;
 
 fn acquire(client: &Client) -> Lease {
     client.lock("job").ttl(TTL).wait(PATIENCE).acquire().unwrap()

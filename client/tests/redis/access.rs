@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leasehold::ErrorKind;
 use leasehold::blocking::Client;
-use leasehold_rig::redis::Server;
+use leasehold_servers::redis::Server;
 
 /// Takes a lock and gives it back.
 fn works(url: &str) {

@@ -8,8 +8,8 @@ use crate::common::{PATIENCE, eventually, ms};
 use leasehold::blocking::{Client, Lease};
 use leasehold::{ErrorKind, Severity};
 use leasehold_core::wire::redis::slot;
-use leasehold_rig::redis::{Cluster, Server};
-use leasehold_rig::resp::Connection;
+use leasehold_servers::redis::{Cluster, Server};
+use leasehold_servers::resp::Connection;
 
 /// The sample of a user with least rights.
 const SAMPLE: &str = include_str!("../../../docs/infra/redis.acl");

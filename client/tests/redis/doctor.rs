@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use leasehold::blocking::Client;
 use leasehold::{Finding, Severity};
-use leasehold_rig::redis::Server;
-use leasehold_rig::resp::{Connection, Reply};
-use leasehold_rig::wait_until;
+use leasehold_servers::redis::Server;
+use leasehold_servers::resp::{Connection, Reply};
+use leasehold_servers::wait_until;
 
 /// The sample of a user with least rights: its name, its password, and its rules.
 const SAMPLE: &str = include_str!("../../../docs/infra/redis.acl");
@@ -183,7 +183,7 @@ fn least_rights_suffice_for_locks_and_for_nothing_else() {
         let client = Client::connect(sample_url(&server)).unwrap();
         move || client.lock("jobs/a").wait(Duration::from_secs(60)).acquire().map(|lease| lease.release())
     });
-    leasehold_rig::wait_until("a subscriber", || {
+    leasehold_servers::wait_until("a subscriber", || {
         server.command(&["PUBSUB", "NUMSUB", "{jobs/a}\u{1f}wake of name"]).array()[1].integer() == 1
     });
     lease.release().unwrap();

@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use crate::common::{PATIENCE, eventually, ms};
 use leasehold::ErrorKind;
 use leasehold::blocking::Client;
-use leasehold_rig::redis::{Data, Server};
+use leasehold_servers::redis::{Data, Server};
 
 #[test]
 fn a_candidate_leads_again_when_the_server_is_back() {

@@ -7,8 +7,8 @@ use crate::common::on_redis::{self, channel, expect_wake_ups, is_taken};
 use crate::common::{PATIENCE, eventually, ms};
 use leasehold::blocking::{Client, Lease};
 use leasehold::{ErrorKind, Severity};
-use leasehold_rig::redis::{Cluster, Server, Watched};
-use leasehold_rig::resp::Connection;
+use leasehold_servers::redis::{Cluster, Server, Watched};
+use leasehold_servers::resp::Connection;
 
 fn long_lease(client: &Client, name: &str) -> Lease {
     client.lock(name).ttl(ms(120_000)).renew_every(ms(200)).wait(PATIENCE).acquire().unwrap()

@@ -3,8 +3,8 @@
 use crate::common;
 use leasehold::fence::RedisGuard;
 use leasehold::{Error, ErrorKind};
-use leasehold_rig::redis::Server;
-use leasehold_rig::resp::{Connection, Reply};
+use leasehold_servers::redis::Server;
+use leasehold_servers::resp::{Connection, Reply};
 
 const KEY: &str = "invoice:42";
 const OLD: u64 = 33;

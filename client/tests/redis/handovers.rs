@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use leasehold::Client;
-use leasehold_rig::redis::Server;
+use leasehold_servers::redis::Server;
 
 use crate::common::PATIENCE;
 

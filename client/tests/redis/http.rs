@@ -5,8 +5,8 @@ use std::time::Duration;
 use crate::common::{PATIENCE, connect_patiently, eventually, ms};
 use leasehold::blocking::Client;
 use leasehold::{ErrorKind, StoreUrl};
-use leasehold_rig::rest::{self, Misbehave};
-use leasehold_rig::{redis, webdis};
+use leasehold_servers::rest::{self, Misbehave};
+use leasehold_servers::{redis, webdis};
 
 fn url_of(server: &rest::Server) -> String {
     format!("upstash+http://:{}@{}", server.token(), server.address())

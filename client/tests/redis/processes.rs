@@ -9,8 +9,8 @@ use crate::common::on_redis::{is_taken, load_scripts, request, wait_for_renewals
 use crate::common::{PATIENCE, Role, eventually, ms, role_args, say, stay};
 use leasehold::blocking::Client as BlockingClient;
 use leasehold::{Client, ErrorKind};
-use leasehold_rig::proxy::Proxy;
-use leasehold_rig::redis::Server;
+use leasehold_servers::proxy::Proxy;
+use leasehold_servers::redis::Server;
 
 /// Holds `job` with a ttl of 1 s and tells what happens to it.
 #[test]

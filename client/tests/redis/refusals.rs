@@ -8,9 +8,9 @@ use crate::common::on_redis::{
 use crate::common::{PATIENCE, connect_patiently, eventually, ms};
 use leasehold::blocking::Client;
 use leasehold::{Error, ErrorKind};
-use leasehold_rig::proxy::{Proxy, Request};
-use leasehold_rig::redis::{Data, Server};
-use leasehold_rig::resp::{Connection, Reply};
+use leasehold_servers::proxy::{Proxy, Request};
+use leasehold_servers::redis::{Data, Server};
+use leasehold_servers::resp::{Connection, Reply};
 
 /// How taking a lock fails, be it at connecting or at asking.
 #[track_caller]

@@ -7,8 +7,8 @@ use crate::common::on_redis::{HIGH, count_grants, counter, is_taken, load_script
 use crate::common::{PATIENCE, eventually, ms};
 use leasehold::blocking::{Client, Lease};
 use leasehold::{Client as AsyncClient, ErrorKind};
-use leasehold_rig::proxy::{Fault, Proxy, Request};
-use leasehold_rig::redis::Server;
+use leasehold_servers::proxy::{Fault, Proxy, Request};
+use leasehold_servers::redis::Server;
 
 /// How an answer gets lost, or the request with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;
 
 use leasehold::blocking::Client;
-use leasehold_rig::redis::Server;
-use leasehold_rig::rest;
+use leasehold_servers::redis::Server;
+use leasehold_servers::rest;
 
 use crate::common::log::Log;
 use crate::common::{Role, eventually, ms, role_args, say};

@@ -7,8 +7,8 @@ use crate::common::{PATIENCE, connect_patiently, eventually, ms};
 use leasehold::ErrorKind;
 use leasehold::blocking::{Client, Lease};
 use leasehold::fence::Guards;
-use leasehold_rig::proxy::Proxy;
-use leasehold_rig::redis::{Data, Server};
+use leasehold_servers::proxy::Proxy;
+use leasehold_servers::redis::{Data, Server};
 
 const HOUR_MS: i64 = 3_600_000;
 

@@ -6,8 +6,8 @@ use crate::common::on_redis::{is_taken, load_scripts};
 use crate::common::{PATIENCE, eventually, ms};
 use leasehold::{Client, blocking};
 use leasehold_core::Config;
-use leasehold_rig::proxy::Proxy;
-use leasehold_rig::redis::Server;
+use leasehold_servers::proxy::Proxy;
+use leasehold_servers::redis::Server;
 
 fn on_a_runtime<R>(work: impl Future<Output = R>) -> R {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)

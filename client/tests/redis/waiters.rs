@@ -8,9 +8,9 @@ use crate::common::on_redis::{HIGH, channel, count_grants, counter, expect_wake_
 use crate::common::{PATIENCE, Role, connect_patiently, eventually, ms, role_args, say};
 use leasehold::blocking::Client;
 use leasehold::{ErrorKind, HolderMatch, ReleaseIfOutcome};
-use leasehold_rig::proxy::{Proxy, Request};
-use leasehold_rig::redis::{Data, Server};
-use leasehold_rig::resp::Reply;
+use leasehold_servers::proxy::{Proxy, Request};
+use leasehold_servers::redis::{Data, Server};
+use leasehold_servers::resp::Reply;
 
 fn connect(server: &Server) -> Client {
     Client::connect(server.url()).unwrap()

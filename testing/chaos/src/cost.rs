@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use leasehold_rig::redis::Server;
+use leasehold_servers::redis::Server;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Running totals, or what lies between two of them.

@@ -12,9 +12,9 @@
 //!   under test did.
 //!
 //! ```
-//! use leasehold_rig::proxy::{Proxy, Request};
-//! use leasehold_rig::redis;
-//! use leasehold_rig::resp::Connection;
+//! use leasehold_servers::proxy::{Proxy, Request};
+//! use leasehold_servers::redis;
+//! use leasehold_servers::resp::Connection;
 //!
 //! # fn main() -> std::io::Result<()> {
 //! let server = redis::Server::start();

@@ -232,7 +232,7 @@ pub(crate) fn write_file(folder: &Path, name: &str, text: impl AsRef<[u8]>) -> P
 /// A folder of one server's own, removed with it.
 #[track_caller]
 pub(crate) fn folder() -> tempfile::TempDir {
-    let folder = tempfile::Builder::new().prefix("leasehold-rig-").tempdir();
+    let folder = tempfile::Builder::new().prefix("leasehold-servers-").tempdir();
     folder.unwrap_or_else(|error| panic!("cannot create a temporary folder: {error}"))
 }
 

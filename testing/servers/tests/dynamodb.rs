@@ -2,7 +2,7 @@
 
 use std::net::{TcpListener, TcpStream};
 
-use leasehold_rig::dynamodb::{Server, table_name};
+use leasehold_servers::dynamodb::{Server, table_name};
 use serde_json::json;
 
 #[test]

@@ -6,9 +6,9 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use leasehold_rig::proxy::{Proxy, Request};
-use leasehold_rig::resp::{Connection, Reply, encode};
-use leasehold_rig::{redis, rest, wait_until};
+use leasehold_servers::proxy::{Proxy, Request};
+use leasehold_servers::resp::{Connection, Reply, encode};
+use leasehold_servers::{redis, rest, wait_until};
 
 fn pair() -> (redis::Server, Proxy) {
     let server = redis::Server::start();
@@ -208,7 +208,7 @@ fn requests_over_http_are_hit_too() {
     let server = rest::Server::start(&redis);
     let proxy = Proxy::to(server.address());
     let fault = proxy.reset_after_forwarding(Request::containing("INCR").nth(2));
-    let mut http = leasehold_rig::http::Connection::open(proxy.address()).unwrap();
+    let mut http = leasehold_servers::http::Connection::open(proxy.address()).unwrap();
     let bearer = format!("Bearer {}", server.token());
     let mut incr = || http.request("POST", "/", &[("Authorization", &bearer)], r#"["INCR","counter"]"#);
     assert_eq!(incr().unwrap().text(), r#"{"result":1}"#);

@@ -10,9 +10,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
 use std::thread;
 
-use leasehold_rig::redis::{Data, Server};
-use leasehold_rig::resp::{Connection, Reply};
-use leasehold_rig::wait_until;
+use leasehold_servers::redis::{Data, Server};
+use leasehold_servers::resp::{Connection, Reply};
+use leasehold_servers::wait_until;
 
 /// Whether anybody listens there.
 fn listens(port: u16) -> bool {

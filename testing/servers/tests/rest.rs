@@ -2,9 +2,9 @@
 
 use std::io::{self, ErrorKind};
 
-use leasehold_rig::http::{self, Connection, Response};
-use leasehold_rig::redis;
-use leasehold_rig::rest::{Misbehave, Server};
+use leasehold_servers::http::{self, Connection, Response};
+use leasehold_servers::redis;
+use leasehold_servers::rest::{Misbehave, Server};
 
 fn pair() -> (redis::Server, Server) {
     let redis = redis::Server::start();
@@ -199,8 +199,8 @@ fn a_hanging_request_ends_with_the_server() {
     assert_eq!(post(&server, "/", &[], r#"["PING"]"#).unwrap().status, 200);
     std::thread::scope(|scope| {
         let hangs = scope.spawn(|| post(&server, "/", &[], r#"["INCR","n"]"#));
-        leasehold_rig::wait_until("the request came", || server.requests() == 2);
-        leasehold_rig::wait_until("it hangs", || server.misbehaviours_left() == 0);
+        leasehold_servers::wait_until("the request came", || server.requests() == 2);
+        leasehold_servers::wait_until("it hangs", || server.misbehaviours_left() == 0);
         server.cut_all();
         assert!(hangs.join().unwrap().is_err());
     });

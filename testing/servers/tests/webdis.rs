@@ -2,9 +2,9 @@
 
 use std::net::TcpStream;
 
-use leasehold_rig::http::Connection;
-use leasehold_rig::proxy::{Proxy, Request};
-use leasehold_rig::{redis, webdis};
+use leasehold_servers::http::Connection;
+use leasehold_servers::proxy::{Proxy, Request};
+use leasehold_servers::{redis, webdis};
 
 #[test]
 fn it_answers_for_its_redis_and_is_gone_with_its_owner() {

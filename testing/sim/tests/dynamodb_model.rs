@@ -21,7 +21,7 @@ mod wire;
 use std::collections::BTreeMap;
 
 use leasehold_core::op::{Applied, DenialKind, Op, Outcome, Refusal};
-use leasehold_rig::dynamodb::Server;
+use leasehold_servers::dynamodb::Server;
 use leasehold_sim::store::{ForeignAct, ForeignAnswer, Form};
 
 use dice::{Dice, Step};

@@ -20,7 +20,7 @@ use leasehold_core::quorum::Trust;
 use leasehold_core::wire::redis::{found, look};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::{LockId, Nonce, Owner, Resource, Seq, Token};
-use leasehold_rig::redis::Server;
+use leasehold_servers::redis::Server;
 use leasehold_sim::chance::{Draws, Stream};
 
 use wire::Wire;

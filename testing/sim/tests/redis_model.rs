@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 use leasehold_core::Token;
 use leasehold_core::op::{Applied, DenialKind, LockOp, Op, Outcome, Refusal};
-use leasehold_rig::redis::Server;
+use leasehold_servers::redis::Server;
 use leasehold_sim::store::{By, ForeignAct, ForeignAnswer};
 
 use dice::{Dice, Known, NAMES, Step, named};

@@ -19,8 +19,8 @@ use leasehold_core::wire::resp::{Reader, decode_all, encode};
 use leasehold_core::wire::rest::Dialect;
 use leasehold_core::wire::sigv4;
 use leasehold_core::{Config, Event, Failure, LockId, Monotonic, NodeConfig, Now, Output as CoreOutput, Resource};
-use leasehold_rig::dynamodb::{ACCESS_KEY_ID, REGION, table_name};
-use leasehold_rig::{dynamodb, http, redis, rest, webdis};
+use leasehold_servers::dynamodb::{ACCESS_KEY_ID, REGION, table_name};
+use leasehold_servers::{dynamodb, http, redis, rest, webdis};
 
 /// What a host needs for one node.
 #[derive(Clone)]

@@ -74,7 +74,7 @@ impl Suite {
             Self::Core => ("leasehold-core", &["--lib", "--test", "behaviour"]),
             Self::Sim => ("leasehold-sim", &["--lib"]),
             Self::Model | Self::Vectors | Self::Traces => ("leasehold-sim", &["--test", self.name()]),
-            Self::Races => ("leasehold-races", &["--test", "handoffs"]),
+            Self::Races => ("leasehold-concurrency", &["--test", "handoffs"]),
         };
         tree.compiles(package, targets)?;
         let mut tests = if self == Self::Races { test::races() } else { test::suite() };

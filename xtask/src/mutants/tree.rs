@@ -114,7 +114,7 @@ impl Tree {
         }
         // A run that was killed may have left half of what the next one builds upon.
         let mut clean = run::cargo_ci("clean");
-        clean.args(["-p", "leasehold-core", "-p", "leasehold-sim", "-p", "leasehold-races"]);
+        clean.args(["-p", "leasehold-core", "-p", "leasehold-sim", "-p", "leasehold-concurrency"]);
         self.run(clean)?;
         match build()? {
             (Ended::Well, _) => Ok(()),

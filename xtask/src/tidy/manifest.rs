@@ -23,14 +23,14 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ("xtask", &[]),
     ("testing/bench", &["leasehold", "leasehold-core"]),
     ("xtask/componentize", &[]),
-    ("testing/chaos", &["leasehold", "leasehold-bench", "leasehold-core", "leasehold-rig"]),
+    ("testing/chaos", &["leasehold", "leasehold-bench", "leasehold-core", "leasehold-servers"]),
 ];
 
 /// What readers of a package find in it.
 const SHIPPED: [&str; 3] = ["LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
 /// Servers and faults, for the tests of whoever wants them.
-const RIG: &str = "leasehold-rig";
+const RIG: &str = "leasehold-servers";
 
 /// A crate that imports nothing outside `dev-dependencies`.
 struct Alone {

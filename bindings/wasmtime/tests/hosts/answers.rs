@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread;
 
-use leasehold_rig::rest::Misbehave;
-use leasehold_rig::{redis, rest};
+use leasehold_servers::rest::Misbehave;
+use leasehold_servers::{redis, rest};
 
 use crate::program::{Language, Running};
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
-use leasehold_rig::{dynamodb, redis, rest, webdis};
+use leasehold_servers::{dynamodb, redis, rest, webdis};
 use serde_json::json;
 
 use crate::program::{Running, variable};

@@ -14,8 +14,8 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use leasehold_rig::proxy::Proxy;
-use leasehold_rig::{dynamodb, redis, rest, webdis};
+use leasehold_servers::proxy::Proxy;
+use leasehold_servers::{dynamodb, redis, rest, webdis};
 use serde_json::json;
 
 use program::{Language, Running};

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use leasehold_core::op::{Acquire, Applied, DenialKind, LockOp, Op, Outcome, Renew, TransportFault};
 use leasehold_core::{LockId, NodeId, Nonce, Owner, RequestId, Seq, Token};
-use leasehold_rig::rest::{self, Misbehave};
-use leasehold_rig::{redis, wait_until, webdis};
+use leasehold_servers::rest::{self, Misbehave};
+use leasehold_servers::{redis, wait_until, webdis};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};

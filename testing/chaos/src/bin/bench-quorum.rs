@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use leasehold_bench::args::Args;
 use leasehold_bench::figures::{median, percentile, table};
 use leasehold_bench::told::Case;
-use leasehold_peers::bare::Bare;
-use leasehold_peers::cost::Meter;
-use leasehold_peers::seen::{self, Seen};
-use leasehold_peers::{Result, surroundings};
-use leasehold_rig::redis::Server;
+use leasehold_chaos::bare::Bare;
+use leasehold_chaos::cost::Meter;
+use leasehold_chaos::seen::{self, Seen};
+use leasehold_chaos::{Result, surroundings};
+use leasehold_servers::redis::Server;
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 

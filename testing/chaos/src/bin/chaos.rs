@@ -1,4 +1,4 @@
-//! Workers in three languages, real stores, and everything that can be done to them; see `leasehold_peers::chaos`.
+//! Workers in three languages, real stores, and everything that can be done to them; see `leasehold_chaos::chaos`.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -9,13 +9,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use leasehold_bench::args::Args;
 use leasehold_bench::child;
-use leasehold_peers::Result;
-use leasehold_peers::chaos::arena::Arena;
-use leasehold_peers::chaos::cast::{self, Janitor};
-use leasehold_peers::chaos::check::{Deeds, Findings};
-use leasehold_peers::chaos::run::Outcome;
-use leasehold_peers::chaos::{network, plot, report, run, worker};
-use leasehold_rig::dynamodb::ACCESS_KEY_ID;
+use leasehold_chaos::Result;
+use leasehold_chaos::chaos::arena::Arena;
+use leasehold_chaos::chaos::cast::{self, Janitor};
+use leasehold_chaos::chaos::check::{Deeds, Findings};
+use leasehold_chaos::chaos::run::Outcome;
+use leasehold_chaos::chaos::{network, plot, report, run, worker};
+use leasehold_servers::dynamodb::ACCESS_KEY_ID;
 
 const SECONDS: f64 = 60.0;
 /// An arena needs this long to be of any use.

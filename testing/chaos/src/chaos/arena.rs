@@ -7,9 +7,9 @@ use leasehold::ClientBuilder;
 use leasehold::blocking::Client;
 use leasehold::table::{self, NewTable};
 use leasehold_bench::chance::Chance;
-use leasehold_rig::dynamodb;
-use leasehold_rig::proxy::{Fault, Proxy, Request};
-use leasehold_rig::redis::{Data, Server};
+use leasehold_servers::dynamodb;
+use leasehold_servers::proxy::{Fault, Proxy, Request};
+use leasehold_servers::redis::{Data, Server};
 use rusqlite::Connection;
 
 use super::blows::{Blow, Kind, Target};

@@ -4,8 +4,8 @@
 
 use std::path::PathBuf;
 
-use leasehold_rig::redis::Server;
-use leasehold_rig::resp::Reply;
+use leasehold_servers::redis::Server;
+use leasehold_servers::resp::Reply;
 
 /// Written without any lock: it must lose updates, or this instrument is blind.
 pub const BARE: &str = "bare";

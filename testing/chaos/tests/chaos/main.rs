@@ -1,10 +1,10 @@
 //! The checker of `cargo xtask chaos` against books written by hand: each lie is seen, and the truth passes.
 
-use leasehold_peers::chaos::blows::{Blow, Kind, Target};
-use leasehold_peers::chaos::books::{Book, Entry, What};
-use leasehold_peers::chaos::check::{Deeds, Evidence, Findings};
-use leasehold_peers::chaos::run::counts;
-use leasehold_peers::chaos::vault::Ledger;
+use leasehold_chaos::chaos::blows::{Blow, Kind, Target};
+use leasehold_chaos::chaos::books::{Book, Entry, What};
+use leasehold_chaos::chaos::check::{Deeds, Evidence, Findings};
+use leasehold_chaos::chaos::run::counts;
+use leasehold_chaos::chaos::vault::Ledger;
 
 /// Everything below is in milliseconds.
 const MS: u64 = 1_000_000;

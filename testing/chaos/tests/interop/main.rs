@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use leasehold::blocking::{Client, Lease};
 use leasehold::{ClientBuilder, Error, ErrorKind};
-use leasehold_rig::redis::Server;
-use leasehold_rig::resp::Reply;
-use leasehold_rig::wait_until;
+use leasehold_servers::redis::Server;
+use leasehold_servers::resp::Reply;
+use leasehold_servers::wait_until;
 use peer::{Answer, Lasts, Library, Peer};
 
 /// How long anything may take before a test gives up; only a failure takes so long.

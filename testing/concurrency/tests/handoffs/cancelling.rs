@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leasehold_races::sync::thread;
-use leasehold_races::world::{explore, seen, settle};
-use leasehold_races::{Client, Reach, Store, block_on, block_on_until, host};
+use leasehold_concurrency::sync::thread;
+use leasehold_concurrency::world::{explore, seen, settle};
+use leasehold_concurrency::{Client, Reach, Store, block_on, block_on_until, host};
 
 use super::{LONG, PASSES};
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_races::sync::thread;
-use leasehold_races::world::{Time, explore, seen, settle};
-use leasehold_races::{Reach, Store, block_on, host};
+use leasehold_concurrency::sync::thread;
+use leasehold_concurrency::world::{Time, explore, seen, settle};
+use leasehold_concurrency::{Reach, Store, block_on, host};
 
 use super::{Count, LONG, PASSES};
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use leasehold_races::clock;
-use leasehold_races::pieces::Slot;
-use leasehold_races::sync::thread;
-use leasehold_races::world::exhaust;
+use leasehold_concurrency::clock;
+use leasehold_concurrency::pieces::Slot;
+use leasehold_concurrency::sync::thread;
+use leasehold_concurrency::world::exhaust;
 
 const STEP: Duration = Duration::from_secs(1);
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use leasehold_races::fence::Guards;
-use leasehold_races::sync::thread;
-use leasehold_races::world::{Time, explore, seen};
+use leasehold_concurrency::fence::Guards;
+use leasehold_concurrency::sync::thread;
+use leasehold_concurrency::world::{Time, explore, seen};
 
 use super::Count;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use leasehold_races::sync::thread;
-use leasehold_races::world::{Time, explore, seen, settle};
-use leasehold_races::{Reach, Store, block_on, fork, host};
+use leasehold_concurrency::sync::thread;
+use leasehold_concurrency::world::{Time, explore, seen, settle};
+use leasehold_concurrency::{Reach, Store, block_on, fork, host};
 
 use super::{Count, LONG, PASSES};
 

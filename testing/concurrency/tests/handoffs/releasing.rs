@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_races::sync::thread;
-use leasehold_races::world::{Time, explore, pass, seen, settle};
-use leasehold_races::{ErrorKind, Reach, Store, block_on, clock, host};
+use leasehold_concurrency::sync::thread;
+use leasehold_concurrency::world::{Time, explore, pass, seen, settle};
+use leasehold_concurrency::{ErrorKind, Reach, Store, block_on, clock, host};
 
 use super::{Count, LEAPS, LONG, PASSES};
 

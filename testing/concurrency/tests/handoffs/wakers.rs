@@ -1,9 +1,9 @@
 //! Somebody begins to wait, or stops waiting, while what he waits for happens.
 
-use leasehold_races::pieces::Slot;
-use leasehold_races::sync::thread;
-use leasehold_races::world::{Time, exhaust, explore};
-use leasehold_races::{Reach, Store, block_on, clock};
+use leasehold_concurrency::pieces::Slot;
+use leasehold_concurrency::sync::thread;
+use leasehold_concurrency::world::{Time, exhaust, explore};
+use leasehold_concurrency::{Reach, Store, block_on, clock};
 
 use super::{Count, LONG};
 

@@ -36,7 +36,7 @@ impl Request {
     /// Requests with these bytes in them: a command's name, a script's digest, a key. Case counts.
     ///
     /// ```
-    /// # use leasehold_rig::proxy::Request;
+    /// # use leasehold_servers::proxy::Request;
     /// let third = Request::containing("EVALSHA").nth(3);
     /// let all = Request::containing("some-key").always();
     /// ```

@@ -11,7 +11,7 @@ use crate::process::{Program, write_file};
 pub(super) const PROGRAM: Program = Program { name: "redis-server", debian_package: "redis-server" };
 
 /// The user that the rig is, beside the users of an ACL file.
-const RIG_USER: &str = "leasehold-rig";
+const RIG_USER: &str = "leasehold-servers";
 const RIG_PASSWORD: &str = "of-the-rig-alone";
 
 /// Who to say one is.

@@ -4,7 +4,7 @@ use leasehold_core::member::Marker;
 use leasehold_core::op::{Acquire, Applied, Holder, Op, Outcome, Refusal, Seen};
 use leasehold_core::store::{BootId, StoreNow};
 use leasehold_core::{Monotonic, Nonce, Resource, Version};
-use leasehold_rig::dynamodb::Server;
+use leasehold_servers::dynamodb::Server;
 use leasehold_sim::clock::TrueTime;
 use leasehold_sim::store::{Answer, Ask, By, ForeignAct, ForeignAnswer, ForeignRow, Form, Kind, Spec, Store};
 use serde_json::json;

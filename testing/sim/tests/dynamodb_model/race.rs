@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use leasehold_core::op::{Acquire, Applied, Op, Outcome, Refusal, Release};
 use leasehold_core::{Nonce, Owner, Resource, Seq, Token};
-use leasehold_rig::dynamodb::Server;
+use leasehold_servers::dynamodb::Server;
 
 use crate::wire::{Fate, Wire};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold_core::member::{Birth, Durability, Marker, Membership, Phase, QuorumId, RETENTION, Stamp};
 use leasehold_core::op::{Acquire, Applied, Op, Outcome, Refusal, Release, Renew};
 use leasehold_core::{Nonce, Owner, Resource, Seq, Token};
-use leasehold_rig::dynamodb::Server;
+use leasehold_servers::dynamodb::Server;
 use leasehold_sim::store::{ForeignAct, ForeignAnswer, Form, Mark};
 use serde_json::json;
 

@@ -10,7 +10,7 @@ use leasehold_core::op::{Acquire, Applied, Holder, LockOp, Op, Outcome, Refusal,
 use leasehold_core::store::{BootId, StoreNow};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::{Monotonic, Nonce, Resource, Token, Version};
-use leasehold_rig::redis::Server;
+use leasehold_servers::redis::Server;
 use leasehold_sim::clock::TrueTime;
 use leasehold_sim::store::{Answer, Ask, By, ForeignAct, ForeignAnswer, Form, Kind, Mark, Spec, Store};
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::Command;
 
-use leasehold_rig::{redis, webdis};
+use leasehold_servers::{redis, webdis};
 
 use crate::program::variable;
 

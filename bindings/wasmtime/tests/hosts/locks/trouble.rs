@@ -1,8 +1,8 @@
 //! What becomes of leases and acquisitions when something is wrong.
 
-use leasehold_rig::proxy::Proxy;
-use leasehold_rig::rest::Misbehave;
-use leasehold_rig::{answers, dynamodb, redis, rest, wait_until, webdis};
+use leasehold_servers::proxy::Proxy;
+use leasehold_servers::rest::Misbehave;
+use leasehold_servers::{answers, dynamodb, redis, rest, wait_until, webdis};
 
 use super::{HOSTS, Host, Place, TTL, in_each, remaining};
 use crate::program::Running;

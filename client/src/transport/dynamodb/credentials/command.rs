@@ -207,6 +207,6 @@ mod tests {
             let state = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
             rustix::process::test_kill_process(pid).is_err() || state.contains(") Z ")
         };
-        leasehold_rig::wait_until("the grandchild has ended", is_gone);
+        leasehold_servers::wait_until("the grandchild has ended", is_gone);
     }
 }

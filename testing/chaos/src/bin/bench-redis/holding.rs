@@ -7,9 +7,9 @@ use std::time::Duration;
 use leasehold_bench::child::{Child, say};
 use leasehold_bench::figures::table;
 use leasehold_bench::told::Case;
-use leasehold_peers::Result;
-use leasehold_peers::cost::Meter;
-use leasehold_rig::redis::Server;
+use leasehold_chaos::Result;
+use leasehold_chaos::cost::Meter;
+use leasehold_servers::redis::Server;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{Plan, runtime};

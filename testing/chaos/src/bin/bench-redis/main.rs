@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use leasehold_bench::args::Args;
 use leasehold_bench::child;
-use leasehold_peers::{Result, surroundings};
-use leasehold_rig::redis::Server;
+use leasehold_chaos::{Result, surroundings};
+use leasehold_servers::redis::Server;
 use tokio::runtime::{Builder, Runtime};
 
 fn main() -> ExitCode {

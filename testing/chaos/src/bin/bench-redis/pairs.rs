@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 
 use leasehold_bench::figures::{median, table};
 use leasehold_bench::told::Case;
-use leasehold_peers::Result;
-use leasehold_peers::bare::{Bare, RELEASE, VALUE};
-use leasehold_peers::cost::{Cost, Meter, us_each};
-use leasehold_peers::seen::{self, Seen};
-use leasehold_rig::redis::Server;
+use leasehold_chaos::Result;
+use leasehold_chaos::bare::{Bare, RELEASE, VALUE};
+use leasehold_chaos::cost::{Cost, Meter, us_each};
+use leasehold_chaos::seen::{self, Seen};
+use leasehold_servers::redis::Server;
 
 use super::{Plan, runtime};
 

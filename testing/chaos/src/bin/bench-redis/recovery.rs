@@ -7,8 +7,8 @@ use leasehold::blocking::Client;
 use leasehold_bench::child::{Child, say};
 use leasehold_bench::figures::median;
 use leasehold_bench::told::Case;
-use leasehold_peers::Result;
-use leasehold_rig::redis::Server;
+use leasehold_chaos::Result;
+use leasehold_servers::redis::Server;
 
 use super::Plan;
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
-use leasehold_rig::wait_until;
+use leasehold_servers::wait_until;
 
 use super::*;
 

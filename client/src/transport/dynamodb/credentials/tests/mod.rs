@@ -6,7 +6,7 @@ mod refusals;
 
 use std::sync::{Arc, Mutex};
 
-use leasehold_rig::answers::{Reply, Request, Server};
+use leasehold_servers::answers::{Reply, Request, Server};
 use tempfile::TempDir;
 
 use super::*;
