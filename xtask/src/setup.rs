@@ -20,27 +20,41 @@ const SERVERS: [(&str, &str); 4] = [
 /// What runs the lock libraries of other languages, and the Debian packages that have it.
 const LANGUAGES: [(&str, &str); 2] = [("node", "nodejs"), ("npm", "npm")];
 /// What runs the component as a browser does: the first of these programs that is there.
-const BROWSERS: [&str; 4] = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
+const BROWSERS: [&str; 5] = [
+    "chromium-headless-shell",
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    // macOS keeps it off the path.
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+];
 const BROWSER_PACKAGE: &str = "chromium-headless-shell";
 /// What compiles the component where rustup cannot fetch what is missing.
 pub const WASM_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
 const PYTHON_PACKAGE: &str = "python3-venv";
+/// Debian packages of compilers, which macOS has in Xcode's command line tools.
+const XCODE: [&str; 3] = ["gcc", "libc6-dev", CXX_PACKAGE];
+/// Debian packages, and those of Homebrew that have the same programs.
+const HOMEBREW: [(&str, &str); 8] = [
+    ("redis-server", "redis"),
+    ("webdis", "webdis"),
+    ("postgresql", "postgresql@17"),
+    ("default-jre-headless", "temurin"),
+    ("nodejs", "node"),
+    ("npm", "node"),
+    (PYTHON_PACKAGE, "python"),
+    (BROWSER_PACKAGE, "google-chrome"),
+];
 
 /// Fails, with what to install, where SQLite's C sources cannot be compiled.
 pub fn c_compiler() -> Result {
     if compiles_c() {
         return Ok(());
     }
-    let advice = if cfg!(target_os = "macos") {
-        "xcode-select --install".to_owned()
-    } else if Path::new("/etc/debian_version").exists() {
-        format!("sudo apt-get install {}", DEBIAN_PACKAGES.join(" "))
-    } else {
-        "your system's packages for gcc (or clang) and the C library's headers".to_owned()
-    };
     Err(Failure::new(format!(
-        "no working C compiler `{}`; SQLite is compiled from source and needs one\n  install: {advice}",
-        compiler()
+        "no working C compiler `{}`; SQLite is compiled from source and needs one\n  install: {}",
+        compiler(),
+        advice(&DEBIAN_PACKAGES)
     )))
 }
 
@@ -78,8 +92,8 @@ fn cxx_compiler() -> Result {
     match missing_cxx() {
         None => Ok(()),
         Some(package) => Err(Failure::new(format!(
-            "no working C++ compiler `c++`; libFuzzer is compiled from source and needs one\n  install: sudo apt-get \
-             install {package} (Debian)"
+            "no working C++ compiler `c++`; libFuzzer is compiled from source and needs one\n  install: {}",
+            advice(&[package])
         ))),
     }
 }
@@ -129,9 +143,9 @@ pub fn browser() -> Result<PathBuf> {
     let found = BROWSERS.iter().find_map(|program| on_path(program));
     found.ok_or_else(|| {
         Failure::new(format!(
-            "no browser is on the path to test with; any of {} would do\n  install: sudo apt-get install \
-             {BROWSER_PACKAGE} (Debian)",
-            BROWSERS.join(", ")
+            "no browser is on the path to test with; any of {} would do\n  install: {}",
+            BROWSERS.join(", "),
+            advice(&[BROWSER_PACKAGE])
         ))
     })
 }
@@ -144,9 +158,40 @@ fn missing_wasm() -> Vec<&'static str> {
     if component::has_toolchain() { Vec::new() } else { WASM_PACKAGES.to_vec() }
 }
 
+/// How to install here what these Debian packages contain.
+fn advice(missing: &[&str]) -> String {
+    if is_debian() {
+        format!("sudo apt-get install {}", missing.join(" "))
+    } else if cfg!(target_os = "macos") {
+        on_macos(missing)
+    } else {
+        format!("what Debian's packages contain, with programs on the path: {}", missing.join(" "))
+    }
+}
+
+fn on_macos(missing: &[&str]) -> String {
+    let mut commands = Vec::new();
+    if missing.iter().any(|package| XCODE.contains(package)) {
+        commands.push("xcode-select --install".to_owned());
+    }
+    let mut brewed: Vec<_> =
+        HOMEBREW.iter().filter(|(debian, _)| missing.contains(debian)).map(|(_, name)| *name).collect();
+    brewed.dedup();
+    if !brewed.is_empty() {
+        commands.push(format!("brew install {}", brewed.join(" ")));
+    }
+    // Homebrew leaves programs of a package with a version off the path.
+    commands.extend(brewed.iter().filter(|name| name.contains('@')).map(|name| format!("brew link --force {name}")));
+    commands.join(" && ")
+}
+
+fn is_debian() -> bool {
+    Path::new("/etc/debian_version").exists()
+}
+
 /// Where that can be done without asking.
 fn install_packages(steps: &mut Steps, missing: &[&str]) -> Result {
-    if !missing.is_empty() && is_root() && Path::new("/etc/debian_version").exists() {
+    if !missing.is_empty() && is_root() && is_debian() {
         let mut update = Command::new("apt-get");
         update.args(["update", "-qq"]);
         steps.run("apt-get update", update)?;
@@ -164,18 +209,23 @@ fn servers() -> Result {
     if missing.is_empty() {
         return Ok(());
     }
-    let advice = if Path::new("/etc/debian_version").exists() {
-        format!("sudo apt-get install {}", missing.join(" "))
-    } else {
-        "Redis 5 or newer, Webdis, PostgreSQL and Java 17 or newer, with their programs on the path".to_owned()
-    };
-    Err(Failure::new(format!("programs that tests start as servers of their own are missing\n  install: {advice}")))
+    Err(Failure::new(format!(
+        "programs that tests start as servers of their own are missing\n  install: {}",
+        advice(&missing)
+    )))
 }
 
 /// Packages of the servers that are not there. Debian keeps PostgreSQL's programs off the path.
 fn missing_servers() -> Vec<&'static str> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    missing_programs(&SERVERS, versions.map(|version| version.path().join("bin")))
+    let mut missing = missing_programs(&SERVERS, versions.map(|version| version.path().join("bin")));
+    // The `java` that comes with macOS only says that there is none.
+    let mut java = Command::new("java");
+    java.arg("-version");
+    if cfg!(target_os = "macos") && !run::succeeds(java) {
+        missing.push("default-jre-headless");
+    }
+    missing
 }
 
 /// Fails, with what to install, where lock libraries of other languages could not run.
@@ -184,13 +234,9 @@ fn languages() -> Result {
     if missing.is_empty() {
         return Ok(());
     }
-    let advice = if Path::new("/etc/debian_version").exists() {
-        format!("sudo apt-get install {}", missing.join(" "))
-    } else {
-        "Python 3.10 or newer with its modules venv and ensurepip, Node.js 20 or newer, and npm".to_owned()
-    };
     Err(Failure::new(format!(
-        "programs that run the lock libraries of other languages are missing\n  install: {advice}"
+        "programs that run the lock libraries of other languages are missing\n  install: {}",
+        advice(&missing)
     )))
 }
 
@@ -216,6 +262,7 @@ fn missing_programs(
     programs.iter().filter(|(program, _)| !is_there(program)).map(|(_, package)| *package).collect()
 }
 
+/// A program that is not named by its whole path is looked up.
 fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
@@ -275,4 +322,26 @@ fn includes(mut command: Command, line: &[u8]) -> bool {
 
 fn is_root() -> bool {
     Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn macos_gets_the_names_of_homebrew() {
+        let everything = [
+            &DEBIAN_PACKAGES[..],
+            &[CXX_PACKAGE, PYTHON_PACKAGE, BROWSER_PACKAGE],
+            &SERVERS.map(|(_, package)| package),
+            &LANGUAGES.map(|(_, package)| package),
+        ];
+        assert_eq!(
+            on_macos(&everything.concat()),
+            "xcode-select --install && brew install redis webdis postgresql@17 temurin node python google-chrome \
+             && brew link --force postgresql@17"
+        );
+        assert_eq!(on_macos(&["g++"]), "xcode-select --install");
+        assert_eq!(on_macos(&["nodejs", "npm"]), "brew install node");
+    }
 }
