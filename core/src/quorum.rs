@@ -74,12 +74,12 @@ pub enum Trust {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tally {
     q: usize,
-    nodes: Vec<Heard>,
+    nodes: Vec<NodeVote>,
 }
 
-/// What one node has said.
+/// The vote of one node, and the counter that it has shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Heard {
+struct NodeVote {
     vote: Vote,
     /// The highest counter it has shown, whether or not it votes.
     read: Option<Read>,
@@ -98,7 +98,7 @@ enum Vote {
     Refused,
 }
 
-impl Heard {
+impl NodeVote {
     fn note(&mut self, counter: Token, trust: Trust) {
         self.read = Some(match self.read {
             // The later word decides about trust: a node that was trusted before may have lost its memory since.
@@ -122,14 +122,14 @@ impl Heard {
 impl Tally {
     /// Nobody has answered.
     pub fn new(nodes: usize) -> Self {
-        Self { q: majority(nodes), nodes: vec![Heard { vote: Vote::Open, read: None }; nodes] }
+        Self { q: majority(nodes), nodes: vec![NodeVote { vote: Vote::Open, read: None }; nodes] }
     }
 
     /// The node granted, and its counter shows this.
     pub fn answer(&mut self, node: NodeId, counter: Token, trust: Trust) {
-        if let Some(heard) = self.nodes.get_mut(node.index()) {
-            heard.note(counter, trust);
-            heard.vote = Vote::Granted;
+        if let Some(node) = self.nodes.get_mut(node.index()) {
+            node.note(counter, trust);
+            node.vote = Vote::Granted;
         }
     }
 
@@ -140,15 +140,15 @@ impl Tally {
 
     /// The node does not vote for us (or not yet), but its counter showed this.
     pub fn saw(&mut self, node: NodeId, counter: Token, trust: Trust) {
-        if let Some(heard) = self.nodes.get_mut(node.index()) {
-            heard.note(counter, trust);
+        if let Some(node) = self.nodes.get_mut(node.index()) {
+            node.note(counter, trust);
         }
     }
 
     /// The node does not hold our record, or will not tell in time. What its counter showed is remembered.
     pub fn refuse(&mut self, node: NodeId) {
-        if let Some(heard) = self.nodes.get_mut(node.index()) {
-            heard.vote = Vote::Refused;
+        if let Some(node) = self.nodes.get_mut(node.index()) {
+            node.vote = Vote::Refused;
         }
     }
 
@@ -157,24 +157,24 @@ impl Tally {
     /// Open as long as answers are awaited that can still change it; a tally that only doubtful votes could fill is lost
     /// when no awaited answer can bring what has to be known first.
     pub fn verdict(&self) -> Verdict {
-        let open = self.nodes.iter().filter(|heard| heard.vote == Vote::Open).count();
-        let granting = self.nodes.iter().filter(|heard| heard.vote == Vote::Granted).count();
+        let open = self.nodes.iter().filter(|node| node.vote == Vote::Open).count();
+        let granting = self.nodes.iter().filter(|node| node.vote == Vote::Granted).count();
         if open + granting < self.q {
             return Verdict::Lost;
         }
         if granting < self.q {
             return Verdict::Open;
         }
-        let trusted = || self.nodes.iter().filter(|heard| heard.trusts());
-        let voting = trusted().filter(|heard| heard.vote == Vote::Granted).count();
+        let trusted = || self.nodes.iter().filter(|node| node.trusts());
+        let voting = trusted().filter(|node| node.vote == Vote::Granted).count();
         if voting >= self.q {
             return self.count(self.highest(trusted()), Trust::Trusted);
         }
         let need = self.nodes.len() - self.q + 1;
         let known = trusted().count();
-        let all = self.nodes.iter().filter(|heard| heard.read.is_some()).count();
+        let all = self.nodes.iter().filter(|node| node.read.is_some()).count();
         if known >= need || all == self.nodes.len() {
-            let refusing = self.nodes.iter().filter(|heard| heard.vote != Vote::Granted).filter_map(|heard| heard.read);
+            let refusing = self.nodes.iter().filter(|node| node.vote != Vote::Granted).filter_map(|node| node.read);
             let above = match refusing.map(|read| read.counter).max().map(Token::next) {
                 Some(Some(above)) => above,
                 // Tokens are used up: nothing new can be granted.
@@ -183,9 +183,9 @@ impl Tally {
             };
             return self.count(self.highest(self.nodes.iter()).max(above), Trust::Doubtful);
         }
-        let unread = |heard: &&Heard| heard.vote == Vote::Open && !heard.trusts();
+        let unread = |node: &&NodeVote| node.vote == Vote::Open && !node.trusts();
         let awaited = self.nodes.iter().filter(unread).count();
-        let new = self.nodes.iter().filter(|heard| heard.vote == Vote::Open && heard.read.is_none()).count();
+        let new = self.nodes.iter().filter(|node| node.vote == Vote::Open && node.read.is_none()).count();
         // Whoever may still make the trusted votes a majority is among those that are known or awaited.
         if known + awaited >= need || all + new == self.nodes.len() { Verdict::Open } else { Verdict::Lost }
     }
@@ -193,7 +193,7 @@ impl Tally {
     /// Granted by a majority of exact acks, or else raised to `token`: votes that stand below, and those that are in
     /// doubt wherever they stand, if it has come to that.
     fn count(&self, token: Token, least: Trust) -> Verdict {
-        let votes = || self.nodes.iter().enumerate().filter_map(|(node, heard)| Some((node, heard.granted()?)));
+        let votes = || self.nodes.iter().enumerate().filter_map(|(at, node)| Some((at, node.granted()?)));
         let exact = votes().filter(|(_, read)| read.trust == Trust::Trusted && read.counter == token).count();
         if exact >= self.q {
             return Verdict::Granted(token);
@@ -204,14 +204,14 @@ impl Tally {
         };
         let nodes = votes()
             .filter(|(_, read)| lacks(read))
-            .filter_map(|(node, _)| u16::try_from(node).ok().map(NodeId::new))
+            .filter_map(|(at, _)| u16::try_from(at).ok().map(NodeId::new))
             .collect();
         Verdict::Raise { nodes, token }
     }
 
     /// The highest counter among those of the given nodes that vote.
-    fn highest<'a>(&self, nodes: impl Iterator<Item = &'a Heard>) -> Token {
-        nodes.filter_map(Heard::granted).map(|read| read.counter).max().unwrap_or(Token::ZERO)
+    fn highest<'a>(&self, nodes: impl Iterator<Item = &'a NodeVote>) -> Token {
+        nodes.filter_map(NodeVote::granted).map(|read| read.counter).max().unwrap_or(Token::ZERO)
     }
 }
 

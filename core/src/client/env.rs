@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::{Event, Trouble};
+use super::{CircuitBreaker, Event};
 use crate::config::{Config, LockOptions, Quorum};
 use crate::ids::{LockId, NodeId, Resource, Token};
 use crate::lease::{Ctx, Effects, Input, Machine, Row};
@@ -30,7 +30,7 @@ pub(super) struct Env {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub(crate) struct NodeState {
     pub(crate) memory: Memory,
-    pub(crate) trouble: Trouble,
+    pub(crate) breaker: CircuitBreaker,
     pub(super) lacks_credentials: bool,
 }
 

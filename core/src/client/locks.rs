@@ -13,7 +13,7 @@ use crate::timers::Entry;
 pub(super) struct Lock {
     pub(super) id: LockId,
     /// Tells this acquisition from earlier ones in the same place, whose replies may still be on their way.
-    pub(super) life: u64,
+    pub(super) generation: u64,
     pub(super) resource: Resource,
     pub(super) options: LockOptions,
     pub(super) machine: Machine,
@@ -21,7 +21,7 @@ pub(super) struct Lock {
     pub(super) start: Entry,
 }
 
-/// Where an acquisition lives; taken again once it has ended.
+/// The slot of an acquisition; taken again once it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Place(u32);
 
@@ -31,7 +31,7 @@ pub(super) struct Locks {
     by_id: BTreeMap<LockId, Place>,
     places: Vec<Option<Lock>>,
     free: Vec<Place>,
-    lives: u64,
+    next_generation: u64,
 }
 
 impl Locks {
@@ -48,8 +48,8 @@ impl Locks {
     }
 
     /// The acquisition, unless another one has taken its place since.
-    pub(super) fn in_life(&self, place: Place, life: u64) -> Option<&Lock> {
-        self.get(place).filter(|lock| lock.life == life)
+    pub(super) fn of_generation(&self, place: Place, generation: u64) -> Option<&Lock> {
+        self.get(place).filter(|lock| lock.generation == generation)
     }
 
     /// The caller has made sure that the id is not in use, and that there is room.
@@ -68,11 +68,11 @@ impl Locks {
                 place
             }
         };
-        let life = self.lives;
-        self.lives += 1;
+        let generation = self.next_generation;
+        self.next_generation += 1;
         self.by_id.insert(id, place);
         *self.places.get_mut(place.0 as usize)? =
-            Some(Lock { id, life, resource, options, machine, timer: None, start: None });
+            Some(Lock { id, generation, resource, options, machine, timer: None, start: None });
         Some(place)
     }
 

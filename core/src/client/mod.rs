@@ -1,24 +1,24 @@
 //! Many locks at once: correlation, local queues, timers, limits, and the one loop that drives it all.
 
+mod breaker;
 mod env;
 mod event;
 mod locks;
 mod run;
-mod trouble;
 
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
+pub(crate) use breaker::CircuitBreaker;
 use env::Env;
 pub(crate) use env::{NodeState, all_abstained, losses_over};
 pub use event::{Error, Event, Failure, Input, LostReason, Output, Stats, Transmit};
 use locks::{Lock, Locks, Place};
-pub(crate) use trouble::Trouble;
 
 use crate::config::{Config, LockOptions, Quorum, Wait};
 use crate::ids::{LockId, NodeId, RequestId, Resource, Seq, Version};
-use crate::lease::{Effects, Idle, Input as LeaseInput, Machine, Quest, Releasing, Send};
+use crate::lease::{Acquisition, Effects, Idle, Input as LeaseInput, Machine, Releasing, Send};
 use crate::member::Stamp;
 use crate::op::{Fault, FaultKind, Holder, Holding, Outcome, TransportFault};
 use crate::prf::{Entropy, Seed};
@@ -33,7 +33,7 @@ pub struct Client {
     env: Env,
     closed: bool,
     locks: Locks,
-    lines: BTreeMap<Resource, Line>,
+    queues: BTreeMap<Resource, LocalQueue>,
     orphans: BTreeMap<OrphanId, Orphan>,
     next_orphan: u64,
     requests: BTreeMap<RequestId, Request>,
@@ -51,18 +51,18 @@ pub struct Client {
 
 /// All acquisitions of one resource: the first contends, the others wait in order.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Line {
+struct LocalQueue {
     head: Place,
-    /// Those behind it, with their lives. Up to half of them have gone away since.
-    queue: VecDeque<(Place, u64)>,
+    /// The acquisitions behind it, with their generations. Up to half of them have left since.
+    waiting: VecDeque<(Place, u64)>,
     gone: usize,
     subscribed: bool,
 }
 
-/// The life of the lock that left it behind, and a number: one lock can leave several.
+/// The generation of the lock that left it behind, and a number: one lock can leave several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct OrphanId {
-    life: u64,
+    generation: u64,
     number: u64,
 }
 
@@ -86,7 +86,7 @@ struct Request {
 /// Whom an outcome is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Target {
-    Lock { place: Place, life: u64 },
+    Lock { place: Place, generation: u64 },
     Orphan(OrphanId),
 }
 
@@ -113,7 +113,7 @@ impl Client {
             env: Env::new(config, seed, now),
             closed: false,
             locks: Locks::default(),
-            lines: BTreeMap::new(),
+            queues: BTreeMap::new(),
             orphans: BTreeMap::new(),
             next_orphan: 0,
             requests: BTreeMap::new(),
@@ -158,19 +158,20 @@ impl Client {
         if self.locks.len() >= limit {
             return Err(Error::TooManyLocks { limit });
         }
-        let quest = Quest::new(options.wait(), self.env.now);
-        let behind = self.lines.get(&resource).map(|line| (line.head, line.queue.is_empty()));
+        let acquisition = Acquisition::new(options.wait(), self.env.now);
+        let behind = self.queues.get(&resource).map(|queue| (queue.head, queue.waiting.is_empty()));
         let ahead = behind.and_then(|(head, _)| self.describe(head));
         let once = options.wait() == Wait::Once;
-        let machine = Machine::Idle(Idle::new(quest, ahead.clone()));
-        let line = resource.clone();
+        let machine = Machine::Idle(Idle::new(acquisition, ahead.clone()));
+        let key = resource.clone();
         let Some(place) = self.locks.insert(lock, resource, options, machine) else {
             return Err(Error::TooManyLocks { limit });
         };
-        match self.lines.get_mut(&line) {
-            Some(line) => line.queue.extend(self.locks.get(place).map(|lock| (place, lock.life))),
+        match self.queues.get_mut(&key) {
+            Some(queue) => queue.waiting.extend(self.locks.get(place).map(|lock| (place, lock.generation))),
             None => {
-                self.lines.insert(line, Line { head: place, queue: VecDeque::new(), gone: 0, subscribed: false });
+                self.queues
+                    .insert(key, LocalQueue { head: place, waiting: VecDeque::new(), gone: 0, subscribed: false });
             }
         }
         match behind {
@@ -262,7 +263,7 @@ impl Client {
     /// record was seen, and enough nodes answer.
     pub fn notified(&mut self, resource: &Resource, now: Now) {
         self.advance(now, None);
-        if let Some(head) = self.lines.get(resource).map(|line| line.head) {
+        if let Some(head) = self.queues.get(resource).map(|queue| queue.head) {
             self.drive(head, LeaseInput::Wake);
         }
     }
@@ -278,7 +279,7 @@ impl Client {
         self.advance(now, None);
         let Some(state) = self.env.node_mut(node).filter(|state| state.lacks_credentials) else { return };
         state.lacks_credentials = false;
-        let heads: BTreeSet<Place> = self.lines.values().map(|line| line.head).collect();
+        let heads: BTreeSet<Place> = self.queues.values().map(|queue| queue.head).collect();
         for head in heads {
             self.drive(head, LeaseInput::FreshCredentials(node));
         }

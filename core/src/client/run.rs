@@ -10,11 +10,11 @@ use crate::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal};
 use crate::prf::Entropy;
 use crate::time::{Monotonic, Now, batch_window, retry_cap};
 
-/// What an input means for the local line.
+/// What an input means for the local queue.
 enum After {
     Nothing,
     Waits,
-    StepsAside,
+    LeavesQueue,
     Ended,
 }
 
@@ -71,7 +71,7 @@ impl Client {
         let renewed = self.queue(place, &mut out);
         if let (Some(releasing), Some(state)) = (out.orphan.take(), self.locks.get(place)) {
             let (lock, resource, options) = (state.id, state.resource.clone(), state.options.clone());
-            self.adopt(state.life, Orphan { lock, resource, options, releasing, timer: None });
+            self.adopt(state.generation, Orphan { lock, resource, options, releasing, timer: None });
         }
         for event in out.events.drain(..) {
             if let (Event::Acquired { .. } | Event::Contended { .. }, Some(state)) = (&event, self.locks.get(place)) {
@@ -83,7 +83,7 @@ impl Client {
         match after {
             After::Nothing => {}
             After::Waits => self.watch(place),
-            After::StepsAside => self.step_aside(place),
+            After::LeavesQueue => self.leave_queue(place),
             After::Ended => self.drop_lock(place),
         }
         renewed
@@ -98,7 +98,7 @@ impl Client {
         match &state.machine {
             Machine::Ended => After::Ended,
             Machine::Waiting(_) => After::Waits,
-            Machine::Releasing(releasing) if releasing.was_answered() => After::StepsAside,
+            Machine::Releasing(releasing) if releasing.was_answered() => After::LeavesQueue,
             Machine::Releasing(_)
             | Machine::Idle(_)
             | Machine::Acquiring(_)
@@ -113,7 +113,7 @@ impl Client {
             return false;
         }
         let Some(state) = self.locks.get(place) else { return false };
-        let (lock, target) = (state.id, Target::Lock { place, life: state.life });
+        let (lock, target) = (state.id, Target::Lock { place, generation: state.generation });
         let mut renewed = false;
         for send in out.sends.drain(..) {
             renewed |= matches!(send.op, Op::Renew(_));
@@ -122,11 +122,11 @@ impl Client {
         renewed
     }
 
-    fn adopt(&mut self, life: u64, orphan: Orphan) {
+    fn adopt(&mut self, generation: u64, orphan: Orphan) {
         if self.orphans.len() >= self.env.config.limits().orphans {
             return;
         }
-        let id = OrphanId { life, number: self.next_orphan };
+        let id = OrphanId { generation, number: self.next_orphan };
         self.next_orphan += 1;
         self.orphans.insert(id, Orphan { releasing: orphan.releasing.for_nobody(), ..orphan });
         self.drive_orphan(id, LeaseInput::Timeout);
@@ -183,17 +183,17 @@ impl Client {
             self.outputs.push_back(Output::NeedCredentials { node });
         }
         match target {
-            Target::Lock { place, life } => {
-                if self.locks.in_life(place, life).is_some() {
+            Target::Lock { place, generation } => {
+                if self.locks.of_generation(place, generation).is_some() {
                     let failing =
-                        |env: &super::Env| env.nodes.get(node.index()).is_some_and(|node| node.trouble.failures() > 0);
+                        |env: &super::Env| env.nodes.get(node.index()).is_some_and(|node| node.breaker.failures() > 0);
                     let was_failing = failing(&self.env);
                     self.drive(place, LeaseInput::Outcome { node, seq, outcome });
                     if was_failing && !failing(&self.env) {
                         self.catch_up(place);
                     }
                 } else {
-                    self.tell_orphans(life, node, seq, &outcome);
+                    self.tell_orphans(generation, node, seq, &outcome);
                 }
             }
             Target::Orphan(id) => self.drive_orphan(id, LeaseInput::Outcome { node, seq, outcome }),
@@ -201,9 +201,9 @@ impl Client {
     }
 
     /// What a lock that has ended is answered matters to the releases that it has left behind.
-    fn tell_orphans(&mut self, life: u64, node: NodeId, seq: Seq, outcome: &Outcome) {
-        let of_this_life = OrphanId { life, number: 0 }..=OrphanId { life, number: u64::MAX };
-        let left: Vec<OrphanId> = self.orphans.range(of_this_life).map(|(id, _)| *id).collect();
+    fn tell_orphans(&mut self, generation: u64, node: NodeId, seq: Seq, outcome: &Outcome) {
+        let of_this_generation = OrphanId { generation, number: 0 }..=OrphanId { generation, number: u64::MAX };
+        let left: Vec<OrphanId> = self.orphans.range(of_this_generation).map(|(id, _)| *id).collect();
         for id in left {
             self.drive_orphan(id, LeaseInput::Late { node, seq, outcome: outcome.clone() });
         }
@@ -239,7 +239,7 @@ impl Client {
     fn is_stale(&self, queued: &Queued) -> bool {
         match queued.target {
             // What was given up has its release behind it in this very queue.
-            Target::Lock { place, life } => match self.locks.in_life(place, life) {
+            Target::Lock { place, generation } => match self.locks.of_generation(place, generation) {
                 Some(state) => matches!(queued.send.op, Op::Renew(_)) && state.machine.deadline().is_none(),
                 None => true,
             },
@@ -276,45 +276,47 @@ impl Client {
     }
 
     pub(super) fn drop_lock(&mut self, place: Place) {
-        self.step_aside(place);
+        self.leave_queue(place);
         let Some(mut state) = self.locks.remove(place) else { return };
         self.timers.set(Timer::Lock(place), &mut state.timer, None);
         self.starts.set(place, &mut state.start, None);
     }
 
-    /// Lets the next one in the local line try.
-    fn step_aside(&mut self, place: Place) {
+    /// Lets the next one in the local queue try.
+    fn leave_queue(&mut self, place: Place) {
         let Some(state) = self.locks.get(place) else { return };
-        let Some(line) = self.lines.get_mut(&state.resource) else { return };
-        if line.head != place {
+        let Some(queue) = self.queues.get_mut(&state.resource) else { return };
+        if queue.head != place {
             // Taking each one out at once would cost a walk along the line; now and then all of them go together.
-            line.gone += 1;
-            if line.gone > line.queue.len() / 2 {
+            queue.gone += 1;
+            if queue.gone > queue.waiting.len() / 2 {
                 let locks = &self.locks;
-                line.queue.retain(|(waiting, life)| *waiting != place && locks.in_life(*waiting, *life).is_some());
-                line.gone = 0;
+                queue.waiting.retain(|(waiting, generation)| {
+                    *waiting != place && locks.of_generation(*waiting, *generation).is_some()
+                });
+                queue.gone = 0;
             }
             return;
         }
-        while let Some((next, life)) = line.queue.pop_front() {
-            if self.locks.in_life(next, life).is_none() {
-                line.gone = line.gone.saturating_sub(1);
+        while let Some((next, generation)) = queue.waiting.pop_front() {
+            if self.locks.of_generation(next, generation).is_none() {
+                queue.gone = queue.gone.saturating_sub(1);
                 continue;
             }
-            line.head = next;
+            queue.head = next;
             return self.drive(next, LeaseInput::Turn);
         }
-        if self.lines.remove(&state.resource).is_some_and(|line| line.subscribed) {
+        if self.queues.remove(&state.resource).is_some_and(|queue| queue.subscribed) {
             let resource = state.resource.clone();
             self.tell_watchers(&resource, false);
         }
     }
 
-    /// Wake-ups are wanted while the head of a line waits.
+    /// Wake-ups are wanted while the head of a queue waits.
     fn watch(&mut self, place: Place) {
         let Some(state) = self.locks.get(place) else { return };
-        let Some(line) = self.lines.get_mut(&state.resource).filter(|line| !line.subscribed) else { return };
-        line.subscribed = true;
+        let Some(queue) = self.queues.get_mut(&state.resource).filter(|queue| !queue.subscribed) else { return };
+        queue.subscribed = true;
         let resource = state.resource.clone();
         self.tell_watchers(&resource, true);
     }
@@ -352,7 +354,7 @@ mod tests {
         }
         let mut length_without = |left: u64| {
             client.release(LockId::new(left), now).unwrap();
-            client.lines[&resource].queue.len()
+            client.queues[&resource].waiting.len()
         };
         assert!((1..=50).all(|left| length_without(left) == 100));
         assert_eq!(length_without(51), 49);

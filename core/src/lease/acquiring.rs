@@ -6,12 +6,14 @@ use core::time::Duration;
 
 use crate::client::{Event, all_abstained, losses_over};
 use crate::ids::{NodeId, Nonce, Seq, Token};
+use crate::lease::acquisition::NodeReply;
 use crate::lease::held::{Grant, Held};
-use crate::lease::quest::Said;
-use crate::lease::releasing::MayLand;
+use crate::lease::releasing::PendingAcquires;
 use crate::lease::sends::Sends;
 use crate::lease::waiting::Answer;
-use crate::lease::{Ctx, Heard, Input, Machine, Obstacle, Quest, Releasing, Row, Step, Waiting, node_ids};
+use crate::lease::{
+    Acquisition, BlockReason, Ctx, Input, Machine, NodeHealth, Releasing, Row, Step, Waiting, node_ids,
+};
 use crate::member::{Birth, Stamp};
 use crate::op::{Acquire, Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal};
 use crate::prf::{Domain, Entropy, nonce};
@@ -21,7 +23,7 @@ use crate::time::{Monotonic, deadline_of, fraction_of};
 /// An attempt under way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Acquiring {
-    quest: Quest,
+    acquisition: Acquisition,
     nonce: Nonce,
     /// All nodes and all sends of an attempt get the same floor.
     floor: Token,
@@ -55,7 +57,7 @@ pub(crate) struct Leg {
     /// Sends of the operation that is being asked now.
     tries: u32,
     retry_at: Option<Monotonic>,
-    obstacle: Option<Obstacle>,
+    block_reason: Option<BlockReason>,
 }
 
 /// Sends of one operation to one node within one attempt.
@@ -73,7 +75,7 @@ impl Leg {
             landed: false,
             tries: 0,
             retry_at: None,
-            obstacle: None,
+            block_reason: None,
         }
     }
 
@@ -81,8 +83,8 @@ impl Leg {
         self.in_flight.is_some() || self.retry_at.is_some()
     }
 
-    fn said(&mut self) -> Said {
-        Said { obstacle: self.obstacle.take(), is_ours: self.deadline.is_some() || self.landed }
+    fn take_reply(&mut self) -> NodeReply {
+        NodeReply { block_reason: self.block_reason.take(), is_ours: self.deadline.is_some() || self.landed }
     }
 
     /// The node has, or may come to have, a record of this attempt.
@@ -92,12 +94,12 @@ impl Leg {
 }
 
 impl Acquiring {
-    pub(crate) fn start(mut quest: Quest, fresh: &Entropy, ctx: &mut Ctx<'_>) -> Self {
-        quest.attempt += 1;
+    pub(crate) fn start(mut acquisition: Acquisition, fresh: &Entropy, ctx: &mut Ctx<'_>) -> Self {
+        acquisition.attempt += 1;
         let nodes = ctx.config.nodes().len();
         let mut attempt = Self {
-            nonce: nonce(ctx.seed, fresh, ctx.lock, quest.attempt),
-            quest,
+            nonce: nonce(ctx.seed, fresh, ctx.lock, acquisition.attempt),
+            acquisition,
             floor: ctx.floor,
             began: ctx.now.monotonic,
             over: losses_over(ctx.nodes, ctx.now.monotonic, ctx.config),
@@ -113,8 +115,8 @@ impl Acquiring {
         attempt
     }
 
-    pub(crate) fn quest(&self) -> &Quest {
-        &self.quest
+    pub(crate) fn acquisition(&self) -> &Acquisition {
+        &self.acquisition
     }
 
     pub(crate) fn wake_at(&self) -> Option<Monotonic> {
@@ -132,7 +134,7 @@ impl Acquiring {
             Input::Timeout => self.resend(ctx),
             Input::Release => {
                 self.release_what_may_have_landed(ctx);
-                (Quest::cancel(ctx), Some(Row::AcquiringCancelled))
+                (Acquisition::cancel(ctx), Some(Row::AcquiringCancelled))
             }
             Input::Wake => (Machine::Acquiring(Self { woken: true, ..self }), None),
             Input::FreshCredentials(node) => {
@@ -152,7 +154,7 @@ impl Acquiring {
             Verdict::Raise { token, .. } => Some(token),
             Verdict::Open | Verdict::Granted(_) | Verdict::Lost => None,
         };
-        let seq = self.quest.next_seq();
+        let seq = self.acquisition.next_seq();
         let member = ctx.membership(self.legs[at].node, &self.nonce, seq, self.over[at]);
         let leg = &mut self.legs[at];
         leg.retry_at = None;
@@ -201,7 +203,7 @@ impl Acquiring {
                     self.legs[at].loss = Some(stamp);
                     self.granted(at, sent, (counter, Trust::Doubtful), ctx);
                 } else {
-                    self.granted_for_nothing(at, Obstacle::InDoubt);
+                    self.granted_for_nothing(at, BlockReason::InDoubt);
                 }
             }
             Outcome::Applied(Applied::Raised { counter }) if raising => {
@@ -226,7 +228,7 @@ impl Acquiring {
                         }
                         // A node in doubt shows no counter.
                         (Some(_), None) if ctx.config.quorum().is_some() => {
-                            self.granted_for_nothing(at, Obstacle::InDoubt);
+                            self.granted_for_nothing(at, BlockReason::InDoubt);
                         }
                         _ => {
                             let fault = Fault::new(FaultKind::Protocol, "our record shows a send we never made");
@@ -240,7 +242,7 @@ impl Acquiring {
                 // Not ours any more: this node can neither acknowledge the token nor vouch for the lease.
                 refusal @ Refusal::Conflict(_) => {
                     self.legs[at].deadline = None;
-                    self.legs[at].obstacle = Some(refusal.into());
+                    self.legs[at].block_reason = Some(refusal.into());
                     self.tally.refuse(self.legs[at].node);
                 }
                 Refusal::Denied(_) => self.tally.refuse(self.legs[at].node),
@@ -262,7 +264,7 @@ impl Acquiring {
         let leg = &mut self.legs[at];
         ctx.observations.forget(leg.node, ctx.resource);
         leg.tries = 0;
-        leg.obstacle = None;
+        leg.block_reason = None;
         let deadline = sent.map(|sent| deadline_of(sent, ctx.options.ttl, ctx.config.drift()));
         match deadline.filter(|deadline| *deadline > ctx.now.monotonic) {
             Some(deadline) => {
@@ -270,15 +272,15 @@ impl Acquiring {
                 leg.confirmed = sent;
                 self.tally.answer(leg.node, counter, trust);
             }
-            None => self.granted_for_nothing(at, Obstacle::Unavailable(too_late())),
+            None => self.granted_for_nothing(at, BlockReason::Unavailable(too_late())),
         }
     }
 
     /// The node has our record, which is of no use to us.
-    fn granted_for_nothing(&mut self, at: usize, why: Obstacle) {
+    fn granted_for_nothing(&mut self, at: usize, why: BlockReason) {
         let leg = &mut self.legs[at];
         leg.landed = true;
-        leg.obstacle = Some(why);
+        leg.block_reason = Some(why);
         self.tally.refuse(leg.node);
     }
 
@@ -299,8 +301,8 @@ impl Acquiring {
                 None => ctx.observations.forget(node, ctx.resource),
             }
         }
-        self.legs[at].obstacle = Some(match refusal {
-            Refusal::Abstains { stamp } => Obstacle::Abstains(ctx.abstains(node, stamp)),
+        self.legs[at].block_reason = Some(match refusal {
+            Refusal::Abstains { stamp } => BlockReason::Abstains(ctx.abstains(node, stamp)),
             refusal @ (Refusal::Conflict(_)
             | Refusal::Throttled(_)
             | Refusal::Unavailable(_)
@@ -312,7 +314,7 @@ impl Acquiring {
 
     fn unknown(mut self, at: usize, fault: Fault, ctx: &mut Ctx<'_>) -> Step {
         let leg = &mut self.legs[at];
-        if leg.tries < MAX_SENDS && !self.quest.is_past_wait(ctx.now.monotonic) {
+        if leg.tries < MAX_SENDS && !self.acquisition.is_past_wait(ctx.now.monotonic) {
             // After a timeout enough time has passed; a broken connection breaks again if asked at once.
             let pause = match fault.kind {
                 FaultKind::Timeout => Duration::ZERO,
@@ -322,15 +324,15 @@ impl Acquiring {
                 | FaultKind::Server
                 | FaultKind::Busy
                 | FaultKind::Protocol => {
-                    let jitter = ctx.jitter(Domain::Retry, self.quest.attempt, self.quest.upcoming_seq());
+                    let jitter = ctx.jitter(Domain::Retry, self.acquisition.attempt, self.acquisition.upcoming_seq());
                     fraction_of(ctx.request_timeout() / 4, jitter)
                 }
             };
             leg.retry_at = Some(ctx.after(pause));
-            leg.obstacle = Some(Obstacle::Unavailable(fault));
+            leg.block_reason = Some(BlockReason::Unavailable(fault));
             return (Machine::Acquiring(self), Some(Row::AcquiringUnknown));
         }
-        leg.obstacle = Some(Obstacle::Unavailable(fault));
+        leg.block_reason = Some(BlockReason::Unavailable(fault));
         self.tally.refuse(leg.node);
         self.count(ctx)
     }
@@ -338,7 +340,7 @@ impl Acquiring {
     fn resend(mut self, ctx: &mut Ctx<'_>) -> Step {
         let due = |leg: &Leg| leg.retry_at.is_some_and(|at| ctx.now.monotonic >= at);
         let Some(at) = self.legs.iter().position(due) else { return (Machine::Acquiring(self), None) };
-        if self.quest.is_past_wait(ctx.now.monotonic) {
+        if self.acquisition.is_past_wait(ctx.now.monotonic) {
             self.legs[at].retry_at = None;
             self.tally.refuse(self.legs[at].node);
             return self.count(ctx);
@@ -380,7 +382,7 @@ impl Acquiring {
 
     /// Somebody abstains, and it may be that all do.
     fn is_nobody_known_to_vote(&self, ctx: &Ctx<'_>) -> bool {
-        self.legs.iter().any(|leg| matches!(leg.obstacle, Some(Obstacle::Abstains(_))))
+        self.legs.iter().any(|leg| matches!(leg.block_reason, Some(BlockReason::Abstains(_))))
             && !ctx.nodes.iter().any(|node| node.memory.is_known_to_vote())
     }
 
@@ -392,42 +394,46 @@ impl Acquiring {
         };
         ctx.event(Event::Acquired { lock: ctx.lock, token, deadline, recovered: self.recovered });
         let row = if self.recovered { Row::AcquiringRecovered } else { Row::AcquiringGranted };
-        let grant = Grant::new(self.nonce, token, deadline, self.quest.upcoming_seq(), self.legs, ctx);
+        let grant = Grant::new(self.nonce, token, deadline, self.acquisition.upcoming_seq(), self.legs, ctx);
         (Machine::Held(Held(grant)), Some(row))
     }
 
     fn fail(mut self, ctx: &mut Ctx<'_>) -> Step {
         self.release_what_may_have_landed(ctx);
-        if self.legs.iter().all(|leg| matches!(leg.obstacle, Some(Obstacle::Abstains(_)))) {
+        if self.legs.iter().all(|leg| matches!(leg.block_reason, Some(BlockReason::Abstains(_)))) {
             all_abstained(ctx.nodes, self.began, ctx.config);
         }
         let nodes = self.legs.len();
         let (q, blocked) = (majority(nodes), self.blocked(ctx));
-        let denied = self.legs.iter().filter(|leg| matches!(leg.obstacle, Some(Obstacle::Denied(_)))).count();
-        let heard: Vec<Heard> = self.legs.iter().map(|leg| Heard::from(leg.obstacle.as_ref())).collect();
+        let denied = self.legs.iter().filter(|leg| matches!(leg.block_reason, Some(BlockReason::Denied(_)))).count();
+        let healths: Vec<NodeHealth> =
+            self.legs.iter().map(|leg| NodeHealth::from(leg.block_reason.as_ref())).collect();
         // What may be ours is released, which brings a hint of its own: heeding that would never end.
-        let may_echo =
-            |(leg, heard): (&Leg, &Heard)| leg.may_hold() && leg.in_flight.is_none() && *heard != Heard::Record;
-        let echoes = self.legs.iter().zip(&heard).any(may_echo);
+        let may_echo = |(leg, health): (&Leg, &NodeHealth)| {
+            leg.may_hold() && leg.in_flight.is_none() && *health != NodeHealth::ShowsRecord
+        };
+        let echoes = self.legs.iter().zip(&healths).any(may_echo);
         // A hint that came meanwhile is older than that release, but an earlier one may have brought it: where nodes are
         // still to answer that may have granted, it is no more to be believed.
-        let left_something = self.legs.iter().zip(&heard).any(|(leg, heard)| leg.may_hold() && *heard != Heard::Record);
-        let said: Vec<Said> = self.legs.iter_mut().map(Leg::said).collect();
-        let obstacle = Obstacle::of_all(&said).unwrap_or_else(|| Obstacle::Unavailable(too_late()));
-        self.quest.blocked_by(obstacle, ctx);
+        let left_something =
+            self.legs.iter().zip(&healths).any(|(leg, health)| leg.may_hold() && *health != NodeHealth::ShowsRecord);
+        let replies: Vec<NodeReply> = self.legs.iter_mut().map(Leg::take_reply).collect();
+        let block_reason = BlockReason::of_all(&replies).unwrap_or_else(|| BlockReason::Unavailable(too_late()));
+        self.acquisition.note_block_reason(block_reason, ctx);
         if nodes - denied < q {
-            return (self.quest.fail(ctx), Some(Row::AcquiringDenied));
+            return (self.acquisition.fail(ctx), Some(Row::AcquiringDenied));
         }
-        if self.quest.is_over(ctx.now.monotonic) {
-            return (self.quest.fail(ctx), Some(Row::AcquiringFailed));
+        if self.acquisition.is_over(ctx.now.monotonic) {
+            return (self.acquisition.fail(ctx), Some(Row::AcquiringFailed));
         }
-        for (leg, heard) in self.legs.iter().zip(&heard) {
-            self.quest.heard(leg.node, *heard);
+        for (leg, health) in self.legs.iter().zip(&healths) {
+            self.acquisition.note_health(leg.node, *health);
         }
         let open = self.legs.iter().map(|leg| leg.in_flight);
-        let answers = blocked.into_iter().zip(heard).zip(open).zip(said);
-        let answers = answers.map(|(((blocked_until, heard), open), said)| Answer { blocked_until, heard, open, said });
-        let mut waiting = Waiting::new(self.quest, answers, echoes, ctx);
+        let answers = blocked.into_iter().zip(healths).zip(open).zip(replies);
+        let answers =
+            answers.map(|(((blocked_until, health), open), reply)| Answer { blocked_until, health, open, reply });
+        let mut waiting = Waiting::new(self.acquisition, answers, echoes, ctx);
         if self.woken && !left_something {
             waiting.wake(ctx.now.monotonic);
         }
@@ -448,8 +454,8 @@ impl Acquiring {
         };
         self.legs
             .iter()
-            .map(|leg| match &leg.obstacle {
-                Some(Obstacle::Busy(holding)) => Some(runs_out(leg, holding, ctx).unwrap_or(Monotonic::FAR)),
+            .map(|leg| match &leg.block_reason {
+                Some(BlockReason::Busy(holding)) => Some(runs_out(leg, holding, ctx).unwrap_or(Monotonic::FAR)),
                 Some(_) | None => None,
             })
             .collect()
@@ -460,10 +466,10 @@ impl Acquiring {
             .legs
             .iter()
             .filter(|leg| leg.may_hold())
-            .map(|leg| (leg.node, MayLand::Yes(leg.sends.clone())))
+            .map(|leg| (leg.node, PendingAcquires::Maybe(leg.sends.clone())))
             .peekable();
         if nodes.peek().is_some() {
-            ctx.out.orphan = Some(Releasing::new(self.nonce, nodes, self.quest.upcoming_seq(), ctx));
+            ctx.out.orphan = Some(Releasing::new(self.nonce, nodes, self.acquisition.upcoming_seq(), ctx));
         }
     }
 }

@@ -7,7 +7,7 @@ use crate::backoff::Pace;
 use crate::client::{Event, LostReason, losses_over};
 use crate::ids::{NodeId, Nonce, Seq, Token};
 use crate::lease::acquiring::Leg as AcquiringLeg;
-use crate::lease::releasing::MayLand;
+use crate::lease::releasing::PendingAcquires;
 use crate::lease::sends::Sends;
 use crate::lease::{Ctx, Input, Machine, Releasing, Row, Step};
 use crate::member::Stamp;
@@ -44,7 +44,7 @@ struct Leg {
     node: NodeId,
     in_flight: Option<(Seq, Asked)>,
     sends: Sends,
-    standing: Standing,
+    record: RecordState,
     /// When to renew, or to repair.
     due: Monotonic,
     /// Renewals in a row without success.
@@ -65,12 +65,12 @@ impl Leg {
     fn admit(&self, retry_at: Monotonic, ctx: &mut Ctx<'_>) -> Result<(), Monotonic> {
         let until = ctx.after(ctx.request_timeout());
         // Only renewals share a request.
-        let batch = match self.standing {
-            Standing::Ours { .. } => ctx.config.nodes().get(self.node.index()).map_or(1, |node| node.batch),
-            Standing::Forgotten { .. } | Standing::Perhaps | Standing::Not => 1,
+        let batch = match self.record {
+            RecordState::Ours { .. } => ctx.config.nodes().get(self.node.index()).map_or(1, |node| node.batch),
+            RecordState::Forgotten { .. } | RecordState::Maybe | RecordState::Absent => 1,
         };
         let now = ctx.now.monotonic;
-        ctx.nodes.get_mut(self.node.index()).map_or(Ok(()), |node| node.trouble.admit(now, retry_at, until, batch))
+        ctx.nodes.get_mut(self.node.index()).map_or(Ok(()), |node| node.breaker.admit(now, retry_at, until, batch))
     }
 
     /// Notes whether the node serves.
@@ -81,17 +81,17 @@ impl Leg {
         match outcome {
             Outcome::Unknown(_)
             | Outcome::NotApplied(Refusal::Throttled(_) | Refusal::Unavailable(_) | Refusal::NeedsCredentials(_)) => {
-                node.trouble.failed(self.sends.sent_at(seq).unwrap_or(now), now, throttled);
+                node.breaker.failed(self.sends.sent_at(seq).unwrap_or(now), now, throttled);
             }
             Outcome::Applied(_)
             | Outcome::NotApplied(Refusal::Conflict(_) | Refusal::Abstains { .. } | Refusal::Denied(_)) => {
-                node.trouble.served();
+                node.breaker.served();
             }
         }
     }
 
     fn is_to_be_raised(&self) -> bool {
-        self.in_doubt && matches!(self.standing, Standing::Ours { .. })
+        self.in_doubt && matches!(self.record, RecordState::Ours { .. })
     }
 }
 
@@ -105,22 +105,22 @@ enum Asked {
 
 /// What a node is known to hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Standing {
+enum RecordState {
     /// Our record until the deadline.
     Ours { deadline: Monotonic },
     /// It has forgotten our record, but also that anybody may have the lock: nobody gets its vote before the deadline.
     Forgotten { deadline: Monotonic },
     /// Nothing certain: a send of ours may have landed.
-    Perhaps,
-    /// Not our record.
-    Not,
+    Maybe,
+    /// No record of ours.
+    Absent,
 }
 
-impl Standing {
+impl RecordState {
     fn deadline(self) -> Option<Monotonic> {
         match self {
             Self::Ours { deadline } | Self::Forgotten { deadline } => Some(deadline),
-            Self::Perhaps | Self::Not => None,
+            Self::Maybe | Self::Absent => None,
         }
     }
 }
@@ -189,15 +189,15 @@ impl Grant {
         };
         for leg in legs {
             let due = grant.next_renewal(leg.confirmed.unwrap_or(ctx.now.monotonic), ctx);
-            let standing = match leg.deadline {
-                Some(deadline) => Standing::Ours { deadline },
-                None if leg.may_hold() => Standing::Perhaps,
-                None => Standing::Not,
+            let record = match leg.deadline {
+                Some(deadline) => RecordState::Ours { deadline },
+                None if leg.may_hold() => RecordState::Maybe,
+                None => RecordState::Absent,
             };
             let sends = if leg.deadline.is_some() { Sends::default() } else { leg.sends };
             let in_flight = leg.in_flight.filter(|_| leg.deadline.is_none()).map(|seq| (seq, Asked::Acquire));
             let (in_doubt, loss) = (leg.loss.is_some() && leg.deadline.is_some(), leg.loss);
-            grant.legs.push(Leg { node: leg.node, in_flight, sends, standing, due, failures: 0, in_doubt, loss });
+            grant.legs.push(Leg { node: leg.node, in_flight, sends, record, due, failures: 0, in_doubt, loss });
         }
         grant
     }
@@ -254,13 +254,15 @@ impl Grant {
             }
             Input::DeclareLost => (lose(LostReason::Expired, ctx), Some(rows.lost)),
             Input::Release => {
-                let nodes = self.legs.iter().filter_map(|leg| match leg.standing {
-                    Standing::Ours { .. } => Some((leg.node, MayLand::No)),
-                    Standing::Forgotten { .. } | Standing::Perhaps => Some((leg.node, MayLand::Yes(leg.sends.clone()))),
-                    Standing::Not => None,
+                let nodes = self.legs.iter().filter_map(|leg| match leg.record {
+                    RecordState::Ours { .. } => Some((leg.node, PendingAcquires::None)),
+                    RecordState::Forgotten { .. } | RecordState::Maybe => {
+                        Some((leg.node, PendingAcquires::Maybe(leg.sends.clone())))
+                    }
+                    RecordState::Absent => None,
                 });
                 let releasing = Releasing::new(self.nonce, nodes, self.next_seq, ctx);
-                let held = self.legs.iter().filter_map(|leg| Some((leg.node, leg.standing.deadline()?)));
+                let held = self.legs.iter().filter_map(|leg| Some((leg.node, leg.record.deadline()?)));
                 (Machine::Releasing(releasing.of_lease(held, now)), Some(rows.released))
             }
             Input::Start(_) | Input::Turn | Input::Late { .. } | Input::Wake | Input::FreshCredentials(_) => {
@@ -312,7 +314,7 @@ impl Grant {
             self.next_seq += 1;
             let seq = Seq::new(self.next_seq);
             leg.sends.push(seq, ctx.now.monotonic);
-            if let Standing::Ours { .. } = leg.standing {
+            if let RecordState::Ours { .. } = leg.record {
                 row = Some(rows.renewed);
                 leg.in_flight = Some((seq, Asked::Renew));
                 let quorum = ctx.config.quorum().map(|_| ctx.durability(leg.node));
@@ -321,8 +323,8 @@ impl Grant {
             } else {
                 row = row.or(Some(rows.repaired));
                 leg.in_flight = Some((seq, Asked::Acquire));
-                if leg.standing == Standing::Not {
-                    leg.standing = Standing::Perhaps;
+                if leg.record == RecordState::Absent {
+                    leg.record = RecordState::Maybe;
                 }
                 let acquire = Acquire {
                     nonce: self.nonce,
@@ -366,8 +368,8 @@ impl Grant {
                 self.legs[at].sends.settle(seq);
                 // Without a quorum there is nobody to say so; whoever does may still have the record.
                 let has_forgotten = matches!(refusal, Refusal::Abstains { .. }) && ctx.config.quorum().is_some();
-                if let (true, Standing::Ours { deadline }) = (has_forgotten, self.legs[at].standing) {
-                    self.legs[at].standing = Standing::Forgotten { deadline };
+                if let (true, RecordState::Ours { deadline }) = (has_forgotten, self.legs[at].record) {
+                    self.legs[at].record = RecordState::Forgotten { deadline };
                 }
                 let fault = match refusal {
                     Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => fault,
@@ -391,9 +393,9 @@ impl Grant {
         let leg = &mut self.legs[at];
         leg.failures = 0;
         leg.sends.settle_through(seq);
-        let Standing::Ours { deadline } = leg.standing else { return (self.into_machine(), None) };
+        let RecordState::Ours { deadline } = leg.record else { return (self.into_machine(), None) };
         let deadline = deadline.max(deadline_of(sent, ctx.options.ttl, ctx.config.drift()));
-        leg.standing = Standing::Ours { deadline };
+        leg.record = RecordState::Ours { deadline };
         leg.due = due;
         self.extend(recovered, ctx);
         let row = if recovered { Row::RenewingRecovered } else { Row::RenewingConfirmed };
@@ -411,9 +413,9 @@ impl Grant {
 
     fn not_ours(mut self, at: usize, seen: Seen, ctx: &mut Ctx<'_>) -> Step {
         // A record that should still be there was taken away on purpose, which asking again would undo.
-        let broken = self.legs[at].standing.deadline().is_some_and(|deadline| ctx.now.monotonic < deadline);
+        let broken = self.legs[at].record.deadline().is_some_and(|deadline| ctx.now.monotonic < deadline);
         self.legs[at].due = if broken { Monotonic::FAR } else { self.next_renewal(ctx.now.monotonic, ctx) };
-        self.legs[at].standing = Standing::Not;
+        self.legs[at].record = RecordState::Absent;
         self.legs[at].sends = Sends::default();
         let Some(deadline) = self.shared_deadline() else {
             return (lose(LostReason::by_what_stands(seen), ctx), Some(Row::RenewingTaken));
@@ -464,8 +466,8 @@ impl Grant {
             leg.sends = Sends::default();
             (leg.in_doubt, leg.loss) = (loss.is_some(), loss);
             let deadline = deadline_of(sent, ctx.options.ttl, ctx.config.drift());
-            leg.standing =
-                Standing::Ours { deadline: leg.standing.deadline().map_or(deadline, |old| old.max(deadline)) };
+            leg.record =
+                RecordState::Ours { deadline: leg.record.deadline().map_or(deadline, |old| old.max(deadline)) };
             leg.due = due;
             return self.extend(false, ctx);
         }
@@ -477,13 +479,15 @@ impl Grant {
         {
             leg.due = Monotonic::FAR;
         }
-        leg.standing = match leg.standing {
+        leg.record = match leg.record {
             // Nobody else gets the node's vote before that.
-            Standing::Forgotten { deadline } if deadline > ctx.now.monotonic => leg.standing,
+            RecordState::Forgotten { deadline } if deadline > ctx.now.monotonic => leg.record,
             // Ours, by a send that is not known any more: it does not count, but is to be released.
-            _ if shows_ours => Standing::Perhaps,
-            _ if leg.sends.is_empty() => Standing::Not,
-            Standing::Ours { .. } | Standing::Forgotten { .. } | Standing::Perhaps | Standing::Not => Standing::Perhaps,
+            _ if shows_ours => RecordState::Maybe,
+            _ if leg.sends.is_empty() => RecordState::Absent,
+            RecordState::Ours { .. } | RecordState::Forgotten { .. } | RecordState::Maybe | RecordState::Absent => {
+                RecordState::Maybe
+            }
         };
     }
 
@@ -504,7 +508,7 @@ impl Grant {
     }
 
     fn shared_deadline(&self) -> Option<Monotonic> {
-        let deadlines = self.legs.iter().map(|leg| leg.standing.deadline());
+        let deadlines = self.legs.iter().map(|leg| leg.record.deadline());
         shared_deadline(deadlines, majority(self.legs.len()))
     }
 }
@@ -512,15 +516,15 @@ impl Grant {
 /// When a node is asked again after failures in a row: of this lease there, or of any lease of the client. Where the other
 /// nodes keep the lease for long enough, it is asked no more often than if it answered.
 fn retry_at(node: NodeId, failures: u32, deadline: Monotonic, ctx: &Ctx<'_>) -> Monotonic {
-    let trouble = ctx.nodes.get(node.index()).map(|state| state.trouble).unwrap_or_default();
-    let from = if trouble.failures() > 0 { trouble.failed_at() } else { ctx.now.monotonic };
-    let failures = trouble.failures().max(failures).max(1);
+    let breaker = ctx.nodes.get(node.index()).map(|state| state.breaker).unwrap_or_default();
+    let from = if breaker.failures() > 0 { breaker.failed_at() } else { ctx.now.monotonic };
+    let failures = breaker.failures().max(failures).max(1);
     let jitter = ctx.jitter(Domain::Retry, u32::from(node.get()), failures);
     let is_kept = ctx.config.nodes().len() > 1 && deadline.since(ctx.now.monotonic) > ctx.options.ttl.get() / 2;
     match ctx.options.renew_every {
         Some(every) if is_kept && failures > 1 => renew_at(from, every, jitter),
         Some(_) | None => {
-            from.plus(Pace::of_renewal(ctx.options.ttl, trouble.is_throttled()).steady(failures - 1, jitter))
+            from.plus(Pace::of_renewal(ctx.options.ttl, breaker.is_throttled()).steady(failures - 1, jitter))
         }
     }
 }

@@ -54,8 +54,8 @@
 //! | Releasing | the record has run out by itself | Ended | Released, unconfirmed | `ReleasingRanOut` |
 
 mod acquiring;
+mod acquisition;
 mod held;
-mod quest;
 mod releasing;
 mod sends;
 #[cfg(test)]
@@ -66,8 +66,8 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 pub(crate) use acquiring::Acquiring;
+pub(crate) use acquisition::{Acquisition, BlockReason, Idle, NodeHealth};
 pub(crate) use held::{Held, Renewing};
-pub(crate) use quest::{Heard, Idle, Obstacle, Quest};
 pub(crate) use releasing::Releasing;
 pub(crate) use waiting::Waiting;
 
@@ -240,7 +240,7 @@ impl Machine {
     /// When [`Input::Timeout`] is due.
     pub(crate) fn wake_at(&self) -> Option<Monotonic> {
         match self {
-            Self::Idle(state) => state.quest.wait_over_at(),
+            Self::Idle(state) => state.acquisition.wait_over_at(),
             Self::Acquiring(state) => state.wake_at(),
             Self::Waiting(state) => state.wake_at(),
             Self::Held(state) => Some(state.0.wake_at()),
@@ -286,9 +286,9 @@ impl Machine {
     /// Who stood in the way when last looked.
     pub(crate) fn holder(&self) -> Option<&Holding> {
         match self {
-            Self::Idle(state) => state.quest.holding(),
-            Self::Acquiring(state) => state.quest().holding(),
-            Self::Waiting(state) => state.quest().holding(),
+            Self::Idle(state) => state.acquisition.holding(),
+            Self::Acquiring(state) => state.acquisition().holding(),
+            Self::Waiting(state) => state.acquisition().holding(),
             Self::Held(_) | Self::Renewing(_) | Self::Releasing(_) | Self::Ended => None,
         }
     }

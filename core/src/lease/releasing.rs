@@ -16,12 +16,12 @@ use crate::prf::Domain;
 use crate::quorum::majority;
 use crate::time::Monotonic;
 
-/// Whether a send of the attempt may create a record after its release.
+/// The sends of an attempt that may create a record after its release.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum MayLand {
+pub(crate) enum PendingAcquires {
     /// These, as far as they are remembered.
-    Yes(Sends),
-    No,
+    Maybe(Sends),
+    None,
 }
 
 /// A release under way, of a lease or of an attempt that was given up.
@@ -98,15 +98,15 @@ impl Releasing {
     /// elsewhere one definite answer is enough.
     pub(crate) fn new(
         nonce: Nonce,
-        nodes: impl Iterator<Item = (NodeId, MayLand)>,
+        nodes: impl Iterator<Item = (NodeId, PendingAcquires)>,
         next_seq: u32,
         ctx: &Ctx<'_>,
     ) -> Self {
         let retry_at = Some(ctx.now.monotonic);
-        let leg = |(node, may_land)| {
-            let (again, unsettled) = match may_land {
-                MayLand::Yes(sends) => (Again::Later, sends),
-                MayLand::No => (Again::No, Sends::default()),
+        let leg = |(node, pending)| {
+            let (again, unsettled) = match pending {
+                PendingAcquires::Maybe(sends) => (Again::Later, sends),
+                PendingAcquires::None => (Again::No, Sends::default()),
             };
             Leg {
                 node,

@@ -43,7 +43,7 @@ impl Bench {
         Self {
             config: config.unwrap(),
             nodes: alloc::vec![NodeState::default(); script.nodes],
-            machine: Machine::Idle(Idle::new(Quest::new(options.wait(), now), None)),
+            machine: Machine::Idle(Idle::new(Acquisition::new(options.wait(), now), None)),
             options,
             resource: Resource::new("r").unwrap(),
             observations: Observations::new(8),
@@ -81,10 +81,10 @@ impl Bench {
                 self.handle(Input::RenewAlong(until), &mut taken);
             }
             Do::NodeFails(node) => {
-                let trouble = &mut self.nodes[usize::from(node)].trouble;
+                let breaker = &mut self.nodes[usize::from(node)].breaker;
                 for later in 0..9 {
                     let at = self.now.monotonic.plus(Duration::from_nanos(later));
-                    trouble.failed(at, at, false);
+                    breaker.failed(at, at, false);
                 }
             }
             Do::DeclareLost => self.handle(Input::DeclareLost, &mut taken),

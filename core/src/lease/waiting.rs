@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 
 use crate::config::Poll;
 use crate::ids::{NodeId, Seq};
-use crate::lease::quest::Said;
-use crate::lease::{Acquiring, Ctx, Heard, Input, Machine, Obstacle, Quest, Row, Step, node_ids};
+use crate::lease::acquisition::NodeReply;
+use crate::lease::{Acquiring, Acquisition, BlockReason, Ctx, Input, Machine, NodeHealth, Row, Step, node_ids};
 use crate::op::{Applied, Fault, FaultKind, Op, Outcome, Refusal};
 use crate::quorum::majority;
 use crate::time::Monotonic;
@@ -13,7 +13,7 @@ use crate::time::Monotonic;
 /// A sleeping acquisition. The poll timer always runs; wake-ups only shorten the sleep.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Waiting {
-    quest: Quest,
+    acquisition: Acquisition,
     /// When to look or try again; `FAR` while looks are in flight.
     next_try: Monotonic,
     /// The last attempt is being released, which will bring a hint that says nothing.
@@ -26,12 +26,12 @@ struct Leg {
     node: NodeId,
     /// Held by somebody when last seen, until this instant as far as is known.
     blocked_until: Option<Monotonic>,
-    heard: Heard,
+    health: NodeHealth,
     /// A send of the last attempt that was decided without its answer.
     open: Option<Seq>,
     looking: Option<Seq>,
     /// By the last look at it, or the attempt before.
-    said: Said,
+    reply: NodeReply,
     /// Whether this node is looked at before it is asked.
     reads: bool,
 }
@@ -40,40 +40,45 @@ struct Leg {
 pub(crate) struct Answer {
     /// Until when a record stands in the way, as far as is known.
     pub(crate) blocked_until: Option<Monotonic>,
-    pub(crate) heard: Heard,
+    pub(crate) health: NodeHealth,
     /// The send that it has not answered.
     pub(crate) open: Option<Seq>,
-    pub(crate) said: Said,
+    pub(crate) reply: NodeReply,
 }
 
 impl Waiting {
     /// `answers` are those of all nodes, in their order.
-    pub(crate) fn new(quest: Quest, answers: impl Iterator<Item = Answer>, echoes: bool, ctx: &Ctx<'_>) -> Self {
+    pub(crate) fn new(
+        acquisition: Acquisition,
+        answers: impl Iterator<Item = Answer>,
+        echoes: bool,
+        ctx: &Ctx<'_>,
+    ) -> Self {
         let legs = node_ids(ctx.config.nodes().len())
             .zip(ctx.config.nodes())
             .zip(answers)
-            .map(|((node, config), Answer { blocked_until, heard, open, said })| Leg {
+            .map(|((node, config), Answer { blocked_until, health, open, reply })| Leg {
                 node,
                 blocked_until,
-                heard,
+                health,
                 open,
                 looking: None,
-                said,
+                reply,
                 reads: config.poll == Poll::Read,
             })
             .collect();
-        let mut waiting = Self { quest, next_try: Monotonic::FAR, echoes, legs };
+        let mut waiting = Self { acquisition, next_try: Monotonic::FAR, echoes, legs };
         waiting.sleep(ctx);
         waiting
     }
 
-    pub(crate) fn quest(&self) -> &Quest {
-        &self.quest
+    pub(crate) fn acquisition(&self) -> &Acquisition {
+        &self.acquisition
     }
 
     pub(crate) fn wake_at(&self) -> Option<Monotonic> {
         let look_at = self.must_look(self.next_try).then_some(self.next_try);
-        [look_at, self.quest.wait_over_at()].into_iter().flatten().min()
+        [look_at, self.acquisition.wait_over_at()].into_iter().flatten().min()
     }
 
     pub(crate) fn start_at(&self) -> Option<Monotonic> {
@@ -83,13 +88,15 @@ impl Waiting {
     pub(crate) fn handle(mut self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
         let now = ctx.now.monotonic;
         match input {
-            Input::Timeout if self.quest.is_past_wait(now) => (self.quest.fail(ctx), Some(Row::WaitingOver)),
+            Input::Timeout if self.acquisition.is_past_wait(now) => {
+                (self.acquisition.fail(ctx), Some(Row::WaitingOver))
+            }
             Input::Timeout if self.must_look(self.next_try) && now >= self.next_try => {
                 self.look(ctx);
                 (Machine::Waiting(self), Some(Row::WaitingLooked))
             }
             Input::Start(fresh) if !self.must_look(self.next_try) && now >= self.next_try => {
-                (Machine::Acquiring(Acquiring::start(self.quest, fresh, ctx)), Some(Row::WaitingStarted))
+                (Machine::Acquiring(Acquiring::start(self.acquisition, fresh, ctx)), Some(Row::WaitingStarted))
             }
             Input::Outcome { node, seq, outcome } => {
                 match self.legs.iter().position(|leg| leg.node == node && leg.looking == Some(seq)) {
@@ -119,7 +126,7 @@ impl Waiting {
                 let row = self.take_credentials(node, now).then_some(Row::WaitingWoken);
                 (Machine::Waiting(self), row)
             }
-            Input::Release => (Quest::cancel(ctx), Some(Row::WaitingCancelled)),
+            Input::Release => (Acquisition::cancel(ctx), Some(Row::WaitingCancelled)),
             Input::Timeout
             | Input::Start(_)
             | Input::Turn
@@ -140,7 +147,7 @@ impl Waiting {
     /// asked, would wake us with the release of each attempt, and keep us and itself busy for ever. Answers whether it is
     /// heeded.
     pub(crate) fn wake(&mut self, now: Monotonic) -> bool {
-        let is_useless = |leg: &&Leg| matches!(leg.heard, Heard::Trouble | Heard::Credentials);
+        let is_useless = |leg: &&Leg| matches!(leg.health, NodeHealth::Unusable | NodeHealth::NeedsCredentials);
         let useless = self.legs.iter().filter(is_useless).count();
         let spare = self.legs.len() - majority(self.legs.len());
         let heeded = useless <= spare && !self.echoes;
@@ -152,8 +159,8 @@ impl Waiting {
 
     /// A node has fresh credentials. Answers whether that leads to a try.
     pub(crate) fn take_credentials(&mut self, node: NodeId, now: Monotonic) -> bool {
-        let wanted = self.legs.iter().any(|leg| leg.node == node && leg.heard == Heard::Credentials);
-        let taken = wanted && self.quest.tries_fresh(node);
+        let wanted = self.legs.iter().any(|leg| leg.node == node && leg.health == NodeHealth::NeedsCredentials);
+        let taken = wanted && self.acquisition.tries_fresh(node);
         if taken {
             self.try_at(now);
         }
@@ -173,7 +180,7 @@ impl Waiting {
         self.next_try = Monotonic::FAR;
         self.echoes = false;
         for leg in self.legs.iter_mut().filter(|leg| leg.reads && leg.blocked_until.is_some()) {
-            let seq = self.quest.next_seq();
+            let seq = self.acquisition.next_seq();
             leg.looking = Some(seq);
             ctx.send(leg.node, seq, Op::Read);
         }
@@ -183,7 +190,7 @@ impl Waiting {
         let leg = &mut self.legs[at];
         leg.looking = None;
         let (now, drift) = (ctx.now.monotonic, ctx.config.drift());
-        let obstacle = match outcome {
+        let block_reason = match outcome {
             Outcome::Applied(Applied::Read(seen)) => {
                 ctx.counter_seen(&seen);
                 leg.blocked_until = match seen.held() {
@@ -196,27 +203,27 @@ impl Waiting {
                         Some(holding.left.map(|left| ctx.after(left)).or(observed).unwrap_or(Monotonic::FAR))
                     }
                 };
-                Obstacle::from(Refusal::Conflict(seen))
+                BlockReason::from(Refusal::Conflict(seen))
             }
             Outcome::NotApplied(refusal) => refusal.into(),
-            Outcome::Unknown(fault) => Obstacle::Unavailable(fault),
+            Outcome::Unknown(fault) => BlockReason::Unavailable(fault),
             Outcome::Applied(_) => {
-                Obstacle::Unavailable(Fault::new(FaultKind::Protocol, "the answer fits another operation"))
+                BlockReason::Unavailable(Fault::new(FaultKind::Protocol, "the answer fits another operation"))
             }
         };
-        leg.heard = Heard::from(Some(&obstacle));
-        self.quest.heard(leg.node, leg.heard);
-        let denied = matches!(obstacle, Obstacle::Denied(_));
-        leg.said = Said { obstacle: Some(obstacle), is_ours: false };
-        let said: Vec<Said> = self.legs.iter().map(|leg| leg.said.clone()).collect();
-        if let Some(obstacle) = Obstacle::of_all(&said) {
-            self.quest.blocked_by(obstacle, ctx);
+        leg.health = NodeHealth::from(Some(&block_reason));
+        self.acquisition.note_health(leg.node, leg.health);
+        let denied = matches!(block_reason, BlockReason::Denied(_));
+        leg.reply = NodeReply { block_reason: Some(block_reason), is_ours: false };
+        let replies: Vec<NodeReply> = self.legs.iter().map(|leg| leg.reply.clone()).collect();
+        if let Some(block_reason) = BlockReason::of_all(&replies) {
+            self.acquisition.note_block_reason(block_reason, ctx);
         }
         if denied && self.legs.len() == 1 {
-            return (self.quest.fail(ctx), Some(Row::WaitingDenied));
+            return (self.acquisition.fail(ctx), Some(Row::WaitingDenied));
         }
         if !self.must_look(now) {
-            self.quest.made_progress();
+            self.acquisition.made_progress();
             self.next_try = now;
         } else if self.legs.iter().all(|leg| leg.looking.is_none()) {
             self.sleep(ctx);
@@ -229,6 +236,6 @@ impl Waiting {
         ends.sort_unstable();
         let may_stay = self.legs.len() - majority(self.legs.len());
         let runs_out = ends.len().checked_sub(may_stay + 1).and_then(|at| ends.get(at)).copied();
-        self.next_try = self.quest.next_try(runs_out, ctx);
+        self.next_try = self.acquisition.next_try(runs_out, ctx);
     }
 }

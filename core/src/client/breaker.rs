@@ -7,7 +7,7 @@ use crate::time::Monotonic;
 
 /// How renewals fare at one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
-pub(crate) struct Trouble {
+pub(crate) struct CircuitBreaker {
     /// Requests in a row that the node did not serve.
     failures: u32,
     /// When the last of them was known to have failed.
@@ -25,7 +25,7 @@ struct Probe {
     renewals: usize,
 }
 
-impl Trouble {
+impl CircuitBreaker {
     /// How many requests in a row the node did not serve.
     pub(crate) fn failures(&self) -> u32 {
         self.failures
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn one_request_at_a_time_asks_whether_a_node_is_back() {
-        let mut node = Trouble::default();
+        let mut node = CircuitBreaker::default();
         assert_eq!(node.admit(at(0), at(9), at(9), 1), Ok(()), "a node that serves is asked at any time");
         node.failed(at(10), at(20), false);
         assert_eq!(node.admit(at(21), at(30), at(40), 2), Err(at(30)), "not before its pause is over");
@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn requests_that_were_under_way_together_fail_once() {
-        let mut node = Trouble::default();
+        let mut node = CircuitBreaker::default();
         node.failed(at(10), at(20), true);
         node.failed(at(11), at(21), false);
         node.failed(at(20), at(22), false);

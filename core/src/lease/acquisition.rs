@@ -16,7 +16,7 @@ use crate::view::View;
 
 /// Why an attempt did not bring the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Obstacle {
+pub(crate) enum BlockReason {
     Busy(Box<Holding>),
     /// Free by now, or held without a trace of by whom.
     Vacant,
@@ -31,7 +31,7 @@ pub(crate) enum Obstacle {
     Denied(Denial),
 }
 
-impl From<Refusal> for Obstacle {
+impl From<Refusal> for BlockReason {
     fn from(refusal: Refusal) -> Self {
         match refusal {
             Refusal::Conflict(seen) => match seen.holding {
@@ -47,8 +47,8 @@ impl From<Refusal> for Obstacle {
     }
 }
 
-impl Obstacle {
-    /// Which obstacle to tell the caller of when nodes disagree: the one that a person has to look at first.
+impl BlockReason {
+    /// Which block_reason to tell the caller of when nodes disagree: the one that a person has to look at first.
     fn weight(&self) -> (u8, Duration) {
         match self {
             Self::Denied(_) => (6, Duration::ZERO),
@@ -62,75 +62,75 @@ impl Obstacle {
         }
     }
 
-    /// What the nodes together put in the way; `None` where they have said nothing.
+    /// What the nodes together put in the way; `None` where no node has answered.
     ///
     /// A node that refuses for good is to be told of, but a lock that is held is the reason why it was not granted, as long
     /// as the others can grant it without that node.
-    pub(crate) fn of_all(nodes: &[Said]) -> Option<Self> {
-        let obstacles = || nodes.iter().filter_map(|said| said.obstacle.as_ref());
-        let denied = obstacles().filter(|obstacle| matches!(obstacle, Self::Denied(_))).count();
+    pub(crate) fn of_all(nodes: &[NodeReply]) -> Option<Self> {
+        let reasons = || nodes.iter().filter_map(|reply| reply.block_reason.as_ref());
+        let denied = reasons().filter(|block_reason| matches!(block_reason, Self::Denied(_))).count();
         let can_be_granted = nodes.len() - denied >= majority(nodes.len());
-        let is_busy = obstacles().any(|obstacle| matches!(obstacle, Self::Busy(_)));
+        let is_busy = reasons().any(|block_reason| matches!(block_reason, Self::Busy(_)));
         if !is_busy || !can_be_granted {
-            return obstacles().max_by_key(|obstacle| obstacle.weight()).cloned();
+            return reasons().max_by_key(|block_reason| block_reason.weight()).cloned();
         }
-        let shown = View::new(nodes.iter().map(Said::seen).collect()).holder()?;
+        let shown = View::new(nodes.iter().map(NodeReply::seen).collect()).holder()?;
         Some(Self::Busy(Box::new(shown.holding)))
     }
 }
 
-/// What one node has said of a try.
+/// The answer of one node to a try.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Said {
-    pub(crate) obstacle: Option<Obstacle>,
+pub(crate) struct NodeReply {
+    pub(crate) block_reason: Option<BlockReason>,
     /// It has a record of the try itself, so nobody else's.
     pub(crate) is_ours: bool,
 }
 
-impl Said {
+impl NodeReply {
     fn seen(&self) -> Option<Seen> {
-        match &self.obstacle {
-            Some(Obstacle::Busy(holding)) => Some(Seen { holding: Some(holding.clone()) }),
-            Some(Obstacle::Vacant) => Some(Seen::default()),
+        match &self.block_reason {
+            Some(BlockReason::Busy(holding)) => Some(Seen { holding: Some(holding.clone()) }),
+            Some(BlockReason::Vacant) => Some(Seen::default()),
             Some(
-                Obstacle::Throttled(_)
-                | Obstacle::Unavailable(_)
-                | Obstacle::Credentials(_)
-                | Obstacle::Abstains(_)
-                | Obstacle::InDoubt
-                | Obstacle::Denied(_),
+                BlockReason::Throttled(_)
+                | BlockReason::Unavailable(_)
+                | BlockReason::Credentials(_)
+                | BlockReason::Abstains(_)
+                | BlockReason::InDoubt
+                | BlockReason::Denied(_),
             )
             | None => self.is_ours.then(Seen::default),
         }
     }
 }
 
-/// What a node said last, as far as it tells whether a hint from it can be believed.
+/// The condition of a node by its last answer: it decides whether a hint from the node can be believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Heard {
+pub(crate) enum NodeHealth {
     /// Somebody holds the lock, or held it a moment ago.
-    Record,
-    /// Fresh credentials are wanted.
-    Credentials,
-    /// It is of no use now: away, throttling, abstaining, refusing.
-    Trouble,
-    /// No refusal, so far.
-    Nothing,
+    ShowsRecord,
+    /// It asks for fresh credentials.
+    NeedsCredentials,
+    /// It cannot grant anything now: it is down, throttles, abstains or refuses.
+    Unusable,
+    /// It has not refused.
+    NoRefusal,
 }
 
-impl From<Option<&Obstacle>> for Heard {
-    fn from(obstacle: Option<&Obstacle>) -> Self {
-        match obstacle {
-            Some(Obstacle::Busy(_) | Obstacle::Vacant) => Self::Record,
-            Some(Obstacle::Credentials(_)) => Self::Credentials,
+impl From<Option<&BlockReason>> for NodeHealth {
+    fn from(block_reason: Option<&BlockReason>) -> Self {
+        match block_reason {
+            Some(BlockReason::Busy(_) | BlockReason::Vacant) => Self::ShowsRecord,
+            Some(BlockReason::Credentials(_)) => Self::NeedsCredentials,
             Some(
-                Obstacle::Throttled(_)
-                | Obstacle::Unavailable(_)
-                | Obstacle::Abstains(_)
-                | Obstacle::InDoubt
-                | Obstacle::Denied(_),
-            ) => Self::Trouble,
-            None => Self::Nothing,
+                BlockReason::Throttled(_)
+                | BlockReason::Unavailable(_)
+                | BlockReason::Abstains(_)
+                | BlockReason::InDoubt
+                | BlockReason::Denied(_),
+            ) => Self::Unusable,
+            None => Self::NoRefusal,
         }
     }
 }
@@ -141,7 +141,7 @@ fn bit(node: NodeId) -> u32 {
 
 /// One caller's wish for a lock, from the first try to the last.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Quest {
+pub(crate) struct Acquisition {
     wait: Wait,
     wait_until: Monotonic,
     /// Attempts started.
@@ -149,20 +149,29 @@ pub(crate) struct Quest {
     /// Sleeps in a row without a sign of progress; the exponent of the backoff.
     tries: u32,
     next_seq: u32,
-    obstacle: Option<Obstacle>,
+    block_reason: Option<BlockReason>,
     contended: bool,
     /// Nodes whose fresh credentials have already led to a try, a bit for each: if they refuse again, a further try has
     /// to wait.
     tried_fresh: u32,
 }
 
-impl Quest {
+impl Acquisition {
     pub(crate) fn new(wait: Wait, now: Now) -> Self {
         let wait_until = match wait {
             Wait::For(duration) => now.monotonic.plus(duration),
             Wait::Once | Wait::Forever => Monotonic::FAR,
         };
-        Self { wait, wait_until, attempt: 0, tries: 0, next_seq: 0, obstacle: None, contended: false, tried_fresh: 0 }
+        Self {
+            wait,
+            wait_until,
+            attempt: 0,
+            tries: 0,
+            next_seq: 0,
+            block_reason: None,
+            contended: false,
+            tried_fresh: 0,
+        }
     }
 
     pub(crate) fn next_seq(&mut self) -> Seq {
@@ -189,42 +198,42 @@ impl Quest {
     }
 
     pub(crate) fn holding(&self) -> Option<&Holding> {
-        match &self.obstacle {
-            Some(Obstacle::Busy(holding)) => Some(holding),
+        match &self.block_reason {
+            Some(BlockReason::Busy(holding)) => Some(holding),
             Some(
-                Obstacle::Vacant
-                | Obstacle::Throttled(_)
-                | Obstacle::Unavailable(_)
-                | Obstacle::Credentials(_)
-                | Obstacle::Abstains(_)
-                | Obstacle::InDoubt
-                | Obstacle::Denied(_),
+                BlockReason::Vacant
+                | BlockReason::Throttled(_)
+                | BlockReason::Unavailable(_)
+                | BlockReason::Credentials(_)
+                | BlockReason::Abstains(_)
+                | BlockReason::InDoubt
+                | BlockReason::Denied(_),
             )
             | None => None,
         }
     }
 
     /// Remembers what stands in the way, and tells the first time that it is somebody else.
-    pub(crate) fn blocked_by(&mut self, obstacle: Obstacle, ctx: &mut Ctx<'_>) {
-        if let (Obstacle::Busy(holding), false) = (&obstacle, self.contended) {
+    pub(crate) fn note_block_reason(&mut self, block_reason: BlockReason, ctx: &mut Ctx<'_>) {
+        if let (BlockReason::Busy(holding), false) = (&block_reason, self.contended) {
             self.contended = true;
             ctx.event(Event::Contended { lock: ctx.lock, holding: holding.clone() });
         }
-        self.obstacle = Some(obstacle);
+        self.block_reason = Some(block_reason);
     }
 
     /// When to try next: the backoff, or, if that is sooner, when the record in the way runs out.
     pub(crate) fn next_try(&mut self, runs_out: Option<Monotonic>, ctx: &Ctx<'_>) -> Monotonic {
-        let pace = match &self.obstacle {
-            Some(Obstacle::Throttled(_)) => Pace::THROTTLED,
+        let pace = match &self.block_reason {
+            Some(BlockReason::Throttled(_)) => Pace::THROTTLED,
             Some(
-                Obstacle::Busy(_)
-                | Obstacle::Vacant
-                | Obstacle::Unavailable(_)
-                | Obstacle::Credentials(_)
-                | Obstacle::Abstains(_)
-                | Obstacle::InDoubt
-                | Obstacle::Denied(_),
+                BlockReason::Busy(_)
+                | BlockReason::Vacant
+                | BlockReason::Unavailable(_)
+                | BlockReason::Credentials(_)
+                | BlockReason::Abstains(_)
+                | BlockReason::InDoubt
+                | BlockReason::Denied(_),
             )
             | None => Pace::NORMAL,
         };
@@ -242,9 +251,9 @@ impl Quest {
         by_expiry.map_or(by_backoff, |at| at.clamp(soonest, by_backoff))
     }
 
-    /// What a node said last; one that asks for anything but credentials has been content with those it had.
-    pub(crate) fn heard(&mut self, node: NodeId, heard: Heard) {
-        if heard != Heard::Credentials {
+    /// Notes the last answer of a node. Unless it asks for credentials, it has accepted those it had.
+    pub(crate) fn note_health(&mut self, node: NodeId, health: NodeHealth) {
+        if health != NodeHealth::NeedsCredentials {
             self.tried_fresh &= !bit(node);
         }
     }
@@ -262,18 +271,18 @@ impl Quest {
         self.tries = 0;
     }
 
-    /// The end of the quest, with the reason that the caller should hear.
+    /// The end of the acquisition, with the reason that the caller should hear.
     pub(crate) fn fail(self, ctx: &mut Ctx<'_>) -> Machine {
         let once = self.wait == Wait::Once;
-        let failure = match self.obstacle {
-            Some(Obstacle::Busy(holding)) if once => Failure::Busy { holding: Some(holding) },
-            Some(Obstacle::Busy(holding)) => Failure::TimedOut { holding: Some(holding) },
-            Some(Obstacle::Vacant | Obstacle::InDoubt) | None if once => Failure::Busy { holding: None },
-            Some(Obstacle::Vacant | Obstacle::InDoubt) | None => Failure::TimedOut { holding: None },
-            Some(Obstacle::Throttled(fault)) => Failure::Throttled(fault),
-            Some(Obstacle::Unavailable(fault) | Obstacle::Credentials(fault)) => Failure::Unavailable(fault),
-            Some(Obstacle::Abstains(left)) => Failure::Abstains { left },
-            Some(Obstacle::Denied(denial)) => Failure::Refused(denial),
+        let failure = match self.block_reason {
+            Some(BlockReason::Busy(holding)) if once => Failure::Busy { holding: Some(holding) },
+            Some(BlockReason::Busy(holding)) => Failure::TimedOut { holding: Some(holding) },
+            Some(BlockReason::Vacant | BlockReason::InDoubt) | None if once => Failure::Busy { holding: None },
+            Some(BlockReason::Vacant | BlockReason::InDoubt) | None => Failure::TimedOut { holding: None },
+            Some(BlockReason::Throttled(fault)) => Failure::Throttled(fault),
+            Some(BlockReason::Unavailable(fault) | BlockReason::Credentials(fault)) => Failure::Unavailable(fault),
+            Some(BlockReason::Abstains(left)) => Failure::Abstains { left },
+            Some(BlockReason::Denied(denial)) => Failure::Refused(denial),
         };
         ctx.event(Event::Failed { lock: ctx.lock, failure });
         Machine::Ended
@@ -288,15 +297,15 @@ impl Quest {
 /// Created, or queued behind another acquisition of the same client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Idle {
-    pub(crate) quest: Quest,
+    pub(crate) acquisition: Acquisition,
     its_turn: bool,
 }
 
 impl Idle {
     /// `behind` is the lease of the same client that stands in the way, if one does.
-    pub(crate) fn new(mut quest: Quest, behind: Option<Holding>) -> Self {
-        quest.obstacle = behind.map(|holding| Obstacle::Busy(Box::new(holding)));
-        Self { quest, its_turn: false }
+    pub(crate) fn new(mut acquisition: Acquisition, behind: Option<Holding>) -> Self {
+        acquisition.block_reason = behind.map(|holding| BlockReason::Busy(Box::new(holding)));
+        Self { acquisition, its_turn: false }
     }
 
     pub(crate) fn start_at(&self) -> Option<Monotonic> {
@@ -306,16 +315,16 @@ impl Idle {
     pub(crate) fn handle(mut self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
         match input {
             Input::Start(fresh) if self.its_turn => {
-                (Machine::Acquiring(Acquiring::start(self.quest, fresh, ctx)), Some(Row::IdleStarted))
+                (Machine::Acquiring(Acquiring::start(self.acquisition, fresh, ctx)), Some(Row::IdleStarted))
             }
             Input::Turn => {
                 self.its_turn = true;
                 (Machine::Idle(self), None)
             }
-            Input::Timeout if self.quest.is_past_wait(ctx.now.monotonic) => {
-                (self.quest.fail(ctx), Some(Row::IdleWaitOver))
+            Input::Timeout if self.acquisition.is_past_wait(ctx.now.monotonic) => {
+                (self.acquisition.fail(ctx), Some(Row::IdleWaitOver))
             }
-            Input::Release => (Quest::cancel(ctx), Some(Row::IdleCancelled)),
+            Input::Release => (Acquisition::cancel(ctx), Some(Row::IdleCancelled)),
             Input::Start(_)
             | Input::Timeout
             | Input::RenewAlong(_)
@@ -334,9 +343,9 @@ mod tests {
     use crate::ids::{Nonce, Version};
     use crate::op::{DenialKind, FaultKind, Holder};
 
-    fn busy() -> Obstacle {
+    fn busy() -> BlockReason {
         let nonce = Nonce::from_bytes([1; 16]);
-        Obstacle::Busy(Box::new(Holding {
+        BlockReason::Busy(Box::new(Holding {
             holder: Holder::Lease { nonce, seq: None },
             version: Version::of(&nonce, Seq::new(1)),
             released: false,
@@ -349,22 +358,23 @@ mod tests {
         }))
     }
 
-    fn told(nodes: &[Option<Obstacle>]) -> Option<Obstacle> {
-        let said = |obstacle: &Option<Obstacle>| Said { obstacle: obstacle.clone(), is_ours: false };
-        Obstacle::of_all(&nodes.iter().map(said).collect::<alloc::vec::Vec<_>>())
+    fn told(nodes: &[Option<BlockReason>]) -> Option<BlockReason> {
+        let reply =
+            |block_reason: &Option<BlockReason>| NodeReply { block_reason: block_reason.clone(), is_ours: false };
+        BlockReason::of_all(&nodes.iter().map(reply).collect::<alloc::vec::Vec<_>>())
     }
 
     #[test]
     fn of_several_obstacles_the_one_is_told_that_a_person_has_to_look_at_first() {
         let fault = || Fault::of(FaultKind::Server);
         let in_order = [
-            Obstacle::Denied(Denial::new(DenialKind::Permission, "not allowed")),
-            Obstacle::Throttled(fault()),
-            Obstacle::Credentials(fault()),
-            Obstacle::Unavailable(fault()),
-            Obstacle::Abstains(Duration::from_secs(5)),
-            Obstacle::Abstains(Duration::from_secs(1)),
-            Obstacle::Vacant,
+            BlockReason::Denied(Denial::new(DenialKind::Permission, "not allowed")),
+            BlockReason::Throttled(fault()),
+            BlockReason::Credentials(fault()),
+            BlockReason::Unavailable(fault()),
+            BlockReason::Abstains(Duration::from_secs(5)),
+            BlockReason::Abstains(Duration::from_secs(1)),
+            BlockReason::Vacant,
         ];
         for (at, first) in in_order.iter().enumerate() {
             for second in &in_order[at..] {
@@ -378,8 +388,8 @@ mod tests {
 
     #[test]
     fn whoever_holds_it_is_told_unless_refusals_for_good_are_the_reason() {
-        let denied = || Some(Obstacle::Denied(Denial::new(DenialKind::Permission, "not allowed")));
+        let denied = || Some(BlockReason::Denied(Denial::new(DenialKind::Permission, "not allowed")));
         assert_eq!(told(&[denied(), Some(busy()), Some(busy())]), Some(busy()));
-        assert!(matches!(told(&[denied(), Some(busy()), denied()]), Some(Obstacle::Denied(_))));
+        assert!(matches!(told(&[denied(), Some(busy()), denied()]), Some(BlockReason::Denied(_))));
     }
 }
