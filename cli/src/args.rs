@@ -150,9 +150,6 @@ pub(crate) struct ExecArgs {
     /// Exit status when the lease was lost or in danger
     #[arg(long, value_name = "STATUS", default_value_t = status::LOST)]
     pub lost_status: u8,
-    #[cfg(feature = "wasm")]
-    #[command(flatten)]
-    pub engine: crate::engine::EngineArgs,
     /// What to lock: 1 to 1024 bytes, no control characters
     pub resource: String,
     /// The command and its arguments

@@ -10,8 +10,6 @@ mod args;
 mod break_lock;
 mod doctor;
 mod duration;
-#[cfg(feature = "wasm")]
-mod engine;
 mod exec;
 mod inspect;
 mod output;

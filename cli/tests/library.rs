@@ -13,7 +13,6 @@ fn run(arguments: &[&str]) -> ExitCode {
 }
 
 #[test]
-#[cfg_attr(feature = "wasm", ignore = "what runs the component has handlers of its own, and keeps them")]
 fn handlers_live_as_long_as_exec_and_no_longer() {
     let place = Place::new();
     let store = place.store();

@@ -9,7 +9,6 @@ use tracing::dispatcher::{self, Dispatch};
 
 use crate::client::{Client, Place};
 use crate::driver::Driver;
-use crate::engine;
 use crate::error::Error;
 use crate::exec;
 use crate::quorum::{self, Quorum};
@@ -26,7 +25,6 @@ pub struct ClientBuilder {
     max_ttl: Option<Duration>,
     quorum_id: Option<String>,
     create: Create,
-    engine: engine::Choice,
 }
 
 /// Whether connecting makes a quorum of new nodes.
@@ -91,16 +89,6 @@ impl ClientBuilder {
         self
     }
 
-    /// Runs the protocol in the WebAssembly component instead of the machine that is compiled in: the same decisions, in a
-    /// sandbox. For programs that have to show that the component does what the library does; each call costs tens of
-    /// microseconds. Should the component break off, all leases of the client are lost and it can only be closed.
-    #[cfg(feature = "wasm")]
-    #[must_use]
-    pub fn component(mut self, component: leasehold_wasmtime::Component) -> Self {
-        self.engine = engine::Choice::Component(Box::new(component));
-        self
-    }
-
     /// Opens a store, or the nodes of a quorum: see [`Client::connect`].
     ///
     /// # Errors
@@ -121,7 +109,7 @@ impl ClientBuilder {
             self.refuse_settings_of_a_quorum()?;
             let transport = transport::open(url)?;
             quorum::refuse_node(url, &*transport)?;
-            let driver = Driver::start(&self.engine, self.config(vec![transport.config()])?, vec![transport])?;
+            let driver = Driver::start(self.config(vec![transport.config()])?, vec![transport])?;
             return Ok(Client::new(driver, self.owner, Place::Store(Box::new(url.clone()))));
         }
         let mut quorum = self.quorum(urls)?;
@@ -132,7 +120,7 @@ impl ClientBuilder {
         quorum::announce(&quorum);
         let (config, votes) = (quorum.config().clone(), quorum.votes());
         let (transports, nodes) = quorum.into_parts();
-        let driver = Driver::start(&self.engine, config, transports)?;
+        let driver = Driver::start(config, transports)?;
         driver.has_seen(&votes);
         Ok(Client::new(driver, self.owner, Place::Quorum(Arc::new(nodes))))
     }

@@ -225,6 +225,12 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+impl From<leasehold_core::Error> for Error {
+    fn from(error: leasehold_core::Error) -> Self {
+        Self::config(error.to_string())
+    }
+}
+
 impl From<ConfigError> for Error {
     fn from(error: ConfigError) -> Self {
         Self::config(error.to_string())

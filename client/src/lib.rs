@@ -116,7 +116,6 @@ mod connect;
 mod doctor;
 mod driver;
 mod elect;
-mod engine;
 mod entropy;
 mod error;
 mod exec;
@@ -148,8 +147,6 @@ pub use doctor::{Finding, Severity};
 pub use elect::{Election, ElectionRequest};
 pub use error::{Error, ErrorKind, LockInfo};
 pub use lease::Lease;
-#[cfg(feature = "wasm")]
-pub use leasehold_wasmtime::{Component, LoadError};
 pub use release_if::{HolderMatch, ReleaseIfOutcome};
 pub use request::LockRequest;
 pub use stores::Stores;

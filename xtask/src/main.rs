@@ -8,7 +8,6 @@ mod component;
 mod conformance;
 mod demo;
 mod deny;
-mod engine;
 mod flaky;
 mod fuzz;
 mod interop;
@@ -70,7 +69,7 @@ Usage: cargo xtask <command> [arguments]
                            whether the versions agree, and everything is ready for a tag; or write the licences of
                            what is compiled in; or build what is the same for all platforms
   prove [PART...]          before a release: test, chaos, deliberate bugs, long simulations and searches; or only some
-                           of its parts: test, deny, stores, engine, wasi3, release, chaos, sim, fuzz, search,
+                           of its parts: test, deny, stores, lints, wasi3, release, chaos, sim, fuzz, search,
                            mutants, races, properties
   help                     this text
 

@@ -4,7 +4,7 @@
 //! others with it.
 
 use crate::run::{self, Failure, Result, Steps};
-use crate::{chaos, component, deny, engine, fuzz, interop, release, setup, sim, test};
+use crate::{chaos, component, deny, fuzz, interop, release, setup, sim, test};
 
 const PROPTEST_CASES: &str = "20000";
 /// Of the threads, for each test of a hand-off.
@@ -19,7 +19,7 @@ const PARTS: [Part; 13] = [
     TEST,
     ("deny", agreed_on),
     ("stores", test::each_store_alone),
-    ("engine", in_the_component),
+    ("lints", test::lint_apart),
     ("wasi3", component::build_wasi3),
     ("release", all_that_is_published),
     ("chaos", chaos_for_long),
@@ -57,12 +57,6 @@ fn chosen(names: &[String]) -> Result<Vec<Part>> {
     }
     let is_chosen = |(part, _): &Part| names.is_empty() || names.iter().any(|name| name == part);
     Ok(PARTS.into_iter().filter(is_chosen).collect())
-}
-
-fn in_the_component(steps: &mut Steps) -> Result {
-    test::lint_apart(steps)?;
-    let peers = interop::begin().finish(steps)?;
-    engine::test(steps, &peers)
 }
 
 fn all_that_is_published(steps: &mut Steps) -> Result {

@@ -50,10 +50,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) fn run(args: &ExecArgs, target: &Target) -> Result<u8, Failure> {
     let inbox = Inbox::new();
     let patience = Patience::start(args.wait());
-    let settings = target.settings();
-    #[cfg(feature = "wasm")]
-    let settings = args.engine.choose(settings)?;
-    let client = connect(&settings, target, &inbox, &patience)?;
+    let client = connect(&target.settings(), target, &inbox, &patience)?;
     store::must_be_shared(client.stores())?;
     warn_of_waiting_for_itself(args, &client, &inbox);
     let refused = |error| Failure::system("cannot catch signals", &error);

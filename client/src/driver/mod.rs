@@ -24,11 +24,11 @@ use leasehold_core::config::Drift;
 use leasehold_core::member::Stamp;
 use leasehold_core::op::Fault;
 use leasehold_core::{
-    Config, Entropy, Event, LockId, LockOptions, Monotonic, NodeId, Now, Output, RequestId, Resource, Transmit,
+    Client as Core, Config, Entropy, Event, LockId, LockOptions, Monotonic, NodeId, Now, Output, RequestId, Resource,
+    Transmit,
 };
 
 use crate::clock;
-use crate::engine::{self, Engine};
 use crate::entropy::fill;
 use crate::error::Error;
 use crate::fork;
@@ -50,6 +50,8 @@ use worker::Worker;
 const RELEASE_PATIENCE: Duration = Duration::from_secs(2);
 /// How long closing, or dropping the last handle, waits for releases.
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+/// The core's name for the state of an acquisition that waits for another one of its client.
+const QUEUED: &str = "Idle";
 
 /// One client's core and all that serves it.
 pub(crate) struct Driver {
@@ -82,7 +84,7 @@ struct Workers {
 }
 
 struct State {
-    core: Engine,
+    core: Core,
     transports: Vec<Arc<dyn Transport>>,
     /// One for each store; stores keep nobody alive that they tell.
     ears: Vec<Arc<dyn Watcher>>,
@@ -126,20 +128,15 @@ struct Work {
 }
 
 impl Driver {
-    pub(crate) fn start(
-        engine: &engine::Choice,
-        config: Config,
-        transports: Vec<Arc<dyn Transport>>,
-    ) -> Result<Arc<Self>, Error> {
+    pub(crate) fn start(config: Config, transports: Vec<Arc<dyn Transport>>) -> Result<Arc<Self>, Error> {
         fork::install().map_err(|error| Error::config(format!("cannot watch for forks: {error}")))?;
         let mut seed = [0; 32];
         fill(&mut seed)?;
         let (request_timeout, drift) = (config.request_timeout(), config.drift());
-        let core = Engine::new(engine, config, seed, clock::now())?;
         let alarm = Arc::new(Alarm::default());
         let ear = |n| Arc::new(Ear { node: NodeId::new(n), alarm: Arc::clone(&alarm) }) as Arc<dyn Watcher>;
         let state = State {
-            core,
+            core: Core::new(config, seed, clock::now()),
             ears: (0..).map(ear).take(transports.len()).collect(),
             transports: transports.clone(),
             slots: HashMap::default(),
@@ -210,7 +207,7 @@ impl Driver {
         fill(&mut fresh)?;
         let mut state = self.lock();
         if state.closing {
-            return Err(engine::rejected(&leasehold_core::Error::Closed).on(resource.as_str()));
+            return Err(Error::from(leasehold_core::Error::Closed).on(resource.as_str()));
         }
         let lock = LockId::new(state.next_lock);
         state.next_lock += 1;
@@ -219,7 +216,7 @@ impl Driver {
         state.slots.insert(lock, Arc::clone(&slot));
         if let Err(error) = state.core.acquire(lock, resource, options, &fresh, now) {
             state.slots.remove(&lock);
-            return Err(error.on(slot.resource().as_str()));
+            return Err(Error::from(error).on(slot.resource().as_str()));
         }
         let work = self.drain(&mut state, now);
         drop(state);
@@ -237,7 +234,7 @@ impl Driver {
             // Under the mutex, or a grant that arrives just now would bring the handle back to life.
             let mut aftermath = Aftermath::default();
             slot.end_locally(&mut aftermath);
-            if state.core.release(lock, now) && patient {
+            if state.core.release(lock, now).is_ok() && patient {
                 state.patience.push_back((now.monotonic.plus(RELEASE_PATIENCE), lock));
             }
             aftermath
@@ -310,7 +307,7 @@ impl Driver {
 
     /// Whether an acquisition is queued behind another one of this client.
     pub(crate) fn is_queued(&self, slot: &Slot) -> bool {
-        self.lock().core.is_queued(slot.lock())
+        self.lock().core.state(slot.lock()) == Some(QUEUED)
     }
 
     /// Tells if this task, or outside of tasks this thread, has taken a lease on the resource through this client.
@@ -569,7 +566,7 @@ impl State {
             self.ends.remove(&(slot.ends_at(), lock));
         } else if !stands {
             // Somebody has read the old deadline as passed: the core has to agree.
-            self.core.declare_lost(lock, now);
+            let _ = self.core.declare_lost(lock, now);
         }
     }
 

@@ -10,7 +10,6 @@ use super::{NodeStatus, Nodes, Quorum, Standing, check};
 use crate::client::{Client, Place};
 use crate::clock;
 use crate::driver::{Caller, Driver};
-use crate::engine::Choice;
 use crate::error::{Error, ErrorKind};
 use crate::exec::{block_on, each};
 use crate::lease::Lease;
@@ -80,7 +79,7 @@ impl Quorum {
         let config = self.config.clone();
         let (transports, nodes) = self.into_parts();
         let nodes = Arc::new(nodes);
-        let driver = Driver::start(&Choice::Native, config, transports)?;
+        let driver = Driver::start(config, transports)?;
         let owner = Some("leasehold quorum join".to_owned());
         let client = Client::new(driver, owner, Place::Quorum(Arc::clone(&nodes)));
         Joiner { client, nodes, lease: None, refused: None }.run(until, tell)

@@ -152,22 +152,7 @@ impl Store {
 pub(crate) fn patient(url: &str) -> leasehold::ClientBuilder {
     let builder = leasehold::Client::builder().request_timeout(common::ms(10_000));
     // The nodes of a quorum agree on the longest lease; here it is the longest that there can be.
-    let builder = if url.contains(' ') { builder.max_ttl(Duration::from_secs(48 * 3_600)) } else { builder };
-    #[cfg(feature = "wasm")]
-    let builder = builder.component(component());
-    builder
-}
-
-/// With the feature `wasm`, everything here runs on the component, which `cargo xtask component` makes.
-#[cfg(feature = "wasm")]
-fn component() -> leasehold::Component {
-    static COMPONENT: std::sync::OnceLock<leasehold::Component> = std::sync::OnceLock::new();
-    let load = || {
-        let path = std::env::var("LEASEHOLD_COMPONENT").expect("LEASEHOLD_COMPONENT names a component");
-        // SAFETY: the file is what the build has just made.
-        unsafe { leasehold::Component::deserialize(&std::fs::read(path).unwrap()) }.unwrap()
-    };
-    COMPONENT.get_or_init(load).clone()
+    if url.contains(' ') { builder.max_ttl(Duration::from_secs(48 * 3_600)) } else { builder }
 }
 
 /// One test for each behaviour, in a module with the name of the store.

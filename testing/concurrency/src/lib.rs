@@ -40,7 +40,6 @@ of_the_client! {
     "../../../client/src/doctor.rs" mod doctor;
     "../../../client/src/driver/mod.rs" mod driver;
     "../../../client/src/elect.rs" mod elect;
-    "../../../client/src/engine/mod.rs" mod engine;
     "../../../client/src/error.rs" mod error;
     "../../../client/src/exec.rs" mod exec;
     "../../../client/src/host/mod.rs" pub mod host;

@@ -13,7 +13,6 @@ use crate::client::{Client, Place};
 use crate::clock::{self, Standstill};
 use crate::doctor::Finding;
 use crate::driver::Driver;
-use crate::engine;
 use crate::error::Error;
 use crate::fork;
 use crate::sync::mpsc::{Sender, channel};
@@ -74,8 +73,7 @@ impl Store {
         });
         let transports: Vec<Arc<dyn Transport>> = vec![way];
         let config = Config::new(vec![transport::node_config(&url())]).expect("invariant: one node is allowed");
-        let driver =
-            Driver::start(&engine::Choice::default(), config, transports).expect("invariant: threads can be had");
+        let driver = Driver::start(config, transports).expect("invariant: threads can be had");
         Client::new(driver, Some("a test".to_owned()), Place::Store(Box::new(url())))
     }
 

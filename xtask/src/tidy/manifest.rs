@@ -7,7 +7,7 @@ use std::collections::HashMap;
 const ARROWS: [(&str, &[&str]); 19] = [
     ("core", &[]),
     ("testing/sim", &["leasehold-core"]),
-    ("client", &["leasehold-core", "leasehold-wasmtime"]),
+    ("client", &["leasehold-core"]),
     ("bindings/component", &["leasehold-core"]),
     ("bindings/component/locks", &["leasehold-core"]),
     ("bindings/component/locks/wasi3", &["leasehold-core"]),
