@@ -19,6 +19,7 @@ const EXTENSIONS: [&str; 4] = ["cjs", "mjs", "d.ts", "d.mts"];
 const TESTS: [&str; 3] = ["test", "types", "bench"];
 /// Whose code the tests run.
 const RECIPES: &str = "docs/recipes-node.md";
+const EXAMPLES: &str = "examples/node";
 /// Adds the component to `leasehold/edge`, and what this shares with the rest of the package.
 const EDGE: &str = "tools/edge.mjs";
 /// What tests of `leasehold/edge` open pages with.
@@ -156,6 +157,8 @@ fn install(steps: &mut Steps, built: &Path, transpiled: &Path) -> Result<PathBuf
         copy(&package, &together)?;
         copy(&addon, &together.join("leasehold.node"))?;
         copy(&run::root().join(RECIPES), &target.join("recipes-node.md"))?;
+        clear(&target.join("examples"))?;
+        copy(&run::root().join(EXAMPLES), &target.join("examples"))?;
         TESTS.iter().try_for_each(|name| {
             clear(&target.join(name))?;
             copy(&source.join(name), &target.join(name))

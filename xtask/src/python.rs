@@ -54,7 +54,8 @@ pub fn run_all(steps: &mut Steps) -> Result {
     };
     module("python, stubs", &["mypy.stubtest", "leasehold._native", "--mypy-config-file"], &[&settings])?;
     let source = run::root().join(PACKAGE).join("leasehold");
-    module("python, types", &["mypy", "--config-file"], &[&settings, &source, &tests])?;
+    let examples = run::root().join("examples").join(PACKAGE);
+    module("python, types", &["mypy", "--config-file"], &[&settings, &source, &tests, &examples])?;
     // With all that was printed and logged, also where nothing failed.
     let told =
         report.iter().flat_map(|path| ["--junitxml".into(), path.clone(), "-o".into(), "junit_logging=all".into()]);

@@ -4,7 +4,7 @@ use super::Finding;
 use std::collections::HashMap;
 
 /// What each folder's crate may import of this workspace. A crate that is not here has no place in the house yet.
-const ARROWS: [(&str, &[&str]); 19] = [
+const ARROWS: [(&str, &[&str]); 20] = [
     ("core", &[]),
     ("testing/sim", &["leasehold-core"]),
     ("client", &["leasehold-core"]),
@@ -20,6 +20,7 @@ const ARROWS: [(&str, &[&str]); 19] = [
     ("testing/concurrency", &["leasehold-core"]),
     ("python", &["leasehold", "leasehold-cli", "leasehold-protocol"]),
     ("node", &["leasehold", "leasehold-cli", "leasehold-protocol"]),
+    ("examples/rust", &["leasehold"]),
     ("xtask", &[]),
     ("testing/bench", &["leasehold", "leasehold-core"]),
     ("xtask/componentize", &[]),

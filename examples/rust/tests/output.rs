@@ -1,0 +1,22 @@
+//! Runs each program in `src/bin` and compares what it prints with the comment at its end.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+#[test]
+fn every_example_prints_its_output() {
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/bin");
+    let listed: Vec<_> = fs::read_dir(sources).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(!listed.is_empty());
+    for source in listed {
+        // All programs of a package are built into one folder.
+        let program = Path::new(env!("CARGO_BIN_EXE_blocking")).with_file_name(source.file_stem().unwrap());
+        let text = fs::read_to_string(&source).unwrap();
+        let (_, output) = text.split_once("\n// Output:\n").expect("the example ends with its output");
+        let output: String = output.split_inclusive('\n').map(|line| line.trim_start_matches("// ")).collect();
+        let ran = Command::new(&program).output().unwrap();
+        assert!(ran.status.success(), "{source:?}: {ran:?}");
+        assert_eq!(String::from_utf8(ran.stdout).unwrap(), output, "{source:?}");
+    }
+}
