@@ -5,6 +5,7 @@
 
 mod ci;
 mod ffi;
+mod index;
 mod manifest;
 mod map;
 mod quoted;
@@ -41,18 +42,21 @@ pub fn tidy() -> Result {
 
     let names = manifest::renames(&read(&root.join("Cargo.toml"))?);
     let mut findings = Vec::new();
-    for path in &paths {
-        // Rules compare with `/`, on every system.
-        let name = path.strip_prefix(&root).unwrap_or(path).to_string_lossy().replace('\\', "/");
+    // Rules compare with `/`, on every system.
+    let name = |path: &PathBuf| path.strip_prefix(&root).unwrap_or(path).to_string_lossy().replace('\\', "/");
+    let files: Vec<String> = paths.iter().map(name).collect();
+    for (name, path) in files.iter().zip(&paths).filter(|(name, _)| is_read(name)) {
         let text = read(path)?;
         if name.ends_with(".rs") {
-            findings.extend(rules::check(&name, &text));
+            findings.extend(rules::check(name, &text));
             if name.starts_with(ffi::FOLDER) {
-                findings.extend(ffi::check(&name, &text));
+                findings.extend(ffi::check(name, &text));
             }
         } else if name.ends_with("Cargo.toml") {
-            findings.extend(manifest::check(&name, &text, &names));
-            findings.extend(manifest::check_shipped(&name, &text, |path| root.join(path).exists()));
+            findings.extend(manifest::check(name, &text, &names));
+            findings.extend(manifest::check_shipped(name, &text, |path| root.join(path).exists()));
+        } else if name.ends_with(".md") {
+            findings.extend(index::check_links(name, &text, |path| root.join(path).exists()));
         } else if name == ci::PATH {
             findings.extend(ci::check(&text, is_executable(path)));
         }
@@ -64,6 +68,13 @@ pub fn tidy() -> Result {
     for page in quoted::PATHS {
         findings.extend(quoted::check(page, &read(&root.join(page))?, |path| read(&root.join(path)).ok()));
     }
+    for folder in index::PAGES {
+        let index = format!("{folder}/README.md");
+        findings.extend(index::check_pages(&index, &read(&root.join(&index))?, &below(folder, &files)));
+    }
+    let index = format!("{}/README.md", index::EXAMPLES);
+    let examples = below(index::EXAMPLES, &files);
+    findings.extend(index::check_examples(&index, &read(&root.join(&index))?, &examples));
     findings.extend(threats::check(&read(&root.join(threats::PATH))?, &root));
 
     for finding in &findings {
@@ -71,7 +82,7 @@ pub fn tidy() -> Result {
     }
     match findings.len() {
         0 => {
-            println!("{} files, every house rule holds", paths.len());
+            println!("{} files, every house rule holds", files.iter().filter(|name| is_read(name)).count());
             Ok(())
         }
         n => Err(Failure::new(format!(
@@ -86,7 +97,18 @@ pub fn threats() -> Result<Vec<Named>> {
     Ok(threats::tests(&read(&root.join(threats::PATH))?, &root))
 }
 
-/// Every Rust file and manifest below `folder`, in a stable order; not what is hidden, built or downloaded.
+/// Whether rules look into a file of this name.
+fn is_read(name: &str) -> bool {
+    name.ends_with(".rs") || name.ends_with(".md") || name.ends_with("Cargo.toml") || name == ci::PATH
+}
+
+/// The files below a folder, relative to it.
+fn below(folder: &str, files: &[String]) -> Vec<String> {
+    let relative = |file: &String| file.strip_prefix(folder)?.strip_prefix('/').map(str::to_owned);
+    files.iter().filter_map(relative).collect()
+}
+
+/// Every file below `folder`, in a stable order; not what is hidden, built or downloaded.
 fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result {
     let unreadable = |error| Failure::new(format!("cannot list {}: {error}", folder.display()));
     let mut entries: Vec<PathBuf> = fs::read_dir(folder)
@@ -99,7 +121,7 @@ fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Result {
             if !name.starts_with('.') && name != "target" && name != "node_modules" {
                 walk(&path, found)?;
             }
-        } else if name.ends_with(".rs") || name == "Cargo.toml" {
+        } else {
             found.push(path);
         }
     }
