@@ -9,12 +9,12 @@ use leasehold_core::trace;
 use crate::campaign::{self, Extent, First, Outcome};
 use crate::clock::TrueTime;
 use crate::counts::{Counts, Sometimes, Struck};
-use crate::fates::Fates;
+use crate::fault_schedule::FaultSchedule;
 use crate::promise::Promise;
 use crate::script::Script;
 use crate::shrink;
-use crate::story::Story;
 use crate::swarm::{Broken, Family, Lot};
+use crate::timeline::Timeline;
 use crate::trial::{self, Trial};
 use crate::{page, text, world};
 
@@ -183,8 +183,8 @@ pub fn run(args: &Args, commit: &str, say: &mut dyn FnMut(&str)) -> Result<bool,
 fn one(args: &Args, trial: &Trial, commit: &str, say: &mut dyn FnMut(&str)) -> Result<bool, String> {
     say(&format!("{} at commit {commit}\n\n{}", trial.script.name, table(&trial.counts)));
     if args.text {
-        let story = story_of(&trial.script, commit);
-        say(&format!("\n{}", text::render(&story, TrueTime(0), TrueTime::FAR)));
+        let timeline = timeline_of(&trial.script, commit);
+        say(&format!("\n{}", text::render(&timeline, TrueTime(0), TrueTime::FAR)));
     }
     for violation in &trial.expected {
         say(&format!("expected, since an assumption was broken: {}\n", words(violation)));
@@ -196,7 +196,7 @@ fn one(args: &Args, trial: &Trial, commit: &str, say: &mut dyn FnMut(&str)) -> R
         say("BROKEN the second run differed from the first\n");
     }
     if let Some(path) = &args.html {
-        match write(path, &page::render(&story_of(&trial.script, commit))) {
+        match write(path, &page::render(&timeline_of(&trial.script, commit))) {
             Ok(()) => say(&format!("the picture is in {}\n", path.display())),
             Err(error) if trial.passed() => return Err(error),
             Err(error) => say(&format!("error: {error}\n")),
@@ -323,12 +323,12 @@ fn told(args: &Args, outcome: &Outcome, commit: &str, say: &mut dyn FnMut(&str))
     };
     let mut small = shrink::shrink(&trial.script, violation.promise);
     small.name = format!("{}, made small", trial.script.name);
-    let story = story_of(&small, commit);
-    say(&format!("\n{} made small:\n{}\n", trial.script.name, text::render(&story, TrueTime(0), TrueTime::FAR)));
+    let timeline = timeline_of(&small, commit);
+    say(&format!("\n{} made small:\n{}\n", trial.script.name, text::render(&timeline, TrueTime(0), TrueTime::FAR)));
     let name = trial.script.name.replace(' ', "-");
     let script = args.out.join(format!("{name}.json"));
     let html = args.html.clone().unwrap_or_else(|| args.out.join(format!("{name}.html")));
-    let written = write(&script, &small.to_json()).and_then(|()| write(&html, &page::render(&story)));
+    let written = write(&script, &small.to_json()).and_then(|()| write(&html, &page::render(&timeline)));
     say(&match written {
         Ok(()) => format!("look at it:  {}\nrun it again: --script {}\n", html.display(), script.display()),
         Err(error) => format!("error: {error}\n"),
@@ -336,12 +336,12 @@ fn told(args: &Args, outcome: &Outcome, commit: &str, say: &mut dyn FnMut(&str))
 }
 
 /// A run, written down.
-pub fn story_of(script: &Script, commit: &str) -> Story {
-    let report = world::run(script, Fates::written(script), true);
-    let mut story = report.story.unwrap_or_default();
-    commit.clone_into(&mut story.commit);
-    story.facts.push(("requests".into(), report.counts.requests.to_string()));
-    story
+pub fn timeline_of(script: &Script, commit: &str) -> Timeline {
+    let report = world::run(script, FaultSchedule::written(script), true);
+    let mut timeline = report.timeline.unwrap_or_default();
+    commit.clone_into(&mut timeline.commit);
+    timeline.facts.push(("requests".into(), report.counts.requests.to_string()));
+    timeline
 }
 
 fn words(violation: &crate::promise::Violation) -> String {

@@ -86,7 +86,7 @@ counted! {
         /// The store dropped a record.
         Evicted => "record evicted",
         /// A client of another library came.
-        Strangers => "foreign client",
+        ForeignClients => "foreign client",
         /// A node of a quorum came back with its data.
         NodeRestarted => "node restarted",
         /// A node of a quorum came back without its data.
@@ -196,7 +196,7 @@ impl Struck {
             Family::Store => {
                 !matches!(self, Self::NodeRestarted | Self::NodeLostData | Self::NodePromoted | Self::NodeWiped)
             }
-            Family::Quorum => !matches!(self, Self::Strangers),
+            Family::Quorum => !matches!(self, Self::ForeignClients),
         }
     }
 }

@@ -14,9 +14,9 @@ use leasehold_core::{LockId, Monotonic, Nonce, RequestId, Seq, Token, Transmit};
 use crate::clock::TrueTime;
 use crate::promise::{Promise, Violation};
 
-/// One life of one process: ids of its locks and requests mean something within it only.
+/// One process of one process: ids of its locks and requests mean something within it only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Life {
+pub struct ProcessId {
     /// Index of the host.
     pub host: usize,
     /// How often it has started.
@@ -27,7 +27,7 @@ pub struct Life {
 #[derive(Clone, Debug)]
 pub struct Belief {
     /// Whose.
-    pub life: Life,
+    pub process: ProcessId,
     /// Under which id.
     pub lock: LockId,
     /// Of what.
@@ -47,7 +47,7 @@ pub struct Belief {
 /// One try to get a lock, as the network saw it.
 #[derive(Clone, Debug)]
 struct Attempt {
-    life: Life,
+    process: ProcessId,
     lock: LockId,
     resource: usize,
     record_ttl: Duration,
@@ -66,7 +66,7 @@ struct Attempt {
     /// When a send of it was last carried out by each node.
     landed: BTreeMap<usize, TrueTime>,
     /// The nodes that kept its record until they carried out its release, or whose vote nobody else got until then.
-    freed: BTreeSet<(Life, usize)>,
+    freed: BTreeSet<(ProcessId, usize)>,
     over: bool,
 }
 
@@ -92,16 +92,16 @@ struct Grant {
 pub struct Ledger {
     attempts: HashMap<Nonce, Attempt>,
     /// The attempt under way for each pending acquisition.
-    current: BTreeMap<(Life, LockId), Nonce>,
+    current: BTreeMap<(ProcessId, LockId), Nonce>,
     /// Requests until they are answered.
-    asked: HashMap<(Life, RequestId), Asked>,
+    asked: HashMap<(ProcessId, RequestId), Asked>,
     /// Pending acquisitions that were last told of a record, held or released, with the node that told.
-    blocked: BTreeSet<(Life, LockId, usize)>,
+    blocked: BTreeSet<(ProcessId, LockId, usize)>,
     /// What each acquisition last asked of each node: answers to earlier attempts say nothing any more.
-    last_asked: BTreeMap<(Life, LockId, usize), RequestId>,
-    beliefs: BTreeMap<(Life, LockId), Belief>,
+    last_asked: BTreeMap<(ProcessId, LockId, usize), RequestId>,
+    beliefs: BTreeMap<(ProcessId, LockId), Belief>,
     /// The attempts behind leases that are over.
-    past: BTreeMap<(Life, LockId), Nonce>,
+    past: BTreeMap<(ProcessId, LockId), Nonce>,
     grants: BTreeMap<usize, Vec<Grant>>,
     violations: Vec<Violation>,
 }
@@ -113,7 +113,7 @@ impl Ledger {
     }
 
     /// Something is wrong.
-    pub fn accuse(
+    pub fn record_violation(
         &mut self,
         promise: Promise,
         at: TrueTime,
@@ -142,13 +142,13 @@ impl Ledger {
     }
 
     /// The lease of one lock.
-    pub fn belief(&self, life: Life, lock: LockId) -> Option<&Belief> {
-        self.beliefs.get(&(life, lock))
+    pub fn belief(&self, process: ProcessId, lock: LockId) -> Option<&Belief> {
+        self.beliefs.get(&(process, lock))
     }
 
     /// The locks that a process holds.
-    pub fn held_by(&self, life: Life) -> Vec<LockId> {
-        self.beliefs.keys().filter(|(of, _)| *of == life).map(|(_, lock)| *lock).collect()
+    pub fn held_by(&self, process: ProcessId) -> Vec<LockId> {
+        self.beliefs.keys().filter(|(of, _)| *of == process).map(|(_, lock)| *lock).collect()
     }
 
     /// Whether a resource was ever granted to anybody.
@@ -157,8 +157,8 @@ impl Ledger {
     }
 
     /// The attempt that a lock last started.
-    pub fn nonce(&self, life: Life, lock: LockId) -> Option<Nonce> {
-        self.current.get(&(life, lock)).copied()
+    pub fn nonce(&self, process: ProcessId, lock: LockId) -> Option<Nonce> {
+        self.current.get(&(process, lock)).copied()
     }
 
     /// Longest time for which any record of a resource may stand without being renewed.
@@ -168,17 +168,17 @@ impl Ledger {
     }
 
     /// A request leaves.
-    pub fn sent(&mut self, at: TrueTime, life: Life, request: &Transmit, resource: usize, op: &LockOp) {
+    pub fn sent(&mut self, at: TrueTime, process: ProcessId, request: &Transmit, resource: usize, op: &LockOp) {
         let (id, lock, deadline, node) = (request.id, op.lock, request.deadline, request.node.index());
         // Unless the answer says so again, nobody knows whether the lock is still held.
-        self.blocked.remove(&(life, op.lock, node));
+        self.blocked.remove(&(process, op.lock, node));
         if matches!(op.op, Op::Acquire(_) | Op::Read) {
-            self.last_asked.insert((life, op.lock, node), id);
+            self.last_asked.insert((process, op.lock, node), id);
         }
         match &op.op {
             Op::Acquire(acquire) => {
                 let attempt = self.attempts.entry(acquire.nonce).or_insert_with(|| Attempt {
-                    life,
+                    process,
                     lock: op.lock,
                     resource,
                     record_ttl: acquire.record_ttl,
@@ -194,25 +194,25 @@ impl Ledger {
                     freed: BTreeSet::new(),
                     over: false,
                 });
-                let stranger = attempt.life != life || attempt.lock != op.lock;
+                let is_other = attempt.process != process || attempt.lock != op.lock;
                 *attempt.unaccounted.entry(node).or_default() += 1;
                 if attempt.granted {
                     attempt.repairs.insert((node, acquire.seq));
                 }
                 attempt.by_observation |= acquire.expect.is_some();
                 self.asked
-                    .insert((life, id), Asked { lock, node, attempt: Some(acquire.nonce), raises: false, deadline });
-                self.current.insert((life, op.lock), acquire.nonce);
-                if stranger {
+                    .insert((process, id), Asked { lock, node, attempt: Some(acquire.nonce), raises: false, deadline });
+                self.current.insert((process, op.lock), acquire.nonce);
+                if is_other {
                     let text = "two attempts bear the same nonce".to_owned();
-                    self.accuse(Promise::OneHolder, at, Some(life.host), Some(resource), text);
+                    self.record_violation(Promise::OneHolder, at, Some(process.host), Some(resource), text);
                 }
             }
             Op::Renew(renew) => {
-                let held = self.beliefs.get(&(life, op.lock)).is_some_and(|belief| belief.nonce == renew.nonce);
+                let held = self.beliefs.get(&(process, op.lock)).is_some_and(|belief| belief.nonce == renew.nonce);
                 if !held {
                     let text = format!("lock {} is renewed, though it is not held any more", op.lock);
-                    self.accuse(Promise::Orphans, at, Some(life.host), Some(resource), text);
+                    self.record_violation(Promise::Orphans, at, Some(process.host), Some(resource), text);
                 }
             }
             Op::Release(release) => {
@@ -225,16 +225,16 @@ impl Ledger {
                     let nodes = attempt.release_sent.len() as u64;
                     if releases > (15 + u64::try_from(passed.as_millis() / 50).unwrap_or(u64::MAX)) * nodes {
                         let text = format!("an attempt of lock {lock} was released {releases} times in {passed:?}");
-                        self.accuse(Promise::Bounds, at, Some(life.host), Some(resource), text);
+                        self.record_violation(Promise::Bounds, at, Some(process.host), Some(resource), text);
                     }
                 }
             }
             Op::Read => {
-                self.asked.insert((life, id), Asked { lock, node, attempt: None, raises: false, deadline });
+                self.asked.insert((process, id), Asked { lock, node, attempt: None, raises: false, deadline });
             }
             Op::Raise(raise) => {
                 let attempt = Some(raise.nonce);
-                self.asked.insert((life, id), Asked { lock, node, attempt, raises: true, deadline });
+                self.asked.insert((process, id), Asked { lock, node, attempt, raises: true, deadline });
             }
         }
     }
@@ -255,15 +255,21 @@ impl Ledger {
         let over = attempt.over;
         if at > landed.plus(bound) {
             let text = format!("a record blocks {:?} after it was last written, {bound:?} at most", at.since(landed));
-            let (host, resource) = (attempt.life.host, attempt.resource);
-            self.accuse(Promise::Orphans, at, Some(host), Some(resource), text);
+            let (host, resource) = (attempt.process.host, attempt.resource);
+            self.record_violation(Promise::Orphans, at, Some(host), Some(resource), text);
         }
         over
     }
 
     /// The answer to a request reaches a client. Answers for which acquisition it was, if it came in time.
-    pub fn answered(&mut self, life: Life, id: RequestId, outcome: Option<&Outcome>, now: Monotonic) -> Option<LockId> {
-        let Asked { lock, node, attempt, raises, deadline } = self.asked.remove(&(life, id))?;
+    pub fn answered(
+        &mut self,
+        process: ProcessId,
+        id: RequestId,
+        outcome: Option<&Outcome>,
+        now: Monotonic,
+    ) -> Option<LockId> {
+        let Asked { lock, node, attempt, raises, deadline } = self.asked.remove(&(process, id))?;
         if now >= deadline {
             return None;
         }
@@ -276,12 +282,12 @@ impl Ledger {
             }
             return Some(lock);
         }
-        if self.last_asked.get(&(life, lock, node)) != Some(&id) {
+        if self.last_asked.get(&(process, lock, node)) != Some(&id) {
             // Whatever it says, a later attempt is heard now.
         } else if told {
-            self.blocked.insert((life, lock, node));
+            self.blocked.insert((process, lock, node));
         } else {
-            self.blocked.remove(&(life, lock, node));
+            self.blocked.remove(&(process, lock, node));
         }
         let Some(nonce) = attempt else { return Some(lock) };
         let refused = match outcome {
@@ -298,8 +304,8 @@ impl Ledger {
     }
 
     /// Whether the last that an acquisition heard of every node is who holds the lock, or that nobody does.
-    pub fn is_blocked(&self, life: Life, lock: LockId, nodes: usize) -> bool {
-        (0..nodes).all(|node| self.blocked.contains(&(life, lock, node)))
+    pub fn is_blocked(&self, process: ProcessId, lock: LockId, nodes: usize) -> bool {
+        (0..nodes).all(|node| self.blocked.contains(&(process, lock, node)))
     }
 
     /// Whether a send was made by a holder, to a node that had no part in the grant.
@@ -312,17 +318,17 @@ impl Ledger {
     pub fn granted(
         &mut self,
         at: TrueTime,
-        life: Life,
+        process: ProcessId,
         lock: LockId,
         resource: usize,
         token: Token,
         deadline: Monotonic,
         granted: Monotonic,
     ) -> bool {
-        let attempt = self.nonce(life, lock).and_then(|nonce| Some((nonce, self.attempts.get_mut(&nonce)?)));
+        let attempt = self.nonce(process, lock).and_then(|nonce| Some((nonce, self.attempts.get_mut(&nonce)?)));
         let Some((nonce, attempt)) = attempt else {
             let text = format!("lock {lock} was granted, though nothing was asked for it");
-            self.accuse(Promise::Backed, at, Some(life.host), Some(resource), text);
+            self.record_violation(Promise::Backed, at, Some(process.host), Some(resource), text);
             return false;
         };
         attempt.granted = true;
@@ -331,86 +337,86 @@ impl Ledger {
         let twice = grants.iter().any(|grant| grant.token == token);
         let higher = grants.iter().find(|grant| grant.answered <= first_sent && grant.token >= token).copied();
         grants.push(Grant { answered: at, token });
-        let belief = Belief { life, lock, resource, token, nonce, deadline, renewals: 0, granted };
-        self.beliefs.insert((life, lock), belief);
+        let belief = Belief { process, lock, resource, token, nonce, deadline, renewals: 0, granted };
+        self.beliefs.insert((process, lock), belief);
         if twice {
             let text = format!("token {token} was granted twice");
-            self.accuse(Promise::Tokens, at, Some(life.host), Some(resource), text);
+            self.record_violation(Promise::Tokens, at, Some(process.host), Some(resource), text);
         } else if let Some(Grant { answered, token: before }) = higher {
             let text = format!(
                 "token {token} was granted to a request made {:?} after token {before} was answered",
                 first_sent.since(answered)
             );
-            self.accuse(Promise::Tokens, at, Some(life.host), Some(resource), text);
+            self.record_violation(Promise::Tokens, at, Some(process.host), Some(resource), text);
         }
         by_observation
     }
 
     /// A renewal has pushed the deadline of a lease out.
-    pub fn extended(&mut self, at: TrueTime, life: Life, lock: LockId, deadline: Monotonic) {
-        self.moved(at, life, lock, deadline, |before| deadline > before);
-        if let Some(belief) = self.beliefs.get_mut(&(life, lock)) {
+    pub fn extended(&mut self, at: TrueTime, process: ProcessId, lock: LockId, deadline: Monotonic) {
+        self.moved(at, process, lock, deadline, |before| deadline > before);
+        if let Some(belief) = self.beliefs.get_mut(&(process, lock)) {
             belief.renewals += 1;
         }
     }
 
     /// The deadline of a lease was drawn in, or left where it was.
-    pub fn shortened(&mut self, at: TrueTime, life: Life, lock: LockId, deadline: Monotonic) {
-        self.moved(at, life, lock, deadline, |before| deadline <= before);
+    pub fn shortened(&mut self, at: TrueTime, process: ProcessId, lock: LockId, deadline: Monotonic) {
+        self.moved(at, process, lock, deadline, |before| deadline <= before);
     }
 
     fn moved(
         &mut self,
         at: TrueTime,
-        life: Life,
+        process: ProcessId,
         lock: LockId,
         deadline: Monotonic,
         as_told: impl FnOnce(Monotonic) -> bool,
     ) {
-        let Some(belief) = self.beliefs.get_mut(&(life, lock)) else {
+        let Some(belief) = self.beliefs.get_mut(&(process, lock)) else {
             let text = format!("lock {lock} is renewed, though it is over");
-            return self.accuse(Promise::Loss, at, Some(life.host), None, text);
+            return self.record_violation(Promise::Loss, at, Some(process.host), None, text);
         };
         let before = std::mem::replace(&mut belief.deadline, deadline);
         let resource = belief.resource;
         if !as_told(before) {
             let text = format!("the deadline of lock {lock} moved the wrong way");
-            self.accuse(Promise::Loss, at, Some(life.host), Some(resource), text);
+            self.record_violation(Promise::Loss, at, Some(process.host), Some(resource), text);
         }
     }
 
     /// A lease is over, for whatever reason.
-    pub fn ended(&mut self, life: Life, lock: LockId) -> Option<Belief> {
-        let belief = self.beliefs.remove(&(life, lock));
-        self.past.extend(belief.iter().map(|belief| ((life, lock), belief.nonce)));
+    pub fn ended(&mut self, process: ProcessId, lock: LockId) -> Option<Belief> {
+        let belief = self.beliefs.remove(&(process, lock));
+        self.past.extend(belief.iter().map(|belief| ((process, lock), belief.nonce)));
         belief
     }
 
     /// A node carried out a release of an attempt, or answered that nobody gets its vote.
-    pub fn freed(&mut self, life: Life, nonce: &Nonce, node: usize) {
+    pub fn freed(&mut self, process: ProcessId, nonce: &Nonce, node: usize) {
         if let Some(attempt) = self.attempts.get_mut(nonce) {
-            attempt.freed.insert((life, node));
+            attempt.freed.insert((process, node));
         }
     }
 
     /// How many nodes kept the record of a lease until its release by this process; `None` of what was no lease.
-    pub fn kept(&self, life: Life, lock: LockId) -> Option<usize> {
-        let attempt = self.attempts.get(self.past.get(&(life, lock))?)?;
-        Some(attempt.freed.iter().filter(|(by, _)| *by == life).count())
+    pub fn kept(&self, process: ProcessId, lock: LockId) -> Option<usize> {
+        let attempt = self.attempts.get(self.past.get(&(process, lock))?)?;
+        Some(attempt.freed.iter().filter(|(by, _)| *by == process).count())
     }
 
     /// The attempts of a process that are not decided, each with its lock.
-    pub fn undecided(&self, life: Life) -> impl Iterator<Item = (LockId, Nonce)> + '_ {
+    pub fn undecided(&self, process: ProcessId) -> impl Iterator<Item = (LockId, Nonce)> + '_ {
         let first = LockId::new(0);
         self.current
-            .range((life, first)..)
-            .take_while(move |((of, _), _)| *of == life)
+            .range((process, first)..)
+            .take_while(move |((of, _), _)| *of == process)
             .map(|((_, lock), nonce)| (*lock, *nonce))
     }
 
     /// An attempt is no longer under way. Answers whether a release had to follow it.
-    pub fn decided(&mut self, at: TrueTime, life: Life, lock: LockId) -> bool {
-        let Some(nonce) = self.current.remove(&(life, lock)) else { return false };
+    pub fn decided(&mut self, at: TrueTime, process: ProcessId, lock: LockId) -> bool {
+        let Some(nonce) = self.current.remove(&(process, lock)) else { return false };
         let Some(attempt) = self.attempts.get_mut(&nonce) else { return false };
         attempt.over = true;
         let sends: u32 = attempt.unaccounted.values().sum();
@@ -422,23 +428,23 @@ impl Ledger {
             let resource = attempt.resource;
             let text =
                 format!("an attempt of lock {lock} was given up with {sends} sends unaccounted for, and not released");
-            self.accuse(Promise::Orphans, at, Some(life.host), Some(resource), text);
+            self.record_violation(Promise::Orphans, at, Some(process.host), Some(resource), text);
         }
         true
     }
 
     /// A process is gone, and all that it believed.
-    pub fn died(&mut self, life: Life) -> Vec<Belief> {
-        let mine = |(of, _): &(Life, LockId)| *of == life;
+    pub fn died(&mut self, process: ProcessId) -> Vec<Belief> {
+        let mine = |(of, _): &(ProcessId, LockId)| *of == process;
         for (_, nonce) in self.current.iter().filter(|(key, _)| mine(key)) {
             if let Some(attempt) = self.attempts.get_mut(nonce) {
                 attempt.over = true;
             }
         }
         self.current.retain(|key, _| !mine(key));
-        self.asked.retain(|(of, _), _| *of != life);
-        self.blocked.retain(|(of, ..)| *of != life);
-        self.last_asked.retain(|(of, ..), _| *of != life);
+        self.asked.retain(|(of, _), _| *of != process);
+        self.blocked.retain(|(of, ..)| *of != process);
+        self.last_asked.retain(|(of, ..), _| *of != process);
         let gone = self.beliefs.keys().filter(|key| mine(key)).copied().collect::<Vec<_>>();
         gone.iter().filter_map(|key| self.beliefs.remove(key)).collect()
     }

@@ -4,23 +4,23 @@
 #![cfg_attr(test, allow(clippy::wildcard_enum_match_arm, reason = "a test is about one of them"))]
 
 pub mod campaign;
-pub mod chance;
 pub mod cli;
 pub mod clock;
 pub mod counts;
-pub mod fates;
+pub mod fault_schedule;
 pub mod format;
 pub mod ledger;
 pub mod page;
 pub mod promise;
+mod recorder;
 pub mod register;
+pub mod rng;
 pub mod script;
 pub mod shrink;
 pub mod store;
-pub mod story;
 pub mod swarm;
-mod teller;
 pub mod text;
+pub mod timeline;
 pub mod trial;
 pub mod vectors;
 pub mod world;

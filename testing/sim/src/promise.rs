@@ -120,9 +120,10 @@ impl Assumptions {
         let stores = script.world.specs();
         let quorum = script.world.is_quorum();
         let rates = script.hosts.iter().all(|host| within(host.rate_ppm))
-            && script.strangers.iter().all(|stranger| within(stranger.rate_ppm))
+            && script.foreign_clients.iter().all(|client| within(client.rate_ppm))
             && stores.iter().all(|store| within(store.rate_ppm));
-        let foreign_puts = stores.iter().any(|store| store.kind == Kind::Dynamodb) && !script.strangers.is_empty();
+        let foreign_puts =
+            stores.iter().any(|store| store.kind == Kind::Dynamodb) && !script.foreign_clients.is_empty();
         // A node that has forgotten a counter makes the next one of its own time, which no other node knows.
         let ahead = |ppm: i32| quorum && ppm > 0;
         let on_time = |store: &Spec| store.unix_offset_ms == 0 && !ahead(store.rate_ppm);

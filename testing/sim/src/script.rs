@@ -47,7 +47,7 @@ pub struct Script {
     pub stalls: Vec<Stall>,
     /// Clients of other libraries.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub strangers: Vec<Stranger>,
+    pub foreign_clients: Vec<ForeignClient>,
 }
 
 /// Settings that hold for the whole run.
@@ -439,7 +439,7 @@ pub enum Place {
 /// A client of another library that takes a lock for a while.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stranger {
+pub struct ForeignClient {
     /// When it begins to try.
     pub at_ns: TrueTime,
     /// Which resource, by number.

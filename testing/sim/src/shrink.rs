@@ -42,7 +42,7 @@ impl Shrinker {
             self.thin(|script| &mut script.messages);
             self.thin(|script| &mut script.stalls);
             self.thin(|script| &mut script.faults);
-            self.thin(|script| &mut script.strangers);
+            self.thin(|script| &mut script.foreign_clients);
             self.thin_jobs();
             self.simplify();
             if self.best == before || self.is_spent() {
@@ -200,7 +200,7 @@ mod tests {
     fn endless() -> Script {
         let job = Job { ttl_ns: 1_000_000_000, hold_ns: 60_000_000_000, writes: 10_000, ..Job::default() };
         let mut script = crate::swarm::draw(0, Lot::Kept(Family::Store)).0;
-        script.strangers.clear();
+        script.foreign_clients.clear();
         script.faults.clear();
         script.hosts.truncate(1);
         script.hosts[0].workers = vec![vec![job; 50]];

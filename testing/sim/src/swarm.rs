@@ -8,10 +8,10 @@ mod quorum;
 
 use std::time::Duration;
 
-use crate::chance::{Draws, Stream};
 use crate::clock::TrueTime;
-use crate::fates::Odds;
-use crate::script::{Ending, FORMAT, Fault, Host, Job, Script, Stranger, What, World};
+use crate::fault_schedule::Odds;
+use crate::rng::{Draws, Stream};
+use crate::script::{Ending, FORMAT, Fault, ForeignClient, Host, Job, Script, What, World};
 use crate::store::{self, Kind};
 
 pub use broken::Broken;
@@ -133,7 +133,7 @@ impl Swarm {
         let mut draws = self.stream("settings").draws();
         let mut hosts: Vec<Host> = (0..self.hosts).map(|n| self.host(n)).collect();
         let faults = self.faults(&mut hosts);
-        let strangers = self.strangers();
+        let foreign_clients = self.foreign_clients();
         let request_timeout_ns = *draws.pick(&[50, 100, 500]) * MS;
         let world = World {
             drift_ppm: self.drift_ppm,
@@ -161,7 +161,7 @@ impl Swarm {
             faults,
             messages: Vec::new(),
             stalls: Vec::new(),
-            strangers,
+            foreign_clients,
         };
         if self.nodes == 1 && self.kind == Kind::Redis && self.has("retention") {
             // Above any record, as in life, and yet short enough to strike.
@@ -312,7 +312,7 @@ impl Swarm {
         faults
     }
 
-    fn strangers(&self) -> Vec<Stranger> {
+    fn foreign_clients(&self) -> Vec<ForeignClient> {
         if self.kind == Kind::Sqlite || self.nodes > 1 || !self.has("strangers") {
             return Vec::new();
         }
@@ -322,7 +322,7 @@ impl Swarm {
             .map(|_| {
                 let mut rates = self.stream("stranger clock").draws();
                 let rate_ppm = if self.broken == Some(Broken::Rates) { 0 } else { self.rate(&mut rates) };
-                Stranger {
+                ForeignClient {
                     at_ns: TrueTime(draws.below(self.heals_ns)),
                     resource: usize::try_from(draws.below(self.resources as u64)).unwrap_or(0),
                     ttl_ns: self.ttl_ns,

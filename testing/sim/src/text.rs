@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use crate::clock::TrueTime;
-use crate::story::{ArrowFate, SpanKind, Story};
+use crate::timeline::{ArrowFate, SpanKind, Timeline};
 
 /// Everything that happened from one instant to another.
-pub fn render(story: &Story, from: TrueTime, to: TrueTime) -> String {
+pub fn render(timeline: &Timeline, from: TrueTime, to: TrueTime) -> String {
     let mut lines: Vec<(TrueTime, String)> = Vec::new();
-    let lane = |lane: usize| story.lanes.get(lane).map_or("?", |lane| &*lane.name);
-    for arrow in &story.arrows {
+    let lane = |lane: usize| timeline.lanes.get(lane).map_or("?", |lane| &*lane.name);
+    for arrow in &timeline.arrows {
         let arrives = match (arrow.arrived_ns, arrow.fate) {
             (None, _) => "lost".to_owned(),
             (Some(at), ArrowFate::Duplicate) => format!("a copy arrives {}", seconds(at)),
@@ -18,12 +18,12 @@ pub fn render(story: &Story, from: TrueTime, to: TrueTime) -> String {
         let line = format!("{} -> {}: {} ({arrives})", lane(arrow.from), lane(arrow.to), arrow.label);
         lines.push((arrow.sent_ns, line));
     }
-    for mark in &story.marks {
+    for mark in &timeline.marks {
         let whose = mark.lane.map_or("world", lane);
         lines.push((mark.at_ns, format!("{whose}: {:?}: {}", mark.kind, mark.label)));
     }
     for span in
-        story.spans.iter().filter(|span| matches!(span.kind, SpanKind::Paused | SpanKind::Fault | SpanKind::Dead))
+        timeline.spans.iter().filter(|span| matches!(span.kind, SpanKind::Paused | SpanKind::Fault | SpanKind::Dead))
     {
         lines.push((span.from_ns, format!("{}: {} until {}", lane(span.lane), span.label, seconds(span.to_ns))));
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::clock::TrueTime;
 use crate::counts::Counts;
-use crate::fates::Fates;
+use crate::fault_schedule::FaultSchedule;
 use crate::promise::{Assumptions, Promise, Violation};
 use crate::script::Script;
 use crate::swarm::{self, Lot};
@@ -39,18 +39,18 @@ impl Trial {
 /// Runs a seed.
 pub fn seed(seed: u64, lot: Lot) -> Trial {
     let (mut script, odds) = swarm::draw(seed, lot);
-    let first = world::run(&script, Fates::drawn(odds), false);
+    let first = world::run(&script, FaultSchedule::drawn(odds), false);
     script.messages.clone_from(&first.messages);
     script.stalls.clone_from(&first.stalls);
     // What was drawn has become a script; whether that says it all is part of what the second run shows.
-    let second = world::run(&script, Fates::written(&script), false);
+    let second = world::run(&script, FaultSchedule::written(&script), false);
     verdict(script, first, &second)
 }
 
 /// Runs a script.
 pub fn script(script: &Script) -> Trial {
-    let first = world::run(script, Fates::written(script), false);
-    let second = world::run(script, Fates::written(script), false);
+    let first = world::run(script, FaultSchedule::written(script), false);
+    let second = world::run(script, FaultSchedule::written(script), false);
     verdict(script.clone(), first, &second)
 }
 
@@ -58,8 +58,8 @@ fn verdict(script: Script, first: Report, second: &Report) -> Trial {
     let kept = Assumptions::of(&script);
     let lost = &first.counters_lost;
     let forgot = !lost.is_empty() && !without_counters(kept).allow(Promise::Tokens);
-    let story = |report: &Report| (report.digest, report.counts.clone(), report.violations.clone());
-    let differed = story(&first) != story(second);
+    let timeline = |report: &Report| (report.digest, report.counts.clone(), report.violations.clone());
+    let differed = timeline(&first) != timeline(second);
     let (broken, expected) = first.violations.iter().cloned().partition(|violation| is_due(kept, lost, violation));
     let digest = first.digest;
     Trial { script, counts: first.counts, broken, expected, forgot, differed, digest }
@@ -85,7 +85,7 @@ pub fn breaks(script: &Script, promise: Promise) -> bool {
 
 /// Runs a script once.
 pub(crate) fn replay(script: &Script) -> Report {
-    world::run(script, Fates::written(script), false)
+    world::run(script, FaultSchedule::written(script), false)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use leasehold_core::wire::redis::{found, look};
 use leasehold_core::wire::resp::Value;
 use leasehold_core::{LockId, Nonce, Owner, Resource, Seq, Token};
 use leasehold_servers::redis::Server;
-use leasehold_sim::chance::{Draws, Stream};
+use leasehold_sim::rng::{Draws, Stream};
 
 use wire::Wire;
 

@@ -52,8 +52,8 @@ fn a_quorum_is_written_and_read_like_any_script() {
     let again = Script::from_json(&trial.script.to_json()).unwrap();
     assert_eq!(again, trial.script);
     assert_eq!(trial::script(&again).counts, trial.counts);
-    let story = cli::story_of(&again, "0123abc");
-    assert!(page::render(&story).contains("node 2"), "each node has a lane");
+    let timeline = cli::timeline_of(&again, "0123abc");
+    assert!(page::render(&timeline).contains("node 2"), "each node has a lane");
     for (from, to) in [("\"max_ttl_ns\": ", "\"max_ttl_ns\": 1"), ("\"kind\": \"redis\"", "\"kind\": \"sqlite\"")] {
         let text = trial.script.to_json();
         let at = text.find(from).unwrap();
@@ -111,8 +111,8 @@ fn a_script_says_the_same_after_it_was_written_and_read() {
     let script = counterexample();
     let again = Script::from_json(&script.to_json()).unwrap();
     assert_eq!(again, script);
-    let story = cli::story_of(&again, "0123abc");
-    let page = page::render(&story);
-    assert!(story.marks.iter().any(|mark| mark.label.contains("both hold the lock")));
+    let timeline = cli::timeline_of(&again, "0123abc");
+    let page = page::render(&timeline);
+    assert!(timeline.marks.iter().any(|mark| mark.label.contains("both hold the lock")));
     assert!(page.contains("both hold the lock") && page.contains("0123abc"));
 }

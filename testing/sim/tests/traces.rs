@@ -17,11 +17,11 @@ use leasehold_core::store::{BootId, StoreNow};
 use leasehold_core::{Monotonic, Nonce, Owner, Resource, Seq, Token};
 use leasehold_sim::clock::TrueTime;
 use leasehold_sim::counts::{Sometimes, Struck};
-use leasehold_sim::fates::Fates;
+use leasehold_sim::fault_schedule::FaultSchedule;
 use leasehold_sim::promise::Promise;
 use leasehold_sim::script::{Script, Way};
 use leasehold_sim::store::{Answer, Ask, Form, Kind, Spec, Store};
-use leasehold_sim::story::ArrowKind;
+use leasehold_sim::timeline::ArrowKind;
 use leasehold_sim::world;
 
 use run::Run;
@@ -306,7 +306,7 @@ fn replaying_a_trace_gives_the_same_run() {
     let mut digests = BTreeSet::new();
     for name in NAMES {
         let script = run::script(name);
-        let replay = |with_story| world::run(&script, Fates::written(&script), with_story);
+        let replay = |with_timeline| world::run(&script, FaultSchedule::written(&script), with_timeline);
         let (first, second) = (replay(false), replay(true));
         assert_eq!((first.digest, &first.counts), (second.digest, &second.counts), "{name}");
         digests.insert(first.digest);

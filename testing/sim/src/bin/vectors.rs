@@ -89,10 +89,10 @@ fn compare(
         let told = match (change, task) {
             (Change::New, Task::Bless) => "written",
             (Change::Changed, Task::Bless) => "changed",
-            (Change::Stale, Task::Bless) => "removed, no story tells it any more",
+            (Change::Stale, Task::Bless) => "removed, no timeline tells it any more",
             (Change::New, Task::Check) => "missing",
             (Change::Changed, Task::Check) => "does not say what the core does",
-            (Change::Stale, Task::Check) => "no story tells it",
+            (Change::Stale, Task::Check) => "no timeline tells it",
         };
         println!("{name}: {told}");
     }

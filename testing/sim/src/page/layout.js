@@ -115,7 +115,7 @@ function arrange(chosen, room) {
 
 const palette = {};
 const NAMES = [
-  "bg", "lane", "soft", "muted", "line", "grid", "grid-in", "danger", "alarm", "calm", "focus", "shade", "stranger", "fault",
+  "bg", "lane", "soft", "muted", "line", "grid", "grid-in", "danger", "alarm", "calm", "focus", "shade", "foreign", "fault",
 ];
 
 function readPalette() {
@@ -132,7 +132,7 @@ const ownerOf = (span) => span.owner ?? (span.kind === "belief" || span.kind ===
 
 function holderColour(span) {
   const owner = ownerOf(span);
-  return owner === null ? palette.stranger : laneColour(owner);
+  return owner === null ? palette.foreign : laneColour(owner);
 }
 
 /** Dark or light ink, whichever reads better on `colour`. */

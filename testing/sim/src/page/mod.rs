@@ -1,6 +1,6 @@
 //! The story of a run as one page that needs nothing else: no network, no fonts, no files beside it.
 
-use crate::story::Story;
+use crate::timeline::Timeline;
 
 #[cfg(test)]
 mod sample;
@@ -22,11 +22,11 @@ const JS: [&str; 5] = [
 /// broken at its centre.
 ///
 /// Every text of the story is inert, whatever it contains.
-pub fn render(story: &Story) -> String {
+pub fn render(timeline: &Timeline) -> String {
     // A story is strings and numbers, and cannot fail to be written; if it ever did, the page would show nothing.
-    let json = serde_json::to_string(story).map(|json| inert_json(&json)).unwrap_or_default();
+    let json = serde_json::to_string(timeline).map(|json| inert_json(&json)).unwrap_or_default();
     let js = format!("\"use strict\";\n{}", JS.join("\n"));
-    let title = inert_text(if story.title.is_empty() { "A run of the simulator" } else { &story.title });
+    let title = inert_text(if timeline.title.is_empty() { "A run of the simulator" } else { &timeline.title });
     let mut page = String::with_capacity(PAGE.len() + CSS.len() + js.len() + json.len());
     let mut rest = PAGE;
     // In the order of the page: what has been filled in is never searched for markers again.

@@ -1,16 +1,16 @@
 //! Stories like those the simulator tells, made by hand: to look at the page without running anything.
 
 use crate::clock::TrueTime;
-use crate::story::{Arrow, ArrowFate, ArrowKind, Lane, LaneKind, Mark, MarkKind, Span, SpanKind, Story};
+use crate::timeline::{Arrow, ArrowFate, ArrowKind, Lane, LaneKind, Mark, MarkKind, Span, SpanKind, Timeline};
 
 const MS: u64 = 1_000_000;
 const TTL: u64 = 2_000 * MS;
 
 /// Three hosts, one store, one register, two resources: everything goes wrong, and nothing is broken.
-pub(super) fn healthy() -> Story {
+pub(super) fn healthy() -> Timeline {
     let mut scene = Scene::new(7, 3);
-    scene.story.title = "A healthy run: seed 7".to_owned();
-    scene.story.facts = facts(&[("seed", "7"), ("faults", "loss, delay, duplicates, pause, crash"), ("ttl", "2 s")]);
+    scene.timeline.title = "A healthy run: seed 7".to_owned();
+    scene.timeline.facts = facts(&[("seed", "7"), ("faults", "loss, delay, duplicates, pause, crash"), ("ttl", "2 s")]);
     for resource in 0..2 {
         let pause = (resource == 0).then_some(6);
         scene.leases(resource, 21, pause);
@@ -25,11 +25,11 @@ pub(super) fn healthy() -> Story {
 }
 
 /// A clock that runs far beyond what the protocol stands: two hosts believe in one lock.
-pub(super) fn violating() -> Story {
+pub(super) fn violating() -> Timeline {
     let mut scene = Scene::new(42, 3);
-    scene.story.title = "cargo xtask sim --seed 42".to_owned();
-    scene.story.facts = facts(&[("seed", "42"), ("faults", "drift, loss, delay"), ("ttl", "2 s"), ("broken", "1")]);
-    scene.story.lanes[1].detail = "clock \u{2212}12 % (beyond the bound of 0.1 %)".to_owned();
+    scene.timeline.title = "cargo xtask sim --seed 42".to_owned();
+    scene.timeline.facts = facts(&[("seed", "42"), ("faults", "drift, loss, delay"), ("ttl", "2 s"), ("broken", "1")]);
+    scene.timeline.lanes[1].detail = "clock \u{2212}12 % (beyond the bound of 0.1 %)".to_owned();
     let broken = scene.leases(0, 6, None);
     scene.leases(1, 6, None);
     let grant = scene.believe(1, 0, 7, broken, 2_410 * MS, "its slow clock says 1.98 s");
@@ -51,10 +51,10 @@ pub(super) fn violating() -> Story {
 }
 
 /// As much as a page must bear.
-pub(super) fn big() -> Story {
+pub(super) fn big() -> Timeline {
     let mut scene = Scene::new(1_000, 5);
-    scene.story.title = "A long run: seed 1000".to_owned();
-    scene.story.facts = facts(&[("seed", "1000"), ("faults", "loss, delay, duplicates"), ("ttl", "2 s")]);
+    scene.timeline.title = "A long run: seed 1000".to_owned();
+    scene.timeline.facts = facts(&[("seed", "1000"), ("faults", "loss, delay, duplicates"), ("ttl", "2 s")]);
     for resource in 0..6 {
         scene.leases(resource, 80, Some(20));
     }
@@ -66,7 +66,7 @@ fn facts(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
 }
 
 struct Scene {
-    story: Story,
+    timeline: Timeline,
     hosts: usize,
     state: u64,
 }
@@ -78,8 +78,8 @@ impl Scene {
             .collect();
         lanes.push(lane("store", LaneKind::Store, "Redis-like, expires by its own clock"));
         lanes.push(lane("register", LaneKind::Register, "refuses tokens smaller than the largest seen"));
-        let story = Story { commit: "5f0c2ab91d3e".to_owned(), lanes, ..Story::default() };
-        Self { story, hosts, state: seed }
+        let timeline = Timeline { commit: "5f0c2ab91d3e".to_owned(), lanes, ..Timeline::default() };
+        Self { timeline, hosts, state: seed }
     }
 
     fn store(&self) -> usize {
@@ -104,7 +104,7 @@ impl Scene {
         to: u64,
         label: &str,
     ) {
-        self.story.spans.push(Span {
+        self.timeline.spans.push(Span {
             lane,
             kind,
             resource: about.map(|(resource, _, _)| resource),
@@ -117,14 +117,14 @@ impl Scene {
     }
 
     fn mark(&mut self, lane: Option<usize>, resource: Option<usize>, at: u64, kind: MarkKind, label: &str) {
-        self.story.marks.push(Mark { lane, resource, at_ns: TrueTime(at), kind, label: label.to_owned() });
+        self.timeline.marks.push(Mark { lane, resource, at_ns: TrueTime(at), kind, label: label.to_owned() });
     }
 
     /// Sends one message and says when it arrives, or would have.
     fn message(&mut self, from: usize, to: usize, sent: u64, kind: ArrowKind, fate: ArrowFate, label: &str) -> u64 {
         let usual = (4 + self.random(9)) * MS + self.random(MS);
         let took = if fate == ArrowFate::Delayed { usual + (300 + self.random(900)) * MS } else { usual };
-        self.story.arrows.push(Arrow {
+        self.timeline.arrows.push(Arrow {
             from,
             to,
             resource: None,
@@ -233,11 +233,11 @@ impl Scene {
         got + TTL + 60 * MS
     }
 
-    fn done(mut self) -> Story {
-        let spans = self.story.spans.iter().map(|span| span.to_ns.0);
-        let arrows = self.story.arrows.iter().filter_map(|arrow| arrow.arrived_ns).map(|at| at.0);
-        self.story.end_ns = TrueTime(spans.chain(arrows).max().unwrap_or(0) + 200 * MS);
-        self.story
+    fn done(mut self) -> Timeline {
+        let spans = self.timeline.spans.iter().map(|span| span.to_ns.0);
+        let arrows = self.timeline.arrows.iter().filter_map(|arrow| arrow.arrived_ns).map(|at| at.0);
+        self.timeline.end_ns = TrueTime(spans.chain(arrows).max().unwrap_or(0) + 200 * MS);
+        self.timeline
     }
 }
 

@@ -6,48 +6,48 @@ use serde_json::Value;
 
 use super::{render, sample};
 use crate::clock::TrueTime;
-use crate::story::{ArrowFate, Mark, MarkKind, SpanKind, Story};
+use crate::timeline::{ArrowFate, Mark, MarkKind, SpanKind, Timeline};
 
 const BEFORE: &str = r#"<script type="application/json" id="story">"#;
 
 fn embedded(page: &str) -> Value {
-    let (_, rest) = page.split_once(BEFORE).expect("a page holds its story");
-    let (json, _) = rest.split_once("</script>").expect("the story ends");
-    serde_json::from_str(json).expect("the story is JSON")
+    let (_, rest) = page.split_once(BEFORE).expect("a page holds its timeline");
+    let (json, _) = rest.split_once("</script>").expect("the timeline ends");
+    serde_json::from_str(json).expect("the timeline is JSON")
 }
 
-fn samples() -> [(&'static str, Story); 4] {
+fn samples() -> [(&'static str, Timeline); 4] {
     [
-        ("nothing", Story::default()),
+        ("nothing", Timeline::default()),
         ("healthy", sample::healthy()),
         ("violating", sample::violating()),
         ("big", sample::big()),
     ]
 }
 
-fn hostile(text: &str) -> Story {
-    let mut story = sample::violating();
-    story.title = text.to_owned();
-    story.commit = text.to_owned();
-    story.facts.push((text.to_owned(), text.to_owned()));
-    story.lanes[0].name = text.to_owned();
-    story.lanes[0].detail = text.to_owned();
-    story.spans[0].label = text.to_owned();
-    story.arrows[0].label = text.to_owned();
-    story.marks.push(Mark {
+fn hostile(text: &str) -> Timeline {
+    let mut timeline = sample::violating();
+    timeline.title = text.to_owned();
+    timeline.commit = text.to_owned();
+    timeline.facts.push((text.to_owned(), text.to_owned()));
+    timeline.lanes[0].name = text.to_owned();
+    timeline.lanes[0].detail = text.to_owned();
+    timeline.spans[0].label = text.to_owned();
+    timeline.arrows[0].label = text.to_owned();
+    timeline.marks.push(Mark {
         lane: None,
         resource: None,
         at_ns: TrueTime(1),
         kind: MarkKind::Violation,
         label: text.to_owned(),
     });
-    story
+    timeline
 }
 
 #[test]
 fn a_page_stands_alone() {
-    for (name, story) in samples() {
-        let page = render(&story).to_lowercase();
+    for (name, timeline) in samples() {
+        let page = render(&timeline).to_lowercase();
         for reference in [
             "http:",
             "https:",
@@ -70,8 +70,8 @@ fn a_page_stands_alone() {
 
 #[test]
 fn the_embedded_story_is_the_story() {
-    for (name, story) in samples() {
-        assert_eq!(embedded(&render(&story)), serde_json::to_value(&story).unwrap(), "{name}");
+    for (name, timeline) in samples() {
+        assert_eq!(embedded(&render(&timeline)), serde_json::to_value(&timeline).unwrap(), "{name}");
     }
 }
 
@@ -87,9 +87,9 @@ fn hostile_texts_are_inert() {
         "@@js@@ @@story@@",
         "line\u{2028}separator\\",
     ] {
-        let story = hostile(text);
-        let page = render(&story);
-        assert_eq!(embedded(&page), serde_json::to_value(&story).unwrap(), "{text}");
+        let timeline = hostile(text);
+        let page = render(&timeline);
+        assert_eq!(embedded(&page), serde_json::to_value(&timeline).unwrap(), "{text}");
         for tag in ["<script", "</script", "<b>", "<!--", "</title", "<style"] {
             assert_eq!(page.matches(tag).count(), plain.matches(tag).count(), "{text} adds a {tag}");
         }
@@ -98,9 +98,9 @@ fn hostile_texts_are_inert() {
 
 #[test]
 fn the_title_is_readable_in_a_tab() {
-    let story = Story { title: "a < b & c".to_owned(), ..Story::default() };
-    assert!(render(&story).contains("<title>a &lt; b &amp; c</title>"));
-    assert!(render(&Story::default()).contains("<title>A run of the simulator</title>"));
+    let timeline = Timeline { title: "a < b & c".to_owned(), ..Timeline::default() };
+    assert!(render(&timeline).contains("<title>a &lt; b &amp; c</title>"));
+    assert!(render(&Timeline::default()).contains("<title>A run of the simulator</title>"));
 }
 
 #[test]
@@ -118,10 +118,10 @@ fn samples_show_what_a_page_can_show() {
     assert!(sample::violating().marks.iter().any(|mark| mark.kind == MarkKind::Violation));
     let big = sample::big();
     assert!(big.arrows.len() >= 5_000 && big.spans.len() >= 1_000, "{} arrows", big.arrows.len());
-    for (name, story) in samples() {
-        let lanes = story.lanes.len();
-        assert!(story.spans.iter().all(|span| span.lane < lanes && span.from_ns <= span.to_ns), "{name}");
-        assert!(story.arrows.iter().all(|arrow| arrow.from < lanes && arrow.to < lanes), "{name}");
+    for (name, timeline) in samples() {
+        let lanes = timeline.lanes.len();
+        assert!(timeline.spans.iter().all(|span| span.lane < lanes && span.from_ns <= span.to_ns), "{name}");
+        assert!(timeline.arrows.iter().all(|arrow| arrow.from < lanes && arrow.to < lanes), "{name}");
     }
 }
 
@@ -130,7 +130,7 @@ fn samples_show_what_a_page_can_show() {
 #[ignore = "writes pages for a person to look at"]
 fn pages_to_look_at() {
     let dir = PathBuf::from(std::env::var_os("LEASEHOLD_PAGES").expect("LEASEHOLD_PAGES names a directory"));
-    for (name, story) in samples().into_iter().chain([("hostile", hostile("</script><b>\"bold\" & 'quoted'</b>"))]) {
-        std::fs::write(dir.join(format!("{name}.html")), render(&story)).unwrap();
+    for (name, timeline) in samples().into_iter().chain([("hostile", hostile("</script><b>\"bold\" & 'quoted'</b>"))]) {
+        std::fs::write(dir.join(format!("{name}.html")), render(&timeline)).unwrap();
     }
 }

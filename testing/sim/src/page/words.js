@@ -65,7 +65,7 @@ function sayLength(ns) {
 }
 
 const laneName = (index) => (index === null || index === undefined ? null : (story.lanes[index]?.name ?? `lane ${index}`));
-const ownerName = (span) => laneName(span.owner ?? (span.kind === "belief" || span.kind === "waiting" ? span.lane : null)) ?? "a stranger";
+const ownerName = (span) => laneName(span.owner ?? (span.kind === "belief" || span.kind === "waiting" ? span.lane : null)) ?? "a foreign client";
 const resourceName = (resource) => (resource === null || resource === undefined ? null : `resource ${resource}`);
 const shortToken = (token) => (token.length > 6 ? `\u2026${token.slice(-4)}` : token);
 

@@ -31,8 +31,8 @@ impl Script {
         for message in &self.messages {
             node(message.node)?;
         }
-        for stranger in &self.strangers {
-            resource(stranger.resource)?;
+        for client in &self.foreign_clients {
+            resource(client.resource)?;
         }
         for fault in &self.faults {
             match &fault.what {
@@ -102,7 +102,7 @@ impl Script {
         if world.max_ttl_ns < longest_ns {
             return Err(format!("max_ttl_ns {} is below the longest record, {longest_ns} ns", world.max_ttl_ns));
         }
-        if self.strangers.is_empty() {
+        if self.foreign_clients.is_empty() {
             Ok(())
         } else {
             Err("clients of other libraries know nothing of quorums".to_owned())
@@ -134,11 +134,11 @@ impl Script {
                 }
             }
         }
-        for stranger in &self.strangers {
-            rate("rate_ppm of a stranger", stranger.rate_ppm)?;
-            at_most("hold_ns of a stranger", stranger.hold_ns, HOUR_NS)?;
-            if !(1_000_000..=HOUR_NS).contains(&stranger.ttl_ns) {
-                return Err(format!("ttl_ns {} of a stranger is not between 1 ms and 1 h", stranger.ttl_ns));
+        for client in &self.foreign_clients {
+            rate("rate_ppm of a foreign client", client.rate_ppm)?;
+            at_most("hold_ns of a foreign client", client.hold_ns, HOUR_NS)?;
+            if !(1_000_000..=HOUR_NS).contains(&client.ttl_ns) {
+                return Err(format!("ttl_ns {} of a foreign client is not between 1 ms and 1 h", client.ttl_ns));
             }
         }
         for message in &self.messages {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use leasehold_core::quorum::majority;
 
 use super::{Broken, MS, SECOND, Swarm};
-use crate::chance::Draws;
 use crate::clock::TrueTime;
-use crate::fates::Odds;
+use crate::fault_schedule::Odds;
+use crate::rng::Draws;
 use crate::script::{Data, Fault, Script, What};
 use crate::store::{Kind, Spec};
 

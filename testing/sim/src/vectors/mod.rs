@@ -1,13 +1,13 @@
-//! Golden vectors: stories of one client, told here in Rust, kept as JSON in `core/vectors/`, and played there by
+//! Golden vectors: scenarios of one client, told here in Rust, kept as JSON in `core/vectors/`, and played there by
 //! every language.
 //!
-//! [`recorded`] tells the stories to the core as it is now; [`play`] knows nothing of them and reads the files alone.
+//! [`recorded`] tells the scenarios to the core as it is now; [`play`] knows nothing of them and reads the files alone.
 
 mod play;
 mod released;
 mod rows;
-mod stories;
-mod story;
+mod scenario;
+mod scenarios;
 pub mod wire;
 
 use std::collections::BTreeMap;
@@ -29,17 +29,17 @@ pub fn folder() -> PathBuf {
     sim.join("../../core/vectors")
 }
 
-/// What the core makes of every story now.
+/// What the core makes of every scenario now.
 ///
 /// # Panics
-/// If a story is told wrongly: two have one name, or one does not reach what it is about.
+/// If a scenario is told wrongly: two have one name, or one does not reach what it is about.
 pub fn recorded() -> Files {
     let mut files = Files::new();
-    for story in stories::ALL {
-        let vector: Vector = story();
+    for scenario in scenarios::ALL {
+        let vector: Vector = scenario();
         let text = vector.to_text().unwrap_or_else(|error| panic!("{}: {error}", vector.name));
         let before = files.insert(format!("{}.json", vector.name), text);
-        assert!(before.is_none(), "two stories are called {:?}", vector.name);
+        assert!(before.is_none(), "two scenarios are called {:?}", vector.name);
     }
     files
 }
@@ -60,14 +60,14 @@ pub fn stored(folder: &Path) -> io::Result<Files> {
     Ok(files)
 }
 
-/// How a file differs from the story it should tell.
+/// How a file differs from the scenario it should tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
-    /// A story has no file yet.
+    /// A scenario has no file yet.
     New,
     /// It tells something else.
     Changed,
-    /// No story tells it.
+    /// No scenario tells it.
     Stale,
 }
 
@@ -86,7 +86,7 @@ pub fn changes(stored: &Files, recorded: &Files) -> BTreeMap<String, Change> {
     changes
 }
 
-/// Makes the folder tell the stories and nothing else; answers what that took.
+/// Makes the folder tell the scenarios and nothing else; answers what that took.
 ///
 /// # Errors
 /// What cannot be read, written or removed; and a JSON file that `parse` says is no vector, before anything is changed.

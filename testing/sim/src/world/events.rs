@@ -5,25 +5,25 @@ use std::time::Duration;
 
 use leasehold_core::{Event, Failure, LockId, LostReason};
 
-use super::{Due, Tenure, World};
+use super::{Due, LastHolder, World};
 use crate::counts::{Sometimes, Struck};
-use crate::ledger::Life;
+use crate::ledger::ProcessId;
 use crate::promise::Promise;
 
 impl World<'_> {
     /// The books, at the instant at which the core has decided.
-    pub(super) fn note_event(&mut self, life: Life, event: &Event) {
+    pub(super) fn note_event(&mut self, process: ProcessId, event: &Event) {
         let lock = event.lock();
         match event {
             Event::Acquired { token, deadline, recovered, .. } => {
-                let Some(resource) = self.resource_of(life, lock) else { return };
-                let granted = self.hosts[life.host].now(self.now).monotonic;
-                if self.ledger.granted(self.now, life, lock, resource, *token, *deadline, granted) {
+                let Some(resource) = self.resource_of(process, lock) else { return };
+                let granted = self.hosts[process.host].now(self.now).monotonic;
+                if self.ledger.granted(self.now, process, lock, resource, *token, *deadline, granted) {
                     self.counts.see(Sometimes::Observed);
                 }
-                self.see_grant(life, lock, resource, *recovered);
-                self.tell(|teller, now| teller.believes(life, lock, resource, *token, now));
-                self.probe_before(life, *deadline, resource);
+                self.see_grant(process, lock, resource, *recovered);
+                self.record(|recorder, now| recorder.believes(process, lock, resource, *token, now));
+                self.probe_before(process, *deadline, resource);
                 self.remember(resource, Some(*token));
                 if self.wanted.remove(&resource).is_some() {
                     self.counts.see(Sometimes::Succeeded);
@@ -31,57 +31,58 @@ impl World<'_> {
             }
             Event::Renewed { deadline, recovered, .. } => {
                 self.counts.see(if *recovered { Sometimes::RecoveredRenewal } else { Sometimes::Renewed });
-                self.ledger.extended(self.now, life, lock, *deadline);
-                let belief = self.ledger.belief(life, lock);
+                self.ledger.extended(self.now, process, lock, *deadline);
+                let belief = self.ledger.belief(process, lock);
                 if belief.is_some_and(|belief| belief.renewals == 3) {
                     self.counts.see(Sometimes::LongLease);
                 }
-                if let Some(resource) = self.resource_of(life, lock) {
-                    self.probe_before(life, *deadline, resource);
+                if let Some(resource) = self.resource_of(process, lock) {
+                    self.probe_before(process, *deadline, resource);
                 }
             }
             Event::Shortened { deadline, .. } => {
-                self.ledger.shortened(self.now, life, lock, *deadline);
-                if let Some(resource) = self.resource_of(life, lock) {
-                    self.probe_before(life, *deadline, resource);
+                self.ledger.shortened(self.now, process, lock, *deadline);
+                if let Some(resource) = self.resource_of(process, lock) {
+                    self.probe_before(process, *deadline, resource);
                 }
             }
             Event::Lost { reason, .. } => {
                 let by_clock = matches!(reason, LostReason::Expired | LostReason::MaxHold);
                 self.counts.see(if by_clock { Sometimes::LostByClock } else { Sometimes::LostToOther });
-                match self.ledger.ended(life, lock) {
+                match self.ledger.ended(process, lock) {
                     // A release that found it gone; where a message came twice, the first one may have freed it.
-                    None if !by_clock && self.ledger.kept(life, lock).is_some() => {
-                        let is_made_up = self.ledger.kept(life, lock).is_some_and(|kept| kept >= self.majority());
+                    None if !by_clock && self.ledger.kept(process, lock).is_some() => {
+                        let is_made_up = self.ledger.kept(process, lock).is_some_and(|kept| kept >= self.majority());
                         if is_made_up && self.counts.struck(Struck::RequestCopied) == 0 {
                             let text = format!("lock {lock} is told lost, though it was ours until its release");
-                            self.accuse(Promise::Loss, Some(life.host), None, text);
+                            self.record_violation(Promise::Loss, Some(process.host), None, text);
                         }
                     }
                     None => {
                         let text = format!("lock {lock} is told lost, though it was over");
-                        self.accuse(Promise::Loss, Some(life.host), None, text);
+                        self.record_violation(Promise::Loss, Some(process.host), None, text);
                     }
                     Some(belief) if !by_clock => {
                         let text = format!("lock {lock} is lost before its deadline: {reason}");
-                        self.accuse(Promise::Backed, Some(life.host), Some(belief.resource), text);
+                        self.record_violation(Promise::Backed, Some(process.host), Some(belief.resource), text);
                     }
                     Some(_) => {}
                 }
-                self.tell(|teller, now| teller.belief_ends(life, lock, now, reason.name()));
+                self.record(|recorder, now| recorder.belief_ends(process, lock, now, reason.name()));
             }
             Event::Released { confirmed, .. } => {
                 self.counts.see(if *confirmed { Sometimes::Released } else { Sometimes::ReleasedUnconfirmed });
-                if let Some(kept) = self.ledger.kept(life, lock).filter(|kept| *confirmed && *kept < self.majority()) {
+                if let Some(kept) = self.ledger.kept(process, lock).filter(|kept| *confirmed && *kept < self.majority())
+                {
                     let text =
                         format!("lock {lock} is told released for certain, though {kept} nodes had it until then");
-                    self.accuse(Promise::Loss, Some(life.host), None, text);
+                    self.record_violation(Promise::Loss, Some(process.host), None, text);
                 }
             }
             Event::Expiring { .. } => self.counts.see(Sometimes::Expiring),
             Event::RenewDelayed { .. } => self.counts.see(Sometimes::RenewDelayed),
             Event::Failed { failure, .. } => {
-                if let (Failure::Refused(_), Some(resource)) = (failure, self.resource_of(life, lock)) {
+                if let (Failure::Refused(_), Some(resource)) = (failure, self.resource_of(process, lock)) {
                     self.wanted.remove(&resource);
                 }
                 match failure {
@@ -97,47 +98,47 @@ impl World<'_> {
         }
     }
 
-    fn see_grant(&mut self, life: Life, lock: LockId, resource: usize, recovered: bool) {
+    fn see_grant(&mut self, process: ProcessId, lock: LockId, resource: usize, recovered: bool) {
         self.counts.see(Sometimes::Granted);
         if self.is_quorum() {
-            self.see_reach(life.host);
+            self.see_reach(process.host);
         }
         if recovered {
             self.counts.see(Sometimes::RecoveredAcquire);
         }
         let latency = self.script.world.latency_ns;
-        let host = &mut self.hosts[life.host];
+        let host = &mut self.hosts[process.host];
         if host.woken.get(&lock).is_some_and(|at| self.now.since(*at) <= Duration::from_nanos(latency * 3)) {
             self.counts.see(Sometimes::WokenUp);
         }
-        let tenure = Tenure { life, lock, given_back: false };
-        if self.last_held.insert(resource, tenure).is_some_and(|last| !last.given_back) {
+        let last = LastHolder { process, lock, released: false };
+        if self.last_held.insert(resource, last).is_some_and(|last| !last.released) {
             self.counts.see(Sometimes::Takeover);
         }
-        for n in 0..self.strangers.len() {
-            if let Some(until) = self.strangers[n].believes_until(resource).filter(|until| *until > self.now) {
+        for n in 0..self.foreign_clients.len() {
+            if let Some(until) = self.foreign_clients[n].believes_until(resource).filter(|until| *until > self.now) {
                 let text = format!("granted while a foreign client believes, for another {:?}", until.since(self.now));
-                self.accuse(Promise::OneHolder, Some(life.host), Some(resource), text);
+                self.record_violation(Promise::OneHolder, Some(process.host), Some(resource), text);
             }
         }
     }
 
     /// What a caller's check finds. One that finds the deadline passed makes sure that it stays lost.
-    pub(super) fn check(&mut self, life: Life, lock: LockId) -> bool {
-        let host = &mut self.hosts[life.host];
+    pub(super) fn check(&mut self, process: ProcessId, lock: LockId) -> bool {
+        let host = &mut self.hosts[process.host];
         let now = host.now(self.now).monotonic;
         match host.published.get_mut(&lock) {
             Some(published) if published.is_some_and(|deadline| now < deadline) => {
                 if host.said_lost.contains(&lock) {
                     let text = format!("lock {lock} is valid again, after a check has said that it is lost");
-                    self.accuse(Promise::Loss, Some(life.host), None, text);
+                    self.record_violation(Promise::Loss, Some(process.host), None, text);
                 }
                 true
             }
             Some(published) => {
                 *published = None;
                 host.said_lost.insert(lock);
-                self.declare_lost(life, lock);
+                self.declare_lost(process, lock);
                 false
             }
             None => false,
@@ -145,46 +146,46 @@ impl World<'_> {
     }
 
     /// While a renewal is not published, a caller that asks at the old deadline is told that the lease is lost.
-    pub(super) fn check_before_publishing(&mut self, life: Life, events: &[Event]) {
+    pub(super) fn check_before_publishing(&mut self, process: ProcessId, events: &[Event]) {
         for event in events.iter().filter(|event| matches!(event, Event::Renewed { .. })) {
-            let host = &self.hosts[life.host];
+            let host = &self.hosts[process.host];
             if let Some(Some(deadline)) = host.published.get(&event.lock()) {
                 let at = host.clock.when(deadline.ns());
-                self.push(at, Due::Check { life, lock: event.lock() });
+                self.push(at, Due::Check { process, lock: event.lock() });
             }
         }
     }
 
-    pub(super) fn check_just_then(&mut self, life: Life, lock: LockId) {
-        if self.is_alive(life) && self.hosts[life.host].busy_until <= self.now {
-            self.check(life, lock);
+    pub(super) fn check_just_then(&mut self, process: ProcessId, lock: LockId) {
+        if self.is_alive(process) && self.hosts[process.host].busy_until <= self.now {
+            self.check(process, lock);
         }
     }
 
-    fn declare_lost(&mut self, life: Life, lock: LockId) {
-        let was_held = self.ledger.belief(life, lock).is_some();
-        let told = self.drive(life, None, |client, now| client.declare_lost(lock, now));
+    fn declare_lost(&mut self, process: ProcessId, lock: LockId) {
+        let was_held = self.ledger.belief(process, lock).is_some();
+        let told = self.drive(process, None, |client, now| client.declare_lost(lock, now));
         if was_held && told == Some(Ok(())) {
             self.counts.see(Sometimes::DeclaredLost);
-            if self.ledger.belief(life, lock).is_some() {
+            if self.ledger.belief(process, lock).is_some() {
                 let text = format!("lock {lock} was declared lost, and is held all the same");
-                self.accuse(Promise::Loss, Some(life.host), None, text);
+                self.record_violation(Promise::Loss, Some(process.host), None, text);
             }
         }
     }
 
     /// Callers learn what was decided; a deadline is published only if no check has found the old one passed.
-    pub(super) fn publish(&mut self, life: Life, events: Vec<Event>) {
-        if !self.is_alive(life) {
+    pub(super) fn publish(&mut self, process: ProcessId, events: Vec<Event>) {
+        if !self.is_alive(process) {
             return;
         }
-        let busy_until = self.hosts[life.host].busy_until;
+        let busy_until = self.hosts[process.host].busy_until;
         if busy_until > self.now {
-            return self.push(busy_until, Due::Publish { life, events });
+            return self.push(busy_until, Due::Publish { process, events });
         }
         for event in events {
             let lock = event.lock();
-            let host = &mut self.hosts[life.host];
+            let host = &mut self.hosts[process.host];
             let now = host.now(self.now).monotonic;
             match &event {
                 Event::Acquired { deadline, .. } => {
@@ -197,16 +198,16 @@ impl World<'_> {
                 Event::Lost { .. } | Event::Released { .. } | Event::Failed { .. } => host.forget_lock(lock),
                 Event::Contended { .. } | Event::RenewDelayed { .. } | Event::Expiring { .. } => {}
             }
-            let host = &self.hosts[life.host];
+            let host = &self.hosts[process.host];
             match host.published.get(&lock) {
-                Some(None) => self.declare_lost(life, lock),
+                Some(None) => self.declare_lost(process, lock),
                 Some(Some(_)) if host.said_lost.contains(&lock) => {
                     let text = format!("lock {lock} is published as held, after a check has said that it is lost");
-                    self.accuse(Promise::Loss, Some(life.host), None, text);
+                    self.record_violation(Promise::Loss, Some(process.host), None, text);
                 }
                 Some(Some(_)) | None => {}
             }
-            self.worker_hears(life, &event);
+            self.on_worker_event(process, &event);
         }
     }
 }

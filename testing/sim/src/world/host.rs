@@ -10,19 +10,19 @@ use leasehold_core::{Client, LockId, Monotonic, NodeId, Now, Output, Transmit};
 
 use super::worker::Worker;
 use super::{Due, Input, World};
-use crate::chance::Stream;
 use crate::clock::{Clock, TrueTime};
 use crate::counts::Struck;
-use crate::ledger::Life;
+use crate::ledger::ProcessId;
 use crate::promise::Promise;
+use crate::rng::Stream;
 use crate::script::{Host as Spec, Peer, Place, Script, Stall};
 use crate::store::BEGAN_UNIX_MS;
 
 /// The boot in which all processes of a single machine begin.
 pub(super) const FIRST_BOOT: u32 = 1;
 
-pub(super) struct Host {
-    pub(super) life: Life,
+pub(super) struct SimHost {
+    pub(super) process: ProcessId,
     pub(super) client: Option<Client>,
     pub(super) workers: Vec<Worker>,
     pub(super) jobs: Vec<Vec<crate::script::Job>>,
@@ -77,13 +77,13 @@ pub(super) struct Tries {
     pub(super) renewals: u64,
 }
 
-impl Host {
+impl SimHost {
     pub(super) fn new(n: usize, spec: &Spec, script: &Script) -> Self {
         let stream = Stream::new(script.seed.unwrap_or(0), "client").of(n as u64);
         // Clocks do not agree on the time; on one machine they do.
         let offset = if script.world.kernels_apart { n as u64 * 77_000_000_000 } else { 0 };
         Self {
-            life: Life { host: n, n: 0 },
+            process: ProcessId { host: n, n: 0 },
             client: None,
             workers: Vec::new(),
             jobs: spec.workers.clone(),
@@ -163,7 +163,7 @@ impl World<'_> {
         StoreNow { boot: BootId(boot), uptime: now.monotonic, unix_ms: now.unix_ms }
     }
 
-    /// A process comes to life.
+    /// A process comes to process.
     pub(super) fn start(&mut self, n: usize) {
         if self.healed && n < self.script.hosts.len() {
             return;
@@ -177,15 +177,15 @@ impl World<'_> {
             let at = host.down_until;
             return self.push(at, Due::Start { host: n });
         }
-        host.life.n += 1;
+        host.process.n += 1;
         host.busy_until = self.now;
         host.last_now = None;
         host.wake_at = Monotonic::FAR;
         let now = host.now(self.now);
         host.seed[31] = host.seed[31].wrapping_add(1);
         host.client = Some(Client::new(config, host.seed, now));
-        self.tell(|teller, now| teller.lives(n, now));
-        self.employ(n);
+        self.record(|recorder, now| recorder.lives(n, now));
+        self.start_workers(n);
     }
 
     /// A process ends, with all that it believed.
@@ -197,84 +197,84 @@ impl World<'_> {
         for lock in host.published.keys().copied().collect::<Vec<_>>() {
             host.forget_lock(lock);
         }
-        let life = host.life;
+        let process = host.process;
         host.active.clear();
         host.throttled.clear();
         host.woken.clear();
         host.tries.clear();
         host.patience.clear();
-        for belief in self.ledger.died(life) {
-            self.tell(|teller, now| teller.belief_ends(life, belief.lock, now, "crashed"));
+        for belief in self.ledger.died(process) {
+            self.record(|recorder, now| recorder.belief_ends(process, belief.lock, now, "crashed"));
         }
-        self.tell(|teller, now| teller.dies(n, now));
+        self.record(|recorder, now| recorder.dies(n, now));
     }
 
     /// Something reaches a process: as soon as it runs, it reads its clock and hands it in.
-    pub(super) fn step(&mut self, life: Life, input: Input) {
-        if !self.is_alive(life) {
+    pub(super) fn step(&mut self, process: ProcessId, input: Input) {
+        if !self.is_alive(process) {
             return;
         }
-        let host = &mut self.hosts[life.host];
+        let host = &mut self.hosts[process.host];
         if matches!(input, Input::Wake { ticket } if ticket != host.wake_ticket) {
             return;
         }
         if host.busy_until > self.now {
             let at = host.busy_until;
-            return self.push(at, Due::Client { life, input });
+            return self.push(at, Due::Client { process, input });
         }
         let stall = match host.stall.take() {
             Some(drawn) => drawn,
             None => {
                 host.steps += 1;
                 let n = host.steps;
-                self.fates.stall(life.host, n)
+                self.schedule.stall(process.host, n)
             }
         };
         if let Some(Stall { place: Place::Before, for_ns, .. }) = stall {
             self.counts.strike(Struck::StalledBefore);
-            self.hosts[life.host].stall = Some(None);
-            self.pause(life.host, for_ns, "held up");
-            let at = self.hosts[life.host].busy_until;
-            return self.push(at, Due::Client { life, input });
+            self.hosts[process.host].stall = Some(None);
+            self.pause(process.host, for_ns, "held up");
+            let at = self.hosts[process.host].busy_until;
+            return self.push(at, Due::Client { process, input });
         }
-        self.hand_in(life, input, stall);
+        self.hand_in(process, input, stall);
     }
 
-    fn hand_in(&mut self, life: Life, input: Input, stall: Option<Stall>) {
+    fn hand_in(&mut self, process: ProcessId, input: Input, stall: Option<Stall>) {
         match input {
             Input::Wake { .. } => {
-                let fresh = self.fresh(life.host);
-                self.drive(life, stall, |client, now| client.handle_timeout(&fresh, now));
+                let fresh = self.fresh(process.host);
+                self.drive(process, stall, |client, now| client.handle_timeout(&fresh, now));
             }
             Input::Reply { id, result } => {
-                self.note_reply(life, id, &result);
-                self.drive(life, stall, |client, now| client.handle_response(id, result, now));
+                self.note_reply(process, id, &result);
+                self.drive(process, stall, |client, now| client.handle_response(id, result, now));
             }
             Input::Notified { resource } => {
                 let name = self.resources[resource].clone();
-                let waiting = self.waiting_on(life, resource);
+                let waiting = self.waiting_on(process, resource);
                 let at = self.now;
-                self.hosts[life.host].woken.extend(waiting.iter().map(|lock| (*lock, at)));
-                self.allow_a_try(life);
-                self.drive(life, stall, |client, now| client.notified(&name, now));
-                self.must_have_tried(life, &waiting, "a wake-up");
+                self.hosts[process.host].woken.extend(waiting.iter().map(|lock| (*lock, at)));
+                self.allow_a_try(process);
+                self.drive(process, stall, |client, now| client.notified(&name, now));
+                self.must_have_tried(process, &waiting, "a wake-up");
             }
             Input::Subscribed { resource, node } => {
                 let name = self.resources[resource].clone();
-                let waiting = self.waiting_on(life, resource);
-                self.allow_a_try(life);
-                self.drive(life, stall, |client, now| client.subscribed(id(node), &name, now));
-                self.must_have_tried(life, &waiting, "its subscription was confirmed");
+                let waiting = self.waiting_on(process, resource);
+                self.allow_a_try(process);
+                self.drive(process, stall, |client, now| client.subscribed(id(node), &name, now));
+                self.must_have_tried(process, &waiting, "its subscription was confirmed");
             }
             Input::Credentials { node } => {
-                self.drive(life, stall, |client, now| client.credentials_renewed(id(node), now));
+                self.drive(process, stall, |client, now| client.credentials_renewed(id(node), now));
             }
         }
     }
 
     /// Each wake-up may cost a try out of turn.
-    fn allow_a_try(&mut self, life: Life) {
-        for tries in self.hosts[life.host].tries.values_mut() {
+    fn allow_a_try(&mut self, process: ProcessId) {
+        for tries in self.hosts[process.host].tries.values_mut() {
             tries.wakeups += 1;
         }
     }
@@ -285,21 +285,21 @@ impl World<'_> {
         let host = &mut self.hosts[n];
         host.busy_until = host.busy_until.max(until);
         host.late = true;
-        self.tell(|teller, now| teller.pauses(n, now, until, why));
+        self.record(|recorder, now| recorder.pauses(n, now, until, why));
     }
 
     /// Hands something to the client, and carries out all that it wants.
     pub(super) fn drive<R>(
         &mut self,
-        life: Life,
+        process: ProcessId,
         stall: Option<Stall>,
         hand_in: impl FnOnce(&mut Client, Now) -> R,
     ) -> Option<R> {
-        let mut client = self.hosts[life.host].client.take()?;
-        let fresh_now = self.hosts[life.host].now(self.now);
-        let stale = self.hosts[life.host].last_now.filter(|_| self.hosts[life.host].stale_now);
+        let mut client = self.hosts[process.host].client.take()?;
+        let fresh_now = self.hosts[process.host].now(self.now);
+        let stale = self.hosts[process.host].last_now.filter(|_| self.hosts[process.host].stale_now);
         let now = stale.unwrap_or(fresh_now);
-        let host = &mut self.hosts[life.host];
+        let host = &mut self.hosts[process.host];
         host.last_now = Some(fresh_now);
         host.catch_up(now, self.config.request_timeout());
         let result = hand_in(&mut client, now);
@@ -309,7 +309,7 @@ impl World<'_> {
             match client.poll_output(now) {
                 Output::WakeAt(at) if at <= now.monotonic && spins < 50 => {
                     spins += 1;
-                    let fresh = self.fresh(life.host);
+                    let fresh = self.fresh(process.host);
                     client.handle_timeout(&fresh, now);
                 }
                 Output::WakeAt(at) => break at,
@@ -321,11 +321,11 @@ impl World<'_> {
                 | Output::Rejected { .. }) => outputs.push(output),
             }
         };
-        self.hosts[life.host].client = Some(client);
+        self.hosts[process.host].client = Some(client);
         if spins >= 50 {
-            self.accuse(Promise::Bounds, Some(life.host), None, "the client spins at one instant".into());
+            self.record_violation(Promise::Bounds, Some(process.host), None, "the client spins at one instant".into());
         }
-        (self.now, life).hash(&mut self.digest);
+        (self.now, process).hash(&mut self.digest);
         outputs.hash(&mut self.digest);
 
         let mut leaves = self.now;
@@ -333,7 +333,7 @@ impl World<'_> {
             leaves = self.after(for_ns);
             if place == Place::Process {
                 self.counts.strike(Struck::StalledProcess);
-                self.pause(life.host, for_ns, "held up before sending");
+                self.pause(process.host, for_ns, "held up before sending");
             } else {
                 self.counts.strike(Struck::StalledDriver);
             }
@@ -341,69 +341,69 @@ impl World<'_> {
         let mut events = Vec::new();
         for output in outputs {
             match output {
-                Output::Transmit(transmit) => self.transmit(life, transmit, leaves, now),
+                Output::Transmit(transmit) => self.transmit(process, transmit, leaves, now),
                 Output::Event(event) => {
-                    self.note_event(life, &event);
+                    self.note_event(process, &event);
                     events.push(event);
                 }
-                Output::Subscribe { resource, node } => self.subscribe(life, &resource, node, true, leaves),
-                Output::Unsubscribe { resource, node } => self.subscribe(life, &resource, node, false, leaves),
+                Output::Subscribe { resource, node } => self.subscribe(process, &resource, node, true, leaves),
+                Output::Unsubscribe { resource, node } => self.subscribe(process, &resource, node, false, leaves),
                 Output::NeedCredentials { node } => {
                     // As fast as can be, so that nothing but the core's own pace keeps it from asking for ever.
                     let at = leaves.plus(Duration::from_nanos(self.script.world.latency_ns));
-                    self.push(at, Due::Client { life, input: Input::Credentials { node: node.index() } });
+                    self.push(at, Due::Client { process, input: Input::Credentials { node: node.index() } });
                 }
                 Output::Rejected { .. } | Output::WakeAt(_) => {}
             }
         }
-        self.look_after(life, now);
+        self.look_after(process, now);
         if !events.is_empty() {
             if leaves > self.now {
-                self.check_before_publishing(life, &events);
-                self.push(leaves, Due::Publish { life, events });
+                self.check_before_publishing(process, &events);
+                self.push(leaves, Due::Publish { process, events });
             } else {
-                self.publish(life, events);
+                self.publish(process, events);
             }
         }
-        self.sleep_until(life, wake_at);
+        self.sleep_until(process, wake_at);
         result.into()
     }
 
-    fn transmit(&mut self, life: Life, transmit: Transmit, leaves: TrueTime, now: Now) {
+    fn transmit(&mut self, process: ProcessId, transmit: Transmit, leaves: TrueTime, now: Now) {
         for op in &transmit.ops {
             let Some(resource) = self.number_of(&op.resource) else { continue };
-            self.ledger.sent(leaves, life, &transmit, resource, op);
-            let host = &mut self.hosts[life.host];
+            self.ledger.sent(leaves, process, &transmit, resource, op);
+            let host = &mut self.hosts[process.host];
             host.active.insert(op.lock, now.monotonic);
-            self.check_request(life, op, resource, now);
-            let host = &mut self.hosts[life.host];
+            self.check_request(process, op, resource, now);
+            let host = &mut self.hosts[process.host];
             if matches!(op.op, Op::Acquire(_) | Op::Read) {
                 let tries = host.tries.entry(op.lock).or_default();
                 tries.since = if tries.sends == 0 { now.monotonic } else { tries.since };
                 tries.sends += 1;
             }
         }
-        self.send(life, transmit, leaves);
+        self.send(process, transmit, leaves);
     }
 
     pub(super) fn number_of(&self, resource: &leasehold_core::Resource) -> Option<usize> {
         self.resources.iter().position(|known| known == resource)
     }
 
-    fn sleep_until(&mut self, life: Life, at: Monotonic) {
-        self.hosts[life.host].wake_at = at;
-        self.set_alarm(life);
+    fn sleep_until(&mut self, process: ProcessId, at: Monotonic) {
+        self.hosts[process.host].wake_at = at;
+        self.set_alarm(process);
     }
 
     /// Sets the alarm for when the host's clock, as it runs now, shows the time that its client asked for.
-    pub(super) fn set_alarm(&mut self, life: Life) {
-        let host = &mut self.hosts[life.host];
+    pub(super) fn set_alarm(&mut self, process: ProcessId) {
+        let host = &mut self.hosts[process.host];
         host.wake_ticket += 1;
         let ticket = host.wake_ticket;
         if host.wake_at < Monotonic::FAR && host.client.is_some() {
             let at = host.clock.when(host.wake_at.ns());
             if at < TrueTime::FAR {
-                self.push(at, Due::Client { life, input: Input::Wake { ticket } });
+                self.push(at, Due::Client { process, input: Input::Wake { ticket } });
             }
         }
     }

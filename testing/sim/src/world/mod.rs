@@ -1,11 +1,11 @@
 //! The simulated world: a heap of things to come, ordered by true time, and everything they happen to.
 
 mod events;
+mod faults;
+mod foreign_client;
 mod host;
 mod network;
 mod nodes;
-mod stranger;
-mod trouble;
 mod watch;
 mod worker;
 
@@ -20,18 +20,18 @@ use leasehold_core::{Config, Entropy, Event, LockId, RequestId, Resource, Token}
 
 use crate::clock::TrueTime;
 use crate::counts::{Counts, Sometimes};
-use crate::fates::Fates;
-use crate::ledger::{Ledger, Life};
+use crate::fault_schedule::FaultSchedule;
+use crate::ledger::{Ledger, ProcessId};
 use crate::promise::{Promise, Violation};
+use crate::recorder::Recorder;
 use crate::register::{self, Register};
 use crate::script::{Data, Message, Script, Stall, What};
-use crate::story::Story;
-use crate::teller::Teller;
-use host::Host;
-use network::Parcel;
+use crate::timeline::Timeline;
+use faults::Closed;
+use foreign_client::ForeignClient;
+use host::SimHost;
+use network::Packet;
 use nodes::{Memory, Node};
-use stranger::Stranger;
-use trouble::Closed;
 
 /// What one run has shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct Report {
     /// Where processes were held up.
     pub stalls: Vec<Stall>,
     /// What to draw, if it was asked for.
-    pub story: Option<Story>,
+    pub timeline: Option<Timeline>,
 }
 
 impl Report {
@@ -60,8 +60,8 @@ impl Report {
 }
 
 /// Lets a script run its course.
-pub fn run(script: &Script, fates: Fates, with_story: bool) -> Report {
-    let mut world = World::new(script, fates, with_story);
+pub fn run(script: &Script, schedule: FaultSchedule, with_timeline: bool) -> Report {
+    let mut world = World::new(script, schedule, with_timeline);
     world.run();
     world.report()
 }
@@ -74,19 +74,19 @@ struct World<'a> {
     config: Config,
     drift: Drift,
     resources: Vec<Resource>,
-    fates: Fates,
+    schedule: FaultSchedule,
     now: TrueTime,
     heap: BinaryHeap<Reverse<Entry>>,
     pushed: u64,
     nodes: Vec<Node>,
     memory: Memory,
     registers: Vec<Register>,
-    hosts: Vec<Host>,
-    strangers: Vec<Stranger>,
-    watchers: BTreeSet<(usize, Life, usize)>,
+    hosts: Vec<SimHost>,
+    foreign_clients: Vec<ForeignClient>,
+    watchers: BTreeSet<(usize, ProcessId, usize)>,
     ledger: Ledger,
     /// Who held each resource last, and whether it was given back.
-    last_held: BTreeMap<usize, Tenure>,
+    last_held: BTreeMap<usize, LastHolder>,
     counts: Counts,
     digest: DefaultHasher,
     drawn: u64,
@@ -99,26 +99,26 @@ struct World<'a> {
     wanted: BTreeMap<usize, TrueTime>,
     /// Releases of attempts that one worker may leave behind: they last as long as a record, and its tries are paced.
     most_orphans: usize,
-    teller: Option<Teller>,
+    recorder: Option<Recorder>,
 }
 
 #[derive(Clone, Copy)]
-struct Tenure {
-    life: Life,
+struct LastHolder {
+    process: ProcessId,
     lock: LockId,
-    given_back: bool,
+    released: bool,
 }
 
 /// What is to come.
 enum Due {
-    Client { life: Life, input: Input },
-    Worker { life: Life, worker: usize, step: u64 },
-    Publish { life: Life, events: Vec<Event> },
-    Arrive(Box<Parcel>),
-    Watch { life: Life, resource: usize, node: usize, on: bool },
-    AtRegister { life: Life, worker: usize, lock: LockId, token: Token, ask: register::Ask, back: Message },
-    FromRegister { life: Life, worker: usize, lock: LockId, ask: register::Ask, reply: register::Reply },
-    Stranger(usize),
+    Client { process: ProcessId, input: Input },
+    Worker { process: ProcessId, worker: usize, step: u64 },
+    Publish { process: ProcessId, events: Vec<Event> },
+    Arrive(Box<Packet>),
+    Watch { process: ProcessId, resource: usize, node: usize, on: bool },
+    RegisterRequest { process: ProcessId, worker: usize, lock: LockId, token: Token, ask: register::Ask, back: Message },
+    RegisterReply { process: ProcessId, worker: usize, lock: LockId, ask: register::Ask, reply: register::Reply },
+    ForeignClient(usize),
     Fault(usize),
     Snapshot { fault: usize },
     Resumed { host: usize },
@@ -126,7 +126,7 @@ enum Due {
     Start { host: usize },
     Probe { resource: usize },
     Look,
-    Check { life: Life, lock: LockId },
+    Check { process: ProcessId, lock: LockId },
     Heal,
     Judge,
     JudgeClosed,
@@ -168,7 +168,7 @@ impl Ord for Entry {
 }
 
 impl<'a> World<'a> {
-    fn new(script: &'a Script, fates: Fates, with_story: bool) -> Self {
+    fn new(script: &'a Script, schedule: FaultSchedule, with_timeline: bool) -> Self {
         let settings = &script.world;
         let config =
             settings.config().expect("invariant: scripts are checked when they are read, and drawn within bounds");
@@ -179,7 +179,7 @@ impl<'a> World<'a> {
             config,
             drift,
             resources: resources.collect(),
-            fates,
+            schedule,
             now: TrueTime(0),
             heap: BinaryHeap::new(),
             pushed: 0,
@@ -187,7 +187,7 @@ impl<'a> World<'a> {
             memory: Memory::default(),
             registers: vec![Register::default(); settings.resources],
             hosts: Vec::new(),
-            strangers: script.strangers.iter().map(Stranger::new).collect(),
+            foreign_clients: script.foreign_clients.iter().map(ForeignClient::new).collect(),
             watchers: BTreeSet::new(),
             ledger: Ledger::default(),
             last_held: BTreeMap::new(),
@@ -200,10 +200,10 @@ impl<'a> World<'a> {
             closed: Vec::new(),
             wanted: BTreeMap::new(),
             most_orphans: 16 + 3 * usize::try_from(script.longest_record_ns() / 1_000_000_000).unwrap_or(0),
-            teller: with_story.then(|| Teller::new(script)),
+            recorder: with_timeline.then(|| Recorder::new(script)),
         };
         for (n, spec) in script.hosts.iter().enumerate() {
-            world.hosts.push(Host::new(n, spec, script));
+            world.hosts.push(SimHost::new(n, spec, script));
             if !spec.unborn {
                 world.push(TrueTime(0), Due::Start { host: n });
             }
@@ -214,8 +214,8 @@ impl<'a> World<'a> {
             }
             world.push(fault.at_ns, Due::Fault(n));
         }
-        for (n, stranger) in script.strangers.iter().enumerate() {
-            world.push(stranger.at_ns, Due::Stranger(n));
+        for (n, client) in script.foreign_clients.iter().enumerate() {
+            world.push(client.at_ns, Due::ForeignClient(n));
         }
         world.push(settings.heals_ns, Due::Heal);
         world.push(TrueTime(0), Due::Look);
@@ -236,30 +236,30 @@ impl<'a> World<'a> {
             self.now = at;
             self.counts.steps += 1;
             if self.counts.steps > MOST_STEPS {
-                self.accuse(Promise::Bounds, None, None, format!("{MOST_STEPS} steps, and no end"));
+                self.record_violation(Promise::Bounds, None, None, format!("{MOST_STEPS} steps, and no end"));
                 return;
             }
-            self.happen(due);
+            self.handle(due);
             if self.healed && !self.closing && self.wanted.is_empty() {
                 return;
             }
         }
     }
 
-    fn happen(&mut self, due: Due) {
+    fn handle(&mut self, due: Due) {
         match due {
-            Due::Client { life, input } => self.step(life, input),
-            Due::Worker { life, worker, step } => self.worker_step(life, worker, step),
-            Due::Publish { life, events } => self.publish(life, events),
-            Due::Arrive(parcel) => self.arrive(*parcel),
-            Due::Watch { life, resource, node, on } => self.watch(life, resource, node, on),
-            Due::AtRegister { life, worker, lock, token, ask, back } => {
-                self.at_register(life, worker, lock, token, ask, &back);
+            Due::Client { process, input } => self.step(process, input),
+            Due::Worker { process, worker, step } => self.worker_step(process, worker, step),
+            Due::Publish { process, events } => self.publish(process, events),
+            Due::Arrive(packet) => self.arrive(*packet),
+            Due::Watch { process, resource, node, on } => self.watch(process, resource, node, on),
+            Due::RegisterRequest { process, worker, lock, token, ask, back } => {
+                self.on_register_request(process, worker, lock, token, ask, &back);
             }
-            Due::FromRegister { life, worker, lock, ask, reply } => {
-                self.hears_register(life, worker, lock, ask, reply);
+            Due::RegisterReply { process, worker, lock, ask, reply } => {
+                self.on_register_reply(process, worker, lock, ask, reply);
             }
-            Due::Stranger(n) => self.stranger(n),
+            Due::ForeignClient(n) => self.foreign_client(n),
             Due::Fault(n) => self.fault(n),
             Due::Snapshot { fault } => self.take_snapshot(fault),
             Due::Resumed { host } => self.resumed(host),
@@ -267,15 +267,15 @@ impl<'a> World<'a> {
             Due::Start { host } => self.start(host),
             Due::Probe { resource } => self.audit(resource),
             Due::Look => self.look_again(),
-            Due::Check { life, lock } => self.check_just_then(life, lock),
+            Due::Check { process, lock } => self.check_just_then(process, lock),
             Due::Heal => self.heal(),
             Due::Judge => self.judge(),
             Due::JudgeClosed => self.judge_closed(),
         }
     }
 
-    fn accuse(&mut self, promise: Promise, host: Option<usize>, resource: Option<usize>, text: String) {
-        self.ledger.accuse(promise, self.now, host, resource, text);
+    fn record_violation(&mut self, promise: Promise, host: Option<usize>, resource: Option<usize>, text: String) {
+        self.ledger.record_violation(promise, self.now, host, resource, text);
     }
 
     /// 16 bytes that never repeat, whoever asks; unless the process has a generator of its own, which can be copied.
@@ -288,8 +288,8 @@ impl<'a> World<'a> {
         bytes
     }
 
-    fn is_alive(&self, life: Life) -> bool {
-        self.hosts.get(life.host).is_some_and(|host| host.life == life && host.client.is_some())
+    fn is_alive(&self, process: ProcessId) -> bool {
+        self.hosts.get(process.host).is_some_and(|host| host.process == process && host.client.is_some())
     }
 
     /// Hosts that run on the same machine, and so share its clock and its fate.
@@ -309,29 +309,37 @@ impl<'a> World<'a> {
         self.counts.time_ms.hash(&mut self.digest);
         self.counts.steps.hash(&mut self.digest);
         let violations = self.ledger.violations().to_vec();
-        let story = self.teller.map(|teller| teller.finish(self.now, &violations, &self.script.hosts));
-        let (messages, stalls) = self.fates.recorded();
+        let timeline = self.recorder.map(|recorder| recorder.finish(self.now, &violations, &self.script.hosts));
+        let (messages, stalls) = self.schedule.recorded();
         let counters_lost = std::mem::take(&mut self.memory.counters_lost);
-        Report { counts: self.counts, violations, counters_lost, digest: self.digest.finish(), messages, stalls, story }
+        Report {
+            counts: self.counts,
+            violations,
+            counters_lost,
+            digest: self.digest.finish(),
+            messages,
+            stalls,
+            timeline,
+        }
     }
 }
 
 impl World<'_> {
     /// Something for the story, if one is told.
-    fn tell(&mut self, what: impl FnOnce(&mut Teller, TrueTime)) {
+    fn record(&mut self, what: impl FnOnce(&mut Recorder, TrueTime)) {
         let now = self.now;
-        if let Some(teller) = &mut self.teller {
-            what(teller, now);
+        if let Some(recorder) = &mut self.recorder {
+            what(recorder, now);
         }
     }
 
-    fn tell_record(&mut self, resource: usize) {
-        if self.teller.is_none() {
+    fn record_stores(&mut self, resource: usize) {
+        if self.recorder.is_none() {
             return;
         }
         for (n, standing) in self.standings(resource, 0).into_iter().enumerate() {
             let counter = self.nodes[n].store.counter(&self.resources[resource], self.now);
-            self.tell(|teller, now| teller.record(n, resource, standing, counter, now));
+            self.record(|recorder, now| recorder.record(n, resource, standing, counter, now));
         }
     }
 }

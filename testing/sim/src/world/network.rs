@@ -12,15 +12,15 @@ use super::host::FIRST_BOOT;
 use super::{Due, Input, World};
 use crate::clock::TrueTime;
 use crate::counts::{Sometimes, Struck};
-use crate::ledger::Life;
+use crate::ledger::ProcessId;
+use crate::recorder::Journey;
 use crate::script::{Message, Peer, Way};
 use crate::store::{Answer, Ask, By, Form, Kind};
-use crate::teller::Journey;
 
 /// A request under way.
 #[derive(Clone)]
-pub(super) struct Parcel {
-    pub(super) life: Life,
+pub(super) struct Packet {
+    pub(super) process: ProcessId,
     pub(super) transmit: Transmit,
     /// Where each of its operations stands.
     pub(super) legs: Vec<Leg>,
@@ -46,7 +46,7 @@ impl Leg {
     }
 }
 
-impl Parcel {
+impl Packet {
     /// Nothing of it has been answered before.
     fn is_first(&self) -> bool {
         self.legs.iter().all(|leg| matches!(leg, Leg::Open(Form::Floor)))
@@ -54,19 +54,19 @@ impl Parcel {
 }
 
 impl World<'_> {
-    pub(super) fn send(&mut self, life: Life, transmit: Transmit, leaves: TrueTime) {
+    pub(super) fn send(&mut self, process: ProcessId, transmit: Transmit, leaves: TrueTime) {
         self.counts.requests += 1;
         let legs = vec![Leg::Open(Form::Floor); transmit.ops.len()];
-        let began = self.store_now(life.host);
-        self.post(life, transmit, legs, began, leaves);
+        let began = self.store_now(process.host);
+        self.post(process, transmit, legs, began, leaves);
     }
 
-    fn post(&mut self, life: Life, transmit: Transmit, legs: Vec<Leg>, began: StoreNow, leaves: TrueTime) {
+    fn post(&mut self, process: ProcessId, transmit: Transmit, legs: Vec<Leg>, began: StoreNow, leaves: TrueTime) {
         let node = transmit.node.index();
-        let number = self.hosts[life.host].number(Peer::Store, node);
-        let fate = self.fates.message(life.host, Peer::Store, node, number);
+        let number = self.hosts[process.host].number(Peer::Store, node);
+        let fate = self.schedule.message(process.host, Peer::Store, node, number);
         let arrives = self.travel(leaves, &fate.request);
-        let lost = fate.request.lost || leaves < self.hosts[life.host].cut_until[node];
+        let lost = fate.request.lost || leaves < self.hosts[process.host].cut_until[node];
         let copy = fate.request.copy_ns.map(|ns| arrives.plus(Duration::from_nanos(ns)));
         if fate.request.delay_ns > 0 {
             self.counts.strike(Struck::RequestDelayed);
@@ -76,33 +76,33 @@ impl World<'_> {
             let result = Err(TransportFault::Unknown(Fault::of(FaultKind::Reset)));
             self.push(
                 leaves.plus(Duration::from_nanos(ns)),
-                Due::Client { life, input: Input::Reply { id: transmit.id, result } },
+                Due::Client { process, input: Input::Reply { id: transmit.id, result } },
             );
         }
         let resource = transmit.ops.first().and_then(|op| self.number_of(&op.resource));
         let (delayed, copy_told) = (fate.request.delay_ns > 0, copy.filter(|_| !lost));
         let journey = Journey { resource, sent: leaves, arrives: (!lost).then_some(arrives), copy: copy_told, delayed };
-        self.tell(|teller, _| teller.sends(life.host, &transmit, journey));
+        self.record(|recorder, _| recorder.sends(process.host, &transmit, journey));
         if lost {
             return self.counts.strike(Struck::RequestLost);
         }
-        let parcel = Parcel { life, transmit, legs, began, fate, is_copy: false };
+        let packet = Packet { process, transmit, legs, began, fate, is_copy: false };
         self.last_arrival = self.last_arrival.max(copy.unwrap_or(arrives));
         if let Some(at) = copy {
             self.counts.strike(Struck::RequestCopied);
             // The answer to a copy takes a way of its own.
             let fate = Message { reply: Way::default(), ..fate };
-            self.push(at, Due::Arrive(Box::new(Parcel { fate, is_copy: true, ..parcel.clone() })));
+            self.push(at, Due::Arrive(Box::new(Packet { fate, is_copy: true, ..packet.clone() })));
         }
-        self.push(arrives, Due::Arrive(Box::new(parcel)));
+        self.push(arrives, Due::Arrive(Box::new(packet)));
     }
 
     fn travel(&self, leaves: TrueTime, way: &Way) -> TrueTime {
         leaves.plus(Duration::from_nanos(self.script.world.latency_ns + way.delay_ns))
     }
 
-    pub(super) fn arrive(&mut self, mut parcel: Parcel) {
-        let (host, node) = (&self.hosts[parcel.life.host], parcel.transmit.node.index());
+    pub(super) fn arrive(&mut self, mut packet: Packet) {
+        let (host, node) = (&self.hosts[packet.process.host], packet.transmit.node.index());
         let windows = self.nodes[node].windows;
         if self.now < host.cut_until[node] {
             return self.counts.strike(Struck::RequestLost);
@@ -110,13 +110,13 @@ impl World<'_> {
         if self.now < windows.silent {
             return;
         }
-        let given_up = host.clock.shows(self.now) >= parcel.transmit.deadline.ns();
-        if given_up || host.life != parcel.life {
+        let given_up = host.clock.shows(self.now) >= packet.transmit.deadline.ns();
+        if given_up || host.process != packet.process {
             self.counts.strike(Struck::Zombie);
         }
-        if self.now < windows.down && parcel.is_first() {
+        if self.now < windows.down && packet.is_first() {
             let result = Err(TransportFault::NotSent(Fault::of(FaultKind::Unreachable)));
-            return self.reply(&parcel, result);
+            return self.reply(&packet, result);
         }
         let refusal = if self.now < windows.down {
             Some(Refusal::Unavailable(Fault::of(FaultKind::Unreachable)))
@@ -129,36 +129,36 @@ impl World<'_> {
         } else {
             None
         };
-        for (at, op) in parcel.transmit.ops.iter().enumerate() {
-            let Leg::Open(form) = parcel.legs[at].clone() else { continue };
+        for (at, op) in packet.transmit.ops.iter().enumerate() {
+            let Leg::Open(form) = packet.legs[at].clone() else { continue };
             let answer = match &refusal {
                 Some(refusal) => form.failed(&op.op, Outcome::NotApplied(refusal.clone())),
                 None => {
-                    let answer = self.perform(&parcel, node, op, &form);
+                    let answer = self.perform(&packet, node, op, &form);
                     let fails = self.now < windows.errors;
                     if fails { form.failed(&op.op, Outcome::Unknown(Fault::of(FaultKind::Server))) } else { answer }
                 }
             };
-            parcel.legs[at] = match answer {
+            packet.legs[at] = match answer {
                 Answer::Done(outcome) => Leg::Done(outcome),
                 Answer::Again(form) => Leg::Open(form),
             };
         }
-        if parcel.is_copy && self.nodes[node].store.kind() == Kind::Dynamodb {
+        if packet.is_copy && self.nodes[node].store.kind() == Kind::Dynamodb {
             // Of a request over HTTP there is one answer, however often a proxy delivers it.
             return;
         }
-        let outcomes: Option<Vec<Outcome>> = parcel.legs.iter().map(Leg::outcome).collect();
+        let outcomes: Option<Vec<Outcome>> = packet.legs.iter().map(Leg::outcome).collect();
         match outcomes {
-            Some(outcomes) => self.reply(&parcel, Ok(outcomes)),
-            None => self.ask_again(parcel),
+            Some(outcomes) => self.reply(&packet, Ok(outcomes)),
+            None => self.ask_again(packet),
         }
     }
 
-    fn perform(&mut self, parcel: &Parcel, node: usize, LockOp { resource, op, .. }: &LockOp, form: &Form) -> Answer {
-        let life = parcel.life;
+    fn perform(&mut self, packet: &Packet, node: usize, LockOp { resource, op, .. }: &LockOp, form: &Form) -> Answer {
+        let process = packet.process;
         let store = &self.nodes[node].store;
-        let caller = if store.kind() == Kind::Dynamodb { parcel.began } else { self.store_now(life.host) };
+        let caller = if store.kind() == Kind::Dynamodb { packet.began } else { self.store_now(process.host) };
         let forgotten = store.counter(resource, self.now).is_none();
         let before = self.phase(node).filter(|_| self.is_quorum());
         let doubted = self.is_quorum() && self.nodes[node].is_doubted(resource);
@@ -188,7 +188,7 @@ impl World<'_> {
                 }
             }
             (Some(Outcome::NotApplied(Refusal::Conflict(_))), Some(nonce)) => {
-                self.see_obstacle(number, node, &nonce, life)
+                self.see_obstacle(number, node, &nonce, process)
             }
             (Some(Outcome::Applied(Applied::Released)), _) => self.wake_up(number, node),
             (_, _) => {}
@@ -196,7 +196,7 @@ impl World<'_> {
         if let (Op::Release(Release { nonce, .. }), Answer::Done(outcome)) = (op, &answer)
             && matches!(outcome, Outcome::Applied(Applied::Released) | Outcome::NotApplied(Refusal::Abstains { .. }))
         {
-            self.ledger.freed(life, nonce, node);
+            self.ledger.freed(process, nonce, node);
         }
         if self.is_quorum() {
             if let Answer::Done(outcome) = &answer {
@@ -208,15 +208,15 @@ impl World<'_> {
             self.remember(number, None);
         }
         self.audit(number);
-        self.tell_record(number);
+        self.record_stores(number);
         answer
     }
 
-    fn see_obstacle(&mut self, resource: usize, node: usize, asking: &Nonce, life: Life) {
-        let Some(standing) = self.standings(resource, life.host)[node] else { return };
+    fn see_obstacle(&mut self, resource: usize, node: usize, asking: &Nonce, process: ProcessId) {
+        let Some(standing) = self.standings(resource, process.host)[node] else { return };
         let By::Attempt(nonce) = standing.by else { return };
         // Where observers have to wait, each of them begins when it first looks; so they do after a reboot.
-        let in_first_boot = self.script.world.one_kernel() && self.hosts[life.host].boot == FIRST_BOOT;
+        let in_first_boot = self.script.world.one_kernel() && self.hosts[process.host].boot == FIRST_BOOT;
         let runs_out = standing.until.is_some() || in_first_boot;
         if nonce != *asking && runs_out && self.ledger.blocks(self.now, &nonce, node, self.drift) {
             self.counts.see(Sometimes::Orphan);
@@ -224,8 +224,8 @@ impl World<'_> {
     }
 
     /// The session sends its next request, after the answer to the last.
-    fn ask_again(&mut self, parcel: Parcel) {
-        for leg in &parcel.legs {
+    fn ask_again(&mut self, packet: Packet) {
+        for leg in &packet.legs {
             match leg {
                 Leg::Open(Form::Step) => self.counts.see(Sometimes::SecondForm),
                 Leg::Open(Form::Undo(_)) => self.counts.see(Sometimes::Undone),
@@ -233,26 +233,26 @@ impl World<'_> {
                 Leg::Open(Form::Floor | Form::Look(_) | Form::Mark(_)) | Leg::Done(_) => {}
             }
         }
-        let Parcel { life, transmit, legs, began, fate, .. } = parcel;
-        if fate.reply.lost || !self.is_alive(life) {
+        let Packet { process, transmit, legs, began, fate, .. } = packet;
+        if fate.reply.lost || !self.is_alive(process) {
             return self.counts.strike(Struck::ReplyLost);
         }
         let back = self.travel(self.now, &fate.reply);
-        if self.hosts[life.host].clock.shows(back) < transmit.deadline.ns() {
-            self.post(life, transmit, legs, began, back);
+        if self.hosts[process.host].clock.shows(back) < transmit.deadline.ns() {
+            self.post(process, transmit, legs, began, back);
         }
     }
 
-    fn reply(&mut self, parcel: &Parcel, result: Result<Vec<Outcome>, TransportFault>) {
-        let (life, id, way) = (parcel.life, parcel.transmit.id, &parcel.fate.reply);
+    fn reply(&mut self, packet: &Packet, result: Result<Vec<Outcome>, TransportFault>) {
+        let (process, id, way) = (packet.process, packet.transmit.id, &packet.fate.reply);
         let arrives = self.travel(self.now, way);
-        let node = parcel.transmit.node.index();
-        let lost = way.lost || self.now < self.hosts[life.host].cut_until[node];
+        let node = packet.transmit.node.index();
+        let lost = way.lost || self.now < self.hosts[process.host].cut_until[node];
         let copy = way.copy_ns.map(|ns| arrives.plus(Duration::from_nanos(ns)));
-        let resource = parcel.transmit.ops.first().and_then(|op| self.number_of(&op.resource));
+        let resource = packet.transmit.ops.first().and_then(|op| self.number_of(&op.resource));
         let (sent, delayed, copy_told) = (self.now, way.delay_ns > 0, copy.filter(|_| !lost));
         let journey = Journey { resource, sent, arrives: (!lost).then_some(arrives), copy: copy_told, delayed };
-        self.tell(|teller, _| teller.answers(node, life.host, &result, journey));
+        self.record(|recorder, _| recorder.answers(node, process.host, &result, journey));
         if lost {
             return self.counts.strike(Struck::ReplyLost);
         }
@@ -261,43 +261,55 @@ impl World<'_> {
         }
         if let Some(at) = copy {
             self.counts.strike(Struck::ReplyCopied);
-            self.push(at, Due::Client { life, input: Input::Reply { id, result: result.clone() } });
+            self.push(at, Due::Client { process, input: Input::Reply { id, result: result.clone() } });
         }
-        self.push(arrives, Due::Client { life, input: Input::Reply { id, result } });
+        self.push(arrives, Due::Client { process, input: Input::Reply { id, result } });
     }
 
     /// The books, when a response is handed to a client that still waits for it.
-    pub(super) fn note_reply(&mut self, life: Life, id: RequestId, result: &Result<Vec<Outcome>, TransportFault>) {
+    pub(super) fn note_reply(
+        &mut self,
+        process: ProcessId,
+        id: RequestId,
+        result: &Result<Vec<Outcome>, TransportFault>,
+    ) {
         let refused = TransportFault::outcome;
         let outcome = match result {
             Ok(outcomes) => outcomes.first().cloned(),
             Err(fault) => Some(refused(fault)),
         };
-        let now = self.hosts[life.host].now(self.now).monotonic;
-        let lock = self.ledger.answered(life, id, outcome.as_ref(), now);
+        let now = self.hosts[process.host].now(self.now).monotonic;
+        let lock = self.ledger.answered(process, id, outcome.as_ref(), now);
         if let Some(Outcome::NotApplied(Refusal::Throttled(_))) = outcome {
-            self.hosts[life.host].throttled.extend(lock);
+            self.hosts[process.host].throttled.extend(lock);
             self.counts.see(Sometimes::ThrottledWait);
-            self.has_patience_with(life, lock);
+            self.has_patience_with(process, lock);
         } else if let Some(lock) = lock.filter(|_| !self.is_quorum()) {
             // Of several nodes the one that asked for patience is not heard again before the next attempt.
-            self.hosts[life.host].throttled.remove(&lock);
+            self.hosts[process.host].throttled.remove(&lock);
         }
     }
 
-    pub(super) fn subscribe(&mut self, life: Life, resource: &Resource, node: NodeId, on: bool, leaves: TrueTime) {
+    pub(super) fn subscribe(
+        &mut self,
+        process: ProcessId,
+        resource: &Resource,
+        node: NodeId,
+        on: bool,
+        leaves: TrueTime,
+    ) {
         let Some(resource) = self.number_of(resource) else { return };
         let at = self.travel(leaves, &Way::default());
-        self.push(at, Due::Watch { life, resource, node: node.index(), on });
+        self.push(at, Due::Watch { process, resource, node: node.index(), on });
     }
 
-    pub(super) fn watch(&mut self, life: Life, resource: usize, node: usize, on: bool) {
+    pub(super) fn watch(&mut self, process: ProcessId, resource: usize, node: usize, on: bool) {
         if on {
-            self.watchers.insert((resource, life, node));
+            self.watchers.insert((resource, process, node));
             let at = self.after(self.script.world.latency_ns);
-            self.push(at, Due::Client { life, input: Input::Subscribed { resource, node } });
+            self.push(at, Due::Client { process, input: Input::Subscribed { resource, node } });
         } else {
-            self.watchers.remove(&(resource, life, node));
+            self.watchers.remove(&(resource, process, node));
         }
     }
 
@@ -306,17 +318,17 @@ impl World<'_> {
         if !self.script.world.watch {
             return;
         }
-        let here = |(of, _, at): &&(usize, Life, usize)| *of == resource && *at == node;
-        let watchers: Vec<Life> = self.watchers.iter().filter(here).map(|(_, life, _)| *life).collect();
-        for life in watchers {
-            let number = self.hosts[life.host].number(Peer::Wakeups, node);
-            let fate = self.fates.message(life.host, Peer::Wakeups, node, number);
-            if fate.request.lost || self.now < self.hosts[life.host].cut_until[node] {
+        let here = |(of, _, at): &&(usize, ProcessId, usize)| *of == resource && *at == node;
+        let watchers: Vec<ProcessId> = self.watchers.iter().filter(here).map(|(_, process, _)| *process).collect();
+        for process in watchers {
+            let number = self.hosts[process.host].number(Peer::Wakeups, node);
+            let fate = self.schedule.message(process.host, Peer::Wakeups, node, number);
+            if fate.request.lost || self.now < self.hosts[process.host].cut_until[node] {
                 self.counts.strike(Struck::WakeupLost);
                 continue;
             }
             let at = self.travel(self.now, &fate.request);
-            self.push(at, Due::Client { life, input: Input::Notified { resource } });
+            self.push(at, Due::Client { process, input: Input::Notified { resource } });
         }
     }
 }

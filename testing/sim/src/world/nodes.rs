@@ -148,12 +148,12 @@ impl World<'_> {
             }
         };
         self.strike_node(struck, n);
-        self.tell(|teller, now| teller.node_trouble(n, "down", now, for_ns));
+        self.record(|recorder, now| recorder.node_trouble(n, "down", now, for_ns));
     }
 
     pub(super) fn strike_node(&mut self, fault: Struck, node: usize) {
         self.counts.strike(fault);
-        self.tell(|teller, now| teller.node_fault(node, fault.words(), now));
+        self.record(|recorder, now| recorder.node_fault(node, fault.words(), now));
     }
 
     /// What is worth counting of one operation at a node of a quorum. `before` is how the node stood.

@@ -6,11 +6,11 @@ use std::time::Duration;
 use leasehold_core::op::{LockOp, Op};
 use leasehold_core::{Client, LockId, Monotonic, Now};
 
-use super::trouble::{LONGEST_POLL, LONGEST_THROTTLED_POLL};
+use super::faults::{LONGEST_POLL, LONGEST_THROTTLED_POLL};
 use super::{Due, World};
 use crate::clock::TrueTime;
 use crate::counts::Sometimes;
-use crate::ledger::Life;
+use crate::ledger::ProcessId;
 use crate::promise::Promise;
 use crate::store::By;
 
@@ -19,30 +19,30 @@ const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 impl World<'_> {
     /// Just before a lease ends by its own clock is when its record is most likely to be gone.
-    pub(super) fn probe_before(&mut self, life: Life, deadline: Monotonic, resource: usize) {
-        let at = self.hosts[life.host].clock.when(deadline.ns());
+    pub(super) fn probe_before(&mut self, process: ProcessId, deadline: Monotonic, resource: usize) {
+        let at = self.hosts[process.host].clock.when(deadline.ns());
         self.push(TrueTime(at.0.saturating_sub(1)), Due::Probe { resource });
     }
 
     /// What must hold whenever a host has just run.
-    pub(super) fn look_after(&mut self, life: Life, now: Now) {
-        let Some(client) = self.hosts[life.host].client.take() else { return };
-        let undecided: Vec<_> = self.ledger.undecided(life).map(|(lock, _)| lock).collect();
+    pub(super) fn look_after(&mut self, process: ProcessId, now: Now) {
+        let Some(client) = self.hosts[process.host].client.take() else { return };
+        let undecided: Vec<_> = self.ledger.undecided(process).map(|(lock, _)| lock).collect();
         for lock in undecided {
-            if client.state(lock) != Some("Acquiring") && self.ledger.decided(self.now, life, lock) {
+            if client.state(lock) != Some("Acquiring") && self.ledger.decided(self.now, process, lock) {
                 self.counts.see(Sometimes::GivenUp);
             }
         }
         let (mut overdue, mut held_for_long) = (Vec::new(), Vec::new());
         let mut audited = BTreeSet::new();
-        for belief in self.ledger.beliefs().filter(|belief| belief.life == life) {
+        for belief in self.ledger.beliefs().filter(|belief| belief.process == process) {
             let left = client.remaining(belief.lock, now);
             let told = belief.deadline.since(now.monotonic);
             if told.is_zero() || left != told {
                 overdue.push((belief.resource, belief.lock, left, told));
             }
             audited.insert(belief.resource);
-            let job = self.hosts[life.host].wanted.get(&belief.lock);
+            let job = self.hosts[process.host].wanted.get(&belief.lock);
             if let Some((max_hold, ttl)) = job.and_then(|job| Some((job.max_hold_ns?, job.ttl_ns))) {
                 let most = Duration::from_nanos(max_hold + ttl);
                 let held = now.monotonic.since(belief.granted);
@@ -57,15 +57,15 @@ impl World<'_> {
             } else {
                 format!("lock {lock} says {left:?} left, its holder was told {told:?}")
             };
-            self.accuse(Promise::Loss, Some(life.host), Some(resource), text);
+            self.record_violation(Promise::Loss, Some(process.host), Some(resource), text);
         }
         for (resource, lock, held, most) in held_for_long {
             let text = format!("lock {lock} has been held for {held:?}, which its max_hold limits to {most:?}");
-            self.accuse(Promise::Loss, Some(life.host), Some(resource), text);
+            self.record_violation(Promise::Loss, Some(process.host), Some(resource), text);
         }
-        self.check_waiters(life, &client, now);
+        self.check_waiters(process, &client, now);
         let stats = client.stats();
-        let alive = self.hosts[life.host].workers.len();
+        let alive = self.hosts[process.host].workers.len();
         let limit = alive * self.most_orphans;
         if stats.locks > 2 * alive
             || stats.orphans > limit
@@ -73,9 +73,9 @@ impl World<'_> {
             || stats.undrained > 0
         {
             let text = format!("{alive} workers, and the client keeps {stats:?}");
-            self.accuse(Promise::Bounds, Some(life.host), None, text);
+            self.record_violation(Promise::Bounds, Some(process.host), None, text);
         }
-        self.hosts[life.host].client = Some(client);
+        self.hosts[process.host].client = Some(client);
         for resource in audited {
             self.audit(resource);
         }
@@ -93,26 +93,26 @@ impl World<'_> {
     pub(super) fn look_at_waiters(&mut self) {
         for n in 0..self.hosts.len() {
             let host = &mut self.hosts[n];
-            let (now, life) = (host.now(self.now), host.life);
+            let (now, process) = (host.now(self.now), host.process);
             if host.busy_until > self.now || host.stale_now {
                 continue;
             }
             host.catch_up(now, self.config.request_timeout());
             let Some(client) = host.client.take() else { continue };
-            self.check_waiters(life, &client, now);
+            self.check_waiters(process, &client, now);
             self.hosts[n].client = Some(client);
         }
     }
 
     /// Requests say what the job says, and renewals keep their pace.
-    pub(super) fn check_request(&mut self, life: Life, op: &LockOp, resource: usize, now: Now) {
+    pub(super) fn check_request(&mut self, process: ProcessId, op: &LockOp, resource: usize, now: Now) {
         let asks = match &op.op {
             Op::Acquire(op) => op.record_ttl,
             Op::Renew(op) => op.record_ttl,
             Op::Release(_) | Op::Raise(_) | Op::Read => return,
         };
         let nodes = self.nodes.len() as u64;
-        let host = &mut self.hosts[life.host];
+        let host = &mut self.hosts[process.host];
         let Some(job) = host.wanted.get(&op.lock) else { return };
         let whole = |ns: u64| Duration::from_millis(ns / 1_000_000);
         let (ttl, wanted) = (whole(job.ttl_ns), whole(job.ttl_ns) + whole(job.lock_delay_ns));
@@ -134,14 +134,14 @@ impl World<'_> {
             }
         }
         for (promise, text) in found {
-            self.accuse(promise, Some(life.host), Some(resource), text);
+            self.record_violation(promise, Some(process.host), Some(resource), text);
         }
     }
 
     /// No waiter sleeps past its poll timer, and none asks more often than its pace allows.
-    fn check_waiters(&mut self, life: Life, client: &Client, now: Now) {
+    fn check_waiters(&mut self, process: ProcessId, client: &Client, now: Now) {
         let mut found = Vec::new();
-        let host = &self.hosts[life.host];
+        let host = &self.hosts[process.host];
         for (lock, since) in &host.active {
             if client.state(*lock) != Some("Waiting") {
                 continue;
@@ -169,30 +169,30 @@ impl World<'_> {
             }
         }
         for (promise, text) in found {
-            self.accuse(promise, Some(life.host), None, text);
+            self.record_violation(promise, Some(process.host), None, text);
         }
     }
 
-    pub(super) fn waiting_on(&self, life: Life, resource: usize) -> Vec<LockId> {
-        let host = &self.hosts[life.host];
+    pub(super) fn waiting_on(&self, process: ProcessId, resource: usize) -> Vec<LockId> {
+        let host = &self.hosts[process.host];
         let Some(client) = &host.client else { return Vec::new() };
         let waits = |lock: &LockId| {
             client.state(*lock) == Some("Waiting")
-                && self.resource_of(life, *lock) == Some(resource)
-                && self.ledger.is_blocked(life, *lock, self.nodes.len())
+                && self.resource_of(process, *lock) == Some(resource)
+                && self.ledger.is_blocked(process, *lock, self.nodes.len())
         };
         host.active.keys().copied().filter(waits).collect()
     }
 
-    pub(super) fn must_have_tried(&mut self, life: Life, waiting: &[LockId], after: &str) {
-        let host = &self.hosts[life.host];
+    pub(super) fn must_have_tried(&mut self, process: ProcessId, waiting: &[LockId], after: &str) {
+        let host = &self.hosts[process.host];
         let Some(client) = &host.client else { return };
         let asleep: Vec<_> = waiting.iter().filter(|lock| client.state(**lock) == Some("Waiting")).copied().collect();
         let now = host.now(self.now).monotonic;
         for lock in asleep {
-            if self.hosts[life.host].active.get(&lock).is_none_or(|at| *at < now) {
+            if self.hosts[process.host].active.get(&lock).is_none_or(|at| *at < now) {
                 let text = format!("lock {lock} went back to sleep after {after}, without a try");
-                self.accuse(Promise::Waiting, Some(life.host), None, text);
+                self.record_violation(Promise::Waiting, Some(process.host), None, text);
             }
         }
     }
@@ -201,17 +201,17 @@ impl World<'_> {
     pub(super) fn audit(&mut self, resource: usize) {
         let mut believers = Vec::new();
         for belief in self.ledger.beliefs().filter(|belief| belief.resource == resource) {
-            let host = &self.hosts[belief.life.host];
+            let host = &self.hosts[belief.process.host];
             // What callers are told, where the core has moved the deadline closer and they do not know it yet.
-            let told = host.published.get(&belief.lock).copied().flatten().filter(|_| host.life == belief.life);
+            let told = host.published.get(&belief.lock).copied().flatten().filter(|_| host.process == belief.process);
             if host.now(self.now).monotonic < told.map_or(belief.deadline, |told| told.max(belief.deadline)) {
                 believers.push(belief.clone());
             }
         }
         for belief in &believers {
-            let backing = self.backing(resource, belief.life.host, By::Attempt(belief.nonce));
+            let backing = self.backing(resource, belief.process.host, By::Attempt(belief.nonce));
             if backing < self.majority() {
-                let standing = self.standings(resource, belief.life.host)[0];
+                let standing = self.standings(resource, belief.process.host)[0];
                 let whose = match standing.map(|standing| standing.by) {
                     _ if self.is_quorum() => format!("backed by {backing} nodes only"),
                     None => "nobody's".to_owned(),
@@ -220,15 +220,15 @@ impl World<'_> {
                 };
                 let text =
                     format!("lock {} (token {}) is believed in, but the record is {whose}", belief.lock, belief.token);
-                self.accuse(Promise::Backed, Some(belief.life.host), Some(resource), text);
+                self.record_violation(Promise::Backed, Some(belief.process.host), Some(resource), text);
             }
         }
         if let [first, second, ..] = &believers[..] {
             let text = format!(
                 "host {} (token {}) and host {} (token {}) both hold the lock",
-                first.life.host, first.token, second.life.host, second.token
+                first.process.host, first.token, second.process.host, second.token
             );
-            self.accuse(Promise::OneHolder, Some(second.life.host), Some(resource), text);
+            self.record_violation(Promise::OneHolder, Some(second.process.host), Some(resource), text);
         }
     }
 }

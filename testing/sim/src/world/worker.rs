@@ -7,11 +7,11 @@ use leasehold_core::{Event, LockId, Token};
 use super::{Due, World};
 use crate::clock::TrueTime;
 use crate::counts::{Sometimes, Struck};
-use crate::ledger::Life;
+use crate::ledger::ProcessId;
 use crate::promise::Promise;
+use crate::recorder::Journey;
 use crate::register::{Ask, Reply};
 use crate::script::{Job, Message, Peer};
-use crate::teller::Journey;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Worker {
@@ -42,7 +42,7 @@ enum Phase {
         written: u64,
         until: TrueTime,
     },
-    GivingBack {
+    Releasing {
         lock: LockId,
     },
     Done,
@@ -52,18 +52,18 @@ enum Phase {
 const MOST_CLAIMS: u32 = 3;
 
 impl World<'_> {
-    /// The workers of a process that has just come to life go on with their next jobs.
-    pub(super) fn employ(&mut self, n: usize) {
-        let life = self.hosts[n].life;
+    /// The workers of a process that has just come to process go on with their next jobs.
+    pub(super) fn start_workers(&mut self, n: usize) {
+        let process = self.hosts[n].process;
         let jobs = self.hosts[n].jobs.len();
         self.hosts[n].workers.resize(jobs, Worker::default());
         for worker in 0..jobs {
-            self.next_job(life, worker);
+            self.next_job(process, worker);
         }
     }
 
     /// The workers want nothing more, whatever they were at.
-    pub(super) fn dismiss(&mut self, n: usize) {
+    pub(super) fn stop_workers(&mut self, n: usize) {
         for worker in &mut self.hosts[n].workers {
             worker.phase = Phase::Done;
             worker.step += 1;
@@ -89,73 +89,78 @@ impl World<'_> {
         waited
     }
 
-    fn next_job(&mut self, life: Life, n: usize) {
-        let host = &mut self.hosts[life.host];
+    fn next_job(&mut self, process: ProcessId, n: usize) {
+        let host = &mut self.hosts[process.host];
         let worker = &mut host.workers[n];
         match host.jobs[n].get(worker.next_job) {
             Some(job) if !self.closing => {
                 worker.phase = Phase::Pausing;
                 let after = job.after_ns;
-                self.again_after(life, n, after);
+                self.again_after(process, n, after);
             }
             Some(_) | None => worker.phase = Phase::Done,
         }
     }
 
-    fn again_after(&mut self, life: Life, n: usize, ns: u64) {
+    fn again_after(&mut self, process: ProcessId, n: usize, ns: u64) {
         let at = self.after(ns);
-        let worker = &mut self.hosts[life.host].workers[n];
+        let worker = &mut self.hosts[process.host].workers[n];
         worker.step += 1;
         let step = worker.step;
-        self.push(at, Due::Worker { life, worker: n, step });
+        self.push(at, Due::Worker { process, worker: n, step });
     }
 
-    fn job(&self, life: Life, n: usize) -> Option<Job> {
-        let host = &self.hosts[life.host];
+    fn job(&self, process: ProcessId, n: usize) -> Option<Job> {
+        let host = &self.hosts[process.host];
         host.jobs[n].get(host.workers[n].next_job.wrapping_sub(1)).cloned()
     }
 
-    pub(super) fn resource_of(&self, life: Life, lock: LockId) -> Option<usize> {
-        self.hosts[life.host].wanted.get(&lock).map(|job| job.resource)
+    pub(super) fn resource_of(&self, process: ProcessId, lock: LockId) -> Option<usize> {
+        self.hosts[process.host].wanted.get(&lock).map(|job| job.resource)
     }
 
-    pub(super) fn worker_step(&mut self, life: Life, n: usize, step: u64) {
-        if !self.is_alive(life) || self.hosts[life.host].workers[n].step != step {
+    pub(super) fn worker_step(&mut self, process: ProcessId, n: usize, step: u64) {
+        if !self.is_alive(process) || self.hosts[process.host].workers[n].step != step {
             return;
         }
-        let busy_until = self.hosts[life.host].busy_until;
+        let busy_until = self.hosts[process.host].busy_until;
         if busy_until > self.now {
-            return self.push(busy_until, Due::Worker { life, worker: n, step });
+            return self.push(busy_until, Due::Worker { process, worker: n, step });
         }
-        match self.hosts[life.host].workers[n].phase {
-            Phase::Pausing => self.begin(life, n),
-            Phase::Trying { lock } => self.give_back(life, n, lock),
+        match self.hosts[process.host].workers[n].phase {
+            Phase::Pausing => self.begin(process, n),
+            Phase::Trying { lock } => self.release_lock(process, n, lock),
             Phase::Claiming { lock, token, tries, until } if tries < MOST_CLAIMS => {
-                self.hosts[life.host].workers[n].phase = Phase::Claiming { lock, token, tries: tries + 1, until };
-                self.claim(life, n, lock, token);
+                self.hosts[process.host].workers[n].phase = Phase::Claiming { lock, token, tries: tries + 1, until };
+                self.claim(process, n, lock, token);
             }
             Phase::Claiming { lock, token, until, .. } => {
-                self.work(life, n, Phase::Working { lock, token, version: None, written: 0, until });
+                self.work(process, n, Phase::Working { lock, token, version: None, written: 0, until });
             }
-            working @ Phase::Working { .. } => self.work(life, n, working),
-            Phase::GivingBack { .. } | Phase::Done => {}
+            working @ Phase::Working { .. } => self.work(process, n, working),
+            Phase::Releasing { .. } | Phase::Done => {}
         }
     }
 
-    fn begin(&mut self, life: Life, n: usize) {
-        let host = &mut self.hosts[life.host];
+    fn begin(&mut self, process: ProcessId, n: usize) {
+        let host = &mut self.hosts[process.host];
         host.workers[n].next_job += 1;
         host.next_lock += 1;
         let lock = LockId::new(host.next_lock);
-        let Some(job) = self.job(life, n) else { return };
-        let options = match job.options(life.host) {
+        let Some(job) = self.job(process, n) else { return };
+        let options = match job.options(process.host) {
             Ok(options) => options,
             Err(error) => {
-                self.accuse(Promise::Bounds, Some(life.host), None, format!("a job that cannot be: {error}"));
+                self.record_violation(
+                    Promise::Bounds,
+                    Some(process.host),
+                    None,
+                    format!("a job that cannot be: {error}"),
+                );
                 return;
             }
         };
-        let host = &mut self.hosts[life.host];
+        let host = &mut self.hosts[process.host];
         host.wanted.insert(lock, job.clone());
         host.workers[n].phase = Phase::Trying { lock };
         if let Some(wait) = job.wait_ns {
@@ -167,171 +172,171 @@ impl World<'_> {
             host.patience.insert(lock, until);
         }
         if let Some(cancel) = job.cancel_ns {
-            self.again_after(life, n, cancel);
+            self.again_after(process, n, cancel);
         }
-        self.tell(|teller, now| teller.waits(life, lock, job.resource, now));
-        let (name, fresh) = (self.resources[job.resource].clone(), self.fresh(life.host));
-        self.drive(life, None, |client, now| client.acquire(lock, name, options, &fresh, now));
+        self.record(|recorder, now| recorder.waits(process, lock, job.resource, now));
+        let (name, fresh) = (self.resources[job.resource].clone(), self.fresh(process.host));
+        self.drive(process, None, |client, now| client.acquire(lock, name, options, &fresh, now));
     }
 
     /// The worker does not want the lock any more, held or not.
-    fn give_back(&mut self, life: Life, n: usize, lock: LockId) {
-        self.hosts[life.host].workers[n].phase = Phase::GivingBack { lock };
-        self.no_longer_believes(life, lock, "released");
-        let told = self.drive(life, None, |client, now| client.release(lock, now));
+    fn release_lock(&mut self, process: ProcessId, n: usize, lock: LockId) {
+        self.hosts[process.host].workers[n].phase = Phase::Releasing { lock };
+        self.no_longer_believes(process, lock, "released");
+        let told = self.drive(process, None, |client, now| client.release(lock, now));
         if told == Some(Err(leasehold_core::Error::UnknownLock)) {
-            self.next_job_after(life, n, lock);
+            self.next_job_after(process, n, lock);
         }
     }
 
     /// The holder gives its lease up itself; one whose deadline has passed is about to be told lost instead.
-    pub(super) fn no_longer_believes(&mut self, life: Life, lock: LockId, why: &'static str) {
-        let now = self.hosts[life.host].now(self.now).monotonic;
-        if self.ledger.belief(life, lock).is_some_and(|belief| now < belief.deadline) {
-            self.ledger.ended(life, lock);
-            self.tell(|teller, now| teller.belief_ends(life, lock, now, why));
-            for tenure in self.last_held.values_mut().filter(|last| (last.life, last.lock) == (life, lock)) {
-                tenure.given_back = true;
+    pub(super) fn no_longer_believes(&mut self, process: ProcessId, lock: LockId, why: &'static str) {
+        let now = self.hosts[process.host].now(self.now).monotonic;
+        if self.ledger.belief(process, lock).is_some_and(|belief| now < belief.deadline) {
+            self.ledger.ended(process, lock);
+            self.record(|recorder, now| recorder.belief_ends(process, lock, now, why));
+            for last in self.last_held.values_mut().filter(|last| (last.process, last.lock) == (process, lock)) {
+                last.released = true;
             }
         }
     }
 
     /// Goes on unless it has done so already.
-    fn next_job_after(&mut self, life: Life, n: usize, lock: LockId) {
-        if self.hosts[life.host].workers[n].phase.lock() == Some(lock) {
-            self.next_job(life, n);
+    fn next_job_after(&mut self, process: ProcessId, n: usize, lock: LockId) {
+        if self.hosts[process.host].workers[n].phase.lock() == Some(lock) {
+            self.next_job(process, n);
         }
     }
 
     /// A worker learns what became of its lock.
-    pub(super) fn worker_hears(&mut self, life: Life, event: &Event) {
+    pub(super) fn on_worker_event(&mut self, process: ProcessId, event: &Event) {
         let lock = event.lock();
-        let workers = &self.hosts[life.host].workers;
+        let workers = &self.hosts[process.host].workers;
         let Some(n) = workers.iter().position(|worker| worker.phase.lock() == Some(lock)) else { return };
-        let Some(job) = self.job(life, n) else { return };
+        let Some(job) = self.job(process, n) else { return };
         match (event, workers[n].phase) {
             (Event::Acquired { token, .. }, Phase::Trying { .. }) => {
                 let until = self.after(job.hold_ns);
-                self.tell(|teller, now| teller.waits_no_more(life, lock, now));
+                self.record(|recorder, now| recorder.waits_no_more(process, lock, now));
                 if job.writes == 0 {
-                    self.work(life, n, Phase::Working { lock, token: *token, version: None, written: 0, until });
+                    self.work(process, n, Phase::Working { lock, token: *token, version: None, written: 0, until });
                 } else {
                     let phase = Phase::Claiming { lock, token: *token, tries: 1, until };
-                    self.hosts[life.host].workers[n].phase = phase;
-                    self.claim(life, n, lock, *token);
+                    self.hosts[process.host].workers[n].phase = phase;
+                    self.claim(process, n, lock, *token);
                 }
             }
             (Event::Lost { .. }, Phase::Working { .. }) if job.careless => {}
             (Event::Failed { .. } | Event::Lost { .. } | Event::Released { .. }, _) => {
-                self.tell(|teller, now| teller.waits_no_more(life, lock, now));
-                self.next_job(life, n);
+                self.record(|recorder, now| recorder.waits_no_more(process, lock, now));
+                self.next_job(process, n);
             }
             (_, _) => {}
         }
     }
 
-    fn claim(&mut self, life: Life, n: usize, lock: LockId, token: Token) {
-        self.send_to_register(life, n, lock, token, Ask::Claim);
+    fn claim(&mut self, process: ProcessId, n: usize, lock: LockId, token: Token) {
+        self.send_to_register(process, n, lock, token, Ask::Claim);
         let patience = self.script.world.latency_ns * 6;
-        self.again_after(life, n, patience);
+        self.again_after(process, n, patience);
     }
 
-    fn work(&mut self, life: Life, n: usize, phase: Phase) {
+    fn work(&mut self, process: ProcessId, n: usize, phase: Phase) {
         let Phase::Working { lock, token, version, written, until } = phase else { return };
-        let Some(job) = self.job(life, n) else { return };
-        self.hosts[life.host].workers[n].phase = phase;
+        let Some(job) = self.job(process, n) else { return };
+        self.hosts[process.host].workers[n].phase = phase;
         if self.now >= until {
-            return self.give_back(life, n, lock);
+            return self.release_lock(process, n, lock);
         }
-        let stands = self.check(life, lock);
+        let stands = self.check(process, lock);
         // A check that found the lease lost may have moved the worker on.
-        if self.hosts[life.host].workers[n].phase.lock() != Some(lock) {
+        if self.hosts[process.host].workers[n].phase.lock() != Some(lock) {
             return;
         }
         if !stands && !job.careless {
-            return self.next_job(life, n);
+            return self.next_job(process, n);
         }
         let mut written = written;
         if let Some(version) = version.filter(|_| written < u64::from(job.writes)) {
             written += 1;
             let deletes = job.deletes && written == u64::from(job.writes);
             let ask = if deletes { Ask::Delete { n: written, version } } else { Ask::Write { n: written, version } };
-            self.send_to_register(life, n, lock, token, ask);
+            self.send_to_register(process, n, lock, token, ask);
         }
-        self.hosts[life.host].workers[n].phase = Phase::Working { lock, token, version, written, until };
+        self.hosts[process.host].workers[n].phase = Phase::Working { lock, token, version, written, until };
         let gap = job.hold_ns / (u64::from(job.writes) + 1);
         let next = self.after(gap.max(1)).min(until);
         let pause = u64::try_from(next.since(self.now).as_nanos()).unwrap_or(u64::MAX);
-        self.again_after(life, n, pause);
+        self.again_after(process, n, pause);
     }
 
-    fn send_to_register(&mut self, life: Life, worker: usize, lock: LockId, token: Token, ask: Ask) {
-        let number = self.hosts[life.host].number(Peer::Register, 0);
-        let fate = self.fates.message(life.host, Peer::Register, 0, number);
+    fn send_to_register(&mut self, process: ProcessId, worker: usize, lock: LockId, token: Token, ask: Ask) {
+        let number = self.hosts[process.host].number(Peer::Register, 0);
+        let fate = self.schedule.message(process.host, Peer::Register, 0, number);
         let usual = self.after(self.script.world.latency_ns);
         let at = usual.plus(Duration::from_nanos(fate.request.delay_ns));
         let copy = fate.request.copy_ns.map(|ns| at.plus(Duration::from_nanos(ns)));
-        let resource = self.resource_of(life, lock).unwrap_or(0);
+        let resource = self.resource_of(process, lock).unwrap_or(0);
         let arrives = (!fate.request.lost).then_some(at);
         let (sent, delayed) = (self.now, fate.request.delay_ns > 0);
         let journey = Journey { resource: Some(resource), sent, arrives, copy, delayed };
-        self.tell(|teller, _| teller.asks_register(life.host, resource, token, ask, journey));
+        self.record(|recorder, _| recorder.asks_register(process.host, resource, token, ask, journey));
         if fate.request.lost {
             self.counts.strike(Struck::RequestLost);
         } else {
-            self.push(at, Due::AtRegister { life, worker, lock, token, ask, back: fate });
+            self.push(at, Due::RegisterRequest { process, worker, lock, token, ask, back: fate });
         }
         if let Some(at) = copy {
             self.counts.strike(Struck::RequestCopied);
-            self.push(at, Due::AtRegister { life, worker, lock, token, ask, back: fate });
+            self.push(at, Due::RegisterRequest { process, worker, lock, token, ask, back: fate });
         }
     }
 
-    pub(super) fn at_register(
+    pub(super) fn on_register_request(
         &mut self,
-        life: Life,
+        process: ProcessId,
         worker: usize,
         lock: LockId,
         token: Token,
         ask: Ask,
         fate: &Message,
     ) {
-        let Some(resource) = self.resource_of(life, lock) else { return };
+        let Some(resource) = self.resource_of(process, lock) else { return };
         let (reply, wrong) = self.registers[resource].ask(token, ask);
         match (ask, reply) {
             (Ask::Write { .. } | Ask::Delete { .. }, Reply::Written) => self.counts.see(Sometimes::Written),
             (Ask::Write { .. } | Ask::Delete { .. }, Reply::Refused) => self.counts.see(Sometimes::RefusedStale),
             (_, _) => {}
         }
-        self.tell(|teller, now| teller.register_says(resource, token, ask, reply, now));
+        self.record(|recorder, now| recorder.register_says(resource, token, ask, reply, now));
         if let Some(wrong) = wrong {
-            self.accuse(Promise::Fencing, Some(life.host), Some(resource), wrong);
+            self.record_violation(Promise::Fencing, Some(process.host), Some(resource), wrong);
         }
         if fate.reply.lost {
             return self.counts.strike(Struck::ReplyLost);
         }
         let at = self.after(self.script.world.latency_ns + fate.reply.delay_ns);
-        self.push(at, Due::FromRegister { life, worker, lock, ask, reply });
+        self.push(at, Due::RegisterReply { process, worker, lock, ask, reply });
     }
 
-    pub(super) fn hears_register(&mut self, life: Life, n: usize, lock: LockId, ask: Ask, reply: Reply) {
-        if !self.is_alive(life) {
+    pub(super) fn on_register_reply(&mut self, process: ProcessId, n: usize, lock: LockId, ask: Ask, reply: Reply) {
+        if !self.is_alive(process) {
             return;
         }
-        let busy_until = self.hosts[life.host].busy_until;
+        let busy_until = self.hosts[process.host].busy_until;
         if busy_until > self.now {
-            return self.push(busy_until, Due::FromRegister { life, worker: n, lock, ask, reply });
+            return self.push(busy_until, Due::RegisterReply { process, worker: n, lock, ask, reply });
         }
-        let phase = self.hosts[life.host].workers[n].phase;
+        let phase = self.hosts[process.host].workers[n].phase;
         if phase.lock() != Some(lock) {
             return;
         }
         match (phase, ask, reply) {
             (Phase::Claiming { token, until, .. }, Ask::Claim, Reply::Read(version)) => {
-                self.work(life, n, Phase::Working { lock, token, version: Some(version), written: 0, until });
+                self.work(process, n, Phase::Working { lock, token, version: Some(version), written: 0, until });
             }
             // A later holder has been here: whatever this lease says, the work is not ours any more.
-            (Phase::Claiming { .. }, Ask::Claim, Reply::Refused) => self.give_back(life, n, lock),
+            (Phase::Claiming { .. }, Ask::Claim, Reply::Refused) => self.release_lock(process, n, lock),
             (_, _, _) => {}
         }
     }
@@ -343,7 +348,7 @@ impl Phase {
             Self::Trying { lock }
             | Self::Claiming { lock, .. }
             | Self::Working { lock, .. }
-            | Self::GivingBack { lock } => Some(*lock),
+            | Self::Releasing { lock } => Some(*lock),
             Self::Pausing | Self::Done => None,
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold_core::member::{Birth, Durability, Marker, Membership, Phase, QuorumId, RETENTION, Stamp};
 use leasehold_core::op::{Acquire, Op, Raise, Release, Renew};
 use leasehold_core::{Nonce, Owner, Payload, Resource, Seq, Token, Version};
-use leasehold_sim::chance::{Draws, Stream};
+use leasehold_sim::rng::{Draws, Stream};
 use leasehold_sim::store::{ForeignAct, Mark};
 
 use crate::wire::{Fate, SENT_UNIX_MS};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold_core::op::{Acquire, LockOp, Op, Raise, Release, Renew};
 use leasehold_core::{LockId, Nonce, Owner, Payload, Resource, Seq, Token};
-use leasehold_sim::chance::{Draws, Stream};
+use leasehold_sim::rng::{Draws, Stream};
 use leasehold_sim::store::{ForeignAct, Mark};
 
 /// Names with and without a hash tag of their own.

@@ -9,7 +9,7 @@ use leasehold_core::op::{LockOp, Outcome};
 use leasehold_core::wire::redis::{Command, Progress, Session, Settings};
 use leasehold_core::wire::resp::{Decoder, Limits, Value, encode};
 use leasehold_servers::redis::Server;
-use leasehold_sim::chance::{Draws, Stream};
+use leasehold_sim::rng::{Draws, Stream};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

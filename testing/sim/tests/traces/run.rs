@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use leasehold_sim::clock::TrueTime;
 use leasehold_sim::counts::{Sometimes, Struck};
-use leasehold_sim::fates::Fates;
+use leasehold_sim::fault_schedule::FaultSchedule;
 use leasehold_sim::promise::{Promise, Violation};
 use leasehold_sim::script::Script;
-use leasehold_sim::story::{Arrow, ArrowKind, MarkKind, Span, SpanKind, Story};
+use leasehold_sim::timeline::{Arrow, ArrowKind, MarkKind, Span, SpanKind, Timeline};
 use leasehold_sim::trial::{self, Trial};
 use leasehold_sim::world;
 
@@ -28,7 +28,7 @@ pub(crate) fn script(name: &str) -> Script {
 pub(crate) struct Run {
     pub(crate) script: Script,
     trial: Trial,
-    story: Story,
+    timeline: Timeline,
 }
 
 /// A lease that a host believed in.
@@ -57,8 +57,8 @@ pub(crate) struct Request<'a> {
 impl Run {
     pub(crate) fn of(script: Script) -> Self {
         let trial = trial::script(&script);
-        let story = world::run(&script, Fates::written(&script), true).story.unwrap();
-        Self { script, trial, story }
+        let timeline = world::run(&script, FaultSchedule::written(&script), true).timeline.unwrap();
+        Self { script, trial, timeline }
     }
 
     /// Nothing is wrong, whether or not a promise was due.
@@ -131,7 +131,7 @@ impl Run {
 
     /// What the register said to claims and writes: when, what, whether it was accepted.
     pub(crate) fn register(&self) -> Vec<(u64, String, bool)> {
-        let marks = self.story.marks.iter().filter_map(|mark| match mark.kind {
+        let marks = self.timeline.marks.iter().filter_map(|mark| match mark.kind {
             MarkKind::Accepted => Some((ms(mark.at_ns), mark.label.clone(), true)),
             MarkKind::Refused => Some((ms(mark.at_ns), mark.label.clone(), false)),
             MarkKind::Event | MarkKind::Fault | MarkKind::Violation => None,
@@ -140,11 +140,11 @@ impl Run {
     }
 
     fn spans(&self, kind: SpanKind) -> impl Iterator<Item = &Span> {
-        self.story.spans.iter().filter(move |span| span.kind == kind)
+        self.timeline.spans.iter().filter(move |span| span.kind == kind)
     }
 
     fn between(&self, from: usize, to: usize) -> impl Iterator<Item = &Arrow> {
-        self.story.arrows.iter().filter(move |arrow| (arrow.from, arrow.to) == (from, to))
+        self.timeline.arrows.iter().filter(move |arrow| (arrow.from, arrow.to) == (from, to))
     }
 }
 

@@ -4,7 +4,7 @@ use leasehold_core::config::Wait;
 use leasehold_core::wire::client::{DynamodbStore, Plaintext, SortKey, Store};
 use serde_json::{Value as Json, json};
 
-use super::story::Story;
+use super::scenario::Scenario;
 use crate::format::{Credentials, WireVector};
 
 pub(super) const ALL: &[fn() -> WireVector] = &[
@@ -59,7 +59,7 @@ fn released(key: &str, counter: u64) -> Json {
     row
 }
 
-impl Story {
+impl Scenario {
     /// The oldest request is a write, and is carried out.
     fn carried_out(&mut self, counter: u64) -> &mut Self {
         let row = self.written(counter);
@@ -84,7 +84,7 @@ fn dynamodb_requests() -> WireVector {
         expires: Some("ttl".to_owned()),
         ..table()
     };
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "dynamodb_requests",
         "Signed requests for one row of a table with keys of its own: taken, renewed, released. Then a row of another \
          library stands in the way: it is looked at until it has stood still for its whole length, and replaced.",
@@ -109,7 +109,7 @@ fn dynamodb_requests() -> WireVector {
 }
 
 fn dynamodb_second_write() -> WireVector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "dynamodb_second_write",
         "A released row with a counter above the floor takes a second write, which computes the token. A reply that is \
          lost is asked for again, by the same attempt.",
@@ -123,7 +123,7 @@ fn dynamodb_second_write() -> WireVector {
 }
 
 fn dynamodb_errors() -> WireVector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "dynamodb_errors",
         "What DynamoDB refuses was not done, whatever the reason; what it fails at may have been.",
         &[Store::Dynamodb(table())],
@@ -160,7 +160,7 @@ fn dynamodb_errors() -> WireVector {
     s.told()
 }
 
-impl Story {
+impl Scenario {
     /// What may have landed is asked for again, and freed.
     fn looked_for(&mut self, lock: u64) -> &mut Self {
         if !self.is_over(lock) {
@@ -172,7 +172,7 @@ impl Story {
 }
 
 fn dynamodb_credentials() -> WireVector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "dynamodb_credentials",
         "Requests wait for credentials until their deadline, and are signed when they leave. Those that the service \
          refuses are replaced once within a request; those that soon expire are asked for early, and serve meanwhile.",
@@ -188,7 +188,7 @@ fn dynamodb_credentials() -> WireVector {
 }
 
 fn dynamodb_clock() -> WireVector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "dynamodb_clock",
         "A clock that is too far off for signatures is set by the server's `Date`, once in a request, and stays so.",
         &[Store::Dynamodb(table())],
@@ -206,7 +206,7 @@ fn dynamodb_clock() -> WireVector {
 }
 
 fn dynamodb_renewals() -> WireVector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "dynamodb_renewals",
         "Renewals that travel together are requests of their own. At the deadline those that were answered count, and the \
          one that was not is unknown.",

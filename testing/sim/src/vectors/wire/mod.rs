@@ -2,7 +2,7 @@
 
 mod dynamodb;
 mod redis;
-mod story;
+mod scenario;
 
 use std::path::PathBuf;
 
@@ -17,17 +17,17 @@ pub fn folder() -> PathBuf {
     super::folder().join("wire")
 }
 
-/// What the core makes of every story now.
+/// What the core makes of every scenario now.
 ///
 /// # Panics
-/// If a story is told wrongly.
+/// If a scenario is told wrongly.
 pub fn recorded() -> Files {
     let mut files = Files::new();
-    for story in redis::ALL.iter().chain(dynamodb::ALL) {
-        let vector = story();
+    for scenario in redis::ALL.iter().chain(dynamodb::ALL) {
+        let vector = scenario();
         let text = vector.to_text().unwrap_or_else(|error| panic!("{}: {error}", vector.name));
         let before = files.insert(format!("{}.json", vector.name), text);
-        assert!(before.is_none(), "two stories are called {:?}", vector.name);
+        assert!(before.is_none(), "two scenarios are called {:?}", vector.name);
     }
     files
 }
@@ -77,7 +77,7 @@ fn stepped(client: &mut Client, input: Option<Input>, mut fresh: Entropy, now: N
     }
     let mut outputs = Vec::new();
     let wake_at = client.step(&fresh, now, Vec::from_iter(input), &mut outputs);
-    (outputs, wake_at.expect("the stories give what fits"))
+    (outputs, wake_at.expect("the scenarios give what fits"))
 }
 
 /// One method call, and everything that comes of it.
@@ -87,10 +87,10 @@ fn call(client: &mut Client, input: Option<Input>, fresh: &Entropy, now: Now) ->
         None => client.handle_timeout(fresh, now),
         Some(Input::Response { id, response }) => client.handle_response(id, response, now),
         Some(Input::SetCredentials { node, credentials }) => {
-            client.set_credentials(node, credentials, now).expect("the stories give what fits");
+            client.set_credentials(node, credentials, now).expect("the scenarios give what fits");
         }
         Some(Input::Core(Core::Acquire { lock, resource, options })) => {
-            client.acquire(lock, resource, options, fresh, now).expect("the stories ask for what can be");
+            client.acquire(lock, resource, options, fresh, now).expect("the scenarios ask for what can be");
         }
         Some(Input::Core(Core::Release { lock })) => client.release(lock, now).expect("the lock is alive"),
         Some(Input::Core(Core::Response { id, result })) => {

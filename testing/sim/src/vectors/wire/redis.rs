@@ -7,7 +7,7 @@ use leasehold_core::wire::redis::Replicas;
 use leasehold_core::wire::rest::Dialect;
 use serde_json::{Value as Json, json};
 
-use super::story::Story;
+use super::scenario::Scenario;
 use crate::format::{Credentials, WireVector};
 
 pub(super) const ALL: &[fn() -> WireVector] = &[
@@ -46,7 +46,7 @@ enum Form {
     Webdis,
 }
 
-impl Story {
+impl Scenario {
     /// A list that ends with the name of the request.
     fn says(&mut self, form: Form, parts: &[&str]) -> &mut Self {
         let name = self.named();
@@ -100,7 +100,7 @@ impl Story {
 }
 
 fn redis_connection() -> WireVector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "redis_connection",
         "Commands for a Redis over a connection: scripts by their digest, and whole where the server does not know them; \
          a lease granted, renewed and released; a lock that another client holds, and one of another library.",
@@ -112,13 +112,13 @@ fn redis_connection() -> WireVector {
 
 fn redis_replicas() -> WireVector {
     let replicas = Some(Replicas { count: 2 });
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "redis_replicas",
         "Where replicas have to confirm, the script comes whole at once and `WAIT` follows: one confirmation too few is no \
          grant. Another number of replies than commands says nothing.",
         &[Store::Redis(RedisStore { replicas, ..RedisStore::default() })],
     );
-    let granted = |s: &Story, confirmed: u32| {
+    let granted = |s: &Scenario, confirmed: u32| {
         let name = s.named();
         let length = name.len();
         format!("*3\r\n$7\r\ngranted\r\n$16\r\n1700000000000000\r\n${length}\r\n{name}\r\n:{confirmed}\r\n")
@@ -147,7 +147,7 @@ const ERRORS: [&str; 12] = [
 ];
 
 fn redis_errors() -> WireVector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "redis_errors",
         "What a Redis refuses was not done, whatever the reason; each reason has its own answer for the caller.",
         &[connection()],
@@ -157,7 +157,7 @@ fn redis_errors() -> WireVector {
 }
 
 fn upstash_requests() -> WireVector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "upstash_requests",
         "Commands as JSON for Upstash's REST interface. A request waits for the token; renewals of several locks are one \
          request.",
@@ -174,7 +174,7 @@ fn upstash_requests() -> WireVector {
 }
 
 fn upstash_errors() -> WireVector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "upstash_errors",
         "Statuses and bodies of a REST server that are no reply: each ends the attempt as refused, throttled or \
          unavailable, and what may have been done is released.",
@@ -203,7 +203,7 @@ fn upstash_errors() -> WireVector {
 }
 
 fn webdis_requests() -> WireVector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "webdis_requests",
         "Commands as paths for Webdis, with a user and a password.",
         &[http(Dialect::Webdis, Access::WithCredentials)],
@@ -214,7 +214,7 @@ fn webdis_requests() -> WireVector {
 }
 
 fn webdis_errors() -> WireVector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "webdis_errors",
         "Webdis says with status 200 what a Redis refuses, and with status 503 that there is none.",
         &[http(Dialect::Webdis, Access::Anonymous)],
@@ -226,7 +226,7 @@ fn webdis_errors() -> WireVector {
 }
 
 fn quorum_of_kinds() -> WireVector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "quorum_of_kinds",
         "Three nodes, each in its own format. A majority grants; the one that is behind is raised; the third was not \
          reached.",

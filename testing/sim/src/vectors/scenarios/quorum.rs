@@ -6,11 +6,11 @@ use leasehold_core::op::{DenialKind, FaultKind};
 use std::time::Duration;
 
 use crate::format::Vector;
-use crate::vectors::story::Answer::*;
-use crate::vectors::story::{Story, stranger};
+use crate::vectors::scenario::Answer::*;
+use crate::vectors::scenario::{Scenario, foreign_holding};
 
-fn three(name: &str, why: &str) -> Story {
-    Story::of(name, why, vec![NodeConfig::default(); 3])
+fn three(name: &str, why: &str) -> Scenario {
+    Scenario::of(name, why, vec![NodeConfig::default(); 3])
 }
 
 pub(super) fn quorum_grant() -> Vector {
@@ -23,7 +23,7 @@ pub(super) fn quorum_grant() -> Vector {
     s.acquire(1, "r", |o| o).clock(5).say(0, Granted(5)).clock(6).say(1, Granted(7)).clock(9).say(0, Raised(7));
     s.clock(12).say(2, Granted(6));
     s.wake_until_sent();
-    s.say(0, Renewed).say(1, Gone).say(2, Held(stranger()));
+    s.say(0, Renewed).say(1, Gone).say(2, Held(foreign_holding()));
     s.acquire(2, "r", |o| o).say(2, Granted(9)).say(0, Granted(8)).say(1, Granted(8));
     s.release(2).say(0, Released).say(1, Released).say(2, Gone);
     s.wake_until_sent().say(2, Released);
@@ -57,7 +57,7 @@ pub(super) fn quorum_renewals() -> Vector {
 }
 
 pub(super) fn quorum_node_down() -> Vector {
-    let mut s = Story::of(
+    let mut s = Scenario::of(
         "quorum_node_down",
         "A node that serves nobody is asked by one request at a time: the renewal of another lease waits for its answer, \
          while the other nodes are asked as ever.",
@@ -104,9 +104,9 @@ pub(super) fn quorum_lost_tally() -> Vector {
          hears the one that a person should look at first. Two nodes that refuse for good end the wait.",
     );
     let once = |o: leasehold_core::config::LockOptionsBuilder| o.wait(Wait::Once);
-    s.acquire(1, "r", once).say(0, Granted(5)).say(1, Unavailable).say(2, Held(stranger()));
+    s.acquire(1, "r", once).say(0, Granted(5)).say(1, Unavailable).say(2, Held(foreign_holding()));
     s.say(0, Released);
-    s.acquire(2, "r", |o| o).say(1, Throttled).say(2, Held(stranger()));
+    s.acquire(2, "r", |o| o).say(1, Throttled).say(2, Held(foreign_holding()));
     s.say_to(4, Granted(6)).say(0, Released);
     s.wake_until_sent().say(0, Denied(DenialKind::Permission)).say(2, Unavailable);
     s.wake_until_sent().say(0, Denied(DenialKind::Permission)).say(1, Denied(DenialKind::Schema));
@@ -122,7 +122,7 @@ pub(super) fn quorum_raise_fails() -> Vector {
     s.acquire(1, "r", |o| o).say(0, Granted(5)).say(1, Granted(7));
     s.say(0, Unknown(FaultKind::Timeout)).say(0, Throttled).wake_until_sent().say(0, Raised(8));
     s.say(1, Raised(8));
-    s.acquire(2, "s", |o| o).say(0, Granted(5)).say(1, Granted(7)).say(0, Gone).say(2, Held(stranger()));
+    s.acquire(2, "s", |o| o).say(0, Granted(5)).say(1, Granted(7)).say(0, Gone).say(2, Held(foreign_holding()));
     s.about(&["AcquiringCounted", "AcquiringUnknown", "AcquiringResent", "AcquiringGranted", "AcquiringBlocked"])
 }
 
@@ -134,7 +134,7 @@ pub(super) fn quorum_grant_too_late() -> Vector {
          lease, and both nodes are released.",
     );
     s.acquire(1, "r", |o| o.ttl(Duration::from_millis(100)).no_renewal().wait(Wait::Once)).say(0, Granted(5));
-    s.say(2, Held(stranger()));
+    s.say(2, Held(foreign_holding()));
     s.wake().wake().clock(49).say(1, Granted(7));
     s.wake().wake().clock(97).say(0, Raised(7));
     s.say(0, Released).say(1, Released);

@@ -5,12 +5,12 @@ use std::time::Duration;
 use leasehold_core::time::abstention;
 use leasehold_core::{LockId, Nonce};
 
-use super::host::Host;
+use super::host::SimHost;
 use super::nodes::Windows;
 use super::{Due, World};
 use crate::clock::{Clock, TrueTime};
 use crate::counts::Struck;
-use crate::ledger::{Life, longest_stand};
+use crate::ledger::{ProcessId, longest_stand};
 use crate::promise::Promise;
 use crate::script::{self, Ending, Job, What};
 use crate::store::{By, Standing};
@@ -77,7 +77,7 @@ impl World<'_> {
             }
         }
         for resource in 0..self.resources.len() {
-            self.tell_record(resource);
+            self.record_stores(resource);
             self.remember(resource, None);
             self.audit(resource);
         }
@@ -85,7 +85,7 @@ impl World<'_> {
 
     fn strike(&mut self, fault: Struck, host: Option<usize>) {
         self.counts.strike(fault);
-        self.tell(|teller, now| teller.fault(host, fault.words(), now));
+        self.record(|recorder, now| recorder.fault(host, fault.words(), now));
     }
 
     /// What befalls the store is nobody's in a world with one; of several nodes it is told which.
@@ -97,7 +97,7 @@ impl World<'_> {
     fn window(&mut self, fault: Struck, node: usize, for_ns: u64, which: impl FnOnce(&mut Windows) -> &mut TrueTime) {
         *which(&mut self.nodes[node].windows) = self.after(for_ns);
         self.counts.strike(fault);
-        self.tell(|teller, now| teller.node_trouble(node, fault.words(), now, for_ns));
+        self.record(|recorder, now| recorder.node_trouble(node, fault.words(), now, for_ns));
     }
 
     fn crash(&mut self, host: usize, for_ns: u64) {
@@ -176,9 +176,9 @@ impl World<'_> {
             self.hosts[host].clock.set_rate(self.now, rate_ppm);
             self.wake_again(host);
             // Its deadlines come at other instants now.
-            let life = self.hosts[host].life;
-            let ends: Vec<_> = self.ledger.beliefs().filter(|belief| belief.life == life).cloned().collect();
-            ends.iter().for_each(|belief| self.probe_before(life, belief.deadline, belief.resource));
+            let process = self.hosts[host].process;
+            let ends: Vec<_> = self.ledger.beliefs().filter(|belief| belief.process == process).cloned().collect();
+            ends.iter().for_each(|belief| self.probe_before(process, belief.deadline, belief.resource));
         }
     }
 
@@ -192,13 +192,13 @@ impl World<'_> {
         self.strike(Struck::Partitioned, Some(host));
         let named: String = nodes.iter().map(|node| format!(" {node}")).collect();
         let what = if nodes.is_empty() { "cut off".to_owned() } else { format!("cut off from node{named}") };
-        self.tell(|teller, now| teller.host_trouble(host, &what, now, for_ns));
+        self.record(|recorder, now| recorder.host_trouble(host, &what, now, for_ns));
     }
 
     fn wake_again(&mut self, host: usize) {
-        let life = self.hosts[host].life;
-        if self.is_alive(life) {
-            self.set_alarm(life);
+        let process = self.hosts[host].process;
+        if self.is_alive(process) {
+            self.set_alarm(process);
         }
     }
 
@@ -230,7 +230,7 @@ impl World<'_> {
         // Before anybody is killed, and before what was late is excused.
         self.look_at_waiters();
         self.healed = true;
-        self.fates.heal();
+        self.schedule.heal();
         self.nodes.iter_mut().for_each(|node| node.windows = Windows::default());
         for n in 0..self.hosts.len() {
             let now = self.now;
@@ -240,10 +240,10 @@ impl World<'_> {
             host.clock.go_on(now);
             self.wake_again(n);
         }
-        for stranger in &mut self.strangers {
-            stranger.dies();
+        for client in &mut self.foreign_clients {
+            client.dies();
         }
-        self.tell(|teller, now| teller.fault(None, "everything is well again", now));
+        self.record(|recorder, now| recorder.fault(None, "everything is well again", now));
         match self.script.world.ending {
             Ending::Crash => {
                 for n in 0..self.hosts.len() {
@@ -254,17 +254,17 @@ impl World<'_> {
             Ending::Close => {
                 self.closing = true;
                 for n in 0..self.hosts.len() {
-                    self.dismiss(n);
-                    let life = self.hosts[n].life;
-                    for lock in self.ledger.held_by(life) {
+                    self.stop_workers(n);
+                    let process = self.hosts[n].process;
+                    for lock in self.ledger.held_by(process) {
                         let now = self.hosts[n].now(self.now).monotonic;
                         // What has expired is not given back any more.
-                        let belief = self.ledger.belief(life, lock).filter(|belief| now < belief.deadline);
+                        let belief = self.ledger.belief(process, lock).filter(|belief| now < belief.deadline);
                         let held = belief.map(|held| Closed { host: n, lock, of: held.resource, nonce: held.nonce });
                         self.closed.extend(held);
-                        self.no_longer_believes(life, lock, "closed");
+                        self.no_longer_believes(process, lock, "closed");
                     }
-                    self.drive(life, None, |client, now| client.close(now));
+                    self.drive(process, None, |client, now| client.close(now));
                 }
                 let latency = Duration::from_nanos(self.script.world.latency_ns);
                 let soon = self.last_arrival.max(self.now).plus(latency * 4 + self.config.request_timeout() * 4);
@@ -273,7 +273,7 @@ impl World<'_> {
                 self.push(at, Due::Judge);
             }
             Ending::Inherit => {
-                let holders: Vec<usize> = self.ledger.beliefs().map(|belief| belief.life.host).collect();
+                let holders: Vec<usize> = self.ledger.beliefs().map(|belief| belief.process.host).collect();
                 for n in holders {
                     self.kill(n);
                 }
@@ -290,8 +290,8 @@ impl World<'_> {
     fn want(&mut self, resources: &[usize], poll: Duration) {
         let latency = Duration::from_nanos(self.script.world.latency_ns);
         for resource in resources.iter().copied() {
-            let strangers = self.script.strangers.iter().filter(|stranger| stranger.resource == resource);
-            let foreign = strangers.map(|stranger| Duration::from_nanos(stranger.ttl_ns)).max().unwrap_or_default();
+            let foreign_clients = self.script.foreign_clients.iter().filter(|client| client.resource == resource);
+            let foreign = foreign_clients.map(|client| Duration::from_nanos(client.ttl_ns)).max().unwrap_or_default();
             let stands = longest_stand(self.ledger.longest_ttl(resource).max(foreign), self.drift);
             let request = self.config.request_timeout();
             // A poll is measured by the waiter's clock, and one request may just have been sent in vain.
@@ -318,11 +318,11 @@ impl World<'_> {
     }
 
     /// The answer of a throttled store may be read after the world got well: who reads it may sleep for long once more.
-    pub(super) fn has_patience_with(&mut self, life: Life, lock: Option<LockId>) {
+    pub(super) fn has_patience_with(&mut self, process: ProcessId, lock: Option<LockId>) {
         if !self.healed {
             return;
         }
-        let Some(resource) = lock.and_then(|lock| self.resource_of(life, lock)) else { return };
+        let Some(resource) = lock.and_then(|lock| self.resource_of(process, lock)) else { return };
         if let Some(by) = self.wanted.get_mut(&resource) {
             let latency = Duration::from_nanos(self.script.world.latency_ns);
             let wakes_by =
@@ -340,12 +340,12 @@ impl World<'_> {
         let resources: Vec<usize> = (0..self.resources.len()).collect();
         let workers = resources.iter().map(|resource| vec![job(*resource)]).collect();
         let spec = script::Host { workers, ..script::Host::default() };
-        let mut host = Host::new(n, &spec, self.script);
+        let mut host = SimHost::new(n, &spec, self.script);
         if self.script.world.one_kernel() {
             (host.clock, host.boot) = (self.hosts[0].clock, self.hosts[0].boot);
         }
         self.hosts.push(host);
-        self.tell(|teller, _| teller.newcomer(n));
+        self.record(|recorder, _| recorder.newcomer(n));
         self.want(&resources, LONGEST_POLL);
         self.start(n);
     }
@@ -359,7 +359,7 @@ impl World<'_> {
             let nodes: Vec<usize> = (0..standings.len()).filter(is_forgotten).collect();
             if !nodes.is_empty() {
                 let text = format!("the client of lock {lock} was closed, and its record still stands on {nodes:?}");
-                self.accuse(Promise::Orphans, Some(host), Some(of), text);
+                self.record_violation(Promise::Orphans, Some(host), Some(of), text);
             }
         }
     }
@@ -371,7 +371,7 @@ impl World<'_> {
             for n in 0..self.hosts.len() {
                 if let Some(client) = self.hosts[n].client.as_ref().filter(|client| !client.is_idle()) {
                     let text = format!("closed, and never idle: {:?}", client.stats());
-                    self.accuse(Promise::Bounds, Some(n), None, text);
+                    self.record_violation(Promise::Bounds, Some(n), None, text);
                 }
                 self.kill(n);
             }
@@ -381,7 +381,7 @@ impl World<'_> {
         for resource in late {
             self.wanted.remove(&resource);
             let text = "nobody got the lock in the time that is promised after its holder's death".into();
-            self.accuse(Promise::Succession, None, Some(resource), text);
+            self.record_violation(Promise::Succession, None, Some(resource), text);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The words in which stories are told: what a host does and what stores answer. The client adds what comes of it.
+//! The words in which scenarios are told: what a host does and what stores answer. The client adds what comes of it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,11 +16,11 @@ use super::play::call;
 use super::rows::Counted;
 use crate::format::{FORMAT, Input as Call, Start, Step, Vector, to_hex};
 
-/// What a story's clocks show at first; far from zero, so that nothing saturates unnoticed.
+/// What a scenario's clocks show at first; far from zero, so that nothing saturates unnoticed.
 const START: Start = Start { monotonic_ns: 100_000_000_000, unix_ms: 1_700_000_000_000 };
 
-/// A story under way.
-pub(super) struct Story {
+/// A scenario under way.
+pub(super) struct Scenario {
     vector: Vector,
     client: Client,
     now: Now,
@@ -68,14 +68,14 @@ pub(super) enum Answer {
     SeesNothing,
 }
 
-impl Story {
+impl Scenario {
     /// With one node that knows nothing special.
     pub(super) fn new(name: &str, why: &str) -> Self {
         Self::of(name, why, vec![NodeConfig::default()])
     }
 
     pub(super) fn of(name: &str, why: &str, nodes: Vec<NodeConfig>) -> Self {
-        Self::with(name, why, Config::new(nodes).expect("a story's nodes"))
+        Self::with(name, why, Config::new(nodes).expect("a scenario's nodes"))
     }
 
     pub(super) fn with(name: &str, why: &str, config: Config) -> Self {
@@ -102,12 +102,12 @@ impl Story {
         }
     }
 
-    /// The end. The story is about these rows of the table, so it must have taken them.
+    /// The end. The scenario is about these rows of the table, so it must have taken them.
     pub(super) fn about(self, rows: &[&str]) -> Vector {
         let missed: Vec<_> = rows.iter().filter(|row| !self.took.contains(**row)).collect();
         let told = |step: &Step| format!("\n  {} at {} ns: {:?}", step.input.name(), step.at_ns, step.rows);
         let steps: String = self.vector.steps.iter().map(told).collect();
-        assert!(missed.is_empty(), "the story {:?} does not reach {missed:?}:{steps}", self.vector.name);
+        assert!(missed.is_empty(), "the scenario {:?} does not reach {missed:?}:{steps}", self.vector.name);
         self.vector
     }
 
@@ -176,7 +176,7 @@ impl Story {
         name: &str,
         options: impl FnOnce(LockOptionsBuilder) -> LockOptionsBuilder,
     ) -> &mut Self {
-        let options = options(LockOptions::builder()).build().expect("a story's options");
+        let options = options(LockOptions::builder()).build().expect("a scenario's options");
         self.call(Some(Input::Acquire { lock: LockId::new(lock), resource: resource(name), options }))
     }
 
@@ -285,7 +285,7 @@ impl Story {
                 version: Version::of(&nonce, seq.unwrap_or(Seq::new(0))),
                 released,
                 counter: Some(token(7)),
-                ..stranger()
+                ..foreign_holding()
             }
         };
         let numbered = |back: usize| {
@@ -376,7 +376,7 @@ impl Story {
 }
 
 /// Somebody else's lease, which the store ends in 20 s.
-pub(super) fn stranger() -> Holding {
+pub(super) fn foreign_holding() -> Holding {
     let (nonce, seq) = (Nonce::from_bytes([0xee; 16]), Seq::new(3));
     Holding {
         holder: Holder::Lease { nonce, seq: Some(seq) },

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use crate::chance::{Draws, Stream};
+use crate::rng::{Draws, Stream};
 use crate::script::{Message, Peer, Place, Script, Stall, Way};
 
 /// The fates of one run. Whatever is out of the ordinary is written down, so that a run that was drawn becomes a script.
 #[derive(Debug)]
-pub struct Fates {
+pub struct FaultSchedule {
     source: Source,
     healed: bool,
     messages: Vec<Message>,
@@ -44,7 +44,7 @@ pub struct Odds {
     pub delay_ns: u64,
 }
 
-impl Fates {
+impl FaultSchedule {
     /// Drawn with these odds.
     pub fn drawn(odds: Odds) -> Self {
         Self::new(Source::Drawn(Box::new(odds)))
@@ -177,13 +177,13 @@ mod tests {
 
     #[test]
     fn what_was_drawn_can_be_written_down_and_read_again() {
-        let mut drawn = Fates::drawn(ODDS);
+        let mut drawn = FaultSchedule::drawn(ODDS);
         let fates: Vec<_> = (1..100).map(|n| (drawn.message(0, Peer::Store, 0, n), drawn.stall(0, n))).collect();
         let (messages, stalls) = drawn.recorded();
         assert!(messages.len() > 30 && stalls.len() > 10);
         let mut script = crate::swarm::draw(1, Lot::Kept(Family::Store)).0;
         (script.messages, script.stalls) = (messages, stalls);
-        let mut written = Fates::written(&script);
+        let mut written = FaultSchedule::written(&script);
         let again: Vec<_> = (1..100).map(|n| (written.message(0, Peer::Store, 0, n), written.stall(0, n))).collect();
         assert_eq!(fates, again);
     }

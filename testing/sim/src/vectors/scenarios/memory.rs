@@ -7,15 +7,15 @@ use leasehold_core::{Config, NodeConfig, Quorum, Wait};
 use std::time::Duration;
 
 use crate::format::Vector;
-use crate::vectors::story::Answer::*;
-use crate::vectors::story::{Story, stranger};
+use crate::vectors::scenario::Answer::*;
+use crate::vectors::scenario::{Scenario, foreign_holding};
 
 /// Three nodes, of which the second is declared durable, and records of at most a second: an abstention takes two.
-fn three(name: &str, why: &str) -> Story {
+fn three(name: &str, why: &str) -> Scenario {
     let plain = NodeConfig::default();
     let nodes = vec![plain, NodeConfig { durability: Durability::Declared, ..plain }, plain];
-    let quorum = Quorum::new(QuorumId([0xa5; 16]), Duration::from_secs(1)).expect("a story's quorum");
-    Story::with(name, why, Config::new(nodes).expect("a story's nodes").with_quorum(quorum))
+    let quorum = Quorum::new(QuorumId([0xa5; 16]), Duration::from_secs(1)).expect("a scenario's quorum");
+    Scenario::with(name, why, Config::new(nodes).expect("a scenario's nodes").with_quorum(quorum))
 }
 
 fn second(o: LockOptionsBuilder) -> LockOptionsBuilder {
@@ -82,7 +82,7 @@ pub(super) fn quorum_rejoined_node() -> Vector {
     s.round(&[(0, InDoubt(1, 1)), (1, Renewed), (2, Renewed)]);
     s.round(&[(0, Renewed), (1, Renewed), (2, Renewed)]);
     s.release(1).say(0, Released).say(1, Released).say(2, Released);
-    s.acquire(2, "s", second).say(0, InDoubt(1, 1)).say(1, Granted(9)).say(2, Held(stranger()));
+    s.acquire(2, "s", second).say(0, InDoubt(1, 1)).say(1, Granted(9)).say(2, Held(foreign_holding()));
     s.say(0, Raised(42)).say(1, Raised(42));
     s.release(2).say(0, Released).say(1, Released);
     s.acquire(3, "t", |o| second(o).wait(Wait::Once)).say(0, InDoubt(1, 3)).say(1, Denied(DenialKind::Membership));
@@ -99,7 +99,10 @@ pub(super) fn quorum_seen_to_vote() -> Vector {
          already the first attempt can raise it, and count it. A look that comes later than an answer changes nothing.",
     );
     s.node_votes(0, Some(Stamp([1; 16]))).node_votes(1, None);
-    s.acquire(1, "s", |o| second(o).wait(Wait::Once)).say(0, InDoubt(1, 1)).say(1, Granted(9)).say(2, Held(stranger()));
+    s.acquire(1, "s", |o| second(o).wait(Wait::Once))
+        .say(0, InDoubt(1, 1))
+        .say(1, Granted(9))
+        .say(2, Held(foreign_holding()));
     s.say(0, Raised(42)).say(1, Raised(42));
     s.release(1).say(0, Released).say(1, Released);
     s.node_votes(2, Some(Stamp([2; 16])));

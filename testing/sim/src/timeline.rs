@@ -6,7 +6,7 @@ use crate::clock::TrueTime;
 
 /// Everything that is to be drawn of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Story {
+pub struct Timeline {
     /// What ran, and how to run it again.
     pub title: String,
     /// The commit that ran.

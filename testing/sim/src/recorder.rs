@@ -6,23 +6,23 @@ use leasehold_core::op::{Op, Outcome, Refusal, TransportFault};
 use leasehold_core::{LockId, Nonce, Token, Transmit};
 
 use crate::clock::TrueTime;
-use crate::ledger::Life;
+use crate::ledger::ProcessId;
 use crate::promise::Violation;
 use crate::register::{Ask, Reply};
 use crate::script::{Host, Script};
 use crate::store::{By, Kind, Standing};
-use crate::story::{Arrow, ArrowFate, ArrowKind, Lane, LaneKind, Mark, MarkKind, Span, SpanKind, Story};
+use crate::timeline::{Arrow, ArrowFate, ArrowKind, Lane, LaneKind, Mark, MarkKind, Span, SpanKind, Timeline};
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Teller {
-    story: Story,
+pub(crate) struct Recorder {
+    timeline: Timeline,
     hosts: Vec<usize>,
     stores: Vec<usize>,
     registers: Vec<usize>,
     dead_since: BTreeMap<usize, TrueTime>,
-    waits: BTreeMap<(Life, LockId), (usize, TrueTime)>,
-    beliefs: BTreeMap<(Life, LockId), (usize, Token, TrueTime)>,
+    waits: BTreeMap<(ProcessId, LockId), (usize, TrueTime)>,
+    beliefs: BTreeMap<(ProcessId, LockId), (usize, Token, TrueTime)>,
     records: BTreeMap<(usize, usize), (By, TrueTime, Option<TrueTime>)>,
     nonces: BTreeMap<Nonce, (usize, Option<u64>)>,
 }
@@ -41,13 +41,13 @@ pub(crate) struct Journey {
     pub(crate) delayed: bool,
 }
 
-impl Teller {
+impl Recorder {
     pub(crate) fn new(script: &Script) -> Self {
-        let mut story = Story { title: script.name.clone(), ..Story::default() };
+        let mut timeline = Timeline { title: script.name.clone(), ..Timeline::default() };
         let mut hosts = Vec::new();
         let mut lane = |name: String, kind, detail: String| {
-            story.lanes.push(Lane { name, kind, detail });
-            story.lanes.len() - 1
+            timeline.lanes.push(Lane { name, kind, detail });
+            timeline.lanes.len() - 1
         };
         for (n, host) in script.hosts.iter().enumerate() {
             hosts.push(lane(format!("host {n}"), LaneKind::Host, clock_detail(host)));
@@ -70,7 +70,7 @@ impl Teller {
         let registers = registers.collect();
         let dead_since = hosts.iter().map(|lane| (*lane, TrueTime(0))).collect();
         Self {
-            story,
+            timeline,
             hosts,
             stores,
             registers,
@@ -84,8 +84,8 @@ impl Teller {
 
     pub(crate) fn newcomer(&mut self, n: usize) {
         let lane = Lane { name: "newcomer".into(), kind: LaneKind::Host, detail: "wants every lock".into() };
-        self.story.lanes.push(lane);
-        let lane = self.story.lanes.len() - 1;
+        self.timeline.lanes.push(lane);
+        let lane = self.timeline.lanes.len() - 1;
         self.hosts.resize(n + 1, lane);
     }
 
@@ -99,9 +99,9 @@ impl Teller {
 
     pub(crate) fn dies(&mut self, n: usize, now: TrueTime) {
         self.dead_since.insert(self.hosts[n], now);
-        let ended: Vec<_> = self.waits.keys().filter(|(life, _)| life.host == n).copied().collect();
-        for (life, lock) in ended {
-            self.waits_no_more(life, lock, now);
+        let ended: Vec<_> = self.waits.keys().filter(|(process, _)| process.host == n).copied().collect();
+        for (process, lock) in ended {
+            self.waits_no_more(process, lock, now);
         }
     }
 
@@ -109,21 +109,21 @@ impl Teller {
         self.span(self.hosts[n], SpanKind::Paused, None, None, None, (from, to), why);
     }
 
-    pub(crate) fn waits(&mut self, life: Life, lock: LockId, resource: usize, now: TrueTime) {
-        self.waits.insert((life, lock), (resource, now));
+    pub(crate) fn waits(&mut self, process: ProcessId, lock: LockId, resource: usize, now: TrueTime) {
+        self.waits.insert((process, lock), (resource, now));
     }
 
-    pub(crate) fn waits_no_more(&mut self, life: Life, lock: LockId, now: TrueTime) {
-        if let Some((resource, from)) = self.waits.remove(&(life, lock)) {
-            let lane = self.hosts[life.host];
+    pub(crate) fn waits_no_more(&mut self, process: ProcessId, lock: LockId, now: TrueTime) {
+        if let Some((resource, from)) = self.waits.remove(&(process, lock)) {
+            let lane = self.hosts[process.host];
             self.span(lane, SpanKind::Waiting, Some(resource), Some(lane), None, (from, now), "waits");
         }
     }
 
-    pub(crate) fn believes(&mut self, life: Life, lock: LockId, resource: usize, token: Token, now: TrueTime) {
-        self.beliefs.insert((life, lock), (resource, token, now));
+    pub(crate) fn believes(&mut self, process: ProcessId, lock: LockId, resource: usize, token: Token, now: TrueTime) {
+        self.beliefs.insert((process, lock), (resource, token, now));
         self.mark(
-            Some(self.hosts[life.host]),
+            Some(self.hosts[process.host]),
             Some(resource),
             now,
             MarkKind::Event,
@@ -131,9 +131,9 @@ impl Teller {
         );
     }
 
-    pub(crate) fn belief_ends(&mut self, life: Life, lock: LockId, now: TrueTime, why: &str) {
-        if let Some((resource, token, from)) = self.beliefs.remove(&(life, lock)) {
-            let lane = self.hosts[life.host];
+    pub(crate) fn belief_ends(&mut self, process: ProcessId, lock: LockId, now: TrueTime, why: &str) {
+        if let Some((resource, token, from)) = self.beliefs.remove(&(process, lock)) {
+            let lane = self.hosts[process.host];
             self.span(lane, SpanKind::Belief, Some(resource), Some(lane), Some(token.get()), (from, now), why);
             self.mark(Some(lane), Some(resource), now, MarkKind::Event, format!("{why}, token {token}"));
         }
@@ -249,12 +249,12 @@ impl Teller {
         self.span(self.stores[node], SpanKind::Record, Some(resource), owner, token, (from, to), &label);
     }
 
-    pub(crate) fn finish(mut self, now: TrueTime, violations: &[Violation], hosts: &[Host]) -> Story {
-        for (life, lock) in self.waits.keys().copied().collect::<Vec<_>>() {
-            self.waits_no_more(life, lock, now);
+    pub(crate) fn finish(mut self, now: TrueTime, violations: &[Violation], hosts: &[Host]) -> Timeline {
+        for (process, lock) in self.waits.keys().copied().collect::<Vec<_>>() {
+            self.waits_no_more(process, lock, now);
         }
-        for (life, lock) in self.beliefs.keys().copied().collect::<Vec<_>>() {
-            self.belief_ends(life, lock, now, "still held");
+        for (process, lock) in self.beliefs.keys().copied().collect::<Vec<_>>() {
+            self.belief_ends(process, lock, now, "still held");
         }
         for (node, resource) in self.records.keys().copied().collect::<Vec<_>>() {
             self.close_record(node, resource, now);
@@ -268,10 +268,10 @@ impl Teller {
             self.mark(lane, violation.resource, violation.at_ns, MarkKind::Violation, label);
         }
         let fact = |name: &str, value: String| (name.to_owned(), value);
-        self.story.facts.push(fact("hosts", hosts.len().to_string()));
-        self.story.facts.push(fact("true time", format!("{:.1} s", now.0 as f64 / 1e9)));
-        self.story.end_ns = now;
-        self.story
+        self.timeline.facts.push(fact("hosts", hosts.len().to_string()));
+        self.timeline.facts.push(fact("true time", format!("{:.1} s", now.0 as f64 / 1e9)));
+        self.timeline.end_ns = now;
+        self.timeline
     }
 
     fn arrows(&mut self, from: usize, to: usize, kind: ArrowKind, journey: Journey, label: String) {
@@ -284,9 +284,9 @@ impl Teller {
         let arrow = Arrow { from, to, resource, sent_ns, arrived_ns, kind, fate, label };
         if copy.is_some() {
             let fate = ArrowFate::Duplicate;
-            self.story.arrows.push(Arrow { arrived_ns: copy, fate, ..arrow.clone() });
+            self.timeline.arrows.push(Arrow { arrived_ns: copy, fate, ..arrow.clone() });
         }
-        self.story.arrows.push(arrow);
+        self.timeline.arrows.push(arrow);
     }
 
     #[expect(clippy::too_many_arguments, reason = "one span, told once")]
@@ -301,11 +301,11 @@ impl Teller {
         label: &str,
     ) {
         let label = label.to_owned();
-        self.story.spans.push(Span { lane, kind, resource, owner, token, from_ns, to_ns, label });
+        self.timeline.spans.push(Span { lane, kind, resource, owner, token, from_ns, to_ns, label });
     }
 
     fn mark(&mut self, lane: Option<usize>, resource: Option<usize>, at_ns: TrueTime, kind: MarkKind, label: String) {
-        self.story.marks.push(Mark { lane, resource, at_ns, kind, label });
+        self.timeline.marks.push(Mark { lane, resource, at_ns, kind, label });
     }
 }
 

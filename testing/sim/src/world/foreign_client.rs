@@ -7,11 +7,11 @@ use leasehold_core::Version;
 use super::{Due, World};
 use crate::clock::{Clock, TrueTime};
 use crate::counts::Struck;
-use crate::script::Stranger as Spec;
+use crate::script::ForeignClient as Spec;
 use crate::store::{ForeignAct, ForeignAnswer, ForeignRow, Kind, Mark};
 
 #[derive(Clone, Debug)]
-pub(super) struct Stranger {
+pub(super) struct ForeignClient {
     spec: Spec,
     clock: Clock,
     /// Marks are never used twice.
@@ -34,7 +34,7 @@ struct Held {
 /// How often it looks or tries again.
 const POLL: Duration = Duration::from_millis(37);
 
-impl Stranger {
+impl ForeignClient {
     pub(super) fn new(spec: &Spec) -> Self {
         let clock = Clock::new(0, spec.rate_ppm);
         Self { spec: *spec, clock, count: 0, watched: None, held: None, done: false }
@@ -83,56 +83,56 @@ impl Stranger {
 }
 
 impl World<'_> {
-    pub(super) fn stranger(&mut self, n: usize) {
-        if self.strangers[n].done {
+    pub(super) fn foreign_client(&mut self, n: usize) {
+        if self.foreign_clients[n].done {
             return;
         }
-        let resource = self.strangers[n].spec.resource;
+        let resource = self.foreign_clients[n].spec.resource;
         let name = self.resources[resource].clone();
         let by = u32::try_from(n).unwrap_or(u32::MAX);
-        let next = match self.strangers[n].held {
-            None => self.stranger_tries(n, by, &name),
-            Some(held) => self.stranger_goes_on(n, held, &name),
+        let next = match self.foreign_clients[n].held {
+            None => self.foreign_client_tries(n, by, &name),
+            Some(held) => self.foreign_client_continues(n, held, &name),
         };
         if let Some(pause) = next {
-            self.push(self.now.plus(pause), Due::Stranger(n));
+            self.push(self.now.plus(pause), Due::ForeignClient(n));
         } else {
-            self.strangers[n].done = true;
+            self.foreign_clients[n].done = true;
         }
         self.audit(resource);
-        self.tell_record(resource);
+        self.record_stores(resource);
     }
 
-    fn stranger_tries(&mut self, n: usize, by: u32, name: &leasehold_core::Resource) -> Option<Duration> {
+    fn foreign_client_tries(&mut self, n: usize, by: u32, name: &leasehold_core::Resource) -> Option<Duration> {
         let ForeignAnswer::Read(row) = self.nodes[0].store.foreign(name, &ForeignAct::Read, self.now) else {
             return None;
         };
         // Where the store expires records, a client of Redis simply tries to set its own.
         let row = row.filter(|_| self.nodes[0].store.kind() == Kind::Dynamodb);
-        let Some(act) = self.strangers[n].attempt(by, row.as_ref(), self.now) else { return Some(POLL) };
+        let Some(act) = self.foreign_clients[n].attempt(by, row.as_ref(), self.now) else { return Some(POLL) };
         match self.nodes[0].store.foreign(name, &act, self.now) {
             ForeignAnswer::Held(mark) => {
-                self.counts.strike(Struck::Strangers);
-                self.strangers[n].believe(self.nodes[0].store.kind(), mark, self.now, self.now);
-                Some(self.strangers[n].ttl() / 3)
+                self.counts.strike(Struck::ForeignClients);
+                self.foreign_clients[n].believe(self.nodes[0].store.kind(), mark, self.now, self.now);
+                Some(self.foreign_clients[n].ttl() / 3)
             }
             ForeignAnswer::Released | ForeignAnswer::Refused | ForeignAnswer::Read(_) => Some(POLL),
         }
     }
 
-    fn stranger_goes_on(&mut self, n: usize, held: Held, name: &leasehold_core::Resource) -> Option<Duration> {
-        let spec = self.strangers[n].spec;
+    fn foreign_client_continues(&mut self, n: usize, held: Held, name: &leasehold_core::Resource) -> Option<Duration> {
+        let spec = self.foreign_clients[n].spec;
         if self.now.since(held.since) >= Duration::from_nanos(spec.hold_ns) {
             if spec.releases {
                 self.nodes[0].store.foreign(name, &ForeignAct::ReleaseDelete { mark: held.mark }, self.now);
-                self.strangers[n].held = None;
+                self.foreign_clients[n].held = None;
             }
             return None;
         }
-        let ttl = self.strangers[n].ttl();
+        let ttl = self.foreign_clients[n].ttl();
         match self.nodes[0].store.foreign(name, &ForeignAct::Heartbeat { mark: held.mark, ttl }, self.now) {
             ForeignAnswer::Held(mark) => {
-                self.strangers[n].believe(self.nodes[0].store.kind(), mark, held.since, self.now);
+                self.foreign_clients[n].believe(self.nodes[0].store.kind(), mark, held.since, self.now);
                 Some(ttl / 3)
             }
             ForeignAnswer::Released | ForeignAnswer::Refused | ForeignAnswer::Read(_) => None,

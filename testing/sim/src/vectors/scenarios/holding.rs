@@ -6,11 +6,11 @@ use leasehold_core::op::{DenialKind, Fault, FaultKind, TransportFault};
 use std::time::Duration;
 
 use crate::format::Vector;
-use crate::vectors::story::Answer::*;
-use crate::vectors::story::{Story, stranger};
+use crate::vectors::scenario::Answer::*;
+use crate::vectors::scenario::{Scenario, foreign_holding};
 
 pub(super) fn renewal_delayed() -> Vector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "renewal_delayed",
         "A renewal that did not succeed leaves the deadline where it is, is told, and is tried again after a random \
          pause, a longer one where the store asks for patience. Nothing but a confirmed renewal moves the deadline, \
@@ -33,7 +33,7 @@ pub(super) fn renewal_delayed() -> Vector {
 }
 
 pub(super) fn renewal_reply_lost() -> Vector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "renewal_reply_lost",
         "The reply to a renewal is lost. The next one finds our own record with a number we did not expect: that is \
          success as of the send that the record names, not a takeover, and the deadline counts from that send. \
@@ -47,7 +47,7 @@ pub(super) fn renewal_reply_lost() -> Vector {
 }
 
 pub(super) fn lost_by_the_clock() -> Vector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "lost_by_the_clock",
         "Nothing is needed to lose a lease but the clock: danger is told five seconds before the deadline, the loss at \
          the deadline, not a millisecond before, and once. A reply that comes afterwards revives nothing, and the \
@@ -67,7 +67,7 @@ pub(super) fn lost_by_the_clock() -> Vector {
 }
 
 pub(super) fn held_up_past_max_hold() -> Vector {
-    let mut s = Story::of(
+    let mut s = Scenario::of(
         "held_up_past_max_hold",
         "No renewal leaves once max_hold is over, not even one that was due before while the host did not run: the \
          lease ends with the deadline that it has. So a worker that hangs holds for max_hold and one ttl at most.",
@@ -85,19 +85,19 @@ pub(super) fn held_up_past_max_hold() -> Vector {
 }
 
 pub(super) fn lost_to_others() -> Vector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "lost_to_others",
         "A renewal finds that the record is somebody else's, was released by somebody else, or is gone: the lease is \
          lost at once, and the reason says which.",
     );
-    for (lock, answer) in [(1, Held(stranger())), (2, OursFreed), (3, Gone)] {
+    for (lock, answer) in [(1, Held(foreign_holding())), (2, OursFreed), (3, Gone)] {
         s.hold(lock, "r", 7).wake_until_sent().say(0, answer);
     }
     s.about(&["RenewingTaken"])
 }
 
 pub(super) fn renewals_travel_together() -> Vector {
-    let mut s = Story::of(
+    let mut s = Scenario::of(
         "renewals_travel_together",
         "Renewals of one node that are due within a twelfth of the ttl of each other share a request, up to the most \
          that the node takes. Each lease has its own outcome; one without an outcome is unknown, one too many is \
@@ -109,7 +109,7 @@ pub(super) fn renewals_travel_together() -> Vector {
     }
     s.clock(6_000).hold(9, "later", 99);
     s.wake_until_sent();
-    s.say_all(0, &[Renewed, Held(stranger())]);
+    s.say_all(0, &[Renewed, Held(foreign_holding())]);
     s.wake_until_sent().say_all(0, &[Renewed, Renewed, Renewed, Gone, Gone]);
     s.wake_until_sent().fail(0, TransportFault::Unknown(Fault::of(FaultKind::Timeout)));
     s.wake_until_sent();
@@ -117,7 +117,7 @@ pub(super) fn renewals_travel_together() -> Vector {
 }
 
 pub(super) fn release_unanswered() -> Vector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "release_unanswered",
         "A lease that is being released is over at once, even with a renewal in flight. The release is repeated until \
          the store has answered for certain, or until the record has run out by itself, which is then told as \
@@ -133,7 +133,7 @@ pub(super) fn release_unanswered() -> Vector {
         s.wake();
     }
     s.hold(2, "r", 8).release(2).say(0, Gone);
-    s.hold(3, "r", 9).release(3).say(0, Held(stranger()));
+    s.hold(3, "r", 9).release(3).say(0, Held(foreign_holding()));
     s.hold(4, "r", 10).release(4).say(0, Unknown(FaultKind::Reset)).wake_until_sent().say(0, Gone);
     s.hold(5, "r", 11).release(5).say(0, Released);
     s.about(&[

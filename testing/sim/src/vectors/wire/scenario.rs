@@ -1,4 +1,4 @@
-//! The words in which these stories are told: what a host does, and what servers answer.
+//! The words in which these scenarios are told: what a host does, and what servers answer.
 
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ enum Open {
     Redis(RedisCommands),
 }
 
-/// A story under way.
-pub(super) struct Story {
+/// A scenario under way.
+pub(super) struct Scenario {
     vector: WireVector,
     client: Client,
     now: Now,
@@ -32,9 +32,9 @@ pub(super) struct Story {
     open: Vec<Open>,
 }
 
-impl Story {
+impl Scenario {
     pub(super) fn new(name: &str, why: &str, stores: &[Store]) -> Self {
-        let config = Config::new(vec![NodeConfig::default(); stores.len()]).expect("a story's nodes");
+        let config = Config::new(vec![NodeConfig::default(); stores.len()]).expect("a scenario's nodes");
         let seed: Seed = std::array::from_fn(|n| n as u8);
         let vector = WireVector {
             format: FORMAT,
@@ -46,7 +46,7 @@ impl Story {
             start: START,
             steps: Vec::new(),
         };
-        let client = Client::new(config, stores.to_vec(), seed, START.now()).expect("a story's stores");
+        let client = Client::new(config, stores.to_vec(), seed, START.now()).expect("a scenario's stores");
         Self { vector, client, now: START.now(), wake_at: Monotonic::FAR, drawn: 0, open: Vec::new() }
     }
 
@@ -83,7 +83,7 @@ impl Story {
 
     pub(super) fn acquire(&mut self, lock: u64, name: &str, wait: Wait) -> &mut Self {
         let options = LockOptions::builder().ttl(Duration::from_secs(12)).wait(wait).owner("pod-7").build();
-        let options = Options::from(&options.expect("a story's options"));
+        let options = Options::from(&options.expect("a scenario's options"));
         self.record(WireInput::Core(Input::Acquire { lock, resource: name.to_owned(), options }))
     }
 
@@ -196,7 +196,7 @@ impl Story {
             self.drawn += 1;
             self.drawn.to_be_bytes()
         });
-        let called = input.to_core().expect("a story's input");
+        let called = input.to_core().expect("a scenario's input");
         let (outputs, wake_at) = call(&mut self.client, called, &fresh.unwrap_or_default(), self.now);
         let is_timeout = matches!(input, WireInput::Core(Input::Timeout {}));
         assert!(

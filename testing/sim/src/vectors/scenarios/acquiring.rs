@@ -5,11 +5,11 @@ use leasehold_core::op::{DenialKind, Fault, FaultKind, TransportFault};
 use std::time::Duration;
 
 use crate::format::Vector;
-use crate::vectors::story::Answer::*;
-use crate::vectors::story::Story;
+use crate::vectors::scenario::Answer::*;
+use crate::vectors::scenario::Scenario;
 
 pub(super) fn granted_renewed_released() -> Vector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "granted_renewed_released",
         "The plain life of a lease, with every option in use: granted, renewed twice, given back. The token is what \
          the store minted; validity counts from before the request left; a released lock is free to be acquired again \
@@ -42,7 +42,7 @@ pub(super) fn granted_renewed_released() -> Vector {
 }
 
 pub(super) fn acquire_reply_lost() -> Vector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "acquire_reply_lost",
         "A request without a reply may have landed, so it is sent again under the same nonce with the next number. A \
          conflict that shows our own record is the grant after all, and its validity counts from the send that the \
@@ -64,7 +64,7 @@ pub(super) fn acquire_reply_lost() -> Vector {
 }
 
 pub(super) fn acquire_never_answered() -> Vector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "acquire_never_answered",
         "An attempt sends three times, then it is given up; what may have landed is released in the background, and \
          asked for once more after 'not ours', since a delayed send may land in between. When the wait ends, nothing \
@@ -80,7 +80,7 @@ pub(super) fn acquire_never_answered() -> Vector {
 }
 
 pub(super) fn acquire_refused() -> Vector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "acquire_refused",
         "What a retry does not mend ends the acquisition at once, however long it would wait, and is told in the \
          store's words: no permission, a record that no honest client wrote, tokens used up. A refusal speaks for its \
@@ -103,7 +103,7 @@ pub(super) fn acquire_refused() -> Vector {
 }
 
 pub(super) fn acquire_cancelled() -> Vector {
-    let mut s = Story::new(
+    let mut s = Scenario::new(
         "acquire_cancelled",
         "A cancel takes effect at once. The request in flight may still land: its record is released, and a grant that \
          arrives afterwards is nobody's. Where the release was faster and found nothing, the grant has it sent again at \

@@ -1,4 +1,4 @@
-//! The stories. Each is about some rows of the lease machine's table, and ends by naming them.
+//! The scenarios. Each is about some rows of the lease machine's table, and ends by naming them.
 
 mod acquiring;
 mod client;
@@ -9,7 +9,7 @@ mod waiting;
 
 use crate::format::Vector;
 
-/// Every story; a file for each.
+/// Every scenario; a file for each.
 pub(super) const ALL: &[fn() -> Vector] = &[
     acquiring::granted_renewed_released,
     acquiring::acquire_reply_lost,
