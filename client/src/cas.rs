@@ -28,7 +28,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use leasehold_core::op::Outcome;
-use leasehold_core::wire::dynamodb::cas::{self as wire, Failure, Next};
+use leasehold_wire::dynamodb::cas::{self as wire, Failure, Next};
 
 use crate::error::{Error as Trouble, ErrorKind};
 use crate::exec;

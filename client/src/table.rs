@@ -10,7 +10,7 @@
 //! # Ok::<(), leasehold::Error>(())
 //! ```
 
-use leasehold_core::wire::dynamodb::table as wire;
+use leasehold_wire::dynamodb::table as wire;
 
 use crate::error::Error;
 use crate::stores::Stores;
@@ -19,7 +19,7 @@ use crate::url::StoreUrl;
 use crate::url::dynamodb::DynamodbUrl;
 
 pub use crate::transport::dynamodb::table::Made;
-pub use leasehold_core::wire::dynamodb::table::{Billing, Consistency, KeyAttribute, Status};
+pub use leasehold_wire::dynamodb::table::{Billing, Consistency, KeyAttribute, Status};
 
 /// What a new table is to be like, beyond what the url says of its keys.
 #[derive(Clone, Debug, Default)]

@@ -335,8 +335,8 @@ impl Config {
         &self.nodes
     }
 
-    #[cfg(feature = "wire")]
-    pub(crate) fn nodes_mut(&mut self) -> &mut [NodeConfig] {
+    /// The nodes, in order, to be changed one by one.
+    pub fn nodes_mut(&mut self) -> &mut [NodeConfig] {
         &mut self.nodes
     }
 

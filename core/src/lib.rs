@@ -18,12 +18,10 @@ mod prf;
 pub mod quorum;
 pub mod store;
 pub mod time;
-mod timers;
+pub mod timers;
 #[cfg(feature = "trace")]
 pub mod trace;
 pub mod view;
-#[cfg(feature = "wire")]
-pub mod wire;
 
 pub use client::{Client, Error, Event, Failure, Input, LostReason, Output, Stats, Transmit};
 pub use config::Quorum;

@@ -132,7 +132,7 @@ pub fn in_doubt(outcome: Outcome, stamp: Stamp) -> Outcome {
 
 /// Why a node of another quorum refuses, and what to do; `theirs` is what its marker says: a quorum and a `max_ttl` in
 /// milliseconds, nothing where this version does not understand it.
-pub(crate) fn stranger(ours: (QuorumId, u64), theirs: Option<(QuorumId, u64)>) -> Denial {
+pub fn stranger(ours: (QuorumId, u64), theirs: Option<(QuorumId, u64)>) -> Denial {
     let detail = match theirs {
         Some((quorum, max_ttl_ms)) if quorum == ours.0 => alloc::format!(
             "this node's quorum has a max_ttl of {max_ttl_ms} ms, this client one of {} ms: a node that has lost its data \

@@ -6,23 +6,25 @@ use crate::time::Monotonic;
 
 /// A queue of keys ordered by when they are due.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Timers<K: Ord> {
+pub struct Timers<K: Ord> {
     due: BTreeSet<(Monotonic, K)>,
 }
 
 /// What an entity remembers of its entry in the queue.
-pub(crate) type Entry = Option<Monotonic>;
+pub type Entry = Option<Monotonic>;
 
-impl<K: Ord + Copy> Timers<K> {
-    pub(crate) const fn new() -> Self {
+impl<K: Ord> Default for Timers<K> {
+    fn default() -> Self {
         Self { due: BTreeSet::new() }
     }
+}
 
+impl<K: Ord + Copy> Timers<K> {
     /// Makes sure that `key` comes up by `at`, or (with `None`) not any more.
     ///
     /// An entry that is too early is left alone: it comes up once for nothing, which is cheaper than moving it with
     /// every renewal.
-    pub(crate) fn set(&mut self, key: K, entry: &mut Entry, at: Option<Monotonic>) {
+    pub fn set(&mut self, key: K, entry: &mut Entry, at: Option<Monotonic>) {
         if let (Some(before), Some(at)) = (*entry, at)
             && before <= at
         {
@@ -38,18 +40,18 @@ impl<K: Ord + Copy> Timers<K> {
     }
 
     /// The earliest deadline.
-    pub(crate) fn next(&self) -> Option<Monotonic> {
+    pub fn next(&self) -> Option<Monotonic> {
         self.due.first().map(|(at, _)| *at)
     }
 
     /// Takes the earliest key that is due; its owner has no entry any more.
-    pub(crate) fn pop_due(&mut self, now: Monotonic) -> Option<K> {
+    pub fn pop_due(&mut self, now: Monotonic) -> Option<K> {
         self.due.first().filter(|(at, _)| *at <= now)?;
         self.due.pop_first().map(|(_, key)| key)
     }
 
     /// Keys due up to and including `until`, in order.
-    pub(crate) fn up_to(&self, until: Monotonic) -> impl Iterator<Item = K> + '_ {
+    pub fn up_to(&self, until: Monotonic) -> impl Iterator<Item = K> + '_ {
         self.due.iter().take_while(move |(at, _)| *at <= until).map(|(_, key)| *key)
     }
 }

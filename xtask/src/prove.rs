@@ -94,7 +94,7 @@ fn many_schedules(steps: &mut Steps) -> Result {
 
 fn long_property_tests(steps: &mut Steps) -> Result {
     let mut properties = test::suite();
-    properties.args(["-p", "leasehold-core", "--features", "wire"]).env("PROPTEST_CASES", PROPTEST_CASES);
+    properties.args(["-p", "leasehold-core", "-p", "leasehold-wire"]).env("PROPTEST_CASES", PROPTEST_CASES);
     steps.run("long property tests", properties)
 }
 

@@ -4,8 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
-use leasehold_core::wire::client as wire;
 use leasehold_core::{LockId, NodeId, RequestId};
+use leasehold_wire::client as wire;
 
 use crate::Component;
 use crate::commands::{Commands, commands, invalid, resource, wish};
@@ -24,10 +24,10 @@ impl wit::Guest for Component {
 }
 
 /// Borrowed for one call at a time: nothing is called from here that could call back.
-pub(crate) struct Client(pub(crate) RefCell<wire::Client>);
+pub(crate) struct Client(pub(crate) RefCell<wire::WireClient>);
 
 fn made(settings: Config, stores: Vec<wire::Store>, seed_: &[u8], at: Now) -> Result<wit::Client, ConfigError> {
-    let client = wire::Client::new(config(settings)?, stores, seed(seed_)?, now(at)).map_err(unfit)?;
+    let client = wire::WireClient::new(config(settings)?, stores, seed(seed_)?, now(at)).map_err(unfit)?;
     Ok(wit::Client::new(Client(RefCell::new(client))))
 }
 

@@ -3,8 +3,8 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use leasehold_core::wire::client as wire;
 use leasehold_core::{Input, LockId, LockOptions, NodeId, RequestId, Resource};
+use leasehold_wire::client as wire;
 
 use crate::outcomes::response;
 use crate::settings::{loss, options, refused, seed};

@@ -10,8 +10,8 @@ use leasehold_core::member::Stamp;
 use leasehold_core::op::{
     Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen, TransportFault,
 };
-use leasehold_core::wire::{client as wire, resp};
 use leasehold_core::{Nonce, Owner, Payload, Seq, Token, Version};
+use leasehold_wire::{client as wire, resp};
 
 use crate::ops::all;
 use crate::stores::http_response;

@@ -1,8 +1,8 @@
 //! What the machine tells its host, on its way out.
 
 use leasehold_core::op::Holding;
-use leasehold_core::wire::client as wire;
 use leasehold_core::{Error, Event, Failure, LostReason, Monotonic, Output, Stats};
+use leasehold_wire::client as wire;
 
 use crate::ops::{all, denial, fault, holding, lock_op, ms_up, ns, small};
 use crate::stores::{http_request, redis_commands};

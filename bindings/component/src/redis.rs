@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::cell::RefCell;
 
 use leasehold_core::Resource;
-use leasehold_core::wire::redis::Session;
-use leasehold_core::wire::resp;
+use leasehold_wire::redis::Session;
+use leasehold_wire::resp;
 
 use crate::Component;
 use crate::settings::{large, refused};

@@ -5,13 +5,13 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use leasehold_core::member::RETENTION;
-use leasehold_core::wire::client::{
+use leasehold_wire::client::{
     Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, HttpRequest, HttpResponse, PasswordLogin,
     Plaintext, RedisCommands, RedisHttpStore, RedisStore, SetupError, SortKey, Store,
 };
-use leasehold_core::wire::redis::{Command, Replicas};
-use leasehold_core::wire::rest::Dialect;
-use leasehold_core::wire::sigv4;
+use leasehold_wire::redis::{Command, Replicas};
+use leasehold_wire::rest::Dialect;
+use leasehold_wire::sigv4;
 
 use crate::ops::{all, small};
 use crate::settings::refused;

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use leasehold_core::op::{Fault, FaultKind, LockOp, Outcome, TransportFault};
 use leasehold_core::store::{BootId, Record, StoreNow, apply, seen};
-use leasehold_core::wire::client::{Output, Response};
 use leasehold_core::{Monotonic, Now, Output as Core, Resource};
+use leasehold_wire::client::{Output, Response};
 
 use crate::face::{Sink, Source, Write, argument};
 use crate::ops::holding;

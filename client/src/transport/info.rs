@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use leasehold_core::wire::resp::Value;
+use leasehold_wire::resp::Value;
 
 /// More of what a server says is not repeated.
 const MOST_WORDS: usize = 200;

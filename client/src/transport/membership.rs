@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal};
-use leasehold_core::wire::redis::{self, Command};
-use leasehold_core::wire::resp::Value;
+use leasehold_wire::redis::{self, Command};
+use leasehold_wire::resp::Value;
 
 use super::Found;
 use crate::clock;

@@ -7,7 +7,7 @@ use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 
 use leasehold_core::member::Durability;
-use leasehold_core::wire::dynamodb::Settings;
+use leasehold_wire::dynamodb::Settings;
 use url::{Url, form_urlencoded};
 
 use super::{Reach, durability, is_loopback, without_secrets};

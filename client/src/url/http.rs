@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 
 use leasehold_core::member::Durability;
-use leasehold_core::wire::rest::Dialect;
+use leasehold_wire::rest::Dialect;
 use url::Url;
 use zeroize::Zeroizing;
 

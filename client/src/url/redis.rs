@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use std::path::PathBuf;
 
 use leasehold_core::member::Durability;
-pub(crate) use leasehold_core::wire::redis::Address;
+pub(crate) use leasehold_wire::redis::Address;
 use url::Url;
 use zeroize::Zeroizing;
 

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use leasehold_core::wire::redis::SCRIPTS;
 use leasehold_servers::proxy::Request;
 use leasehold_servers::redis::Server;
+use leasehold_wire::redis::SCRIPTS;
 
 use super::eventually;
 

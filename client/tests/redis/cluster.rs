@@ -7,9 +7,9 @@ use crate::common::on_redis::{channel, expect_wake_ups, is_taken, wait_for_renew
 use crate::common::{PATIENCE, eventually, ms};
 use leasehold::blocking::{Client, Lease};
 use leasehold::{ErrorKind, Severity};
-use leasehold_core::wire::redis::slot;
 use leasehold_servers::redis::{Cluster, Server};
 use leasehold_servers::resp::Connection;
+use leasehold_wire::redis::slot;
 
 /// The sample of a user with least rights.
 const SAMPLE: &str = include_str!("../../../docs/infra/redis.acl");

@@ -118,8 +118,8 @@ impl Client {
             next_orphan: 0,
             requests: BTreeMap::new(),
             next_request: 0,
-            timers: Timers::new(),
-            starts: Timers::new(),
+            timers: Timers::default(),
+            starts: Timers::default(),
             sends: VecDeque::new(),
             outputs: VecDeque::new(),
             scratch: Effects::default(),
@@ -317,7 +317,7 @@ impl Client {
     /// again at the latest.
     pub fn step(&mut self, fresh: &Entropy, now: Now, inputs: &[Input], outputs: &mut Vec<Output>) -> Monotonic {
         for (n, input) in inputs.iter().enumerate() {
-            self.take(input.clone(), &own_entropy(fresh, n), now);
+            self.handle_input(n, input.clone(), fresh, now);
         }
         self.handle_timeout(fresh, now);
         loop {
@@ -373,7 +373,10 @@ impl Client {
         self.locks.get(self.locks.find(lock)?)
     }
 
-    pub(crate) fn take(&mut self, input: Input, fresh: &Entropy, now: Now) {
+    /// Handles the input number `n` of a step: [`step`](Self::step) calls it for each of its inputs. A step that starts
+    /// several attempts with the same `fresh` bytes gives each attempt bytes of its own, by `n`.
+    pub fn handle_input(&mut self, n: usize, input: Input, fresh: &Entropy, now: Now) {
+        let fresh = &own_entropy(fresh, n);
         let (lock, result) = match input {
             Input::Acquire { lock, resource, options } => (lock, self.acquire(lock, resource, options, fresh, now)),
             Input::Release { lock } => (lock, self.release(lock, now)),
@@ -411,7 +414,7 @@ impl Client {
 }
 
 /// Each command of a step that starts an attempt gets bytes of its own, other than those for what is due afterwards.
-pub(crate) fn own_entropy(fresh: &Entropy, n: usize) -> Entropy {
+fn own_entropy(fresh: &Entropy, n: usize) -> Entropy {
     let mut own = *fresh;
     for (byte, count) in own.iter_mut().zip((n + 1).to_le_bytes()) {
         *byte ^= count;

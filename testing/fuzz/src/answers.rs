@@ -2,8 +2,8 @@
 
 use arbitrary::{Result, Unstructured};
 use leasehold_core::op::{LockOp, Op};
-use leasehold_core::wire::resp::Value;
 use leasehold_core::{Nonce, RequestId};
+use leasehold_wire::resp::Value;
 use serde_json::{Map, Value as Json, json};
 
 use crate::made;

@@ -2,8 +2,8 @@
 
 use arbitrary::{Result, Unstructured};
 use leasehold_core::op::{LockOp, Op};
-use leasehold_core::wire::dynamodb::{Exchange, Progress, Response, Session, Settings, cas, table};
 use leasehold_core::{Nonce, Token};
+use leasehold_wire::dynamodb::{Exchange, Progress, Response, Session, Settings, cas, table};
 use serde_json::Value as Json;
 
 use crate::{answers, checked, made};

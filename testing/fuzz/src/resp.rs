@@ -1,9 +1,9 @@
 //! Bytes of a Redis: replies, however they are cut, and what is read out of them beside locks.
 
 use leasehold_core::RequestId;
-use leasehold_core::wire::redis::cluster::{self, Map, Redirection};
-use leasehold_core::wire::redis::{self, Address};
-use leasehold_core::wire::resp::{Decoder, Limits, Malformed, Reader, Value, decode_all};
+use leasehold_wire::redis::cluster::{self, Map, Redirection};
+use leasehold_wire::redis::{self, Address};
+use leasehold_wire::resp::{Decoder, Limits, Malformed, Reader, Value, decode_all};
 
 const LIMITS: Limits = Limits { max_bytes: 4096, depth: 8, elements: 256 };
 

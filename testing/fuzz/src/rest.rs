@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
 use leasehold_core::RequestId;
-use leasehold_core::wire::redis::{Progress, Session, Settings};
-use leasehold_core::wire::resp::Value;
-use leasehold_core::wire::rest::{self, Dialect, Head};
+use leasehold_wire::redis::{Progress, Session, Settings};
+use leasehold_wire::resp::Value;
+use leasehold_wire::rest::{self, Dialect, Head};
 use serde_json::{Value as Json, json};
 
 use crate::made::SECRET;

@@ -3,15 +3,15 @@
 use arbitrary::{Result, Unstructured};
 use leasehold_core::member::RETENTION;
 use leasehold_core::op::LockOp;
-use leasehold_core::wire::client::{
-    Access, AwsCredentials, BearerToken, Client, Credentials, DynamodbStore, HttpResponse, Input, Output, Plaintext,
-    RedisHttpStore, RedisStore, Response, Store,
-};
-use leasehold_core::wire::redis::Replicas;
-use leasehold_core::wire::resp::Reader;
-use leasehold_core::wire::rest::Dialect;
-use leasehold_core::wire::sigv4;
 use leasehold_core::{LockId, Monotonic, NodeId, Now, Output as Core, RequestId};
+use leasehold_wire::client::{
+    Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, HttpResponse, Input, Output, Plaintext,
+    RedisHttpStore, RedisStore, Response, Store, WireClient,
+};
+use leasehold_wire::redis::Replicas;
+use leasehold_wire::resp::Reader;
+use leasehold_wire::rest::Dialect;
+use leasehold_wire::sigv4;
 
 use crate::made::SECRET;
 use crate::watch::{MOST_OUTPUTS, Watch};
@@ -79,7 +79,7 @@ enum Kind {
 }
 
 struct Story {
-    client: Client,
+    client: WireClient,
     stores: Vec<Store>,
     watch: Watch,
     open: Vec<Open>,
@@ -99,7 +99,7 @@ impl Story {
         let stores = (0..count).map(|_| store(u)).collect::<Result<Vec<_>>>()?;
         // The outcomes are the client's own business.
         let watch = Watch::new(config.limits(), config.drift(), count, false, now.monotonic);
-        let Ok(client) = Client::new(config, stores.clone(), [7; 32], now) else { return Ok(None) };
+        let Ok(client) = WireClient::new(config, stores.clone(), [7; 32], now) else { return Ok(None) };
         let mut story = Self {
             client,
             stores,
@@ -347,13 +347,13 @@ fn any(u: &mut Unstructured<'_>) -> Result<Response> {
 }
 
 /// From bytes that come in pieces, as they would from a connection.
-fn replies(u: &mut Unstructured<'_>) -> Result<Vec<leasehold_core::wire::resp::Value>> {
+fn replies(u: &mut Unstructured<'_>) -> Result<Vec<leasehold_wire::resp::Value>> {
     let mut reader = Reader::new(1 << 16).expect("invariant: it is not 0");
     let mut replies = Vec::new();
     for piece in made::some(u, 4, |u| made::bytes(u, 60))? {
         reader.push(&piece);
         while let Ok(Some(one)) = reader.take(1) {
-            replies.extend(leasehold_core::wire::resp::decode_all(&one).expect("what was cut out is whole"));
+            replies.extend(leasehold_wire::resp::decode_all(&one).expect("what was cut out is whole"));
         }
     }
     Ok(replies)

@@ -17,11 +17,11 @@ use leasehold_core::member::{
 use leasehold_core::node::NodeMemory;
 use leasehold_core::op::{Acquire, Applied, DenialKind, LockOp, Op, Outcome, Raise, Refusal, Release, Renew};
 use leasehold_core::quorum::Trust;
-use leasehold_core::wire::redis::{found, look};
-use leasehold_core::wire::resp::Value;
 use leasehold_core::{LockId, Nonce, Owner, Resource, Seq, Token};
 use leasehold_servers::redis::Server;
 use leasehold_sim::rng::{Draws, Stream};
+use leasehold_wire::redis::{found, look};
+use leasehold_wire::resp::Value;
 
 use wire::Wire;
 

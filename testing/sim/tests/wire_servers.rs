@@ -1,4 +1,4 @@
-//! Whole requests of `wire::client` to real servers: Redis over a socket, over a REST server and over Webdis, and DynamoDB
+//! Whole requests of `leasehold_wire::client` to real servers: Redis over a socket, over a REST server and over Webdis, and DynamoDB
 //! Local. The hosts have nothing but these, and a clock that stands still unless they sleep.
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
@@ -9,18 +9,18 @@ use std::time::Duration;
 
 use leasehold_core::config::{LockOptions, Poll, Quorum, Wait};
 use leasehold_core::member::{QuorumId, RETENTION};
-use leasehold_core::wire::client::{
-    Access, AwsCredentials, BearerToken, Client, Credentials, DynamodbStore, HttpRequest, HttpResponse, Output,
-    Plaintext, RedisCommands, RedisHttpStore, RedisStore, Response, Store,
-};
-use leasehold_core::wire::dynamodb::table::{self, Billing};
-use leasehold_core::wire::dynamodb::{Settings, Target};
-use leasehold_core::wire::resp::{Reader, decode_all, encode};
-use leasehold_core::wire::rest::Dialect;
-use leasehold_core::wire::sigv4;
 use leasehold_core::{Config, Event, Failure, LockId, Monotonic, NodeConfig, Now, Output as CoreOutput, Resource};
 use leasehold_servers::dynamodb::{ACCESS_KEY_ID, REGION, table_name};
 use leasehold_servers::{dynamodb, http, redis, rest, webdis};
+use leasehold_wire::client::{
+    Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, HttpRequest, HttpResponse, Output, Plaintext,
+    RedisCommands, RedisHttpStore, RedisStore, Response, Store, WireClient,
+};
+use leasehold_wire::dynamodb::table::{self, Billing};
+use leasehold_wire::dynamodb::{Settings, Target};
+use leasehold_wire::resp::{Reader, decode_all, encode};
+use leasehold_wire::rest::Dialect;
+use leasehold_wire::sigv4;
 
 /// What a host needs for one node.
 #[derive(Clone)]
@@ -31,7 +31,7 @@ struct Way {
 }
 
 struct Host {
-    client: Client,
+    client: WireClient,
     ways: Vec<Way>,
     now: Now,
     wake_at: Monotonic,
@@ -48,7 +48,7 @@ impl Host {
         let now = Now { monotonic: Monotonic::from_ns(1_000_000_000), unix_ms: 1_700_000_000_000 };
         let config = settings(Config::new(vec![NodeConfig::default(); ways.len()]).unwrap());
         let stores = ways.iter().map(|way| way.store.clone()).collect();
-        let client = Client::new(config, stores, [seed; 32], now).unwrap();
+        let client = WireClient::new(config, stores, [seed; 32], now).unwrap();
         let drawn = u128::from(seed) << 100;
         Self { client, ways: ways.to_vec(), now, wake_at: Monotonic::FAR, events: Vec::new(), drawn }
     }

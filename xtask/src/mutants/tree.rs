@@ -13,7 +13,7 @@ use crate::run::{self, Failure, Result};
 /// What the packages below need of the workspace. The settings of its tests name packages that are not among them.
 const COPIED: [&str; 7] =
     ["Cargo.toml", "Cargo.lock", "wit", "core", "testing/servers", "testing/concurrency", "client/src"];
-const MEMBERS: &str = "members = [\"core\", \"testing/sim\", \"testing/concurrency\"]";
+const MEMBERS: &str = "members = [\"core\", \"core/wire\", \"testing/sim\", \"testing/concurrency\"]";
 
 /// Changes to the profile, so that one line is compiled in seconds.
 const QUICKLY: [(&str, &str); 2] = [("CARGO_PROFILE_CI_INCREMENTAL", "true"), ("CARGO_PROFILE_CI_DEBUG", "0")];
@@ -114,7 +114,16 @@ impl Tree {
         }
         // A run that was killed may have left half of what the next one builds upon.
         let mut clean = run::cargo_ci("clean");
-        clean.args(["-p", "leasehold-core", "-p", "leasehold-sim", "-p", "leasehold-concurrency"]);
+        clean.args([
+            "-p",
+            "leasehold-core",
+            "-p",
+            "leasehold-wire",
+            "-p",
+            "leasehold-sim",
+            "-p",
+            "leasehold-concurrency",
+        ]);
         self.run(clean)?;
         match build()? {
             (Ended::Well, _) => Ok(()),

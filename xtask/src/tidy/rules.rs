@@ -52,7 +52,7 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
         file.sqlite(&paths);
         file.ground(&paths);
     }
-    if path.starts_with("core/src/") && !is_test(path) {
+    if is_core(path) && !is_test(path) {
         file.pure_core(&paths);
     }
     file.findings.sort_by_key(|finding| finding.line);
@@ -81,10 +81,14 @@ pub fn check_core_root(lib: &str, manifest: &str) -> Vec<Finding> {
 
 /// Source that users run and that must leave clocks and sockets to their one place.
 fn is_product(path: &str) -> bool {
-    let ships = path.starts_with("core/src/")
+    let ships = is_core(path)
         || ["bindings/", "cli/", "client/", "node/", "python/"].iter().any(|folder| path.starts_with(folder))
             && path.contains("/src/");
     ships && !is_test(path)
+}
+
+fn is_core(path: &str) -> bool {
+    ["core/src/", "core/wire/src/"].iter().any(|folder| path.starts_with(folder))
 }
 
 /// Modules that only a `#[cfg(test)] mod tests;` elsewhere includes.
@@ -244,7 +248,7 @@ mod tests {
             }
             assert!(!check("core/src/lease.rs", read).is_empty(), "{read} in the core");
             for path in
-                [CLOCK, "client/tests/fork.rs", "xtask/src/run.rs", "core/tests/wait.rs", "core/src/wire/tests.rs"]
+                [CLOCK, "client/tests/fork.rs", "xtask/src/run.rs", "core/tests/wait.rs", "core/wire/src/tests.rs"]
             {
                 assert_eq!(flagged(path, read), NONE, "{read} in {path}");
             }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
-use leasehold_core::wire::client::{HttpRequest, Response};
+use leasehold_wire::client::{HttpRequest, Response};
 
 use crate::wasi::http::types::{ErrorCode, Fields, RequestOptions, Scheme};
 

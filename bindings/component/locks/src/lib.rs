@@ -1,4 +1,4 @@
-//! The world `locks` of `wit/locks` over `leasehold_core::wire::client`: a loop, and conversions.
+//! The world `locks` of `wit/locks` over `leasehold_wire::client`: a loop, and conversions.
 //!
 //! The core decides, and writes every request. What is here reads the clocks of WASI, sends the requests through its HTTP,
 //! and waits for whatever comes first, an answer or an instant.

@@ -7,7 +7,7 @@ use core::mem;
 use core::time::Duration;
 
 use leasehold_core::op::Fault;
-use leasehold_core::wire::client::{Client, Credentials, HttpRequest, Output, SetupError};
+use leasehold_wire::client::{WireClient, Credentials, HttpRequest, Output, SetupError};
 use leasehold_core::{
     self as core_, Event, Failure, LockId, LockOptions, LostReason, Monotonic, NodeId, Now, Resource, Token,
 };
@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The core's client, what it has under way, and what has become of each lock.
 pub(crate) struct Machine {
-    client: Client,
+    client: WireClient,
     clock: Clock,
     exchanges: Vec<Exchange>,
     slots: BTreeMap<LockId, Slot>,
@@ -56,7 +56,7 @@ impl Machine {
     pub(crate) fn new(settings: Settings) -> Result<Self, SetupError> {
         let mut clock = Clock::new();
         let now = clock.now();
-        let mut client = Client::new(settings.config, settings.stores, random(), now)?;
+        let mut client = WireClient::new(settings.config, settings.stores, random(), now)?;
         for (node, credentials) in (0..).zip(settings.credentials) {
             if let Some(credentials) = credentials {
                 client.set_credentials(NodeId::new(node), credentials, now)?;

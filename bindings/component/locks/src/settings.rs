@@ -7,12 +7,12 @@ use core::time::Duration;
 
 use leasehold_core::config::Drift;
 use leasehold_core::member::{Durability, QuorumId, RETENTION};
-use leasehold_core::wire::client::{
+use leasehold_wire::client::{
     Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, PasswordLogin, Plaintext, RedisHttpStore, SortKey,
     Store,
 };
-use leasehold_core::wire::rest::Dialect;
-use leasehold_core::wire::sigv4;
+use leasehold_wire::rest::Dialect;
+use leasehold_wire::sigv4;
 use leasehold_core::{Config, LockOptions, NodeConfig, Quorum, Wait};
 
 use crate::clock::SUSPENDED;

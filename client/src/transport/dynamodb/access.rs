@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use leasehold_core::op::{Fault, FaultKind, Refusal};
-use leasehold_core::wire::dynamodb::{Request, Response};
-use leasehold_core::wire::sigv4::{self, Signer};
+use leasehold_wire::dynamodb::{Request, Response};
+use leasehold_wire::sigv4::{self, Signer};
 use reqwest::header::{DATE, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder};
 use rustls::ClientConfig;

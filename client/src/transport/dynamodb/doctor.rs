@@ -8,7 +8,7 @@ mod described;
 use std::time::Duration;
 
 use leasehold_core::op::{Denial, DenialKind, FaultKind, Outcome, Refusal};
-use leasehold_core::wire::dynamodb::{Request, Response, table};
+use leasehold_wire::dynamodb::{Request, Response, table};
 
 use super::credentials::Keys;
 use super::{Dynamodb, ahead, link};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal};
-use leasehold_core::wire::dynamodb::{Request, Response, Settings};
+use leasehold_wire::dynamodb::{Request, Response, Settings};
 
 use super::{Dynamodb, DynamodbLink, credentials};
 use crate::clock;

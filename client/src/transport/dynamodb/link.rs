@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
-use leasehold_core::wire::dynamodb::{ErrorClass, Progress, Repeat, Request, Response, Session, classify};
 use leasehold_core::{Monotonic, Transmit};
+use leasehold_wire::dynamodb::{ErrorClass, Progress, Repeat, Request, Response, Session, classify};
 use reqwest::Client;
 use tokio::sync::Semaphore;
 use tracing::Level;

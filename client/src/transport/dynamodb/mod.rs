@@ -1,6 +1,6 @@
 //! DynamoDB: single-row conditional writes over HTTPS.
 //!
-//! What is said stands in `leasehold_core::wire::dynamodb`; here is who says it ([`credentials`]) and how it gets there.
+//! What is said stands in `leasehold_wire::dynamodb`; here is who says it ([`credentials`]) and how it gets there.
 //! Whether to ask again is decided in the core alone: nothing here repeats a request, except that one whose signature
 //! was refused is signed anew, once, with fresh keys or by the server's clock. Nothing tells of releases, so that
 //! waiters ask again and again, by reads.
@@ -17,9 +17,9 @@ use std::sync::Arc;
 use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Denial, FaultKind, Outcome, Refusal};
-use leasehold_core::wire::dynamodb::{Request, Response, Session, Settings};
-use leasehold_core::wire::sigv4::http_date;
 use leasehold_core::{NodeConfig, Resource, Transmit};
+use leasehold_wire::dynamodb::{Request, Response, Session, Settings};
+use leasehold_wire::sigv4::http_date;
 
 use self::access::Access;
 use self::credentials::Keys;

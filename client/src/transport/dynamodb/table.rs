@@ -4,7 +4,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use leasehold_core::op::{DenialKind, Outcome, Refusal};
-use leasehold_core::wire::dynamodb::table::{self, Billing, Description, Reach, Status};
+use leasehold_wire::dynamodb::table::{self, Billing, Description, Reach, Status};
 use tracing::Level;
 
 use super::Dynamodb;
@@ -178,7 +178,7 @@ fn wait_until_usable(store: &Dynamodb, made: Made) -> Result<Description, Error>
     }
 }
 
-fn switch_expiry_on(store: &Dynamodb, request: leasehold_core::wire::dynamodb::Request) -> Result<(), Error> {
+fn switch_expiry_on(store: &Dynamodb, request: leasehold_wire::dynamodb::Request) -> Result<(), Error> {
     let settings = store.session.settings();
     if expires(store).as_deref() == settings.expires_name() {
         return Ok(());

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
-use leasehold_core::wire::redis::Command;
-use leasehold_core::wire::rest::{self, Dialect};
+use leasehold_wire::redis::Command;
+use leasehold_wire::rest::{self, Dialect};
 use reqwest::header::{AUTHORIZATION, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder};
 use rustls::ClientConfig;

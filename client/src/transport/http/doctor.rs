@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use leasehold_core::member::Durability;
-use leasehold_core::wire::redis::{Command, info_by_script};
-use leasehold_core::wire::resp::Value;
-use leasehold_core::wire::rest::Dialect;
+use leasehold_wire::redis::{Command, info_by_script};
+use leasehold_wire::resp::Value;
+use leasehold_wire::rest::Dialect;
 
 use super::access::Access;
 use super::link::HttpLink;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal, TransportFault};
-use leasehold_core::wire::redis::{Command, Exchange, Progress, Session, refusal};
-use leasehold_core::wire::resp::Value;
-use leasehold_core::wire::rest;
 use leasehold_core::{Monotonic, Transmit};
+use leasehold_wire::redis::{Command, Exchange, Progress, Session, refusal};
+use leasehold_wire::resp::Value;
+use leasehold_wire::rest;
 use reqwest::Client;
 use reqwest::header::{CONTENT_TYPE, LOCATION};
 use tokio::sync::Semaphore;

@@ -1,6 +1,6 @@
 //! Redis behind HTTP: Upstash's REST interface and Webdis.
 //!
-//! What is said stands in `leasehold_core::wire`; here is how it gets there: HTTP/1.1 on connections that are kept, one
+//! What is said stands in `leasehold_wire`; here is how it gets there: HTTP/1.1 on connections that are kept, one
 //! pool for each lane. The server named in the url is spoken to directly and nobody else ever is: proxies that the
 //! environment names are not used, redirects are not followed, for the token is meant for one host. Nothing tells of
 //! releases here, so that waiters ask again and again.
@@ -16,9 +16,9 @@ use std::sync::Arc;
 use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{FaultKind, Refusal};
-use leasehold_core::wire::redis::{Command, Session, Settings, look_by_script};
-use leasehold_core::wire::resp::Value;
 use leasehold_core::{NodeConfig, Resource, Transmit};
+use leasehold_wire::redis::{Command, Session, Settings, look_by_script};
+use leasehold_wire::resp::Value;
 
 use self::access::Access;
 use self::link::HttpLink;

@@ -12,7 +12,7 @@ use ::redis::io::tcp::socket2::{SockRef, TcpKeepalive};
 use ::redis::{AsyncConnectionConfig, ErrorKind as TheirKind, RedisConnectionInfo, RedisError};
 use futures_util::future::select_ok;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
-use leasehold_core::wire::redis::refusal;
+use leasehold_wire::redis::refusal;
 use rustls::pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream, lookup_host};

@@ -14,9 +14,9 @@ use std::time::Duration;
 
 use leasehold_core::Monotonic;
 use leasehold_core::op::Refusal;
-use leasehold_core::wire::redis::cluster::Map;
-use leasehold_core::wire::redis::{Command, slot, time_ms};
-use leasehold_core::wire::resp::Value;
+use leasehold_wire::redis::cluster::Map;
+use leasehold_wire::redis::{Command, slot, time_ms};
+use leasehold_wire::resp::Value;
 
 use self::server::{Role, Told};
 use super::access::Access;

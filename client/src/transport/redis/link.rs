@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ::redis::aio::ConnectionLike;
 use leasehold_core::op::{Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
-use leasehold_core::wire::redis::{Command, Progress, Session, Topology, of_one_server};
-use leasehold_core::wire::resp::Value;
 use leasehold_core::{Monotonic, Transmit};
+use leasehold_wire::redis::{Command, Progress, Session, Topology, of_one_server};
+use leasehold_wire::resp::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use tracing::Level;
 

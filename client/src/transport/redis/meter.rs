@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
-use leasehold_core::wire::redis::Command;
+use leasehold_wire::redis::Command;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// What greeting a server may cost: a handful of short replies.

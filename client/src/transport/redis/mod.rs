@@ -1,6 +1,6 @@
 //! Redis and Valkey over a socket: one server, the master that Sentinels name, or a cluster.
 //!
-//! What is said stands in `leasehold_core::wire::redis`; here is how it gets there. Connections are made when they are
+//! What is said stands in `leasehold_wire::redis`; here is how it gets there. Connections are made when they are
 //! needed, and each lane has its own, so that a caller's runtime that stands still holds up no renewal.
 
 mod access;
@@ -19,9 +19,9 @@ use std::sync::Arc;
 use leasehold_core::config::Poll;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
-use leasehold_core::wire::redis::{Command, Replicas, Session, Settings, Topology, look, refusal};
-use leasehold_core::wire::resp::Value;
 use leasehold_core::{NodeConfig, Resource, Transmit};
+use leasehold_wire::redis::{Command, Replicas, Session, Settings, Topology, look, refusal};
+use leasehold_wire::resp::Value;
 
 use self::access::{Access, CONNECT_PATIENCE};
 use self::cluster::link::ClusterLink;

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
-use leasehold_core::wire::redis::{Command, refusal};
-use leasehold_core::wire::resp::Value;
+use leasehold_wire::redis::{Command, refusal};
+use leasehold_wire::resp::Value;
 use tokio::sync::watch;
 use tokio::time::timeout;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use ::redis::aio::PubSubSink;
 use futures_util::{FutureExt, StreamExt};
 use leasehold_core::Resource;
-use leasehold_core::wire::redis::Session;
+use leasehold_wire::redis::Session;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::unconstrained;
 use tokio::time::{sleep, timeout};

@@ -1,7 +1,7 @@
 //! Replies as the driver reads them, in the words of the core.
 
 use ::redis::{RedisError, RedisResult, ServerError, Value as Theirs};
-use leasehold_core::wire::resp::Value;
+use leasehold_wire::resp::Value;
 
 pub(super) fn of(reply: Theirs) -> Value {
     match reply {

@@ -5,8 +5,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use aws_credential_types::Credentials as Theirs;
 use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, sign};
 use aws_sigv4::sign::v4;
-use leasehold_core::wire::dynamodb::{Request, Target};
-use leasehold_core::wire::sigv4::{Credentials, Signer};
+use leasehold_wire::dynamodb::{Request, Target};
+use leasehold_wire::sigv4::{Credentials, Signer};
 
 /// What theirs adds to the request, by name.
 fn theirs(request: &Request, url: &str, region: &str, key: &Credentials, unix_ms: u64) -> Vec<(String, String)> {

@@ -1,10 +1,10 @@
-//! A golden vector of `wire::client`: the same as the others, with whole requests and responses.
+//! A golden vector of `leasehold_wire::client`: the same as the others, with whole requests and responses.
 
-use leasehold_core::wire::client as wire;
-use leasehold_core::wire::redis::Replicas;
-use leasehold_core::wire::resp::decode_all;
-use leasehold_core::wire::{rest, sigv4};
 use leasehold_core::{NodeId, RequestId};
+use leasehold_wire::client as wire;
+use leasehold_wire::redis::Replicas;
+use leasehold_wire::resp::decode_all;
+use leasehold_wire::{rest, sigv4};
 use serde::{Deserialize, Serialize};
 
 use super::{At, Config, Error, FORMAT, Input, Output, Start, Within, duration, each, integer, names, ns, pretty};

@@ -7,10 +7,10 @@ use leasehold_core::LockId;
 use leasehold_core::Resource;
 use leasehold_core::member::Marker;
 use leasehold_core::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal};
-use leasehold_core::wire::dynamodb::table::{self, Billing};
-use leasehold_core::wire::dynamodb::{Exchange, Progress, Request, Response, Session, Settings};
 use leasehold_servers::dynamodb::{ACCESS_KEY_ID, REGION, Server, table_name};
 use leasehold_servers::http::Connection;
+use leasehold_wire::dynamodb::table::{self, Billing};
+use leasehold_wire::dynamodb::{Exchange, Progress, Request, Response, Session, Settings};
 use serde_json::{Map, Value as Json, json};
 
 /// What the senders' wall clocks show.

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use leasehold_core::op::{Acquire, Applied, Holder, LockOp, Op, Outcome, Refusal, Seen};
 use leasehold_core::store::{BootId, StoreNow};
-use leasehold_core::wire::resp::Value;
 use leasehold_core::{Monotonic, Nonce, Resource, Token, Version};
 use leasehold_servers::redis::Server;
 use leasehold_sim::clock::TrueTime;
 use leasehold_sim::store::{Answer, Ask, By, ForeignAct, ForeignAnswer, Form, Kind, Mark, Spec, Store};
+use leasehold_wire::resp::Value;
 
 use crate::dice::{Guise, NAMES, data_of, named, on};
 use crate::wire::{SENT_UNIX_MS, Span, Wire, command, integer, text};

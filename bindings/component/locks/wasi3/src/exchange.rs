@@ -7,8 +7,8 @@ use core::pin::Pin;
 use core::task::{Context, Poll};
 use core::time::Duration;
 
-use leasehold_core::wire::client::{HttpRequest, HttpResponse, Response};
-use leasehold_core::wire::rest::MAX_BODY;
+use leasehold_wire::client::{HttpRequest, HttpResponse, Response};
+use leasehold_wire::rest::MAX_BODY;
 use leasehold_core::{Monotonic, RequestId};
 use wit_bindgen::rt::async_support::StreamResult;
 

@@ -1,8 +1,8 @@
 //! What a table says of itself, and what that means for locks.
 
 use leasehold_core::op::{DenialKind, Refusal};
-use leasehold_core::wire::dynamodb::Settings;
-use leasehold_core::wire::dynamodb::table::{self, Billing, Description, Reach, Status};
+use leasehold_wire::dynamodb::Settings;
+use leasehold_wire::dynamodb::table::{self, Billing, Description, Reach, Status};
 
 use crate::doctor::Finding;
 use crate::transport::meeting::NoServer;

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use leasehold_core::op::{Denial, Fault, FaultKind, Outcome, Refusal};
-use leasehold_core::wire::redis::cluster::Redirection;
-use leasehold_core::wire::redis::{Command, Progress, Session};
-use leasehold_core::wire::resp::Value;
 use leasehold_core::{Monotonic, Transmit};
+use leasehold_wire::redis::cluster::Redirection;
+use leasehold_wire::redis::{Command, Progress, Session};
+use leasehold_wire::resp::Value;
 
 use super::super::access::Access;
 use super::super::link::{NoConnection, NoReply, RedisLink, Spares, awaits_replicas, is_nonsense, refused};

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use leasehold_core::Monotonic;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Refusal};
-use leasehold_core::wire::redis::cluster::{Map, epoch};
-use leasehold_core::wire::redis::{Command, refusal};
-use leasehold_core::wire::resp::Value;
+use leasehold_wire::redis::cluster::{Map, epoch};
+use leasehold_wire::redis::{Command, refusal};
+use leasehold_wire::resp::Value;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use leasehold_core::op::{Acquire, LockOp, Op, Outcome, Release, Renew};
-use leasehold_core::wire::redis::{Command, Progress, Replicas, Session, Settings, look};
-use leasehold_core::wire::resp::Value;
 use leasehold_core::{LockId, Nonce, Owner, RequestId, Resource, Seq, Token};
+use leasehold_wire::redis::{Command, Progress, Replicas, Session, Settings, look};
+use leasehold_wire::resp::Value;
 
 use super::super::access::Access;
 use super::server::Role;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use leasehold_core::Monotonic;
-use leasehold_core::wire::redis::SLOTS;
-use leasehold_core::wire::redis::cluster::Map;
-use leasehold_core::wire::resp::Value;
+use leasehold_wire::redis::SLOTS;
+use leasehold_wire::redis::cluster::Map;
+use leasehold_wire::resp::Value;
 
 use super::super::access::Access;
 use super::super::cluster::Cluster;

@@ -51,7 +51,7 @@ impl Version {
 
 #[cfg(test)]
 mod tests {
-    use leasehold_core::wire::resp::Value;
+    use leasehold_wire::resp::Value;
 
     use super::*;
 

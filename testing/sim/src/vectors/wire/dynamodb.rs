@@ -1,7 +1,7 @@
 //! DynamoDB, its signatures and its errors.
 
 use leasehold_core::config::Wait;
-use leasehold_core::wire::client::{DynamodbStore, Plaintext, SortKey, Store};
+use leasehold_wire::client::{DynamodbStore, Plaintext, SortKey, Store};
 use serde_json::{Value as Json, json};
 
 use super::scenario::Scenario;

@@ -6,8 +6,8 @@ mod scenario;
 
 use std::path::PathBuf;
 
-use leasehold_core::wire::client::{Client, Input, Output};
 use leasehold_core::{Entropy, Monotonic, Now, Output as CoreOutput};
+use leasehold_wire::client::{Input, Output, WireClient};
 
 use super::{Files, Way};
 use crate::format::{self, Error, WireOutput, WireVector, array, difference};
@@ -50,7 +50,7 @@ pub fn play(vector: &WireVector, way: Way) -> Result<(), String> {
     let seed = array(&vector.seed).map_err(told)?;
     let mut now = vector.start.now();
     let stores = vector.stores().map_err(told)?;
-    let mut client = Client::new(config, stores, seed, now).map_err(|error| error.to_string())?;
+    let mut client = WireClient::new(config, stores, seed, now).map_err(|error| error.to_string())?;
     for (n, step) in vector.steps.iter().enumerate() {
         now = Now { monotonic: Monotonic::from_ns(step.at_ns), unix_ms: step.unix_ms.unwrap_or(now.unix_ms) };
         let place = format!("step {n} at {} ns", step.at_ns);
@@ -71,7 +71,7 @@ pub fn play(vector: &WireVector, way: Way) -> Result<(), String> {
 }
 
 /// A step gives its first command other bytes than its timers.
-fn stepped(client: &mut Client, input: Option<Input>, mut fresh: Entropy, now: Now) -> (Vec<Output>, Monotonic) {
+fn stepped(client: &mut WireClient, input: Option<Input>, mut fresh: Entropy, now: Now) -> (Vec<Output>, Monotonic) {
     if input.is_some() {
         fresh[0] ^= 1;
     }
@@ -81,7 +81,7 @@ fn stepped(client: &mut Client, input: Option<Input>, mut fresh: Entropy, now: N
 }
 
 /// One method call, and everything that comes of it.
-fn call(client: &mut Client, input: Option<Input>, fresh: &Entropy, now: Now) -> (Vec<Output>, Monotonic) {
+fn call(client: &mut WireClient, input: Option<Input>, fresh: &Entropy, now: Now) -> (Vec<Output>, Monotonic) {
     use leasehold_core::Input as Core;
     match input {
         None => client.handle_timeout(fresh, now),
@@ -94,10 +94,8 @@ fn call(client: &mut Client, input: Option<Input>, fresh: &Entropy, now: Now) ->
         }
         Some(Input::Core(Core::Release { lock })) => client.release(lock, now).expect("the lock is alive"),
         Some(Input::Core(Core::Response { id, result })) => {
-            let response = result.map_or_else(
-                leasehold_core::wire::client::Response::Fault,
-                leasehold_core::wire::client::Response::Outcomes,
-            );
+            let response =
+                result.map_or_else(leasehold_wire::client::Response::Fault, leasehold_wire::client::Response::Outcomes);
             client.handle_response(id, response, now);
         }
         Some(Input::Core(Core::Close)) => client.close(now),

@@ -2,9 +2,9 @@
 
 use leasehold_core::config::Wait;
 use leasehold_core::member::RETENTION;
-use leasehold_core::wire::client::{Access, Plaintext, RedisHttpStore, RedisStore, Store};
-use leasehold_core::wire::redis::Replicas;
-use leasehold_core::wire::rest::Dialect;
+use leasehold_wire::client::{Access, Plaintext, RedisHttpStore, RedisStore, Store};
+use leasehold_wire::redis::Replicas;
+use leasehold_wire::rest::Dialect;
 use serde_json::{Value as Json, json};
 
 use super::scenario::Scenario;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use leasehold_core::config::Wait;
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
-use leasehold_core::wire::client::{Client, HttpRequest, Output, RedisCommands, Store};
 use leasehold_core::{Config, LockId, LockOptions, Monotonic, NodeConfig, Now, Output as CoreOutput, Seed};
+use leasehold_wire::client::{HttpRequest, Output, RedisCommands, Store, WireClient};
 use serde_json::{Value as Json, json};
 
 use super::call;
@@ -25,7 +25,7 @@ enum Open {
 /// A scenario under way.
 pub(super) struct Scenario {
     vector: WireVector,
-    client: Client,
+    client: WireClient,
     now: Now,
     wake_at: Monotonic,
     drawn: u128,
@@ -46,7 +46,7 @@ impl Scenario {
             start: START,
             steps: Vec::new(),
         };
-        let client = Client::new(config, stores.to_vec(), seed, START.now()).expect("a scenario's stores");
+        let client = WireClient::new(config, stores.to_vec(), seed, START.now()).expect("a scenario's stores");
         Self { vector, client, now: START.now(), wake_at: Monotonic::FAR, drawn: 0, open: Vec::new() }
     }
 

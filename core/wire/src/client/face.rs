@@ -1,0 +1,152 @@
+//! What goes into a [`WireClient`](super::WireClient) and what comes out of it, beside what the core's own knows.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use super::store::Credentials;
+use crate::redis::Command;
+use crate::resp::Value;
+use crate::sigv4::Headers;
+use leasehold_core::op::{Outcome, TransportFault};
+use leasehold_core::time::Monotonic;
+use leasehold_core::{NodeId, RequestId};
+
+/// What a client tells its host, drained by [`poll_output`](super::WireClient::poll_output).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Output {
+    /// What the core's own client tells as well. [`Transmit`](leasehold_core::Output::Transmit) comes for
+    /// [`Store::Operations`](super::Store::Operations) alone.
+    Core(leasehold_core::Output),
+    /// Send this request over HTTP, and hand the response to [`handle_response`](super::WireClient::handle_response).
+    HttpRequest(HttpRequest),
+    /// Send these commands to a Redis, and hand the replies to [`handle_response`](super::WireClient::handle_response).
+    RedisCommands(RedisCommands),
+}
+
+/// A request over HTTP, to be sent once: whether to send again is for the client to decide. The host follows no
+/// redirection, repeats nothing by itself, and adds no headers but those of HTTP itself (`host` as the URL has it,
+/// `content-length`, `user-agent`).
+///
+/// It was signed when it was handed out, so it should leave soon. `Debug` shows neither the body nor the values of
+/// headers.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HttpRequest {
+    /// Correlates the response. What is one request to a node may become several, each with an id of its own.
+    pub id: RequestId,
+    /// To whom.
+    pub node: NodeId,
+    /// When the host may stop waiting; the client counts the request as unknown from then on.
+    pub deadline: Monotonic,
+    /// Always `POST`.
+    pub method: &'static str,
+    /// Where to, whole.
+    pub url: String,
+    /// In lowercase, each name once. The values are overwritten when dropped.
+    pub headers: Headers,
+    /// UTF-8. It names attempts, and so holds secrets too.
+    pub body: Vec<u8>,
+}
+
+impl fmt::Debug for HttpRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, node, deadline, method, url, headers, body } = self;
+        f.debug_struct("HttpRequest")
+            .field("id", id)
+            .field("node", node)
+            .field("deadline", deadline)
+            .field("method", method)
+            .field("url", url)
+            .field("headers", headers)
+            .field("bytes", &body.len())
+            .finish()
+    }
+}
+
+/// Commands to be sent to a Redis once, at once and in order. If one of them is `WAIT`, on a connection that nobody else
+/// writes to until all replies are there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedisCommands {
+    /// Correlates the replies. What is one request to a node may become several, each with an id of its own.
+    pub id: RequestId,
+    /// To whom.
+    pub node: NodeId,
+    /// When the host may stop waiting; the client counts the request as unknown from then on. A connection on which
+    /// replies are still missing then must be closed: they would be taken for those of later commands.
+    pub deadline: Monotonic,
+    /// At least one. [`encode`](crate::resp::encode) writes them as bytes.
+    pub commands: Vec<Command>,
+}
+
+/// What became of a request. An answer of another kind than was asked for counts as unknown.
+#[derive(Clone, PartialEq)]
+pub enum Response {
+    /// The node answered, to [`Transmit`](leasehold_core::Output::Transmit): one outcome for each operation.
+    Outcomes(Vec<Outcome>),
+    /// The server answered, to [`Output::HttpRequest`], whatever its status.
+    Http(HttpResponse),
+    /// The server answered, to [`Output::RedisCommands`]: one reply to each command, in order, errors included.
+    Redis(Vec<Value>),
+    /// There is no whole answer.
+    Fault(TransportFault),
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Outcomes(outcomes) => f.debug_tuple("Outcomes").field(outcomes).finish(),
+            Self::Http(response) => f.debug_tuple("Http").field(response).finish(),
+            Self::Redis(replies) => write!(f, "Redis({} replies)", replies.len()),
+            Self::Fault(fault) => f.debug_tuple("Fault").field(fault).finish(),
+        }
+    }
+}
+
+/// A response over HTTP. One whose end is missing is none: it is a [`TransportFault::Unknown`].
+///
+/// `Debug` does not show the body.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HttpResponse {
+    /// The status.
+    pub status: u16,
+    /// Names in any case, and values: all of them, or at least `content-type`, `date` and `location`.
+    pub headers: Vec<(String, String)>,
+    /// As it was sent, decompressed. No more than [`MAX_BODY`](crate::rest::MAX_BODY) and one byte of it need be
+    /// read: a longer one is not understood.
+    pub body: Vec<u8>,
+}
+
+impl HttpResponse {
+    /// The first header of this name, which is in lowercase.
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(named, _)| named.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+impl fmt::Debug for HttpResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "status {} with {} bytes", self.status, self.body.len())
+    }
+}
+
+/// The same commands as the methods of [`WireClient`](super::WireClient), for hosts where a call is expensive.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// What the core's own client takes as well.
+    Core(leasehold_core::Input),
+    /// See [`handle_response`](super::WireClient::handle_response).
+    Response {
+        /// The request.
+        id: RequestId,
+        /// What became of it.
+        response: Response,
+    },
+    /// See [`set_credentials`](super::WireClient::set_credentials).
+    SetCredentials {
+        /// Whose.
+        node: NodeId,
+        /// What its requests carry from now on.
+        credentials: Credentials,
+    },
+}

@@ -1,0 +1,271 @@
+//! One request of the core on its way to a node: which requests to the server it takes, and what their answers make of it.
+
+use alloc::vec::Vec;
+
+use super::face::{HttpResponse, Response};
+use super::keys::Carried;
+use super::node::{Kind, Node, RedisHttp, pair};
+use super::store::Credentials;
+use crate::redis::{self, of_one_server, refuses_credentials};
+use crate::resp::Value;
+use crate::{dynamodb, rest};
+use leasehold_core::Transmit;
+use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, LockOp, Outcome, Refusal, TransportFault};
+use leasehold_core::time::{Monotonic, Now};
+use leasehold_core::timers::Entry;
+use leasehold_core::{NodeId, RequestId};
+
+const CLUSTER: &str =
+    "the server is a node of a Redis Cluster, and the name belongs to another node: name a single server";
+
+/// Far more rounds than any exchange has.
+const MOST_ROUNDS: usize = 16;
+
+#[derive(Clone)]
+pub(super) struct Flight {
+    pub(super) node: NodeId,
+    pub(super) deadline: Monotonic,
+    pub(super) timer: Entry,
+    pub(super) exchange: Exchange,
+    /// The requests of this round.
+    slots: Vec<Slot>,
+    /// Whether a round was repeated because others than its credentials had come.
+    repeated: bool,
+}
+
+#[derive(Clone)]
+pub(super) enum Exchange {
+    Operations(Vec<LockOp>),
+    Redis(redis::Exchange),
+    RedisHttp(redis::Exchange),
+    Dynamodb(dynamodb::Exchange),
+}
+
+/// One request to the server.
+#[derive(Clone)]
+enum Slot {
+    Open,
+    Sent { id: RequestId, carried: Option<Carried> },
+    Answered(Result<dynamodb::Response, Outcome>),
+}
+
+/// What follows from an answer.
+pub(super) enum Next {
+    /// Other requests of the round are still under way.
+    Wait,
+    /// Another round.
+    Round,
+    Done(Result<Vec<Outcome>, TransportFault>),
+}
+
+impl Flight {
+    /// # Errors
+    /// A name or a length that the store does not take.
+    pub(super) fn new(transmit: Transmit, node: &Node, now: Now) -> Result<Self, Denial> {
+        let Transmit { id, node: to, deadline, ops } = transmit;
+        let left = deadline.since(now.monotonic);
+        let exchange = match &node.kind {
+            Kind::Operations => Exchange::Operations(ops),
+            Kind::Redis(session) => Exchange::Redis(session.begin(id, &ops, left, now.unix_ms)?),
+            Kind::RedisHttp(http) => {
+                let exchange = http.session.begin(id, &ops, left, now.unix_ms)?;
+                if exchange.commands().len() != 1 {
+                    let detail = "operations that share no command cannot be asked for together over HTTP";
+                    return Err(Denial::new(DenialKind::Other, detail));
+                }
+                Exchange::RedisHttp(exchange)
+            }
+            Kind::Dynamodb(dynamodb) => Exchange::Dynamodb(dynamodb.session.begin(&ops, node.unix_ms(now))?),
+        };
+        let mut flight = Self { node: to, deadline, timer: None, exchange, slots: Vec::new(), repeated: false };
+        flight.open();
+        Ok(flight)
+    }
+
+    /// How many requests this round has.
+    pub(super) const fn requests(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// A request of this round has left.
+    pub(super) fn sent(&mut self, index: usize, id: RequestId, carried: Option<Carried>) {
+        if let Some(slot) = self.slots.get_mut(index) {
+            *slot = Slot::Sent { id, carried };
+        }
+    }
+
+    /// Requests that have no answer yet.
+    pub(super) fn unanswered(&self) -> impl Iterator<Item = RequestId> {
+        self.slots.iter().filter_map(|slot| match slot {
+            Slot::Sent { id, .. } => Some(*id),
+            Slot::Open | Slot::Answered(_) => None,
+        })
+    }
+
+    pub(super) fn answered(&mut self, index: usize, response: Response, node: &mut Node, now: Now) -> Next {
+        let carried = match self.slots.get(index) {
+            Some(Slot::Sent { carried, .. }) => carried.clone(),
+            Some(Slot::Open | Slot::Answered(_)) | None => None,
+        };
+        match &mut self.exchange {
+            Exchange::Operations(_) => Next::Done(match response {
+                Response::Outcomes(outcomes) => Ok(outcomes),
+                Response::Fault(fault) => Err(fault),
+                Response::Http(_) | Response::Redis(_) => Err(TransportFault::Unknown(misfit())),
+            }),
+            Exchange::Redis(exchange) => {
+                let answers = match response {
+                    Response::Redis(replies) => {
+                        replies.into_iter().map(|reply| of_one_server(reply, CLUSTER)).collect()
+                    }
+                    Response::Fault(fault) => same(exchange, &fault.outcome()),
+                    Response::Outcomes(_) | Response::Http(_) => same(exchange, &Outcome::Unknown(misfit())),
+                };
+                let progress = exchange.answers(answers);
+                self.redis(progress)
+            }
+            Exchange::RedisHttp(exchange) => {
+                let answer = match (response, &node.kind) {
+                    (Response::Http(response), Kind::RedisHttp(http)) => {
+                        let reply = judge(http, &response, carried.as_ref());
+                        if let Some(carried) = carried.filter(|_| is_refusal(response.status, &reply)) {
+                            if node.keys.replace(&carried) && !self.repeated {
+                                self.repeated = true;
+                                self.open();
+                                return Next::Round;
+                            }
+                            node.keys.doubt(carried.generation);
+                        }
+                        reply.and_then(|reply| of_one_server(reply, CLUSTER))
+                    }
+                    (Response::Fault(fault), _) => Err(fault.outcome()),
+                    (Response::Outcomes(_) | Response::Http(_) | Response::Redis(_), _) => {
+                        Err(Outcome::Unknown(misfit()))
+                    }
+                };
+                let progress = exchange.answers(alloc::vec![answer]);
+                self.redis(progress)
+            }
+            Exchange::Dynamodb(_) => {
+                let answer = match response {
+                    Response::Http(response) => Ok(dynamodb::Response {
+                        status: response.status,
+                        date: response.header("date").map(Into::into),
+                        body: response.body,
+                    }),
+                    Response::Fault(fault) => Err(fault.outcome()),
+                    Response::Outcomes(_) | Response::Redis(_) => Err(Outcome::Unknown(misfit())),
+                };
+                // At once, while it is known which credentials were judged, and when the clock showed that.
+                if let Ok(response) = &answer {
+                    node.learn(response, carried.as_ref(), now);
+                }
+                if let Some(slot) = self.slots.get_mut(index) {
+                    *slot = Slot::Answered(answer);
+                }
+                let is_answered = |slot: &Slot| matches!(slot, Slot::Answered(_));
+                if self.slots.iter().all(is_answered) { self.dynamodb(&unsent("")) } else { Next::Wait }
+            }
+        }
+    }
+
+    /// The deadline has passed: what is known of each operation. `None` if that is nothing. `unsent` is why a request has
+    /// not left.
+    pub(super) fn expired(mut self, unsent: &Outcome) -> Option<Vec<Outcome>> {
+        for _ in 0..MOST_ROUNDS {
+            let next = match &mut self.exchange {
+                Exchange::Dynamodb(_) => self.dynamodb(unsent),
+                Exchange::Redis(exchange) | Exchange::RedisHttp(exchange) => {
+                    let answer = match self.slots.first() {
+                        Some(Slot::Open) => unsent.clone(),
+                        Some(Slot::Sent { .. } | Slot::Answered(_)) | None => late(),
+                    };
+                    let progress = exchange.answers(same(exchange, &answer));
+                    self.redis(progress)
+                }
+                // It was handed out in the moment that it came.
+                Exchange::Operations(_) => return None,
+            };
+            match next {
+                Next::Done(result) => return result.ok(),
+                Next::Wait | Next::Round => {}
+            }
+        }
+        None
+    }
+
+    fn redis(&mut self, progress: redis::Progress) -> Next {
+        match progress {
+            redis::Progress::Done(outcomes) => Next::Done(Ok(outcomes)),
+            redis::Progress::Again => {
+                self.open();
+                Next::Round
+            }
+        }
+    }
+
+    fn dynamodb(&mut self, unsent: &Outcome) -> Next {
+        let Exchange::Dynamodb(exchange) = &mut self.exchange else { return Next::Wait };
+        let answers = self.slots.drain(..).map(|slot| match slot {
+            Slot::Open => Err(unsent.clone()),
+            Slot::Sent { .. } => Err(late()),
+            Slot::Answered(answer) => answer,
+        });
+        match exchange.answers(answers.collect()) {
+            dynamodb::Progress::Done(outcomes) => Next::Done(Ok(outcomes)),
+            // What to repeat it with, the node has learnt when the answer came.
+            dynamodb::Progress::Again | dynamodb::Progress::Repeat(_) => {
+                self.open();
+                Next::Round
+            }
+        }
+    }
+
+    /// Begins a round.
+    fn open(&mut self) {
+        let count = match &self.exchange {
+            Exchange::Operations(_) | Exchange::Redis(_) | Exchange::RedisHttp(_) => 1,
+            Exchange::Dynamodb(exchange) => exchange.requests().len(),
+        };
+        self.slots = (0..count).map(|_| Slot::Open).collect();
+    }
+}
+
+fn judge(http: &RedisHttp, response: &HttpResponse, carried: Option<&Carried>) -> Result<Value, Outcome> {
+    let head = rest::Head {
+        status: response.status,
+        content_type: response.header("content-type"),
+        location: response.header("location"),
+    };
+    let judge = |secrets: &[&str]| rest::judge_without(http.dialect, &head, &response.body, secrets);
+    match carried.map(|carried| &*carried.credentials) {
+        Some(Credentials::Token(bearer)) => judge(&[&bearer.token]),
+        Some(Credentials::Password(login)) => judge(&[&login.password, &pair(login)]),
+        Some(Credentials::Aws(_)) | None => judge(&[]),
+    }
+}
+
+/// Whether the server does not take who asked, or gives them no right: nothing was done then.
+fn is_refusal(status: u16, reply: &Result<Value, Outcome>) -> bool {
+    match reply {
+        Ok(reply) => reply.as_error().is_some_and(refuses_credentials),
+        Err(_) => matches!(status, 401 | 403),
+    }
+}
+
+fn same(exchange: &redis::Exchange, outcome: &Outcome) -> Vec<Result<Value, Outcome>> {
+    exchange.commands().iter().map(|_| Err(outcome.clone())).collect()
+}
+
+fn misfit() -> Fault {
+    Fault::new(FaultKind::Protocol, "an answer of another kind than was asked for")
+}
+
+fn late() -> Outcome {
+    Outcome::Unknown(Fault::of(FaultKind::Timeout))
+}
+
+/// Nothing has left, for this reason.
+pub(super) fn unsent(why: &str) -> Outcome {
+    Outcome::NotApplied(Refusal::Unavailable(Fault::new(FaultKind::Timeout, why)))
+}

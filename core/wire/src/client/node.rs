@@ -1,0 +1,266 @@
+//! How one node is spoken to: its session, its address, who asks, and the clock that signatures go by.
+
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use zeroize::Zeroizing;
+
+use super::Ask;
+use super::endpoint::{Endpoint, Paths};
+use super::keys::{Carried, Keys};
+use super::store::{Access, Credentials, DynamodbStore, PasswordLogin, RedisHttpStore, SetupError, Store};
+use crate::dynamodb::{ErrorClass, Repeat, classify};
+use crate::redis::Command;
+use crate::rest::{self, Dialect};
+use crate::sigv4::{Headers, Signer};
+use crate::{dynamodb, redis};
+use leasehold_core::NodeId;
+use leasehold_core::config::{ConfigError, NodeConfig, Poll};
+use leasehold_core::op::{Denial, DenialKind};
+use leasehold_core::time::{Monotonic, Now};
+
+/// Renewals to DynamoDB are a request each, and nobody's HTTP client should have to open a hundred connections at once.
+const MOST_RENEWALS: usize = 32;
+
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) kind: Kind,
+    pub(super) keys: Keys,
+    /// What the server's clock showed, and when that came. The host's may be corrected at any time.
+    shown: Option<(u64, Monotonic)>,
+    /// Requests that wait for credentials.
+    pub(super) held: BTreeSet<Ask>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    Operations,
+    Redis(redis::Session),
+    RedisHttp(RedisHttp),
+    Dynamodb(Dynamodb),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct RedisHttp {
+    pub(super) session: redis::Session,
+    pub(super) dialect: Dialect,
+    endpoint: Endpoint,
+    access: Access,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Dynamodb {
+    pub(super) session: dynamodb::Session,
+    endpoint: Endpoint,
+    region: String,
+    signer: Signer,
+}
+
+/// A request over HTTP, ready to be sent.
+pub(super) struct Written {
+    pub(super) url: String,
+    pub(super) headers: Headers,
+    pub(super) body: Vec<u8>,
+    /// Who asks, where it says.
+    pub(super) carried: Option<Carried>,
+}
+
+impl Node {
+    /// Decides what the host need not know of its node in `config`.
+    pub(super) fn new(id: NodeId, store: Store, config: &mut NodeConfig) -> Result<Self, SetupError> {
+        let refused = |denial| SetupError::Store { node: id, denial };
+        let kind = match store {
+            Store::Operations => Kind::Operations,
+            Store::Redis(store) => {
+                config.poll = Poll::Acquire;
+                let retention = within_bounds(store.retention)?;
+                let settings = redis::Settings { retention, replicas: store.replicas, ..redis::Settings::default() };
+                Kind::Redis(redis::Session::new(settings))
+            }
+            Store::RedisHttp(store) => {
+                (config.poll, config.watch) = (Poll::Acquire, false);
+                within_bounds(store.retention)?;
+                Kind::RedisHttp(RedisHttp::new(store).map_err(|what| refused(denied(what)))?)
+            }
+            Store::Dynamodb(store) => {
+                (config.poll, config.watch) = (Poll::Read, false);
+                config.batch = config.batch.min(MOST_RENEWALS);
+                Kind::Dynamodb(Dynamodb::new(store).map_err(refused)?)
+            }
+        };
+        Ok(Self { kind, keys: Keys::new(), shown: None, held: BTreeSet::new() })
+    }
+
+    pub(super) fn check(&self, credentials: &Credentials) -> Result<(), Denial> {
+        let what = match (&self.kind, credentials) {
+            (Kind::Dynamodb(_), Credentials::Aws(aws)) => {
+                let token = aws.keys.session_token.as_deref().unwrap_or("-");
+                if !is_plain(&aws.keys.access_key_id) || !is_plain(token) || aws.keys.secret_access_key.is_empty() {
+                    "the access key or its token is empty, or has characters that no key has; copy it again"
+                } else {
+                    return Ok(());
+                }
+            }
+            (Kind::RedisHttp(http), Credentials::Token(bearer)) if http.access == Access::WithCredentials => {
+                if is_plain(&bearer.token) {
+                    return Ok(());
+                }
+                "the token is empty, or has characters that no token has; copy it again"
+            }
+            (Kind::RedisHttp(http), Credentials::Password(login)) if http.access == Access::WithCredentials => {
+                if !login.user.contains(':') && !login.user.chars().chain(login.password.chars()).any(char::is_control)
+                {
+                    return Ok(());
+                }
+                "the user has a colon, or the password a control character"
+            }
+            (Kind::Dynamodb(_), Credentials::Token(_) | Credentials::Password(_)) => {
+                "DynamoDB takes credentials of AWS only"
+            }
+            (Kind::RedisHttp(_), Credentials::Aws(_) | Credentials::Token(_) | Credentials::Password(_)) => {
+                "the store takes a token or a password, and only where its access says so"
+            }
+            (Kind::Operations | Kind::Redis(_), _) => {
+                "the store takes no credentials from here: its requests carry none"
+            }
+        };
+        Err(denied(what))
+    }
+
+    /// Milliseconds since 1970 by the server's clock, as far as that is known.
+    pub(super) fn unix_ms(&self, now: Now) -> u64 {
+        self.shown.map_or(now.unix_ms, |(shown, at)| {
+            let passed = u64::try_from(now.monotonic.since(at).as_millis()).unwrap_or(u64::MAX);
+            shown.saturating_add(passed)
+        })
+    }
+
+    /// What a response shows of the server's clock, and of the credentials that its request carried.
+    pub(super) fn learn(&mut self, response: &dynamodb::Response, carried: Option<&Carried>, now: Now) {
+        let Kind::Dynamodb(dynamodb) = &self.kind else { return };
+        if response.status == 200 {
+            return;
+        }
+        match classify(dynamodb.session.settings(), response) {
+            ErrorClass::Repeat(Repeat::FreshCredentials, _) => {
+                carried.into_iter().for_each(|carried| self.keys.refuse(carried.generation));
+            }
+            ErrorClass::Repeat(Repeat::ServerTime(shown), _) => self.shown = Some((shown, now.monotonic)),
+            ErrorClass::ConditionFailed | ErrorClass::Refused(_) | ErrorClass::Unknown(_) => {}
+        }
+    }
+
+    pub(super) fn set_credentials(&mut self, credentials: Credentials, now: Now) {
+        let unix_ms = self.unix_ms(now);
+        self.keys.set(credentials, now, unix_ms);
+    }
+
+    /// A command, with the credentials of this moment; `None` where there are none.
+    pub(super) fn write_command(&mut self, command: &Command, now: Now) -> Option<Written> {
+        let Kind::RedisHttp(http) = &self.kind else { return None };
+        let carried = match http.access {
+            Access::Anonymous => None,
+            Access::WithCredentials => Some(self.keys.serving(now.monotonic)?),
+        };
+        let authorization = carried.as_ref().and_then(|carried| authorization(&carried.credentials));
+        let request = rest::request(http.dialect, core::slice::from_ref(command), None);
+        let headers = request.headers.into_iter().chain(authorization.map(|value| ("authorization", value)));
+        let url = http.endpoint.url(&request.path);
+        Some(Written { url, headers: Headers::new(headers.collect()), body: request.body, carried })
+    }
+
+    /// A request, signed at this moment; `None` where there are no credentials.
+    pub(super) fn sign(&mut self, request: &dynamodb::Request, now: Now) -> Option<Written> {
+        let unix_ms = self.unix_ms(now);
+        let Kind::Dynamodb(dynamodb) = &mut self.kind else { return None };
+        let carried = self.keys.serving(now.monotonic)?;
+        let Credentials::Aws(aws) = &*carried.credentials else { return None };
+        let host = dynamodb.endpoint.host();
+        let headers = dynamodb.signer.sign(request, host, &dynamodb.region, &aws.keys, unix_ms);
+        let (url, body) = (dynamodb.endpoint.url("/"), request.body.clone());
+        Some(Written { url, headers, body, carried: Some(carried) })
+    }
+}
+
+impl RedisHttp {
+    fn new(store: RedisHttpStore) -> Result<Self, &'static str> {
+        let endpoint = Endpoint::parse(&store.url, Paths::Allowed)?;
+        if store.access == Access::WithCredentials && !endpoint.keeps_secrets(store.plaintext) {
+            return Err(OPEN_TO_ALL);
+        }
+        let settings = redis::Settings { retention: store.retention, ..redis::Settings::default() };
+        let session = redis::Session::new(settings);
+        Ok(Self { session, dialect: store.dialect, endpoint, access: store.access })
+    }
+}
+
+impl Dynamodb {
+    fn new(store: DynamodbStore) -> Result<Self, Denial> {
+        let mut settings = dynamodb::Settings::new(&store.table)?;
+        if let Some(key) = &store.key {
+            settings = settings.key(key)?;
+        }
+        if let Some(sort) = &store.sort_key {
+            settings = settings.sort_key(&sort.name, &sort.value)?;
+        }
+        if let Some(expires) = &store.expires {
+            settings = settings.expires(expires)?;
+        }
+        let is_region = |text: &str| {
+            (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        };
+        if !is_region(&store.region) {
+            return Err(denied("the region is no name of one, such as eu-west-1"));
+        }
+        if settings.region().is_some_and(|region| region != store.region) {
+            return Err(denied("the table's ARN names another Region than the one to sign for"));
+        }
+        let endpoint = Endpoint::parse(&store.url, Paths::None).map_err(denied)?;
+        if !endpoint.keeps_secrets(store.plaintext) {
+            return Err(denied(OPEN_TO_ALL));
+        }
+        let session = dynamodb::Session::new(settings);
+        Ok(Self { session, endpoint, region: store.region, signer: Signer::new() })
+    }
+}
+
+const OPEN_TO_ALL: &str = "over http everybody on the way could read what is sent: give an https url, or allow plaintext where \
+                           the network is trusted";
+
+fn within_bounds(retention: Duration) -> Result<Duration, ConfigError> {
+    let (what, min, max) = ("retention", Duration::from_millis(1), Duration::from_secs(100 * 365 * 24 * 3600));
+    if retention < min {
+        return Err(ConfigError::TooShort { what, value: retention, min });
+    }
+    if retention > max {
+        return Err(ConfigError::TooFar { what, value: retention, max });
+    }
+    Ok(retention)
+}
+
+fn authorization(credentials: &Credentials) -> Option<String> {
+    match credentials {
+        Credentials::Token(bearer) => Some(["Bearer ", bearer.token.as_str()].concat()),
+        Credentials::Password(login) => Some(["Basic ", pair(login).as_str()].concat()),
+        Credentials::Aws(_) => None,
+    }
+}
+
+/// User and password as they stand in a header.
+pub(super) fn pair(login: &PasswordLogin) -> Zeroizing<String> {
+    let pair = Zeroizing::new([login.user.as_str(), ":", login.password.as_str()].concat());
+    Zeroizing::new(STANDARD.encode(pair.as_bytes()))
+}
+
+/// What may stand in a header as it is.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
+}
+
+fn denied(what: &str) -> Denial {
+    Denial::new(DenialKind::Other, what)
+}

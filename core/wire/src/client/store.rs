@@ -1,0 +1,211 @@
+//! Where stores are, how they are spoken to, and who asks.
+
+use alloc::string::String;
+use core::fmt;
+use core::time::Duration;
+
+use zeroize::Zeroize;
+
+use crate::redis::Replicas;
+use crate::rest::Dialect;
+use crate::sigv4;
+use leasehold_core::NodeId;
+use leasehold_core::config::ConfigError;
+use leasehold_core::member::RETENTION;
+use leasehold_core::op::Denial;
+
+/// How requests to a node are written.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Store {
+    /// Not at all: the host is given whole operations, in [`Transmit`](leasehold_core::Transmit), and performs them itself.
+    Operations,
+    /// Redis from version 5 on, or Valkey: commands for a connection or a library of the host's.
+    Redis(RedisStore),
+    /// A Redis behind HTTP.
+    RedisHttp(RedisHttpStore),
+    /// One table of DynamoDB.
+    Dynamodb(DynamodbStore),
+}
+
+/// A Redis that the host connects to by itself: to the primary of one server, never to a replica. A Redis Cluster is no
+/// such thing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RedisStore {
+    /// How long the token counter of an unused lock is kept: 1 ms to 100 years, 7 days by default.
+    pub retention: Duration,
+    /// Counts a grant only when so many replicas have it; not by default. Each request then has `WAIT` in it and needs a
+    /// connection that it does not share.
+    pub replicas: Option<Replicas>,
+}
+
+impl Default for RedisStore {
+    fn default() -> Self {
+        Self { retention: RETENTION, replicas: None }
+    }
+}
+
+/// A Redis behind HTTP.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct RedisHttpStore {
+    /// Which of the two.
+    pub dialect: Dialect,
+    /// `https://host`, `http://host:port`, either with a path that the server's own stands below. No user, password or
+    /// token, no `?` or `#`.
+    pub url: String,
+    /// Whether the server wants to know who asks.
+    pub access: Access,
+    /// As in [`RedisStore`].
+    pub retention: Duration,
+    /// Whether credentials may be sent over `http:` beyond this machine.
+    pub plaintext: Plaintext,
+}
+
+/// Whether a server behind HTTP wants to know who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Requests carry no credentials.
+    Anonymous,
+    /// Requests wait for [`WireClient::set_credentials`](super::WireClient::set_credentials).
+    WithCredentials,
+}
+
+/// Whether secrets may be sent where others on the way can read them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Plaintext {
+    /// Only to this machine.
+    #[default]
+    Refused,
+    /// The network is trusted.
+    Allowed,
+}
+
+/// One table of DynamoDB. Its requests always wait for [`WireClient::set_credentials`](super::WireClient::set_credentials).
+///
+/// Renewals are requests of their own: as many come at once as [`NodeConfig::batch`](leasehold_core::NodeConfig::batch) says, at
+/// most 32.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DynamodbStore {
+    /// The table, by name or ARN.
+    pub table: String,
+    /// The Region that requests are signed for.
+    pub region: String,
+    /// The endpoint: `https://host` or `http://host:port`, without a path.
+    pub url: String,
+    /// The attribute of the partition key; `key` where it is left out.
+    pub key: Option<String>,
+    /// The sort key of a table that has one.
+    pub sort_key: Option<SortKey>,
+    /// An attribute for DynamoDB's time to live; none is written where it is left out.
+    pub expires: Option<String>,
+    /// Whether requests may be sent over `http:` beyond this machine.
+    pub plaintext: Plaintext,
+}
+
+/// The second half of a primary key, the same for all locks.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SortKey {
+    /// The attribute.
+    pub name: String,
+    /// What stands in it.
+    pub value: String,
+}
+
+/// Who asks. `Debug` shows no secrets, and they are overwritten when dropped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Credentials {
+    /// For [`Store::Dynamodb`].
+    Aws(AwsCredentials),
+    /// For [`Store::RedisHttp`]; usual for Upstash.
+    Token(BearerToken),
+    /// For [`Store::RedisHttp`]; usual for Webdis.
+    Password(PasswordLogin),
+}
+
+/// What requests to AWS are signed with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AwsCredentials {
+    /// The key, and the token that comes with one that expires.
+    pub keys: sigv4::Credentials,
+    /// When they expire, in milliseconds since 1970; `None` where they do not. Others are asked for five minutes before,
+    /// and they are used until ten seconds before, but for five seconds at least: the server decides.
+    pub expires_unix_ms: Option<u64>,
+}
+
+/// A token that opens a database.
+#[derive(Clone, PartialEq, Eq)]
+pub struct BearerToken {
+    /// The secret.
+    pub token: String,
+}
+
+/// A user and a password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PasswordLogin {
+    /// The user, without a colon; may be empty.
+    pub user: String,
+    /// The secret.
+    pub password: String,
+}
+
+impl fmt::Debug for BearerToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BearerToken").finish_non_exhaustive()
+    }
+}
+
+impl Drop for BearerToken {
+    fn drop(&mut self) {
+        self.token.zeroize();
+    }
+}
+
+impl fmt::Debug for PasswordLogin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PasswordLogin").field("user", &self.user).finish_non_exhaustive()
+    }
+}
+
+impl Drop for PasswordLogin {
+    fn drop(&mut self) {
+        self.password.zeroize();
+    }
+}
+
+/// Why a client cannot be made, or its credentials not be set.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum SetupError {
+    /// A setting outside its bounds.
+    Config(ConfigError),
+    /// Another number of stores than of nodes.
+    Stores {
+        /// How many were given.
+        count: usize,
+        /// How many nodes there are.
+        nodes: usize,
+    },
+    /// The settings or credentials of one store make no sense.
+    Store {
+        /// Whose.
+        node: NodeId,
+        /// What is wrong, and what would be right, without secrets.
+        denial: Denial,
+    },
+}
+
+impl fmt::Display for SetupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Stores { count, nodes } => write!(f, "{count} stores for {nodes} nodes; give each node its store"),
+            Self::Store { node, denial } => write!(f, "node {node}: {denial}"),
+        }
+    }
+}
+
+impl core::error::Error for SetupError {}
+
+impl From<ConfigError> for SetupError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}

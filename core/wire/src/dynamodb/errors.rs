@@ -1,0 +1,245 @@
+//! What a response without success means: certainly not applied, and why, or nobody knows.
+//!
+//! DynamoDB names the error in `__type`, after a `#`, and says more in `message` or `Message`. The status alone decides
+//! only where a body names no error: that of a proxy, for the most part.
+
+use alloc::string::{String, ToString};
+
+use serde_json::{Map, Value as Json};
+
+use super::json::object;
+use super::{Response, Settings};
+use crate::sigv4::http_date;
+use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal};
+
+pub(super) use crate::redis::said;
+
+/// What a response without success says of the request that it answers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorClass {
+    /// A condition did not hold, so nothing was written: an answer, not a failure.
+    ConditionFailed,
+    /// Certainly not applied. Once it is worth sending again; if that helps nothing, this is the refusal.
+    Repeat(Repeat, Refusal),
+    /// Certainly not applied.
+    Refused(Refusal),
+    /// May have been applied.
+    Unknown(Fault),
+}
+
+/// What to do before the same is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Repeat {
+    /// Sign with credentials that were fetched after this answer.
+    FreshCredentials,
+    /// Sign with a clock that is set by the server's, which showed this when it answered, in milliseconds since 1970. From
+    /// then on [`Session::begin`](super::Session::begin) wants that clock as well. It is good for signatures, for floors of
+    /// tokens and for what people read; leases go by the monotonic clock.
+    ServerTime(u64),
+}
+
+impl ErrorClass {
+    /// The outcome where nothing is sent again; a failed condition, for an operation that set none, is unknown.
+    pub fn outcome(self) -> Outcome {
+        match self {
+            Self::ConditionFailed => {
+                Outcome::Unknown(Fault::new(FaultKind::Protocol, "a condition failed where none was set"))
+            }
+            Self::Repeat(_, refusal) | Self::Refused(refusal) => Outcome::NotApplied(refusal),
+            Self::Unknown(fault) => Outcome::Unknown(fault),
+        }
+    }
+}
+
+/// Judges a response whose status is not 200.
+pub fn classify(settings: &Settings, response: &Response) -> ErrorClass {
+    let fields = object(&response.body).unwrap_or_default();
+    let message = message_of(&fields);
+    match code_of(&fields) {
+        Some(code) => by_code(settings, response, code, message),
+        None => by_status(response.status, message),
+    }
+}
+
+/// The name of the error, without the service's in front and the address behind.
+pub(super) fn code_of(fields: &Map<String, Json>) -> Option<&str> {
+    let name = fields.get("__type").or_else(|| fields.get("code"))?.as_str()?;
+    let name = name.rsplit('#').next().unwrap_or(name);
+    let name = name.split(':').next().unwrap_or(name);
+    (!name.is_empty()).then_some(name)
+}
+
+fn message_of(fields: &Map<String, Json>) -> &str {
+    fields.get("message").or_else(|| fields.get("Message")).and_then(Json::as_str).unwrap_or("")
+}
+
+fn by_code(settings: &Settings, response: &Response, code: &str, message: &str) -> ErrorClass {
+    let refused = |kind, advice: &str| ErrorClass::Refused(denied(kind, &explained(advice, code, message)));
+    let fault = |kind, advice: &str| Fault::new(kind, &explained(advice, code, message));
+    match code {
+        "ConditionalCheckFailedException" => ErrorClass::ConditionFailed,
+        "ProvisionedThroughputExceededException"
+        | "ThrottlingException"
+        | "Throttling"
+        | "RequestLimitExceeded"
+        | "TooManyRequestsException"
+        | "SlowDown" => {
+            let advice = "the table or account is at its limit of requests: raise it, or bill the table by request";
+            ErrorClass::Refused(Refusal::Throttled(fault(FaultKind::Busy, advice)))
+        }
+        "TransactionConflictException" | "ReplicatedWriteConflictException" | "TransactionInProgressException" => {
+            let advice = "another write of the same row is under way: it passes";
+            ErrorClass::Refused(Refusal::Unavailable(fault(FaultKind::Busy, advice)))
+        }
+        "ResourceNotFoundException" | "TableNotFoundException" => refused(DenialKind::Other, &no_table(settings)),
+        "ResourceInUseException" => {
+            let advice = "the table exists, or is being changed: look at it again in a while";
+            ErrorClass::Refused(Refusal::Unavailable(fault(FaultKind::Busy, advice)))
+        }
+        "ValidationException" => refused(DenialKind::Schema, &wrong_schema(settings)),
+        "ItemCollectionSizeLimitExceededException" => {
+            refused(DenialKind::StorageFull, "a local index of the table has no room: use a table without one")
+        }
+        "LimitExceededException" => {
+            refused(DenialKind::Other, "too many tables, or too many changes of tables at once: try again later")
+        }
+        "AccessDeniedException" | "AccessDenied" | "NotAuthorized" | "UnauthorizedOperation" => {
+            refused(DenialKind::Permission, ACCESS)
+        }
+        // What else they say may repeat the request's headers, and those hold a session token.
+        "MissingAuthenticationToken"
+        | "MissingAuthenticationTokenException"
+        | "IncompleteSignature"
+        | "IncompleteSignatureException" => ErrorClass::Refused(denied(
+            DenialKind::Permission,
+            &alloc::format!(
+                "the signature did not arrive whole ({code}): a proxy between here and DynamoDB drops headers, or the \
+                 endpoint is another service's"
+            ),
+        )),
+        "OptInRequired" | "SubscriptionRequiredException" => {
+            refused(DenialKind::Permission, "the account has not switched this Region or service on")
+        }
+        "UnrecognizedClientException"
+        | "InvalidClientTokenId"
+        | "ExpiredTokenException"
+        | "ExpiredToken"
+        | "TokenRefreshRequired" => {
+            let advice = "the credentials are not known or have expired: fresh ones are needed, of this partition and \
+                          account";
+            let refusal = Refusal::NeedsCredentials(fault(FaultKind::Server, advice));
+            ErrorClass::Repeat(Repeat::FreshCredentials, refusal)
+        }
+        "InvalidSignatureException" | "SignatureDoesNotMatch" | "RequestExpired" | "RequestTimeTooSkewed" => {
+            signature(response, code, message)
+        }
+        "UnknownOperationException" | "SerializationException" | "InvalidAction" => {
+            refused(DenialKind::Other, "the endpoint does not understand the request: check that it is DynamoDB's")
+        }
+        _ if code.starts_with("KMS") || code.starts_with("InaccessibleEncryption") => {
+            let advice = "the key that encrypts the table cannot be used: see its state and its policy in KMS";
+            refused(DenialKind::Permission, advice)
+        }
+        "InternalServerError" | "InternalFailure" | "ServiceUnavailable" | "ServiceUnavailableException" => {
+            ErrorClass::Unknown(fault(FaultKind::Server, "DynamoDB has failed"))
+        }
+        _ => by_status_of(response.status, Some((code, message))),
+    }
+}
+
+/// A wrong clock says so; else it is the secret that is wrong. The message may hold the whole request, so none of it is
+/// repeated.
+fn signature(response: &Response, code: &str, message: &str) -> ErrorClass {
+    let is_clock = message.contains("expired") || message.contains("not yet current") || code.starts_with("Request");
+    if !is_clock {
+        return ErrorClass::Refused(denied(
+            DenialKind::Permission,
+            &alloc::format!(
+                "the signature is wrong ({code}): check that the secret belongs to the access key and is whole, that the \
+                 Region is the endpoint's, and that no proxy changes requests or their host"
+            ),
+        ));
+    }
+    let refusal = denied(
+        DenialKind::Permission,
+        &alloc::format!("this machine's clock is too far off for signatures ({code}): set it, to within 5 minutes"),
+    );
+    match response.date.as_deref().and_then(http_date) {
+        Some(unix_ms) => ErrorClass::Repeat(Repeat::ServerTime(unix_ms), refusal),
+        None => ErrorClass::Refused(refusal),
+    }
+}
+
+fn by_status(status: u16, message: &str) -> ErrorClass {
+    by_status_of(status, (!message.is_empty()).then_some(("no code", message)))
+}
+
+fn by_status_of(status: u16, words: Option<(&str, &str)>) -> ErrorClass {
+    let explain = |advice: &str| match words {
+        Some((code, message)) => explained(&alloc::format!("{advice} (status {status})"), code, message),
+        // Never the body: a page of a proxy may show what was sent.
+        None => alloc::format!("{advice} (HTTP status {status})"),
+    };
+    let refused = |kind, advice: &str| ErrorClass::Refused(denied(kind, &explain(advice)));
+    match status {
+        300..=399 => {
+            let advice = "the endpoint redirects, which is not followed, for requests are signed for one host: put the \
+                          final address into the settings";
+            refused(DenialKind::Other, advice)
+        }
+        401 | 403 => refused(DenialKind::Permission, ACCESS),
+        404 | 405 => refused(DenialKind::Other, "there is no DynamoDB here: check the endpoint"),
+        407 => refused(DenialKind::Permission, "the proxy wants credentials of its own"),
+        413 => refused(DenialKind::Other, "the request is too large for the endpoint, or for a proxy before it"),
+        429 => ErrorClass::Refused(Refusal::Throttled(Fault::new(FaultKind::Busy, &explain("too many requests")))),
+        200 => ErrorClass::Unknown(Fault::new(FaultKind::Protocol, "the answer is none of DynamoDB's")),
+        _ => ErrorClass::Unknown(Fault::new(FaultKind::Server, &explain("no success"))),
+    }
+}
+
+const ACCESS: &str = "access is denied: check which identity this is (`aws sts get-caller-identity`; the trust policy if \
+                      it is a role), that it may use dynamodb:GetItem and UpdateItem on the table's ARN, the Region, and \
+                      policies of the organisation, endpoint and table";
+
+fn no_table(settings: &Settings) -> String {
+    let table = short(settings.table());
+    alloc::format!(
+        "there is no table {table:?} in this Region and account: check its name, the Region and the account, or create it \
+         with `leasehold table create`"
+    )
+}
+
+fn wrong_schema(settings: &Settings) -> String {
+    let key = short(settings.key_name());
+    let table = short(settings.table_name());
+    match settings.sort() {
+        Some(sort) => {
+            let sort = short(&sort.name);
+            alloc::format!(
+                "the request does not fit the table {table:?}: this client uses the partition key {key:?} and the sort key \
+                 {sort:?}, both texts; see `aws dynamodb describe-table`"
+            )
+        }
+        None => alloc::format!(
+            "the request does not fit the table {table:?}: this client uses the partition key {key:?}, a text, and no sort \
+             key; see `aws dynamodb describe-table`"
+        ),
+    }
+}
+
+fn short(name: &str) -> &str {
+    &name[..name.floor_char_boundary(80)]
+}
+
+fn denied(kind: DenialKind, detail: &str) -> Refusal {
+    Refusal::Denied(Denial::new(kind, detail))
+}
+
+fn explained(advice: &str, code: &str, message: &str) -> String {
+    let code = said(code);
+    match said(message) {
+        message if message.is_empty() => alloc::format!("{advice} (DynamoDB said: {code})"),
+        message => alloc::format!("{advice} (DynamoDB said: {code}, {message})"),
+    }
+    .to_string()
+}

@@ -1,0 +1,439 @@
+//! From operations to outcomes, in as many rounds as it takes.
+//!
+//! | operation | requests, one after the other |
+//! |---|---|
+//! | acquire | the lock; once more in the other [`Form`] where the first shows a free row |
+//! | the same in a quorum | then the marker is read, perhaps written, and where it does not vote the lock is freed again |
+//! | and where it votes | a lock that an earlier send has written is made this one's |
+//! | renew, release | the lock; in a quorum the marker where the lock is not ours |
+//! | raise | the lock; once more in the other form where only the trust is to be written |
+//! | release, read | the lock |
+//!
+//! A form that is refused ends the send: a rival could otherwise keep it busy for ever by changing the counter to and
+//! fro. The row is free then, so the next attempt follows soon.
+//!
+//! A lock is freed again only where it still shows this very send. That request may be late, and meanwhile a later send of
+//! the same attempt may have found the lock, at a node that votes by now: it counts on the lock only once it shows the
+//! later send.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde_json::{Map, Value as Json};
+
+use super::errors::{ErrorClass, Repeat, classify, code_of};
+use super::expressions::{self, Form};
+use super::json::object;
+use super::lock::{self, Told};
+use super::membership::{self, Vote};
+use super::{Request, Response, Settings};
+use leasehold_core::member::{Marker, Stamp};
+use leasehold_core::node::in_doubt;
+use leasehold_core::op::{Applied, Denial, Fault, FaultKind, LockOp, Op, Outcome, Refusal, Release, Renew};
+
+/// One request of the client: for each operation one request at a time. Drop it and its operations are
+/// [`Outcome::Unknown`], unless nothing was sent yet.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Exchange {
+    settings: Settings,
+    unix_ms: u64,
+    legs: Vec<Leg>,
+    /// Which legs are open, in the order of `requests`.
+    open: Vec<usize>,
+    requests: Vec<Request>,
+    refreshed: bool,
+    reset: bool,
+}
+
+/// Where an exchange stands after answers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Progress {
+    /// What became of each operation, in their order.
+    Done(Vec<Outcome>),
+    /// Send [`Exchange::requests`]: they have changed.
+    Again,
+    /// Do this and send [`Exchange::requests`]: those that were refused for it stand there again. Each is asked for once
+    /// in an exchange. A host that cannot do it answers each request with [`Outcome::NotApplied`].
+    Repeat(Repeat),
+}
+
+/// One operation on its way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Leg {
+    op: LockOp,
+    stage: Stage,
+    outcome: Option<Outcome>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Stage {
+    /// The operation itself.
+    Lock(Form),
+    /// It was answered; what does the node remember?
+    Look(Answered),
+    /// The marker has to be written before the answer means anything.
+    Mark { answered: Answered, marker: Marker, tries: u32 },
+    /// Our row has to go again.
+    Undo(Refusal),
+    /// It stands since an earlier send, and is to show this one; with what it then means.
+    Keep(Outcome, Option<Stamp>),
+}
+
+/// What the lock row said in a quorum.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Answered {
+    outcome: Outcome,
+    /// The loss since which its counter was raised.
+    trust: Option<Stamp>,
+}
+
+impl Answered {
+    fn is_grant(&self) -> bool {
+        matches!(self.outcome, Outcome::Applied(Applied::Acquired { .. }))
+    }
+}
+
+/// What a leg does next.
+enum Next {
+    Done(Outcome),
+    Ask(Stage, Request),
+}
+
+/// How often a marker is written again that others write at the same time.
+const MOST_MARKS: u32 = 3;
+
+/// A response by its kind.
+pub(super) enum Heard {
+    /// Status 200, and the body.
+    Success(Map<String, Json>),
+    /// The condition did not hold: the row as it is, if there is one.
+    Conflict(Option<Json>),
+    /// The same may be sent once more.
+    Repeat(Repeat, Outcome),
+    /// No answer of the row.
+    Failed(Outcome),
+}
+
+impl Heard {
+    pub(super) fn of(settings: &Settings, answer: Result<&Response, Outcome>) -> Self {
+        let response = match answer {
+            Ok(response) => response,
+            // Only the table can say so.
+            Err(Outcome::Applied(_) | Outcome::NotApplied(Refusal::Conflict(_) | Refusal::Abstains { .. })) => {
+                return Self::Failed(misfit());
+            }
+            Err(outcome @ (Outcome::NotApplied(_) | Outcome::Unknown(_))) => return Self::Failed(outcome),
+        };
+        if response.status == 200 {
+            return match object(&response.body) {
+                Ok(fields) if code_of(&fields).is_none() => Self::Success(fields),
+                Ok(_) => Self::Failed(misfit()),
+                Err(what) => Self::Failed(protocol(what)),
+            };
+        }
+        match classify(settings, response) {
+            ErrorClass::ConditionFailed => {
+                Self::Conflict(object(&response.body).ok().and_then(|mut fields| fields.remove("Item")))
+            }
+            ErrorClass::Repeat(repeat, refusal) => Self::Repeat(repeat, Outcome::NotApplied(refusal)),
+            class @ (ErrorClass::Refused(_) | ErrorClass::Unknown(_)) => Self::Failed(class.outcome()),
+        }
+    }
+}
+
+impl Exchange {
+    pub(super) fn new(settings: Settings, ops: &[LockOp], unix_ms: u64) -> Result<Self, Denial> {
+        let mut exchange = Self {
+            settings,
+            unix_ms,
+            legs: Vec::with_capacity(ops.len()),
+            open: Vec::with_capacity(ops.len()),
+            requests: Vec::with_capacity(ops.len()),
+            refreshed: false,
+            reset: false,
+        };
+        for (at, op) in ops.iter().enumerate() {
+            let request = lock::request(&exchange.settings, op, Form::Below, unix_ms)?;
+            exchange.legs.push(Leg { op: op.clone(), stage: Stage::Lock(Form::Below), outcome: None });
+            exchange.open.push(at);
+            exchange.requests.push(request);
+        }
+        Ok(exchange)
+    }
+
+    /// One for each operation that is still open. They may be sent in any order and at the same time.
+    pub fn requests(&self) -> &[Request] {
+        &self.requests
+    }
+
+    /// The answers to [`Exchange::requests`], in their order, one for each. Another number of them says nothing of any
+    /// operation: all that are open are unknown.
+    ///
+    /// In the place of a response that never came stands what is known of its request: [`Outcome::NotApplied`] if it
+    /// certainly never left, and else [`Outcome::Unknown`]; see
+    /// [`TransportFault::outcome`](leasehold_core::op::TransportFault::outcome).
+    pub fn answers(&mut self, answers: Vec<Result<Response, Outcome>>) -> Progress {
+        let open = core::mem::take(&mut self.open);
+        let requests = core::mem::take(&mut self.requests);
+        let mut repeat = None;
+        if answers.len() == open.len() {
+            for ((at, request), answer) in open.into_iter().zip(requests).zip(answers) {
+                let heard = Heard::of(&self.settings, answer.as_ref().map_err(Clone::clone));
+                let heard = match heard {
+                    Heard::Repeat(wanted, outcome) => {
+                        if self.may_repeat(wanted) {
+                            // Which one of two comes first does not matter: the other is asked for in the next round.
+                            repeat = repeat.or(Some(wanted));
+                            let request = self.again(at, request, wanted);
+                            self.ask(at, request);
+                            continue;
+                        }
+                        Heard::Failed(outcome)
+                    }
+                    heard @ (Heard::Success(_) | Heard::Conflict(_) | Heard::Failed(_)) => heard,
+                };
+                self.advance(at, heard);
+            }
+        }
+        match repeat {
+            Some(repeat @ Repeat::FreshCredentials) => {
+                self.refreshed = true;
+                Progress::Repeat(repeat)
+            }
+            Some(repeat @ Repeat::ServerTime(_)) => {
+                self.reset = true;
+                Progress::Repeat(repeat)
+            }
+            None if !self.open.is_empty() => Progress::Again,
+            None => {
+                let unanswered = || protocol("another number of answers than requests");
+                Progress::Done(self.legs.drain(..).map(|leg| leg.outcome.unwrap_or_else(unanswered)).collect())
+            }
+        }
+    }
+
+    fn may_repeat(&self, repeat: Repeat) -> bool {
+        match repeat {
+            Repeat::FreshCredentials => !self.refreshed,
+            Repeat::ServerTime(_) => !self.reset,
+        }
+    }
+
+    /// The same request. What it says of the time was as wrong as the signature's, and DynamoDB's time to live goes by it.
+    fn again(&mut self, at: usize, request: Request, repeat: Repeat) -> Request {
+        match repeat {
+            Repeat::FreshCredentials => request,
+            Repeat::ServerTime(unix_ms) => {
+                self.unix_ms = unix_ms;
+                let leg = self.legs.get(at);
+                leg.and_then(|leg| leg.dated(&self.settings, unix_ms)).unwrap_or(request)
+            }
+        }
+    }
+
+    fn ask(&mut self, at: usize, request: Request) {
+        self.open.push(at);
+        self.requests.push(request);
+    }
+
+    fn advance(&mut self, at: usize, heard: Heard) {
+        let Some(leg) = self.legs.get_mut(at) else { return };
+        match leg.next(&self.settings, heard, self.unix_ms) {
+            Next::Done(outcome) => leg.outcome = Some(outcome),
+            Next::Ask(stage, request) => {
+                leg.stage = stage;
+                self.ask(at, request);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Exchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Exchange").field("requests", &self.requests).finish_non_exhaustive()
+    }
+}
+
+impl Leg {
+    /// What is asked at this stage, as of this time; `None` where it is the same at any.
+    fn dated(&self, settings: &Settings, unix_ms: u64) -> Option<Request> {
+        match &self.stage {
+            Stage::Lock(form) => lock::request(settings, &self.op, *form, unix_ms).ok(),
+            Stage::Undo(_) => self.undo(settings, unix_ms),
+            Stage::Keep(..) => lock::request(settings, &self.kept()?, Form::Below, unix_ms).ok(),
+            Stage::Look(_) | Stage::Mark { .. } => None,
+        }
+    }
+
+    /// The release of what this send has written.
+    fn undo(&self, settings: &Settings, unix_ms: u64) -> Option<Request> {
+        let Op::Acquire(op) = &self.op.op else { return None };
+        Some(expressions::undo(settings, self.op.resource.as_str(), op, unix_ms))
+    }
+
+    /// The renewal that makes a lock of an earlier send this one's.
+    fn kept(&self) -> Option<LockOp> {
+        let Op::Acquire(op) = &self.op.op else { return None };
+        let renew = Renew { nonce: op.nonce, seq: op.seq, record_ttl: op.record_ttl, quorum: None };
+        Some(LockOp { op: Op::Renew(renew), ..self.op.clone() })
+    }
+
+    fn next(&self, settings: &Settings, heard: Heard, unix_ms: u64) -> Next {
+        match &self.stage {
+            Stage::Lock(form) => self.locked(settings, *form, heard, unix_ms),
+            Stage::Look(answered) => match heard {
+                Heard::Success(fields) => match membership::text_in(settings, fields.get("Item")) {
+                    Ok(text) => self.judge(settings, answered.clone(), text, 0, unix_ms),
+                    Err(outcome) => self.unmarked(settings, answered, outcome, unix_ms),
+                },
+                Heard::Conflict(_) => self.unmarked(settings, answered, misfit(), unix_ms),
+                Heard::Failed(outcome) | Heard::Repeat(_, outcome) => {
+                    self.unmarked(settings, answered, outcome, unix_ms)
+                }
+            },
+            Stage::Mark { answered, marker, tries } => match heard {
+                Heard::Success(fields) if membership::is_marked(settings, &fields, Some(marker)) => {
+                    // Written by us, it means what the same one means that is found.
+                    self.judge_written(settings, answered.clone(), marker, unix_ms)
+                }
+                Heard::Success(_) => self.unmarked(settings, answered, misfit(), unix_ms),
+                Heard::Conflict(row) => match membership::text_in(settings, row.as_ref()) {
+                    Ok(text) => self.judge(settings, answered.clone(), text, *tries, unix_ms),
+                    Err(outcome) => self.unmarked(settings, answered, outcome, unix_ms),
+                },
+                Heard::Failed(outcome) | Heard::Repeat(_, outcome) => {
+                    self.unmarked(settings, answered, outcome, unix_ms)
+                }
+            },
+            Stage::Undo(refusal) => Next::Done(match heard {
+                Heard::Success(fields) if lock::is_released(settings, &self.op, &fields) => {
+                    Outcome::NotApplied(refusal.clone())
+                }
+                // It is not ours any more.
+                Heard::Conflict(row) if lock::is_not_ours(settings, &self.op, row.as_ref()) => {
+                    Outcome::NotApplied(refusal.clone())
+                }
+                Heard::Success(_) | Heard::Conflict(_) => misfit(),
+                Heard::Failed(Outcome::Unknown(fault)) => Outcome::Unknown(fault),
+                Heard::Failed(_) | Heard::Repeat(..) => Outcome::Unknown(Fault::new(
+                    FaultKind::Server,
+                    "the node does not vote, and the lock that was written there could not be freed again",
+                )),
+            }),
+            Stage::Keep(outcome, loss) => Next::Done(self.is_kept(settings, outcome, *loss, heard)),
+        }
+    }
+
+    fn is_kept(&self, settings: &Settings, outcome: &Outcome, loss: Option<Stamp>, heard: Heard) -> Outcome {
+        let Some(kept) = self.kept() else { return misfit() };
+        match lock::told(settings, &kept, Form::Below, heard) {
+            Told::Outcome(Outcome::Applied(_), _) => outcome.clone(),
+            Told::Outcome(other, _) => loss.map_or(other.clone(), |loss| in_doubt(other, loss)),
+            Told::OtherForm => misfit(),
+        }
+    }
+
+    fn locked(&self, settings: &Settings, form: Form, heard: Heard, unix_ms: u64) -> Next {
+        let (outcome, trust) = match lock::told(settings, &self.op, form, heard) {
+            Told::Outcome(outcome, trust) => (outcome, trust),
+            Told::OtherForm => {
+                return match lock::request(settings, &self.op, Form::Above, unix_ms) {
+                    Ok(request) => Next::Ask(Stage::Lock(Form::Above), request),
+                    Err(denial) => Next::Done(Outcome::NotApplied(Refusal::Denied(denial))),
+                };
+            }
+        };
+        let is_conflict = matches!(outcome, Outcome::NotApplied(Refusal::Conflict(_)));
+        let answered = Answered { outcome, trust };
+        let depends = match &self.op.op {
+            Op::Acquire(op) => op.member.is_some() && (is_conflict || answered.is_grant()),
+            Op::Renew(Renew { quorum, .. }) | Op::Release(Release { quorum, .. }) => quorum.is_some() && is_conflict,
+            Op::Raise(_) | Op::Read => false,
+        };
+        if depends {
+            Next::Ask(Stage::Look(answered), membership::look(settings))
+        } else {
+            Next::Done(answered.outcome)
+        }
+    }
+
+    /// What the answer means at a node that shows this marker.
+    fn judge(&self, settings: &Settings, answered: Answered, found: String, tries: u32, unix_ms: u64) -> Next {
+        let asked = match &self.op.op {
+            Op::Acquire(op) => op.member.as_ref(),
+            Op::Renew(Renew { quorum, .. }) | Op::Release(Release { quorum, .. }) => {
+                let in_doubt = quorum.is_some_and(|durability| membership::is_in_doubt(&found, durability));
+                let abstains = Outcome::NotApplied(Refusal::Abstains { stamp: None });
+                return Next::Done(if in_doubt { abstains } else { answered.outcome });
+            }
+            Op::Raise(_) | Op::Read => None,
+        };
+        let Some(asked) = asked else { return Next::Done(answered.outcome) };
+        let (write, vote) = membership::vote(asked, &found, answered.trust, unix_ms);
+        match write {
+            Some(_) if tries >= MOST_MARKS => {
+                let busy = Fault::new(FaultKind::Busy, "others write the node's membership all the time");
+                self.unmarked(settings, &answered, Outcome::NotApplied(Refusal::Unavailable(busy)), unix_ms)
+            }
+            Some(marker) => {
+                let request = membership::mark(settings, &found, Some(&marker));
+                Next::Ask(Stage::Mark { answered, marker, tries: tries + 1 }, request)
+            }
+            None => self.voted(settings, answered, vote, unix_ms),
+        }
+    }
+
+    fn judge_written(&self, settings: &Settings, answered: Answered, marker: &Marker, unix_ms: u64) -> Next {
+        let Op::Acquire(op) = &self.op.op else { return Next::Done(answered.outcome) };
+        let Some(asked) = &op.member else { return Next::Done(answered.outcome) };
+        let (_, vote) = membership::vote(asked, &marker.text(), answered.trust, unix_ms);
+        self.voted(settings, answered, vote, unix_ms)
+    }
+
+    fn voted(&self, settings: &Settings, answered: Answered, vote: Vote, unix_ms: u64) -> Next {
+        let loss = match vote {
+            Vote::Counts(loss) => loss,
+            Vote::Refused(refusal) => return self.refuse(settings, &answered, refusal, unix_ms),
+        };
+        let outcome = match loss {
+            Some(loss) => in_doubt(answered.outcome, loss),
+            None => answered.outcome,
+        };
+        match (&self.op.op, self.kept()) {
+            (Op::Acquire(op), Some(kept)) if lock::is_of_earlier_send(op, &outcome) => {
+                match lock::request(settings, &kept, Form::Below, unix_ms) {
+                    Ok(request) => Next::Ask(Stage::Keep(lock::as_of(op, outcome), loss), request),
+                    Err(denial) => Next::Done(Outcome::NotApplied(Refusal::Denied(denial))),
+                }
+            }
+            (_, _) => Next::Done(outcome),
+        }
+    }
+
+    /// Nobody can say whether the node votes.
+    fn unmarked(&self, settings: &Settings, answered: &Answered, why: Outcome, unix_ms: u64) -> Next {
+        match why {
+            Outcome::NotApplied(refusal) => self.refuse(settings, answered, refusal, unix_ms),
+            // The lock stands; whether it counts, the next send finds out, or a release frees it.
+            Outcome::Unknown(fault) if answered.is_grant() => Next::Done(Outcome::Unknown(fault)),
+            Outcome::Unknown(fault) => Next::Done(Outcome::NotApplied(Refusal::Unavailable(fault))),
+            Outcome::Applied(_) => Next::Done(misfit()),
+        }
+    }
+
+    fn refuse(&self, settings: &Settings, answered: &Answered, refusal: Refusal, unix_ms: u64) -> Next {
+        match self.undo(settings, unix_ms).filter(|_| answered.is_grant()) {
+            Some(request) => Next::Ask(Stage::Undo(refusal), request),
+            None => Next::Done(Outcome::NotApplied(refusal)),
+        }
+    }
+}
+
+pub(super) fn misfit() -> Outcome {
+    protocol("the answer does not fit the request")
+}
+
+pub(super) fn protocol(detail: &str) -> Outcome {
+    Outcome::Unknown(Fault::new(FaultKind::Protocol, detail))
+}

@@ -1,0 +1,317 @@
+//! Requests: operations as writes of one row under a condition, names and values apart from the expressions.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde_json::{Map, Value as Json, json};
+
+use super::json::{bytes, number, text};
+use super::record::{self, own, rvn, version_text};
+use super::{Request, Settings, Target};
+use leasehold_core::Token;
+use leasehold_core::config::MAX_RECORD_TTL;
+use leasehold_core::member::RETENTION;
+use leasehold_core::op::{Acquire, Denial, DenialKind, Raise, Release, Renew};
+
+/// Which of two writes stands for an operation, for want of a `max()`: together they are one, as each computes the
+/// counter in the write itself. From what an earlier answer showed it could fall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Form {
+    /// The counter is below the number that was asked for, and becomes it.
+    Below,
+    /// The counter is not below it: an acquire makes it one more, a raise leaves it.
+    Above,
+}
+
+/// What stands for attributes in expressions.
+const PLACEHOLDERS: [(&str, &str); 11] = [
+    ("#on", record::OWNER),
+    ("#ld", record::DURATION),
+    ("#rvn", record::RVN),
+    ("#ir", record::RELEASED),
+    ("#d", record::DATA),
+    ("#dn", record::DATA_OF),
+    ("#ft", record::COUNTER),
+    ("#ga", record::GRANTED_AT),
+    ("#qt", record::TRUST),
+    ("#un", record::UNDONE),
+    ("#qm", record::MARKER),
+];
+
+/// How much of the row the answer to a write shows, to tell that it is the answer to this write and to no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Returns {
+    Written,
+    All,
+}
+
+/// A write of one row in the making.
+struct Update<'a> {
+    settings: &'a Settings,
+    row: &'a str,
+    set: String,
+    remove: &'static str,
+    condition: String,
+    values: Map<String, Json>,
+    returns: Returns,
+}
+
+impl<'a> Update<'a> {
+    fn of(settings: &'a Settings, row: &'a str) -> Self {
+        Self {
+            settings,
+            row,
+            set: String::new(),
+            remove: "",
+            condition: String::new(),
+            values: Map::new(),
+            returns: Returns::All,
+        }
+    }
+
+    fn value(&mut self, name: &str, value: Json) {
+        self.values.insert(name.to_string(), value);
+    }
+
+    /// Further assignments, as they stand in the expression.
+    fn set(&mut self, assignments: &str) {
+        self.set.push_str(if self.set.is_empty() { "SET " } else { ", " });
+        self.set.push_str(assignments);
+    }
+
+    /// Every write of a lock puts off the time at which DynamoDB may remove the row.
+    fn keep_until(&mut self, unix_ms: u64) {
+        if self.settings.expires_name().is_some() {
+            self.set("#ex = :ex");
+            self.value(":ex", number(unix_ms / 1000 + RETENTION.as_secs()));
+        }
+    }
+
+    fn request(self) -> Request {
+        let update = [self.set.as_str(), self.remove].join(" ");
+        let update = update.trim();
+        let names = names(self.settings, &[update, &self.condition]);
+        let body = json!({
+            "TableName": self.settings.table(),
+            "Key": key(self.settings, self.row),
+            "UpdateExpression": update,
+            "ConditionExpression": self.condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": self.values,
+            "ReturnValues": match self.returns {
+                Returns::Written => "UPDATED_NEW",
+                Returns::All => "ALL_NEW",
+            },
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        });
+        Request::new(Target::UpdateItem, &body)
+    }
+}
+
+/// The row's primary key.
+pub(super) fn key(settings: &Settings, row: &str) -> Json {
+    let mut key = Map::new();
+    key.insert(settings.key_name().to_string(), text(row));
+    if let Some(sort) = settings.sort() {
+        key.insert(sort.name.to_string(), text(&sort.value));
+    }
+    Json::Object(key)
+}
+
+/// Those names that the expressions mention: DynamoDB refuses any other.
+fn names(settings: &Settings, expressions: &[&str]) -> Map<String, Json> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '#';
+    let words: Vec<&str> = expressions.iter().flat_map(|text| text.split(|c| !is_part(c))).collect();
+    let known = PLACEHOLDERS.into_iter().chain([("#pk", settings.key_name())]);
+    let known = known.chain(settings.expires_name().map(|name| ("#ex", name)));
+    known.filter(|(short, _)| words.contains(short)).map(|(short, name)| (short.to_string(), name.into())).collect()
+}
+
+/// The row as it is after all writes that were answered before.
+pub(super) fn get(settings: &Settings, row: &str) -> Request {
+    let body = json!({
+        "TableName": settings.table(),
+        "Key": key(settings, row),
+        "ConsistentRead": true,
+    });
+    Request::new(Target::GetItem, &body)
+}
+
+/// The smallest token that an acquire mints: no grant has token 0, which the form would mint in an empty table.
+pub(super) fn floor(op: &Acquire) -> Token {
+    op.floor.max(Token::ZERO.next().unwrap_or(Token::MAX))
+}
+
+/// Writes our record into a row that is not there, or was released, or still shows the expected version. In a quorum one of
+/// this attempt is free too, if an earlier send has written it and had to undo that.
+///
+/// A released row is free only if it looks like a lock of Java's clients: others write under the same names, and lengths
+/// of time that end in a unit.
+pub(super) fn acquire(
+    settings: &Settings,
+    row: &str,
+    op: &Acquire,
+    form: Form,
+    unix_ms: u64,
+) -> Result<Request, Denial> {
+    let mut update = Update::of(settings, row);
+    let not_ours = match &op.member {
+        // Versions of one attempt have one length, so these are exactly its sends before this one.
+        Some(_) => "(NOT begins_with(#rvn, :own) OR (#un = #rvn AND #rvn < :rvn))",
+        None => "NOT begins_with(#rvn, :own)",
+    };
+    let mut free = alloc::format!(
+        "attribute_not_exists(#pk) OR (#ir = :yes AND attribute_type(#rvn, :text) AND attribute_type(#ld, :text) \
+         AND NOT contains(#ld, :unit) AND {not_ours})",
+    );
+    if let Some(seen) = op.expect.as_ref().and_then(version_text).filter(|(_, whose)| *whose != Some(op.nonce)) {
+        free.push_str(" OR #rvn = :seen");
+        update.value(":seen", text(&seen.0));
+    }
+    update.value(":yes", text("1"));
+    update.value(":text", text("S"));
+    update.value(":unit", text("s"));
+    update.value(":own", text(&own(&op.nonce)));
+    update.set("#rvn = :rvn, #on = :on, #ld = :ld, #ga = :ga");
+    update.value(":rvn", text(&rvn(&op.nonce, op.seq)));
+    update.value(":on", text(op.owner.as_str()));
+    update.value(":ld", text(&lasting(op.record_ttl)?));
+    update.value(":ga", number(unix_ms));
+    let counter = match form {
+        Form::Below => {
+            update.set("#ft = :floor");
+            "attribute_not_exists(#ft) OR #ft < :floor"
+        }
+        Form::Above => {
+            update.set("#ft = #ft + :one");
+            update.value(":one", number(1));
+            update.value(":max", number(Token::MAX.get()));
+            "#ft >= :floor AND #ft < :max"
+        }
+    };
+    update.value(":floor", number(floor(op).get()));
+    update.remove = "REMOVE #ir, #un";
+    // Without data of ours, what one of Java's left for the next of its kind stays.
+    if let Some(data) = &op.data {
+        update.set("#d = :d, #dn = :own");
+        update.value(":d", bytes(data.as_bytes()));
+    }
+    update.keep_until(unix_ms);
+    update.condition = alloc::format!("({free}) AND ({counter})");
+    Ok(update.request())
+}
+
+/// A heartbeat. Any earlier write of the attempt will do, whichever has landed; a later one makes this one harmless.
+pub(super) fn renew(settings: &Settings, row: &str, op: &Renew, unix_ms: u64) -> Result<Request, Denial> {
+    let mut update = Update::of(settings, row);
+    update.set("#rvn = :rvn, #ld = :ld");
+    update.value(":rvn", text(&rvn(&op.nonce, op.seq)));
+    update.value(":own", text(&own(&op.nonce)));
+    update.value(":ld", text(&lasting(op.record_ttl)?));
+    update.keep_until(unix_ms);
+    // Versions of one attempt have one length, so these are exactly its sends before this one.
+    update.condition = "begins_with(#rvn, :own) AND #rvn < :rvn AND attribute_not_exists(#ir)".to_string();
+    update.returns = Returns::Written;
+    Ok(update.request())
+}
+
+/// The version stays, as Java leaves it: it names the attempt whose delayed sends are still to be refused, also where an
+/// earlier one was undone. A row that was released before is refused, as is every other that is not ours any more.
+pub(super) fn release(settings: &Settings, row: &str, op: &Release, unix_ms: u64) -> Request {
+    let mut update = Update::of(settings, row);
+    update.set("#ir = :yes");
+    update.remove = "REMOVE #un";
+    update.value(":yes", text("1"));
+    update.value(":own", text(&own(&op.nonce)));
+    update.keep_until(unix_ms);
+    update.condition = "begins_with(#rvn, :own) AND (attribute_not_exists(#ir) OR attribute_exists(#un))".to_string();
+    update.request()
+}
+
+/// The counter and what is known of its trust are one write. The trust names the loss that it was meant for: whoever
+/// reads it compares that with the marker, so one for an earlier loss makes nobody trusted.
+pub(super) fn raise(settings: &Settings, row: &str, op: &Raise, form: Form, unix_ms: u64) -> Request {
+    let mut update = Update::of(settings, row);
+    let counter = match form {
+        Form::Below => {
+            update.set("#ft = :ft");
+            "(attribute_not_exists(#ft) OR #ft < :ft)"
+        }
+        Form::Above => "#ft >= :ft",
+    };
+    update.value(":ft", number(op.token.get()));
+    if let Some(loss) = op.loss {
+        update.set("#qt = :qt");
+        update.value(":qt", text(&loss.to_string()));
+    }
+    update.value(":own", text(&own(&op.nonce)));
+    update.keep_until(unix_ms);
+    update.condition = alloc::format!("begins_with(#rvn, :own) AND attribute_not_exists(#ir) AND {counter}");
+    update.request()
+}
+
+/// Writes a marker's text in the place of the one that was found, if that still stands. The row reads as a released lock
+/// of Java's clients, whose listing would otherwise fail on it.
+pub(super) fn mark(settings: &Settings, row: &str, found: &str, marker: &str, version: &str) -> Request {
+    let mut update = Update::of(settings, row);
+    update.set("#qm = :qm, #rvn = :rvn, #on = :on, #ld = :ld, #ir = :yes");
+    update.value(":qm", text(marker));
+    update.value(":rvn", text(version));
+    update.value(":on", text("leasehold quorum"));
+    update.value(":ld", text("1"));
+    update.value(":yes", text("1"));
+    update.condition = match found {
+        "" => "attribute_not_exists(#qm)".to_string(),
+        found => {
+            update.value(":found", text(found));
+            "#qm = :found".to_string()
+        }
+    };
+    update.request()
+}
+
+/// Takes a marker back, if it still stands. The row stays, as that of a released lock.
+pub(super) fn unmark(settings: &Settings, row: &str, found: &str) -> Request {
+    let mut update = Update::of(settings, row);
+    update.remove = "REMOVE #qm";
+    update.value(":found", text(found));
+    update.condition = "#qm = :found".to_string();
+    update.request()
+}
+
+/// A write that never happens: a row has the key by which it is named, or is not there.
+pub(super) fn never(settings: &Settings, row: &str) -> Request {
+    let mut update = Update::of(settings, row);
+    update.set("#ir = :yes");
+    update.value(":yes", text("1"));
+    update.value(":other", text(&alloc::format!("not {row}")));
+    update.condition = "#pk = :other".to_string();
+    update.request()
+}
+
+/// Frees what one send has written, for others and for later sends of its attempt. One of those may count on the row by the
+/// time this arrives, or the holder may have left.
+pub(super) fn undo(settings: &Settings, row: &str, op: &Acquire, unix_ms: u64) -> Request {
+    let mut update = Update::of(settings, row);
+    update.set("#ir = :yes, #un = :rvn");
+    update.value(":yes", text("1"));
+    update.value(":rvn", text(&rvn(&op.nonce, op.seq)));
+    update.keep_until(unix_ms);
+    update.condition = "#rvn = :rvn AND attribute_not_exists(#ir)".to_string();
+    update.request()
+}
+
+/// Decimal milliseconds, rounded up: a record must not end before its holder believes that it does.
+fn lasting(length: Duration) -> Result<String, Denial> {
+    if length > MAX_RECORD_TTL {
+        let detail = alloc::format!("a record of {length:?} is longer than the longest allowed, {MAX_RECORD_TTL:?}");
+        return Err(Denial::new(DenialKind::Other, &detail));
+    }
+    Ok(whole_ms(length).to_string())
+}
+
+/// As the table keeps it.
+pub(super) fn whole_ms(length: Duration) -> u64 {
+    u64::try_from(length.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX).max(1)
+}

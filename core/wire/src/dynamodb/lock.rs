@@ -1,0 +1,206 @@
+//! One write or read of a lock's row, and what its answer says. Whoever can answer in the table's place can answer
+//! anything, so every shape is checked, and a write counts only if the answer shows what it wrote.
+
+use alloc::string::String;
+use core::time::Duration;
+
+use serde_json::{Map, Value as Json};
+
+use super::exchange::{Heard, misfit};
+use super::expressions::{self, Form};
+use super::json::as_text;
+use super::record::{self, Row, Rvn};
+use super::{Request, Settings};
+use leasehold_core::member::Stamp;
+use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Holder, LockOp, Op, Outcome, Raise, Refusal, Seen};
+use leasehold_core::{Token, Version};
+
+/// What a lock's row has said.
+pub(super) enum Told {
+    /// The outcome of a single store, and the loss since which the row's counter was raised.
+    Outcome(Outcome, Option<Stamp>),
+    /// The other form may fit.
+    OtherForm,
+}
+
+pub(super) fn request(settings: &Settings, op: &LockOp, form: Form, unix_ms: u64) -> Result<Request, Denial> {
+    let row = op.resource.as_str();
+    Ok(match &op.op {
+        Op::Acquire(op) => expressions::acquire(settings, row, op, form, unix_ms)?,
+        Op::Renew(op) => expressions::renew(settings, row, op, unix_ms)?,
+        Op::Release(op) => expressions::release(settings, row, op, unix_ms),
+        Op::Raise(op) => expressions::raise(settings, row, op, form, unix_ms),
+        Op::Read => expressions::get(settings, row),
+    })
+}
+
+pub(super) fn told(settings: &Settings, op: &LockOp, form: Form, heard: Heard) -> Told {
+    match heard {
+        Heard::Success(fields) => written(settings, op, form, &fields),
+        // It sets no condition.
+        Heard::Conflict(_) if op.op == Op::Read => Told::Outcome(misfit(), None),
+        Heard::Conflict(row) => refused(settings, op, form, row.as_ref()),
+        Heard::Failed(outcome) | Heard::Repeat(_, outcome) => Told::Outcome(outcome, None),
+    }
+}
+
+/// The answer to [`expressions::undo`].
+pub(super) fn is_released(settings: &Settings, op: &LockOp, fields: &Map<String, Json>) -> bool {
+    let row = row_in(settings, op, fields.get("Attributes"));
+    matches!((row, &op.op), (Ok(Some(row)), Op::Acquire(op)) if is_of_this_send(&row, op) && row.released && row.undone)
+}
+
+/// A refused [`expressions::undo`] must show a row that is another's, or another send's, or free already, or none.
+pub(super) fn is_not_ours(settings: &Settings, op: &LockOp, row: Option<&Json>) -> bool {
+    match (row_in(settings, op, row), &op.op) {
+        (Ok(Some(row)), Op::Acquire(op)) => !is_of_this_send(&row, op) || row.released,
+        // Whoever writes rows that cannot be read writes none of ours.
+        (Ok(None) | Err(Outcome::NotApplied(_)), Op::Acquire(_)) => true,
+        (_, _) => false,
+    }
+}
+
+fn is_of_this_send(row: &Row, op: &Acquire) -> bool {
+    row.rvn == Rvn::Ours { nonce: op.nonce, seq: op.seq }
+}
+
+/// Whether a conflict shows that an earlier send of the attempt holds the lock.
+pub(super) fn is_of_earlier_send(op: &Acquire, outcome: &Outcome) -> bool {
+    let Outcome::NotApplied(Refusal::Conflict(seen)) = outcome else { return false };
+    seen.held().is_some_and(|holding| holding.is_of(&op.nonce) && holding.seq().is_some_and(|seq| seq < op.seq))
+}
+
+/// The same conflict once the row shows this send.
+pub(super) fn as_of(op: &Acquire, mut outcome: Outcome) -> Outcome {
+    if let Outcome::NotApplied(Refusal::Conflict(Seen { holding: Some(holding) })) = &mut outcome {
+        holding.holder = Holder::Lease { nonce: op.nonce, seq: Some(op.seq) };
+        holding.version = Version::of(&op.nonce, op.seq);
+        holding.record_ttl = Some(Duration::from_millis(expressions::whole_ms(op.record_ttl)));
+    }
+    outcome
+}
+
+/// The answer to a write or read that was carried out.
+fn written(settings: &Settings, op: &LockOp, form: Form, fields: &Map<String, Json>) -> Told {
+    let just = |applied| Told::Outcome(Outcome::Applied(applied), None);
+    let wrong = || Told::Outcome(misfit(), None);
+    if op.op == Op::Read {
+        return match row_in(settings, op, fields.get("Item")) {
+            Ok(row) => Told::Outcome(shown(row, |seen| Outcome::Applied(Applied::Read(seen))), None),
+            Err(outcome) => Told::Outcome(outcome, None),
+        };
+    }
+    let attributes = fields.get("Attributes");
+    if let Op::Renew(renew) = &op.op {
+        // This one shows what was written only.
+        let rvn = attributes.and_then(|row| row.get(record::RVN)).and_then(as_text).and_then(Rvn::parse);
+        let is_it = rvn == Some(Rvn::Ours { nonce: renew.nonce, seq: renew.seq });
+        return if is_it { just(Applied::Renewed) } else { wrong() };
+    }
+    let Ok(Some(row)) = row_in(settings, op, attributes) else { return wrong() };
+    match &op.op {
+        Op::Acquire(acquire) => {
+            let is_it = row.rvn == Rvn::Ours { nonce: acquire.nonce, seq: acquire.seq } && !row.released;
+            let floor = expressions::floor(acquire);
+            let fits = |counter: &Token| match form {
+                Form::Below => *counter == floor,
+                Form::Above => *counter > floor,
+            };
+            match row.counter.filter(fits) {
+                Some(counter) if is_it => Told::Outcome(Outcome::Applied(Applied::Acquired { counter }), row.trust),
+                Some(_) | None => wrong(),
+            }
+        }
+        Op::Release(release) if row.rvn.is_of(&release.nonce) && row.released => just(Applied::Released),
+        Op::Raise(raise) if row.is_held_by(&raise.nonce) && is_raised(&row, raise) => match row.counter {
+            Some(counter) => just(Applied::Raised { counter }),
+            None => wrong(),
+        },
+        Op::Release(_) | Op::Raise(_) | Op::Renew(_) | Op::Read => wrong(),
+    }
+}
+
+/// The counter covers the token, and the trust is what it was meant to be.
+fn is_raised(row: &Row, raise: &Raise) -> bool {
+    is_high_enough(row, raise) && (raise.loss.is_none() || row.trust == raise.loss)
+}
+
+fn is_high_enough(row: &Row, raise: &Raise) -> bool {
+    row.counter.is_some_and(|counter| counter >= raise.token)
+}
+
+/// The row that stood in the way.
+fn refused(settings: &Settings, op: &LockOp, form: Form, row: Option<&Json>) -> Told {
+    let row = match row_in(settings, op, row) {
+        Ok(row) => row,
+        Err(outcome) => return Told::Outcome(outcome, None),
+    };
+    let wrong = || Told::Outcome(misfit(), None);
+    if let Some(row) = &row {
+        match &op.op {
+            Op::Acquire(acquire) if row.is_free_for(acquire) => match stepped(row, acquire, form) {
+                Free::Exhausted => return Told::Outcome(exhausted(), None),
+                Free::OtherForm => return Told::OtherForm,
+                Free::Raced => {}
+                Free::Contradiction => return wrong(),
+            },
+            Op::Raise(raise) if row.is_held_by(&raise.nonce) => match (is_raised(row, raise), form, row.counter) {
+                (true, _, Some(counter)) => return Told::Outcome(Outcome::Applied(Applied::Raised { counter }), None),
+                (false, Form::Below, _) if is_high_enough(row, raise) => return Told::OtherForm,
+                _ => return wrong(),
+            },
+            // What is ours is never in its own way.
+            Op::Renew(renew) if row.rvn.is_before(&renew.nonce, renew.seq) && !row.released => return wrong(),
+            Op::Release(release) if row.rvn.is_of(&release.nonce) && (!row.released || row.undone) => return wrong(),
+            Op::Acquire(_) | Op::Renew(_) | Op::Release(_) | Op::Raise(_) | Op::Read => {}
+        }
+    }
+    let trust = row.as_ref().and_then(|row| row.trust);
+    Told::Outcome(shown(row, |seen| Outcome::NotApplied(Refusal::Conflict(seen))), trust)
+}
+
+/// Why a free row was not written.
+enum Free {
+    Exhausted,
+    OtherForm,
+    /// The counter is another than it was when the first form was refused.
+    Raced,
+    Contradiction,
+}
+
+fn stepped(row: &Row, op: &Acquire, form: Form) -> Free {
+    let below = row.counter.is_none_or(|counter| counter < expressions::floor(op));
+    match (form, below) {
+        (_, false) if row.counter == Some(Token::MAX) => Free::Exhausted,
+        (Form::Below, false) => Free::OtherForm,
+        (Form::Above, true) => Free::Raced,
+        (Form::Below, true) | (Form::Above, false) => Free::Contradiction,
+    }
+}
+
+fn shown(row: Option<Row>, outcome: impl FnOnce(Seen) -> Outcome) -> Outcome {
+    match row.map(Row::seen).unwrap_or_default().checked() {
+        Ok(seen) => outcome(seen),
+        Err(denial) => Outcome::NotApplied(Refusal::Denied(denial)),
+    }
+}
+
+/// The row in an answer, if there is one and it is the one that was asked for.
+fn row_in(settings: &Settings, op: &LockOp, row: Option<&Json>) -> Result<Option<Row>, Outcome> {
+    let Some(row) = row else { return Ok(None) };
+    let row = row.as_object().ok_or_else(misfit)?;
+    if row.get(settings.key_name()).and_then(as_text) != Some(op.resource.as_str()) {
+        return Err(misfit());
+    }
+    match Row::read(settings, row) {
+        Ok(row) => Ok(Some(row)),
+        Err(denial) => Err(Outcome::NotApplied(Refusal::Denied(denial))),
+    }
+}
+
+fn exhausted() -> Outcome {
+    Outcome::NotApplied(Refusal::Denied(Denial::new(
+        DenialKind::TokensExhausted,
+        "the counter has reached 2^53 - 1; lock another name, or start over with a lower counter everywhere",
+    )))
+}

@@ -1,0 +1,275 @@
+//! What an error reply means: certainly not applied, and why, or nobody knows.
+//!
+//! The first word of an error is its code. Redis 6 and older wrap the error of a command within a script into one of
+//! the script, `ERR Error running script (...): @user_script: 5: -READONLY ...`; there the code is looked for inside.
+
+use alloc::string::String;
+
+use crate::resp::Value;
+use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal};
+
+/// What an error reply says of the operation that it answers.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ErrorClass {
+    /// The server does not know the script by its digest: not applied; send the text.
+    UnknownScript,
+    /// Certainly not applied.
+    Refused(Refusal),
+    /// May have been applied.
+    Unknown(Fault),
+}
+
+/// Codes that say that nothing was done but may be done later, and what to do about each.
+const PASSING: [(&str, FaultKind, &str); 10] = [
+    ("READONLY", FaultKind::Server, "this is a replica, which takes no writes: connect to the master"),
+    ("MOVED", FaultKind::Server, "another node of the cluster serves this name now: the slots must be read again"),
+    ("ASK", FaultKind::Server, "this name is on its way to another node of the cluster"),
+    ("TRYAGAIN", FaultKind::Busy, "the cluster is moving this name between nodes: it passes"),
+    ("CLUSTERDOWN", FaultKind::Server, "the cluster does not serve this name: look at CLUSTER INFO"),
+    ("MASTERDOWN", FaultKind::Server, "this replica has lost its master: connect to the master"),
+    ("LOADING", FaultKind::Busy, "the server is reading its data from disk: it passes"),
+    ("BUSY", FaultKind::Busy, "a script of somebody's runs without end: SCRIPT KILL stops it"),
+    ("MISCONF", FaultKind::Server, "the server cannot save to disk and so takes no writes: look at its log"),
+    ("NOREPLICAS", FaultKind::Server, "fewer replicas than min-replicas-to-write are connected"),
+];
+
+/// Codes that no retry mends.
+const LASTING: [(&str, DenialKind, &str); 8] = [
+    ("OOM", DenialKind::StorageFull, "the server is at its maxmemory: raise it, or give locks a server that has room"),
+    ("NOAUTH", DenialKind::Permission, "the server wants a password: put it into the URL"),
+    ("WRONGPASS", DenialKind::Permission, "user name, password or token are wrong, or the user is switched off"),
+    ("NOPERM", DenialKind::Permission, GRANT),
+    ("DENIED", DenialKind::Permission, "the server is in protected mode: set a password, or bind it to an address"),
+    ("CROSSSLOT", DenialKind::Other, "this is a Redis Cluster: say so in the settings"),
+    ("WRONGTYPE", DenialKind::CorruptRecord, "a key of this lock has a value of a kind that no lock client writes"),
+    ("EXECABORT", DenialKind::Other, "locks cannot be used inside of a transaction"),
+];
+
+const GRANT: &str = "the user needs the commands EVALSHA, EVAL, GETRANGE, EXISTS, PTTL, TYPE, TIME, SET, PEXPIRE, DEL, \
+                     PUBLISH, SUBSCRIBE, UNSUBSCRIBE and, with replicas, WAIT, on a cluster ASKING, CLUSTER|SLOTS and \
+                     CLUSTER|INFO, on the locked names and on the keys that begin with {name}, and the \
+                     channels that do; in a quorum also GET and INFO, and the key leasehold\\x1fquorum";
+
+/// Judges the text of an error reply.
+pub fn classify(error: &str) -> ErrorClass {
+    if code_of(error) == "NOSCRIPT" {
+        return ErrorClass::UnknownScript;
+    }
+    match refusal(error) {
+        Some(refusal) => ErrorClass::Refused(refusal),
+        None => ErrorClass::Unknown(Fault::new(FaultKind::Server, &said(error))),
+    }
+}
+
+/// Why the command that this error answers was certainly not carried out; `None` if it may have been.
+///
+/// For every command, not only for those of a lock: connecting meets errors too.
+pub fn refusal(error: &str) -> Option<Refusal> {
+    let denied = |kind, advice: &str| Refusal::Denied(Denial::new(kind, &explained(advice, error)));
+    let code = code_of(error);
+    if code == "NOSCRIPT" {
+        let advice = "the server keeps no scripts, not even one that it was just sent";
+        return Some(Refusal::Unavailable(Fault::new(FaultKind::Server, &explained(advice, error))));
+    }
+    if let Some((_, kind, advice)) = PASSING.iter().find(|(known, ..)| *known == code) {
+        return Some(Refusal::Unavailable(Fault::new(*kind, &explained(advice, error))));
+    }
+    if let Some((_, kind, advice)) = LASTING.iter().find(|(known, ..)| *known == code) {
+        return Some(denied(*kind, advice));
+    }
+    // The rest has no code of its own. Only what the server itself says counts, not what it repeats of a request.
+    let text = without_arguments(error).to_ascii_lowercase();
+    let says = |words: &str| text.contains(words);
+    if says("max daily request limit") || says("max requests limit exceeded") {
+        let advice = "the plan's number of requests is used up";
+        Some(Refusal::Throttled(Fault::new(FaultKind::Busy, &explained(advice, error))))
+    } else if says("max number of clients") {
+        let advice = "the server has no connection left: raise its maxclients, or close some";
+        Some(Refusal::Unavailable(Fault::new(FaultKind::Busy, &explained(advice, error))))
+    } else if says("the user executing the script can't")
+        || says("has no permissions to")
+        || says("acl failure in script")
+    {
+        Some(denied(DenialKind::Permission, GRANT))
+    } else if says("err invalid password") || says("no password is set") || says("without any password configured") {
+        Some(denied(DenialKind::Permission, "the server expects another password, or none"))
+    } else if says("unknown command") || says("unknown redis command") {
+        Some(denied(DenialKind::Other, "this is not Redis 5 or newer, or the command was renamed or switched off"))
+    } else if says("db index is out of range") || says("invalid db index") {
+        Some(denied(DenialKind::Other, "the server has no database of this number; on a cluster there is only 0"))
+    } else {
+        None
+    }
+}
+
+/// Whether the server does not know who asks.
+pub(crate) fn refuses_credentials(error: &str) -> bool {
+    matches!(code_of(error), "NOAUTH" | "WRONGPASS")
+}
+
+/// What an error reply means for the operation that it answers.
+pub fn error_outcome(error: &str) -> Outcome {
+    match refusal(error) {
+        Some(refusal) => Outcome::NotApplied(refusal),
+        None => Outcome::Unknown(Fault::new(FaultKind::Server, &said(error))),
+    }
+}
+
+/// For a client that was told of a single server: being directed to another one is no reply. `advice` says what to set
+/// instead.
+///
+/// # Errors
+/// The refusal of a node of a Redis Cluster to serve a name of another node.
+pub fn of_one_server(reply: Value, advice: &str) -> Result<Value, Outcome> {
+    if reply.as_error().is_some_and(|error| error.starts_with("MOVED ")) {
+        return Err(Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Other, advice))));
+    }
+    Ok(reply)
+}
+
+/// The first word, or the code inside of what a script says of one of its commands.
+fn code_of(error: &str) -> &str {
+    let first = error.split_ascii_whitespace().next().unwrap_or("").trim_start_matches('-');
+    let of_a_script = error.starts_with("ERR Error running script") || first.starts_with("@user_script");
+    if !of_a_script {
+        return first;
+    }
+    let known =
+        |word: &&str| PASSING.iter().any(|(code, ..)| code == word) || LASTING.iter().any(|(code, ..)| code == word);
+    let mut words = error.split_ascii_whitespace().map(|word| word.trim_start_matches('-'));
+    words.find(known).unwrap_or(first)
+}
+
+/// An unknown command is answered with the arguments that it came with, and those may hold a nonce.
+fn without_arguments(error: &str) -> &str {
+    error.find(", with args").map_or(error, |end| &error[..end])
+}
+
+fn explained(advice: &str, error: &str) -> String {
+    alloc::format!("{advice} (the server said: {})", said(error))
+}
+
+/// The server's words, bounded, on one line, and without what might be a nonce: whoever knows it can free the lock.
+pub(crate) fn said(error: &str) -> String {
+    let mut text = String::new();
+    let mut digits = 0;
+    for c in without_arguments(error).trim().chars().take(300) {
+        text.push(if c.is_control() { ' ' } else { c });
+        digits = if c.is_ascii_hexdigit() { digits + 1 } else { 0 };
+        if digits == 32 {
+            text.truncate(text.len() - 32);
+            text.push('*');
+        } else if digits > 32 {
+            text.pop();
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::string::ToString;
+
+    fn kind(error: &str) -> &'static str {
+        match classify(error) {
+            ErrorClass::UnknownScript => "script",
+            ErrorClass::Unknown(_) => "unknown",
+            ErrorClass::Refused(Refusal::Throttled(_)) => "throttled",
+            ErrorClass::Refused(Refusal::Unavailable(_)) => "unavailable",
+            ErrorClass::Refused(Refusal::Denied(denial)) => match denial.kind {
+                DenialKind::Permission => "permission",
+                DenialKind::Schema => "schema",
+                DenialKind::CorruptRecord => "corrupt",
+                DenialKind::TokensExhausted => "exhausted",
+                DenialKind::StorageFull => "full",
+                DenialKind::Membership => "membership",
+                DenialKind::Other => "other",
+            },
+            ErrorClass::Refused(Refusal::Conflict(_) | Refusal::Abstains { .. } | Refusal::NeedsCredentials(_)) => "?",
+        }
+    }
+
+    #[test]
+    fn errors_are_told_apart() {
+        for (error, expected) in [
+            ("NOSCRIPT No matching script. Please use EVAL.", "script"),
+            ("READONLY You can't write against a read only replica. script: 6e9c, on @user_script:1.", "unavailable"),
+            ("MOVED 3999 127.0.0.1:6381", "unavailable"),
+            ("ASK 3999 127.0.0.1:6381", "unavailable"),
+            ("TRYAGAIN Multiple keys request during rehashing of slot", "unavailable"),
+            ("CLUSTERDOWN The cluster is down", "unavailable"),
+            ("MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.", "unavailable"),
+            ("LOADING Redis is loading the dataset in memory", "unavailable"),
+            ("MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist", "unavailable"),
+            ("NOREPLICAS Not enough good replicas to write.", "unavailable"),
+            ("BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.", "unavailable"),
+            ("ERR max number of clients reached", "unavailable"),
+            ("OOM command not allowed when used memory > 'maxmemory'.", "full"),
+            ("NOAUTH Authentication required.", "permission"),
+            ("WRONGPASS invalid username-password pair or user is disabled.", "permission"),
+            ("NOPERM this user has no permissions to run the 'evalsha' command", "permission"),
+            ("ERR this user has no permissions to run the 'select' command", "permission"),
+            ("ERR The user executing the script can't run this command or subcommand script: 6e9c", "permission"),
+            ("ERR invalid password", "permission"),
+            ("ERR Client sent AUTH, but no password is set", "permission"),
+            ("DENIED Redis is running in protected mode", "permission"),
+            ("CROSSSLOT Keys in request don't hash to the same slot", "other"),
+            ("ERR unknown command 'EVALSHA', with args beginning with: 'x' ", "other"),
+            ("ERR DB index is out of range", "other"),
+            ("WRONGTYPE Operation against a key holding the wrong kind of value", "corrupt"),
+            ("ERR max daily request limit exceeded. Limit: 10000, Usage: 10000.", "throttled"),
+            ("ERR max requests limit exceeded. Limit: 500000, Usage: 500000.", "throttled"),
+            ("ERR syntax error", "unknown"),
+            ("ERR the code READONLY inside of another sentence", "unknown"),
+            ("BUSYKEY Target key name already exists.", "unknown"),
+            ("readonly in small letters", "unknown"),
+            ("", "unknown"),
+            ("-", "unknown"),
+        ] {
+            assert_eq!(kind(error), expected, "{error}");
+        }
+    }
+
+    #[test]
+    fn errors_of_older_servers_have_their_code_inside() {
+        let wrapped = "ERR Error running script (call to f_6e9c): @user_script:30: @user_script: 30: ";
+        for (error, expected) in [
+            ("-READONLY You can't write against a read only replica.", "unavailable"),
+            ("-OOM command not allowed when used memory > 'maxmemory'.", "full"),
+            ("-MISCONF Redis is configured to save RDB snapshots", "unavailable"),
+            ("-NOREPLICAS Not enough good replicas to write.", "unavailable"),
+            ("WRONGTYPE Operation against a key holding the wrong kind of value", "corrupt"),
+            ("The user executing the script can't run this command or subcommand", "permission"),
+            ("Unknown Redis command called from Lua script", "other"),
+            ("attempt to index a nil value", "unknown"),
+        ] {
+            assert_eq!(kind(&alloc::format!("{wrapped}{error}")), expected, "{error}");
+            assert_eq!(kind(&alloc::format!("@user_script: 30: {error}")), expected, "{error}");
+        }
+    }
+
+    #[test]
+    fn advice_comes_with_the_servers_words() {
+        let Outcome::NotApplied(Refusal::Denied(denial)) = error_outcome("OOM command not allowed") else {
+            panic!("not denied");
+        };
+        assert!(denial.detail.contains("maxmemory") && denial.detail.contains("OOM command not allowed"));
+        assert!(matches!(error_outcome("ERR odd"), Outcome::Unknown(fault) if fault.to_string().contains("ERR odd")));
+    }
+
+    #[test]
+    fn no_nonce_is_repeated() {
+        let nonce = "0123456789abcdef0123456789abcdef";
+        for error in [
+            alloc::format!("ERR unknown command 'EVALSHA', with args beginning with: 'x' '2' 'a' '{nonce}@host;' "),
+            alloc::format!("ERR odd {nonce}@host"),
+            alloc::format!("ERR odd\r\n{nonce}{nonce}"),
+        ] {
+            let text = said(&error);
+            assert!(!text.contains("89abcdef") && !text.contains(['\r', '\n']), "{text}");
+        }
+        assert_eq!(said("ERR odd 0123456789abcdef0123456789abcdef!"), "ERR odd *!");
+        assert!(said(&"é".repeat(10_000)).len() < 1_000);
+    }
+}

@@ -1,0 +1,119 @@
+//! Which keys and which channel belong to a resource.
+//!
+//! The lock is the resource itself, where other libraries look for it. The rest is told apart by the byte 0x1F, which
+//! no resource contains, and lies in the hash slot of the lock.
+
+use alloc::vec::Vec;
+
+use leasehold_core::Resource;
+use leasehold_core::op::{Denial, DenialKind};
+
+const SEPARATOR: u8 = 0x1f;
+
+/// The key with what a node of a quorum remembers of its membership.
+pub(super) const MARKER: &[u8] = b"leasehold\x1fquorum";
+/// How many slots the keys of a cluster are spread over.
+pub const SLOTS: u16 = 16_384;
+
+/// What stands between the first `{` and the first `}` after it, unless that is nothing: the part that a cluster
+/// hashes instead of the whole key.
+pub(super) fn hash_tag(resource: &str) -> Option<&str> {
+    let (_, rest) = resource.split_once('{')?;
+    let (tag, _) = rest.split_once('}')?;
+    (!tag.is_empty()).then_some(tag)
+}
+
+/// The slot of a key on a cluster, below [`SLOTS`]: CRC-16/XMODEM of its hash tag, or of the whole key if it has none.
+pub fn slot(key: &[u8]) -> u16 {
+    let tag = key.iter().position(|byte| *byte == b'{').and_then(|open| {
+        let rest = key.get(open + 1..)?;
+        let close = rest.iter().position(|byte| *byte == b'}')?;
+        rest.get(..close).filter(|tag| !tag.is_empty())
+    });
+    tag.unwrap_or(key).iter().fold(0_u16, |crc, byte| shifted(crc ^ u16::from(*byte) << 8)) % SLOTS
+}
+
+fn shifted(crc: u16) -> u16 {
+    (0..8).fold(crc, |crc, _| if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 })
+}
+
+/// The key with the counter.
+pub(super) fn fence(resource: &Resource) -> Vec<u8> {
+    beside(resource, b"fence")
+}
+
+/// The key with the loss of memory since which the counter was raised.
+pub(super) fn trust(resource: &Resource) -> Vec<u8> {
+    beside(resource, b"trust")
+}
+
+/// The channel that a release is told on.
+pub(super) fn channel(resource: &Resource) -> Vec<u8> {
+    beside(resource, b"wake")
+}
+
+/// Braces put a name without a hash tag into the slot of its lock. The ending differs then, or `x` and `{x}` would
+/// share what lies beside them.
+fn beside(resource: &Resource, what: &[u8]) -> Vec<u8> {
+    let name = resource.as_str().as_bytes();
+    match hash_tag(resource.as_str()) {
+        Some(_) => [name, &[SEPARATOR], what].concat(),
+        None => [b"{", name, b"}", &[SEPARATOR], what, b" of name"].concat(),
+    }
+}
+
+/// On a cluster the keys of a resource must share a slot, which no braces around it can bring about in this case.
+pub(super) fn check_cluster(resource: &Resource) -> Result<(), Denial> {
+    let name = resource.as_str();
+    if name.contains('}') && hash_tag(name).is_none() {
+        let detail = alloc::format!(
+            "the name {name:?} cannot be locked on a Redis Cluster: it has a `}}` but no hash tag (a `{{`, at least one \
+             byte and a `}}`), so its keys would lie in different slots; choose another name"
+        );
+        return Err(Denial::new(DenialKind::Other, &detail));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> Resource {
+        Resource::new(name).unwrap()
+    }
+
+    #[test]
+    fn keys_are_these_bytes() {
+        assert_eq!(fence(&named("invoice/42")), b"{invoice/42}\x1ffence of name");
+        assert_eq!(fence(&named("{user}/42")), b"{user}/42\x1ffence");
+        assert_eq!(fence(&named("a{b")), b"{a{b}\x1ffence of name");
+        assert_eq!(fence(&named("{}a")), b"{{}a}\x1ffence of name");
+        assert_eq!(channel(&named("invoice/42")), b"{invoice/42}\x1fwake of name");
+        assert_eq!(channel(&named("{user}/42")), b"{user}/42\x1fwake");
+    }
+
+    #[test]
+    fn no_two_names_share_a_key_or_a_channel() {
+        let names = ["x", "{x}", "{{x}}", "a{x}", "{a{x}}", "{", "{{", "{}", "{{}}", "}", "{}}"].map(named);
+        let all = names.iter().flat_map(|name| [name.as_str().into(), fence(name), trust(name), channel(name)]);
+        assert_eq!(all.collect::<alloc::collections::BTreeSet<_>>().len(), names.len() * 4);
+    }
+
+    #[test]
+    fn keys_of_a_name_share_a_slot_or_the_name_is_refused() {
+        // The first is the check value of the specification; a server gives the others.
+        for (key, expected) in [("123456789", 12739), ("", 0), ("foo{}{bar}", 8363), ("{user1000}.x", 3443)] {
+            assert_eq!(slot(key.as_bytes()), expected, "{key:?}");
+        }
+        for name in ["a", "{a}", "a{b}c", "a{b", "{", "a{b}}", "{a}{b}", "x{{y}z}", "}{a}", "a{{}}b", "{{a}"] {
+            let resource = named(name);
+            assert_eq!(check_cluster(&resource), Ok(()), "{name}");
+            assert_eq!(slot(name.as_bytes()), slot(&fence(&resource)), "{name}");
+            assert_eq!(slot(name.as_bytes()), slot(&channel(&resource)), "{name}");
+        }
+        for name in ["}", "a}", "{}", "{}{a}", "}{"] {
+            assert_eq!(check_cluster(&named(name)).map_err(|denial| denial.kind), Err(DenialKind::Other), "{name}");
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! From replies to outcomes. Whoever can answer in the server's place can answer anything, so every shape is checked.
+
+use alloc::boxed::Box;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::Asked;
+use super::errors::error_outcome;
+use super::scripts::RENEW_PARTS;
+use super::value::{self, LockValue};
+use crate::resp::Value;
+use leasehold_core::member::{QuorumId, Stamp};
+use leasehold_core::node::stranger;
+use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen};
+use leasehold_core::{Nonce, RequestId, Token, Version};
+
+/// What became of one operation, by the reply of its script.
+pub(super) fn outcome(id: RequestId, asked: Asked, reply: &Value) -> Outcome {
+    match answer_to(id, reply) {
+        Ok(parts) => judge(asked, parts).unwrap_or_else(misfit),
+        Err(outcome) => outcome,
+    }
+}
+
+/// What became of several renewals, by the one reply for all of them.
+pub(super) fn renewals(id: RequestId, all: &[Asked], reply: &Value) -> Vec<Outcome> {
+    let same = |outcome: Outcome| all.iter().map(|_| outcome.clone()).collect();
+    let parts = match answer_to(id, reply) {
+        Ok(parts) => parts,
+        Err(outcome) => return same(outcome),
+    };
+    if parts.len() != all.len() * RENEW_PARTS {
+        return same(protocol("the reply answers another number of renewals"));
+    }
+    let each = parts.chunks(RENEW_PARTS).map(without_filling);
+    all.iter()
+        .zip(each)
+        .map(|(asked, parts)| parts.and_then(|parts| judge(*asked, parts)).unwrap_or_else(misfit))
+        .collect()
+}
+
+/// The parts of an answer to this very request: after a reply too many, the next ones would be read as answers to
+/// questions that were asked later. An error names no request; taken for another's, it is never a grant.
+pub(super) fn answer_to(id: RequestId, reply: &Value) -> Result<&[Value], Outcome> {
+    if let Some(error) = reply.as_error() {
+        return Err(error_outcome(error));
+    }
+    let Value::Array(parts) = reply else { return Err(misfit()) };
+    let (last, parts) = parts.split_last().ok_or_else(misfit)?;
+    let is_ours = last.as_bytes().is_some_and(|named| named == id.get().to_string().as_bytes());
+    if is_ours { Ok(parts) } else { Err(protocol("the reply is not to this request")) }
+}
+
+/// A grant that is only as good as the replicas that have it: `reply` is what WAIT said.
+pub(super) fn with_replicas(outcome: Outcome, wanted: u32, reply: &Value) -> Outcome {
+    let grants = matches!(
+        outcome,
+        Outcome::Applied(
+            Applied::Acquired { .. } | Applied::AcquiredInDoubt { .. } | Applied::Renewed | Applied::Raised { .. }
+        )
+    );
+    if !grants {
+        return outcome;
+    }
+    match (reply, integer(reply)) {
+        (_, Some(count)) if count >= i64::from(wanted) => outcome,
+        (_, Some(count)) if count >= 0 => {
+            let detail = alloc::format!("{count} of {wanted} replicas have confirmed the write in time");
+            Outcome::Unknown(Fault::new(FaultKind::Server, &detail))
+        }
+        (Value::Error(error), _) => {
+            let detail = alloc::format!("the replicas could not be asked: {}", super::errors::said(error));
+            Outcome::Unknown(Fault::new(FaultKind::Server, &detail))
+        }
+        _ => protocol("WAIT was answered with no count"),
+    }
+}
+
+fn misfit() -> Outcome {
+    protocol("the reply does not fit the request")
+}
+
+/// The parts that an answer of this word has; the others must be empty.
+fn without_filling(parts: &[Value]) -> Option<&[Value]> {
+    let meant = match parts.first()?.as_bytes()? {
+        b"error" => 2,
+        b"foreign" => 3,
+        b"held" => 4,
+        _ => 1,
+    };
+    let (parts, filling) = parts.split_at_checked(meant)?;
+    filling.iter().all(|part| part.as_bytes() == Some(b"")).then_some(parts)
+}
+
+pub(super) fn protocol(detail: &str) -> Outcome {
+    Outcome::Unknown(Fault::new(FaultKind::Protocol, detail))
+}
+
+fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
+    let (word, rest) = parts.split_first()?;
+    let applied = |applied| Some(Outcome::Applied(applied));
+    match (asked, word.as_bytes()?, rest) {
+        (Asked::Acquire(_) | Asked::Vote(..), b"granted", [counter]) => {
+            applied(Applied::Acquired { counter: token(counter).filter(|counter| *counter > Token::ZERO)? })
+        }
+        (Asked::Vote(..), b"doubtful", [counter, loss]) => {
+            let counter = token(counter).filter(|counter| *counter > Token::ZERO)?;
+            applied(Applied::AcquiredInDoubt { counter, stamp: stamp(loss)? })
+        }
+        (Asked::Vote(..), b"abstains", [loss]) => {
+            Some(Outcome::NotApplied(Refusal::Abstains { stamp: Some(stamp(loss)?) }))
+        }
+        (Asked::Renew(_) | Asked::Release(_), b"abstains", []) => {
+            Some(Outcome::NotApplied(Refusal::Abstains { stamp: None }))
+        }
+        (Asked::Vote(_, ours, max_ttl_ms), b"stranger", [quorum, most]) => {
+            let quorum = core::str::from_utf8(quorum.as_bytes()?).ok().and_then(QuorumId::parse);
+            let theirs = quorum.zip(integer(most).and_then(|ms| ms.try_into().ok()));
+            Some(Outcome::NotApplied(Refusal::Denied(stranger((ours, max_ttl_ms), theirs))))
+        }
+        (Asked::Renew(_), b"renewed", []) => applied(Applied::Renewed),
+        (Asked::Release(_), b"released", []) => applied(Applied::Released),
+        (Asked::Raise(_, least), b"raised", [counter]) => {
+            applied(Applied::Raised { counter: token(counter).filter(|counter| *counter >= least)? })
+        }
+        (Asked::Acquire(_) | Asked::Vote(..) | Asked::Raise(..), b"corrupt", []) => Some(denied(
+            DenialKind::CorruptRecord,
+            "the counter beside the lock is no integer below 2^53; set the key {name}\\x1ffence of name to a number \
+             above every token that was used, or delete it (without \" of name\" if the name has a hash tag)",
+        )),
+        (Asked::Acquire(_) | Asked::Vote(..), b"exhausted", []) => Some(denied(
+            DenialKind::TokensExhausted,
+            "the counter has reached 2^53 - 1; lock another name, or start over with a lower counter everywhere",
+        )),
+        // An answer for one of several renewals; a single script's error is an error reply.
+        (Asked::Renew(_), b"error", [error]) => Some(error_outcome(core::str::from_utf8(error.as_bytes()?).ok()?)),
+        (Asked::Renew(_) | Asked::Release(_) | Asked::Raise(..) | Asked::Read, b"free", []) => {
+            shown(asked, Seen::default())
+        }
+        (_, b"held", [value, left, counter]) => {
+            let counter = if counter.as_bytes() == Some(b"") { None } else { Some(token(counter)?) };
+            let holding = held(value.as_bytes()?, time_left(left)?, counter)?;
+            shown(asked, Seen { holding: Some(Box::new(holding)) })
+        }
+        (_, b"foreign", [version, left]) => {
+            let holding = foreign(version.as_bytes()?, time_left(left)?)?;
+            shown(asked, Seen { holding: Some(Box::new(holding)) })
+        }
+        _ => None,
+    }
+}
+
+fn shown(asked: Asked, seen: Seen) -> Option<Outcome> {
+    let ours = |nonce: &Nonce| seen.holding.as_ref().is_some_and(|holding| holding.is_of(nonce));
+    let contradicts = match asked {
+        Asked::Acquire(nonce)
+        | Asked::Vote(nonce, ..)
+        | Asked::Renew(nonce)
+        | Asked::Release(nonce)
+        | Asked::Raise(nonce, _) => ours(&nonce),
+        Asked::Read => false,
+    };
+    if contradicts {
+        // What is ours is never in its own way.
+        return None;
+    }
+    Some(match (asked, seen.checked()) {
+        (_, Err(denial)) => Outcome::NotApplied(Refusal::Denied(denial)),
+        (Asked::Read, Ok(seen)) => Outcome::Applied(Applied::Read(seen)),
+        (Asked::Acquire(_) | Asked::Vote(..) | Asked::Renew(_) | Asked::Release(_) | Asked::Raise(..), Ok(seen)) => {
+            Outcome::NotApplied(Refusal::Conflict(seen))
+        }
+    })
+}
+
+fn held(value: &[u8], left: Option<Duration>, counter: Option<Token>) -> Option<Holding> {
+    let Some(LockValue { nonce, owner, since_unix_ms, data }) = value::parse(value) else {
+        return foreign(&value[..value.len().min(Version::MAX_BYTES)], left);
+    };
+    Some(Holding {
+        holder: Holder::Lease { nonce, seq: None },
+        // The value does not change as long as the attempt holds the lock.
+        version: Version::new(nonce.as_bytes())?,
+        released: false,
+        counter,
+        owner: Some(owner),
+        record_ttl: None,
+        left,
+        since_unix_ms: Some(since_unix_ms),
+        data,
+    })
+}
+
+fn foreign(version: &[u8], left: Option<Duration>) -> Option<Holding> {
+    Some(Holding {
+        holder: Holder::Foreign,
+        version: Version::new(version)?,
+        released: false,
+        counter: None,
+        owner: None,
+        record_ttl: None,
+        left,
+        since_unix_ms: None,
+        data: None,
+    })
+}
+
+/// What PTTL says: the outer `None` is nonsense, the inner one a key without expiry.
+fn time_left(value: &Value) -> Option<Option<Duration>> {
+    match integer(value)? {
+        -1 => Some(None),
+        // Gone while we looked, which servers that stop their clock for a script never say.
+        -2 => Some(Some(Duration::ZERO)),
+        left => Some(Some(Duration::from_millis(u64::try_from(left).ok()?))),
+    }
+}
+
+fn stamp(value: &Value) -> Option<Stamp> {
+    Stamp::parse(core::str::from_utf8(value.as_bytes()?).ok()?)
+}
+
+fn token(value: &Value) -> Option<Token> {
+    Token::new(u64::try_from(integer(value)?).ok()?)
+}
+
+/// An integer, or its decimal digits: some proxies answer with text.
+fn integer(value: &Value) -> Option<i64> {
+    if let Value::Integer(integer) = value {
+        return Some(*integer);
+    }
+    let text = core::str::from_utf8(value.as_bytes()?).ok()?;
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    if plain { text.parse().ok() } else { None }
+}
+
+fn denied(kind: DenialKind, detail: &str) -> Outcome {
+    Outcome::NotApplied(Refusal::Denied(Denial::new(kind, detail)))
+}

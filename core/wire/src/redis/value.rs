@@ -1,0 +1,187 @@
+//! What stands under a lock key: `<nonce>@<owner>;<since>` and, with data, `;<data>`, in printable ASCII.
+//!
+//! The nonce is 32 lowercase hexadecimal digits, the owner percent-encoded, `since` the holder's milliseconds since
+//! 1970 at the grant, and the data base64url without padding. Whatever does not read so is another client's.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use leasehold_core::{Nonce, Owner, Payload};
+
+/// A lock value of ours, taken apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct LockValue {
+    pub(super) nonce: Nonce,
+    pub(super) owner: Owner,
+    pub(super) since_unix_ms: u64,
+    pub(super) data: Option<Payload>,
+}
+
+/// What is written for a grant.
+pub(super) fn written(nonce: &Nonce, owner: &Owner, since_unix_ms: u64, data: Option<&Payload>) -> String {
+    let mut text = hex(nonce);
+    text.push('@');
+    for byte in owner.as_str().bytes() {
+        if byte.is_ascii_graphic() && byte != b'%' && byte != b';' {
+            text.push(char::from(byte));
+        } else {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    let _ = write!(text, ";{since_unix_ms}");
+    if let Some(data) = data {
+        text.push(';');
+        URL_SAFE_NO_PAD.encode_string(data.as_bytes(), &mut text);
+    }
+    text
+}
+
+pub(super) fn hex(nonce: &Nonce) -> String {
+    let mut text = String::with_capacity(64);
+    for byte in nonce.as_bytes() {
+        for digit in [byte >> 4, byte & 15] {
+            text.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
+        }
+    }
+    text
+}
+
+/// `None` for everything that this crate does not write.
+pub(super) fn parse(value: &[u8]) -> Option<LockValue> {
+    let text = core::str::from_utf8(value).ok()?;
+    let (nonce, rest) = text.split_once('@')?;
+    let mut parts = rest.splitn(3, ';');
+    let owner = unpercent(parts.next()?)?;
+    let since = parts.next()?;
+    if since.is_empty() || !since.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let data = match parts.next() {
+        Some(text) => Some(Payload::new(&URL_SAFE_NO_PAD.decode(text).ok()?).ok()?),
+        None => None,
+    };
+    Some(LockValue { nonce: unhex(nonce)?, owner: Owner::new(&owner).ok()?, since_unix_ms: since.parse().ok()?, data })
+}
+
+fn unhex(text: &str) -> Option<Nonce> {
+    let digits: &[u8; 32] = text.as_bytes().try_into().ok()?;
+    let mut bytes = [0; 16];
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+        *byte = lowercase(pair[0])? << 4 | lowercase(pair[1])?;
+    }
+    Some(Nonce::from_bytes(bytes))
+}
+
+fn lowercase(digit: u8) -> Option<u8> {
+    match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
+    }
+}
+
+fn unpercent(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'%' => {
+                let (high, low) = (rest.next()?, rest.next()?);
+                bytes.push(lowercase(high.to_ascii_lowercase())? << 4 | lowercase(low.to_ascii_lowercase())?);
+            }
+            byte if byte.is_ascii_graphic() => bytes.push(byte),
+            _ => return None,
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use proptest::prelude::*;
+
+    const NONCE: Nonce = Nonce::from_bytes([0xab; 16]);
+    const HEX: &str = "abababababababababababababababab";
+
+    fn written(owner: &str, data: Option<&[u8]>) -> String {
+        let data = data.map(|data| Payload::new(data).unwrap());
+        super::written(&NONCE, &Owner::new(owner).unwrap(), 1_700_000_000_000, data.as_ref())
+    }
+
+    #[test]
+    fn a_value_is_these_bytes() {
+        assert_eq!(written("host:7", None), format!("{HEX}@host:7;1700000000000"));
+        assert_eq!(written("a b;c%@é", Some(b"")), format!("{HEX}@a%20b%3Bc%25@%C3%A9;1700000000000;"));
+        for (data, text) in
+            [(&b"f"[..], "Zg"), (b"fo", "Zm8"), (b"foo", "Zm9v"), (b"foob", "Zm9vYg"), (b"\xfb\xff", "-_8")]
+        {
+            assert_eq!(written("", Some(data)), format!("{HEX}@;1700000000000;{text}"));
+        }
+    }
+
+    #[test]
+    fn what_others_write_is_not_ours() {
+        let good = written("host", Some(b"data"));
+        assert!(parse(good.as_bytes()).is_some());
+        for bad in [
+            "".into(),
+            HEX.into(),
+            format!("{HEX}@"),
+            format!("{HEX}@host"),
+            format!("{HEX}@host;"),
+            format!("{HEX}@host;-1"),
+            format!("{HEX}@host;+1"),
+            format!("{HEX}@host;18446744073709551616"),
+            format!("{HEX}@ho st;1"),
+            format!("{HEX}@%;1"),
+            format!("{HEX}@%0A;1"),
+            format!("{HEX}@%FF;1"),
+            format!("{HEX}@{};1", "x".repeat(257)),
+            format!("{HEX}@host;1;Z"),
+            format!("{HEX}@host;1;Zh"),
+            format!("{HEX}@host;1;Zg=="),
+            format!("{HEX}@host;1;Z+"),
+            format!("{HEX}@host;1;Zg;"),
+            format!("{HEX}@host;1;{}", "A".repeat(5464)),
+            format!("{}@host;1", HEX.to_uppercase()),
+            format!("{}@host;1", &HEX[1..]),
+            format!("{HEX}0@host;1"),
+        ] {
+            assert_eq!(parse(bad.as_bytes()), None, "{bad}");
+        }
+        assert_eq!(parse(b"\xff\xfe"), None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_reads_back(
+            nonce: [u8; 16],
+            owner in "[^\\p{Cc}]{0,60}",
+            since: u64,
+            data in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..100)),
+        ) {
+            let expected = LockValue {
+                nonce: Nonce::from_bytes(nonce),
+                owner: Owner::new(&owner).unwrap(),
+                since_unix_ms: since,
+                data: data.map(|data| Payload::new(&data).unwrap()),
+            };
+            let text = super::written(&expected.nonce, &expected.owner, since, expected.data.as_ref());
+            prop_assert!(text.bytes().all(|byte| byte.is_ascii_graphic()));
+            prop_assert_eq!(parse(text.as_bytes()), Some(expected));
+        }
+
+        #[test]
+        fn no_bytes_are_too_odd(bytes in proptest::collection::vec(any::<u8>(), 0..80)) {
+            let _ = parse(&bytes);
+            let _ = parse(&[HEX.as_bytes(), b"@", &bytes].concat());
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! RESP, the protocol of Redis: commands out, replies in, versions 2 and 3.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::redis::Command;
+
+mod reader;
+#[cfg(test)]
+mod tests;
+
+pub use reader::{Reader, decode_all};
+
+/// A reply.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// Nothing, in each of its spellings.
+    Nil,
+    /// A short line, such as `OK`.
+    Simple(String),
+    /// Bytes.
+    Bulk(Vec<u8>),
+    /// An integer.
+    Integer(i64),
+    /// The command failed; the first word is a code.
+    Error(String),
+    /// A list.
+    Array(Vec<Self>),
+    /// A message that nobody asked for now, such as one of a subscription.
+    Push(Vec<Self>),
+    /// A list without an order.
+    Set(Vec<Self>),
+    /// Pairs, as they came.
+    Map(Vec<(Self, Self)>),
+    /// Yes or no.
+    Boolean(bool),
+    /// A fraction as the server spelled it; nothing here counts with fractions.
+    Double(String),
+    /// An integer of any size, in decimal digits.
+    BigNumber(String),
+    /// Text, three letters of format and a colon first.
+    Verbatim(Vec<u8>),
+}
+
+impl Value {
+    /// The bytes of a bulk or simple string; `None` for everything else.
+    pub fn as_bytes(&self) -> Option<&[u8]> {
+        if let Self::Bulk(bytes) = self {
+            return Some(bytes);
+        }
+        if let Self::Simple(text) = self { Some(text.as_bytes()) } else { None }
+    }
+
+    /// What the server says that went wrong; `None` for everything else.
+    pub fn as_error(&self) -> Option<&str> {
+        if let Self::Error(error) = self { Some(error) } else { None }
+    }
+}
+
+/// Appends a command as a list of byte strings.
+pub fn encode(command: &Command, out: &mut Vec<u8>) {
+    header(b'*', command.args.len(), out);
+    for arg in &command.args {
+        header(b'$', arg.len(), out);
+        out.extend_from_slice(arg);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+fn header(kind: u8, count: usize, out: &mut Vec<u8>) {
+    out.push(kind);
+    out.extend_from_slice(count.to_string().as_bytes());
+    out.extend_from_slice(b"\r\n");
+}
+
+/// How much a server may make us keep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// Bytes of one reply: 1 MiB by default.
+    pub max_bytes: usize,
+    /// Lists within lists: 32 by default.
+    pub depth: usize,
+    /// Values in one reply, at every depth: 65,536 by default.
+    pub elements: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_bytes: 1 << 20, depth: 32, elements: 1 << 16 }
+    }
+}
+
+/// The longest line that is no byte string: an error with all that it repeats of a command is far shorter.
+const MAX_LINE: usize = 64 * 1024;
+
+/// The server does not speak RESP, or says more than the limits allow. The connection is of no further use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Malformed {
+    /// What is wrong.
+    pub what: &'static str,
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the server's answer is no RESP: {}", self.what)
+    }
+}
+
+impl core::error::Error for Malformed {}
+
+const fn malformed<T>(what: &'static str) -> Result<T, Malformed> {
+    Err(Malformed { what })
+}
+
+/// Takes bytes as they arrive and gives whole replies.
+///
+/// Every byte is looked at a bounded number of times, however small the pieces, and no memory is set aside for what a
+/// header announces.
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    limits: Limits,
+    buffer: Vec<u8>,
+    /// Up to where the buffer is read.
+    at: usize,
+    /// From `at` on, how much is known to hold no end of line.
+    searched: usize,
+    /// Bytes and values of the reply that is being read.
+    bytes: usize,
+    values: usize,
+    open: Vec<List>,
+    broken: Option<Malformed>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Array,
+    Push,
+    Set,
+    Map,
+    /// Remarks about the value that follows; read and dropped.
+    Attribute,
+}
+
+#[derive(Clone, Debug)]
+struct List {
+    kind: Kind,
+    missing: usize,
+    items: Vec<Value>,
+}
+
+enum Piece {
+    Value(Value),
+    List(List),
+}
+
+impl Decoder {
+    /// With nothing read.
+    pub fn new(limits: Limits) -> Self {
+        Self { limits, buffer: Vec::new(), at: 0, searched: 0, bytes: 0, values: 0, open: Vec::new(), broken: None }
+    }
+
+    /// More bytes from the server. Take all replies with [`Decoder::next`] before the next piece, or they pile up here.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.broken.is_none() {
+            self.buffer.extend_from_slice(bytes);
+        }
+    }
+
+    /// Whether a reply has begun and is not complete, or waits to be taken.
+    pub fn is_pending(&self) -> bool {
+        self.at < self.buffer.len() || self.bytes > 0
+    }
+
+    /// How many bytes behind the last whole reply have come.
+    fn unread(&self) -> usize {
+        self.buffer.len() - self.at
+    }
+
+    /// The next whole reply; `None` until more bytes come.
+    ///
+    /// # Errors
+    /// No RESP, or more of it than the limits allow; from then on always.
+    #[expect(clippy::should_implement_trait, reason = "an iterator that ends goes on when more bytes come")]
+    pub fn next(&mut self) -> Result<Option<Value>, Malformed> {
+        if let Some(malformed) = self.broken {
+            return Err(malformed);
+        }
+        self.reply().inspect_err(|malformed| {
+            self.broken = Some(*malformed);
+            self.buffer = Vec::new();
+            self.open = Vec::new();
+        })
+    }
+
+    fn reply(&mut self) -> Result<Option<Value>, Malformed> {
+        while let Some(piece) = self.piece()? {
+            let value = match piece {
+                Piece::Value(value) => value,
+                Piece::List(list) if list.missing > 0 => {
+                    self.open.push(list);
+                    continue;
+                }
+                Piece::List(list) => match list.close() {
+                    Some(value) => value,
+                    None => continue,
+                },
+            };
+            if let Some(whole) = self.place(value) {
+                self.bytes = 0;
+                self.values = 0;
+                return Ok(Some(whole));
+            }
+        }
+        self.buffer.drain(..self.at);
+        self.at = 0;
+        Ok(None)
+    }
+
+    /// Puts a value into the innermost list, and closes what is full; gives the value that is in no list.
+    fn place(&mut self, mut value: Value) -> Option<Value> {
+        while let Some(mut list) = self.open.pop() {
+            list.items.push(value);
+            list.missing -= 1;
+            if list.missing > 0 {
+                self.open.push(list);
+                return None;
+            }
+            value = list.close()?;
+        }
+        Some(value)
+    }
+
+    /// One header with its bytes, `None` until all of it is there.
+    fn piece(&mut self) -> Result<Option<Piece>, Malformed> {
+        let Some(length) = self.line()? else { return Ok(None) };
+        let line = &self.buffer[self.at..self.at + length];
+        let (kind, rest) = match line.split_first() {
+            Some((kind, rest)) => (*kind, core::str::from_utf8(rest)),
+            None => return malformed("an empty line"),
+        };
+        let Ok(rest) = rest else {
+            // Errors repeat what they were sent, which another client may have chosen.
+            let text = String::from_utf8_lossy(&line[1..]).into_owned();
+            return match kind {
+                b'+' => self.done(length, Value::Simple(text)),
+                b'-' => self.done(length, Value::Error(text)),
+                _ => malformed("a header that is no text"),
+            };
+        };
+        let value = match kind {
+            b'+' => Value::Simple(rest.to_string()),
+            b'-' => Value::Error(rest.to_string()),
+            b':' => Value::Integer(integer(rest)?),
+            b'_' if rest.is_empty() => Value::Nil,
+            b'#' if rest == "t" => Value::Boolean(true),
+            b'#' if rest == "f" => Value::Boolean(false),
+            b',' if !rest.is_empty() => Value::Double(rest.to_string()),
+            b'(' if is_integer(rest) => Value::BigNumber(rest.to_string()),
+            b'$' | b'*' if rest == "-1" => Value::Nil,
+            b'$' | b'!' | b'=' => {
+                let count = count(rest)?;
+                return self.bulk(kind, length, count);
+            }
+            b'*' | b'>' | b'~' | b'%' | b'|' => {
+                let count = count(rest)?;
+                return self.list(kind, length, count);
+            }
+            b'_' | b'#' | b',' | b'(' => return malformed("a value that its type does not have"),
+            _ => return malformed("an unknown type"),
+        };
+        self.done(length, value)
+    }
+
+    fn bulk(&mut self, kind: u8, line: usize, count: usize) -> Result<Option<Piece>, Malformed> {
+        let with_ends = count.saturating_add(line + 4);
+        if self.bytes.saturating_add(with_ends) > self.limits.max_bytes {
+            return malformed("a reply longer than allowed");
+        }
+        let body = self.buffer.get(self.at + line + 2..self.at.saturating_add(with_ends));
+        let Some(body) = body else { return Ok(None) };
+        let (body, end) = body.split_at(count);
+        if end != b"\r\n" {
+            return malformed("a byte string longer than it said");
+        }
+        let value = match kind {
+            b'!' => Value::Error(String::from_utf8_lossy(body).into_owned()),
+            b'=' => Value::Verbatim(body.to_vec()),
+            _ => Value::Bulk(body.to_vec()),
+        };
+        self.done(line + 2 + count, value)
+    }
+
+    fn list(&mut self, kind: u8, line: usize, count: usize) -> Result<Option<Piece>, Malformed> {
+        let (kind, per_item) = match kind {
+            b'*' => (Kind::Array, 1),
+            b'>' => (Kind::Push, 1),
+            b'~' => (Kind::Set, 1),
+            b'%' => (Kind::Map, 2),
+            _ => (Kind::Attribute, 2),
+        };
+        if self.open.len() >= self.limits.depth {
+            return malformed("lists nested deeper than allowed");
+        }
+        let missing = count.saturating_mul(per_item);
+        self.values = self.values.saturating_add(missing);
+        if self.values > self.limits.elements {
+            return malformed("a reply of more values than allowed");
+        }
+        self.take(line)?;
+        Ok(Some(Piece::List(List { kind, missing, items: Vec::new() })))
+    }
+
+    fn done(&mut self, length: usize, value: Value) -> Result<Option<Piece>, Malformed> {
+        self.take(length)?;
+        Ok(Some(Piece::Value(value)))
+    }
+
+    /// What was read, without its end of line.
+    fn take(&mut self, length: usize) -> Result<(), Malformed> {
+        self.at += length + 2;
+        self.searched = 0;
+        self.bytes = self.bytes.saturating_add(length + 2);
+        if self.bytes > self.limits.max_bytes { malformed("a reply longer than allowed") } else { Ok(()) }
+    }
+
+    /// The length of the line at `at`, `None` until its end has come.
+    fn line(&mut self) -> Result<Option<usize>, Malformed> {
+        let rest = &self.buffer[self.at..];
+        let found = rest[self.searched..].iter().position(|byte| *byte == b'\n').map(|end| self.searched + end);
+        if found.unwrap_or(rest.len()) > MAX_LINE.min(self.limits.max_bytes) {
+            return malformed("a line longer than allowed");
+        }
+        // A byte string that has not all come leaves its header here, to be found again at once.
+        self.searched = found.unwrap_or(rest.len());
+        match found {
+            None => Ok(None),
+            Some(end) => match rest[..end].split_last() {
+                Some((b'\r', line)) if !line.contains(&b'\r') => Ok(Some(line.len())),
+                _ => malformed("a line that does not end as lines do"),
+            },
+        }
+    }
+}
+
+impl List {
+    fn close(self) -> Option<Value> {
+        match self.kind {
+            Kind::Array => Some(Value::Array(self.items)),
+            Kind::Push => Some(Value::Push(self.items)),
+            Kind::Set => Some(Value::Set(self.items)),
+            Kind::Map => {
+                let mut items = self.items.into_iter();
+                Some(Value::Map(core::iter::from_fn(|| items.next().zip(items.next())).collect()))
+            }
+            Kind::Attribute => None,
+        }
+    }
+}
+
+/// A length: digits only, so that streamed values (`?`) and negative lengths are refused.
+fn count(text: &str) -> Result<usize, Malformed> {
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| digits).map_or_else(|| malformed("a length that is no number"), Ok)
+}
+
+fn integer(text: &str) -> Result<i64, Malformed> {
+    text.parse().ok().filter(|_| is_integer(text)).map_or_else(|| malformed("an integer that is none"), Ok)
+}
+
+fn is_integer(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
