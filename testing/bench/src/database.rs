@@ -26,7 +26,7 @@ pub fn pause() {
     // A sequence for each process, started from its id, is as much chance as is needed.
     static DRAWS: AtomicU64 = AtomicU64::new(0);
     let draw = DRAWS.fetch_add(1, Ordering::Relaxed);
-    let random = crate::chance::Chance::new(std::process::id().into(), draw).draw();
+    let random = crate::rng::Rng::new(std::process::id().into(), draw).draw();
     std::thread::sleep(Duration::from_micros(100 + random % 400));
 }
 

@@ -2,13 +2,13 @@
 
 pub mod args;
 pub mod bare;
-pub mod chance;
 pub mod child;
 pub mod database;
 pub mod figures;
 pub mod protected;
+pub mod records;
+pub mod rng;
 pub mod stage;
-pub mod told;
 
 /// How this program was compiled, for figures that depend on it.
 pub const fn build() -> &'static str {

@@ -3,7 +3,7 @@
 pub mod bare;
 pub mod chaos;
 pub mod cost;
-pub mod seen;
+pub mod samples;
 
 use std::error::Error;
 

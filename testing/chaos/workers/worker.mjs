@@ -22,7 +22,7 @@ const MOST_ROUNDS = 6;
 const UNWATCHED = 4;
 
 const task = JSON.parse(process.argv[2]);
-const vault = new Redis(task.vault);
+const server = new Redis(task.counters);
 const mark = RedisGuard.markKey("guarded");
 let held = null;
 
@@ -76,14 +76,14 @@ function accepted(lease, reply) {
   }
 }
 
-const write = (counter, value, token) => vault.eval(task.write, 2, counter, `${counter}-log`, value, token);
+const write = (counter, value, token) => server.eval(task.write, 2, counter, `${counter}-log`, value, token);
 
 async function use(lease) {
   const { token } = lease;
-  if (!accepted(lease, await vault.eval(RedisGuard.CLAIM_SCRIPT, 1, mark, token))) return lease.remaining() > 0;
+  if (!accepted(lease, await server.eval(RedisGuard.CLAIM_SCRIPT, 1, mark, token))) return lease.remaining() > 0;
   const long = Math.random() * LONG < 1;
   for (let round = Math.ceil(Math.random() * MOST_ROUNDS); round > 0; round -= 1) {
-    const [locked, guarded] = await vault.mget("locked", "guarded");
+    const [locked, guarded] = await server.mget("locked", "guarded");
     await pause(WORK);
     const at = now();
     try {
@@ -97,7 +97,7 @@ async function use(lease) {
     await pause(SLIP);
     await write("locked", Number(locked) + 1, token);
     const script = RedisGuard.CHECK + task.guarded_write;
-    const reply = await vault.eval(script, 3, mark, "guarded", "guarded-log", token, Number(guarded) + 1, token);
+    const reply = await server.eval(script, 3, mark, "guarded", "guarded-log", token, Number(guarded) + 1, token);
     if (!accepted(lease, reply)) return lease.remaining() > 0;
     if (long) await pause(task.ttl_ms / 2);
   }
@@ -106,11 +106,11 @@ async function use(lease) {
 
 async function hold(lease) {
   const { token } = lease;
-  let told = lease.signal.aborted;
-  if (told) say("told", { token });
+  let notified = lease.signal.aborted;
+  if (notified) say("notified", { token });
   lease.signal.addEventListener("abort", () => {
-    say("told", { token });
-    told = true;
+    say("notified", { token });
+    notified = true;
   });
   let lost = false;
   if (await use(lease)) {
@@ -126,8 +126,8 @@ async function hold(lease) {
   } else {
     lost = true;
   }
-  for (let waited = 0; lost && !told && waited < PATIENCE; waited += LOOK) await sleep(LOOK);
-  if (lost && !told) say("untold", { token });
+  for (let waited = 0; lost && !notified && waited < PATIENCE; waited += LOOK) await sleep(LOOK);
+  if (lost && !notified) say("not_notified", { token });
 }
 
 const settings = { owner: task.name };
@@ -138,7 +138,7 @@ say("started");
 last = now();
 setInterval(watch, LOOK);
 for (;;) {
-  const bare = await vault.get("bare");
+  const bare = await server.get("bare");
   await pause(BARE_WORK);
   await write("bare", Number(bare) + 1, 0);
   say("asked");

@@ -28,10 +28,10 @@ PASSING = leasehold.LockBusyError, leasehold.LockTimeoutError, leasehold.StoreUn
 
 task = json.loads(sys.argv[1])
 ttl = task["ttl_ms"] / 1_000
-vault = redis.Redis(unix_socket_path=task["vault"])
+server = redis.Redis(unix_socket_path=task["counters"])
 mark = RedisGuard.mark_key("guarded")
 held: leasehold.Lease | None = None
-# Losses stand in the book.
+# Losses stand in the journal.
 logging.getLogger("leasehold").setLevel(logging.CRITICAL)
 
 
@@ -84,16 +84,16 @@ def accepted(lease: leasehold.Lease, reply: object) -> bool:
 
 
 def numbers(*counters: str) -> list[int]:
-    return [int(value or 0) for value in vault.mget(*counters)]
+    return [int(value or 0) for value in server.mget(*counters)]
 
 
 def write(counter: str, value: int, token: int) -> None:
-    vault.eval(task["write"], 2, counter, f"{counter}-log", value, token)
+    server.eval(task["write"], 2, counter, f"{counter}-log", value, token)
 
 
 def use(lease: leasehold.Lease) -> bool:
     token = lease.token
-    if not accepted(lease, vault.eval(RedisGuard.CLAIM_SCRIPT, 1, mark, token)):
+    if not accepted(lease, server.eval(RedisGuard.CLAIM_SCRIPT, 1, mark, token)):
         return not lease.lost.is_set()
     long = random.randrange(LONG) == 0
     for _ in range(random.randint(1, MOST_ROUNDS)):
@@ -109,7 +109,7 @@ def use(lease: leasehold.Lease) -> bool:
         pause(SLIP)
         write("locked", locked + 1, token)
         script = RedisGuard.CHECK + task["guarded_write"]
-        reply = vault.eval(script, 3, mark, "guarded", "guarded-log", token, guarded + 1, token)
+        reply = server.eval(script, 3, mark, "guarded", "guarded-log", token, guarded + 1, token)
         if not accepted(lease, reply):
             return not lease.lost.is_set()
         if long:
@@ -119,11 +119,11 @@ def use(lease: leasehold.Lease) -> bool:
 
 def hold(lease: leasehold.Lease) -> None:
     token = lease.token
-    told = threading.Event()
+    notified = threading.Event()
 
     def tell(_loss: leasehold.LeaseholdError) -> None:
-        say("told", token=token)
-        told.set()
+        say("notified", token=token)
+        notified.set()
 
     lease.on_lost(tell)
     lost = False
@@ -139,8 +139,8 @@ def hold(lease: leasehold.Lease) -> None:
             say("failed", kind=error.code)
     else:
         lost = True
-    if lost and not told.wait(PATIENCE):
-        say("untold", token=token)
+    if lost and not notified.wait(PATIENCE):
+        say("not_notified", token=token)
 
 
 def main() -> None:

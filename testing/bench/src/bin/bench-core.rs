@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use leasehold_bench::told::Case;
+use leasehold_bench::records::Case;
 use leasehold_core::op::{Applied, Op, Outcome};
 use leasehold_core::{
     Client, Config, LockId, LockOptions, Monotonic, NodeConfig, Now, Output, Resource, Token, Transmit, Wait,

@@ -15,7 +15,7 @@ use leasehold_bench::args::Args;
 use leasehold_bench::bare::Bare;
 use leasehold_bench::child::{self, Child};
 use leasehold_bench::figures::{median, percentile, table};
-use leasehold_bench::told::{self, Case};
+use leasehold_bench::records::{self, Case};
 use leasehold_bench::{build, database};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -72,7 +72,7 @@ fn measure() -> Result {
     let plan = if args.has("--quick") { Plan::QUICK } else { Plan::FULL };
     let dir = tempfile::Builder::new().prefix("leasehold-bench-").tempdir()?;
     println!("{}", surroundings(dir.path())?);
-    told::version("SQLite", rusqlite::version());
+    records::version("SQLite", rusqlite::version());
 
     println!("Acquire and release in one file, beside a bare loop of the same two transactions, in turns\n");
     compare(dir.path(), "1 process", 1, false, plan.rounds, plan.round)?;

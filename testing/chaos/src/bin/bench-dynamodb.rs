@@ -11,9 +11,9 @@ use leasehold::blocking::Client;
 use leasehold::table::{self, NewTable};
 use leasehold_bench::args::Args;
 use leasehold_bench::figures::{median, table as text_table};
-use leasehold_bench::told::Case;
+use leasehold_bench::records::Case;
 use leasehold_chaos::cost::{Meter, us_each};
-use leasehold_chaos::seen::{self, Seen};
+use leasehold_chaos::samples::{self, Samples};
 use leasehold_chaos::{Result, surroundings};
 use leasehold_servers::answers::{self, Reply};
 use leasehold_servers::dynamodb::{ACCESS_KEY_ID, REGION, Server, table_name};
@@ -173,7 +173,7 @@ fn free(table: &str, version: &str) -> Value {
 
 fn beside_bare(server: &Server, table: &str, plan: &Plan) -> Result {
     println!("One client, one lock at a time: acquire and release\n");
-    let mut seen = [Seen::default(), Seen::default()];
+    let mut seen = [Samples::default(), Samples::default()];
     Builder::new_current_thread().enable_all().build()?.block_on(async {
         let ours = leasehold::Client::connect(url(table, &server.endpoint()).as_str()).await?;
         let mut bare = Bare::new(server, table)?;
@@ -209,7 +209,7 @@ fn beside_bare(server: &Server, table: &str, plan: &Plan) -> Result {
         rows.push(std::iter::once(name.to_owned()).chain(us).chain([ratio]).collect());
     }
     println!("{}", text_table(&rows));
-    seen::tell("one client, async", &[("two bare writes", &seen[0]), ("leasehold", &seen[1])]);
+    samples::tell("one client, async", &[("two bare writes", &seen[0]), ("leasehold", &seen[1])]);
     Ok(())
 }
 

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use leasehold_bench::args::Args;
 use leasehold_bench::figures::{median, percentile, table};
-use leasehold_bench::told::Case;
+use leasehold_bench::records::Case;
 use leasehold_chaos::bare::Bare;
 use leasehold_chaos::cost::Meter;
-use leasehold_chaos::seen::{self, Seen};
+use leasehold_chaos::samples::{self, Samples};
 use leasehold_chaos::{Result, surroundings};
 use leasehold_servers::redis::Server;
 use tokio::runtime::Builder;
@@ -91,7 +91,7 @@ fn measure() -> Result {
     println!("One client, one lock at a time, on a quorum of {NODES}\n");
 
     let names = [format!("{NODES} bare commands at once"), "leasehold".to_owned(), "rslock".to_owned()];
-    let mut seen: Vec<Seen> = names.iter().map(|_| Seen::default()).collect();
+    let mut seen: Vec<Samples> = names.iter().map(|_| Samples::default()).collect();
     Builder::new_current_thread().enable_all().build()?.block_on(async {
         let mut bare = Vec::new();
         let mut clients = Vec::new();
@@ -122,7 +122,7 @@ fn measure() -> Result {
     })?;
 
     let case = "one client, async";
-    seen::tell(case, &names.iter().map(String::as_str).zip(&seen).collect::<Vec<_>>());
+    samples::tell(case, &names.iter().map(String::as_str).zip(&seen).collect::<Vec<_>>());
     let heads = ["acquire + release", "p50", "p99", "CPU here", "CPU in Redis", "p50 by bare"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     let bare = seen[0].rounds();

@@ -1,4 +1,4 @@
-//! Workers in three languages, real stores, and everything that can be done to them; see `leasehold_chaos::chaos`.
+//! The program behind `cargo xtask chaos`; see `leasehold_chaos::chaos`.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -10,27 +10,27 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use leasehold_bench::args::Args;
 use leasehold_bench::child;
 use leasehold_chaos::Result;
-use leasehold_chaos::chaos::arena::Arena;
-use leasehold_chaos::chaos::cast::{self, Janitor};
-use leasehold_chaos::chaos::check::{Deeds, Findings};
+use leasehold_chaos::chaos::check::{Activity, Findings};
+use leasehold_chaos::chaos::environment::StoreKind;
 use leasehold_chaos::chaos::run::Outcome;
+use leasehold_chaos::chaos::workers::{self, Janitor};
 use leasehold_chaos::chaos::{network, plot, report, run, worker};
 use leasehold_servers::dynamodb::ACCESS_KEY_ID;
 
 const SECONDS: f64 = 60.0;
-/// An arena needs this long to be of any use.
+/// The shortest useful run of one store.
 const LEAST: Duration = Duration::from_secs(5);
-/// Whatever loses updates without a lock does so in such a time.
+/// The time in which the control must lose an update.
 const LONG: Duration = Duration::from_secs(60);
-/// And every worker has come to everything, even where each spends most of its time stopped.
+/// The time in which every worker must have been granted the lock, renewed a lease and written, even on a slow machine.
 const LONG_ENOUGH_FOR_ALL: Duration = Duration::from_secs(300);
 const VALUES: [&str; 5] = ["--minutes", "--seconds", "--seed", "--json", "--html"];
-/// Judges the promises alone: how late a loss is told, and whether the control loses, is a matter of the machine too.
+/// The option that checks the promises only. Late reports, and a control that loses nothing, may be the machine's fault.
 const PROMISES: &str = "--promises-only";
 
 fn main() -> ExitCode {
     let mut args = env::args_os().skip(1);
-    if args.next().is_some_and(|first| first == cast::JANITOR) {
+    if args.next().is_some_and(|first| first == workers::JANITOR) {
         args.next().into_iter().for_each(Janitor::work);
         return ExitCode::SUCCESS;
     }
@@ -49,29 +49,29 @@ fn main() -> ExitCode {
 
 fn play(part: &[String]) -> Result {
     match part {
-        [name, task] if name == cast::WORK => worker::work(task),
-        [name, words @ ..] if name == cast::LAUNCH => cast::become_command(words),
+        [name, task] if name == workers::WORK => worker::work(task),
+        [name, words @ ..] if name == workers::LAUNCH => workers::become_command(words),
         [name, sockets @ ..] if name == network::CARRY => network::carry(sockets),
         [name] if name == network::WAIT => {
             network::wait();
             Ok(())
         }
-        _ => Err(format!("there is no part {part:?}").into()),
+        _ => Err(format!("there is no part {part:?} of this program").into()),
     }
 }
 
 fn chaos() -> Result {
-    let (arenas, args) = arenas()?;
+    let (stores, args) = stores()?;
     let minutes: Option<f64> = args.value("--minutes")?;
     let seconds = args.value("--seconds")?.or(minutes.map(|minutes| minutes * 60.0)).unwrap_or(SECONDS);
-    let each = Duration::try_from_secs_f64(seconds / arenas.len() as f64)?.max(LEAST);
+    let each = Duration::try_from_secs_f64(seconds / stores.len() as f64)?.max(LEAST);
     let seed: u64 = match args.value("--seed")? {
         Some(seed) => seed,
         None => SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs() % 1_000_000,
     };
-    let place = place()?;
+    let output = output()?;
     let temporary = tempfile::Builder::new().prefix("leasehold-chaos-").tempdir()?;
-    let _janitor = Janitor::hire(temporary.path())?;
+    let _janitor = Janitor::start(temporary.path())?;
     // SAFETY: no other thread runs yet.
     unsafe {
         env::set_var("TMPDIR", temporary.path());
@@ -84,54 +84,54 @@ fn chaos() -> Result {
          They are stopped for 0.1 to 3 ttl and killed, as are servers, and ways to them break; {:.0} s in each of {}; seed \
          {seed}.\n",
         each.as_secs_f64(),
-        arenas.iter().map(|arena| arena.name()).collect::<Vec<_>>().join(", ")
+        stores.iter().map(|store| store.name()).collect::<Vec<_>>().join(", ")
     );
     let mut results = Vec::new();
-    for arena in arenas {
-        let books = place.join("books").join(arena.name());
-        if books.exists() {
-            fs::remove_dir_all(&books)?;
+    for store in stores {
+        let journals = output.join("journals").join(store.name());
+        if journals.exists() {
+            fs::remove_dir_all(&journals)?;
         }
-        let folder = temporary.path().join(arena.name());
+        let folder = temporary.path().join(store.name());
         let outcome =
-            run::run(arena, each, seed, &folder, &books).map_err(|error| format!("{}: {error}", arena.name()))?;
+            run::run(store, each, seed, &folder, &journals).map_err(|error| format!("{}: {error}", store.name()))?;
         let found = Findings::of(&outcome.evidence);
-        println!("{}", report::story(&outcome, &found).trim_end());
+        println!("{}", report::details(&outcome, &found).trim_end());
         results.push((outcome, found));
     }
     println!("\n{}", report::table(&results));
     let written =
-        |name: &str, default: &str| args.value::<PathBuf>(name).map(|path| path.unwrap_or(place.join(default)));
+        |name: &str, default: &str| args.value::<PathBuf>(name).map(|path| path.unwrap_or(output.join(default)));
     let page = written("--html", "chaos.html")?;
     write(&page, plot::page(&results, seed))?;
     write(&written("--json", "chaos.json")?, report::json(&results, seed).to_string() + "\n")?;
-    println!("drawn in {}; the books are beside it", page.display());
+    println!("drawn in {}; the journals are beside it", page.display());
     verdict(&results, args.has(PROMISES))
 }
 
-/// What is in the first argument, unless that is an option.
-fn arenas() -> Result<(Vec<Arena>, Args)> {
+/// The stores that the first arguments name, or all of them.
+fn stores() -> Result<(Vec<StoreKind>, Args)> {
     let mut given: Vec<String> = env::args().skip(1).collect();
-    let mut arenas = Vec::new();
+    let mut stores = Vec::new();
     while let Some(name) = given.first().filter(|first| !first.starts_with('-')) {
-        let Some(arena) = Arena::ALL.into_iter().find(|arena| arena.name() == name) else {
-            let known = Arena::ALL.map(Arena::name).join(", ");
-            return Err(format!("there is no arena {name:?}; there are {known}").into());
+        let Some(store) = StoreKind::ALL.into_iter().find(|store| store.name() == name) else {
+            let known = StoreKind::ALL.map(StoreKind::name).join(", ");
+            return Err(format!("there is no store {name:?}; there are {known}").into());
         };
-        arenas.push(arena);
+        stores.push(store);
         given.remove(0);
     }
     let args = Args::parse(given, &VALUES, &[PROMISES])?;
-    Ok((if arenas.is_empty() { Arena::ALL.into() } else { arenas }, args))
+    Ok((if stores.is_empty() { StoreKind::ALL.into() } else { stores }, args))
 }
 
-/// Beside the program: `target/chaos`.
-fn place() -> Result<PathBuf> {
+/// The folder for results, beside the program: `target/chaos`.
+fn output() -> Result<PathBuf> {
     let program = env::current_exe()?;
     let target = program.parent().and_then(Path::parent).ok_or("this program lies nowhere")?;
-    let place = target.join("chaos");
-    fs::create_dir_all(&place)?;
-    Ok(place)
+    let output = target.join("chaos");
+    fs::create_dir_all(&output)?;
+    Ok(output)
 }
 
 fn write(path: &Path, text: String) -> Result {
@@ -139,13 +139,13 @@ fn write(path: &Path, text: String) -> Result {
 }
 
 /// # Errors
-/// When a promise was broken, or the run cannot tell.
+/// When a promise was broken, or the run proves nothing.
 fn verdict(results: &[(Outcome, Findings)], promises_only: bool) -> Result {
     let mut broken = Vec::new();
     for (outcome, found) in results {
         let doubtful = if promises_only { Vec::new() } else { found.doubtful() };
         broken
-            .extend(found.broken().into_iter().chain(doubtful).map(|what| format!("{}: {what}", outcome.arena.name())));
+            .extend(found.broken().into_iter().chain(doubtful).map(|what| format!("{}: {what}", outcome.store.name())));
     }
     if !promises_only {
         broken.extend(blind(results));
@@ -157,26 +157,29 @@ fn verdict(results: &[(Outcome, Findings)], promises_only: bool) -> Result {
     Err(broken.join("\n       ").into())
 }
 
-/// What a run has not tried, and so says nothing about, in words.
+/// The things that a run has not tried and so does not prove, in words.
 fn blind(results: &[(Outcome, Findings)]) -> Vec<String> {
     let lasted = |outcome: &Outcome| Duration::from_nanos(outcome.span.1 - outcome.span.0);
     if results.iter().all(|(_, found)| found.is_blind()) {
-        return vec!["without a lock nothing was lost, so this run would not have seen it: try for longer".to_owned()];
+        return vec![
+            "no update was lost without a lock, so this run would not have noticed lost updates: run it for longer"
+                .to_owned(),
+        ];
     }
     let is_blind = |(outcome, found): &&(Outcome, Findings)| found.is_blind() && lasted(outcome) >= LONG;
     let mut blind: Vec<String> = results
         .iter()
         .filter(is_blind)
-        .map(|(outcome, _)| format!("{}: without a lock nothing was lost", outcome.arena.name()))
+        .map(|(outcome, _)| format!("{}: no update was lost without a lock", outcome.store.name()))
         .collect();
     if results.iter().map(|(outcome, _)| lasted(outcome)).sum::<Duration>() < LONG_ENOUGH_FOR_ALL {
         return blind;
     }
-    let mut deeds: BTreeMap<&str, Deeds> = BTreeMap::new();
-    for (worker, done) in results.iter().flat_map(|(_, found)| &found.deeds) {
-        *deeds.entry(worker).or_default() += *done;
+    let mut activity: BTreeMap<&str, Activity> = BTreeMap::new();
+    for (worker, done) in results.iter().flat_map(|(_, found)| &found.activity) {
+        *activity.entry(worker).or_default() += *done;
     }
-    let missing = deeds.iter().filter_map(|(worker, done)| done.missing().map(|what| (worker, what)));
-    blind.extend(missing.map(|(worker, what)| format!("{worker} came to no {what}: nothing is shown of it")));
+    let missing = activity.iter().filter_map(|(worker, done)| done.missing().map(|what| (worker, what)));
+    blind.extend(missing.map(|(worker, what)| format!("{worker} had no {what}, so the run proves nothing about it")));
     blind
 }

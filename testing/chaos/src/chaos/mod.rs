@@ -1,24 +1,24 @@
-//! Chaos: workers in three languages on real stores, everything that can be done to them, and the books that tell
-//! whether a promise was broken.
+//! Chaos: workers in three languages use real stores while faults are injected. Their journals show whether a promise was
+//! broken.
 //!
-//! Each worker writes down what it believes and when, by the machine's monotonic clock. Nothing is judged while the run
-//! lasts: the checker reads the books of all workers, the list of blows, and the counters afterwards.
+//! Each worker writes down what it believes and when, by the machine's monotonic clock. Nothing is checked during the
+//! run: afterwards the checker reads the journals of all workers, the list of faults, and the counters.
 
-pub mod arena;
-pub mod blows;
-pub mod books;
-pub mod cast;
 pub mod check;
+pub mod environment;
+pub mod faults;
+pub mod guarded_counter;
+pub mod journal;
 pub mod network;
 pub mod pauses;
 pub mod plot;
 pub mod report;
 pub mod run;
 pub mod timeline;
-pub mod vault;
 pub mod worker;
+pub mod workers;
 
-/// Nanoseconds of the machine's monotonic clock, the one that every worker stamps its book with.
+/// The machine's monotonic clock in nanoseconds. Every worker stamps its journal with it.
 pub fn now_ns() -> u64 {
     u64::try_from(leasehold_bench::database::now_ns()).unwrap_or_default()
 }

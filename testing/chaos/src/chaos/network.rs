@@ -1,8 +1,8 @@
-//! A network that can be cut: two namespaces with a cable between them, where root allows.
+//! A network that can be cut: two network namespaces with a cable between them. It needs root.
 //!
-//! Nothing of the machine's own network is touched. The far namespace listens on an address of its own and carries each
-//! connection through a Unix socket to this process, which carries it on to a server of 127.0.0.1. Both namespaces are
-//! there only as long as a process of ours is in them, and these die with us: nothing has to be cleaned up.
+//! The machine's own network is not changed. The far namespace listens on an address of its own and forwards each
+//! connection through a Unix socket to this process, which forwards it to a server on 127.0.0.1. A namespace exists as
+//! long as a process is in it, and these processes are killed with this one, so nothing has to be cleaned up.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -17,21 +17,21 @@ use std::time::Duration;
 
 use leasehold_bench::child::{self, Child};
 
-use super::cast;
+use super::workers;
 use crate::Result;
 
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 /// The first port of the far side.
 const PORT: u16 = 20_000;
-/// A namespace that is not there by then will not come.
+/// The longest wait for a namespace.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The parts of this program that are played inside.
+/// Names of the parts of this program that run inside a namespace.
 pub const CARRY: &str = "carry";
 pub const WAIT: &str = "wait";
 
-/// The way to some servers, as workers in the near namespace see it.
+/// The network between the workers in the near namespace and the servers.
 pub struct Network {
     near: Child,
     far: Child,
@@ -39,10 +39,10 @@ pub struct Network {
 }
 
 impl Network {
-    /// Lays the cable, and a way to each server.
+    /// Connects the namespaces, and forwards connections to each server.
     ///
     /// # Errors
-    /// Where this is not allowed, or not possible.
+    /// Where this is not allowed or not possible.
     pub fn open(folder: &Path, servers: &[SocketAddr]) -> Result<Self> {
         let sockets: Vec<PathBuf> = (0..servers.len()).map(|at| folder.join(format!("carry-{at}.sock"))).collect();
         let carriers = sockets.iter().zip(servers).map(|(socket, server)| Carrier::start(socket, *server));
@@ -61,28 +61,28 @@ impl Network {
         Ok(network)
     }
 
-    /// Where a worker inside finds the server with this number.
+    /// The address of a server for workers inside.
     pub fn address(&self, server: usize) -> SocketAddr {
         (FAR, PORT + server as u16).into()
     }
 
-    /// What stands in front of a command that is to run inside.
+    /// The words before a command that is to run inside.
     pub fn enter(&self) -> Vec<String> {
         ["nsenter", "--target", &self.near.id().to_string(), "--net"].map(str::to_owned).into()
     }
 
-    /// Nothing passes any more, and nobody is told.
+    /// Cuts the cable: nothing passes, and connections stay open.
     ///
     /// # Errors
-    /// When the system does not do it.
+    /// When `ip` fails.
     pub fn cut(&self) -> Result {
         self.far_link("down")
     }
 
-    /// The cable is whole again.
+    /// Mends the cable.
     ///
     /// # Errors
-    /// When the system does not do it.
+    /// When `ip` fails.
     pub fn mend(&self) -> Result {
         self.far_link("up")
     }
@@ -98,8 +98,8 @@ fn inside(part: &[String]) -> Result<Child> {
     let mut words = vec!["unshare".to_owned(), "--net".to_owned(), program, child::PART.to_owned()];
     words.extend_from_slice(part);
     let (ready, readiness) = channel();
-    let child = Child::run(&mut cast::launch(&words)?, move |line| {
-        // Only the first line is waited for.
+    let child = Child::run(&mut workers::launch(&words)?, move |line| {
+        // Only the first line matters.
         let _ = ready.send(line.map(str::to_owned));
     })?;
     match readiness.recv_timeout(PATIENCE) {
@@ -118,13 +118,13 @@ fn run(program: &str, args: &[&str]) -> Result {
     Err(format!("{program} {}: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim()).into())
 }
 
-/// In the far namespace: carries what comes to a port to the socket with the same number.
+/// Forwards, in the far namespace, each port to the socket with the same number.
 ///
 /// # Errors
-/// When a port cannot be had.
+/// When a port cannot be opened.
 pub fn carry(sockets: &[String]) -> Result {
     for (number, socket) in sockets.iter().enumerate() {
-        // Every address of this namespace is ours.
+        // Nothing else is in this namespace.
         let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, PORT + number as u16))?;
         let socket = socket.clone();
         thread::spawn(move || {
@@ -139,13 +139,13 @@ pub fn carry(sockets: &[String]) -> Result {
     Ok(())
 }
 
-/// In the near namespace: stays there.
+/// Keeps the near namespace alive.
 pub fn wait() {
     child::say("ready");
     child::listen();
 }
 
-/// In this process: carries what comes to a socket to a server.
+/// A thread in this process that forwards a socket to a server.
 struct Carrier {
     socket: PathBuf,
     is_over: Arc<AtomicBool>,
@@ -174,16 +174,16 @@ impl Carrier {
 impl Drop for Carrier {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::SeqCst);
-        // It looks up when somebody comes.
+        // The thread sees the end when it accepts a connection.
         if let (Ok(_), Some(thread)) = (UnixStream::connect(&self.socket), self.thread.take()) {
             let _ = thread.join();
         }
-        // Whoever lays the next cable in this folder binds the same name.
+        // The next network in this folder binds the same name.
         let _ = std::fs::remove_file(&self.socket);
     }
 }
 
-/// Carries bytes both ways until one side has ended.
+/// Forwards bytes both ways until one side has ended.
 fn join(tcp: TcpStream, unix: UnixStream) {
     let _ = tcp.set_nodelay(true);
     let (Ok(tcp_too), Ok(unix_too)) = (tcp.try_clone(), unix.try_clone()) else { return };
@@ -213,7 +213,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_carrier_carries_both_ways_and_ends() {
+    fn carrier_forwards_both_ways_and_stops() {
         let dir = tempfile::tempdir().unwrap();
         let server = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let socket = dir.path().join("carry.sock");

@@ -1,21 +1,21 @@
-//! The run as a picture: one page without anything to load.
+//! The run as a picture: one page that loads nothing.
 
 use std::fmt::Write as _;
 
-use super::blows::{Blow, Kind, Target};
 use super::check::Findings;
+use super::faults::{Fault, Kind, Target};
 use super::report;
 use super::run::Outcome;
 use super::timeline::{Lease, leases};
 
-/// Longer runs are drawn from their beginning.
+/// The longest time that is drawn, from the start of the run.
 const MOST_SECONDS: f64 = 120.0;
 const PER_SECOND: f64 = 24.0;
 const LEFT: f64 = 86.0;
 const LANE: f64 = 26.0;
 const BAR: f64 = 12.0;
 const BINS: usize = 30;
-/// The histogram ends here, in ttl.
+/// The end of the histogram, in ttl.
 const LONGEST: f64 = 3.0;
 
 const STYLE: &str = "\
@@ -37,31 +37,31 @@ font-weight:400}th{color:var(--soft)}td:first-child,th:first-child{text-align:le
 const LEGEND: &str = "\
 <ul><li style=\"--c:var(--rust)\">held by Rust</li><li style=\"--c:var(--python)\">by Python</li>
 <li style=\"--c:var(--node)\">by Node</li><li style=\"--c:var(--stop)\">worker stopped</li>
-<li style=\"--c:var(--bad)\">dot: loss told, cross: killed</li><li style=\"--c:var(--server)\">fault of the store</li>
-<li style=\"--c:var(--path)\">fault on the way</li></ul>";
+<li style=\"--c:var(--bad)\">dot: loss reported, cross: killed</li><li style=\"--c:var(--server)\">fault of the store</li>
+<li style=\"--c:var(--path)\">fault of a path</li></ul>";
 
-/// The page.
+/// Draws the page.
 pub fn page(results: &[(Outcome, Findings)], seed: u64) -> String {
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>leasehold: chaos</title>\n\
          <style>{STYLE}</style>\n<h1>Chaos</h1><p>Seed {seed}. Time runs to the right; a bar is a lease, from the grant \
-         until its holder stops believing.</p>\n{LEGEND}\n"
+         until its holder no longer relies on it.</p>\n{LEGEND}\n"
     );
     for (outcome, found) in results {
-        arena(&mut page, outcome, found);
+        store(&mut page, outcome, found);
     }
     page.push_str("</html>\n");
     page
 }
 
-fn arena(page: &mut String, outcome: &Outcome, found: &Findings) {
+fn store(page: &mut String, outcome: &Outcome, found: &Findings) {
     let seconds = (outcome.span.1 - outcome.span.0) as f64 / 1e9;
     let _ = writeln!(
         page,
         "<h2>{}</h2><p>{seconds:.0} s, a lease lasts {} ms. {}.</p>",
-        outcome.arena.name(),
+        outcome.store.name(),
         outcome.evidence.ttl / 1_000_000,
-        escape(&report::blows(outcome).join(", "))
+        escape(&report::faults(outcome).join(", "))
     );
     figures(page, found);
     let (broken, doubtful) = (found.broken(), found.doubtful());
@@ -79,10 +79,10 @@ fn figures(page: &mut String, found: &Findings) {
         ("grants", found.grants.to_string()),
         ("lost without a lock", found.lost_bare.to_string()),
         ("with the lock", found.lost_locked.to_string()),
-        ("past the guard", found.lost_guarded.to_string()),
+        ("with the guard", found.lost_guarded.to_string()),
         ("refused", found.refused.to_string()),
         ("losses", found.losses.to_string()),
-        ("told late", found.late.len().to_string()),
+        ("reported late", found.late.len().to_string()),
         ("false", found.false_losses.to_string()),
         ("takeover p50", takeover(0.5)),
         ("p99", takeover(0.99)),
@@ -92,7 +92,7 @@ fn figures(page: &mut String, found: &Findings) {
     let _ = writeln!(page, "<div class=\"scroll\"><table><tr>{heads}</tr><tr>{values}</tr></table></div>");
 }
 
-/// Where things stand in the picture.
+/// The coordinates of the picture.
 struct Frame<'a> {
     start: u64,
     end: u64,
@@ -108,7 +108,7 @@ impl Frame<'_> {
         (self.start..self.end).contains(&at)
     }
 
-    /// The middle of a worker's lane. Faults of the store and the ways have the two lanes above.
+    /// The middle of a worker's lane. Faults of the store and the paths have the two lanes above.
     fn y(&self, worker: &str) -> Option<f64> {
         let lane = self.workers.iter().position(|name| name == worker)?;
         Some(self.lane(lane + 2))
@@ -131,7 +131,7 @@ fn timeline(page: &mut String, outcome: &Outcome) {
     let frame = Frame { start, end, workers: &workers };
     let (width, height) = (frame.x(end) + 20.0, frame.height() + 24.0);
     let _ = writeln!(page, "<div class=\"scroll\"><svg width=\"{width:.0}\" height=\"{height:.0}\" role=\"img\">");
-    for (number, name) in ["store", "ways"].into_iter().chain(workers.iter().map(String::as_str)).enumerate() {
+    for (number, name) in ["store", "paths"].into_iter().chain(workers.iter().map(String::as_str)).enumerate() {
         let y = frame.lane(number);
         let _ = writeln!(
             page,
@@ -149,18 +149,20 @@ fn timeline(page: &mut String, outcome: &Outcome) {
             frame.height() + 16.0
         );
     }
-    let shown = |blow: &&Blow| frame.shows(blow.from);
-    outcome.evidence.blows.iter().filter(shown).for_each(|blow| draw_blow(page, &frame, blow));
-    let leases = leases(&outcome.evidence.books);
+    let shown = |fault: &&Fault| frame.shows(fault.from);
+    outcome.evidence.faults.iter().filter(shown).for_each(|fault| draw_fault(page, &frame, fault));
+    let leases = leases(&outcome.evidence.journals);
     for name in &workers {
         holds(page, &frame, name, leases.iter().filter(|lease| lease.worker == *name && frame.shows(lease.granted)));
     }
     for lease in &leases {
-        if let (Some(told), Some(y)) = (lease.told.filter(|told| frame.shows(*told)), frame.y(&lease.worker)) {
+        if let (Some(notified), Some(y)) =
+            (lease.notified.filter(|notified| frame.shows(*notified)), frame.y(&lease.worker))
+        {
             let _ = writeln!(
                 page,
-                "<circle class=\"loss\" cx=\"{:.1}\" cy=\"{y:.1}\" r=\"3\"><title>token {}: loss told</title></circle>",
-                frame.x(told),
+                "<circle class=\"loss\" cx=\"{:.1}\" cy=\"{y:.1}\" r=\"3\"><title>token {}: loss reported</title></circle>",
+                frame.x(notified),
                 lease.token
             );
         }
@@ -180,12 +182,12 @@ fn holds<'a>(page: &mut String, frame: &Frame<'_>, worker: &str, leases: impl It
     let _ = writeln!(page, "<path class=\"hold {language}\" d=\"{path}\"/>");
 }
 
-fn draw_blow(page: &mut String, frame: &Frame<'_>, blow: &Blow) {
-    let (from, to) = (frame.x(blow.from), frame.x(blow.to));
+fn draw_fault(page: &mut String, frame: &Frame<'_>, fault: &Fault) {
+    let (from, to) = (frame.x(fault.from), frame.x(fault.to));
     let width = (to - from).max(1.5);
-    let ms = blow.to.saturating_sub(blow.from) / 1_000_000;
-    let title = format!("<title>{}: {}, {ms} ms</title>", blow.target, blow.kind.title());
-    let _ = match (&blow.target, blow.kind) {
+    let ms = fault.to.saturating_sub(fault.from) / 1_000_000;
+    let title = format!("<title>{}: {}, {ms} ms</title>", fault.target, fault.kind.title());
+    let _ = match (&fault.target, fault.kind) {
         (Target::Worker(name), Kind::Kill) => match frame.y(name) {
             Some(y) => writeln!(
                 page,
@@ -205,7 +207,7 @@ fn draw_blow(page: &mut String, frame: &Frame<'_>, blow: &Blow) {
             None => Ok(()),
         },
         (Target::Store(_) | Target::Path { .. } | Target::Network(_), _) => {
-            let (class, lane) = if matches!(blow.target, Target::Store(_)) { ("server", 0) } else { ("path", 1) };
+            let (class, lane) = if matches!(fault.target, Target::Store(_)) { ("server", 0) } else { ("path", 1) };
             let y = frame.lane(lane) - BAR / 2.0;
             writeln!(
                 page,
@@ -228,7 +230,7 @@ fn histogram(page: &mut String, found: &Findings) {
     let (width, height) = (14.0, 70.0);
     let _ = writeln!(
         page,
-        "<p>From the stop or kill of a holder to the next grant, in ttl; {} times, {} more with a fault in the way.</p>\
+        "<p>From the stop or kill of a holder to the next grant, in ttl; {} times, and {} more during another fault.</p>\
          <svg width=\"{:.0}\" height=\"92\" role=\"img\">",
         found.takeovers.len(),
         found.hindered,

@@ -1,13 +1,13 @@
-//! What a run came to, for people and for machines.
+//! The result of a run as text, and as JSON.
 
 use leasehold_bench::figures;
 use serde_json::{Value, json};
 
-use super::blows::Kind;
-use super::check::{Deeds, Findings};
+use super::check::{Activity, Findings};
+use super::faults::Kind;
 use super::run::{Outcome, counts};
 
-/// A column: its head, its name for machines, and its figure.
+/// A column: its head, its name in JSON, and its figure.
 type Column = (&'static str, &'static str, fn(&Findings) -> u64);
 
 const COLUMNS: [Column; 16] = [
@@ -22,7 +22,7 @@ const COLUMNS: [Column; 16] = [
     ("revived", "revived", |found| found.revived.len() as u64),
     ("refused valid", "refused_while_valid", |found| found.contradicted),
     ("losses", "losses", |found| found.losses),
-    ("untold", "untold", |found| found.untold),
+    ("unreported", "unreported", |found| found.not_notified),
     ("late", "late", |found| found.late.len() as u64),
     ("late*", "late_stopped", |found| found.late_stopped),
     ("late**", "late_starved", |found| found.late_starved),
@@ -30,30 +30,32 @@ const COLUMNS: [Column; 16] = [
 ];
 
 const LEGEND: &str = "\
-no lock, lock, guard   updates lost on the counter without a lock, with the lock alone, and past the guard
-refused                late writes and claims that the guard kept out
-overlaps, twice, fell  two holders who believed at once; tokens given out twice; tokens below an earlier one
-revived, refused valid leases that were valid after their loss was known; that the guard refused and that were valid
-losses, untold         leases lost before they were given back; how often a worker waited in vain to be told
-late, late*, late**    told, or not told when the process was killed, so late that the store could have given the lease
-                       away while the process ran; *: it was stopped then; **: the machine may not have let it run
-false                  lost though nothing had been done to the holder, its store or its way there
-takeover               from the stop or kill of a holder to the next grant, in ttl, where no fault of a store or a way
-                       came between; whoever is stopped in a transaction of a SQLite file keeps all others waiting
+no lock, lock, guard   updates lost without a lock, with the lock alone, and with the guard
+refused                late writes and claims that the guard rejected
+overlaps, twice, fell  two holders at once; tokens granted twice; tokens below an earlier one
+revived, refused valid leases that were valid after their loss was known; leases that were valid though the guard
+                       rejected their token
+losses, unreported     leases that ended before their release; losses that the client never reported
+late, late*, late**    losses that were reported so late (or not before the process was killed) that the store could have
+                       granted the lock to another while the process ran; *: while it was stopped; **: while the
+                       machine may have kept it from running
+false                  losses without a fault of the holder, its store or its network
+takeover               from the stop or kill of a holder to the next grant, in ttl, without a fault of a store or a path
+                       in between; a worker that is stopped in a SQLite transaction keeps all others waiting
 ";
 
-/// The percentile of sorted values; `None` of nothing.
+/// The percentile of sorted values; `None` if there are none.
 pub fn percentile(sorted: &[f64], share: f64) -> Option<f64> {
     let last = sorted.len().checked_sub(1)?;
     sorted.get((share * last as f64).round() as usize).copied()
 }
 
-/// A row for each arena.
+/// The table with a row for each store.
 pub fn table(results: &[(Outcome, Findings)]) -> String {
     let heads = COLUMNS.iter().map(|(head, ..)| *head).chain(["takeover p50", "p99", "of"]);
     let mut rows = vec![std::iter::once("").chain(heads).map(str::to_owned).collect::<Vec<_>>()];
     for (outcome, found) in results {
-        let mut row = vec![outcome.arena.name().to_owned()];
+        let mut row = vec![outcome.store.name().to_owned()];
         row.extend(COLUMNS.iter().map(|(_, _, figure)| figure(found).to_string()));
         row.extend([0.5, 0.99].map(|share| match percentile(&found.takeovers, share) {
             Some(ttl) => format!("{ttl:.2}"),
@@ -65,23 +67,23 @@ pub fn table(results: &[(Outcome, Findings)]) -> String {
     format!("{}\n{LEGEND}", figures::table(&rows))
 }
 
-/// What was done in an arena, and what else there is to know.
-pub fn story(outcome: &Outcome, found: &Findings) -> String {
+/// The faults that were injected in a store, and what else there is to know.
+pub fn details(outcome: &Outcome, found: &Findings) -> String {
     let ms = |ns: u64| ns as f64 / 1e6;
     let failures: Vec<String> = found.failures.iter().map(|(kind, count)| format!("{kind} {count}")).collect();
-    let mut text = format!("{:9} {}\n", outcome.arena.name(), blows(outcome).join(", "));
+    let mut text = format!("{:9} {}\n", outcome.store.name(), faults(outcome).join(", "));
     let mut add = |line: String| text.push_str(&format!("{:9} {line}\n", ""));
     if !failures.is_empty() {
         add(format!("errors that passed: {}", failures.join(", ")));
     }
     if found.hindered + found.starved > 0 {
         add(format!(
-            "{} takeovers with a fault in their way; {} losses where the machine let nobody run",
+            "{} takeovers during another fault; {} losses while the machine kept the worker from running",
             found.hindered, found.starved
         ));
     }
     add(format!(
-        "nobody waited for an answer for longer than {:.0} ms in which it ran; the machine woke nobody for {:.0} ms at most",
+        "the longest wait of a running worker was {:.0} ms; the longest time in which the machine woke no thread was {:.0} ms",
         ms(found.longest_wait),
         ms(found.longest_stall)
     ));
@@ -90,13 +92,13 @@ pub fn story(outcome: &Outcome, found: &Findings) -> String {
         add(format!("never happened: {}", never.join(", ")));
     }
     if found.refused == 0 {
-        add("the guard had nothing to refuse, so it was not tried".to_owned());
+        add("the guard rejected nothing, so it was not tried".to_owned());
     }
-    let deeds = found
-        .deeds
+    let activity = found
+        .activity
         .iter()
-        .map(|(worker, Deeds { grants, renewals, writes })| format!("{worker} {grants} {renewals} {writes}"));
-    add(format!("grants, renewals, guarded writes: {}", deeds.collect::<Vec<_>>().join(", ")));
+        .map(|(worker, Activity { grants, renewals, writes })| format!("{worker} {grants} {renewals} {writes}"));
+    add(format!("grants, renewals, guarded writes: {}", activity.collect::<Vec<_>>().join(", ")));
     if let Some(why) = &outcome.no_network {
         add(format!("no network was cut: {why}"));
     }
@@ -105,27 +107,27 @@ pub fn story(outcome: &Outcome, found: &Findings) -> String {
     text
 }
 
-/// What could have been done, and was not.
+/// The kinds of faults that were possible and never injected.
 fn never(outcome: &Outcome) -> impl Iterator<Item = Kind> {
-    let counts = counts(&outcome.evidence.blows);
+    let counts = counts(&outcome.evidence.faults);
     let can_cut = outcome.no_network.is_none();
-    let kinds = outcome.arena.kinds().into_iter().filter(move |kind| can_cut || *kind != Kind::Cut);
+    let kinds = outcome.store.kinds().into_iter().filter(move |kind| can_cut || *kind != Kind::Cut);
     kinds.filter(move |kind| !counts.contains_key(kind))
 }
 
-/// Such as `worker killed 7`, the most frequent first.
-pub fn blows(outcome: &Outcome) -> Vec<String> {
-    let mut counts: Vec<(Kind, u64)> = counts(&outcome.evidence.blows).into_iter().collect();
+/// The counts of faults, such as `worker killed 7`, the most frequent first.
+pub fn faults(outcome: &Outcome) -> Vec<String> {
+    let mut counts: Vec<(Kind, u64)> = counts(&outcome.evidence.faults).into_iter().collect();
     counts.sort_by_key(|(kind, count)| (std::cmp::Reverse(*count), *kind));
     counts.iter().map(|(kind, count)| format!("{} {count}", kind.title())).collect()
 }
 
-/// The same for machines.
+/// The result as JSON.
 pub fn json(results: &[(Outcome, Findings)], seed: u64) -> Value {
-    let arena = |(outcome, found): &(Outcome, Findings)| {
+    let store = |(outcome, found): &(Outcome, Findings)| {
         let mut figures: serde_json::Map<String, Value> =
             COLUMNS.iter().map(|(_, name, figure)| ((*name).to_owned(), figure(found).into())).collect();
-        let blows: serde_json::Map<String, Value> = counts(&outcome.evidence.blows)
+        let faults: serde_json::Map<String, Value> = counts(&outcome.evidence.faults)
             .into_iter()
             .map(|(kind, count)| (kind.title().to_owned(), count.into()))
             .collect();
@@ -144,11 +146,11 @@ pub fn json(results: &[(Outcome, Findings)], seed: u64) -> Value {
             "losses_starved": found.starved,
             "longest_stall_ms": found.longest_stall / 1_000_000,
             "longest_wait_ttl": found.longest_wait as f64 / outcome.evidence.ttl as f64,
-            "deeds": found.deeds.iter().map(|(worker, Deeds { grants, renewals, writes })| {
+            "activity": found.activity.iter().map(|(worker, Activity { grants, renewals, writes })| {
                 (worker.clone(), json!({ "grants": grants, "renewals": renewals, "guarded_writes": writes }))
             }).collect::<serde_json::Map<_, _>>(),
             "errors": found.failures,
-            "blows": blows,
+            "faults": faults,
             "never": never(outcome).map(Kind::title).collect::<Vec<_>>(),
             "no_network": outcome.no_network,
             "broken": found.broken(),
@@ -157,7 +159,7 @@ pub fn json(results: &[(Outcome, Findings)], seed: u64) -> Value {
         if let Value::Object(more) = more {
             figures.extend(more);
         }
-        (outcome.arena.name().to_owned(), Value::Object(figures))
+        (outcome.store.name().to_owned(), Value::Object(figures))
     };
-    json!({ "seed": seed, "arenas": results.iter().map(arena).collect::<serde_json::Map<_, _>>() })
+    json!({ "seed": seed, "stores": results.iter().map(store).collect::<serde_json::Map<_, _>>() })
 }

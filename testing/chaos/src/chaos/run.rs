@@ -1,4 +1,4 @@
-//! One arena for some time: workers at work, and a villain.
+//! One run: workers use one store while the injector stops and kills them and breaks what they need.
 
 use std::collections::HashMap;
 use std::fs;
@@ -8,196 +8,196 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, available_parallelism, sleep, spawn};
 use std::time::{Duration, Instant};
 
-use leasehold_bench::chance::Chance;
 use leasehold_bench::child::Child;
+use leasehold_bench::rng::Rng;
 
-use super::arena::{Arena, GROUPS, Place};
-use super::blows::{Blow, Kind, Target};
-use super::cast::{Ears, Language, Role, heard};
 use super::check::{Evidence, margin};
+use super::environment::{Environment, GROUPS, StoreKind};
+use super::faults::{Fault, Kind, Target};
+use super::guarded_counter::{BARE, CounterServer, GUARDED, LOCKED};
 use super::now_ns;
 use super::pauses::Span;
-use super::vault::{BARE, GUARDED, LOCKED, Vault};
 use super::worker::{Assignment, LOOK, STALL};
+use super::workers::{Language, SharedJournals, WorkerSpec, lock};
 use crate::Result;
 
-/// A worker runs this long between two blows at random, in tenths of a ttl.
+/// The time between two random faults of a worker, in tenths of a ttl.
 const CALM: [u32; 2] = [5, 50];
-/// One blow in this many kills; the others stop.
+/// One random fault in this many kills the worker. The others stop it.
 const KILLS: u64 = 6;
-/// Blows at random hit the holder too rarely: this often it is looked for, and struck if there is one.
+/// The time between two faults aimed at the holder, in tenths of a ttl. Random faults alone hit it too rarely.
 const AIM: [u32; 2] = [2, 25];
-/// Between two looks at everything.
+/// The length of one turn of the loop.
 const TICK: Duration = Duration::from_millis(2);
-/// Before the first blow at a process.
-const BIRTH: Duration = Duration::from_secs(1);
+/// The time a new process has before its first fault.
+const STARTUP: Duration = Duration::from_secs(1);
 
-/// What a run leaves behind.
+/// The result of a run.
 pub struct Outcome {
-    /// Where.
-    pub arena: Arena,
-    /// For the checker.
+    /// The store that the workers used.
+    pub store: StoreKind,
+    /// The input of the checker.
     pub evidence: Evidence,
-    /// When it began and ended, in nanoseconds.
+    /// The start and the end, in nanoseconds.
     pub span: (u64, u64),
     /// The names of the workers.
     pub workers: Vec<String>,
-    /// Why no network could be cut.
+    /// The reason why no network could be cut.
     pub no_network: Option<String>,
 }
 
-/// One of the workers.
-struct Actor {
-    role: Role,
+/// A worker process.
+struct RunningWorker {
+    spec: WorkerSpec,
     child: Child,
-    book: usize,
+    journal: usize,
     next: Instant,
-    /// The blow that it stands still under.
-    stopped: Option<Blow>,
+    /// The fault that has stopped it.
+    stopped: Option<Fault>,
 }
 
-/// Lets the workers work in an arena for as long as `time`, and strikes as `seed` says. Books are left in `books`.
+/// Lets the workers use a store for as long as `time`, with the faults of `seed`. Journals are written to `output`.
 ///
 /// # Errors
 /// When something cannot be started, or a worker ends by itself.
-pub fn run(arena: Arena, time: Duration, seed: u64, folder: &Path, books: &Path) -> Result<Outcome> {
+pub fn run(store: StoreKind, time: Duration, seed: u64, folder: &Path, output: &Path) -> Result<Outcome> {
     fs::create_dir_all(folder)?;
-    fs::create_dir_all(books)?;
-    let vault = Vault::start();
-    let mut place = Place::open(arena, folder)?;
-    let ears = Ears::default();
-    let mut chance = Chance::new(seed, arena as u64);
-    let mut blows_of_place = Chance::new(seed, 100 + arena as u64);
-    let mut actors = Vec::new();
+    fs::create_dir_all(output)?;
+    let counters = CounterServer::start();
+    let mut environment = Environment::open(store, folder)?;
+    let journals = SharedJournals::default();
+    let mut rng = Rng::new(seed, store as u64);
+    let mut environment_rng = Rng::new(seed, 100 + store as u64);
+    let mut workers = Vec::new();
     let begin = now_ns();
     for group in 0..GROUPS {
         for language in Language::ALL {
             let assignment = Assignment {
                 name: format!("{}-{}", language.name(), group + 1),
-                stores: place.urls(group),
-                max_ttl_ms: arena.max_ttl().map(in_ms),
-                ttl_ms: in_ms(arena.ttl()),
-                vault: vault.socket(),
+                stores: environment.urls(group),
+                max_ttl_ms: store.max_ttl().map(in_ms),
+                ttl_ms: in_ms(store.ttl()),
+                counters: counters.socket(),
             };
-            let role = Role { language, group, assignment, inside: place.inside(group) };
-            let (child, book) = role.start(&ears, books)?;
-            let next = Instant::now() + BIRTH + between(&mut chance, arena.ttl(), CALM);
-            actors.push(Actor { role, child, book, next, stopped: None });
+            let spec = WorkerSpec { language, group, assignment, inside: environment.inside(group) };
+            let (child, journal) = spec.start(&journals, output)?;
+            let next = Instant::now() + STARTUP + between(&mut rng, store.ttl(), CALM);
+            workers.push(RunningWorker { spec, child, journal, next, stopped: None });
         }
     }
-    let mut blows = Vec::new();
+    let mut faults = Vec::new();
     let mut pressure = Vec::new();
     let machine = Machine::watch();
     let start = Instant::now();
-    let mut aim = start + between(&mut chance, arena.ttl(), AIM);
+    let mut aim = start + between(&mut rng, store.ttl(), AIM);
     while start.elapsed() < time {
         let mut target = None;
         if Instant::now() >= aim {
-            aim = Instant::now() + between(&mut chance, arena.ttl(), AIM);
-            target = heard(&ears).holder();
+            aim = Instant::now() + between(&mut rng, store.ttl(), AIM);
+            target = lock(&journals).holder();
         }
-        for actor in &mut actors {
-            if let Some(status) = actor.child.ended()? {
-                return Err(format!("{} has ended by itself: {status}", actor.role.name()).into());
+        for worker in &mut workers {
+            if let Some(status) = worker.child.ended()? {
+                return Err(format!("{} has ended by itself: {status}", worker.spec.name()).into());
             }
-            let is_aimed_at = target == Some(actor.book) && actor.stopped.is_none();
-            if Instant::now() >= actor.next || is_aimed_at {
-                actor.strike(arena.ttl(), &mut chance, &ears, books, &mut blows)?;
+            let is_aimed_at = target == Some(worker.journal) && worker.stopped.is_none();
+            if Instant::now() >= worker.next || is_aimed_at {
+                worker.inject(store.ttl(), &mut rng, &journals, output, &mut faults)?;
             }
         }
-        complain(&ears)?;
-        blows.extend(place.go_on(&mut blows_of_place)?);
+        check_lines(&journals)?;
+        faults.extend(environment.tick(&mut environment_rng)?);
         pressure.extend(waited().map(|waited| (now_ns(), waited)));
         sleep(TICK);
     }
-    blows.extend(place.calm_down()?);
-    let mut workers = Vec::new();
-    for mut actor in actors {
-        if let Some(status) = actor.child.ended()? {
-            return Err(format!("{} has ended by itself: {status}", actor.role.name()).into());
+    faults.extend(environment.undo_all()?);
+    let mut names = Vec::new();
+    for mut worker in workers {
+        if let Some(status) = worker.child.ended()? {
+            return Err(format!("{} has ended by itself: {status}", worker.spec.name()).into());
         }
-        heard(&ears).end(actor.book, now_ns());
-        if let Some(mut blow) = actor.stopped.take() {
-            blow.to = now_ns();
-            blows.push(blow);
+        lock(&journals).end(worker.journal, now_ns());
+        if let Some(mut fault) = worker.stopped.take() {
+            fault.to = now_ns();
+            faults.push(fault);
         }
-        // Waits until its last line was heard.
-        actor.child.kill();
-        workers.push(actor.role.name().to_owned());
+        // This waits until its last line was read.
+        worker.child.kill();
+        names.push(worker.spec.name().to_owned());
     }
-    complain(&ears)?;
+    check_lines(&journals)?;
     pressure.extend(waited().map(|waited| (now_ns(), waited)));
     let stalls = machine.stalls();
     let end = now_ns();
-    blows.sort_by_key(|blow| blow.from);
-    fs::write(books.join("blows.jsonl"), blows.iter().map(Blow::line).collect::<String>())?;
-    let books = heard(&ears).take();
+    faults.sort_by_key(|fault| fault.from);
+    fs::write(output.join("faults.jsonl"), faults.iter().map(Fault::line).collect::<String>())?;
+    let journals = lock(&journals).take();
     let evidence = Evidence {
-        ttl: u64::try_from(arena.ttl().as_nanos())?,
-        margin: margin(arena.ttl()),
-        is_file: arena == Arena::Sqlite,
+        ttl: u64::try_from(store.ttl().as_nanos())?,
+        margin: margin(store.ttl()),
+        is_file: store == StoreKind::Sqlite,
         stalls,
         pressure,
-        books,
-        blows,
-        bare: vault.ledger(BARE)?,
-        locked: vault.ledger(LOCKED)?,
-        guarded: vault.ledger(GUARDED)?,
+        journals,
+        faults,
+        bare: counters.log(BARE)?,
+        locked: counters.log(LOCKED)?,
+        guarded: counters.log(GUARDED)?,
     };
-    Ok(Outcome { arena, evidence, span: (begin, end), workers, no_network: place.no_network.take() })
+    Ok(Outcome { store, evidence, span: (begin, end), workers: names, no_network: environment.no_network.take() })
 }
 
-impl Actor {
-    fn strike(
+impl RunningWorker {
+    fn inject(
         &mut self,
         ttl: Duration,
-        chance: &mut Chance,
-        ears: &Ears,
-        books: &Path,
-        blows: &mut Vec<Blow>,
+        rng: &mut Rng,
+        journals: &SharedJournals,
+        output: &Path,
+        faults: &mut Vec<Fault>,
     ) -> Result {
-        let calm = between(chance, ttl, CALM);
+        let calm = between(rng, ttl, CALM);
         let from = now_ns();
-        let target = || Target::Worker(self.role.name().to_owned());
-        let blow = |kind, to| Blow { kind, target: target(), from, to, has_hit: true };
+        let target = || Target::Worker(self.spec.name().to_owned());
+        let fault = |kind, to| Fault { kind, target: target(), from, to, has_hit: true };
         if let Some(stop) = &mut self.stopped
-            && !chance.once_in(KILLS)
+            && !rng.once_in(KILLS)
         {
             self.child.go_on();
             stop.to = now_ns();
-            blows.extend(self.stopped.take());
+            faults.extend(self.stopped.take());
             self.next = Instant::now() + calm;
-        } else if self.stopped.is_some() || chance.once_in(KILLS) {
-            heard(ears).end(self.book, from);
+        } else if self.stopped.is_some() || rng.once_in(KILLS) {
+            lock(journals).end(self.journal, from);
             self.child.kill();
-            blows.push(blow(Kind::Kill, now_ns()));
-            blows.extend(self.stopped.take().map(|stop| Blow { to: now_ns(), ..stop }));
-            (self.child, self.book) = self.role.start(ears, books)?;
-            self.next = Instant::now() + BIRTH + calm;
+            faults.push(fault(Kind::Kill, now_ns()));
+            faults.extend(self.stopped.take().map(|stop| Fault { to: now_ns(), ..stop }));
+            (self.child, self.journal) = self.spec.start(journals, output)?;
+            self.next = Instant::now() + STARTUP + calm;
         } else {
             self.child.stop();
-            self.stopped = Some(blow(Kind::Stop, u64::MAX));
-            self.next = Instant::now() + chance.between(ttl / 10, ttl * 3);
+            self.stopped = Some(fault(Kind::Stop, u64::MAX));
+            self.next = Instant::now() + rng.between(ttl / 10, ttl * 3);
         }
         Ok(())
     }
 }
 
-fn complain(ears: &Ears) -> Result {
-    heard(ears).complaint.take().map_or(Ok(()), |complaint| Err(complaint.into()))
+fn check_lines(journals: &SharedJournals) -> Result {
+    lock(journals).bad_line.take().map_or(Ok(()), |bad_line| Err(bad_line.into()))
 }
 
-/// Somebody who asks to be woken again and again, and writes down when that came late.
+/// A thread that sleeps in short steps and writes down each step that took too long.
 struct Machine {
     is_over: Arc<AtomicBool>,
-    witness: JoinHandle<Vec<Span>>,
+    thread: JoinHandle<Vec<Span>>,
 }
 
 impl Machine {
     fn watch() -> Self {
         let is_over = Arc::new(AtomicBool::new(false));
         let until = Arc::clone(&is_over);
-        let witness = spawn(move || {
+        let thread = spawn(move || {
             let mut stalls = Vec::new();
             let mut last = now_ns();
             while !until.load(Ordering::Relaxed) {
@@ -210,26 +210,26 @@ impl Machine {
             }
             stalls
         });
-        Self { is_over, witness }
+        Self { is_over, thread }
     }
 
     fn stalls(self) -> Vec<Span> {
         self.is_over.store(true, Ordering::Relaxed);
-        self.witness.join().unwrap_or_default()
+        self.thread.join().unwrap_or_default()
     }
 }
 
-/// For how long in all somebody may have waited for a processor, in nanoseconds, where the kernel says.
+/// The total time for which a process may have waited for a processor, in nanoseconds, where the kernel counts it.
 fn waited() -> Option<u64> {
     let pressure = fs::read_to_string("/proc/pressure/cpu").ok()?;
     let total: u64 = pressure.lines().next()?.split_once("total=")?.1.trim().parse().ok()?;
-    // It counts the mean of all processors, and whoever waits may wait for a single one.
+    // It counts the mean of all processors, and a process may have waited for a single one.
     let processors = available_parallelism().map_or(1, |count| count.get() as u64);
     Some(total * 1_000 * processors + stolen().unwrap_or(0))
 }
 
-/// For how long in all processors were not there because another virtual machine had them, in nanoseconds. Whoever is kept
-/// from running by that counts as running.
+/// The total time for which another virtual machine had the processors, in nanoseconds. The kernel counts a process that
+/// is kept from running by that as running.
 fn stolen() -> Option<u64> {
     const TICK_NS: u64 = 10_000_000;
     let all = fs::read_to_string("/proc/stat").ok()?;
@@ -237,18 +237,18 @@ fn stolen() -> Option<u64> {
     Some(ticks * TICK_NS)
 }
 
-/// How often each kind of blow has hit.
-pub fn counts(blows: &[Blow]) -> HashMap<Kind, u64> {
+/// The number of faults of each kind that had an effect.
+pub fn counts(faults: &[Fault]) -> HashMap<Kind, u64> {
     let mut counts = HashMap::new();
-    for blow in blows.iter().filter(|blow| blow.has_hit) {
-        *counts.entry(blow.kind).or_default() += 1;
+    for fault in faults.iter().filter(|fault| fault.has_hit) {
+        *counts.entry(fault.kind).or_default() += 1;
     }
     counts
 }
 
-/// So many tenths of a ttl.
-fn between(chance: &mut Chance, ttl: Duration, [least, most]: [u32; 2]) -> Duration {
-    chance.between(ttl * least / 10, ttl * most / 10)
+/// A random length, in tenths of a ttl.
+fn between(rng: &mut Rng, ttl: Duration, [least, most]: [u32; 2]) -> Duration {
+    rng.between(ttl * least / 10, ttl * most / 10)
 }
 
 fn in_ms(length: Duration) -> u64 {

@@ -1,124 +1,124 @@
-//! The books of all workers, put together lease by lease.
+//! Leases, put together from the journals of all workers.
 
 use std::collections::BTreeMap;
 
-use super::books::{Book, What};
+use super::journal::{Event, Journal};
 
-/// Ends that are closer together are the same, looked at twice.
-const NEWS: u64 = 1_000_000;
+/// Two ends that are closer together than this are the same end, read twice.
+const SAME_END: u64 = 1_000_000;
 
-/// What is known of one grant. Times are the machine's monotonic clock in nanoseconds.
+/// A lease. Times are the machine's monotonic clock in nanoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lease {
     /// The fencing token.
     pub token: u64,
     /// The holder, such as `python-1`.
     pub worker: String,
-    /// Which way to the stores it goes.
+    /// The holder's group.
     pub group: usize,
-    /// Before it asked.
+    /// The time just before the holder asked for it.
     pub asked: u64,
-    /// After the answer.
+    /// The time just after the answer.
     pub granted: u64,
-    /// Until when the holder would have believed in it without a renewal.
+    /// The end of the lease without any renewal, by its holder.
     pub first_until: u64,
-    /// Until when the holder would believe in it, as far as it was seen to be renewed.
+    /// The end of the lease with the renewals that were seen, by its holder.
     pub until: u64,
-    /// Whether renewals were looked for.
+    /// True if the worker's watch thread followed its renewals.
     pub is_watched: bool,
-    /// Renewals that were seen.
+    /// The number of renewals that were seen.
     pub renewals: u64,
-    /// The last instant at which it is known to have been believed in.
+    /// The last instant at which its holder is known to have found it valid.
     pub believed: Option<u64>,
-    /// When the client told of its loss.
-    pub told: Option<u64>,
-    /// When the worker noticed.
+    /// The time when the client reported its loss.
+    pub notified: Option<u64>,
+    /// The time when the worker noticed its loss.
     pub lost: Option<u64>,
-    /// When the worker gave up waiting to be told.
-    pub untold: Option<u64>,
-    /// Before it was given back.
+    /// The time when the worker gave up waiting for the report.
+    pub not_notified: Option<u64>,
+    /// The time just before its release.
     pub releasing: Option<u64>,
-    /// The guard has refused it, and it was valid all the same.
+    /// True if the guard rejected its token while the lease was valid.
     pub is_contradicted: bool,
-    /// When its process was killed.
+    /// The time when its process was killed.
     pub gone: u64,
 }
 
 impl Lease {
-    /// From here on the holder does not believe in it any more, whoever asks.
+    /// The time from which its holder does not believe in it any more.
     pub fn ends(&self) -> u64 {
-        let end = [self.told, self.lost, self.releasing].into_iter().flatten().fold(self.until, u64::min);
-        // Whatever it was told: who was seen to believe did believe.
+        let end = [self.notified, self.lost, self.releasing].into_iter().flatten().fold(self.until, u64::min);
+        // A check that passed later counts more than any report.
         end.max(self.believed.map_or(0, |at| at + 1))
     }
 
-    /// It was believed in after its loss was known.
+    /// True if it was found valid after its loss was known.
     pub fn is_revived(&self) -> bool {
-        let known = [self.told, self.lost].into_iter().flatten().min();
+        let known = [self.notified, self.lost].into_iter().flatten().min();
         known.zip(self.believed).is_some_and(|(known, believed)| known < believed)
     }
 }
 
-/// All grants that a worker was told of, in the order of their tokens; a token that was given out twice is there twice.
-pub fn leases(books: &[Book]) -> Vec<Lease> {
+/// All leases that were granted, in the order of their tokens. A token that was granted twice is there twice.
+pub fn leases(journals: &[Journal]) -> Vec<Lease> {
     let mut leases = Vec::new();
-    for book in books {
+    for journal in journals {
         let mut asked = 0;
         let mut own: BTreeMap<usize, Lease> = BTreeMap::new();
         let mut last: BTreeMap<u64, usize> = BTreeMap::new();
-        for entry in &book.entries {
+        for entry in &journal.entries {
             let at = entry.at;
-            let token = match entry.what {
-                What::Asked => {
+            let token = match entry.event {
+                Event::Asked => {
                     asked = at;
                     continue;
                 }
-                What::Granted { token, until, is_watched } => {
+                Event::Granted { token, until, is_watched } => {
                     let lease = Lease {
                         token,
-                        worker: book.worker.clone(),
-                        group: book.group,
+                        worker: journal.worker.clone(),
+                        group: journal.group,
                         asked,
                         granted: at,
                         first_until: until,
                         until,
                         is_watched,
-                        gone: book.ended,
+                        gone: journal.ended,
                         ..Lease::default()
                     };
                     last.insert(token, own.len());
                     own.insert(own.len(), lease);
                     continue;
                 }
-                What::Started | What::Failed { .. } | What::Stalled { .. } => continue,
-                What::Valid { token, .. }
-                | What::Checked { token }
-                | What::Refused { token, .. }
-                | What::Told { token }
-                | What::Lost { token }
-                | What::Untold { token }
-                | What::Releasing { token }
-                | What::Released { token } => token,
+                Event::Started | Event::Failed { .. } | Event::Stalled { .. } => continue,
+                Event::Valid { token, .. }
+                | Event::Checked { token }
+                | Event::Refused { token, .. }
+                | Event::Notified { token }
+                | Event::Lost { token }
+                | Event::NotNotified { token }
+                | Event::Releasing { token }
+                | Event::Released { token } => token,
             };
             let Some(lease) = last.get(&token).and_then(|number| own.get_mut(number)) else { continue };
-            match entry.what {
-                What::Valid { until, .. } => {
-                    lease.renewals += u64::from(until > lease.until + NEWS);
+            match entry.event {
+                Event::Valid { until, .. } => {
+                    lease.renewals += u64::from(until > lease.until + SAME_END);
                     lease.until = lease.until.max(until);
                     lease.believed = lease.believed.max(Some(at));
                 }
-                What::Checked { .. } => lease.believed = lease.believed.max(Some(at)),
-                What::Refused { is_valid, .. } => lease.is_contradicted |= is_valid,
-                What::Told { .. } => _ = lease.told.get_or_insert(at),
-                What::Lost { .. } => _ = lease.lost.get_or_insert(at),
-                What::Untold { .. } => _ = lease.untold.get_or_insert(at),
-                What::Releasing { .. } => _ = lease.releasing.get_or_insert(at),
-                What::Started
-                | What::Asked
-                | What::Granted { .. }
-                | What::Released { .. }
-                | What::Failed { .. }
-                | What::Stalled { .. } => {}
+                Event::Checked { .. } => lease.believed = lease.believed.max(Some(at)),
+                Event::Refused { is_valid, .. } => lease.is_contradicted |= is_valid,
+                Event::Notified { .. } => _ = lease.notified.get_or_insert(at),
+                Event::Lost { .. } => _ = lease.lost.get_or_insert(at),
+                Event::NotNotified { .. } => _ = lease.not_notified.get_or_insert(at),
+                Event::Releasing { .. } => _ = lease.releasing.get_or_insert(at),
+                Event::Started
+                | Event::Asked
+                | Event::Granted { .. }
+                | Event::Released { .. }
+                | Event::Failed { .. }
+                | Event::Stalled { .. } => {}
             }
         }
         leases.extend(own.into_values());

@@ -9,54 +9,54 @@ use std::time::Duration;
 use leasehold::blocking::{Client, Lease};
 use leasehold::fence::RedisGuard;
 use leasehold::{ClientBuilder, Error, ErrorKind};
-use leasehold_bench::chance::Chance;
 use leasehold_bench::child;
+use leasehold_bench::rng::Rng;
 use redis::Connection;
 use serde_json::{Value, json};
 
+use super::guarded_counter::{BARE, GUARDED, GUARDED_WRITE, LOCKED, WRITE, log_of};
 use super::now_ns;
-use super::vault::{BARE, GUARDED, GUARDED_WRITE, LOCKED, WRITE, log_of};
 use crate::Result;
 
-/// Between two looks of the watch, and how late a look is worth a line.
+/// The time between two turns of the watch thread, and the delay from which a late turn is a stall.
 pub const LOOK: Duration = Duration::from_millis(5);
 pub const STALL: Duration = Duration::from_millis(10);
-/// How long a loss may take to be told before it counts as never told.
+/// The longest wait for `on_lost` after a loss.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Between reading and writing without a lock.
+/// The longest pause between reading and writing without a lock.
 const BARE_WORK: Duration = Duration::from_millis(20);
-/// Between reading and checking the lease.
+/// The longest pause between reading and checking the lease.
 const WORK: Duration = Duration::from_millis(3);
-/// Between checking the lease and writing, where any time can pass.
+/// The longest pause between checking the lease and writing. In reality any time can pass here.
 const SLIP: Duration = Duration::from_millis(1);
-/// One lease in so many is long enough for renewals.
+/// One lease in this many is long enough for renewals.
 const LONG: u64 = 4;
 const MOST_ROUNDS: u64 = 6;
-/// One lease in so many is left alone by the watch: a look ends what is over, and so could hide that nothing else does.
+/// One lease in this many is not followed by the watch thread, because reading its end could be what ends it.
 const UNWATCHED: u64 = 4;
 
-/// What every worker is told, as JSON in its first argument.
+/// The settings of a worker, passed as JSON in its first argument.
 #[derive(Clone, Debug)]
 pub struct Assignment {
-    /// The label that others see.
+    /// The owner label.
     pub name: String,
-    /// Urls; more than one is a quorum.
+    /// The urls of the store; several make a quorum.
     pub stores: Vec<String>,
-    /// Of a quorum: the longest ttl.
+    /// The `max_ttl` of a quorum.
     pub max_ttl_ms: Option<u64>,
-    /// How long a lease lasts.
+    /// The ttl of leases.
     pub ttl_ms: u64,
-    /// The socket of the vault.
-    pub vault: PathBuf,
+    /// The socket of the counter server.
+    pub counters: PathBuf,
 }
 
-/// Of a quorum, which its nodes know it by: workers reach them at different addresses.
+/// The id of the quorum. Workers reach its nodes at different addresses, so it must be given.
 pub const QUORUM: &str = "chaos";
-/// What is locked.
+/// The name of the lock.
 pub const LOCK: &str = "counter";
 
 impl Assignment {
-    /// For the command line.
+    /// Writes the settings as JSON.
     pub fn text(&self) -> String {
         json!({
             "name": self.name,
@@ -65,17 +65,17 @@ impl Assignment {
             "quorum": QUORUM,
             "lock": LOCK,
             "ttl_ms": self.ttl_ms,
-            "vault": self.vault.display().to_string(),
+            "counters": self.counters.display().to_string(),
             "write": WRITE,
             "guarded_write": GUARDED_WRITE,
         })
         .to_string()
     }
 
-    /// Back from the command line.
+    /// Reads the settings from JSON.
     ///
     /// # Errors
-    /// For anything else.
+    /// For anything that [`Assignment::text`] does not write.
     pub fn parse(text: &str) -> Result<Self> {
         let value: Value = serde_json::from_str(text)?;
         let word = |name: &str| value[name].as_str().map(str::to_owned).ok_or(format!("no {name}"));
@@ -85,18 +85,18 @@ impl Assignment {
             stores: stores.iter().filter_map(|url| url.as_str().map(str::to_owned)).collect(),
             max_ttl_ms: value["max_ttl_ms"].as_u64(),
             ttl_ms: value["ttl_ms"].as_u64().ok_or("no ttl")?,
-            vault: word("vault")?.into(),
+            counters: word("counters")?.into(),
         })
     }
 }
 
-/// Works until it is killed.
+/// Runs the worker until it is killed.
 ///
 /// # Errors
-/// Whatever will not pass by itself.
+/// For an error that is not temporary.
 pub fn work(text: &str) -> Result {
     let assignment = Assignment::parse(text)?;
-    let vault = redis::Client::open(format!("unix://{}", assignment.vault.display()))?.get_connection()?;
+    let counters = redis::Client::open(format!("unix://{}", assignment.counters.display()))?.get_connection()?;
     let mut builder = ClientBuilder::default().owner(&assignment.name);
     if let Some(max_ttl) = assignment.max_ttl_ms {
         builder = builder.max_ttl(Duration::from_millis(max_ttl)).quorum_id(QUORUM);
@@ -111,15 +111,15 @@ pub fn work(text: &str) -> Result {
     let held = Arc::new(Mutex::new(None));
     let watched = Arc::clone(&held);
     spawn(move || watch(&watched));
-    let chance = Chance::new(std::process::id().into(), now_ns());
-    let mut worker = Worker { vault, chance, ttl: Duration::from_millis(assignment.ttl_ms) };
+    let rng = Rng::new(std::process::id().into(), now_ns());
+    let mut worker = Worker { counters, rng, ttl: Duration::from_millis(assignment.ttl_ms) };
     loop {
         worker.count_without_a_lock()?;
         say(&json!({ "what": "asked" }));
         match client.lock(LOCK).ttl(worker.ttl).wait(worker.ttl * 5).acquire() {
             Ok(lease) => {
                 let lease = Arc::new(lease);
-                let is_watched = !worker.chance.once_in(UNWATCHED);
+                let is_watched = !worker.rng.once_in(UNWATCHED);
                 let (token, until) = (lease.token(), end_of(&lease).1);
                 say(&json!({ "what": "granted", "token": token, "until": until, "watched": is_watched }));
                 *held.lock().unwrap_or_else(PoisonError::into_inner) = is_watched.then(|| Arc::clone(&lease));
@@ -135,19 +135,19 @@ pub fn work(text: &str) -> Result {
 }
 
 struct Worker {
-    vault: Connection,
-    chance: Chance,
+    counters: Connection,
+    rng: Rng,
     ttl: Duration,
 }
 
 impl Worker {
     fn hold(&mut self, lease: &Lease) -> Result {
         let token = lease.token();
-        let (told, tidings) = channel();
+        let (notify, notified) = channel();
         lease.on_lost(move |_| {
-            say(&json!({ "what": "told", "token": token }));
-            // Nobody waits for it unless the worker has noticed as well.
-            let _ = told.send(());
+            say(&json!({ "what": "notified", "token": token }));
+            // The receiver is gone if the worker has not noticed the loss.
+            let _ = notify.send(());
         });
         if self.use_lease(lease)? {
             say(&json!({ "what": "releasing", "token": token }));
@@ -157,25 +157,29 @@ impl Worker {
                 Err(error) => pass(error)?,
             }
         }
-        if lease.is_lost() && tidings.recv_timeout(PATIENCE).is_err() {
-            say(&json!({ "what": "untold", "token": token }));
+        if lease.is_lost() && notified.recv_timeout(PATIENCE).is_err() {
+            say(&json!({ "what": "not_notified", "token": token }));
         }
         Ok(())
     }
 
-    /// Answers whether there is a lease to give back.
+    /// Returns true if there is a lease to release.
     fn use_lease(&mut self, lease: &Lease) -> Result<bool> {
         let token = lease.token();
         let mark = RedisGuard::mark_key(GUARDED)?;
-        let claim =
-            redis::cmd("EVAL").arg(RedisGuard::claim_script()).arg(1).arg(&mark).arg(token).query(&mut self.vault)?;
+        let claim = redis::cmd("EVAL")
+            .arg(RedisGuard::claim_script())
+            .arg(1)
+            .arg(&mark)
+            .arg(token)
+            .query(&mut self.counters)?;
         if !accepted(lease, &mark, claim)? {
             return Ok(!lease.is_lost());
         }
-        let long = self.chance.once_in(LONG);
-        for _ in 0..=self.chance.draw() % MOST_ROUNDS {
+        let long = self.rng.once_in(LONG);
+        for _ in 0..=self.rng.draw() % MOST_ROUNDS {
             let (locked, guarded): (Option<u64>, Option<u64>) =
-                redis::cmd("MGET").arg(LOCKED).arg(GUARDED).query(&mut self.vault)?;
+                redis::cmd("MGET").arg(LOCKED).arg(GUARDED).query(&mut self.counters)?;
             self.pause(WORK);
             let at = now_ns();
             if lease.check(Duration::ZERO).is_err() {
@@ -188,7 +192,7 @@ impl Worker {
             let script = format!("{}{GUARDED_WRITE}", RedisGuard::CHECK);
             let mut write = redis::cmd("EVAL");
             write.arg(script).arg(3).arg(&mark).arg(GUARDED).arg(log_of(GUARDED));
-            let reply = write.arg(token).arg(guarded.unwrap_or(0) + 1).arg(token).query(&mut self.vault)?;
+            let reply = write.arg(token).arg(guarded.unwrap_or(0) + 1).arg(token).query(&mut self.counters)?;
             if !accepted(lease, &mark, reply)? {
                 return Ok(!lease.is_lost());
             }
@@ -200,7 +204,7 @@ impl Worker {
     }
 
     fn count_without_a_lock(&mut self) -> Result {
-        let value: Option<u64> = redis::cmd("GET").arg(BARE).query(&mut self.vault)?;
+        let value: Option<u64> = redis::cmd("GET").arg(BARE).query(&mut self.counters)?;
         self.pause(BARE_WORK);
         self.write(BARE, value.unwrap_or(0) + 1, 0)
     }
@@ -208,11 +212,11 @@ impl Worker {
     fn write(&mut self, counter: &str, value: u64, token: u64) -> Result {
         let mut write = redis::cmd("EVAL");
         write.arg(WRITE).arg(2).arg(counter).arg(log_of(counter)).arg(value).arg(token);
-        Ok(write.query(&mut self.vault)?)
+        Ok(write.query(&mut self.counters)?)
     }
 
     fn pause(&mut self, most: Duration) {
-        sleep(self.chance.between(Duration::ZERO, most));
+        sleep(self.rng.between(Duration::ZERO, most));
     }
 }
 
@@ -229,7 +233,7 @@ fn accepted(lease: &Lease, mark: &str, reply: i64) -> Result<bool> {
     }
 }
 
-/// Says what may pass by itself.
+/// Writes down a temporary error.
 fn pass(error: Error) -> Result {
     if !error.kind().is_temporary() {
         return Err(error.into());
@@ -238,14 +242,14 @@ fn pass(error: Error) -> Result {
     Ok(())
 }
 
-/// When it was looked at, and the end. The clock is read first: whatever comes between makes the end look earlier, never
-/// later.
+/// The present time and the end of a lease. The clock is read first, so a pause in between makes the end look earlier,
+/// never later.
 fn end_of(lease: &Lease) -> (u64, u64) {
     let now = now_ns();
     (now, now + u64::try_from(lease.remaining().as_nanos()).unwrap_or_default())
 }
 
-/// Writes down when renewals move the end of the lease, and when this process did not run.
+/// The watch thread: writes down renewals and stalls.
 fn watch(held: &Mutex<Option<Arc<Lease>>>) {
     let mut known = (0, 0);
     let mut last = now_ns();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leasehold_bench::child::{Child, say};
 use leasehold_bench::figures::table;
-use leasehold_bench::told::Case;
+use leasehold_bench::records::Case;
 use leasehold_chaos::Result;
 use leasehold_chaos::cost::Meter;
 use leasehold_servers::redis::Server;

@@ -4,11 +4,11 @@ use std::slice;
 use std::time::{Duration, Instant};
 
 use leasehold_bench::figures::{median, table};
-use leasehold_bench::told::Case;
+use leasehold_bench::records::Case;
 use leasehold_chaos::Result;
 use leasehold_chaos::bare::{Bare, RELEASE, VALUE};
 use leasehold_chaos::cost::{Cost, Meter, us_each};
-use leasehold_chaos::seen::{self, Seen};
+use leasehold_chaos::samples::{self, Samples};
 use leasehold_servers::redis::Server;
 
 use super::{Plan, runtime};
@@ -51,7 +51,7 @@ async fn peers(url: &str) -> Result<Vec<(&'static str, Peer)>> {
 }
 
 /// The first one is the bare one.
-fn report(case: &str, seen: &[(&str, Seen)]) {
+fn report(case: &str, seen: &[(&str, Samples)]) {
     let heads = ["acquire + release", "p50", "p99", "CPU here", "CPU in Redis", "p50 by bare"];
     let mut rows = vec![heads.map(str::to_owned).to_vec()];
     rows.extend(seen.iter().map(|(name, this)| {
@@ -60,7 +60,7 @@ fn report(case: &str, seen: &[(&str, Seen)]) {
         std::iter::once((*name).to_owned()).chain(us).chain([ratio]).collect()
     }));
     println!("{}", table(&rows));
-    seen::tell(case, &seen.iter().map(|(who, seen)| (*who, seen)).collect::<Vec<_>>());
+    samples::tell(case, &seen.iter().map(|(who, seen)| (*who, seen)).collect::<Vec<_>>());
 }
 
 pub fn one_client(server: &Server, plan: &Plan) -> Result {
@@ -68,7 +68,7 @@ pub fn one_client(server: &Server, plan: &Plan) -> Result {
     println!("One client, one lock at a time, async (tokio, one thread)\n");
     runtime()?.block_on(async {
         let mut peers = peers(&url).await?;
-        let mut seen: Vec<(&str, Seen)> = peers.iter().map(|(name, _)| (*name, Seen::default())).collect();
+        let mut seen: Vec<(&str, Samples)> = peers.iter().map(|(name, _)| (*name, Samples::default())).collect();
         for round in 0..=plan.rounds {
             for ((_, peer), (_, seen)) in peers.iter_mut().zip(&mut seen) {
                 let (mut times, meter) = (Vec::new(), Meter::start(slice::from_ref(server)));
@@ -98,7 +98,7 @@ fn blocking(server: &Server, plan: &Plan) -> Result {
     let mut connection = redis::Client::open(url.as_str())?.get_connection()?;
     let release: String = redis::cmd("SCRIPT").arg("LOAD").arg(RELEASE).query(&mut connection)?;
     let ttl = TTL.as_millis() as u64;
-    let mut seen = [("bare commands", Seen::default()), ("leasehold", Seen::default())];
+    let mut seen = [("bare commands", Samples::default()), ("leasehold", Samples::default())];
     for round in 0..=plan.rounds {
         for (name, seen) in &mut seen {
             let (mut times, meter) = (Vec::new(), Meter::start(slice::from_ref(server)));

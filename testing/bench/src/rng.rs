@@ -1,15 +1,15 @@
-//! Chance from a seed, so that a run can be repeated.
+//! Random numbers from a seed, so that a run can be repeated.
 
 use std::time::Duration;
 
 /// SplitMix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014).
-pub struct Chance(u64);
+pub struct Rng(u64);
 
-impl Chance {
+impl Rng {
     /// Draws that depend on the seed and on `stream`, which tells apart those who share a seed.
     pub fn new(seed: u64, stream: u64) -> Self {
-        let mut chance = Self(seed);
-        let start = chance.draw() ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut rng = Self(seed);
+        let start = rng.draw() ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         Self(start)
     }
 
@@ -41,8 +41,8 @@ mod tests {
     #[test]
     fn a_seed_repeats_itself_and_streams_differ() {
         let draws = |seed, stream| {
-            let mut chance = Chance::new(seed, stream);
-            [chance.draw(), chance.draw(), chance.draw()]
+            let mut rng = Rng::new(seed, stream);
+            [rng.draw(), rng.draw(), rng.draw()]
         };
         assert_eq!(draws(1, 2), draws(1, 2));
         assert_ne!(draws(1, 2), draws(1, 3));
@@ -52,8 +52,8 @@ mod tests {
     #[test]
     fn lengths_stay_within_their_bounds() {
         let (least, most) = (Duration::from_millis(30), Duration::from_millis(900));
-        let mut chance = Chance::new(7, 0);
-        let drawn: Vec<Duration> = (0..1_000).map(|_| chance.between(least, most)).collect();
+        let mut rng = Rng::new(7, 0);
+        let drawn: Vec<Duration> = (0..1_000).map(|_| rng.between(least, most)).collect();
         assert!(drawn.iter().all(|length| (least..most).contains(length)));
         let mean = drawn.iter().sum::<Duration>() / 1_000;
         assert!((Duration::from_millis(430)..Duration::from_millis(500)).contains(&mean), "{mean:?}");

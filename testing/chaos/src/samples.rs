@@ -1,13 +1,13 @@
 //! What turns of a benchmark have shown, kept by whoever was measured.
 
 use leasehold_bench::figures::{median, percentile};
-use leasehold_bench::told::Case;
+use leasehold_bench::records::Case;
 
 use crate::cost::{Cost, us_each};
 
 /// The pairs of acquire and release of one peer.
 #[derive(Default)]
-pub struct Seen {
+pub struct Samples {
     /// Nanoseconds, all together.
     times: Vec<u64>,
     /// The median of each round.
@@ -15,7 +15,7 @@ pub struct Seen {
     cost: Cost,
 }
 
-impl Seen {
+impl Samples {
     /// One round: what each pair took in nanoseconds, and what all of them cost.
     pub fn add(&mut self, mut times: Vec<u64>, cost: Cost) {
         times.sort_unstable();
@@ -25,7 +25,7 @@ impl Seen {
         self.cost += cost;
     }
 
-    /// The medians of the rounds, for [`Seen::ratio`].
+    /// The medians of the rounds, for [`Samples::ratio`].
     pub fn rounds(&self) -> &[f64] {
         &self.rounds
     }
@@ -53,11 +53,11 @@ impl Seen {
 }
 
 /// Tells the figures of all, held against the first one.
-pub fn tell(case: &str, all: &[(&str, &Seen)]) {
+pub fn tell(case: &str, all: &[(&str, &Samples)]) {
     let Some((_, base)) = all.first() else { return };
     let medians: Vec<_> = all.iter().map(|(who, seen)| (*who, seen.us(0.5), seen.ratio(base.rounds()))).collect();
     Case(case, "p50", "us").in_turns(&medians);
-    let of = |value: &dyn Fn(&Seen) -> f64| all.iter().map(|(who, seen)| (*who, value(seen))).collect::<Vec<_>>();
+    let of = |value: &dyn Fn(&Samples) -> f64| all.iter().map(|(who, seen)| (*who, value(seen))).collect::<Vec<_>>();
     Case(case, "p99", "us").side_by_side(&of(&|seen| seen.us(0.99)));
-    Case(case, "CPU", "us").side_by_side(&of(&Seen::client_us));
+    Case(case, "CPU", "us").side_by_side(&of(&Samples::client_us));
 }

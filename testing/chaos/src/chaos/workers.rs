@@ -11,27 +11,27 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use leasehold_bench::child::{self, Child};
 
-use super::books::{Book, Entry, What};
+use super::journal::{Entry, Event, Journal};
 use super::worker::Assignment;
 use crate::Result;
 
-/// The parts of this program.
+/// Names of parts of this program, which it starts as child processes.
 pub const WORK: &str = "work";
 pub const LAUNCH: &str = "launch";
 
-/// Where `cargo xtask chaos` says things are.
+/// Variables in which `cargo xtask chaos` passes paths.
 const PYTHON: &str = "LEASEHOLD_CHAOS_PYTHON";
 const NODE: &str = "LEASEHOLD_CHAOS_NODE";
 const WORKERS: &str = "LEASEHOLD_CHAOS_WORKERS";
 
-/// What a worker is written in.
+/// The language of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
-    /// Over the Rust client.
+    /// Rust, on the Rust client.
     Rust,
-    /// Over the Python package.
+    /// Python, on the Python package.
     Python,
-    /// Over the Node package.
+    /// JavaScript, on the Node package.
     Node,
 }
 
@@ -39,7 +39,7 @@ impl Language {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Rust, Self::Python, Self::Node];
 
-    /// The first half of a worker's name.
+    /// The first part of a worker's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rust => "rust",
@@ -49,124 +49,126 @@ impl Language {
     }
 
     fn words(self, assignment: &Assignment) -> Result<Vec<String>> {
-        let there = |variable: &str| match env::var(variable) {
+        let path = |variable: &str| match env::var(variable) {
             Ok(value) => Ok(value),
             Err(_) => Err(format!("{variable} is not set: start this with cargo xtask chaos")),
         };
-        let script = |name: &str| Ok::<_, String>(format!("{}/{name}", there(WORKERS)?));
+        let script = |name: &str| Ok::<_, String>(format!("{}/{name}", path(WORKERS)?));
         let text = assignment.text();
         Ok(match self {
             Self::Rust => {
                 vec![env::current_exe()?.display().to_string(), child::PART.to_owned(), WORK.to_owned(), text]
             }
-            Self::Python => vec![there(PYTHON)?, script("worker.py")?, text],
+            Self::Python => vec![path(PYTHON)?, script("worker.py")?, text],
             Self::Node => {
-                there(NODE)?;
+                path(NODE)?;
                 vec!["node".to_owned(), script("worker.mjs")?, text]
             }
         })
     }
 }
 
-/// What the workers have told so far.
+/// The journals of all workers so far.
 #[derive(Default)]
-pub struct Heard {
-    books: Vec<Book>,
-    /// Who holds the lock, as far as that is known: the number of its book.
+pub struct Journals {
+    journals: Vec<Journal>,
+    /// The number of the holder's journal, if the holder is known.
     holder: Option<usize>,
-    /// A line that was none.
-    pub complaint: Option<String>,
+    /// An error for a line that could not be read.
+    pub bad_line: Option<String>,
 }
 
-impl Heard {
+impl Journals {
     fn open(&mut self, worker: &str, group: usize) -> usize {
-        self.books.push(Book { worker: worker.to_owned(), group, entries: Vec::new(), ended: 0 });
-        self.books.len() - 1
+        self.journals.push(Journal { worker: worker.to_owned(), group, entries: Vec::new(), ended: 0 });
+        self.journals.len() - 1
     }
 
-    fn hear(&mut self, book: usize, line: &str) {
+    fn add(&mut self, journal: usize, line: &str) {
         match Entry::parse(line) {
             Ok(entry) => {
-                match entry.what {
-                    What::Granted { .. } => self.holder = Some(book),
-                    What::Releasing { .. } | What::Lost { .. } | What::Told { .. } if self.holder == Some(book) => {
+                match entry.event {
+                    Event::Granted { .. } => self.holder = Some(journal),
+                    Event::Releasing { .. } | Event::Lost { .. } | Event::Notified { .. }
+                        if self.holder == Some(journal) =>
+                    {
                         self.holder = None;
                     }
                     _ => {}
                 }
-                self.books[book].entries.push(entry);
+                self.journals[journal].entries.push(entry);
             }
-            Err(error) => self.complaint = Some(format!("{}: {error}", self.books[book].worker)),
+            Err(error) => self.bad_line = Some(format!("{}: {error}", self.journals[journal].worker)),
         }
     }
 
-    /// The process of this book was killed then.
-    pub fn end(&mut self, book: usize, at: u64) {
-        self.books[book].ended = at;
-        if self.holder == Some(book) {
+    /// Notes that the process of a journal was killed.
+    pub fn end(&mut self, journal: usize, at: u64) {
+        self.journals[journal].ended = at;
+        if self.holder == Some(journal) {
             self.holder = None;
         }
     }
 
-    /// The number of the holder's book.
+    /// The number of the holder's journal.
     pub fn holder(&self) -> Option<usize> {
         self.holder
     }
 
-    /// All books, for the checker.
-    pub fn take(&mut self) -> Vec<Book> {
-        std::mem::take(&mut self.books)
+    /// Takes all journals, for the checker.
+    pub fn take(&mut self) -> Vec<Journal> {
+        std::mem::take(&mut self.journals)
     }
 }
 
-/// What several threads write to.
-pub type Ears = Arc<Mutex<Heard>>;
+/// Journals that several threads add to.
+pub type SharedJournals = Arc<Mutex<Journals>>;
 
-/// Whatever happened to others, what was heard was heard.
-pub fn heard(ears: &Ears) -> MutexGuard<'_, Heard> {
-    ears.lock().unwrap_or_else(PoisonError::into_inner)
+/// Locks the journals. A panic of another thread does not spoil them.
+pub fn lock(journals: &SharedJournals) -> MutexGuard<'_, Journals> {
+    journals.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A worker's part in a run.
+/// All that is needed to start a worker.
 #[derive(Clone, Debug)]
-pub struct Role {
-    /// What it is written in.
+pub struct WorkerSpec {
+    /// The language.
     pub language: Language,
-    /// Which way to the stores it goes.
+    /// The group, which decides its path to the stores.
     pub group: usize,
-    /// What it is told.
+    /// The arguments of the worker program.
     pub assignment: Assignment,
-    /// What stands in front of its command.
+    /// The words before its command, which enter a network namespace.
     pub inside: Vec<String>,
 }
 
-impl Role {
-    /// Such as `python-1`.
+impl WorkerSpec {
+    /// The worker's name, such as `python-1`.
     pub fn name(&self) -> &str {
         &self.assignment.name
     }
 
-    /// Starts it. What it tells is heard, and kept in `books`.
+    /// Starts the worker. Its lines are added to `journals` and written to the folder `output`.
     ///
     /// # Errors
     /// When it cannot be started.
-    pub fn start(&self, ears: &Ears, books: &Path) -> Result<(Child, usize)> {
-        let number = heard(ears).open(self.name(), self.group);
+    pub fn start(&self, journals: &SharedJournals, output: &Path) -> Result<(Child, usize)> {
+        let number = lock(journals).open(self.name(), self.group);
         let mut words = self.inside.clone();
         words.extend(self.language.words(&self.assignment)?);
-        let mut file = File::options().create(true).append(true).open(books.join(format!("{}.jsonl", self.name())))?;
-        let ears = Arc::clone(ears);
+        let mut file = File::options().create(true).append(true).open(output.join(format!("{}.jsonl", self.name())))?;
+        let journals = Arc::clone(journals);
         let child = Child::run(&mut launch(&words)?, move |line| {
             let Some(line) = line else { return };
-            // For people who look; the checker has what was heard.
+            // For people. The checker reads the journals in memory.
             let _ = writeln!(file, "{line}");
-            heard(&ears).hear(number, line);
+            lock(&journals).add(number, line);
         })?;
         Ok((child, number))
     }
 }
 
-/// A command that dies with this process, even while it is stopped, and that a Ctrl-C does not reach.
+/// A command that is killed with this process, even while it is stopped. A Ctrl-C does not reach it.
 ///
 /// # Errors
 /// When this program does not know where it is.
@@ -177,7 +179,7 @@ pub fn launch(words: &[String]) -> Result<Command> {
     Ok(command)
 }
 
-/// In the child: becomes the command.
+/// Replaces this child process by the command.
 ///
 /// # Errors
 /// When it cannot be started.
@@ -186,30 +188,30 @@ pub fn become_command(words: &[String]) -> Result {
     Err(format!("{program}: {}", Command::new(program).args(args).exec()).into())
 }
 
-/// Removes a folder when this process is gone, however it went.
+/// A child process that removes a folder when this process has ended, even if it was killed.
 pub struct Janitor(std::process::Child);
 
 /// The argument that makes this program a janitor; the folder follows.
 pub const JANITOR: &str = "--janitor";
 
 impl Janitor {
-    /// Has `folder` looked after.
+    /// Starts a janitor for `folder`.
     ///
     /// # Errors
     /// When the process cannot be started.
-    pub fn hire(folder: &Path) -> Result<Self> {
+    pub fn start(folder: &Path) -> Result<Self> {
         let mut command = Command::new(env::current_exe()?);
         let command = command.arg(JANITOR).arg(folder).process_group(0).stdin(std::process::Stdio::piped());
         Ok(Self(command.spawn()?))
     }
 
-    /// In the child.
+    /// The janitor's work, in the child process.
     pub fn work(folder: OsString) {
         let folder = PathBuf::from(folder);
-        // Ends when nobody is there to write.
+        // The pipe is closed when the parent has ended.
         let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
         for _ in 0..100 {
-            // Servers may still be on their way out.
+            // Servers may still be stopping.
             if std::fs::remove_dir_all(&folder).is_ok() || !folder.exists() {
                 return;
             }

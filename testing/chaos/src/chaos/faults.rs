@@ -1,10 +1,10 @@
-//! What was done, to whom, and when.
+//! Injected faults: the kind, the target and the time of each.
 
 use std::fmt;
 
 use serde_json::json;
 
-/// Something that was done.
+/// A kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
     /// SIGSTOP to a worker, and SIGCONT later.
@@ -17,17 +17,17 @@ pub enum Kind {
     Crash,
     /// SIGKILL to a server, which comes back with nothing.
     Empty,
-    /// Somebody else writes to the SQLite file for a while.
+    /// Another process holds the write lock of the SQLite file for a while.
     Busy,
-    /// Replies come late.
+    /// Replies are delayed.
     Delay,
-    /// Replies come in pieces.
+    /// Replies arrive in pieces.
     Split,
-    /// A request is performed, and its reply never comes.
+    /// A request is performed, and its reply is lost.
     LoseReply,
-    /// A request is performed, and the connection is reset in place of its reply.
+    /// A request is performed, and the connection is reset instead of its reply.
     Reset,
-    /// Nothing passes, in silence.
+    /// Nothing passes, and connections stay open.
     BlackHole,
     /// Connections are reset, and new ones refused.
     Refuse,
@@ -36,7 +36,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// For people.
+    /// Its name in reports.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Stop => "worker stopped",
@@ -55,30 +55,30 @@ impl Kind {
         }
     }
 
-    /// Of a path between workers and stores.
+    /// The kinds that affect the path between workers and stores.
     pub const PATH: [Self; 6] = [Self::Delay, Self::Split, Self::LoseReply, Self::Reset, Self::BlackHole, Self::Refuse];
 
-    /// Whether it befalls a worker, and not what the worker needs.
+    /// True for faults of a worker, false for faults of its store and network.
     pub const fn is_of_a_worker(self) -> bool {
         matches!(self, Self::Stop | Self::Kill)
     }
 }
 
-/// To whom.
+/// The target of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A worker, by its name.
+    /// A worker, by name.
     Worker(String),
     /// A node of the store.
     Store(usize),
-    /// The way of one group of workers to one node.
+    /// The path of one group of workers to one node.
     Path {
-        /// Whose way.
+        /// The group of workers.
         group: usize,
-        /// Where to.
+        /// The node.
         node: usize,
     },
-    /// The way of one group of workers to everything.
+    /// The network of one group of workers.
     Network(usize),
 }
 
@@ -93,23 +93,23 @@ impl fmt::Display for Target {
     }
 }
 
-/// One blow. Times are the machine's monotonic clock in nanoseconds.
+/// An injected fault. Times are the machine's monotonic clock in nanoseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blow {
-    /// What was done.
+pub struct Fault {
+    /// The kind.
     pub kind: Kind,
-    /// To whom.
+    /// The target.
     pub target: Target,
-    /// Before it was done.
+    /// The time just before it began.
     pub from: u64,
-    /// After it was undone; for a kill, when the process was gone.
+    /// The time just after it was undone; for a kill, when the process was gone.
     pub to: u64,
-    /// Whether it hit anything: a reply is lost only if there is one.
+    /// True if it had an effect: a reply is lost only if there is one.
     pub has_hit: bool,
 }
 
-impl Blow {
-    /// For people who look, beside the books.
+impl Fault {
+    /// The line of `faults.jsonl`.
     pub fn line(&self) -> String {
         let (what, target) = (self.kind.title(), self.target.to_string());
         format!(
@@ -118,7 +118,7 @@ impl Blow {
         )
     }
 
-    /// Whether a worker of this group may have felt it between these instants.
+    /// True if it may have affected a worker of this group between these instants.
     pub fn reaches(&self, worker: &str, group: usize, from: u64, to: u64) -> bool {
         let is_near = match &self.target {
             Target::Worker(name) => name == worker,
