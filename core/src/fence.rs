@@ -4,9 +4,6 @@
 //! has to compare tokens, atomically with the write. A new holder **claims** before it reads, otherwise a stale write
 //! could land between its read and its first write; then it **checks** with every write.
 
-pub mod dynamodb;
-pub mod redis;
-
 use core::fmt;
 
 use crate::ids::Token;

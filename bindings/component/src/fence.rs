@@ -3,7 +3,8 @@
 use core::cell::RefCell;
 
 use leasehold_core::Token;
-use leasehold_core::fence::{self, dynamodb, redis};
+use leasehold_core::fence;
+use leasehold_wire::fence::{dynamodb, redis};
 
 use crate::Component;
 use crate::wit::fence as wit;

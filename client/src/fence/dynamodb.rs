@@ -1,8 +1,8 @@
 //! Guards for items in DynamoDB.
 
-use leasehold_core::fence::dynamodb::{self as pieces, Refused, Step};
+use leasehold_wire::fence::dynamodb::{self as pieces, Refused, Step};
 
-pub use leasehold_core::fence::dynamodb::Shown;
+pub use leasehold_wire::fence::dynamodb::Shown;
 
 use super::number;
 use crate::error::{Error, ErrorKind};

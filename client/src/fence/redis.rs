@@ -1,6 +1,6 @@
 //! Guards for data in Redis.
 
-use leasehold_core::fence::redis as scripts;
+use leasehold_wire::fence::redis as scripts;
 
 use super::{Rejected, number, verdict};
 use crate::error::{Error, ErrorKind};

@@ -66,6 +66,7 @@ extern crate alloc;
 
 pub mod client;
 pub mod dynamodb;
+pub mod fence;
 pub mod redis;
 pub mod resp;
 pub mod rest;

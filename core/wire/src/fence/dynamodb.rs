@@ -13,8 +13,8 @@
 use alloc::string::String;
 use core::fmt;
 
-use super::Rejected;
-use crate::ids::Token;
+use leasehold_core::Token;
+use leasehold_core::fence::Rejected;
 
 /// What stands for the attribute of the mark; belongs into `ExpressionAttributeNames`.
 pub const NAME: &str = "#leasehold_fence";
@@ -64,7 +64,7 @@ pub enum Shown<'a> {
 /// Why a condition with a piece of the guard did not hold. Nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Refused {
-    /// By the rule of [`Guard`](super::Guard).
+    /// By the rule of [`Guard`](leasehold_core::fence::Guard).
     Rejected(Rejected),
     /// There is no such item: a later holder may have deleted it.
     Gone,

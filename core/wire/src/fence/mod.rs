@@ -1,0 +1,4 @@
+//! Guards for the protected resource as text for each store; [`leasehold_core::fence::Guard`] has their rules.
+
+pub mod dynamodb;
+pub mod redis;
