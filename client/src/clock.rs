@@ -3,38 +3,49 @@
 //! Leases need a clock that goes on counting while the machine is suspended. Rust's `Instant` does not on Linux and
 //! macOS, so it is not used anywhere.
 
+use leasehold_core::Now;
 use leasehold_core::store::{BootId, StoreNow};
-use leasehold_core::{Monotonic, Now};
-use rustix::time::{ClockId, clock_gettime};
+
+#[cfg(leasehold_concurrency)]
+pub(crate) use leasehold_scheduler::clock::{monotonic, unix_ms};
+#[cfg(not(leasehold_concurrency))]
+pub(crate) use system::{monotonic, unix_ms};
 
 #[cfg(not(unix))]
 compile_error!("leasehold runs on Unix only for now: its clock, fork handling and signals have no Windows form yet");
 
-/// Counts suspended time: `CLOCK_BOOTTIME` on Linux. Elsewhere `CLOCK_MONOTONIC`, which on macOS counts it as well.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-const MONOTONIC: ClockId = ClockId::Boottime;
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-const MONOTONIC: ClockId = ClockId::Monotonic;
+/// The operating system's clocks.
+#[cfg(not(leasehold_concurrency))]
+mod system {
+    use leasehold_core::Monotonic;
+    use rustix::time::{ClockId, clock_gettime};
 
-/// The monotonic clock alone; a few nanoseconds.
-pub(crate) fn monotonic() -> Monotonic {
-    let at = clock_gettime(MONOTONIC);
-    let seconds = u64::try_from(at.tv_sec).unwrap_or(0);
-    let ns = u64::try_from(at.tv_nsec).unwrap_or(0);
-    Monotonic::from_ns(seconds.saturating_mul(1_000_000_000).saturating_add(ns))
+    /// Counts suspended time: `CLOCK_BOOTTIME` on Linux. Elsewhere `CLOCK_MONOTONIC`, which on macOS counts it as well.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    const MONOTONIC: ClockId = ClockId::Boottime;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    const MONOTONIC: ClockId = ClockId::Monotonic;
+
+    /// The monotonic clock alone; a few nanoseconds.
+    pub(crate) fn monotonic() -> Monotonic {
+        let at = clock_gettime(MONOTONIC);
+        let seconds = u64::try_from(at.tv_sec).unwrap_or(0);
+        let ns = u64::try_from(at.tv_nsec).unwrap_or(0);
+        Monotonic::from_ns(seconds.saturating_mul(1_000_000_000).saturating_add(ns))
+    }
+
+    /// Milliseconds since 1970; 0 when the wall clock stands before that.
+    pub(crate) fn unix_ms() -> u64 {
+        let at = clock_gettime(ClockId::Realtime);
+        let seconds = u64::try_from(at.tv_sec).unwrap_or(0);
+        let ms = u64::try_from(at.tv_nsec / 1_000_000).unwrap_or(0);
+        seconds.saturating_mul(1_000).saturating_add(ms)
+    }
 }
 
 /// Both clocks.
 pub(crate) fn now() -> Now {
     Now { monotonic: monotonic(), unix_ms: unix_ms() }
-}
-
-/// Milliseconds since 1970; 0 when the wall clock stands before that.
-pub(crate) fn unix_ms() -> u64 {
-    let at = clock_gettime(ClockId::Realtime);
-    let seconds = u64::try_from(at.tv_sec).unwrap_or(0);
-    let ms = u64::try_from(at.tv_nsec / 1_000_000).unwrap_or(0);
-    seconds.saturating_mul(1_000).saturating_add(ms)
 }
 
 /// The clocks of an embedded store on this machine.

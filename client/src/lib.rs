@@ -127,6 +127,9 @@ pub mod fuzzing;
 pub mod host;
 mod host_clock;
 mod inspect;
+#[cfg(leasehold_concurrency)]
+#[doc(hidden)]
+pub mod internals;
 mod lease;
 mod metrics;
 pub mod quorum;

@@ -13,7 +13,7 @@ const LONGEST_NAP: Duration = Duration::from_secs(1);
 
 /// Wakes the background thread. Its mutex is a leaf: nothing else is locked while it is held.
 #[derive(Default)]
-pub(super) struct Alarm {
+pub(crate) struct Alarm {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -27,23 +27,23 @@ struct State {
 
 /// Something that the core should hear of.
 #[derive(PartialEq, Eq, Hash)]
-pub(super) enum Hint {
+pub(crate) enum Hint {
     Released(Resource),
     Subscribed(NodeId, Resource),
 }
 
 impl Alarm {
-    pub(super) fn ring(&self) {
+    pub(crate) fn ring(&self) {
         self.lock().ringing = true;
         self.changed.notify_all();
     }
 
-    pub(super) fn take_hints(&self) -> HashSet<Hint> {
+    pub(crate) fn take_hints(&self) -> HashSet<Hint> {
         std::mem::take(&mut self.lock().hints)
     }
 
     /// Returns when the time has come, or somebody rang since the last sleep.
-    pub(super) fn sleep_until(&self, until: Monotonic) {
+    pub(crate) fn sleep_until(&self, until: Monotonic) {
         let mut state = self.lock();
         while !std::mem::take(&mut state.ringing) {
             let left = until.since(clock::monotonic());
@@ -54,19 +54,19 @@ impl Alarm {
         }
     }
 
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         self.lock().stopped = true;
         self.changed.notify_all();
     }
 
     /// Waits for [`Alarm::stop`]; answers whether it came.
-    pub(super) fn wait_stopped(&self, patience: Duration) -> bool {
+    pub(crate) fn wait_stopped(&self, patience: Duration) -> bool {
         self.wait_while(patience, |state| !state.stopped);
         self.lock().stopped
     }
 
     /// Waits until a condition holds, looking again at each ring.
-    pub(super) fn wait_until(&self, patience: Duration, is_so: impl Fn() -> bool) {
+    pub(crate) fn wait_until(&self, patience: Duration, is_so: impl Fn() -> bool) {
         self.wait_while(patience, |_| !is_so());
     }
 
@@ -100,9 +100,9 @@ impl Alarm {
 }
 
 /// Hears what one store tells, and leaves it to the background thread.
-pub(super) struct Ear {
-    pub(super) node: NodeId,
-    pub(super) alarm: Arc<Alarm>,
+pub(crate) struct Ear {
+    pub(crate) node: NodeId,
+    pub(crate) alarm: Arc<Alarm>,
 }
 
 impl Watcher for Ear {

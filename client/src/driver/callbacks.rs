@@ -17,7 +17,7 @@ const MOST: usize = 16;
 
 /// Dropping it ends the threads, once all callbacks were called.
 #[derive(Default)]
-pub(super) struct Callbacks(Arc<Shared>);
+pub(crate) struct Callbacks(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
@@ -37,7 +37,7 @@ struct State {
 
 impl Callbacks {
     /// Queues a callback. Where no thread can be started, the caller calls it.
-    pub(super) fn give(&self, callback: Callback) {
+    pub(crate) fn give(&self, callback: Callback) {
         let mut state = self.0.lock();
         if state.due.is_empty() {
             state.not_before = clock::monotonic().plus(PATIENCE);

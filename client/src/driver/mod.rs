@@ -7,15 +7,15 @@
 //! drop to the store's own threads. The mutex is held for microseconds: never while a store is asked, never while
 //! somebody else's code runs.
 
-mod alarm;
+pub(crate) mod alarm;
 mod ask;
-mod callbacks;
+pub(crate) mod callbacks;
 mod errands;
 mod report;
-mod slot;
+pub(crate) mod slot;
 mod threads;
 mod troubles;
-mod worker;
+pub(crate) mod worker;
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;

@@ -56,11 +56,11 @@ pub(crate) type OnLost = Box<dyn FnOnce(Error) + Send>;
 
 /// What is to be woken, called and dropped once no lock is held: each of it is somebody else's code.
 #[derive(Default)]
-pub(super) struct Aftermath {
-    pub(super) wakers: Vec<Waker>,
-    pub(super) callbacks: Vec<Callback>,
-    pub(super) unused_on_expiring: Vec<Callback>,
-    pub(super) unused_on_lost: Vec<OnLost>,
+pub(crate) struct Aftermath {
+    pub(crate) wakers: Vec<Waker>,
+    pub(crate) callbacks: Vec<Callback>,
+    pub(crate) unused_on_expiring: Vec<Callback>,
+    pub(crate) unused_on_lost: Vec<OnLost>,
 }
 
 /// Where an acquisition stands.
@@ -85,7 +85,7 @@ pub(crate) enum Phase {
 }
 
 impl Slot {
-    pub(super) fn new(
+    pub(crate) fn new(
         lock: LockId,
         resource: Resource,
         options: &LockOptions,
@@ -148,11 +148,11 @@ impl Slot {
         self.token.load(Ordering::Relaxed)
     }
 
-    pub(super) fn ends_at(&self) -> Monotonic {
+    pub(crate) fn ends_at(&self) -> Monotonic {
         Monotonic::from_ns(self.ends_at.load(Ordering::Acquire))
     }
 
-    pub(super) fn end_at(&self, at: Monotonic) {
+    pub(crate) fn end_at(&self, at: Monotonic) {
         self.ends_at.store(at.ns(), Ordering::Release);
     }
 
@@ -179,7 +179,7 @@ impl Slot {
     }
 
     /// Ends the lease here, whatever the store says later.
-    pub(super) fn end_locally(&self, aftermath: &mut Aftermath) {
+    pub(crate) fn end_locally(&self, aftermath: &mut Aftermath) {
         self.deadline.store(LOST, Ordering::Release);
         let mut state = self.state();
         if matches!(state.phase, Phase::Held { .. }) {
@@ -189,7 +189,7 @@ impl Slot {
     }
 
     /// As [`Slot::end_locally`], for a holder who has to be told.
-    pub(super) fn end_by_closing(&self, aftermath: &mut Aftermath) {
+    pub(crate) fn end_by_closing(&self, aftermath: &mut Aftermath) {
         self.end_unasked(Phase::Closed, || self.closed(), aftermath);
     }
 
@@ -199,7 +199,7 @@ impl Slot {
     }
 
     /// As [`Slot::end_by_closing`], because the time is over for which it may be held.
-    pub(super) fn end_by_clock(&self, aftermath: &mut Aftermath) {
+    pub(crate) fn end_by_clock(&self, aftermath: &mut Aftermath) {
         let is_gone = self.is_gone.load(Ordering::Relaxed);
         let reason = if is_gone { LostReason::RecordGone } else { LostReason::MaxHold };
         let error = || Error::lost(self.resource.as_str(), &reason, None);
@@ -216,7 +216,7 @@ impl Slot {
     }
 
     /// An event of the core. Answers `false` when it came too late: the deadline that it moves was read as passed.
-    pub(super) fn apply(&self, event: Event, aftermath: &mut Aftermath) -> bool {
+    pub(crate) fn apply(&self, event: Event, aftermath: &mut Aftermath) -> bool {
         let mut state = self.state();
         match event {
             Event::Acquired { token, deadline, .. } => {
@@ -264,7 +264,7 @@ impl Slot {
         true
     }
 
-    pub(super) fn release_takes_long(&self, aftermath: &mut Aftermath) {
+    pub(crate) fn release_takes_long(&self, aftermath: &mut Aftermath) {
         let mut state = self.state();
         if matches!(state.phase, Phase::Releasing) {
             state.phase = Phase::ReleasingStill;
@@ -273,7 +273,7 @@ impl Slot {
     }
 
     /// How long ago the acquisition began, or for a lease, was granted.
-    pub(super) fn age(&self, now: Monotonic) -> Duration {
+    pub(crate) fn age(&self, now: Monotonic) -> Duration {
         now.since(Monotonic::from_ns(self.since.load(Ordering::Relaxed)))
     }
 

@@ -4,7 +4,7 @@ use crate::sync::mpsc::{Sender, channel};
 use crate::sync::{Mutex, PoisonError};
 
 /// Jobs are done in the order given: a release never overtakes the acquire that it undoes.
-pub(super) struct Worker<T> {
+pub(crate) struct Worker<T> {
     name: &'static str,
     jobs: Mutex<Option<Sender<Job<T>>>>,
 }
@@ -15,12 +15,12 @@ struct Job<T> {
 }
 
 impl<T: Send + 'static> Worker<T> {
-    pub(super) fn new(name: &'static str) -> Self {
+    pub(crate) fn new(name: &'static str) -> Self {
         Self { name, jobs: Mutex::new(None) }
     }
 
     /// Queues a job. Where no thread can be started, the caller does it.
-    pub(super) fn give(&self, what: T, run: impl FnOnce(T) + Send + 'static) {
+    pub(crate) fn give(&self, what: T, run: impl FnOnce(T) + Send + 'static) {
         let mut job = Job { what, run: Box::new(run) };
         let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..2 {

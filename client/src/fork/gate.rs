@@ -91,6 +91,7 @@ pub(crate) fn register(_inside: &Pass, open: Arc<dyn CloseBeforeFork>) {
 }
 
 /// Ends [`register`].
+#[cfg(feature = "sqlite")]
 pub(crate) fn unregister(_inside: &Pass, open: &Arc<dyn CloseBeforeFork>) {
     registered(|list| list.retain(|other| !Arc::ptr_eq(other, open)));
 }
@@ -99,7 +100,7 @@ fn registered<R>(change: impl FnOnce(&mut Vec<Arc<dyn CloseBeforeFork>>) -> R) -
     change(&mut OPEN.get().lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-pub(super) fn before_fork() {
+pub(crate) fn before_fork() {
     let give_up = clock::monotonic().plus(PATIENCE);
     let holds = close(give_up);
     if holds {
@@ -108,12 +109,13 @@ pub(super) fn before_fork() {
     HOLDS.with(|kept| kept.set(holds));
 }
 
-pub(super) fn after_fork_in_parent() {
+pub(crate) fn after_fork_in_parent() {
     if HOLDS.with(Cell::take) {
         STATE.fetch_and(!CLOSED, Ordering::Release);
     }
 }
 
+#[cfg(not(leasehold_concurrency))]
 pub(super) fn after_fork_in_child() {
     if !HOLDS.with(Cell::take) {
         UNCLEAN.store(true, Ordering::Relaxed);

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_concurrency::pieces::{Alarm, Ear};
-use leasehold_concurrency::sync::thread;
-use leasehold_concurrency::world::{Time, exhaust, explore};
+use leasehold_concurrency::internals::{Alarm, Ear};
+use leasehold_scheduler::sync::thread;
+use leasehold_scheduler::world::{Time, exhaust, explore};
 
 #[test]
 fn a_ring_between_the_look_and_the_sleep_is_heard() {

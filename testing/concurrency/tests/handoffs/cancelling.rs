@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leasehold_concurrency::sync::thread;
-use leasehold_concurrency::world::{explore, seen, settle};
-use leasehold_concurrency::{Client, Reach, Store, block_on, block_on_until, host};
+use leasehold_concurrency::internals::{Reach, Store, block_on, block_on_until};
+use leasehold_concurrency::{Client, host};
+use leasehold_scheduler::sync::thread;
+use leasehold_scheduler::world::{explore, seen, settle};
 
 use super::{LONG, PASSES};
 

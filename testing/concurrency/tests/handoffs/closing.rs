@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_concurrency::sync::thread;
-use leasehold_concurrency::world::{Time, explore, seen, settle};
-use leasehold_concurrency::{Reach, Store, block_on, host};
+use leasehold_concurrency::host;
+use leasehold_concurrency::internals::{Reach, Store, block_on};
+use leasehold_scheduler::sync::thread;
+use leasehold_scheduler::world::{Time, explore, seen, settle};
 
 use super::{Count, LONG, PASSES};
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use leasehold_concurrency::clock;
-use leasehold_concurrency::pieces::Slot;
-use leasehold_concurrency::sync::thread;
-use leasehold_concurrency::world::exhaust;
+use leasehold_concurrency::internals::Slot;
+use leasehold_scheduler::clock;
+use leasehold_scheduler::sync::thread;
+use leasehold_scheduler::world::exhaust;
 
 const STEP: Duration = Duration::from_secs(1);
 

@@ -5,10 +5,10 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use std::sync::Arc;
 
-use leasehold_concurrency::clock::{self, Standstill};
-use leasehold_concurrency::sync::thread;
-use leasehold_concurrency::world::{Time, explore, seen, settle};
-use leasehold_concurrency::{Reach, Store, block_on};
+use leasehold_concurrency::internals::{Reach, Store, block_on};
+use leasehold_scheduler::clock::{self, Standstill};
+use leasehold_scheduler::sync::thread;
+use leasehold_scheduler::world::{Time, explore, seen, settle};
 
 use super::{Count, LONG, PASSES};
 

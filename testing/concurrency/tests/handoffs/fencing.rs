@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use leasehold_concurrency::fence::Guards;
-use leasehold_concurrency::sync::thread;
-use leasehold_concurrency::world::{Time, explore, seen};
+use leasehold_scheduler::sync::thread;
+use leasehold_scheduler::world::{Time, explore, seen};
 
 use super::Count;
 

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use leasehold_concurrency::sync::thread;
-use leasehold_concurrency::world::{Time, explore, seen, settle};
-use leasehold_concurrency::{Reach, Store, block_on, fork, host};
+use leasehold_concurrency::host;
+use leasehold_concurrency::internals::{Reach, Store, block_on, fork_behind_the_gate, pass_the_gate};
+use leasehold_scheduler::fork;
+use leasehold_scheduler::sync::thread;
+use leasehold_scheduler::world::{Time, explore, seen, settle};
 
 use super::{Count, LONG, PASSES};
 
@@ -80,7 +82,7 @@ fn nobody_is_inside_the_gate_while_a_process_forks() {
             .map(|_| (inside.clone(), forking.clone(), closed.clone()))
             .map(|(inside, forking, closed)| {
                 thread::spawn(move || {
-                    let is_open = fork::pass_the_gate(|register| {
+                    let is_open = pass_the_gate(|register| {
                         inside.up();
                         register(Arc::new(move || closed.up()));
                         thread::yield_now();
@@ -95,7 +97,7 @@ fn nobody_is_inside_the_gate_while_a_process_forks() {
             .collect();
         let (looking, begun) = (inside.clone(), forking.clone());
         let forker = thread::spawn(move || {
-            let is_closed = fork::fork_behind_the_gate(|| {
+            let is_closed = fork_behind_the_gate(|| {
                 let before = looking.get();
                 if before % 2 == 0 {
                     begun.up();

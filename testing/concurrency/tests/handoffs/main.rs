@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use leasehold_concurrency::world::Time;
+use leasehold_scheduler::world::Time;
 
 /// Longer than any test lasts by its clock: such a lease is not lost.
 const LONG: Duration = Duration::from_secs(3_600);

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_concurrency::sync::thread;
-use leasehold_concurrency::world::{explore, pass, seen, settle};
-use leasehold_concurrency::{Reach, Store, block_on, clock, host};
+use leasehold_concurrency::host;
+use leasehold_concurrency::internals::{Reach, Store, block_on};
+use leasehold_scheduler::clock;
+use leasehold_scheduler::sync::thread;
+use leasehold_scheduler::world::{explore, pass, seen, settle};
 
 use super::{Count, LEAPS};
 

@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use leasehold_concurrency::pieces::{Callbacks, Reports};
-use leasehold_concurrency::sync::thread;
-use leasehold_concurrency::world::{Time, explore, settle};
+use leasehold_concurrency::internals::{Callbacks, Reports};
+use leasehold_scheduler::sync::thread;
+use leasehold_scheduler::world::{Time, explore, settle};
 
 use super::{Count, LONG, PASSES};
 

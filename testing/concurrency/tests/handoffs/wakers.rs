@@ -1,9 +1,9 @@
 //! Somebody begins to wait, or stops waiting, while what he waits for happens.
 
-use leasehold_concurrency::pieces::Slot;
-use leasehold_concurrency::sync::thread;
-use leasehold_concurrency::world::{Time, exhaust, explore};
-use leasehold_concurrency::{Reach, Store, block_on, clock};
+use leasehold_concurrency::internals::{Reach, Slot, Store, block_on};
+use leasehold_scheduler::clock;
+use leasehold_scheduler::sync::thread;
+use leasehold_scheduler::world::{Time, exhaust, explore};
 
 use super::{Count, LONG};
 

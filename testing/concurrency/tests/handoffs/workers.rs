@@ -2,9 +2,9 @@
 
 use std::sync::{Arc, Mutex};
 
-use leasehold_concurrency::pieces::Worker;
-use leasehold_concurrency::sync::thread;
-use leasehold_concurrency::world::{Time, explore, settle};
+use leasehold_concurrency::internals::Worker;
+use leasehold_scheduler::sync::thread;
+use leasehold_scheduler::world::{Time, explore, settle};
 
 #[test]
 fn every_job_is_done_once_in_the_order_of_its_giver_on_one_thread() {

@@ -6,29 +6,13 @@ use std::time::Duration;
 use leasehold_core::{Event, LockId, LockOptions, LostReason, Monotonic, Resource, Token};
 
 use crate::clock;
-use crate::driver::spawn;
 use crate::error::Error;
 use crate::exec;
 use crate::fork;
 use crate::sync::Arc;
 
-#[allow(dead_code, unreachable_pub, reason = "only a part of it is at work here")]
-#[path = "../../../client/src/driver/alarm.rs"]
-mod alarm;
-#[allow(dead_code, unreachable_pub, reason = "only a part of it is at work here")]
-#[path = "../../../client/src/driver/callbacks.rs"]
-mod callbacks;
-#[allow(dead_code, unreachable_pub, reason = "only a part of it is at work here")]
-#[path = "../../../client/src/reports.rs"]
-mod reports;
-#[allow(dead_code, unreachable_pub, reason = "only a part of it is at work here")]
-#[path = "../../../client/src/driver/slot.rs"]
-mod slot;
-#[allow(dead_code, unreachable_pub, reason = "only a part of it is at work here")]
-#[path = "../../../client/src/driver/worker.rs"]
-mod worker;
-
-type Callback = Box<dyn FnOnce() + Send>;
+use crate::driver::{alarm, callbacks, slot, worker};
+use crate::reports;
 
 const LOCK: LockId = LockId::new(1);
 

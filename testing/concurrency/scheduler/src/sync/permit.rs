@@ -36,6 +36,6 @@ impl Permit {
 }
 
 /// Lets the scheduler choose another thread.
-pub(crate) fn switch() {
+pub fn switch() {
     shuttle::thread::sleep(Duration::ZERO);
 }

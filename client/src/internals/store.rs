@@ -7,20 +7,20 @@ use std::task::{Context, Poll, Waker};
 
 use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Op, Outcome, Seen, TransportFault};
 use leasehold_core::{Config, LockId, Monotonic, NodeConfig, NodeId, RequestId, Resource, Transmit};
-use shuttle::rand::{Rng, thread_rng};
 
 use crate::client::{Client, Place};
-use crate::clock::{self, Standstill};
+use crate::clock;
 use crate::doctor::Finding;
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::fork;
 use crate::sync::mpsc::{Sender, channel};
-use crate::sync::permit::switch;
 use crate::sync::{Arc, Mutex, thread};
 use crate::transport::{self, Answer, Answering, Done, Found, Lane, Network, Transport, Watcher};
 use crate::url::StoreUrl;
-use crate::world;
+use leasehold_scheduler::clock::Standstill;
+use leasehold_scheduler::sync::switch;
+use leasehold_scheduler::{one_in, world};
 
 /// Who performs requests, and on which thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,9 +124,7 @@ impl Way {
         drop(landing);
         switch();
         match loses_one_of {
-            Some(requests) if thread_rng().gen_ratio(1, requests) => {
-                Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)))
-            }
+            Some(requests) if one_in(requests) => Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout))),
             Some(_) | None => answer,
         }
     }
@@ -234,7 +232,7 @@ impl Future for Call {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Answer> {
         if let Some(request) = self.unsent.take() {
-            if thread_rng().gen_ratio(1, 4) {
+            if one_in(4) {
                 self.unsent = Some(request);
                 context.waker().wake_by_ref();
                 return Poll::Pending;

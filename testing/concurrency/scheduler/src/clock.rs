@@ -9,8 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use leasehold_core::store::{BootId, StoreNow};
-use leasehold_core::{Monotonic, Now};
+use leasehold_core::Monotonic;
 use shuttle::rand::{Rng, thread_rng};
 
 use crate::sync::permit::{Permit, switch};
@@ -69,24 +68,15 @@ fn clock() -> Arc<Clock> {
     CLOCK.with_borrow(Arc::clone)
 }
 
-/// What the clock shows.
+/// The time since some moment before the run.
 pub fn monotonic() -> Monotonic {
     switch();
     Monotonic::from_ns(clock().now.load(Ordering::SeqCst))
 }
 
-pub(crate) fn now() -> Now {
-    let monotonic = monotonic();
-    Now { monotonic, unix_ms: UNIX_MS + monotonic.ns() / 1_000_000 }
-}
-
-pub(crate) fn unix_ms() -> u64 {
-    now().unix_ms
-}
-
-pub(crate) fn store_now(boot: BootId) -> StoreNow {
-    let Now { monotonic, unix_ms } = now();
-    StoreNow { boot, uptime: monotonic, unix_ms }
+/// The wall clock, in milliseconds since 1970.
+pub fn unix_ms() -> u64 {
+    UNIX_MS + clock().now.load(Ordering::SeqCst) / 1_000_000
 }
 
 /// How long the run has lasted.
