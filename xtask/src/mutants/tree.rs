@@ -13,7 +13,8 @@ use crate::run::{self, Failure, Result};
 /// What the packages below need of the workspace. The settings of its tests name packages that are not among them.
 const COPIED: [&str; 7] =
     ["Cargo.toml", "Cargo.lock", "wit", "core", "testing/servers", "testing/concurrency", "client/src"];
-const MEMBERS: &str = "members = [\"core\", \"core/wire\", \"testing/sim\", \"testing/concurrency\"]";
+const MEMBERS: &str =
+    "members = [\"core\", \"core/wire\", \"testing/sim\", \"testing/concurrency\", \"testing/concurrency/scheduler\"]";
 
 /// Changes to the profile, so that one line is compiled in seconds.
 const QUICKLY: [(&str, &str); 2] = [("CARGO_PROFILE_CI_INCREMENTAL", "true"), ("CARGO_PROFILE_CI_DEBUG", "0")];

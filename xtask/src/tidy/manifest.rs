@@ -4,7 +4,7 @@ use super::Finding;
 use std::collections::HashMap;
 
 /// What each folder's crate may import of this workspace. A crate that is not here has no place in the house yet.
-const ARROWS: [(&str, &[&str]); 21] = [
+const ARROWS: [(&str, &[&str]); 22] = [
     ("core", &[]),
     ("core/wire", &["leasehold-core"]),
     ("testing/sim", &["leasehold-core", "leasehold-wire"]),
@@ -18,7 +18,8 @@ const ARROWS: [(&str, &[&str]); 21] = [
     ("testing/fuzz", &["leasehold", "leasehold-core", "leasehold-protocol", "leasehold-wire"]),
     ("cli", &["leasehold"]),
     ("testing/servers", &[]),
-    ("testing/concurrency", &["leasehold-core"]),
+    ("testing/concurrency", &["leasehold-core", "leasehold-scheduler"]),
+    ("testing/concurrency/scheduler", &["leasehold-core"]),
     ("python", &["leasehold", "leasehold-cli", "leasehold-protocol"]),
     ("node", &["leasehold", "leasehold-cli", "leasehold-protocol"]),
     ("examples/rust", &["leasehold"]),
