@@ -70,7 +70,7 @@ Usage: cargo xtask <command> [arguments]
                            what is compiled in; or build what is the same for all platforms
   prove [PART...]          before a release: test, chaos, deliberate bugs, long simulations and searches; or only some
                            of its parts: test, deny, stores, lints, wasi3, release, chaos, sim, fuzz, search,
-                           mutants, races, properties
+                           mutants, races, properties, handovers
   help                     this text
 
 Arguments after the command go to the program it runs.

@@ -9,13 +9,15 @@ use crate::{chaos, component, deny, fuzz, interop, release, setup, sim, test};
 const PROPTEST_CASES: &str = "20000";
 /// Of the threads, for each test of a hand-off.
 const SCHEDULES: &str = "20000";
+/// Of locks from one client to another on Redis: a quarter of an hour.
+const HANDOVERS: &str = "100000";
 
 type Part = (&'static str, fn(&mut Steps) -> Result);
 
 /// What `cargo xtask test` runs. Only after it is there something to hold the documents against.
 const TEST: Part = ("test", test::run_all);
 /// In this order: what fails soonest comes first.
-const PARTS: [Part; 13] = [
+const PARTS: [Part; 14] = [
     TEST,
     ("deny", agreed_on),
     ("stores", test::each_store_alone),
@@ -29,6 +31,7 @@ const PARTS: [Part; 13] = [
     ("mutants", deliberate_bugs),
     ("races", many_schedules),
     ("properties", long_property_tests),
+    ("handovers", many_handovers),
 ];
 
 pub fn prove(names: &[String]) -> Result {
@@ -96,6 +99,13 @@ fn long_property_tests(steps: &mut Steps) -> Result {
     let mut properties = test::suite();
     properties.args(["-p", "leasehold-core", "-p", "leasehold-wire"]).env("PROPTEST_CASES", PROPTEST_CASES);
     steps.run("long property tests", properties)
+}
+
+fn many_handovers(steps: &mut Steps) -> Result {
+    let mut handovers = test::suite();
+    handovers.args(["-p", "leasehold", "--features", "metrics", "--test", "redis", "every_hand_over_wakes_its_waiter"]);
+    handovers.env("LEASEHOLD_HANDOVERS", HANDOVERS).env("NEXTEST_RETRIES", "0");
+    steps.run("hand-overs, many", handovers)
 }
 
 fn agreed_on(steps: &mut Steps) -> Result {

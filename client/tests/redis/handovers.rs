@@ -10,8 +10,9 @@ use leasehold_servers::redis::Server;
 
 use crate::common::PATIENCE;
 
-/// How many locks change hands, for a run by hand: 100,000 of them take a quarter of an hour. On a machine that does nothing
-/// else none of their waiters is late; where it does, a request of a waiter that was woken in time may be slow.
+/// How many locks change hands. `cargo xtask prove handovers` asks for 100,000, which take a quarter of an hour. On a machine
+/// that does nothing else none of their waiters is late; where it does, a request of a waiter that was woken in time may be
+/// slow.
 const HOW_MANY: &str = "LEASEHOLD_HANDOVERS";
 const LOCKS: usize = 500;
 /// By then a waiter sleeps for up to 2 s, and for one on average.
@@ -56,7 +57,7 @@ impl Stalls {
 }
 
 #[test]
-#[allow(clippy::print_stdout, reason = "the figures of a run by hand")]
+#[allow(clippy::print_stdout, reason = "the figures of a long run")]
 fn every_hand_over_wakes_its_waiter() {
     let rounds = std::env::var(HOW_MANY).ok().map_or(1, |text| text.parse::<usize>().unwrap().div_ceil(LOCKS));
     let server = Server::start();
