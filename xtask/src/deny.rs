@@ -1,6 +1,7 @@
 //! Licences, duplicates and sources of all dependencies, by cargo-deny.
 
 use crate::run::{self, Result, Steps};
+use crate::setup;
 
 /// Each is a dependency graph of its own.
 const WORKSPACES: [(&str, &str); 3] = [
@@ -11,7 +12,7 @@ const WORKSPACES: [(&str, &str); 3] = [
 
 /// Where cargo-deny is installed; elsewhere nothing is said of it but that.
 pub fn deny(steps: &mut Steps) -> Result {
-    if !is_installed() {
+    if !setup::has_subcommand("deny") {
         println!("\ncargo-deny is not installed: licences and sources of dependencies were not checked");
         return Ok(());
     }
@@ -32,20 +33,4 @@ pub fn deny(steps: &mut Steps) -> Result {
         steps.run(name, deny)?;
     }
     Ok(())
-}
-
-/// Takes minutes, once.
-pub fn install(steps: &mut Steps) -> Result {
-    if is_installed() {
-        return Ok(());
-    }
-    let mut install = run::plain_cargo("install");
-    install.args(["--locked", "--quiet", "cargo-deny"]);
-    steps.run("install cargo-deny", install)
-}
-
-fn is_installed() -> bool {
-    let mut version = run::plain_cargo("deny");
-    version.arg("--version");
-    run::succeeds(version)
 }

@@ -21,6 +21,7 @@ mod python;
 mod release;
 mod run;
 mod setup;
+mod shell_mutants;
 mod sim;
 mod test;
 mod tidy;
@@ -70,7 +71,7 @@ Usage: cargo xtask <command> [arguments]
                            what is compiled in; or build what is the same for all platforms
   prove [PART...]          before a release: test, chaos, deliberate bugs, long simulations and searches; or only some
                            of its parts: test, deny, stores, lints, wasi3, release, chaos, sim, fuzz, search,
-                           mutants, races, properties, handovers
+                           mutants, races, properties, handovers, shell-mutants
   help                     this text
 
 Arguments after the command go to the program it runs.

@@ -4,7 +4,7 @@
 //! others with it.
 
 use crate::run::{self, Failure, Result, Steps};
-use crate::{chaos, component, deny, fuzz, interop, release, setup, sim, test};
+use crate::{chaos, component, deny, fuzz, interop, release, setup, shell_mutants, sim, test};
 
 const PROPTEST_CASES: &str = "20000";
 /// Of the threads, for each test of a hand-off.
@@ -17,7 +17,7 @@ type Part = (&'static str, fn(&mut Steps) -> Result);
 /// What `cargo xtask test` runs. Only after it is there something to hold the documents against.
 const TEST: Part = ("test", test::run_all);
 /// In this order: what fails soonest comes first.
-const PARTS: [Part; 14] = [
+const PARTS: [Part; 15] = [
     TEST,
     ("deny", agreed_on),
     ("stores", test::each_store_alone),
@@ -32,6 +32,7 @@ const PARTS: [Part; 14] = [
     ("races", many_schedules),
     ("properties", long_property_tests),
     ("handovers", many_handovers),
+    ("shell-mutants", shell_mutants::run),
 ];
 
 pub fn prove(names: &[String]) -> Result {
@@ -109,7 +110,7 @@ fn many_handovers(steps: &mut Steps) -> Result {
 }
 
 fn agreed_on(steps: &mut Steps) -> Result {
-    deny::install(steps)?;
+    setup::subcommand(steps, "deny")?;
     deny::deny(steps)
 }
 

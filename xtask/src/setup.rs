@@ -268,13 +268,25 @@ fn on_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|path| path.is_file())
 }
 
+/// Installs `cargo-NAME`, where it is missing. Takes minutes, once.
+pub fn subcommand(steps: &mut Steps, name: &str) -> Result {
+    if has_subcommand(name) {
+        return Ok(());
+    }
+    let mut install = run::plain_cargo("install");
+    install.args(["--locked", "--quiet", &format!("cargo-{name}")]);
+    steps.run(&format!("install cargo-{name}"), install)
+}
+
+/// Whether Cargo has this subcommand.
+pub fn has_subcommand(name: &str) -> bool {
+    let mut version = run::plain_cargo(name);
+    version.arg("--version");
+    run::succeeds(version)
+}
+
 fn component_of_rustup(steps: &mut Steps, subcommand: &str, component: &str) -> Result {
-    let present = || {
-        let mut command = run::plain_cargo(subcommand);
-        command.arg("--version");
-        run::succeeds(command)
-    };
-    if present() {
+    if has_subcommand(subcommand) {
         return Ok(());
     }
     let mut rustup = Command::new("rustup");

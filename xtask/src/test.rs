@@ -173,9 +173,7 @@ pub fn suite() -> Command {
 
 /// Only that one reports what has run, and what it has printed.
 fn has_nextest() -> bool {
-    let mut version = run::plain_cargo("nextest");
-    version.arg("--version");
-    run::succeeds(version)
+    setup::has_subcommand("nextest")
 }
 
 fn nextest() -> Command {
