@@ -66,6 +66,23 @@ fn ctrl_z_stops_the_job_and_fg_continues_it() {
 }
 
 #[test]
+fn a_continued_job_has_the_terminal_again_without_asking() {
+    let place = Place::new();
+    let mut pty = shell(&place);
+    // It never reads from the terminal, and starts no processes, as below.
+    pty.type_in("$L exec job -- sh -c 'mkfifo gate; echo $$ > pid; read -r x < gate; echo over'\n");
+    let command = place.wait_for_pid("pid");
+    pty.type_in(CTRL_Z);
+    pty.wait_for("stopped with its command");
+    pty.wait_for("$ ");
+    assert!(is_stopped(command));
+    pty.type_in("fg\n");
+    wait_for("the command to have the terminal", || pty.foreground() == Some(command));
+    std::fs::write(place.path("gate"), "go\n").unwrap();
+    pty.wait_for("over");
+}
+
+#[test]
 fn a_job_that_was_stopped_past_its_ttl_is_killed_instead_of_continued() {
     let place = Place::new();
     let mut pty = shell(&place);
