@@ -57,13 +57,16 @@ pub(crate) fn store_now(boot: BootId) -> StoreNow {
 /// kernel's boot, and the time namespace, since a container may have its clock shifted.
 #[cfg(feature = "sqlite")]
 pub(crate) fn boot_id() -> std::io::Result<BootId> {
-    let boot = read_boot_id()?;
     let namespace = std::fs::read_link("/proc/self/ns/time").map(|link| link.into_os_string()).unwrap_or_default();
-    let mut id = boot;
-    for (at, byte) in namespace.as_encoded_bytes().iter().enumerate() {
-        id[at % 16] = id[at % 16].rotate_left(1) ^ byte;
+    Ok(in_namespace(read_boot_id()?, namespace.as_encoded_bytes()))
+}
+
+#[cfg(feature = "sqlite")]
+fn in_namespace(mut boot: [u8; 16], namespace: &[u8]) -> BootId {
+    for (at, byte) in namespace.iter().enumerate() {
+        boot[at % 16] = boot[at % 16].rotate_left(1) ^ byte;
     }
-    Ok(BootId(id))
+    BootId(boot)
 }
 
 #[cfg(all(feature = "sqlite", any(target_os = "linux", target_os = "android")))]
@@ -86,4 +89,26 @@ fn parse_uuid(text: &str) -> std::io::Result<[u8; 16]> {
         *byte = pair.ok_or_else(|| std::io::Error::other(format!("the boot id {:?} is no UUID", text.trim())))?;
     }
     Ok(bytes)
+}
+
+#[cfg(all(test, feature = "sqlite"))]
+mod tests {
+    use super::*;
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_boot_has_the_id_that_the_kernel_gave_it() {
+        let kernel = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+        let read: String = read_boot_id().unwrap().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(read, kernel.trim().replace('-', ""));
+        let namespace = std::fs::read_link("/proc/self/ns/time").unwrap();
+        assert_eq!(boot_id().unwrap(), in_namespace(read_boot_id().unwrap(), namespace.as_os_str().as_encoded_bytes()));
+    }
+
+    #[test]
+    fn another_boot_and_another_namespace_have_other_ids() {
+        let id = in_namespace([1; 16], b"time:[4026531834]");
+        assert_ne!(id, in_namespace([2; 16], b"time:[4026531834]"));
+        assert_ne!(id, in_namespace([1; 16], b"time:[4026531835]"));
+    }
 }
