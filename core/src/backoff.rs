@@ -8,20 +8,20 @@ use core::time::Duration;
 use crate::config::Ttl;
 use crate::time::{fraction_of, retry_cap};
 
-/// A pace of trying again.
+/// A backoff of trying again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Pace {
+pub struct Backoff {
     base: Duration,
     cap: Duration,
 }
 
-impl Pace {
+impl Backoff {
     /// For a lock held by somebody else, or a store that is away: 50 ms doubling to 2 s.
     pub const NORMAL: Self = Self { base: Duration::from_millis(50), cap: Duration::from_secs(2) };
     /// For a store that asks for patience: 200 ms doubling to 20 s.
     pub const THROTTLED: Self = Self { base: Duration::from_millis(200), cap: Duration::from_secs(20) };
 
-    /// For a release without a definite answer: as [`Pace::NORMAL`], but up to a sixth of the time that the record stands.
+    /// For a release without a definite answer: as [`Backoff::NORMAL`], but up to a sixth of the time that the record stands.
     ///
     /// While a store is away every try of a waiter may leave such a release behind. The longer records stand, the more
     /// of them gather, so the slower each of them must be for all together to stay the same load.
@@ -36,7 +36,7 @@ impl Pace {
         Self { base: if throttled { cap } else { cap / 4 }, cap }
     }
 
-    /// The pause before try number `tries`, as [`Pace::sleep`], but at least three quarters of its longest: of many leases
+    /// The pause before try number `tries`, as [`Backoff::sleep`], but at least three quarters of its longest: of many leases
     /// that wait for one node the first asks for all.
     pub fn steady(self, tries: u32, jitter: u32) -> Duration {
         let most = self.base.saturating_mul(1 << tries.min(20)).min(self.cap);
@@ -59,18 +59,20 @@ mod tests {
 
     #[test]
     fn grows_to_its_cap_and_never_spins() {
-        let longest: [u128; 8] = core::array::from_fn(|n| Pace::NORMAL.sleep(n as u32, u32::MAX).as_millis());
+        let longest: [u128; 8] = core::array::from_fn(|n| Backoff::NORMAL.sleep(n as u32, u32::MAX).as_millis());
         assert_eq!(longest, [49, 99, 199, 399, 799, 1599, 1999, 1999]);
-        assert_eq!(Pace::NORMAL.sleep(60, 0), Duration::from_millis(5));
-        assert_eq!(Pace::THROTTLED.sleep(u32::MAX, u32::MAX).as_secs(), 19);
+        assert_eq!(Backoff::NORMAL.sleep(60, 0), Duration::from_millis(5));
+        assert_eq!(Backoff::THROTTLED.sleep(u32::MAX, u32::MAX).as_secs(), 19);
     }
 
     #[test]
     fn failed_renewals_are_tried_at_a_steady_pace() {
         let ttl = Ttl::new(Duration::from_secs(96)).unwrap();
         let pauses = |throttled| {
-            let pace = Pace::of_renewal(ttl, throttled);
-            core::array::from_fn(|n| (pace.steady(n as u32, 0).as_secs(), pace.steady(n as u32, u32::MAX).as_millis()))
+            let backoff = Backoff::of_renewal(ttl, throttled);
+            core::array::from_fn(|n| {
+                (backoff.steady(n as u32, 0).as_secs(), backoff.steady(n as u32, u32::MAX).as_millis())
+            })
         };
         assert_eq!(pauses(false), [(4, 3000), (8, 6000), (16, 12000), (16, 12000), (16, 12000)]);
         assert_eq!(pauses(true), [(16, 12000); 5]);
@@ -78,8 +80,8 @@ mod tests {
 
     #[test]
     fn releases_slow_down_with_the_length_of_records() {
-        let longest = |ttl| Pace::of_release(Duration::from_secs(ttl)).sleep(u32::MAX, u32::MAX).as_secs();
+        let longest = |ttl| Backoff::of_release(Duration::from_secs(ttl)).sleep(u32::MAX, u32::MAX).as_secs();
         assert_eq!([1, 12, 60, 86_400].map(longest), [1, 1, 9, 14_399]);
-        assert_eq!(Pace::of_release(Duration::from_secs(60)).sleep(0, u32::MAX).as_millis(), 49, "at first at once");
+        assert_eq!(Backoff::of_release(Duration::from_secs(60)).sleep(0, u32::MAX).as_millis(), 49, "at first at once");
     }
 }

@@ -51,9 +51,9 @@ impl QuorumId {
 /// Every *send* of an acquire carries its own. Were one used twice, a delayed send could mark a second loss with the
 /// name of the first, whose abstention somebody has already waited out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Stamp(pub [u8; 16]);
+pub struct LossId(pub [u8; 16]);
 
-impl Stamp {
+impl LossId {
     /// The name of a loss that a node finds at this instant of its clock. A request that a proxy delivers a second time
     /// must not name a later loss as it named an earlier one.
     #[must_use]
@@ -78,7 +78,7 @@ impl fmt::Display for QuorumId {
     }
 }
 
-impl fmt::Display for Stamp {
+impl fmt::Display for LossId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}", u128::from_be_bytes(self.0))
     }
@@ -129,7 +129,7 @@ pub struct Marker {
     /// The longest time that a record of this quorum stands, in milliseconds.
     pub max_ttl_ms: u64,
     /// Names the loss after which the marker was written.
-    pub stamp: Stamp,
+    pub stamp: LossId,
     /// Where the node stands.
     pub phase: Phase,
     /// The server's run when it was marked; `None` for a store that has none.
@@ -145,9 +145,9 @@ pub enum Durability {
     NotDeclared,
 }
 
-/// Whether a client has found the quorum unborn.
+/// The evidence of a client that the quorum is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Birth {
+pub enum Bootstrap {
     /// Within one attempt *all* nodes answered that they are joining, each under a stamp that was shown before that
     /// attempt began and has been waited out since. So there was an instant at which nobody remembered anything.
     Yes,
@@ -165,12 +165,12 @@ pub struct Membership {
     /// What is known of this node.
     pub durability: Durability,
     /// The name of a loss, should this send be the first to find it; never used before.
-    pub fresh: Stamp,
+    pub fresh: LossId,
     /// The loss whose abstention this client has waited out, or which it has seen to be over, *before this attempt
     /// began*: all sends of an attempt carry the same.
-    pub waited_out: Option<Stamp>,
-    /// Whether this client found the quorum unborn.
-    pub birth: Birth,
+    pub waited_out: Option<LossId>,
+    /// The evidence of this client that the quorum is new.
+    pub bootstrap: Bootstrap,
     /// For how long a node that rejoins stays in doubt; [`RETENTION`] unless there is a reason.
     pub retention: Duration,
 }
@@ -192,11 +192,11 @@ pub struct Admission {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// Goes on to it.
-    Votes(Standing),
+    Votes(CounterTrust),
     /// Leaves it: what was forgotten under this stamp may still be valid.
-    Abstains(Stamp),
+    Abstains(LossId),
     /// Refuses it: the node belongs elsewhere.
-    Stranger {
+    WrongQuorum {
         /// The quorum that the node belongs to.
         quorum: QuorumId,
         /// And the longest record that it knows, in milliseconds.
@@ -204,21 +204,21 @@ pub enum Answer {
     },
 }
 
-/// Whether a voting node's counters can be believed.
+/// The counters of a voting node that can be believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Standing {
+pub enum CounterTrust {
     /// All of them.
     Trusted,
     /// Only those raised since this loss.
-    ByResource(Stamp),
+    ByResource(LossId),
 }
 
-impl Standing {
+impl CounterTrust {
     /// What to say of a resource whose trust entry shows this stamp.
     ///
     /// A doubtful answer counts only for an attempt whose [`Membership::waited_out`] names that stamp. What an attempt
     /// that began earlier has heard of other nodes may be older than the last grant the node took part in.
-    pub fn trust(&self, entry: Option<&Stamp>) -> Trust {
+    pub fn trust(&self, entry: Option<&LossId>) -> Trust {
         match self {
             Self::Trusted => Trust::Trusted,
             Self::ByResource(stamp) if entry == Some(stamp) => Trust::Trusted,
@@ -230,7 +230,7 @@ impl Standing {
 /// One acquire at one node, before the lock itself is looked at.
 ///
 /// `run` is the server's run now, `unix_ms` the node's clock in milliseconds since 1970. The node derives
-/// [`Membership::fresh`] from what it was sent by [`Stamp::found_at`] before. For a table, which derives nothing, the
+/// [`Membership::fresh`] from what it was sent by [`LossId::found_at`] before. For a table, which derives nothing, the
 /// client's clock stands in: how late a duplicate of the marker's write can come, only its signature bounds.
 pub fn admit(marker: Option<&Marker>, asked: &Membership, run: Option<&RunId>, unix_ms: u64) -> Admission {
     let abstains = || {
@@ -246,29 +246,29 @@ pub fn admit(marker: Option<&Marker>, asked: &Membership, run: Option<&RunId>, u
     let keep = |answer| Admission { write: None, answer };
     let Some(marker) = marker else { return abstains() };
     if marker.quorum != asked.quorum || marker.max_ttl_ms != asked.max_ttl_ms {
-        return keep(Answer::Stranger { quorum: marker.quorum, max_ttl_ms: marker.max_ttl_ms });
+        return keep(Answer::WrongQuorum { quorum: marker.quorum, max_ttl_ms: marker.max_ttl_ms });
     }
     if marker.is_of_another_run(run) && asked.durability == Durability::NotDeclared {
         return abstains();
     }
     match marker.phase {
-        Phase::Member => keep(Answer::Votes(Standing::Trusted)),
+        Phase::Member => keep(Answer::Votes(CounterTrust::Trusted)),
         Phase::Joining if asked.waited_out == Some(marker.stamp) => {
-            let (phase, standing) = match asked.birth {
-                Birth::Yes => (Phase::Member, Standing::Trusted),
-                Birth::No => {
+            let (phase, counters) = match asked.bootstrap {
+                Bootstrap::Yes => (Phase::Member, CounterTrust::Trusted),
+                Bootstrap::No => {
                     let retention_ms = u64::try_from(asked.retention.as_millis()).unwrap_or(u64::MAX);
                     let trusted_from_unix_ms = unix_ms.saturating_add(retention_ms);
-                    (Phase::Rejoined { trusted_from_unix_ms }, Standing::ByResource(marker.stamp))
+                    (Phase::Rejoined { trusted_from_unix_ms }, CounterTrust::ByResource(marker.stamp))
                 }
             };
-            Admission { write: Some(Marker { phase, ..marker.clone() }), answer: Answer::Votes(standing) }
+            Admission { write: Some(Marker { phase, ..marker.clone() }), answer: Answer::Votes(counters) }
         }
         Phase::Joining => keep(Answer::Abstains(marker.stamp)),
         Phase::Rejoined { trusted_from_unix_ms } if unix_ms >= trusted_from_unix_ms => {
-            keep(Answer::Votes(Standing::Trusted))
+            keep(Answer::Votes(CounterTrust::Trusted))
         }
-        Phase::Rejoined { .. } => keep(Answer::Votes(Standing::ByResource(marker.stamp))),
+        Phase::Rejoined { .. } => keep(Answer::Votes(CounterTrust::ByResource(marker.stamp))),
     }
 }
 
@@ -311,7 +311,7 @@ impl Marker {
         let mut field = |name: &str| fields.next()?.strip_prefix(name)?.strip_prefix('=');
         let quorum = QuorumId::parse(field("quorum")?)?;
         let max_ttl_ms = field("max_ttl_ms")?.parse().ok()?;
-        let stamp = Stamp(hex(field("stamp")?)?);
+        let stamp = LossId(hex(field("stamp")?)?);
         let phase = match field("phase")? {
             "member" => Phase::Member,
             "joining" => Phase::Joining,
@@ -346,8 +346,8 @@ fn hex(digits: &str) -> Option<[u8; 16]> {
 pub(crate) mod tests {
     use super::*;
 
-    const S: Stamp = Stamp([7; 16]);
-    const FRESH: Stamp = Stamp([9; 16]);
+    const S: LossId = LossId([7; 16]);
+    const FRESH: LossId = LossId([9; 16]);
     const DAY_MS: u64 = 86_400_000;
 
     fn run(text: &str) -> Option<RunId> {
@@ -361,7 +361,7 @@ pub(crate) mod tests {
             durability: Durability::NotDeclared,
             fresh: FRESH,
             waited_out: None,
-            birth: Birth::No,
+            bootstrap: Bootstrap::No,
             retention: RETENTION,
         }
     }
@@ -384,14 +384,14 @@ pub(crate) mod tests {
 
     #[test]
     fn a_node_without_a_marker_is_marked_and_abstains() {
-        let found = admit(None, &Membership { waited_out: Some(S), birth: Birth::Yes, ..asked() }, None, 1_000);
+        let found = admit(None, &Membership { waited_out: Some(S), bootstrap: Bootstrap::Yes, ..asked() }, None, 1_000);
         let written = Marker { stamp: FRESH, run: None, ..marker(Phase::Joining) };
         assert_eq!(found, Admission { write: Some(written), answer: Answer::Abstains(FRESH) });
     }
 
     #[test]
     fn a_node_of_another_quorum_refuses_and_says_which() {
-        let stranger = kept(Answer::Stranger { quorum: QuorumId([1; 16]), max_ttl_ms: 60_000 });
+        let stranger = kept(Answer::WrongQuorum { quorum: QuorumId([1; 16]), max_ttl_ms: 60_000 });
         for phase in [Phase::Member, Phase::Joining, Phase::Rejoined { trusted_from_unix_ms: 0 }] {
             let other = Membership { quorum: QuorumId([2; 16]), waited_out: Some(S), ..asked() };
             assert_eq!(at(&marker(phase), &other, "one"), stranger);
@@ -408,7 +408,7 @@ pub(crate) mod tests {
             assert_eq!(found, Admission { write: Some(written), answer: Answer::Abstains(FRESH) });
         }
         let durable = Membership { durability: Durability::Declared, ..asked() };
-        assert_eq!(at(&marker(Phase::Member), &durable, "two"), kept(Answer::Votes(Standing::Trusted)));
+        assert_eq!(at(&marker(Phase::Member), &durable, "two"), kept(Answer::Votes(CounterTrust::Trusted)));
         assert_eq!(at(&marker(Phase::Joining), &durable, "two"), kept(Answer::Abstains(S)));
     }
 
@@ -417,9 +417,9 @@ pub(crate) mod tests {
         let unmarked = Marker { run: None, ..marker(Phase::Member) };
         assert_eq!(at(&unmarked, &asked(), "two").answer, Answer::Abstains(FRESH));
         let durable = Membership { durability: Durability::Declared, ..asked() };
-        assert_eq!(at(&unmarked, &durable, "two"), kept(Answer::Votes(Standing::Trusted)));
+        assert_eq!(at(&unmarked, &durable, "two"), kept(Answer::Votes(CounterTrust::Trusted)));
         let found = admit(Some(&marker(Phase::Member)), &asked(), None, 1_000);
-        assert_eq!(found, kept(Answer::Votes(Standing::Trusted)), "a store that has no runs");
+        assert_eq!(found, kept(Answer::Votes(CounterTrust::Trusted)), "a store that has no runs");
     }
 
     #[test]
@@ -441,46 +441,47 @@ pub(crate) mod tests {
     #[test]
     fn a_joining_node_abstains_until_its_own_stamp_was_waited_out() {
         for waited_out in [None, Some(FRESH)] {
-            let asked = Membership { waited_out, birth: Birth::Yes, ..asked() };
+            let asked = Membership { waited_out, bootstrap: Bootstrap::Yes, ..asked() };
             assert_eq!(at(&marker(Phase::Joining), &asked, "one"), kept(Answer::Abstains(S)));
         }
         let found = at(&marker(Phase::Joining), &Membership { waited_out: Some(S), ..asked() }, "one");
         let write = Some(rejoined(1_000 + 7 * DAY_MS));
-        assert_eq!(found, Admission { write, answer: Answer::Votes(Standing::ByResource(S)) });
+        assert_eq!(found, Admission { write, answer: Answer::Votes(CounterTrust::ByResource(S)) });
         let asked = Membership { waited_out: Some(S), retention: Duration::MAX, ..asked() };
         assert_eq!(at(&marker(Phase::Joining), &asked, "one").write, Some(rejoined(u64::MAX)));
     }
 
     #[test]
     fn a_quorum_is_born_of_nodes_that_were_waited_out() {
-        let asked = Membership { waited_out: Some(S), birth: Birth::Yes, ..asked() };
+        let asked = Membership { waited_out: Some(S), bootstrap: Bootstrap::Yes, ..asked() };
         let write = Some(marker(Phase::Member));
         let found = at(&marker(Phase::Joining), &asked, "one");
-        assert_eq!(found, Admission { write, answer: Answer::Votes(Standing::Trusted) });
+        assert_eq!(found, Admission { write, answer: Answer::Votes(CounterTrust::Trusted) });
         let late = at(&rejoined(2_000), &asked, "one");
-        assert_eq!(late, kept(Answer::Votes(Standing::ByResource(S))), "a birth does not lift doubt");
+        assert_eq!(late, kept(Answer::Votes(CounterTrust::ByResource(S))), "a bootstrap does not lift doubt");
     }
 
     #[test]
     fn a_member_votes_whatever_it_is_told() {
-        for (waited_out, birth) in [(None, Birth::No), (Some(S), Birth::Yes), (Some(FRESH), Birth::No)] {
-            let asked = Membership { waited_out, birth, ..asked() };
-            assert_eq!(at(&marker(Phase::Member), &asked, "one"), kept(Answer::Votes(Standing::Trusted)));
+        for (waited_out, bootstrap) in [(None, Bootstrap::No), (Some(S), Bootstrap::Yes), (Some(FRESH), Bootstrap::No)]
+        {
+            let asked = Membership { waited_out, bootstrap, ..asked() };
+            assert_eq!(at(&marker(Phase::Member), &asked, "one"), kept(Answer::Votes(CounterTrust::Trusted)));
         }
     }
 
     #[test]
     fn a_node_that_rejoined_is_trusted_in_the_end() {
-        assert_eq!(at(&rejoined(1_001), &asked(), "one"), kept(Answer::Votes(Standing::ByResource(S))));
-        assert_eq!(at(&rejoined(1_000), &asked(), "one"), kept(Answer::Votes(Standing::Trusted)));
+        assert_eq!(at(&rejoined(1_001), &asked(), "one"), kept(Answer::Votes(CounterTrust::ByResource(S))));
+        assert_eq!(at(&rejoined(1_000), &asked(), "one"), kept(Answer::Votes(CounterTrust::Trusted)));
     }
 
     #[test]
     fn trust_by_resource_belongs_to_one_loss() {
-        assert_eq!(Standing::Trusted.trust(None), Trust::Trusted);
-        assert_eq!(Standing::ByResource(S).trust(Some(&S)), Trust::Trusted);
-        assert_eq!(Standing::ByResource(S).trust(Some(&FRESH)), Trust::Doubtful);
-        assert_eq!(Standing::ByResource(S).trust(None), Trust::Doubtful);
+        assert_eq!(CounterTrust::Trusted.trust(None), Trust::Trusted);
+        assert_eq!(CounterTrust::ByResource(S).trust(Some(&S)), Trust::Trusted);
+        assert_eq!(CounterTrust::ByResource(S).trust(Some(&FRESH)), Trust::Doubtful);
+        assert_eq!(CounterTrust::ByResource(S).trust(None), Trust::Doubtful);
     }
 
     #[test]

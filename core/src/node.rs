@@ -1,7 +1,7 @@
 //! What one node of a quorum does with one operation: the reference [`store`](crate::store) behind a memory that may be
 //! in doubt.
 
-use crate::member::{Answer, Durability, Marker, Membership, Phase, QuorumId, RunId, Stamp, Standing, admit};
+use crate::member::{Answer, CounterTrust, Durability, LossId, Marker, Membership, Phase, QuorumId, RunId, admit};
 use crate::op::{Applied, Denial, DenialKind, Op, Outcome, Refusal, Release, Renew};
 use crate::quorum::Trust;
 use crate::store::{Record, StoreNow, apply};
@@ -12,7 +12,7 @@ pub struct NodeMemory<'a> {
     /// Its membership.
     pub marker: Option<&'a Marker>,
     /// The loss since which the counter of this resource was raised.
-    pub trusted: Option<&'a Stamp>,
+    pub trusted: Option<&'a LossId>,
     /// The server's run now; `None` for a store that has none.
     pub run: Option<&'a RunId>,
 }
@@ -25,7 +25,7 @@ pub struct Served {
     /// The marker to write.
     pub marker: Option<Marker>,
     /// What to write beside the resource: since this loss its counter is trusted.
-    pub trusted: Option<Stamp>,
+    pub trusted: Option<LossId>,
     /// The answer.
     pub outcome: Outcome,
 }
@@ -95,19 +95,19 @@ fn plain(record: Option<&Record>, op: &Op, now: &StoreNow) -> Served {
 fn vote(record: Option<&Record>, memory: NodeMemory<'_>, op: &Op, asked: &Membership, now: &StoreNow) -> Served {
     let asked = &Membership { fresh: asked.fresh.found_at(now.unix_ms), ..asked.clone() };
     let admission = admit(memory.marker, asked, memory.run, now.unix_ms);
-    let standing = match admission.answer {
-        Answer::Votes(standing) => standing,
+    let counters = match admission.answer {
+        Answer::Votes(counters) => counters,
         Answer::Abstains(stamp) => {
             let refusal = Refusal::Abstains { stamp: Some(stamp) };
             return Served { marker: admission.write, ..Served::only(Outcome::NotApplied(refusal)) };
         }
-        Answer::Stranger { quorum, max_ttl_ms } => {
+        Answer::WrongQuorum { quorum, max_ttl_ms } => {
             let denial = stranger((asked.quorum, asked.max_ttl_ms), Some((quorum, max_ttl_ms)));
             return Served::only(Outcome::NotApplied(Refusal::Denied(denial)));
         }
     };
     let mut served = Served { marker: admission.write, ..plain(record, op, now) };
-    if let (Standing::ByResource(stamp), Trust::Doubtful) = (standing, standing.trust(memory.trusted)) {
+    if let (CounterTrust::ByResource(stamp), Trust::Doubtful) = (counters, counters.trust(memory.trusted)) {
         served.outcome = in_doubt(served.outcome, stamp);
     }
     served
@@ -115,7 +115,7 @@ fn vote(record: Option<&Record>, memory: NodeMemory<'_>, op: &Op, asked: &Member
 
 /// The same answer of a node whose counter of the resource is in doubt since the loss of this name: a grant comes with a
 /// warning, a conflict without the counter; everything else is as it was.
-pub fn in_doubt(outcome: Outcome, stamp: Stamp) -> Outcome {
+pub fn in_doubt(outcome: Outcome, stamp: LossId) -> Outcome {
     match outcome {
         Outcome::Applied(Applied::Acquired { counter }) => {
             Outcome::Applied(Applied::AcquiredInDoubt { counter, stamp })

@@ -11,7 +11,7 @@ use core::time::Duration;
 
 use crate::config::MAX_RECORD_TTL;
 use crate::ids::{LockId, Nonce, Owner, Payload, Resource, Seq, Token, Version};
-use crate::member::{Durability, Membership, Stamp};
+use crate::member::{Durability, LossId, Membership};
 use crate::time::Format;
 
 /// One operation on one resource, on behalf of one lock.
@@ -105,7 +105,7 @@ pub struct Raise {
     pub token: Token,
     /// The loss since which the node is in doubt; from then on it is trusted with this resource. A raise that was meant
     /// for an earlier loss makes nobody trusted.
-    pub loss: Option<Stamp>,
+    pub loss: Option<LossId>,
 }
 
 /// How an operation ended.
@@ -133,7 +133,7 @@ pub enum Applied {
         /// The node's counter.
         counter: Token,
         /// The loss after which it is in doubt.
-        stamp: Stamp,
+        stamp: LossId,
     },
     /// The expiry was pushed out.
     Renewed,
@@ -160,7 +160,7 @@ pub enum Refusal {
     /// The node's memory of past grants is in doubt, so it does not vote yet.
     Abstains {
         /// Names the loss, where the node was asked for its vote.
-        stamp: Option<Stamp>,
+        stamp: Option<LossId>,
     },
     /// Credentials are missing or have expired; fresh ones may help.
     NeedsCredentials(Fault),

@@ -5,7 +5,7 @@
 //! with 128 bits of output (Aumasson and Bernstein, 2012), small enough to keep the core free of dependencies.
 
 use crate::ids::{LockId, NodeId, Nonce, Seq};
-use crate::member::Stamp;
+use crate::member::LossId;
 
 /// 32 bytes that the host draws once; they serve jitter, and are mixed into every nonce.
 pub type Seed = [u8; 32];
@@ -24,7 +24,7 @@ pub(crate) enum Domain {
     Renewal = 3,
     Takeover = 4,
     Retry = 5,
-    Stamp = 6,
+    LossId = 6,
 }
 
 /// The name of a new attempt: unique as long as `fresh` is.
@@ -35,10 +35,10 @@ pub(crate) fn nonce(seed: &Seed, fresh: &Entropy, lock: LockId, attempt: u32) ->
 }
 
 /// The name of a loss of memory, should this send of an attempt be the first to find it.
-pub(crate) fn stamp(seed: &Seed, nonce: &Nonce, node: NodeId, seq: Seq) -> Stamp {
+pub(crate) fn loss_id(seed: &Seed, nonce: &Nonce, node: NodeId, seq: Seq) -> LossId {
     let [a, b, c, d] = words(seed);
-    let message = [a, b, c, d, Domain::Stamp as u64, u64::from(node.get()), u64::from(seq.get())];
-    Stamp(bytes_of(sip128(words(nonce.as_bytes()), &message)))
+    let message = [a, b, c, d, Domain::LossId as u64, u64::from(node.get()), u64::from(seq.get())];
+    LossId(bytes_of(sip128(words(nonce.as_bytes()), &message)))
 }
 
 /// A fraction of `2^32`, uniform, for jitter.

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use leasehold_core::member::{Birth, Durability, Membership};
+use leasehold_core::member::{Bootstrap, Durability, Membership};
 use leasehold_core::op;
 
 use crate::wit::ops as wit;
@@ -51,9 +51,9 @@ fn membership(member: Membership) -> wit::Membership {
         durability: durability(member.durability),
         fresh: member.fresh.0.to_vec(),
         waited_out: member.waited_out.map(|stamp| stamp.0.to_vec()),
-        birth: match member.birth {
-            Birth::Yes => wit::Birth::Yes,
-            Birth::No => wit::Birth::No,
+        birth: match member.bootstrap {
+            Bootstrap::Yes => wit::Birth::Yes,
+            Bootstrap::No => wit::Birth::No,
         },
         retention_ms: ms_up(member.retention),
     }

@@ -6,7 +6,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use leasehold_core::member::Stamp;
+use leasehold_core::member::LossId;
 use leasehold_core::op::{
     Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen, TransportFault,
 };
@@ -104,8 +104,8 @@ fn nonce(bytes: &[u8]) -> Option<Nonce> {
     bytes.try_into().ok().map(Nonce::from_bytes)
 }
 
-fn stamp(bytes: &[u8]) -> Option<Stamp> {
-    bytes.try_into().ok().map(Stamp)
+fn stamp(bytes: &[u8]) -> Option<LossId> {
+    bytes.try_into().ok().map(LossId)
 }
 
 fn fault(fault: wit::Fault) -> Fault {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use leasehold_core::config::{self, Poll};
-use leasehold_core::member::{self, QuorumId, Stamp};
+use leasehold_core::member::{self, LossId, QuorumId};
 use leasehold_core::{self as core_, ConfigError, Entropy, LockOptions, Monotonic, Now, Seed};
 
 use crate::ops::{ms_down, small};
@@ -23,8 +23,8 @@ pub(crate) fn fresh(bytes: &[u8]) -> Result<Entropy, wit::ConfigError> {
     leading("fresh", bytes)
 }
 
-pub(crate) fn loss(bytes: Option<Vec<u8>>) -> Result<Option<Stamp>, wit::ConfigError> {
-    bytes.map(|bytes| exactly("loss", &bytes).map(Stamp)).transpose()
+pub(crate) fn loss(bytes: Option<Vec<u8>>) -> Result<Option<LossId>, wit::ConfigError> {
+    bytes.map(|bytes| exactly("loss", &bytes).map(LossId)).transpose()
 }
 
 /// The first bytes of what may be longer.

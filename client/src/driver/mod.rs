@@ -21,7 +21,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use leasehold_core::config::Drift;
-use leasehold_core::member::Stamp;
+use leasehold_core::member::LossId;
 use leasehold_core::op::Fault;
 use leasehold_core::{
     Client as Core, Config, Entropy, Event, LockId, LockOptions, Monotonic, NodeId, Now, Output, RequestId, Resource,
@@ -169,7 +169,7 @@ impl Driver {
     }
 
     /// Nodes of a quorum that were seen to vote, and since which loss they are in doubt.
-    pub(crate) fn has_seen(&self, votes: &[(NodeId, Option<Stamp>)]) {
+    pub(crate) fn has_seen(&self, votes: &[(NodeId, Option<LossId>)]) {
         let mut state = self.lock();
         for (node, loss) in votes {
             state.core.node_votes(*node, *loss, clock::now());

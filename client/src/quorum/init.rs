@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leasehold_core::member::{Marker, Phase, Stamp};
+use leasehold_core::member::{LossId, Marker, Phase};
 
 use super::{Quorum, Standing, unavailable};
 use crate::entropy;
@@ -148,7 +148,7 @@ impl Quorum {
         Ok(Marker {
             quorum: agreed.id(),
             max_ttl_ms: u64::try_from(agreed.max_ttl().as_millis()).unwrap_or(u64::MAX),
-            stamp: Stamp(random()?),
+            stamp: LossId(random()?),
             phase: Phase::Member,
             run: found.run.clone(),
         })

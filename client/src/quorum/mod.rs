@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use leasehold_core::config::Drift;
-use leasehold_core::member::{QuorumId, RunId, Stamp};
+use leasehold_core::member::{LossId, QuorumId, RunId};
 use leasehold_core::quorum::majority;
 use leasehold_core::time::abstention;
 use leasehold_core::{Config, NodeId, Quorum as Agreed};
@@ -163,7 +163,7 @@ impl Quorum {
 
     /// The nodes that vote, and since which loss their counters are in doubt. What was looked at before an attempt began,
     /// already that attempt can count.
-    pub(crate) fn votes(&self) -> Vec<(NodeId, Option<Stamp>)> {
+    pub(crate) fn votes(&self) -> Vec<(NodeId, Option<LossId>)> {
         let vote = |(answered, status): (&Answered, NodeStatus)| {
             let marker = answered.found.as_ref().ok()?.marker.as_ref()?;
             status.standing.votes().then(|| (status.standing == Standing::Rejoined).then_some(marker.stamp))
@@ -287,7 +287,7 @@ pub(crate) fn id(given: Option<&str>, names: &[String]) -> Result<QuorumId, Erro
     if text.is_empty() || text.len() > MAX_BYTES {
         return Err(Error::config(format!("quorum_id has {} bytes; it must have 1 to {MAX_BYTES}", text.len())));
     }
-    Ok(leasehold_core::member::Stamp::parse(text).map_or_else(|| QuorumId::of(&[text], majority), |id| QuorumId(id.0)))
+    Ok(leasehold_core::member::LossId::parse(text).map_or_else(|| QuorumId::of(&[text], majority), |id| QuorumId(id.0)))
 }
 
 fn unavailable(message: impl Into<String>) -> Error {

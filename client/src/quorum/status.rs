@@ -195,7 +195,7 @@ fn by_marker(marker: &Marker, run: Option<&RunId>, durability: Durability) -> St
 
 #[cfg(test)]
 mod tests {
-    use leasehold_core::member::{QuorumId, Stamp};
+    use leasehold_core::member::{LossId, QuorumId};
 
     use super::*;
 
@@ -205,7 +205,7 @@ mod tests {
         let marked = |run| Marker {
             quorum: QuorumId([1; 16]),
             max_ttl_ms: 60_000,
-            stamp: Stamp([2; 16]),
+            stamp: LossId([2; 16]),
             phase: Phase::Member,
             run,
         };

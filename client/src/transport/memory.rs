@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use leasehold_core::config::Poll;
-use leasehold_core::member::{Durability, Marker, RETENTION, Stamp};
+use leasehold_core::member::{Durability, LossId, Marker, RETENTION};
 use leasehold_core::node::{NodeMemory, serve};
 use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Outcome, TransportFault};
 use leasehold_core::store::{self, BootId, Record, StoreNow};
@@ -55,7 +55,7 @@ struct Kept {
     records: BTreeMap<Resource, Entry>,
     /// What it remembers of the quorum that it is a node of.
     marker: Option<Marker>,
-    trust: BTreeMap<Resource, Stamp>,
+    trust: BTreeMap<Resource, LossId>,
 }
 
 struct Entry {
@@ -255,7 +255,7 @@ mod tests {
         let marker = Marker {
             quorum: QuorumId([1; 16]),
             max_ttl_ms: 60_000,
-            stamp: Stamp([2; 16]),
+            stamp: LossId([2; 16]),
             phase: Phase::Member,
             run: None,
         };

@@ -7,7 +7,7 @@ use super::{CircuitBreaker, Event};
 use crate::config::{Config, LockOptions, Quorum};
 use crate::ids::{LockId, NodeId, Resource, Token};
 use crate::lease::{Ctx, Effects, Input, Machine, Row};
-use crate::member::{Birth, Stamp};
+use crate::member::{Bootstrap, LossId};
 use crate::observe::Observations;
 use crate::prf::Seed;
 use crate::time::{Monotonic, Now, abstention};
@@ -41,10 +41,10 @@ pub(crate) enum Memory {
     #[default]
     Unknown,
     /// It votes; this loss, if it had one, is over.
-    Votes(Option<Stamp>),
+    Votes(Option<LossId>),
     /// It abstains.
     Joining {
-        stamp: Stamp,
+        stamp: LossId,
         /// The reply that showed this stamp first.
         since: Monotonic,
         /// All nodes were seen like this at once, and waited out: the quorum is yet to be born.
@@ -53,14 +53,14 @@ pub(crate) enum Memory {
 }
 
 impl Memory {
-    pub(crate) fn abstains(&mut self, stamp: Stamp, now: Monotonic) {
+    pub(crate) fn abstains(&mut self, stamp: LossId, now: Monotonic) {
         if !matches!(self, Self::Joining { stamp: known, .. } if *known == stamp) {
             *self = Self::Joining { stamp, since: now, unborn: false };
         }
     }
 
     /// `doubt` is the loss that its answer named.
-    pub(crate) fn votes(&mut self, doubt: Option<Stamp>) {
+    pub(crate) fn votes(&mut self, doubt: Option<LossId>) {
         *self = match (*self, doubt) {
             (Self::Votes(known), None) => Self::Votes(known),
             (Self::Unknown | Self::Joining { .. }, None) => Self::Votes(None),
@@ -69,7 +69,7 @@ impl Memory {
     }
 
     /// A look from outside tells nothing that an answer has not told better.
-    pub(super) fn seen_to_vote(&mut self, doubt: Option<Stamp>) {
+    pub(super) fn seen_to_vote(&mut self, doubt: Option<LossId>) {
         if *self == Self::Unknown {
             *self = Self::Votes(doubt);
         }
@@ -88,7 +88,7 @@ impl Memory {
         matches!(self, Self::Votes(_))
     }
 
-    fn waited_out(&self, now: Monotonic, config: &Config) -> Option<Stamp> {
+    fn waited_out(&self, now: Monotonic, config: &Config) -> Option<LossId> {
         let stamp = match self {
             Self::Joining { stamp, .. } => *stamp,
             Self::Unknown | Self::Votes(_) => return None,
@@ -102,14 +102,14 @@ impl Memory {
 ///
 /// Where no node is known to vote, all may be new: their abstentions are kept to until all nodes were seen to abstain at
 /// once. Were one of them asked to vote before, it would stay in doubt for days.
-pub(crate) fn losses_over(nodes: &[NodeState], now: Monotonic, config: &Config) -> Vec<(Option<Stamp>, Birth)> {
+pub(crate) fn losses_over(nodes: &[NodeState], now: Monotonic, config: &Config) -> Vec<(Option<LossId>, Bootstrap)> {
     let somebody_votes = nodes.iter().any(|node| node.memory.is_known_to_vote());
     let over = |node: &NodeState| match node.memory {
-        Memory::Unknown => (None, Birth::No),
-        Memory::Votes(stamp) => (stamp, Birth::No),
-        Memory::Joining { stamp, unborn: true, .. } => (Some(stamp), Birth::Yes),
-        Memory::Joining { .. } if somebody_votes => (node.memory.waited_out(now, config), Birth::No),
-        Memory::Joining { .. } => (None, Birth::No),
+        Memory::Unknown => (None, Bootstrap::No),
+        Memory::Votes(stamp) => (stamp, Bootstrap::No),
+        Memory::Joining { stamp, unborn: true, .. } => (Some(stamp), Bootstrap::Yes),
+        Memory::Joining { .. } if somebody_votes => (node.memory.waited_out(now, config), Bootstrap::No),
+        Memory::Joining { .. } => (None, Bootstrap::No),
     };
     nodes.iter().map(over).collect()
 }

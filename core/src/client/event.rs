@@ -7,7 +7,7 @@ use core::time::Duration;
 
 use crate::config::LockOptions;
 use crate::ids::{LockId, NodeId, RequestId, Resource, Token};
-use crate::member::Stamp;
+use crate::member::LossId;
 use crate::op::{Denial, Fault, Holding, LockOp, Outcome, Seen, TransportFault};
 use crate::prf::Seed;
 use crate::time::Monotonic;
@@ -292,7 +292,7 @@ pub enum Input {
         /// Which.
         node: NodeId,
         /// Where it had one: the loss since which its counters are in doubt.
-        loss: Option<Stamp>,
+        loss: Option<LossId>,
     },
     /// See [`reseed`](super::Client::reseed).
     Reseed {

@@ -19,7 +19,7 @@ use locks::{Lock, Locks, Place};
 use crate::config::{Config, LockOptions, Quorum, Wait};
 use crate::ids::{LockId, NodeId, RequestId, Resource, Seq, Version};
 use crate::lease::{Acquisition, Effects, Idle, Input as LeaseInput, Machine, Releasing, Send};
-use crate::member::Stamp;
+use crate::member::LossId;
 use crate::op::{Fault, FaultKind, Holder, Holding, Outcome, TransportFault};
 use crate::prf::{Entropy, Seed};
 use crate::time::{Monotonic, Now};
@@ -288,7 +288,7 @@ impl Client {
     /// A look at a node of a quorum has shown that it votes; `loss` names the loss of data since which its counters are
     /// in doubt, where it had one. Attempts that begin from now on know of it. Without this call an attempt learns of a
     /// loss from the answers to it, and then it is the next one that can count the node.
-    pub fn node_votes(&mut self, node: NodeId, loss: Option<Stamp>, now: Now) {
+    pub fn node_votes(&mut self, node: NodeId, loss: Option<LossId>, now: Now) {
         self.advance(now, None);
         if let Some(state) = self.env.node_mut(node) {
             state.memory.seen_to_vote(loss);

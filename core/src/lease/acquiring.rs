@@ -14,7 +14,7 @@ use crate::lease::waiting::Answer;
 use crate::lease::{
     Acquisition, BlockReason, Ctx, Input, Machine, NodeHealth, Releasing, Row, Step, Waiting, node_ids,
 };
-use crate::member::{Birth, Stamp};
+use crate::member::{Bootstrap, LossId};
 use crate::op::{Acquire, Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal};
 use crate::prf::{Domain, Entropy, nonce};
 use crate::quorum::{Tally, Trust, Verdict, majority, shared_deadline};
@@ -29,7 +29,7 @@ pub(crate) struct Acquiring {
     floor: Token,
     began: Monotonic,
     /// What was known when it began of the losses of each node.
-    over: Vec<(Option<Stamp>, Birth)>,
+    over: Vec<(Option<LossId>, Bootstrap)>,
     legs: Vec<Leg>,
     tally: Tally,
     recovered: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Leg {
     /// When the send left that this node confirmed.
     pub(crate) confirmed: Option<Monotonic>,
     /// The loss since which its counter was not raised above what it may have forgotten.
-    pub(crate) loss: Option<Stamp>,
+    pub(crate) loss: Option<LossId>,
     /// It granted, but the grant came too late to be of use.
     landed: bool,
     /// Sends of the operation that is being asked now.

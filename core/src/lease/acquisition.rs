@@ -3,7 +3,7 @@
 use alloc::boxed::Box;
 use core::time::Duration;
 
-use crate::backoff::Pace;
+use crate::backoff::Backoff;
 use crate::client::{Event, Failure};
 use crate::config::Wait;
 use crate::ids::{NodeId, Seq};
@@ -224,8 +224,8 @@ impl Acquisition {
 
     /// When to try next: the backoff, or, if that is sooner, when the record in the way runs out.
     pub(crate) fn next_try(&mut self, runs_out: Option<Monotonic>, ctx: &Ctx<'_>) -> Monotonic {
-        let pace = match &self.block_reason {
-            Some(BlockReason::Throttled(_)) => Pace::THROTTLED,
+        let backoff = match &self.block_reason {
+            Some(BlockReason::Throttled(_)) => Backoff::THROTTLED,
             Some(
                 BlockReason::Busy(_)
                 | BlockReason::Vacant
@@ -235,9 +235,9 @@ impl Acquisition {
                 | BlockReason::InDoubt
                 | BlockReason::Denied(_),
             )
-            | None => Pace::NORMAL,
+            | None => Backoff::NORMAL,
         };
-        let sleep = pace.sleep(self.tries, ctx.jitter(Domain::Backoff, self.attempt, self.tries));
+        let sleep = backoff.sleep(self.tries, ctx.jitter(Domain::Backoff, self.attempt, self.tries));
         let by_backoff = ctx.after(sleep);
         // What should have run out by now, and has not, says nothing about when it will.
         let by_expiry = runs_out.filter(|at| *at > ctx.now.monotonic).map(|at| {
@@ -247,7 +247,7 @@ impl Acquisition {
         });
         self.tries = self.tries.saturating_add(1);
         // A record that is for ever about to run out is no reason to spin.
-        let soonest = ctx.after(pace.sleep(0, 0));
+        let soonest = ctx.after(backoff.sleep(0, 0));
         by_expiry.map_or(by_backoff, |at| at.clamp(soonest, by_backoff))
     }
 

@@ -3,14 +3,14 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use crate::backoff::Pace;
+use crate::backoff::Backoff;
 use crate::client::{Event, LostReason, losses_over};
 use crate::ids::{NodeId, Nonce, Seq, Token};
 use crate::lease::acquiring::Leg as AcquiringLeg;
 use crate::lease::releasing::PendingAcquires;
 use crate::lease::sends::Sends;
 use crate::lease::{Ctx, Input, Machine, Releasing, Row, Step};
-use crate::member::Stamp;
+use crate::member::LossId;
 use crate::op::{Acquire, Applied, Fault, FaultKind, Op, Outcome, Raise, Refusal, Renew, Seen};
 use crate::prf::Domain;
 use crate::quorum::{majority, shared_deadline};
@@ -53,7 +53,7 @@ struct Leg {
     /// lifting its counter to ours makes up for all that it forgot of this resource.
     in_doubt: bool,
     /// Since which loss.
-    loss: Option<Stamp>,
+    loss: Option<LossId>,
 }
 
 impl Leg {
@@ -524,7 +524,7 @@ fn retry_at(node: NodeId, failures: u32, deadline: Monotonic, ctx: &Ctx<'_>) -> 
     match ctx.options.renew_every {
         Some(every) if is_kept && failures > 1 => renew_at(from, every, jitter),
         Some(_) | None => {
-            from.plus(Pace::of_renewal(ctx.options.ttl, breaker.is_throttled()).steady(failures - 1, jitter))
+            from.plus(Backoff::of_renewal(ctx.options.ttl, breaker.is_throttled()).steady(failures - 1, jitter))
         }
     }
 }

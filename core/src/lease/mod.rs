@@ -74,10 +74,10 @@ pub(crate) use waiting::Waiting;
 use crate::client::{Event, NodeState};
 use crate::config::{Config, LockOptions};
 use crate::ids::{LockId, NodeId, Nonce, Resource, Seq, Token};
-use crate::member::{Birth, Durability, Membership, RETENTION, Stamp};
+use crate::member::{Bootstrap, Durability, LossId, Membership, RETENTION};
 use crate::observe::Observations;
 use crate::op::{Holding, Op, Outcome, Seen};
-use crate::prf::{Domain, Entropy, Seed, fraction, stamp};
+use crate::prf::{Domain, Entropy, Seed, fraction, loss_id};
 use crate::time::{Monotonic, Now, request_timeout};
 
 /// Declares the rows once, and their names beside them for whoever counts.
@@ -318,16 +318,16 @@ impl Ctx<'_> {
         node: NodeId,
         nonce: &Nonce,
         seq: Seq,
-        (waited_out, birth): (Option<Stamp>, Birth),
+        (waited_out, bootstrap): (Option<LossId>, Bootstrap),
     ) -> Option<Membership> {
         let quorum = self.config.quorum()?;
         Some(Membership {
             quorum: quorum.id(),
             max_ttl_ms: u64::try_from(quorum.max_ttl().as_millis()).unwrap_or(u64::MAX),
             durability: self.durability(node),
-            fresh: stamp(self.seed, nonce, node, seq),
+            fresh: loss_id(self.seed, nonce, node, seq),
             waited_out,
-            birth,
+            bootstrap,
             retention: RETENTION,
         })
     }
@@ -337,7 +337,7 @@ impl Ctx<'_> {
     }
 
     /// Notes that a node abstains, and answers for how long still.
-    pub(crate) fn abstains(&mut self, node: NodeId, loss: Option<Stamp>) -> Duration {
+    pub(crate) fn abstains(&mut self, node: NodeId, loss: Option<LossId>) -> Duration {
         let Some(state) = self.nodes.get_mut(node.index()) else { return Duration::ZERO };
         if let Some(loss) = loss {
             state.memory.abstains(loss, self.now.monotonic);
@@ -347,7 +347,7 @@ impl Ctx<'_> {
     }
 
     /// Notes that a node votes.
-    pub(crate) fn votes(&mut self, node: NodeId, doubt: Option<Stamp>) {
+    pub(crate) fn votes(&mut self, node: NodeId, doubt: Option<LossId>) {
         if let Some(state) = self.nodes.get_mut(node.index()) {
             state.memory.votes(doubt);
         }

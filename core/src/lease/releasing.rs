@@ -6,7 +6,7 @@
 
 use alloc::vec::Vec;
 
-use crate::backoff::Pace;
+use crate::backoff::Backoff;
 use crate::client::{Event, LostReason};
 use crate::ids::{NodeId, Nonce, Seq};
 use crate::lease::sends::Sends;
@@ -266,10 +266,10 @@ impl Releasing {
             }
             Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => {
                 let jitter = ctx.jitter(Domain::Retry, self.next_seq, self.tries);
-                let pace = Pace::of_release(ctx.options.record_ttl());
+                let backoff = Backoff::of_release(ctx.options.record_ttl());
                 leg.repeated |= !matches!(outcome, Outcome::NotApplied(_));
                 leg.failed = true;
-                leg.retry_at = Some(ctx.after(pace.sleep(self.tries, jitter)));
+                leg.retry_at = Some(ctx.after(backoff.sleep(self.tries, jitter)));
                 self.tries = self.tries.saturating_add(1);
             }
         }

@@ -16,7 +16,7 @@ use super::*;
 use crate::client::Failure;
 use crate::config::NodeConfig;
 use crate::ids::Version;
-use crate::member::Stamp;
+use crate::member::LossId;
 use crate::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Refusal, Seen};
 use crate::time::batch_window;
 
@@ -178,7 +178,7 @@ fn outcome(answer: Answer, sends: &[&Send]) -> Outcome {
     match answer {
         Answer::Granted(counter) => Outcome::Applied(Applied::Acquired { counter: token(counter) }),
         Answer::GrantedInDoubt(counter) => {
-            Outcome::Applied(Applied::AcquiredInDoubt { counter: token(counter), stamp: Stamp([1; 16]) })
+            Outcome::Applied(Applied::AcquiredInDoubt { counter: token(counter), stamp: LossId([1; 16]) })
         }
         Answer::Raised(counter) => Outcome::Applied(Applied::Raised { counter: token(counter) }),
         Answer::Renewed => Outcome::Applied(Applied::Renewed),

@@ -1,7 +1,7 @@
 //! Responses that come late, twice, for nothing, in the wrong number or of the wrong kind.
 
 use crate::common::*;
-use leasehold_core::member::Stamp;
+use leasehold_core::member::LossId;
 use leasehold_core::op::{Applied, FaultKind, Holding, Outcome, Refusal, Seen};
 use leasehold_core::{Event, RequestId, Token};
 
@@ -168,7 +168,7 @@ fn an_outcome_of_the_wrong_kind_is_unknown() {
 #[test]
 fn an_acquire_that_is_granted_again_raises_nothing() {
     let counter = Token::new(9).unwrap();
-    for granted in [Applied::Acquired { counter }, Applied::AcquiredInDoubt { counter, stamp: Stamp([7; 16]) }] {
+    for granted in [Applied::Acquired { counter }, Applied::AcquiredInDoubt { counter, stamp: LossId([7; 16]) }] {
         let mut world = World::quorum(3, 1);
         world.acquire(0, 1, "r", options());
         for (node, counter) in [(0, 5), (1, 9)] {

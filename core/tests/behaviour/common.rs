@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use leasehold_core::config::{LockOptionsBuilder, Poll};
-use leasehold_core::member::{Marker, RunId, Stamp};
+use leasehold_core::member::{LossId, Marker, RunId};
 use leasehold_core::node::{NodeMemory, serve};
 use leasehold_core::op::{Applied, Fault, FaultKind, Holding, Op, Outcome, Refusal, Release, TransportFault};
 use leasehold_core::store::{BootId, Record, StoreNow};
@@ -124,7 +124,7 @@ pub(crate) struct Store {
     pub(crate) records: BTreeMap<Resource, Record>,
     pub(crate) marker: Option<Marker>,
     /// Resources whose counter was raised, and the loss since which.
-    pub(crate) trusted: BTreeMap<Resource, Stamp>,
+    pub(crate) trusted: BTreeMap<Resource, LossId>,
     pub(crate) run: Option<RunId>,
     pub(crate) boot: BootId,
     /// How much faster than true time its clock runs, in parts per million.

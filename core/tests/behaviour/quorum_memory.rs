@@ -4,14 +4,14 @@
 use std::time::Duration;
 
 use crate::common::*;
-use leasehold_core::member::{Durability, Marker, Phase, QuorumId, RunId, Stamp};
+use leasehold_core::member::{Durability, LossId, Marker, Phase, QuorumId, RunId};
 use leasehold_core::op::{Acquire, Applied, DenialKind, Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
 use leasehold_core::{Client, Config, Error, Event, Failure, NodeConfig, NodeId, Output, Quorum, Token, Transmit};
 
 const QUORUM: QuorumId = QuorumId([0xa1; 16]);
 const OTHER: QuorumId = QuorumId([0xb2; 16]);
 /// Of a lost memory that somebody has waited out.
-const LOSS: Stamp = Stamp([0xcc; 16]);
+const LOSS: LossId = LossId([0xcc; 16]);
 /// For records of at most 60 s, at the default drift of 1%: 60 s * 1.01 / 0.99 + 1 s.
 const ABSTENTION: Duration = Duration::from_nanos(62_212_121_213);
 /// More than the pauses between tries.

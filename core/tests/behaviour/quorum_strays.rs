@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use crate::common::*;
-use leasehold_core::member::{Marker, Phase, QuorumId, Stamp};
+use leasehold_core::member::{LossId, Marker, Phase, QuorumId};
 use leasehold_core::op::{Acquire, Applied, Fault, FaultKind, Op, Outcome, Raise, Refusal, TransportFault};
 use leasehold_core::{Config, Event, NodeConfig, Quorum, Token, Transmit};
 
 const QUORUM: QuorumId = QuorumId([0xa1; 16]);
-const LOSS: Stamp = Stamp([0xcc; 16]);
+const LOSS: LossId = LossId([0xcc; 16]);
 
 fn born(hosts: usize) -> World {
     let config = Config::new(vec![NodeConfig::default(); 3]).unwrap();
@@ -87,7 +87,7 @@ fn a_raise_that_was_meant_for_an_earlier_loss_makes_nobody_trusted() {
     let answer = to_node(&mut world, 0, &Op::Acquire(Box::new(stray.clone())));
     assert!(matches!(answer, Outcome::Applied(Applied::AcquiredInDoubt { stamp: LOSS, .. })), "{answer:?}");
     let token = Token::new(9).unwrap();
-    for loss in [None, Some(Stamp([1; 16]))] {
+    for loss in [None, Some(LossId([1; 16]))] {
         to_node(&mut world, 0, &Op::Raise(Raise { nonce: stray.nonce, token, loss }));
         assert!(world.stores[0].trusted.is_empty());
     }

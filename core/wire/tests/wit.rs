@@ -32,7 +32,8 @@ const ADDED_CASES: [(&str, &[&str]); 8] = [
 ];
 
 /// Types that are called otherwise.
-const RENAMED_TYPES: [(&str, &str); 2] = [
+const RENAMED_TYPES: [(&str, &str); 3] = [
+    ("Bootstrap", "birth"),
     // A fault of the transport is one of the ways in which a request ends.
     ("TransportFault", "response"),
     // Something or nothing, so an option of a record instead of a variant.
@@ -40,7 +41,8 @@ const RENAMED_TYPES: [(&str, &str); 2] = [
 ];
 
 /// Fields and parameters of a type or method that are called otherwise, or (an empty name) stand elsewhere.
-const RENAMED_FIELDS: [(&str, &str, &str); 7] = [
+const RENAMED_FIELDS: [(&str, &str, &str); 8] = [
+    ("Membership", "bootstrap", "birth"),
     // Once beside the event instead of once in each.
     ("Event", "lock", ""),
     // `result` is taken by the result type, and both of its arms are one variant here.

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use arbitrary::{Result, Unstructured};
-use leasehold_core::member::{Birth, Durability, Marker, Membership, Phase, QuorumId, RETENTION, RunId, Stamp};
+use leasehold_core::member::{Bootstrap, Durability, LossId, Marker, Membership, Phase, QuorumId, RETENTION, RunId};
 use leasehold_core::op::{
     Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, LockOp, Op, Outcome, Raise, Refusal,
     Release, Renew, Seen, TransportFault,
@@ -116,8 +116,8 @@ pub(crate) fn payload(u: &mut Unstructured<'_>) -> Result<Payload> {
 }
 
 /// One of few.
-pub(crate) fn stamp(u: &mut Unstructured<'_>) -> Result<Stamp> {
-    Ok(Stamp([u.int_in_range(1..=3)?; 16]))
+pub(crate) fn stamp(u: &mut Unstructured<'_>) -> Result<LossId> {
+    Ok(LossId([u.int_in_range(1..=3)?; 16]))
 }
 
 /// One of two.
@@ -138,7 +138,7 @@ pub(crate) fn membership(u: &mut Unstructured<'_>) -> Result<Membership> {
         durability: durability(u)?,
         fresh: stamp(u)?,
         waited_out: maybe(u, stamp)?,
-        birth: *u.choose(&[Birth::Yes, Birth::No])?,
+        bootstrap: *u.choose(&[Bootstrap::Yes, Bootstrap::No])?,
         retention: *u.choose(&[RETENTION, Duration::ZERO, Duration::MAX])?,
     })
 }

@@ -1,7 +1,7 @@
 //! What stores keep: records and markers, as anybody who can write there may have left them.
 
 use arbitrary::{Result, Unstructured};
-use leasehold_core::member::{Answer, Marker, RunId, Stamp, Standing, admit};
+use leasehold_core::member::{Answer, CounterTrust, LossId, Marker, RunId, admit};
 use leasehold_core::op::{Applied, LockOp, Op, Outcome, Refusal};
 use leasehold_core::store::{BootId, LeaseRecord, Record, StoreNow, apply, seen};
 use leasehold_core::{LockId, Monotonic, Resource, Token};
@@ -22,7 +22,7 @@ fn marker(bytes: &[u8]) {
         assert_eq!(marker.text().as_bytes(), bytes);
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    if let Some(stamp) = Stamp::parse(text) {
+    if let Some(stamp) = LossId::parse(text) {
         assert_eq!(stamp.to_string(), text);
     }
     if let Some(run) = RunId::new(text) {
@@ -37,15 +37,15 @@ fn admitted(u: &mut Unstructured<'_>) -> Result<()> {
     let admission = admit(marker.as_ref(), &asked, run.as_ref(), made::number(u)?);
     let written = admission.write.as_ref().or(marker.as_ref());
     match admission.answer {
-        Answer::Votes(standing) => {
+        Answer::Votes(counters) => {
             let marker = marker.as_ref().expect("who remembers nothing does not vote");
             assert_eq!((marker.quorum, marker.max_ttl_ms), (asked.quorum, asked.max_ttl_ms));
-            if let Standing::ByResource(stamp) = standing {
+            if let CounterTrust::ByResource(stamp) = counters {
                 assert_eq!(Some(stamp), written.map(|marker| marker.stamp));
             }
         }
         Answer::Abstains(stamp) => assert_eq!(Some(stamp), written.map(|marker| marker.stamp)),
-        Answer::Stranger { quorum, max_ttl_ms } => {
+        Answer::WrongQuorum { quorum, max_ttl_ms } => {
             assert!((quorum, max_ttl_ms) != (asked.quorum, asked.max_ttl_ms) && admission.write.is_none());
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use leasehold_core::member::{Birth, Durability, Marker, Membership, Phase, QuorumId, RETENTION, Stamp};
+use leasehold_core::member::{Bootstrap, Durability, LossId, Marker, Membership, Phase, QuorumId, RETENTION};
 use leasehold_core::node::{NodeMemory, serve};
 use leasehold_core::op::{self, Acquire, Op, Raise, Refusal, Release, Renew};
 use leasehold_core::store::{BootId, Record, StoreNow};
@@ -49,10 +49,10 @@ struct Node {
     is_voter: bool,
     record: Option<Record>,
     marker: Option<Marker>,
-    trusted: Option<Stamp>,
+    trusted: Option<LossId>,
     /// Losses as the node names them, with the names that they have in the file: there, each is called what the request
     /// called it that was the first to find it, since requests are delivered once.
-    names: BTreeMap<Stamp, Stamp>,
+    names: BTreeMap<LossId, LossId>,
     now: StoreNow,
     stamps: u8,
 }
@@ -62,7 +62,7 @@ impl Node {
         let marker = is_voter.then_some(Marker {
             quorum: QUORUM,
             max_ttl_ms: MAX_TTL_MS,
-            stamp: Stamp([0; 16]),
+            stamp: LossId([0; 16]),
             phase: Phase::Member,
             run: None,
         });
@@ -89,7 +89,7 @@ impl Node {
         served.outcome
     }
 
-    fn named(&self, stamp: Stamp) -> Stamp {
+    fn named(&self, stamp: LossId) -> LossId {
         self.names.get(&stamp).copied().unwrap_or(stamp)
     }
 
@@ -157,9 +157,9 @@ impl Node {
             quorum: if chance.one_in(30) { QuorumId([0x71; 16]) } else { QUORUM },
             max_ttl_ms: if chance.one_in(30) { MAX_TTL_MS + 1 } else { MAX_TTL_MS },
             durability: Durability::Declared,
-            fresh: Stamp([self.stamps; 16]),
+            fresh: LossId([self.stamps; 16]),
             waited_out: if chance.one_in(2) { shown } else { None },
-            birth: if chance.one_in(6) { Birth::Yes } else { Birth::No },
+            bootstrap: if chance.one_in(6) { Bootstrap::Yes } else { Bootstrap::No },
             // Short enough to be over within a run.
             retention: if chance.one_in(6) { Duration::from_millis(20) } else { RETENTION },
         }
@@ -192,9 +192,9 @@ fn any_step(node: &mut Node, chance: &mut Chance) -> Value {
     ask(node, &op)
 }
 
-/// What chance seldom leads to: a loss, the vote after it, and raises of which one is meant for that loss; then a birth.
+/// What chance seldom leads to: a loss, the vote after it, and raises of which one is meant for that loss; then a bootstrap.
 fn losses(node: &mut Node) -> Vec<Value> {
-    let acquire = |node: &mut Node, nonce: u8, seq: u32, birth: Birth| {
+    let acquire = |node: &mut Node, nonce: u8, seq: u32, bootstrap: Bootstrap| {
         node.stamps += 1;
         Op::Acquire(Box::new(Acquire {
             nonce: Nonce::from_bytes([nonce; 16]),
@@ -208,31 +208,31 @@ fn losses(node: &mut Node) -> Vec<Value> {
                 quorum: QUORUM,
                 max_ttl_ms: MAX_TTL_MS,
                 durability: Durability::Declared,
-                fresh: Stamp([node.stamps; 16]),
+                fresh: LossId([node.stamps; 16]),
                 waited_out: node.marker.as_ref().map(|marker| marker.stamp),
-                birth,
+                bootstrap,
                 retention: RETENTION,
             }),
         }))
     };
-    let raise = |token: u64, loss: Option<Stamp>| {
+    let raise = |token: u64, loss: Option<LossId>| {
         let token = Token::new(token).expect("a small token");
         Op::Raise(Raise { nonce: Nonce::from_bytes([1; 16]), token, loss })
     };
     let mut steps = vec![wipe(node)];
     for seq in [1, 2] {
-        let op = acquire(node, 1, seq, Birth::No);
+        let op = acquire(node, 1, seq, Bootstrap::No);
         steps.push(ask(node, &op));
     }
     let meant = node.marker.as_ref().map(|marker| marker.stamp);
-    for (token, loss) in [(20, None), (21, Some(Stamp([0; 16]))), (22, meant)] {
+    for (token, loss) in [(20, None), (21, Some(LossId([0; 16]))), (22, meant)] {
         steps.push(ask(node, &raise(token, loss)));
-        let op = acquire(node, 2, 1, Birth::No);
+        let op = acquire(node, 2, 1, Bootstrap::No);
         steps.push(ask(node, &op));
     }
     steps.push(wipe(node));
     for (nonce, seq) in [(1, 3), (1, 4), (2, 2)] {
-        let op = acquire(node, nonce, seq, Birth::Yes);
+        let op = acquire(node, nonce, seq, Bootstrap::Yes);
         steps.push(ask(node, &op));
     }
     steps

@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use leasehold_core::member::{
-    Admission, Answer, Birth, Durability, Marker, Membership, Phase, QuorumId, RETENTION, RunId, Stamp, Standing, admit,
+    Admission, Answer, Bootstrap, CounterTrust, Durability, LossId, Marker, Membership, Phase, QuorumId, RETENTION,
+    RunId, admit,
 };
 use leasehold_core::node::NodeMemory;
 use leasehold_core::op::{Acquire, Applied, DenialKind, LockOp, Op, Outcome, Raise, Refusal, Release, Renew};
@@ -56,7 +57,7 @@ const SOMETIMES: [&str; 15] = [
 struct Lock {
     holder: Option<Nonce>,
     counter: Option<Token>,
-    trust: Option<Stamp>,
+    trust: Option<LossId>,
 }
 
 struct Node {
@@ -65,7 +66,7 @@ struct Node {
     marker: Option<Marker>,
     locks: BTreeMap<&'static str, Lock>,
     stamps: u8,
-    stamps_seen: BTreeSet<Stamp>,
+    stamps_seen: BTreeSet<LossId>,
     seen: BTreeSet<&'static str>,
 }
 
@@ -97,9 +98,9 @@ impl Node {
             quorum: if draws.below(20) == 0 { QuorumId([9; 16]) } else { OURS.0 },
             max_ttl_ms: if draws.below(20) == 0 { 1 } else { OURS.1 },
             durability: *draws.pick(&[Durability::Declared, Durability::NotDeclared]),
-            fresh: Stamp([self.stamps; 16]),
-            waited_out: *draws.pick(&[None, known, known, Some(Stamp([200; 16]))]),
-            birth: *draws.pick(&[Birth::Yes, Birth::No, Birth::No]),
+            fresh: LossId([self.stamps; 16]),
+            waited_out: *draws.pick(&[None, known, known, Some(LossId([200; 16]))]),
+            bootstrap: *draws.pick(&[Bootstrap::Yes, Bootstrap::No, Bootstrap::No]),
             retention: RETENTION,
         }
     }
@@ -139,44 +140,44 @@ impl Node {
         let is_new = write.as_ref().is_some_and(|marker| marker.phase == Phase::Joining);
         self.marker = named.or(before);
         let lock = self.locks.get_mut(name).unwrap();
-        let standing = match answer {
+        let counters = match answer {
             Answer::Abstains(stamp) => {
                 let named = self.marker.as_ref().map_or(stamp, |marker| marker.stamp);
                 let stamp = if is_new { named } else { stamp };
                 assert_eq!(outcome, Outcome::NotApplied(Refusal::Abstains { stamp: Some(stamp) }));
                 return self.see("abstains");
             }
-            Answer::Stranger { quorum, .. } => {
+            Answer::WrongQuorum { quorum, .. } => {
                 let Outcome::NotApplied(Refusal::Denied(denial)) = &outcome else { panic!("{outcome:?}") };
                 assert_eq!(denial.kind, DenialKind::Membership);
                 assert!(denial.detail.contains(&OURS.1.to_string()) || denial.detail.contains(&quorum.to_string()));
                 return self.see(if asked.quorum == OURS.0 { "another max_ttl" } else { "another quorum" });
             }
-            Answer::Votes(standing) => standing,
+            Answer::Votes(counters) => counters,
         };
-        let trust = standing.trust(lock.trust.as_ref());
+        let trust = counters.trust(lock.trust.as_ref());
         let marked = self.marker.as_ref().map(|marker| (marker.phase, marker.stamp));
-        let mut seen = match (standing, trust, marked) {
-            (Standing::ByResource(_), Trust::Trusted, _) => vec!["trusted by resource"],
+        let mut seen = match (counters, trust, marked) {
+            (CounterTrust::ByResource(_), Trust::Trusted, _) => vec!["trusted by resource"],
             // Were it not for the time that has passed, it would be doubted.
-            (Standing::Trusted, _, Some((Phase::Rejoined { .. }, loss))) if lock.trust != Some(loss) => {
+            (CounterTrust::Trusted, _, Some((Phase::Rejoined { .. }, loss))) if lock.trust != Some(loss) => {
                 vec!["trusted at last"]
             }
             (_, _, _) => vec![],
         };
         match (lock.holder.filter(|holder| *holder != nonce), outcome) {
             (None, Outcome::Applied(applied)) => {
-                let counter = match (applied, standing) {
+                let counter = match (applied, counters) {
                     (Applied::Acquired { counter }, _) if trust == Trust::Trusted => {
                         seen.push("granted");
                         counter
                     }
-                    (Applied::AcquiredInDoubt { counter, stamp }, Standing::ByResource(loss)) => {
+                    (Applied::AcquiredInDoubt { counter, stamp }, CounterTrust::ByResource(loss)) => {
                         assert!(trust == Trust::Doubtful && stamp == loss);
                         seen.push("granted in doubt");
                         counter
                     }
-                    (applied, standing) => panic!("{applied:?} of {standing:?}"),
+                    (applied, counters) => panic!("{applied:?} of {counters:?}"),
                 };
                 match (lock.holder, lock.counter) {
                     (Some(_), known) => assert_eq!(Some(counter), known, "a resend mints nothing"),
@@ -227,7 +228,7 @@ impl Node {
     fn raise(&mut self, name: &'static str, draws: &mut Draws) {
         let (nonce, more) = (nonce(draws), draws.below(3));
         let current = self.marker.as_ref().map(|marker| marker.stamp);
-        let loss = *draws.pick(&[current, current, None, Some(Stamp([200; 16]))]);
+        let loss = *draws.pick(&[current, current, None, Some(LossId([200; 16]))]);
         let lock = &self.locks[name];
         let token = Token::new(lock.counter.map_or(5, Token::get) + more).unwrap();
         let (holder, known) = (lock.holder, lock.counter);

@@ -1,7 +1,7 @@
 //! What the file remembers of the quorum that it is a node of, in tables that are made when it becomes one.
 
 use leasehold_core::Resource;
-use leasehold_core::member::{Marker, Stamp};
+use leasehold_core::member::{LossId, Marker};
 use leasehold_core::op::{Denial, DenialKind};
 use rusqlite::{Connection, OptionalExtension};
 
@@ -21,7 +21,7 @@ CREATE TABLE IF NOT EXISTS quorum_trust (
 pub(super) struct Remembered {
     pub(super) marker: Option<Marker>,
     /// The loss since which the counter of the resource was raised.
-    pub(super) trusted: Option<Stamp>,
+    pub(super) trusted: Option<LossId>,
 }
 
 /// An error is SQLite's; what is written there is judged inside.
@@ -30,7 +30,7 @@ pub(super) fn read(db: &Connection, resource: &Resource) -> rusqlite::Result<Res
     let Some(marker) = Marker::parse(text.as_bytes()) else { return Ok(Err(unknown_form())) };
     let mut trust = db.prepare_cached("SELECT stamp FROM quorum_trust WHERE resource = ?1")?;
     let trusted = trust.query_row([resource.as_str()], |row| row.get::<_, Vec<u8>>(0)).optional()?;
-    let trusted = trusted.and_then(|stamp| stamp.try_into().ok()).map(Stamp);
+    let trusted = trusted.and_then(|stamp| stamp.try_into().ok()).map(LossId);
     Ok(Ok(Remembered { marker: Some(marker), trusted }))
 }
 
@@ -55,7 +55,7 @@ pub(super) fn remove_marker(db: &Connection) -> rusqlite::Result<()> {
     db.prepare_cached("DELETE FROM quorum")?.execute([]).map(drop)
 }
 
-pub(super) fn write_trust(db: &Connection, resource: &Resource, stamp: Stamp) -> rusqlite::Result<()> {
+pub(super) fn write_trust(db: &Connection, resource: &Resource, stamp: LossId) -> rusqlite::Result<()> {
     let insert = "INSERT OR REPLACE INTO quorum_trust (resource, stamp) VALUES (?1, ?2)";
     db.prepare_cached(insert)?.execute((resource.as_str(), stamp.0)).map(drop)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::Monotonic;
-use leasehold_core::backoff::Pace;
+use leasehold_core::backoff::Backoff;
 use leasehold_core::config::{Drift, Ttl};
 use leasehold_core::time::{
     Format, danger_at, deadline_of, default_renew_every, fraction_of, observed_until, renew_at, request_timeout,
@@ -118,12 +118,12 @@ proptest! {
 
     #[test]
     fn sleeps_stay_within_their_bounds(tries: u32, jitter: u32, more: u32) {
-        for (pace, base, cap) in [(Pace::NORMAL, 50, 2_000), (Pace::THROTTLED, 200, 20_000)] {
+        for (backoff, base, cap) in [(Backoff::NORMAL, 50, 2_000), (Backoff::THROTTLED, 200, 20_000)] {
             let (base, cap) = (Duration::from_millis(base), Duration::from_millis(cap));
             let most = cap.min(base * (1 << tries.min(10)));
-            let sleep = pace.sleep(tries, jitter);
+            let sleep = backoff.sleep(tries, jitter);
             prop_assert!(sleep >= base / 10 && sleep <= most, "{sleep:?}");
-            prop_assert!(pace.sleep(tries, jitter.min(more)) <= pace.sleep(tries, jitter.max(more)));
+            prop_assert!(backoff.sleep(tries, jitter.min(more)) <= backoff.sleep(tries, jitter.max(more)));
         }
     }
 

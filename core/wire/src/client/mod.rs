@@ -73,7 +73,7 @@ use self::flight::{Exchange, Flight, Next, unsent};
 use self::keys::Carried;
 use self::node::{Kind, Node, Written};
 use leasehold_core::config::{Config, LockOptions};
-use leasehold_core::member::Stamp;
+use leasehold_core::member::LossId;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Holding, Outcome, Refusal};
 use leasehold_core::time::{Monotonic, Now};
 use leasehold_core::timers::Timers;
@@ -245,7 +245,7 @@ impl WireClient {
     }
 
     /// A look at a node of a quorum has shown that it votes.
-    pub fn node_votes(&mut self, node: NodeId, loss: Option<Stamp>, now: Now) {
+    pub fn node_votes(&mut self, node: NodeId, loss: Option<LossId>, now: Now) {
         self.expire(now);
         self.inner.node_votes(node, loss, now);
     }

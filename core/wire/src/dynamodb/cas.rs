@@ -25,7 +25,7 @@ use super::json::{as_bytes, as_number, as_text, bytes, number, text};
 use super::record::OURS;
 use super::{Repeat, Request, Response, Settings, Target};
 use leasehold_core::Resource;
-use leasehold_core::backoff::Pace;
+use leasehold_core::backoff::Backoff;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal};
 
 /// What stands in front of a name in the partition key.
@@ -95,7 +95,7 @@ pub enum Next {
     /// Look at [`Update::current`], and go on with [`Update::write`] or leave it.
     Decide,
     /// Sleep, then send [`Update::request`].
-    Pause(Pace, u32),
+    Pause(Backoff, u32),
     /// The new value is in place.
     Done(Item),
     /// It is over.
@@ -212,11 +212,11 @@ impl Update {
                 }
                 Err(refusal) => Next::Failed(Failure::Refused(refusal)),
             },
-            Heard::Conflict(_) => self.again(Pace::NORMAL, Failure::Unavailable(misfit())),
+            Heard::Conflict(_) => self.again(Backoff::NORMAL, Failure::Unavailable(misfit())),
             Heard::Repeat(Repeat::FreshCredentials | Repeat::ServerTime(_), outcome) | Heard::Failed(outcome) => {
-                let (pace, failure) = judged(outcome);
-                match pace {
-                    Some(pace) => self.again(pace, failure),
+                let (backoff, failure) = judged(outcome);
+                match backoff {
+                    Some(backoff) => self.again(backoff, failure),
                     None => Next::Failed(failure),
                 }
             }
@@ -231,13 +231,13 @@ impl Update {
                     return Next::Done(write.new);
                 }
                 write.doubt = true;
-                self.resend(write, Pace::NORMAL, misfit())
+                self.resend(write, Backoff::NORMAL, misfit())
             }
             Heard::Conflict(shown) => match read(&self.settings, &self.row, shown.as_ref()) {
                 Ok(Some(item)) if item.writes.split_whitespace().any(|id| id == write.id) => Next::Done(write.new),
                 Ok(item) if !write.doubt || write.lost_to(item.as_ref()) => {
                     self.request = expressions::get(&self.settings, &self.row);
-                    self.again(Pace::NORMAL, Failure::Contended)
+                    self.again(Backoff::NORMAL, Failure::Contended)
                 }
                 Ok(_) => Next::Failed(Failure::Unknown(Fault::new(
                     FaultKind::Protocol,
@@ -247,10 +247,10 @@ impl Update {
             },
             Heard::Repeat(Repeat::FreshCredentials | Repeat::ServerTime(_), outcome) | Heard::Failed(outcome) => {
                 write.doubt |= matches!(outcome, Outcome::Unknown(_));
-                let (pace, failure) = judged(outcome);
-                match (pace, failure) {
-                    (Some(pace), Failure::Unavailable(fault) | Failure::Unknown(fault)) => {
-                        self.resend(write, pace, fault)
+                let (backoff, failure) = judged(outcome);
+                match (backoff, failure) {
+                    (Some(backoff), Failure::Unavailable(fault) | Failure::Unknown(fault)) => {
+                        self.resend(write, backoff, fault)
                     }
                     (_, failure) => Next::Failed(write.ended(failure)),
                 }
@@ -258,18 +258,18 @@ impl Update {
         }
     }
 
-    fn resend(&mut self, write: Write, pace: Pace, fault: Fault) -> Next {
+    fn resend(&mut self, write: Write, backoff: Backoff, fault: Fault) -> Next {
         let failure = write.ended(Failure::Unavailable(fault));
         self.stage = Stage::Write(write);
-        self.again(pace, failure)
+        self.again(backoff, failure)
     }
 
-    fn again(&mut self, pace: Pace, failure: Failure) -> Next {
+    fn again(&mut self, backoff: Backoff, failure: Failure) -> Next {
         if self.tries >= self.most {
             return Next::Failed(failure);
         }
         self.tries += 1;
-        Next::Pause(pace, self.tries - 2)
+        Next::Pause(backoff, self.tries - 2)
     }
 }
 
@@ -345,11 +345,11 @@ fn fault_of(refusal: Refusal) -> Fault {
 }
 
 /// Whether it is worth another try, and what it is else.
-fn judged(outcome: Outcome) -> (Option<Pace>, Failure) {
+fn judged(outcome: Outcome) -> (Option<Backoff>, Failure) {
     match outcome {
-        Outcome::Unknown(fault) => (Some(Pace::NORMAL), Failure::Unavailable(fault)),
-        Outcome::NotApplied(Refusal::Unavailable(fault)) => (Some(Pace::NORMAL), Failure::Unavailable(fault)),
-        Outcome::NotApplied(Refusal::Throttled(fault)) => (Some(Pace::THROTTLED), Failure::Unavailable(fault)),
+        Outcome::Unknown(fault) => (Some(Backoff::NORMAL), Failure::Unavailable(fault)),
+        Outcome::NotApplied(Refusal::Unavailable(fault)) => (Some(Backoff::NORMAL), Failure::Unavailable(fault)),
+        Outcome::NotApplied(Refusal::Throttled(fault)) => (Some(Backoff::THROTTLED), Failure::Unavailable(fault)),
         Outcome::NotApplied(refusal) => (None, Failure::Refused(refusal)),
         Outcome::Applied(_) => (None, Failure::Unavailable(misfit())),
     }

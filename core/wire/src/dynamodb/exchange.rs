@@ -28,7 +28,7 @@ use super::json::object;
 use super::lock::{self, Told};
 use super::membership::{self, Vote};
 use super::{Request, Response, Settings};
-use leasehold_core::member::{Marker, Stamp};
+use leasehold_core::member::{LossId, Marker};
 use leasehold_core::node::in_doubt;
 use leasehold_core::op::{Applied, Denial, Fault, FaultKind, LockOp, Op, Outcome, Refusal, Release, Renew};
 
@@ -77,7 +77,7 @@ enum Stage {
     /// Our row has to go again.
     Undo(Refusal),
     /// It stands since an earlier send, and is to show this one; with what it then means.
-    Keep(Outcome, Option<Stamp>),
+    Keep(Outcome, Option<LossId>),
 }
 
 /// What the lock row said in a quorum.
@@ -85,7 +85,7 @@ enum Stage {
 struct Answered {
     outcome: Outcome,
     /// The loss since which its counter was raised.
-    trust: Option<Stamp>,
+    trust: Option<LossId>,
 }
 
 impl Answered {
@@ -325,7 +325,7 @@ impl Leg {
         }
     }
 
-    fn is_kept(&self, settings: &Settings, outcome: &Outcome, loss: Option<Stamp>, heard: Heard) -> Outcome {
+    fn is_kept(&self, settings: &Settings, outcome: &Outcome, loss: Option<LossId>, heard: Heard) -> Outcome {
         let Some(kept) = self.kept() else { return misfit() };
         match lock::told(settings, &kept, Form::Below, heard) {
             Told::Outcome(Outcome::Applied(_), _) => outcome.clone(),

@@ -11,14 +11,14 @@ use super::expressions::{self, Form};
 use super::json::as_text;
 use super::record::{self, Row, Rvn};
 use super::{Request, Settings};
-use leasehold_core::member::Stamp;
+use leasehold_core::member::LossId;
 use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Holder, LockOp, Op, Outcome, Raise, Refusal, Seen};
 use leasehold_core::{Token, Version};
 
 /// What a lock's row has said.
 pub(super) enum Told {
     /// The outcome of a single store, and the loss since which the row's counter was raised.
-    Outcome(Outcome, Option<Stamp>),
+    Outcome(Outcome, Option<LossId>),
     /// The other form may fit.
     OtherForm,
 }

@@ -12,7 +12,7 @@ use super::exchange::Heard;
 use super::expressions::{self, get};
 use super::json::as_text;
 use super::{Request, Response, Session, Settings, record};
-use leasehold_core::member::{Answer, Durability, Marker, Membership, Stamp, Standing, admit};
+use leasehold_core::member::{Answer, CounterTrust, Durability, LossId, Marker, Membership, admit};
 use leasehold_core::node::{NodeMemory, stranger};
 use leasehold_core::op::{Outcome, Refusal};
 use leasehold_core::quorum::Trust;
@@ -123,13 +123,13 @@ pub(super) fn text_in(settings: &Settings, row: Option<&Json>) -> Result<String,
 /// What becomes of an acquire at a node that shows this marker.
 pub(super) enum Vote {
     /// It counts.
-    Counts(Option<Stamp>),
+    Counts(Option<LossId>),
     /// It ends here.
     Refused(Refusal),
 }
 
 /// Judges a vote by the marker. With a marker, that one has to be written before the vote means anything.
-pub(super) fn vote(asked: &Membership, text: &str, trusted: Option<Stamp>, unix_ms: u64) -> (Option<Marker>, Vote) {
+pub(super) fn vote(asked: &Membership, text: &str, trusted: Option<LossId>, unix_ms: u64) -> (Option<Marker>, Vote) {
     let marker = match text {
         "" => None,
         text => match Marker::parse(text.as_bytes()) {
@@ -140,12 +140,12 @@ pub(super) fn vote(asked: &Membership, text: &str, trusted: Option<Stamp>, unix_
     let asked = &Membership { fresh: asked.fresh.found_at(unix_ms), ..asked.clone() };
     let admission = admit(marker.as_ref(), asked, None, unix_ms);
     let vote = match admission.answer {
-        Answer::Votes(standing) => Vote::Counts(match (standing, standing.trust(trusted.as_ref())) {
-            (Standing::ByResource(loss), Trust::Doubtful) => Some(loss),
-            (Standing::ByResource(_), Trust::Trusted) | (Standing::Trusted, _) => None,
+        Answer::Votes(counters) => Vote::Counts(match (counters, counters.trust(trusted.as_ref())) {
+            (CounterTrust::ByResource(loss), Trust::Doubtful) => Some(loss),
+            (CounterTrust::ByResource(_), Trust::Trusted) | (CounterTrust::Trusted, _) => None,
         }),
         Answer::Abstains(stamp) => Vote::Refused(Refusal::Abstains { stamp: Some(stamp) }),
-        Answer::Stranger { quorum, max_ttl_ms } => {
+        Answer::WrongQuorum { quorum, max_ttl_ms } => {
             let denial = stranger((asked.quorum, asked.max_ttl_ms), Some((quorum, max_ttl_ms)));
             Vote::Refused(Refusal::Denied(denial))
         }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value as Json};
 
 use super::Settings;
 use super::json::{as_bytes, as_number, as_text, digits};
-use leasehold_core::member::Stamp;
+use leasehold_core::member::LossId;
 use leasehold_core::op::{Acquire, Denial, DenialKind, Holder, Holding, Seen};
 use leasehold_core::{Nonce, Owner, Payload, Seq, Token, Version};
 
@@ -43,7 +43,7 @@ pub(super) struct Row {
     /// Absent after a foreign client has replaced the row.
     pub(super) counter: Option<Token>,
     /// The loss of the node's memory since which the counter was raised.
-    pub(super) trust: Option<Stamp>,
+    pub(super) trust: Option<LossId>,
     owner: Option<Owner>,
     record_ttl: Duration,
     granted_at: Option<u64>,
@@ -166,7 +166,7 @@ impl Row {
             released,
             undone,
             counter,
-            trust: item.get(TRUST).and_then(as_text).and_then(Stamp::parse),
+            trust: item.get(TRUST).and_then(as_text).and_then(LossId::parse),
             owner: item.get(OWNER).and_then(as_text).and_then(|label| Owner::new(label).ok()),
             record_ttl: Duration::from_millis(ms),
             granted_at: item.get(GRANTED_AT).and_then(as_number).filter(|_| is_ours),

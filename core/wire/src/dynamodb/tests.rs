@@ -9,7 +9,7 @@ use core::time::Duration;
 use serde_json::{Value as Json, json};
 
 use super::*;
-use leasehold_core::member::{Birth, Durability, Marker, Membership, Phase, QuorumId, RETENTION, Stamp};
+use leasehold_core::member::{Bootstrap, Durability, LossId, Marker, Membership, Phase, QuorumId, RETENTION};
 use leasehold_core::op::{
     Acquire, Applied, DenialKind, Fault, FaultKind, Holder, Holding, LockOp, Op, Outcome, Raise, Refusal, Release,
     Renew,
@@ -69,7 +69,7 @@ fn release() -> Op {
     Op::Release(Release { nonce: NONCE, quorum: None })
 }
 
-fn raise(to: u64, loss: Option<Stamp>) -> Op {
+fn raise(to: u64, loss: Option<LossId>) -> Op {
     Op::Raise(Raise { nonce: NONCE, token: token(to), loss })
 }
 

@@ -93,13 +93,13 @@ fn run_of(info: &str) -> Option<RunId> {
 mod tests {
     use super::*;
     use alloc::vec;
-    use leasehold_core::member::{Phase, QuorumId, Stamp};
+    use leasehold_core::member::{LossId, Phase, QuorumId};
 
     fn marker() -> Marker {
         Marker {
             quorum: QuorumId([1; 16]),
             max_ttl_ms: 60_000,
-            stamp: Stamp([2; 16]),
+            stamp: LossId([2; 16]),
             phase: Phase::Member,
             run: RunId::new("abc1"),
         }

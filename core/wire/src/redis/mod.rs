@@ -41,7 +41,7 @@ pub use server::{info_by_script, time_ms};
 
 use crate::resp::Value;
 use leasehold_core::config::MAX_RECORD_TTL;
-use leasehold_core::member::{Birth, Durability, Membership, QuorumId, RETENTION, Stamp};
+use leasehold_core::member::{Bootstrap, Durability, LossId, Membership, QuorumId, RETENTION};
 use leasehold_core::op::{Denial, DenialKind, LockOp, Op, Outcome};
 use leasehold_core::{Nonce, RequestId, Resource, Token};
 
@@ -269,15 +269,15 @@ fn membership(member: &Membership) -> [Vec<u8>; 6] {
         decimal(member.max_ttl_ms),
         name_of(member.fresh),
         member.waited_out.map(name_of).unwrap_or_default(),
-        match member.birth {
-            Birth::Yes => b"birth".to_vec(),
-            Birth::No => Vec::new(),
+        match member.bootstrap {
+            Bootstrap::Yes => b"birth".to_vec(),
+            Bootstrap::No => Vec::new(),
         },
         asks_run(member.durability),
     ]
 }
 
-fn name_of(loss: Stamp) -> Vec<u8> {
+fn name_of(loss: LossId) -> Vec<u8> {
     loss.to_string().into_bytes()
 }
 

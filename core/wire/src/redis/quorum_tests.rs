@@ -22,7 +22,7 @@ fn on(resource: &str, op: Op) -> LockOp {
     LockOp { lock: LockId::new(1), resource: Resource::new(resource).unwrap(), op }
 }
 
-fn vote(waited_out: Option<Stamp>, birth: Birth, durability: Durability) -> Op {
+fn vote(waited_out: Option<LossId>, bootstrap: Bootstrap, durability: Durability) -> Op {
     Op::Acquire(Box::new(Acquire {
         nonce: NONCE,
         seq: Seq::new(1),
@@ -35,16 +35,16 @@ fn vote(waited_out: Option<Stamp>, birth: Birth, durability: Durability) -> Op {
             quorum: QuorumId([1; 16]),
             max_ttl_ms: 60_000,
             durability,
-            fresh: Stamp([2; 16]),
+            fresh: LossId([2; 16]),
             waited_out,
-            birth,
+            bootstrap,
             retention: RETENTION,
         }),
     }))
 }
 
 fn plain_vote() -> Op {
-    vote(None, Birth::No, Durability::NotDeclared)
+    vote(None, Bootstrap::No, Durability::NotDeclared)
 }
 
 fn keep(durability: Durability) -> Op {
@@ -91,7 +91,7 @@ fn a_vote_tells_the_node_what_it_should_remember() {
     let acquire = [&format!("{HEX}@me;1700000000000"), "30000", "604800000", "7", ONES, "60000", TWOS];
     for (op, end) in [
         (plain_vote(), ["", "", "ask", "17"]),
-        (vote(Some(Stamp([3; 16])), Birth::Yes, Durability::Declared), [THREES, "birth", "", "17"]),
+        (vote(Some(LossId([3; 16])), Bootstrap::Yes, Durability::Declared), [THREES, "birth", "", "17"]),
     ] {
         let (name, args) = only_command(&[on("a", op)]);
         assert_eq!(name, "vote");
@@ -127,10 +127,10 @@ fn renew_of(op: &Op) -> Renew {
 fn a_vote_is_granted_doubted_withheld_or_refused() {
     let counter = Token::new(12).unwrap();
     assert_eq!(answered(plain_vote(), &["granted", "12"]), Outcome::Applied(Applied::Acquired { counter }));
-    let doubt = Applied::AcquiredInDoubt { counter, stamp: Stamp([2; 16]) };
+    let doubt = Applied::AcquiredInDoubt { counter, stamp: LossId([2; 16]) };
     assert_eq!(answered(plain_vote(), &["doubtful", "12", TWOS]), Outcome::Applied(doubt));
     let abstains = |stamp| Outcome::NotApplied(Refusal::Abstains { stamp });
-    assert_eq!(answered(plain_vote(), &["abstains", TWOS]), abstains(Some(Stamp([2; 16]))));
+    assert_eq!(answered(plain_vote(), &["abstains", TWOS]), abstains(Some(LossId([2; 16]))));
     assert_eq!(answered(keep(Durability::Declared), &["abstains", "", "", ""]), abstains(None));
 }
 

@@ -10,7 +10,7 @@ use super::errors::error_outcome;
 use super::scripts::RENEW_PARTS;
 use super::value::{self, LockValue};
 use crate::resp::Value;
-use leasehold_core::member::{QuorumId, Stamp};
+use leasehold_core::member::{LossId, QuorumId};
 use leasehold_core::node::stranger;
 use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen};
 use leasehold_core::{Nonce, RequestId, Token, Version};
@@ -216,8 +216,8 @@ fn time_left(value: &Value) -> Option<Option<Duration>> {
     }
 }
 
-fn stamp(value: &Value) -> Option<Stamp> {
-    Stamp::parse(core::str::from_utf8(value.as_bytes()?).ok()?)
+fn stamp(value: &Value) -> Option<LossId> {
+    LossId::parse(core::str::from_utf8(value.as_bytes()?).ok()?)
 }
 
 fn token(value: &Value) -> Option<Token> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::config::Wait;
-use leasehold_core::member::{QuorumId, Stamp};
+use leasehold_core::member::{LossId, QuorumId};
 use leasehold_core::op::{Applied, Fault, FaultKind, Holder, Holding, Op, Outcome, Refusal, Seen};
 use leasehold_core::{Config, Event, Failure, LockId, NodeConfig, NodeId, Quorum, Resource, Token, Version};
 use leasehold_wire::client::{Access, RedisStore, Response, Store};
@@ -18,9 +18,9 @@ fn a_look_at_a_node_and_a_new_seed_reach_the_core() {
     let quorum = Quorum::new(QuorumId([1; 16]), Duration::from_secs(60)).unwrap();
     let config = Config::new(vec![NodeConfig::default(); 3]).unwrap().with_quorum(quorum);
     let mut host = Host::with(1, config, vec![Store::Operations, Store::Operations, Store::Operations]);
-    host.client.node_votes(NodeId::new(1), Some(Stamp([7; 16])), host.now);
+    host.client.node_votes(NodeId::new(1), Some(LossId([7; 16])), host.now);
     host.acquire(1, Wait::Forever);
-    let known: Vec<Option<Stamp>> = host
+    let known: Vec<Option<LossId>> = host
         .transmits
         .iter()
         .map(|transmit| match &transmit.ops[0].op {
@@ -28,7 +28,7 @@ fn a_look_at_a_node_and_a_new_seed_reach_the_core() {
             other => panic!("{other:?}"),
         })
         .collect();
-    assert_eq!(known, [None, Some(Stamp([7; 16])), None]);
+    assert_eq!(known, [None, Some(LossId([7; 16])), None]);
 
     let sleeps_until = |reseed: bool| {
         let mut host = Host::new(1, vec![Store::Operations]);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold_core::config::{ConfigError, Limits, NodeConfig, Poll, Wait};
 use leasehold_core::fence::Rejected;
-use leasehold_core::member::{Birth, Durability, Membership};
+use leasehold_core::member::{Bootstrap, Durability, Membership};
 use leasehold_core::op::{
     Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, LockOp, Op, Outcome, Raise, Refusal,
     Release, Renew, Seen, TransportFault,
@@ -26,13 +26,13 @@ pub(crate) const NOT_MIRRORED: [&str; 16] = [
     "LockOptionsBuilder",
     "Guard",
     "QuorumId",
-    "Stamp",
+    "LossId",
     "RunId",
     "Phase",
     "Marker",
     "Admission",
     "Answer",
-    "Standing",
+    "CounterTrust",
 ];
 
 /// What a type of the crate, or one of its variants, consists of.
@@ -104,8 +104,8 @@ mirrored! { mirrors:
     struct LockOp { lock, resource, op }
     enum Op { Acquire(Acquire), Renew(Renew), Release(Release), Raise(Raise), Read }
     struct Acquire { nonce, seq, record_ttl, floor, expect, owner, data, member }
-    struct Membership { quorum, max_ttl_ms, durability, fresh, waited_out, birth, retention }
-    enum Birth { Yes, No }
+    struct Membership { quorum, max_ttl_ms, durability, fresh, waited_out, bootstrap, retention }
+    enum Bootstrap { Yes, No }
     struct Renew { nonce, seq, record_ttl, quorum }
     struct Release { nonce, quorum }
     struct Raise { nonce, token, loss }

@@ -18,7 +18,7 @@ names! {
 
 names! {
     /// Whether a client has found the quorum unborn.
-    Birth = member::Birth {
+    Bootstrap = member::Bootstrap {
         /// It has.
         Yes,
         /// It has not.
@@ -54,7 +54,7 @@ pub struct Membership {
     pub waited_out: Option<String>,
     /// Whether the quorum is to be born; absent for no.
     #[serde(default = "no_birth", skip_serializing_if = "is_no_birth")]
-    pub birth: Birth,
+    pub birth: Bootstrap,
     /// For how long a node that rejoins stays in doubt; absent for 7 days.
     #[serde(default = "retention", skip_serializing_if = "is_retention")]
     pub retention_ns: u64,
@@ -68,12 +68,12 @@ pub(super) fn is_not_declared(durability: &Durability) -> bool {
     *durability == Durability::NotDeclared
 }
 
-const fn no_birth() -> Birth {
-    Birth::No
+const fn no_birth() -> Bootstrap {
+    Bootstrap::No
 }
 
-fn is_no_birth(birth: &Birth) -> bool {
-    *birth == Birth::No
+fn is_no_birth(birth: &Bootstrap) -> bool {
+    *birth == Bootstrap::No
 }
 
 fn retention() -> u64 {
@@ -84,8 +84,8 @@ fn is_retention(retention_ns: &u64) -> bool {
     *retention_ns == retention()
 }
 
-pub(super) fn to_stamp(hex: &str) -> Result<member::Stamp, Error> {
-    array(hex).map(member::Stamp)
+pub(super) fn to_stamp(hex: &str) -> Result<member::LossId, Error> {
+    array(hex).map(member::LossId)
 }
 
 impl From<&core::Quorum> for Quorum {
@@ -115,7 +115,7 @@ impl From<&member::Membership> for Membership {
             durability: member.durability.into(),
             fresh: member.fresh.to_string(),
             waited_out: member.waited_out.map(|stamp| stamp.to_string()),
-            birth: member.birth.into(),
+            birth: member.bootstrap.into(),
             retention_ns: ns(member.retention),
         }
     }
@@ -133,7 +133,7 @@ impl Membership {
             durability: self.durability.into(),
             fresh: to_stamp(&self.fresh).within("fresh")?,
             waited_out: self.waited_out.as_deref().map(to_stamp).transpose().within("waited_out")?,
-            birth: self.birth.into(),
+            bootstrap: self.birth.into(),
             retention: duration(self.retention_ns).within("retention_ns")?,
         })
     }
@@ -149,9 +149,9 @@ mod tests {
             quorum: member::QuorumId([1; 16]),
             max_ttl_ms: 60_000,
             durability: member::Durability::NotDeclared,
-            fresh: member::Stamp([2; 16]),
+            fresh: member::LossId([2; 16]),
             waited_out: None,
-            birth: member::Birth::No,
+            bootstrap: member::Bootstrap::No,
             retention: member::RETENTION,
         }
     }
@@ -160,8 +160,8 @@ mod tests {
     fn what_a_node_is_told_survives_and_leaves_out_what_is_usual() {
         let rare = member::Membership {
             durability: member::Durability::Declared,
-            waited_out: Some(member::Stamp([3; 16])),
-            birth: member::Birth::Yes,
+            waited_out: Some(member::LossId([3; 16])),
+            bootstrap: member::Bootstrap::Yes,
             retention: Duration::from_secs(5),
             ..told()
         };

@@ -200,7 +200,7 @@ impl Op {
                 op::Op::Release(op::Release { nonce: to_nonce(nonce)?, quorum: quorum.map(Into::into) })
             }
             Self::Raise { nonce, token: least, loss } => {
-                let loss = loss.as_deref().map(array).transpose().within("loss")?.map(core::member::Stamp);
+                let loss = loss.as_deref().map(array).transpose().within("loss")?.map(core::member::LossId);
                 op::Op::Raise(op::Raise { nonce: to_nonce(nonce)?, token: token(*least).within("token")?, loss })
             }
             Self::Read {} => op::Op::Read,

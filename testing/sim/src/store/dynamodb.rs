@@ -6,7 +6,7 @@ mod session;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use leasehold_core::member::{Marker, Stamp};
+use leasehold_core::member::{LossId, Marker};
 use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding};
 use leasehold_core::op::{Op, Outcome, Raise, Refusal, Seen};
 use leasehold_core::{Nonce, Owner, Payload, Resource, Seq, Token, Version};
@@ -37,7 +37,7 @@ pub(super) struct Row {
     /// Absent after a foreign client has replaced the row.
     pub(super) fencing_token: Option<Token>,
     /// The loss since which that was raised.
-    pub(super) trust: Option<Stamp>,
+    pub(super) trust: Option<LossId>,
     /// By the holder's wall clock.
     pub(super) granted_at: Option<u64>,
     pub(super) data: Option<Payload>,
@@ -249,7 +249,7 @@ impl Dynamodb {
         self.rows.get(resource)?.fencing_token
     }
 
-    pub(super) fn trust(&self, resource: &Resource) -> Option<Stamp> {
+    pub(super) fn trust(&self, resource: &Resource) -> Option<LossId> {
         self.rows.get(resource)?.trust
     }
 

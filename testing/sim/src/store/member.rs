@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use leasehold_core::Resource;
 use leasehold_core::member::{
-    Admission, Answer as Admitted, Durability, Marker, Membership, Phase, RunId, Stamp, admit,
+    Admission, Answer as Admitted, Durability, LossId, Marker, Membership, Phase, RunId, admit,
 };
 use leasehold_core::op::{Denial, DenialKind, Outcome, Refusal};
 use leasehold_core::quorum::Trust;
@@ -20,7 +20,7 @@ pub(super) struct Beside {
 /// The trust entry of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Raised {
-    pub(super) since: Stamp,
+    pub(super) since: LossId,
     /// `None` keeps it for good.
     pub(super) expires_ms: Option<u64>,
 }
@@ -28,7 +28,7 @@ pub(super) struct Raised {
 /// What becomes of an acquire.
 pub(super) enum Vote {
     /// It goes on to the lock; with a loss, if the counter is in doubt because of it.
-    Counts(Option<Stamp>),
+    Counts(Option<LossId>),
     /// It ends here.
     Refused(Outcome),
 }
@@ -51,7 +51,7 @@ impl Beside {
                 Vote::Counts(loss.filter(|_| doubtful))
             }
             Admitted::Abstains(stamp) => Vote::Refused(Outcome::NotApplied(Refusal::Abstains { stamp: Some(stamp) })),
-            Admitted::Stranger { quorum, .. } => {
+            Admitted::WrongQuorum { quorum, .. } => {
                 let denial = Denial::new(DenialKind::Membership, &format!("a node of quorum {quorum}"));
                 Vote::Refused(Outcome::NotApplied(Refusal::Denied(denial)))
             }
@@ -59,7 +59,7 @@ impl Beside {
     }
 
     /// The counter of a resource was raised because of a loss.
-    pub(super) fn raised(&mut self, resource: &Resource, loss: Option<Stamp>, expires_ms: Option<u64>) {
+    pub(super) fn raised(&mut self, resource: &Resource, loss: Option<LossId>, expires_ms: Option<u64>) {
         if let Some(Marker { phase: Phase::Rejoined { .. }, stamp, .. }) = &self.marker
             && loss == Some(*stamp)
         {

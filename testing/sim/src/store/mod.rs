@@ -14,7 +14,7 @@ mod tests;
 
 use std::time::Duration;
 
-use leasehold_core::member::{Durability, Marker, Phase, QuorumId, RunId, Stamp};
+use leasehold_core::member::{Durability, LossId, Marker, Phase, QuorumId, RunId};
 use leasehold_core::op::{Applied, Denial, DenialKind, Op, Outcome, Refusal, Seen};
 use leasehold_core::store::{BootId, StoreNow};
 use leasehold_core::{Monotonic, Nonce, Resource, Seq, Token};
@@ -290,7 +290,7 @@ impl Store {
     /// Whoever sets up a quorum marks its nodes.
     pub fn mark(&mut self, quorum: QuorumId, max_ttl: Duration) {
         let max_ttl_ms = u64::try_from(max_ttl.as_millis()).unwrap_or(u64::MAX);
-        let marker = Marker { quorum, max_ttl_ms, stamp: Stamp([0x17; 16]), phase: Phase::Member, run: self.run_id() };
+        let marker = Marker { quorum, max_ttl_ms, stamp: LossId([0x17; 16]), phase: Phase::Member, run: self.run_id() };
         self.remember(Some(marker));
     }
 
@@ -320,7 +320,7 @@ impl Store {
     }
 
     /// The loss since which the counter of a resource was raised here.
-    pub fn raised_since(&self, resource: &Resource) -> Option<Stamp> {
+    pub fn raised_since(&self, resource: &Resource) -> Option<LossId> {
         let raised = |beside: &Beside| beside.trust.get(resource).map(|raised| raised.since);
         match &self.shelf {
             Shelf::Redis(shelf) => raised(&shelf.beside),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use leasehold_core::config::LockOptionsBuilder;
-use leasehold_core::member::Stamp;
+use leasehold_core::member::LossId;
 use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Op, Outcome, Refusal, Seen};
 use leasehold_core::op::{LockOp, TransportFault};
 use leasehold_core::{
@@ -210,7 +210,7 @@ impl Scenario {
     }
 
     /// With the loss that node would name.
-    pub(super) fn node_votes(&mut self, node: u16, loss: Option<Stamp>) -> &mut Self {
+    pub(super) fn node_votes(&mut self, node: u16, loss: Option<LossId>) -> &mut Self {
         self.call(Some(Input::NodeVotes { node: NodeId::new(node), loss }))
     }
 
@@ -306,9 +306,9 @@ impl Scenario {
                 Outcome::NotApplied(Refusal::NeedsCredentials(Fault::new(FaultKind::Server, "the token has expired")))
             }
             Answer::Abstains => Outcome::NotApplied(Refusal::Abstains { stamp: None }),
-            Answer::AbstainsSince(loss) => Outcome::NotApplied(Refusal::Abstains { stamp: Some(Stamp([*loss; 16])) }),
+            Answer::AbstainsSince(loss) => Outcome::NotApplied(Refusal::Abstains { stamp: Some(LossId([*loss; 16])) }),
             Answer::InDoubt(counter, loss) => {
-                Outcome::Applied(Applied::AcquiredInDoubt { counter: token(*counter), stamp: Stamp([*loss; 16]) })
+                Outcome::Applied(Applied::AcquiredInDoubt { counter: token(*counter), stamp: LossId([*loss; 16]) })
             }
             Answer::Denied(kind) => Outcome::NotApplied(Refusal::Denied(Denial::new(*kind, "not here"))),
             Answer::Held(holding) => conflict(Some(holding.clone())),

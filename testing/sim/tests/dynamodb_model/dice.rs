@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::member::{Birth, Durability, Marker, Membership, Phase, QuorumId, RETENTION, Stamp};
+use leasehold_core::member::{Bootstrap, Durability, LossId, Marker, Membership, Phase, QuorumId, RETENTION};
 use leasehold_core::op::{Acquire, Op, Raise, Release, Renew};
 use leasehold_core::{Nonce, Owner, Payload, Resource, Seq, Token, Version};
 use leasehold_sim::rng::{Draws, Stream};
@@ -66,7 +66,7 @@ fn place(resource: &Resource) -> usize {
 }
 
 /// A loss that many have waited out, whatever they ask for.
-const WAITED_OUT: Stamp = Stamp([200; 16]);
+const WAITED_OUT: LossId = LossId([200; 16]);
 
 fn waited_out() -> Marker {
     Marker { quorum: OURS.0, max_ttl_ms: OURS.1, stamp: WAITED_OUT, phase: Phase::Joining, run: None }
@@ -182,7 +182,7 @@ impl Dice {
             durability: *self.draws.pick(&[Durability::Declared, Durability::NotDeclared]),
             fresh: self.stamp(),
             waited_out: *self.draws.pick(&[None, current, current, Some(WAITED_OUT)]),
-            birth: *self.draws.pick(&[Birth::Yes, Birth::No, Birth::No]),
+            bootstrap: *self.draws.pick(&[Bootstrap::Yes, Bootstrap::No, Bootstrap::No]),
             retention: RETENTION,
         }
     }
@@ -202,9 +202,9 @@ impl Dice {
         (!self.draws.one_in(5)).then_some(marker)
     }
 
-    fn stamp(&mut self) -> Stamp {
+    fn stamp(&mut self) -> LossId {
         self.stamps = self.stamps.wrapping_add(1);
-        Stamp([self.stamps; 16])
+        LossId([self.stamps; 16])
     }
 
     /// Around the counter, far below it, and at the very top.

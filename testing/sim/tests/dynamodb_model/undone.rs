@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_core::member::{Birth, Durability, Marker, Membership, Phase, QuorumId, RETENTION, Stamp};
+use leasehold_core::member::{Bootstrap, Durability, LossId, Marker, Membership, Phase, QuorumId, RETENTION};
 use leasehold_core::op::{Acquire, Applied, Op, Outcome, Refusal, Release, Renew};
 use leasehold_core::{Nonce, Owner, Resource, Seq, Token};
 use leasehold_servers::dynamodb::Server;
@@ -32,7 +32,7 @@ impl Table {
     }
 
     fn mark(&mut self, phase: Phase) {
-        let marker = Marker { quorum: QUORUM, max_ttl_ms: 60_000, stamp: Stamp([7; 16]), phase, run: None };
+        let marker = Marker { quorum: QUORUM, max_ttl_ms: 60_000, stamp: LossId([7; 16]), phase, run: None };
         self.pair.mark(Some(&marker));
     }
 
@@ -78,9 +78,9 @@ fn acquire(nonce: Nonce, seq: u32) -> Op {
             quorum: QUORUM,
             max_ttl_ms: 60_000,
             durability: Durability::Declared,
-            fresh: Stamp([9; 16]),
+            fresh: LossId([9; 16]),
             waited_out: None,
-            birth: Birth::No,
+            bootstrap: Bootstrap::No,
             retention: RETENTION,
         }),
     }))

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use leasehold_core::member::{Birth, Durability, Marker, Membership, Phase, QuorumId, RETENTION, Stamp};
+use leasehold_core::member::{Bootstrap, Durability, LossId, Marker, Membership, Phase, QuorumId, RETENTION};
 use leasehold_core::node::{NodeMemory, serve};
 use leasehold_core::op::{Acquire, Applied, Op, Outcome, Raise, Refusal};
 use leasehold_core::quorum::Trust;
@@ -49,7 +49,7 @@ pub(crate) fn answer(node: &mut Node, by: By, ask: Ask, setting: &Setting, owner
                 fresh: stamp(if fresh == 0 { node.stamp + 1 } else { fresh }),
                 waited_out: (waited_out != 0)
                     .then(|| stamp(if setting.bug == Some(Bug::AnyStamp) { node.stamp } else { waited_out })),
-                birth: if birth { Birth::Yes } else { Birth::No },
+                bootstrap: if birth { Bootstrap::Yes } else { Bootstrap::No },
                 retention: RETENTION,
             }),
         })),
@@ -144,13 +144,13 @@ fn mark(phase: Phase) -> Mark {
     }
 }
 
-fn stamp(name: Name) -> Stamp {
-    Stamp([name; 16])
+fn stamp(name: Name) -> LossId {
+    LossId([name; 16])
 }
 
 /// A node names a loss after the moment at which it finds it, and here all is one moment.
-fn name(of: Stamp) -> Name {
-    static FOUND: OnceLock<HashMap<Stamp, Name>> = OnceLock::new();
+fn name(of: LossId) -> Name {
+    static FOUND: OnceLock<HashMap<LossId, Name>> = OnceLock::new();
     let found = FOUND.get_or_init(|| (0..=Name::MAX).map(|name| (stamp(name).found_at(NOW.unix_ms), name)).collect());
     found.get(&of).copied().unwrap_or(of.0[0])
 }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use leasehold_core::member::{Marker, Phase, QuorumId, Stamp};
+use leasehold_core::member::{LossId, Marker, Phase, QuorumId};
 use leasehold_core::op::{FaultKind, Holder, Raise};
 use leasehold_core::store::BootId;
 
@@ -355,7 +355,7 @@ fn a_marker_is_written_where_it_was_found() {
     let marker = |stamp| Marker {
         quorum: QuorumId([1; 16]),
         max_ttl_ms: 60_000,
-        stamp: Stamp([stamp; 16]),
+        stamp: LossId([stamp; 16]),
         phase: Phase::Member,
         run: None,
     };

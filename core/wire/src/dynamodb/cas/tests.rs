@@ -63,7 +63,7 @@ fn a_first_write_wants_no_item_and_the_next_one_the_item_that_was_read() {
 fn a_lost_answer_is_cleared_up_by_sending_the_same_again() {
     let mut update = writing(None, 1);
     let (body, item) = (sent(&update), applied(&update));
-    assert_eq!(update.answer(Err(unknown())), Next::Pause(Pace::NORMAL, 0));
+    assert_eq!(update.answer(Err(unknown())), Next::Pause(Backoff::NORMAL, 0));
     assert_eq!(sent(&update), body);
     assert!(matches!(update.answer(Ok(&conflict(&item))), Next::Done(item) if item.version == 1));
 
@@ -82,10 +82,10 @@ fn a_lost_answer_is_cleared_up_by_sending_the_same_again() {
 fn a_lost_answer_of_a_write_that_others_forestalled_leads_to_another_decision() {
     let base = applied(&writing(None, 1));
     let mut update = writing(Some(&base), 2);
-    assert_eq!(update.answer(Err(unknown())), Next::Pause(Pace::NORMAL, 0));
+    assert_eq!(update.answer(Err(unknown())), Next::Pause(Backoff::NORMAL, 0));
     let mut item = applied(&writing(Some(&base), 3));
     item = applied(&writing(Some(&item), 4));
-    assert_eq!(update.answer(Ok(&conflict(&item))), Next::Pause(Pace::NORMAL, 1));
+    assert_eq!(update.answer(Ok(&conflict(&item))), Next::Pause(Backoff::NORMAL, 1));
     assert_eq!(update.request().target, Target::GetItem);
     assert_eq!(update.answer(Ok(&ok(&json!({ "Item": item })))), Next::Decide);
     assert_eq!(update.current().map(|item| item.version), Some(3));
@@ -106,7 +106,7 @@ fn it_ends_after_so_many_tries_and_says_whether_it_may_have_been_written() {
     let mut update = writing(Some(&base), 2);
     let other = applied(&writing(Some(&base), 3));
     for n in 0..3 {
-        assert_eq!(update.answer(Ok(&conflict(&other))), Next::Pause(Pace::NORMAL, n));
+        assert_eq!(update.answer(Ok(&conflict(&other))), Next::Pause(Backoff::NORMAL, n));
         assert_eq!(update.answer(Ok(&ok(&json!({ "Item": base })))), Next::Decide);
         update.write(vec![2], [2; 16]).unwrap();
     }
@@ -116,7 +116,7 @@ fn it_ends_after_so_many_tries_and_says_whether_it_may_have_been_written() {
     let throttled = failed(json!({ "__type": "x#ThrottlingException" }));
     let mut update = writing(None, 1);
     for n in 0..3 {
-        assert_eq!(update.answer(Ok(&throttled)), Next::Pause(Pace::THROTTLED, n));
+        assert_eq!(update.answer(Ok(&throttled)), Next::Pause(Backoff::THROTTLED, n));
     }
     assert!(matches!(update.answer(Ok(&throttled)), Next::Failed(Failure::Unavailable(_))));
 

@@ -129,7 +129,7 @@ fn a_raise_answers_the_counter() {
 
 #[test]
 fn a_raise_for_a_loss_writes_the_trust_too() {
-    let loss = Stamp([2; 16]);
+    let loss = LossId([2; 16]);
     let trusting = |row| with(row, "quorumTrust", json!({ "S": loss.to_string() }));
     let raised = |counter| Outcome::Applied(Applied::Raised { counter: token(counter) });
     let op = || raise(9, Some(loss));

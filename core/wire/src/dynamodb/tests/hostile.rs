@@ -99,9 +99,9 @@ fn any_op() -> impl Strategy<Value = Op> {
         quorum: QuorumId([1; 16]),
         max_ttl_ms: 60_000,
         durability: Durability::NotDeclared,
-        fresh: Stamp([9; 16]),
+        fresh: LossId([9; 16]),
         waited_out: None,
-        birth: Birth::No,
+        bootstrap: Bootstrap::No,
         retention: RETENTION,
     };
     let vote = Op::Acquire(Box::new(Acquire { member: Some(member), ..an_acquire() }));
@@ -110,7 +110,7 @@ fn any_op() -> impl Strategy<Value = Op> {
         other => other,
     };
     let over = takeover(Version::of(&RIVAL, Seq::new(7)));
-    let doubtful = raise(9, Some(Stamp([2; 16])));
+    let doubtful = raise(9, Some(LossId([2; 16])));
     prop::sample::select(vec![acquire(), over, vote, renew(), keep, release(), raise(9, None), doubtful, Op::Read])
 }
 

@@ -3,8 +3,8 @@
 use super::*;
 
 const OURS: QuorumId = QuorumId([1; 16]);
-const LOSS: Stamp = Stamp([7; 16]);
-const FRESH: Stamp = Stamp([9; 16]);
+const LOSS: LossId = LossId([7; 16]);
+const FRESH: LossId = LossId([9; 16]);
 
 pub(super) fn marker(phase: Phase) -> Marker {
     Marker { quorum: OURS, max_ttl_ms: 60_000, stamp: LOSS, phase, run: None }
@@ -21,7 +21,7 @@ pub(super) fn asked() -> Membership {
         durability: Durability::NotDeclared,
         fresh: FRESH,
         waited_out: None,
-        birth: Birth::No,
+        bootstrap: Bootstrap::No,
         retention: RETENTION,
     }
 }
@@ -67,7 +67,7 @@ fn freed() -> Result<Response, Outcome> {
     Ok(shows(&counting(undone(ours(1)), FLOOR)))
 }
 
-pub(super) fn abstains(stamp: Stamp) -> Outcome {
+pub(super) fn abstains(stamp: LossId) -> Outcome {
     Outcome::NotApplied(Refusal::Abstains { stamp: Some(stamp) })
 }
 
@@ -115,7 +115,7 @@ fn a_refused_vote_counts_only_under_a_marker_too() {
 fn a_node_that_rejoined_is_in_doubt_until_raised() {
     assert_eq!(told(vote(), [won(), found(&rejoined())]).0, doubtful());
     let trusting =
-        |stamp: Stamp| Ok(shows(&with(counting(ours(1), FLOOR), "quorumTrust", json!({ "S": stamp.to_string() }))));
+        |stamp: LossId| Ok(shows(&with(counting(ours(1), FLOOR), "quorumTrust", json!({ "S": stamp.to_string() }))));
     assert_eq!(told(vote(), [trusting(LOSS), found(&rejoined())]).0, granted(FLOOR));
     assert_eq!(told(vote(), [trusting(FRESH), found(&rejoined())]).0, doubtful(), "raised for an earlier loss");
     let over = marker(Phase::Rejoined { trusted_from_unix_ms: UNIX_MS });
@@ -159,15 +159,18 @@ fn a_marker_that_others_write_at_the_same_time_is_judged_instead() {
 fn an_abstention_that_was_waited_out_is_written_down_before_the_vote_counts() {
     let joining = || found(&marker(Phase::Joining));
     let rejoining = marker(Phase::Rejoined { trusted_from_unix_ms: UNIX_MS + 604_800_000 });
-    let waited = |birth| vote_of(Membership { waited_out: Some(LOSS), birth, ..asked() });
-    let (outcome, asked) = told(waited(Birth::No), [won(), joining(), Ok(shows(&marked(&rejoining.text())))]);
+    let waited = |bootstrap| vote_of(Membership { waited_out: Some(LOSS), bootstrap, ..asked() });
+    let (outcome, asked) = told(waited(Bootstrap::No), [won(), joining(), Ok(shows(&marked(&rejoining.text())))]);
     assert_eq!(outcome, doubtful());
     assert_eq!(conditions(&asked)[2], "#qm = :found");
     let born = marker(Phase::Member);
-    let (outcome, _) = told(waited(Birth::Yes), [won(), joining(), Ok(shows(&marked(&born.text())))]);
+    let (outcome, _) = told(waited(Bootstrap::Yes), [won(), joining(), Ok(shows(&marked(&born.text())))]);
     assert_eq!(outcome, granted(FLOOR));
-    assert_eq!(told(waited(Birth::No), [won(), joining(), lost()]).0, Outcome::Unknown(Fault::of(FaultKind::Timeout)));
-    assert!(is_protocol(&told(waited(Birth::No), [won(), joining(), Ok(shows(&marked("other")))]).0));
+    assert_eq!(
+        told(waited(Bootstrap::No), [won(), joining(), lost()]).0,
+        Outcome::Unknown(Fault::of(FaultKind::Timeout))
+    );
+    assert!(is_protocol(&told(waited(Bootstrap::No), [won(), joining(), Ok(shows(&marked("other")))]).0));
 }
 
 #[test]

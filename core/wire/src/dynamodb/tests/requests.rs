@@ -123,7 +123,7 @@ fn a_release_is_written_so() {
 
 #[test]
 fn a_raise_is_written_so() {
-    let loss = Stamp([2; 16]);
+    let loss = LossId([2; 16]);
     let body: Json = serde_json::from_str(&written(&session(), raise(9, Some(loss)))).unwrap();
     let ours = "begins_with(#rvn, :own) AND attribute_not_exists(#ir) AND ";
     assert_eq!(body["ConditionExpression"], alloc::format!("{ours}(attribute_not_exists(#ft) OR #ft < :ft)"));
@@ -157,7 +157,7 @@ fn every_name_and_value_is_used_and_every_word_is_named() {
     }
     bodies.push(told(acquire(), [Ok(refuses(Some(&counting(released(row(RIVAL_RVN)), FLOOR)))), lost()]).1.remove(1));
     bodies.extend(undone::bodies());
-    let loss = Some(Stamp([2; 16]));
+    let loss = Some(LossId([2; 16]));
     bodies.push(told(raise(9, loss), [Ok(refuses(Some(&counting(ours(1), 9)))), lost()]).1.remove(1));
     let marker = quorum::marker(Phase::Member);
     bodies.extend(["", "found"].map(|found| body(&session().mark(found.as_bytes(), Some(&marker)))));

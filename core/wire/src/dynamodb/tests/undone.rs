@@ -73,7 +73,7 @@ fn a_send_that_is_not_later_does_not() {
         let held = row.get("isReleased").is_none();
         let answers = [Ok(refuses(Some(&row))), found(&marker(Phase::Joining))];
         let (outcome, bodies) = told(op, answers);
-        assert_eq!((outcome, bodies.len()), (abstains(Stamp([7; 16])), 2), "held: {held}, {row}");
+        assert_eq!((outcome, bodies.len()), (abstains(LossId([7; 16])), 2), "held: {held}, {row}");
     }
     // Outside a quorum nothing is undone, so a row that says so is not believed.
     let Op::Acquire(acquire) = later(2) else { panic!("no acquire") };
@@ -104,7 +104,7 @@ fn neither_a_heartbeat_nor_a_raise_brings_it_back() {
 fn an_undo_of_what_was_freed_already_has_nothing_to_do() {
     let joining = || found(&marker(Phase::Joining));
     for row in [freed(1), counting(released(ours(1)), FLOOR), freed(2)] {
-        assert_eq!(told(vote(), [won(), joining(), Ok(refuses(Some(&row)))]).0, abstains(Stamp([7; 16])));
+        assert_eq!(told(vote(), [won(), joining(), Ok(refuses(Some(&row)))]).0, abstains(LossId([7; 16])));
     }
     // The answer to a release is none to an undo.
     let released = || Ok(shows(&counting(released(ours(1)), FLOOR)));

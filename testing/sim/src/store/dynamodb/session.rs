@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use leasehold_core::Version;
-use leasehold_core::member::{Answer as Admitted, Marker, Membership, Stamp, Standing, admit};
+use leasehold_core::member::{Answer as Admitted, CounterTrust, LossId, Marker, Membership, admit};
 use leasehold_core::node::{NodeMemory, in_doubt};
 use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Fault, FaultKind};
 use leasehold_core::op::{Holder, Op, Outcome, Refusal, Release, Renew, Seen};
@@ -36,7 +36,7 @@ pub enum Form {
 pub struct Keep {
     outcome: Outcome,
     /// The loss since which the node is in doubt.
-    loss: Option<Stamp>,
+    loss: Option<LossId>,
 }
 
 /// What the lock's row said.
@@ -44,7 +44,7 @@ pub struct Keep {
 pub struct Told {
     pub(super) outcome: Outcome,
     /// The loss since which its counter was raised.
-    pub(super) trust: Option<Stamp>,
+    pub(super) trust: Option<LossId>,
 }
 
 /// A marker to be written.
@@ -128,10 +128,10 @@ impl Told {
 
     fn voted(&self, op: &Op, answer: &Admitted) -> Answer {
         match answer {
-            Admitted::Votes(standing) => {
-                let loss = match (standing, standing.trust(self.trust.as_ref())) {
-                    (Standing::ByResource(loss), Trust::Doubtful) => Some(*loss),
-                    (Standing::ByResource(_), Trust::Trusted) | (Standing::Trusted, _) => None,
+            Admitted::Votes(counters) => {
+                let loss = match (counters, counters.trust(self.trust.as_ref())) {
+                    (CounterTrust::ByResource(loss), Trust::Doubtful) => Some(*loss),
+                    (CounterTrust::ByResource(_), Trust::Trusted) | (CounterTrust::Trusted, _) => None,
                 };
                 let outcome = doubted(self.outcome.clone(), loss);
                 match (op, &outcome) {
@@ -146,7 +146,7 @@ impl Told {
                 }
             }
             Admitted::Abstains(stamp) => self.refuse(op, Refusal::Abstains { stamp: Some(*stamp) }),
-            Admitted::Stranger { quorum, .. } => {
+            Admitted::WrongQuorum { quorum, .. } => {
                 let denial = Denial::new(DenialKind::Membership, &format!("a node of quorum {quorum}"));
                 self.refuse(op, Refusal::Denied(denial))
             }
@@ -205,7 +205,7 @@ impl Keep {
     }
 }
 
-fn doubted(outcome: Outcome, loss: Option<Stamp>) -> Outcome {
+fn doubted(outcome: Outcome, loss: Option<LossId>) -> Outcome {
     match loss {
         Some(loss) => in_doubt(outcome, loss),
         None => outcome,

@@ -1,7 +1,7 @@
 //! Several nodes that remember which quorum they belong to, and so notice when they have lost their data.
 
 use leasehold_core::config::LockOptionsBuilder;
-use leasehold_core::member::{Durability, QuorumId, Stamp};
+use leasehold_core::member::{Durability, LossId, QuorumId};
 use leasehold_core::op::DenialKind;
 use leasehold_core::{Config, NodeConfig, Quorum, Wait};
 use std::time::Duration;
@@ -98,14 +98,14 @@ pub(super) fn quorum_seen_to_vote() -> Vector {
         "Before its first attempt the host has looked at the nodes: two vote, and one of those is in doubt since a loss. So \
          already the first attempt can raise it, and count it. A look that comes later than an answer changes nothing.",
     );
-    s.node_votes(0, Some(Stamp([1; 16]))).node_votes(1, None);
+    s.node_votes(0, Some(LossId([1; 16]))).node_votes(1, None);
     s.acquire(1, "s", |o| second(o).wait(Wait::Once))
         .say(0, InDoubt(1, 1))
         .say(1, Granted(9))
         .say(2, Held(foreign_holding()));
     s.say(0, Raised(42)).say(1, Raised(42));
     s.release(1).say(0, Released).say(1, Released);
-    s.node_votes(2, Some(Stamp([2; 16])));
+    s.node_votes(2, Some(LossId([2; 16])));
     s.acquire(2, "s", |o| second(o).wait(Wait::Once))
         .say(0, Granted(43))
         .say(2, InDoubt(1, 2))
