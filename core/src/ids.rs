@@ -3,7 +3,7 @@
 use alloc::sync::Arc;
 use core::fmt;
 
-use crate::config::ConfigError;
+use crate::config::error::ConfigError;
 
 macro_rules! number {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {

@@ -11,8 +11,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
-use crate::prf;
 use crate::quorum::Trust;
+use crate::sip;
 
 /// Names a quorum: its nodes and its majority, or whatever else its clients agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,7 +37,7 @@ impl QuorumId {
                 words.push(u64::from_le_bytes(eight));
             }
         }
-        Self(prf::digest(&words))
+        Self(sip::digest(&words))
     }
 
     /// Reads what `Display` writes: 32 hexadecimal digits in lower case.
@@ -63,7 +63,7 @@ impl LossId {
             eight.copy_from_slice(&self.0[at..at + 8]);
             u64::from_le_bytes(eight)
         };
-        Self(prf::digest(&[word(0), word(8), unix_ms]))
+        Self(sip::digest(&[word(0), word(8), unix_ms]))
     }
 
     /// Reads what `Display` writes: 32 hexadecimal digits in lower case.

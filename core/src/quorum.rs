@@ -5,9 +5,11 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::config::Config;
 use crate::ids::{NodeId, Token};
 use crate::time::Monotonic;
+
+/// The most nodes of a quorum.
+pub(crate) const MAX_NODES: usize = 31;
 
 /// `floor(n / 2) + 1` of the *configured* nodes, however many can be reached.
 pub const fn majority(nodes: usize) -> usize {
@@ -18,7 +20,7 @@ pub const fn majority(nodes: usize) -> usize {
 ///
 /// Before it a rival can win at most `n - q` nodes, which is no majority.
 pub fn shared_deadline(deadlines: impl Iterator<Item = Option<Monotonic>>, q: usize) -> Option<Monotonic> {
-    let mut known = [Monotonic::default(); Config::MAX_NODES];
+    let mut known = [Monotonic::default(); MAX_NODES];
     let mut count = 0;
     for (slot, deadline) in known.iter_mut().zip(deadlines.flatten()) {
         *slot = deadline;

@@ -5,7 +5,7 @@
 
 use core::time::Duration;
 
-use crate::config::{Drift, Ttl};
+use crate::config::ttl::{Drift, Ttl};
 
 /// A host's monotonic clock in nanoseconds; it must go on counting while the machine is suspended.
 ///

@@ -1,8 +1,7 @@
 //! Many locks at once: correlation, local queues, timers, limits, and the one loop that drives it all.
 
-mod breaker;
 mod env;
-mod event;
+mod io;
 mod locks;
 mod run;
 
@@ -10,13 +9,12 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-pub(crate) use breaker::CircuitBreaker;
 use env::Env;
-pub(crate) use env::{NodeState, all_abstained, losses_over};
-pub use event::{Error, Event, Failure, Input, LostReason, Output, Stats, Transmit};
+pub use io::{Error, Input, Output, Stats, Transmit};
 use locks::{Lock, Locks, Place};
 
 use crate::config::{Config, LockOptions, Quorum, Wait};
+use crate::event::{Event, Failure};
 use crate::ids::{LockId, NodeId, RequestId, Resource, Seq, Version};
 use crate::lease::{Acquisition, Effects, Idle, Input as LeaseInput, Machine, Releasing, Send};
 use crate::member::LossId;

@@ -3,7 +3,8 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Client, Event, Orphan, OrphanId, Output, Place, Queued, Request, Target, Timer, Transmit};
+use super::{Client, Orphan, OrphanId, Output, Place, Queued, Request, Target, Timer, Transmit};
+use crate::event::Event;
 use crate::ids::{NodeId, RequestId, Resource, Seq};
 use crate::lease::{Effects, Input as LeaseInput, Machine, node_ids};
 use crate::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal};

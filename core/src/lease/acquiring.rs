@@ -4,10 +4,11 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::client::{Event, all_abstained, losses_over};
+use crate::event::Event;
 use crate::ids::{NodeId, Nonce, Seq, Token};
 use crate::lease::acquisition::NodeReply;
 use crate::lease::held::{Grant, Held};
+use crate::lease::node_state::{all_abstained, losses_over};
 use crate::lease::releasing::PendingAcquires;
 use crate::lease::sends::Sends;
 use crate::lease::waiting::Answer;

@@ -4,8 +4,8 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use crate::backoff::Backoff;
-use crate::client::{Event, Failure};
 use crate::config::Wait;
+use crate::event::{Event, Failure};
 use crate::ids::{NodeId, Seq};
 use crate::lease::{Acquiring, Ctx, Input, Machine, Row, Step};
 use crate::op::{Denial, Fault, Holding, Refusal, Seen};

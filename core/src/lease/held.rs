@@ -4,9 +4,10 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::backoff::Backoff;
-use crate::client::{Event, LostReason, losses_over};
+use crate::event::{Event, LostReason};
 use crate::ids::{NodeId, Nonce, Seq, Token};
 use crate::lease::acquiring::Leg as AcquiringLeg;
+use crate::lease::node_state::losses_over;
 use crate::lease::releasing::PendingAcquires;
 use crate::lease::sends::Sends;
 use crate::lease::{Ctx, Input, Machine, Releasing, Row, Step};

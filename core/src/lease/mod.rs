@@ -55,7 +55,9 @@
 
 mod acquiring;
 mod acquisition;
+mod breaker;
 mod held;
+mod node_state;
 mod releasing;
 mod sends;
 #[cfg(test)]
@@ -68,11 +70,12 @@ use core::time::Duration;
 pub(crate) use acquiring::Acquiring;
 pub(crate) use acquisition::{Acquisition, BlockReason, Idle, NodeHealth};
 pub(crate) use held::{Held, Renewing};
+pub(crate) use node_state::NodeState;
 pub(crate) use releasing::Releasing;
 pub(crate) use waiting::Waiting;
 
-use crate::client::{Event, NodeState};
 use crate::config::{Config, LockOptions};
+use crate::event::Event;
 use crate::ids::{LockId, NodeId, Nonce, Resource, Seq, Token};
 use crate::member::{Bootstrap, Durability, LossId, Membership, RETENTION};
 use crate::observe::Observations;

@@ -7,7 +7,7 @@
 use alloc::vec::Vec;
 
 use crate::backoff::Backoff;
-use crate::client::{Event, LostReason};
+use crate::event::{Event, LostReason};
 use crate::ids::{NodeId, Nonce, Seq};
 use crate::lease::sends::Sends;
 use crate::lease::{Ctx, Input, Machine, Row, Step};

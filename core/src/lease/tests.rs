@@ -13,8 +13,8 @@ use std::format;
 use scripts::{Answer, Do, SCRIPTS, Script};
 
 use super::*;
-use crate::client::Failure;
 use crate::config::NodeConfig;
+use crate::event::Failure;
 use crate::ids::Version;
 use crate::member::LossId;
 use crate::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Refusal, Seen};

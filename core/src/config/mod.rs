@@ -1,0 +1,217 @@
+//! Settings that cannot be invalid: what does not fit is refused here, with both numbers.
+
+pub(crate) mod error;
+mod options;
+pub(crate) mod ttl;
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+pub use error::ConfigError;
+pub use options::{LockOptions, LockOptionsBuilder};
+pub use ttl::{Drift, MAX_RECORD_TTL, Ttl};
+
+use crate::member::{Durability, QuorumId};
+use crate::quorum::MAX_NODES;
+use error::at_most;
+
+/// How long to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Wait {
+    /// One attempt, answered as soon as it is decided.
+    Once,
+    /// New attempts until this much time has passed. An attempt in flight at the end is still awaited, which takes at
+    /// most one request timeout. Zero means [`Wait::Once`].
+    For(Duration),
+    /// Until granted, cancelled or refused.
+    #[default]
+    Forever,
+}
+
+/// Who decides that a record has run out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Poll {
+    /// A refused acquire is as cheap as a read (Redis, memory).
+    Acquire,
+    /// Reads are cheaper than refused writes (DynamoDB, SQLite): look first, write once it is free.
+    Read,
+}
+
+/// What one store can do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct NodeConfig {
+    /// How to look whether a held lock became free.
+    pub poll: Poll,
+    /// Whether the store can tell waiters of a release.
+    pub watch: bool,
+    /// Most renewals in one request, at least 1.
+    pub batch: usize,
+    /// In a quorum: whether the store keeps every acknowledged write through a crash.
+    pub durability: Durability,
+}
+
+impl Default for NodeConfig {
+    fn default() -> Self {
+        Self { poll: Poll::Acquire, watch: false, batch: 100, durability: Durability::NotDeclared }
+    }
+}
+
+/// What several nodes agree on that form a quorum; all its clients must have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Quorum {
+    id: QuorumId,
+    max_ttl: Duration,
+}
+
+impl Quorum {
+    /// The longest record unless set otherwise.
+    pub const MAX_TTL: Duration = Duration::from_secs(60);
+
+    /// `max_ttl` bounds `ttl + lock_delay` of every lock: 100 ms to 48 h, rounded down to whole milliseconds. A node
+    /// that has lost its data abstains for a little longer than this.
+    ///
+    /// # Errors
+    /// A `max_ttl` outside its bounds.
+    pub fn new(id: QuorumId, max_ttl: Duration) -> Result<Self, ConfigError> {
+        if max_ttl < Ttl::MIN {
+            return Err(ConfigError::TooShort { what: "max_ttl", value: max_ttl, min: Ttl::MIN });
+        }
+        at_most("max_ttl", max_ttl, MAX_RECORD_TTL)?;
+        Ok(Self { id, max_ttl: Duration::new(max_ttl.as_secs(), max_ttl.subsec_millis() * 1_000_000) })
+    }
+
+    /// Which quorum.
+    pub const fn id(&self) -> QuorumId {
+        self.id
+    }
+
+    /// The longest `ttl + lock_delay`.
+    pub const fn max_ttl(&self) -> Duration {
+        self.max_ttl
+    }
+}
+
+/// Bounds on what one client keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// Acquisitions alive at once, held, waiting or queued. Default 1,000,000.
+    pub locks: usize,
+    /// Background releases alive at once; above it a record is left to run out. Default 100,000.
+    pub orphans: usize,
+    /// Resources whose foreign versions are remembered. Default 1,024.
+    pub observations: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { locks: 1_000_000, orphans: 100_000, observations: 1_024 }
+    }
+}
+
+/// Settings of one client.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Config {
+    nodes: Vec<NodeConfig>,
+    quorum: Option<Quorum>,
+    drift: Drift,
+    request_timeout: Duration,
+    limits: Limits,
+}
+
+impl Config {
+    /// The most nodes of a quorum.
+    pub const MAX_NODES: usize = MAX_NODES;
+    /// The longest that one reply is awaited, unless set otherwise.
+    pub const REQUEST_TIMEOUT: Duration = Duration::from_millis(500);
+
+    /// One entry for each store; several form a quorum.
+    ///
+    /// # Errors
+    /// No node, more than [`Config::MAX_NODES`], or a node with a batch of 0.
+    pub fn new(nodes: Vec<NodeConfig>) -> Result<Self, ConfigError> {
+        if nodes.is_empty() || nodes.len() > Self::MAX_NODES {
+            return Err(ConfigError::Nodes { count: nodes.len(), max: Self::MAX_NODES });
+        }
+        if nodes.iter().any(|node| node.batch == 0) {
+            return Err(ConfigError::ZeroLimit { what: "batch" });
+        }
+        Ok(Self {
+            nodes,
+            quorum: None,
+            drift: Drift::default(),
+            request_timeout: Self::REQUEST_TIMEOUT,
+            limits: Limits::default(),
+        })
+    }
+
+    /// Has nodes remember which quorum they belong to, so that one that has lost its data does not vote as if it had
+    /// not. Without it, that must never happen. A single node has no use for it.
+    #[must_use]
+    pub fn with_quorum(self, quorum: Quorum) -> Self {
+        Self { quorum: Some(quorum).filter(|_| self.nodes.len() > 1), ..self }
+    }
+
+    /// Sets the drift that all margins assume.
+    #[must_use]
+    pub fn with_drift(self, drift: Drift) -> Self {
+        Self { drift, ..self }
+    }
+
+    /// Sets the bounds on what the client keeps.
+    ///
+    /// # Errors
+    /// A limit of 0.
+    pub fn with_limits(self, limits: Limits) -> Result<Self, ConfigError> {
+        for (what, limit) in
+            [("locks", limits.locks), ("orphans", limits.orphans), ("observations", limits.observations)]
+        {
+            if limit == 0 {
+                return Err(ConfigError::ZeroLimit { what });
+            }
+        }
+        Ok(Self { limits, ..self })
+    }
+
+    /// Sets the longest that one reply is awaited: 10 ms to 60 s. A sixth of a lock's ttl binds as well.
+    ///
+    /// # Errors
+    /// Outside these bounds.
+    pub fn with_request_timeout(self, value: Duration) -> Result<Self, ConfigError> {
+        let min = Duration::from_millis(10);
+        if value < min {
+            return Err(ConfigError::TooShort { what: "request timeout", value, min });
+        }
+        at_most("request timeout", value, Duration::from_secs(60))?;
+        Ok(Self { request_timeout: value, ..self })
+    }
+
+    /// The nodes, in order.
+    pub fn nodes(&self) -> &[NodeConfig] {
+        &self.nodes
+    }
+
+    /// The nodes, in order, to be changed one by one.
+    pub fn nodes_mut(&mut self) -> &mut [NodeConfig] {
+        &mut self.nodes
+    }
+
+    /// What the nodes remember of their quorum.
+    pub const fn quorum(&self) -> Option<&Quorum> {
+        self.quorum.as_ref()
+    }
+
+    /// The drift that all margins assume.
+    pub const fn drift(&self) -> Drift {
+        self.drift
+    }
+
+    /// The longest that one reply is awaited.
+    pub const fn request_timeout(&self) -> Duration {
+        self.request_timeout
+    }
+
+    /// The bounds on what the client keeps.
+    pub const fn limits(&self) -> Limits {
+        self.limits
+    }
+}

@@ -1,0 +1,180 @@
+//! The options of one acquisition.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use super::Wait;
+use super::error::{ConfigError, at_most};
+use super::ttl::Ttl;
+use crate::ids::{Owner, Payload};
+use crate::time;
+
+/// What one acquisition asks for; built by [`LockOptionsBuilder`], so always consistent.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LockOptions {
+    pub(crate) ttl: Ttl,
+    pub(crate) wait: Wait,
+    pub(crate) lock_delay: Duration,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) renew_every: Option<Duration>,
+    pub(crate) owner: Owner,
+    pub(crate) data: Option<Payload>,
+}
+
+impl LockOptions {
+    /// Starts from the defaults: ttl 30 s, wait for ever, renewal every ttl/3, no lock delay, no bound on holding.
+    pub fn builder() -> LockOptionsBuilder {
+        LockOptionsBuilder::default()
+    }
+
+    /// How long a grant lasts without renewal.
+    pub const fn ttl(&self) -> Ttl {
+        self.ttl
+    }
+
+    /// How long to try.
+    pub const fn wait(&self) -> Wait {
+        self.wait
+    }
+
+    /// How long the lock stays closed after a holder let its lease run out.
+    pub const fn lock_delay(&self) -> Duration {
+        self.lock_delay
+    }
+
+    /// When automatic renewal stops, counted from the grant; `None` for never.
+    pub const fn max_hold(&self) -> Option<Duration> {
+        self.max_hold
+    }
+
+    /// Time between renewals; `None` for no automatic renewal.
+    pub const fn renew_every(&self) -> Option<Duration> {
+        self.renew_every
+    }
+
+    /// The label shown to others.
+    pub const fn owner(&self) -> &Owner {
+        &self.owner
+    }
+
+    /// Bytes that others can read while the lease stands.
+    pub const fn data(&self) -> Option<&Payload> {
+        self.data.as_ref()
+    }
+
+    /// How long the store keeps the record: `ttl + lock_delay`.
+    pub(crate) fn record_ttl(&self) -> Duration {
+        self.ttl.get().saturating_add(self.lock_delay)
+    }
+}
+
+/// Collects the wishes of one acquisition and checks them together.
+#[derive(Clone, Debug, Default)]
+pub struct LockOptionsBuilder {
+    ttl: Option<Duration>,
+    wait: Wait,
+    lock_delay: Duration,
+    max_hold: Option<Duration>,
+    renewal: Renewal,
+    owner: alloc::string::String,
+    data: Option<Vec<u8>>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+enum Renewal {
+    #[default]
+    Default,
+    Off,
+    Every(Duration),
+}
+
+impl LockOptionsBuilder {
+    /// How long a grant lasts without renewal. Default 30 s.
+    #[must_use]
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// How long to try. Default for ever.
+    #[must_use]
+    pub fn wait(mut self, wait: Wait) -> Self {
+        self.wait = wait;
+        self
+    }
+
+    /// How long the lock stays closed after a holder let its lease run out, for work that outlives its check by a
+    /// little. Default 0, at most 24 h; a released lock is free at once.
+    #[must_use]
+    pub fn lock_delay(mut self, lock_delay: Duration) -> Self {
+        self.lock_delay = lock_delay;
+        self
+    }
+
+    /// Stops automatic renewal this long after the grant, so that a wedged worker cannot hold for ever. Off by default.
+    #[must_use]
+    pub fn max_hold(mut self, max_hold: Duration) -> Self {
+        self.max_hold = Some(max_hold);
+        self
+    }
+
+    /// Time between renewals: at most half the ttl. Default ttl/3.
+    #[must_use]
+    pub fn renew_every(mut self, every: Duration) -> Self {
+        self.renewal = Renewal::Every(every);
+        self
+    }
+
+    /// No automatic renewal: the lease ends at its first deadline.
+    #[must_use]
+    pub fn no_renewal(mut self) -> Self {
+        self.renewal = Renewal::Off;
+        self
+    }
+
+    /// A label for people. Default empty.
+    #[must_use]
+    pub fn owner(mut self, owner: &str) -> Self {
+        self.owner = owner.into();
+        self
+    }
+
+    /// Bytes that others can read while the lease stands. None by default.
+    #[must_use]
+    pub fn data(mut self, data: &[u8]) -> Self {
+        self.data = Some(data.into());
+        self
+    }
+
+    /// # Errors
+    /// A ttl outside its bounds, a renewal interval of 0 or above half the ttl, a lock delay above 24 h, a `max_hold`
+    /// below the ttl, an owner or data above its bound.
+    pub fn build(self) -> Result<LockOptions, ConfigError> {
+        let ttl = self.ttl.map_or(Ok(Ttl::default()), Ttl::new)?;
+        at_most("lock_delay", self.lock_delay, Ttl::MAX)?;
+        let renew_every = match self.renewal {
+            Renewal::Default => Some(time::default_renew_every(ttl)),
+            Renewal::Off => None,
+            Renewal::Every(value) => {
+                let min = Duration::from_millis(10);
+                if value < min {
+                    return Err(ConfigError::TooShort { what: "renewal interval", value, min });
+                }
+                at_most("renewal interval (it must leave room for a second try within the ttl)", value, ttl.get() / 2)?;
+                Some(value)
+            }
+        };
+        if let Some(value) = self.max_hold.filter(|max_hold| *max_hold < ttl.get()) {
+            return Err(ConfigError::TooShort { what: "max_hold", value, min: ttl.get() });
+        }
+        Ok(LockOptions {
+            ttl,
+            wait: if self.wait == Wait::For(Duration::ZERO) { Wait::Once } else { self.wait },
+            lock_delay: Duration::new(self.lock_delay.as_secs(), self.lock_delay.subsec_millis() * 1_000_000),
+            max_hold: self.max_hold,
+            renew_every,
+            owner: Owner::new(&self.owner)?,
+            data: self.data.as_deref().map(Payload::new).transpose()?,
+        })
+    }
+}
