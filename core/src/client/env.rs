@@ -3,8 +3,8 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use super::{CircuitBreaker, Event};
-use crate::config::{Config, LockOptions, Quorum};
+use crate::config::{Config, LockOptions};
+use crate::event::Event;
 use crate::ids::{LockId, NodeId, Resource, Token};
 use crate::lease::{Ctx, Effects, Input, Machine, NodeState, Row};
 use crate::observe::Observations;
@@ -140,6 +140,7 @@ fn note_row(row: Option<Row>) {
 mod tests {
     use super::*;
     use crate::config::{Limits, NodeConfig};
+    use crate::time::Monotonic;
 
     #[test]
     fn tokens_that_the_wall_clock_has_not_passed_are_outbid_within_bounds() {

@@ -289,7 +289,7 @@ impl Client {
     pub fn node_votes(&mut self, node: NodeId, loss: Option<LossId>, now: Now) {
         self.advance(now, None);
         if let Some(state) = self.env.node_mut(node) {
-            state.memory.seen_to_vote(loss);
+            state.memory.note_seen_to_vote(loss);
         }
     }
 

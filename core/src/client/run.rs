@@ -100,11 +100,7 @@ impl Client {
             Machine::Ended => After::Ended,
             Machine::Waiting(_) => After::Waits,
             Machine::Releasing(releasing) if releasing.was_answered() => After::LeavesQueue,
-            Machine::Releasing(_)
-            | Machine::Idle(_)
-            | Machine::Acquiring(_)
-            | Machine::Held(_)
-            | Machine::Renewing(_) => After::Nothing,
+            Machine::Releasing(_) | Machine::Idle(_) | Machine::Acquiring(_) | Machine::Held(_) => After::Nothing,
         }
     }
 
@@ -129,7 +125,7 @@ impl Client {
         }
         let id = OrphanId { generation, number: self.next_orphan };
         self.next_orphan += 1;
-        self.orphans.insert(id, Orphan { releasing: orphan.releasing.for_nobody(), ..orphan });
+        self.orphans.insert(id, Orphan { releasing: orphan.releasing.in_background(), ..orphan });
         self.drive_orphan(id, LeaseInput::Timeout);
     }
 

@@ -1,22 +1,23 @@
-//! One attempt: every node has been asked, and answers are being counted.
+//! An attempt under way: every node has been asked, and their answers are counted.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use crate::config::Poll;
 use crate::event::Event;
 use crate::ids::{NodeId, Nonce, Seq, Token};
 use crate::lease::acquisition::NodeReply;
-use crate::lease::held::{Grant, Held};
-use crate::lease::node_state::{all_abstained, losses_over};
-use crate::lease::releasing::PendingAcquires;
+use crate::lease::held::{Held, NodeLease, RecordState, Request};
+use crate::lease::node_state::{KnownLoss, known_losses, note_all_abstained};
+use crate::lease::releasing::{NodeRelease, PendingAcquires};
 use crate::lease::sends::Sends;
-use crate::lease::waiting::Answer;
+use crate::lease::waiting::NodeWait;
 use crate::lease::{
-    Acquisition, BlockReason, Ctx, Input, Machine, NodeHealth, Releasing, Row, Step, Waiting, node_ids,
+    Acquisition, BlockReason, Ctx, Input, Machine, NodeHealth, Releasing, Row, Step, Waiting, misfit, node_ids,
+    unknown_send,
 };
-use crate::member::{Bootstrap, LossId};
-use crate::op::{Acquire, Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal};
+use crate::member::LossId;
+use crate::op::{Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal, Seen};
 use crate::prf::{Domain, Entropy, nonce};
 use crate::quorum::{Tally, Trust, Verdict, majority, shared_deadline};
 use crate::time::{Monotonic, deadline_of, fraction_of};
@@ -26,48 +27,48 @@ use crate::time::{Monotonic, deadline_of, fraction_of};
 pub(crate) struct Acquiring {
     acquisition: Acquisition,
     nonce: Nonce,
-    /// All nodes and all sends of an attempt get the same floor.
+    /// The floor of every send of this attempt, to every node.
     floor: Token,
     began: Monotonic,
-    /// What was known when it began of the losses of each node.
-    over: Vec<(Option<LossId>, Bootstrap)>,
-    legs: Vec<Leg>,
+    /// The losses of each node that were known to be over when the attempt began.
+    known_losses: Vec<KnownLoss>,
+    nodes: Vec<NodeAttempt>,
     tally: Tally,
     recovered: bool,
-    /// Somebody released the lock while this attempt was under way, perhaps after the store had refused it.
+    /// A wake-up came during this attempt, perhaps after the store had refused it.
     woken: bool,
-    /// Nodes that were given fresh credentials meanwhile, perhaps after they had refused.
+    /// Nodes that got fresh credentials during this attempt, perhaps after they had refused it.
     renewed: Vec<NodeId>,
 }
 
-/// One node's part in an attempt.
+/// The part of one node in an attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Leg {
-    pub(crate) node: NodeId,
-    pub(crate) in_flight: Option<Seq>,
+pub(super) struct NodeAttempt {
+    id: NodeId,
+    in_flight: Option<Seq>,
     /// Acquires that may have landed, or may yet.
-    pub(crate) sends: Sends,
-    /// Until when this node vouches for the lease.
-    pub(crate) deadline: Option<Monotonic>,
-    /// When the send left that this node confirmed.
-    pub(crate) confirmed: Option<Monotonic>,
-    /// The loss since which its counter was not raised above what it may have forgotten.
-    pub(crate) loss: Option<LossId>,
-    /// It granted, but the grant came too late to be of use.
+    sends: Sends,
+    /// The end of the time for which this node vouches for the lease.
+    deadline: Option<Monotonic>,
+    /// The send time of the acquire that this node confirmed.
+    pub(super) confirmed: Option<Monotonic>,
+    /// The loss since which its counter was not raised above the tokens that it may have forgotten.
+    loss: Option<LossId>,
+    /// It granted, but the grant is of no use: too late, or in doubt.
     landed: bool,
-    /// Sends of the operation that is being asked now.
+    /// Sends of the operation that it is being asked for now.
     tries: u32,
     retry_at: Option<Monotonic>,
     block_reason: Option<BlockReason>,
 }
 
-/// Sends of one operation to one node within one attempt.
+/// The most sends of one operation to one node within one attempt.
 const MAX_SENDS: u32 = 3;
 
-impl Leg {
-    fn new(node: NodeId) -> Self {
+impl NodeAttempt {
+    fn new(id: NodeId) -> Self {
         Self {
-            node,
+            id,
             in_flight: None,
             sends: Sends::default(),
             deadline: None,
@@ -84,13 +85,69 @@ impl Leg {
         self.in_flight.is_some() || self.retry_at.is_some()
     }
 
-    fn take_reply(&mut self) -> NodeReply {
-        NodeReply { block_reason: self.block_reason.take(), is_ours: self.deadline.is_some() || self.landed }
+    fn health(&self) -> NodeHealth {
+        NodeHealth::from(self.block_reason.as_ref())
     }
 
     /// The node has, or may come to have, a record of this attempt.
-    pub(crate) fn may_hold(&self) -> bool {
+    fn may_hold(&self) -> bool {
         self.deadline.is_some() || self.landed || !self.sends.is_empty()
+    }
+
+    /// It may hold a record of this attempt, and has not shown that somebody else's record is in the way.
+    fn may_have_granted(&self) -> bool {
+        self.may_hold() && self.health() != NodeHealth::ShowsRecord
+    }
+
+    /// Its part in the lease that the attempt brought; its next renewal is due at `due`.
+    pub(super) fn into_lease(self, due: Monotonic) -> NodeLease {
+        let record = match self.deadline {
+            Some(deadline) => RecordState::Ours { deadline },
+            None if self.may_hold() => RecordState::Maybe,
+            None => RecordState::Absent,
+        };
+        let is_granted = self.deadline.is_some();
+        NodeLease {
+            id: self.id,
+            in_flight: self.in_flight.filter(|_| !is_granted).map(|seq| (seq, Request::Acquire)),
+            sends: if is_granted { Sends::default() } else { self.sends },
+            record,
+            due,
+            failures: 0,
+            in_doubt: self.loss.is_some() && is_granted,
+            loss: self.loss,
+        }
+    }
+
+    /// Its part in the wait for the next attempt.
+    fn into_wait(self, ctx: &mut Ctx<'_>) -> NodeWait {
+        let blocked_until = match &self.block_reason {
+            Some(BlockReason::Busy(holding)) => Some(self.runs_out(holding, ctx).unwrap_or(Monotonic::FAR)),
+            Some(_) | None => None,
+        };
+        NodeWait {
+            id: self.id,
+            blocked_until,
+            health: self.health(),
+            open: self.in_flight,
+            looking: None,
+            reads: ctx.config.nodes().get(self.id.index()).is_some_and(|node| node.poll == Poll::Read),
+            last_reply: NodeReply { block_reason: self.block_reason, is_ours: self.deadline.is_some() || self.landed },
+        }
+    }
+
+    /// The instant at which the record in the way runs out, as far as is known.
+    fn runs_out(&self, holding: &Holding, ctx: &mut Ctx<'_>) -> Option<Monotonic> {
+        let by_store = holding.left.map(|left| ctx.after(left));
+        by_store.or_else(|| {
+            let (now, drift) = (ctx.now.monotonic, ctx.config.drift());
+            ctx.observations.note(self.id, ctx.resource, holding, now, drift)
+        })
+    }
+
+    /// Its part in the release of the attempt.
+    fn to_release(&self, now: Monotonic) -> NodeRelease {
+        NodeRelease::new(self.id, PendingAcquires::Maybe(self.sends.clone()), None, now)
     }
 }
 
@@ -103,8 +160,8 @@ impl Acquiring {
             acquisition,
             floor: ctx.floor,
             began: ctx.now.monotonic,
-            over: losses_over(ctx.nodes, ctx.now.monotonic, ctx.config),
-            legs: node_ids(nodes).map(Leg::new).collect(),
+            known_losses: known_losses(ctx.nodes, ctx.now.monotonic, ctx.config),
+            nodes: node_ids(nodes).map(NodeAttempt::new).collect(),
             tally: Tally::new(nodes),
             recovered: false,
             woken: false,
@@ -121,13 +178,13 @@ impl Acquiring {
     }
 
     pub(crate) fn wake_at(&self) -> Option<Monotonic> {
-        self.legs.iter().filter_map(|leg| leg.retry_at).min()
+        self.nodes.iter().filter_map(|node| node.retry_at).min()
     }
 
     pub(crate) fn handle(self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
         match input {
-            Input::Outcome { node, seq, outcome } => {
-                match self.legs.iter().position(|leg| leg.node == node && leg.in_flight == Some(seq)) {
+            Input::Outcome { node: id, seq, outcome } => {
+                match self.nodes.iter().position(|node| node.id == id && node.in_flight == Some(seq)) {
                     Some(at) => self.answered(at, seq, outcome, ctx),
                     None => (Machine::Acquiring(self), None),
                 }
@@ -138,9 +195,9 @@ impl Acquiring {
                 (Acquisition::cancel(ctx), Some(Row::AcquiringCancelled))
             }
             Input::Wake => (Machine::Acquiring(Self { woken: true, ..self }), None),
-            Input::FreshCredentials(node) => {
+            Input::FreshCredentials(id) => {
                 let mut attempt = self;
-                attempt.renewed.push(node);
+                attempt.renewed.push(id);
                 (Machine::Acquiring(attempt), None)
             }
             Input::Start(_) | Input::Turn | Input::RenewAlong(_) | Input::Late { .. } | Input::DeclareLost => {
@@ -149,129 +206,145 @@ impl Acquiring {
         }
     }
 
-    /// Sends the operation that this node owes: the acquire, or once it granted the raise.
+    /// Sends the next operation to a node: the acquire, or, once it has granted, the raise.
     fn ask(&mut self, at: usize, ctx: &mut Ctx<'_>) {
         let raise_to = match self.tally.verdict() {
             Verdict::Raise { token, .. } => Some(token),
             Verdict::Open | Verdict::Granted(_) | Verdict::Lost => None,
         };
         let seq = self.acquisition.next_seq();
-        let member = ctx.membership(self.legs[at].node, &self.nonce, seq, self.over[at]);
-        let leg = &mut self.legs[at];
-        leg.retry_at = None;
-        let op = match (leg.deadline, raise_to) {
-            (Some(_), Some(token)) => Op::Raise(Raise { nonce: self.nonce, token, loss: leg.loss }),
-            // Nothing to raise any more, or not yet again.
+        let node = &mut self.nodes[at];
+        node.retry_at = None;
+        let op = match (node.deadline, raise_to) {
+            (Some(_), Some(token)) => Op::Raise(Raise { nonce: self.nonce, token, loss: node.loss }),
+            // There is nothing to raise any more, or not yet.
             (Some(_), None) => return,
             (None, _) => {
-                leg.sends.push(seq, ctx.now.monotonic);
-                Op::Acquire(Box::new(Acquire {
-                    nonce: self.nonce,
-                    seq,
-                    record_ttl: ctx.options.record_ttl(),
-                    floor: self.floor,
-                    expect: ctx.observations.ran_out(leg.node, ctx.resource, ctx.now.monotonic),
-                    owner: ctx.options.owner.clone(),
-                    data: ctx.options.data.clone(),
-                    member,
-                }))
+                node.sends.push(seq, ctx.now.monotonic);
+                ctx.acquire(node.id, self.nonce, seq, self.floor, self.known_losses[at])
             }
         };
-        leg.tries += 1;
-        leg.in_flight = Some(seq);
-        ctx.send(leg.node, seq, op);
+        node.tries += 1;
+        node.in_flight = Some(seq);
+        ctx.send(node.id, seq, op);
     }
 
     fn answered(mut self, at: usize, seq: Seq, outcome: Outcome, ctx: &mut Ctx<'_>) -> Step {
-        self.legs[at].in_flight = None;
-        let raising = self.legs[at].deadline.is_some();
+        self.nodes[at].in_flight = None;
+        let is_raise = self.nodes[at].deadline.is_some();
         match outcome {
+            Outcome::Unknown(fault) => self.unknown(at, fault, ctx),
             Outcome::Applied(
                 Applied::Acquired { counter: Token::ZERO } | Applied::AcquiredInDoubt { counter: Token::ZERO, .. },
-            ) => return self.unknown(at, Fault::new(FaultKind::Protocol, NO_TOKEN), ctx),
-            Outcome::Applied(Applied::Acquired { counter }) if !raising => {
-                let sent = self.legs[at].sends.sent_at(seq);
-                self.legs[at].sends.settle_through(seq);
-                ctx.votes(self.legs[at].node, None);
+            ) => self.unknown(at, no_token(), ctx),
+            Outcome::Applied(applied) if is_raise => self.raise_applied(at, &applied, ctx),
+            Outcome::NotApplied(refusal) if is_raise => self.raise_refused(at, refusal, ctx),
+            Outcome::Applied(applied) => self.acquire_applied(at, seq, &applied, ctx),
+            Outcome::NotApplied(refusal) => self.acquire_refused(at, seq, refusal, ctx),
+        }
+    }
+
+    fn acquire_applied(mut self, at: usize, seq: Seq, applied: &Applied, ctx: &mut Ctx<'_>) -> Step {
+        let node = &mut self.nodes[at];
+        let sent = node.sends.sent_at(seq);
+        match *applied {
+            Applied::Acquired { counter } => {
+                node.sends.settle_through(seq);
+                ctx.note_vote(node.id, None);
                 self.granted(at, sent, (counter, Trust::Trusted), ctx);
             }
-            Outcome::Applied(Applied::AcquiredInDoubt { counter, stamp }) if !raising => {
-                let sent = self.legs[at].sends.sent_at(seq);
-                ctx.votes(self.legs[at].node, Some(stamp));
-                // Whoever did not know of the loss has perhaps heard of other nodes before it was over.
-                if self.over[at].0 == Some(stamp) {
-                    self.legs[at].sends.settle_through(seq);
-                    self.legs[at].loss = Some(stamp);
+            Applied::AcquiredInDoubt { counter, stamp } => {
+                ctx.note_vote(node.id, Some(stamp));
+                // An attempt that did not know of the loss may have heard from other nodes before the loss was over.
+                if self.known_losses[at].loss == Some(stamp) {
+                    node.sends.settle_through(seq);
+                    node.loss = Some(stamp);
                     self.granted(at, sent, (counter, Trust::Doubtful), ctx);
                 } else {
                     self.granted_for_nothing(at, BlockReason::InDoubt);
                 }
             }
-            Outcome::Applied(Applied::Raised { counter }) if raising => {
-                self.legs[at].tries = 0;
-                self.legs[at].loss = None;
-                self.tally.raised(self.legs[at].node, counter);
-            }
-            Outcome::NotApplied(Refusal::Conflict(seen)) if !raising => match &seen.holding {
-                Some(holding) if holding.is_of(&self.nonce) && !holding.released => {
-                    ctx.votes(self.legs[at].node, None);
-                    let sent = match holding.seq() {
-                        Some(took_effect) => self.legs[at].sends.sent_at(took_effect),
-                        None => self.legs[at].sends.earliest(),
-                    };
-                    match (sent, holding.counter) {
-                        (Some(_), Some(Token::ZERO)) => {
-                            return self.unknown(at, Fault::new(FaultKind::Protocol, NO_TOKEN), ctx);
-                        }
-                        (Some(sent), Some(counter)) => {
-                            self.recovered = true;
-                            self.granted(at, Some(sent), (counter, Trust::Trusted), ctx);
-                        }
-                        // A node in doubt shows no counter.
-                        (Some(_), None) if ctx.config.quorum().is_some() => {
-                            self.granted_for_nothing(at, BlockReason::InDoubt);
-                        }
-                        _ => {
-                            let fault = Fault::new(FaultKind::Protocol, "our record shows a send we never made");
-                            return self.unknown(at, fault, ctx);
-                        }
-                    }
-                }
-                _ => self.refused(at, seq, Refusal::Conflict(seen), ctx),
-            },
-            Outcome::NotApplied(refusal) if raising => match refusal {
-                // Not ours any more: this node can neither acknowledge the token nor vouch for the lease.
-                refusal @ Refusal::Conflict(_) => {
-                    self.legs[at].deadline = None;
-                    self.legs[at].block_reason = Some(refusal.into());
-                    self.tally.refuse(self.legs[at].node);
-                }
-                Refusal::Denied(_) => self.tally.refuse(self.legs[at].node),
-                Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => {
-                    return self.unknown(at, fault, ctx);
-                }
-                Refusal::Abstains { .. } => return self.unknown(at, Fault::of(FaultKind::Busy), ctx),
-            },
-            Outcome::NotApplied(refusal) => self.refused(at, seq, refusal, ctx),
-            Outcome::Unknown(fault) => return self.unknown(at, fault, ctx),
-            Outcome::Applied(_) => {
-                return self.unknown(at, Fault::new(FaultKind::Protocol, "the answer fits another operation"), ctx);
+            Applied::Renewed | Applied::Released | Applied::Raised { .. } | Applied::Read(_) => {
+                return self.unknown(at, misfit(), ctx);
             }
         }
         self.count(ctx)
     }
 
+    fn acquire_refused(mut self, at: usize, seq: Seq, refusal: Refusal, ctx: &mut Ctx<'_>) -> Step {
+        if let Refusal::Conflict(Seen { holding: Some(holding) }) = &refusal
+            && holding.is_of(&self.nonce)
+            && !holding.released
+        {
+            return self.recovered(at, holding, ctx);
+        }
+        self.refused(at, seq, refusal, ctx);
+        self.count(ctx)
+    }
+
+    /// The node shows a record of this attempt: an earlier acquire took effect, and its reply was lost.
+    fn recovered(mut self, at: usize, holding: &Holding, ctx: &mut Ctx<'_>) -> Step {
+        let node = &self.nodes[at];
+        ctx.note_vote(node.id, None);
+        let sent = match holding.seq() {
+            Some(took_effect) => node.sends.sent_at(took_effect),
+            None => node.sends.earliest(),
+        };
+        match (sent, holding.counter) {
+            (Some(_), Some(Token::ZERO)) => return self.unknown(at, no_token(), ctx),
+            (Some(sent), Some(counter)) => {
+                self.recovered = true;
+                self.granted(at, Some(sent), (counter, Trust::Trusted), ctx);
+            }
+            // A node in doubt shows no counter.
+            (Some(_), None) if ctx.config.quorum().is_some() => {
+                self.granted_for_nothing(at, BlockReason::InDoubt);
+            }
+            (Some(_), None) | (None, _) => {
+                return self.unknown(at, unknown_send(), ctx);
+            }
+        }
+        self.count(ctx)
+    }
+
+    fn raise_applied(mut self, at: usize, applied: &Applied, ctx: &mut Ctx<'_>) -> Step {
+        let Applied::Raised { counter } = *applied else { return self.unknown(at, misfit(), ctx) };
+        let node = &mut self.nodes[at];
+        node.tries = 0;
+        node.loss = None;
+        self.tally.raised(node.id, counter);
+        self.count(ctx)
+    }
+
+    fn raise_refused(mut self, at: usize, refusal: Refusal, ctx: &mut Ctx<'_>) -> Step {
+        let node = &mut self.nodes[at];
+        match refusal {
+            // Not ours any more: this node can neither acknowledge the token nor vouch for the lease.
+            refusal @ Refusal::Conflict(_) => {
+                node.deadline = None;
+                node.block_reason = Some(refusal.into());
+                self.tally.refuse(node.id);
+            }
+            Refusal::Denied(_) => self.tally.refuse(node.id),
+            Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => {
+                return self.unknown(at, fault, ctx);
+            }
+            Refusal::Abstains { .. } => return self.unknown(at, Fault::of(FaultKind::Busy), ctx),
+        }
+        self.count(ctx)
+    }
+
     fn granted(&mut self, at: usize, sent: Option<Monotonic>, (counter, trust): (Token, Trust), ctx: &mut Ctx<'_>) {
-        let leg = &mut self.legs[at];
-        ctx.observations.forget(leg.node, ctx.resource);
-        leg.tries = 0;
-        leg.block_reason = None;
+        let node = &mut self.nodes[at];
+        ctx.observations.forget(node.id, ctx.resource);
+        node.tries = 0;
+        node.block_reason = None;
         let deadline = sent.map(|sent| deadline_of(sent, ctx.options.ttl, ctx.config.drift()));
         match deadline.filter(|deadline| *deadline > ctx.now.monotonic) {
             Some(deadline) => {
-                leg.deadline = Some(deadline);
-                leg.confirmed = sent;
-                self.tally.answer(leg.node, counter, trust);
+                node.deadline = Some(deadline);
+                node.confirmed = sent;
+                self.tally.answer(node.id, counter, trust);
             }
             None => self.granted_for_nothing(at, BlockReason::Unavailable(too_late())),
         }
@@ -279,43 +352,43 @@ impl Acquiring {
 
     /// The node has our record, which is of no use to us.
     fn granted_for_nothing(&mut self, at: usize, why: BlockReason) {
-        let leg = &mut self.legs[at];
-        leg.landed = true;
-        leg.block_reason = Some(why);
-        self.tally.refuse(leg.node);
+        let node = &mut self.nodes[at];
+        node.landed = true;
+        node.block_reason = Some(why);
+        self.tally.refuse(node.id);
     }
 
     fn refused(&mut self, at: usize, seq: Seq, refusal: Refusal, ctx: &mut Ctx<'_>) {
-        let node = self.legs[at].node;
-        self.legs[at].sends.settle(seq);
+        let id = self.nodes[at].id;
+        self.nodes[at].sends.settle(seq);
         if let Refusal::Conflict(seen) = &refusal {
-            ctx.votes(node, None);
+            ctx.note_vote(id, None);
             ctx.counter_seen(seen);
             if let Some(counter) = seen.holding.as_ref().and_then(|holding| holding.counter) {
-                self.tally.saw(node, counter, Trust::Trusted);
+                self.tally.saw(id, counter, Trust::Trusted);
             }
             match seen.held() {
                 Some(holding) => {
                     let (now, drift) = (ctx.now.monotonic, ctx.config.drift());
-                    ctx.observations.note(node, ctx.resource, holding, now, drift);
+                    ctx.observations.note(id, ctx.resource, holding, now, drift);
                 }
-                None => ctx.observations.forget(node, ctx.resource),
+                None => ctx.observations.forget(id, ctx.resource),
             }
         }
-        self.legs[at].block_reason = Some(match refusal {
-            Refusal::Abstains { stamp } => BlockReason::Abstains(ctx.abstains(node, stamp)),
+        self.nodes[at].block_reason = Some(match refusal {
+            Refusal::Abstains { stamp } => BlockReason::Abstains(ctx.note_abstention(id, stamp)),
             refusal @ (Refusal::Conflict(_)
             | Refusal::Throttled(_)
             | Refusal::Unavailable(_)
             | Refusal::NeedsCredentials(_)
             | Refusal::Denied(_)) => refusal.into(),
         });
-        self.tally.refuse(node);
+        self.tally.refuse(id);
     }
 
     fn unknown(mut self, at: usize, fault: Fault, ctx: &mut Ctx<'_>) -> Step {
-        let leg = &mut self.legs[at];
-        if leg.tries < MAX_SENDS && !self.acquisition.is_past_wait(ctx.now.monotonic) {
+        let node = &mut self.nodes[at];
+        if node.tries < MAX_SENDS && !self.acquisition.is_past_wait(ctx.now.monotonic) {
             // After a timeout enough time has passed; a broken connection breaks again if asked at once.
             let pause = match fault.kind {
                 FaultKind::Timeout => Duration::ZERO,
@@ -329,25 +402,25 @@ impl Acquiring {
                     fraction_of(ctx.request_timeout() / 4, jitter)
                 }
             };
-            leg.retry_at = Some(ctx.after(pause));
-            leg.block_reason = Some(BlockReason::Unavailable(fault));
+            node.retry_at = Some(ctx.after(pause));
+            node.block_reason = Some(BlockReason::Unavailable(fault));
             return (Machine::Acquiring(self), Some(Row::AcquiringUnknown));
         }
-        leg.block_reason = Some(BlockReason::Unavailable(fault));
-        self.tally.refuse(leg.node);
+        node.block_reason = Some(BlockReason::Unavailable(fault));
+        self.tally.refuse(node.id);
         self.count(ctx)
     }
 
     fn resend(mut self, ctx: &mut Ctx<'_>) -> Step {
-        let due = |leg: &Leg| leg.retry_at.is_some_and(|at| ctx.now.monotonic >= at);
-        let Some(at) = self.legs.iter().position(due) else { return (Machine::Acquiring(self), None) };
+        let due = |node: &NodeAttempt| node.retry_at.is_some_and(|at| ctx.now.monotonic >= at);
+        let Some(at) = self.nodes.iter().position(due) else { return (Machine::Acquiring(self), None) };
         if self.acquisition.is_past_wait(ctx.now.monotonic) {
-            self.legs[at].retry_at = None;
-            self.tally.refuse(self.legs[at].node);
+            self.nodes[at].retry_at = None;
+            self.tally.refuse(self.nodes[at].id);
             return self.count(ctx);
         }
         self.ask(at, ctx);
-        if self.legs[at].in_flight.is_none() {
+        if self.nodes[at].in_flight.is_none() {
             // There is nothing to raise any more, and perhaps nothing else to wait for.
             return self.count(ctx);
         }
@@ -355,127 +428,98 @@ impl Acquiring {
     }
 
     fn count(mut self, ctx: &mut Ctx<'_>) -> Step {
-        // An ack is worth the record behind it: once that may be gone, a node that forgot it may vote for others.
-        for leg in &self.legs {
-            if leg.deadline.is_some_and(|deadline| deadline <= ctx.now.monotonic) {
-                self.tally.refuse(leg.node);
+        // An ack counts as long as the record behind it stands. Once the record may be gone, a node that forgot it may
+        // vote for others.
+        for node in &self.nodes {
+            if node.deadline.is_some_and(|deadline| deadline <= ctx.now.monotonic) {
+                self.tally.refuse(node.id);
             }
         }
         match self.tally.verdict() {
             Verdict::Open => (Machine::Acquiring(self), Some(Row::AcquiringCounted)),
             Verdict::Raise { nodes, .. } => {
-                for node in nodes {
-                    let leg = &self.legs[node.index()];
-                    if leg.in_flight.is_none() && leg.retry_at.is_none() {
-                        self.ask(node.index(), ctx);
+                for id in nodes {
+                    if !self.nodes[id.index()].is_awaited() {
+                        self.ask(id.index(), ctx);
                     }
                 }
                 (Machine::Acquiring(self), Some(Row::AcquiringCounted))
             }
             Verdict::Granted(token) => self.hold(token, ctx),
-            // Whether a quorum is yet to be born, only all nodes together can tell.
-            Verdict::Lost if self.is_nobody_known_to_vote(ctx) && self.legs.iter().any(Leg::is_awaited) => {
+            // Only all nodes together can tell whether the quorum is new.
+            Verdict::Lost if self.may_be_new(ctx) && self.nodes.iter().any(NodeAttempt::is_awaited) => {
                 (Machine::Acquiring(self), Some(Row::AcquiringCounted))
             }
             Verdict::Lost => self.fail(ctx),
         }
     }
 
-    /// Somebody abstains, and it may be that all do.
-    fn is_nobody_known_to_vote(&self, ctx: &Ctx<'_>) -> bool {
-        self.legs.iter().any(|leg| matches!(leg.block_reason, Some(BlockReason::Abstains(_))))
+    /// Some node abstains, and none is known to vote: all of them may be new.
+    fn may_be_new(&self, ctx: &Ctx<'_>) -> bool {
+        self.nodes.iter().any(|node| matches!(node.block_reason, Some(BlockReason::Abstains(_))))
             && !ctx.nodes.iter().any(|node| node.memory.is_known_to_vote())
     }
 
     fn hold(self, token: Token, ctx: &mut Ctx<'_>) -> Step {
-        let q = majority(self.legs.len());
-        let deadline = shared_deadline(self.legs.iter().map(|leg| leg.deadline), q);
+        let q = majority(self.nodes.len());
+        let deadline = shared_deadline(self.nodes.iter().map(|node| node.deadline), q);
         let Some(deadline) = deadline.filter(|deadline| *deadline > ctx.now.monotonic) else {
             return self.fail(ctx);
         };
         ctx.event(Event::Acquired { lock: ctx.lock, token, deadline, recovered: self.recovered });
         let row = if self.recovered { Row::AcquiringRecovered } else { Row::AcquiringGranted };
-        let grant = Grant::new(self.nonce, token, deadline, self.acquisition.upcoming_seq(), self.legs, ctx);
-        (Machine::Held(Held(grant)), Some(row))
+        let next_seq = self.acquisition.upcoming_seq();
+        (Machine::Held(Held::new(self.nonce, token, deadline, next_seq, self.nodes, ctx)), Some(row))
     }
 
-    fn fail(mut self, ctx: &mut Ctx<'_>) -> Step {
+    fn fail(self, ctx: &mut Ctx<'_>) -> Step {
         self.release_what_may_have_landed(ctx);
-        if self.legs.iter().all(|leg| matches!(leg.block_reason, Some(BlockReason::Abstains(_)))) {
-            all_abstained(ctx.nodes, self.began, ctx.config);
+        if self.nodes.iter().all(|node| matches!(node.block_reason, Some(BlockReason::Abstains(_)))) {
+            note_all_abstained(ctx.nodes, self.began, ctx.config);
         }
-        let nodes = self.legs.len();
-        let (q, blocked) = (majority(nodes), self.blocked(ctx));
-        let denied = self.legs.iter().filter(|leg| matches!(leg.block_reason, Some(BlockReason::Denied(_)))).count();
-        let healths: Vec<NodeHealth> =
-            self.legs.iter().map(|leg| NodeHealth::from(leg.block_reason.as_ref())).collect();
-        // What may be ours is released, which brings a hint of its own: heeding that would never end.
-        let may_echo = |(leg, health): (&Leg, &NodeHealth)| {
-            leg.may_hold() && leg.in_flight.is_none() && *health != NodeHealth::ShowsRecord
-        };
-        let echoes = self.legs.iter().zip(&healths).any(may_echo);
-        // A hint that came meanwhile is older than that release, but an earlier one may have brought it: where nodes are
-        // still to answer that may have granted, it is no more to be believed.
-        let left_something =
-            self.legs.iter().zip(&healths).any(|(leg, health)| leg.may_hold() && *health != NodeHealth::ShowsRecord);
-        let replies: Vec<NodeReply> = self.legs.iter_mut().map(Leg::take_reply).collect();
-        let block_reason = BlockReason::of_all(&replies).unwrap_or_else(|| BlockReason::Unavailable(too_late()));
-        self.acquisition.note_block_reason(block_reason, ctx);
-        if nodes - denied < q {
-            return (self.acquisition.fail(ctx), Some(Row::AcquiringDenied));
+        let q = majority(self.nodes.len());
+        let denied = |node: &&NodeAttempt| matches!(node.block_reason, Some(BlockReason::Denied(_)));
+        let not_denied = self.nodes.len() - self.nodes.iter().filter(denied).count();
+        // Our own release wakes waiters, this one included. A waiter that heeds such a wake-up would try without end.
+        let echoes = self.nodes.iter().any(|node| node.may_have_granted() && node.in_flight.is_none());
+        // A wake-up that came during this attempt is older than that release, but may come from an earlier one. It is not
+        // believed while a node that has not answered may have granted.
+        let left_something = self.nodes.iter().any(NodeAttempt::may_have_granted);
+        let Self { mut acquisition, nodes, woken, renewed, .. } = self;
+        let nodes: Vec<NodeWait> = nodes.into_iter().map(|node| node.into_wait(ctx)).collect();
+        let block_reason = BlockReason::of_all(nodes.iter().map(|node| &node.last_reply));
+        acquisition.note_block_reason(block_reason.unwrap_or_else(|| BlockReason::Unavailable(too_late())), ctx);
+        if not_denied < q {
+            return (acquisition.fail(ctx), Some(Row::AcquiringDenied));
         }
-        if self.acquisition.is_over(ctx.now.monotonic) {
-            return (self.acquisition.fail(ctx), Some(Row::AcquiringFailed));
+        if acquisition.is_over(ctx.now.monotonic) {
+            return (acquisition.fail(ctx), Some(Row::AcquiringFailed));
         }
-        for (leg, health) in self.legs.iter().zip(&healths) {
-            self.acquisition.note_health(leg.node, *health);
+        for node in &nodes {
+            acquisition.note_health(node.id, node.health);
         }
-        let open = self.legs.iter().map(|leg| leg.in_flight);
-        let answers = blocked.into_iter().zip(healths).zip(open).zip(replies);
-        let answers =
-            answers.map(|(((blocked_until, health), open), reply)| Answer { blocked_until, health, open, reply });
-        let mut waiting = Waiting::new(self.acquisition, answers, echoes, ctx);
-        if self.woken && !left_something {
+        let mut waiting = Waiting::new(acquisition, nodes, echoes, ctx);
+        if woken && !left_something {
             waiting.wake(ctx.now.monotonic);
         }
-        for node in self.renewed {
-            waiting.take_credentials(node, ctx.now.monotonic);
+        for id in renewed {
+            waiting.take_credentials(id, ctx.now.monotonic);
         }
         (Machine::Waiting(waiting), Some(Row::AcquiringBlocked))
     }
 
-    /// For each node, when the record in the way runs out as far as is known; `None` where nothing stands in the way.
-    fn blocked(&self, ctx: &mut Ctx<'_>) -> Vec<Option<Monotonic>> {
-        let runs_out = |leg: &Leg, holding: &Holding, ctx: &mut Ctx<'_>| {
-            let by_store = holding.left.map(|left| ctx.after(left));
-            by_store.or_else(|| {
-                let (now, drift) = (ctx.now.monotonic, ctx.config.drift());
-                ctx.observations.note(leg.node, ctx.resource, holding, now, drift)
-            })
-        };
-        self.legs
-            .iter()
-            .map(|leg| match &leg.block_reason {
-                Some(BlockReason::Busy(holding)) => Some(runs_out(leg, holding, ctx).unwrap_or(Monotonic::FAR)),
-                Some(_) | None => None,
-            })
-            .collect()
-    }
-
     fn release_what_may_have_landed(&self, ctx: &mut Ctx<'_>) {
-        let mut nodes = self
-            .legs
-            .iter()
-            .filter(|leg| leg.may_hold())
-            .map(|leg| (leg.node, PendingAcquires::Maybe(leg.sends.clone())))
-            .peekable();
-        if nodes.peek().is_some() {
-            ctx.out.orphan = Some(Releasing::new(self.nonce, nodes, self.acquisition.upcoming_seq(), ctx));
+        let may_hold = self.nodes.iter().filter(|node| node.may_hold());
+        let nodes: Vec<NodeRelease> = may_hold.map(|node| node.to_release(ctx.now.monotonic)).collect();
+        if !nodes.is_empty() {
+            ctx.out.orphan = Some(Releasing::of_attempt(self.nonce, nodes, self.acquisition.upcoming_seq(), ctx));
         }
     }
 }
 
-const NO_TOKEN: &str = "a grant with the token 0, which none has";
+fn no_token() -> Fault {
+    Fault::new(FaultKind::Protocol, "a grant with the token 0, which none has")
+}
 
 fn too_late() -> Fault {
     Fault::new(FaultKind::Timeout, "the grant came after its validity was over")

@@ -1,4 +1,4 @@
-//! What an acquisition carries along from try to try, and the state before the first one.
+//! The state of an acquisition that outlives its attempts, and the state before the first attempt.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -14,19 +14,19 @@ use crate::quorum::majority;
 use crate::time::{Monotonic, Now, fraction_of};
 use crate::view::View;
 
-/// Why an attempt did not bring the lock.
+/// The reason why an attempt did not bring the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum BlockReason {
     Busy(Box<Holding>),
-    /// Free by now, or held without a trace of by whom.
+    /// Free by now, or held by a holder that the node does not show.
     Vacant,
     Throttled(Fault),
     Unavailable(Fault),
-    /// Away until fresh credentials come.
+    /// Waiting for fresh credentials.
     Credentials(Fault),
-    /// For how long still.
+    /// It abstains, for this much longer.
     Abstains(Duration),
-    /// It votes, but what it says counts only for the next attempt.
+    /// It votes, but its vote counts only from the next attempt on.
     InDoubt,
     Denied(Denial),
 }
@@ -48,7 +48,7 @@ impl From<Refusal> for BlockReason {
 }
 
 impl BlockReason {
-    /// Which block_reason to tell the caller of when nodes disagree: the one that a person has to look at first.
+    /// The rank among the reasons of several nodes: the highest is the one that a person has to look at first.
     fn weight(&self) -> (u8, Duration) {
         match self {
             Self::Denied(_) => (6, Duration::ZERO),
@@ -56,25 +56,26 @@ impl BlockReason {
             Self::Throttled(_) => (4, Duration::ZERO),
             Self::Credentials(_) => (3, Duration::ZERO),
             Self::Unavailable(_) => (2, Duration::ZERO),
-            // The one that abstains longest: a caller who comes back before is told the same again.
+            // The longest abstention: a caller that comes back before its end gets the same answer again.
             Self::Abstains(left) => (1, *left),
             Self::InDoubt | Self::Vacant => (0, Duration::ZERO),
         }
     }
 
-    /// What the nodes together put in the way; `None` where no node has answered.
+    /// The reason that the answers of all nodes give together; `None` where no node has answered.
     ///
-    /// A node that refuses for good is to be told of, but a lock that is held is the reason why it was not granted, as long
-    /// as the others can grant it without that node.
-    pub(crate) fn of_all(nodes: &[NodeReply]) -> Option<Self> {
-        let reasons = || nodes.iter().filter_map(|reply| reply.block_reason.as_ref());
-        let denied = reasons().filter(|block_reason| matches!(block_reason, Self::Denied(_))).count();
-        let can_be_granted = nodes.len() - denied >= majority(nodes.len());
-        let is_busy = reasons().any(|block_reason| matches!(block_reason, Self::Busy(_)));
+    /// A holder is the reason as long as the nodes that do not deny the request could grant it without the others.
+    /// Otherwise the reason is the one that a person has to look at first.
+    pub(crate) fn of_all<'a>(replies: impl Iterator<Item = &'a NodeReply> + Clone) -> Option<Self> {
+        let nodes = replies.clone().count();
+        let reasons = || replies.clone().filter_map(|reply| reply.block_reason.as_ref());
+        let denied = reasons().filter(|reason| matches!(reason, Self::Denied(_))).count();
+        let can_be_granted = nodes - denied >= majority(nodes);
+        let is_busy = reasons().any(|reason| matches!(reason, Self::Busy(_)));
         if !is_busy || !can_be_granted {
-            return reasons().max_by_key(|block_reason| block_reason.weight()).cloned();
+            return reasons().max_by_key(|reason| reason.weight()).cloned();
         }
-        let shown = View::new(nodes.iter().map(NodeReply::seen).collect()).holder()?;
+        let shown = View::new(replies.clone().map(NodeReply::seen).collect()).holder()?;
         Some(Self::Busy(Box::new(shown.holding)))
     }
 }
@@ -83,7 +84,7 @@ impl BlockReason {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct NodeReply {
     pub(crate) block_reason: Option<BlockReason>,
-    /// It has a record of the try itself, so nobody else's.
+    /// It has our record of this attempt, so no other one.
     pub(crate) is_ours: bool,
 }
 
@@ -139,20 +140,20 @@ fn bit(node: NodeId) -> u32 {
     1_u32.checked_shl(node.get().into()).unwrap_or(0)
 }
 
-/// One caller's wish for a lock, from the first try to the last.
+/// The request of one caller for a lock, from the first attempt to the last.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Acquisition {
     wait: Wait,
     wait_until: Monotonic,
-    /// Attempts started.
+    /// The number of attempts so far.
     pub(crate) attempt: u32,
     /// Sleeps in a row without a sign of progress; the exponent of the backoff.
     tries: u32,
     next_seq: u32,
     block_reason: Option<BlockReason>,
     contended: bool,
-    /// Nodes whose fresh credentials have already led to a try, a bit for each: if they refuse again, a further try has
-    /// to wait.
+    /// A bit for each node whose fresh credentials have already led to a try. If such a node refuses again, the next try
+    /// waits for the backoff.
     tried_fresh: u32,
 }
 
@@ -192,7 +193,7 @@ impl Acquisition {
         now >= self.wait_until
     }
 
-    /// No further attempt is to be started.
+    /// Returns true if no further attempt may start.
     pub(crate) fn is_over(&self, now: Monotonic) -> bool {
         self.wait == Wait::Once || self.is_past_wait(now)
     }
@@ -213,7 +214,7 @@ impl Acquisition {
         }
     }
 
-    /// Remembers what stands in the way, and tells the first time that it is somebody else.
+    /// Remembers the reason, and reports the first one that is another holder.
     pub(crate) fn note_block_reason(&mut self, block_reason: BlockReason, ctx: &mut Ctx<'_>) {
         if let (BlockReason::Busy(holding), false) = (&block_reason, self.contended) {
             self.contended = true;
@@ -222,7 +223,7 @@ impl Acquisition {
         self.block_reason = Some(block_reason);
     }
 
-    /// When to try next: the backoff, or, if that is sooner, when the record in the way runs out.
+    /// When to try next: after the backoff, or when the record in the way runs out, whichever is sooner.
     pub(crate) fn next_try(&mut self, runs_out: Option<Monotonic>, ctx: &Ctx<'_>) -> Monotonic {
         let backoff = match &self.block_reason {
             Some(BlockReason::Throttled(_)) => Backoff::THROTTLED,
@@ -239,14 +240,14 @@ impl Acquisition {
         };
         let sleep = backoff.sleep(self.tries, ctx.jitter(Domain::Backoff, self.attempt, self.tries));
         let by_backoff = ctx.after(sleep);
-        // What should have run out by now, and has not, says nothing about when it will.
+        // A record that should have run out by now, but has not, does not tell when it will.
         let by_expiry = runs_out.filter(|at| *at > ctx.now.monotonic).map(|at| {
             // Waiters that saw the same record must not all return at the same instant.
             let spread = ctx.request_timeout() / 8;
             at.plus(fraction_of(spread, ctx.jitter(Domain::Takeover, self.attempt, self.tries)))
         });
         self.tries = self.tries.saturating_add(1);
-        // A record that is for ever about to run out is no reason to spin.
+        // Do not spin on a record that is always about to run out.
         let soonest = ctx.after(backoff.sleep(0, 0));
         by_expiry.map_or(by_backoff, |at| at.clamp(soonest, by_backoff))
     }
@@ -258,20 +259,20 @@ impl Acquisition {
         }
     }
 
-    /// Whether fresh credentials of a node are worth a request: once, or a store that refuses them as well would have
-    /// them fetched without end.
+    /// Returns true the first time that fresh credentials of a node lead to a try. A store that refuses those as well would
+    /// otherwise have credentials fetched without end.
     pub(crate) fn tries_fresh(&mut self, node: NodeId) -> bool {
         let is_first = self.tried_fresh & bit(node) == 0;
         self.tried_fresh |= bit(node);
         is_first
     }
 
-    /// Something moved: begin with short sleeps again.
+    /// Resets the backoff, since something has changed.
     pub(crate) fn made_progress(&mut self) {
         self.tries = 0;
     }
 
-    /// The end of the acquisition, with the reason that the caller should hear.
+    /// Ends the acquisition with an event that tells the reason.
     pub(crate) fn fail(self, ctx: &mut Ctx<'_>) -> Machine {
         let once = self.wait == Wait::Once;
         let failure = match self.block_reason {
@@ -294,7 +295,7 @@ impl Acquisition {
     }
 }
 
-/// Created, or queued behind another acquisition of the same client.
+/// An acquisition that is new, or queued behind another one of the same client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Idle {
     pub(crate) acquisition: Acquisition,
@@ -302,7 +303,7 @@ pub(crate) struct Idle {
 }
 
 impl Idle {
-    /// `behind` is the lease of the same client that stands in the way, if one does.
+    /// `behind` is the lease of the same client that is in the way, if there is one.
     pub(crate) fn new(mut acquisition: Acquisition, behind: Option<Holding>) -> Self {
         acquisition.block_reason = behind.map(|holding| BlockReason::Busy(Box::new(holding)));
         Self { acquisition, its_turn: false }
@@ -361,7 +362,7 @@ mod tests {
     fn told(nodes: &[Option<BlockReason>]) -> Option<BlockReason> {
         let reply =
             |block_reason: &Option<BlockReason>| NodeReply { block_reason: block_reason.clone(), is_ours: false };
-        BlockReason::of_all(&nodes.iter().map(reply).collect::<alloc::vec::Vec<_>>())
+        BlockReason::of_all(nodes.iter().map(reply).collect::<alloc::vec::Vec<_>>().iter())
     }
 
     #[test]

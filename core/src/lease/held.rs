@@ -1,83 +1,106 @@
-//! A lease: believed in until its deadline, renewed node by node, lost by the clock alone.
+//! A lease: valid until its deadline, renewed node by node, lost by the clock alone.
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use crate::backoff::Backoff;
 use crate::event::{Event, LostReason};
 use crate::ids::{NodeId, Nonce, Seq, Token};
-use crate::lease::acquiring::Leg as AcquiringLeg;
-use crate::lease::node_state::losses_over;
-use crate::lease::releasing::PendingAcquires;
+use crate::lease::acquiring::NodeAttempt;
+use crate::lease::node_state::known_losses;
+use crate::lease::releasing::{NodeRelease, PendingAcquires};
 use crate::lease::sends::Sends;
-use crate::lease::{Ctx, Input, Machine, Releasing, Row, Step};
+use crate::lease::{Ctx, Input, Machine, Releasing, Row, Step, misfit, unknown_send};
 use crate::member::LossId;
-use crate::op::{Acquire, Applied, Fault, FaultKind, Op, Outcome, Raise, Refusal, Renew, Seen};
+use crate::op::{Applied, Fault, FaultKind, Holding, Op, Outcome, Raise, Refusal, Renew, Seen};
 use crate::prf::Domain;
 use crate::quorum::{majority, shared_deadline};
 use crate::time::{Monotonic, danger_at, deadline_of, renew_at};
 
-/// Held, and nothing in flight.
+/// A held lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Held(pub(crate) Grant);
-
-/// Held, and at least one renewal in flight.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Renewing(pub(crate) Grant);
-
-/// What both states are about.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Grant {
+pub(crate) struct Held {
     nonce: Nonce,
     token: Token,
     /// The q-th largest of the nodes' deadlines.
     deadline: Monotonic,
-    /// When to warn the holder; cleared once that was done, set again by a renewal.
+    /// When to warn the holder; cleared by the warning, set again by a renewal.
     warn_at: Option<Monotonic>,
     /// No automatic renewal is due from here on.
     renew_until: Monotonic,
     next_seq: u32,
-    legs: Vec<Leg>,
+    nodes: Vec<NodeLease>,
 }
 
+/// The part of one node in a lease.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Leg {
-    node: NodeId,
-    in_flight: Option<(Seq, Asked)>,
-    sends: Sends,
-    record: RecordState,
+pub(super) struct NodeLease {
+    pub(super) id: NodeId,
+    pub(super) in_flight: Option<(Seq, Request)>,
+    pub(super) sends: Sends,
+    pub(super) record: RecordState,
     /// When to renew, or to repair.
-    due: Monotonic,
+    pub(super) due: Monotonic,
     /// Renewals in a row without success.
-    failures: u32,
+    pub(super) failures: u32,
     /// It has our record, but may have forgotten tokens. As long as the lease stands nobody can have a higher one, so
-    /// lifting its counter to ours makes up for all that it forgot of this resource.
-    in_doubt: bool,
-    /// Since which loss.
-    loss: Option<LossId>,
+    /// raising its counter to ours makes up for all that it forgot of this resource.
+    pub(super) in_doubt: bool,
+    /// The loss since which it is in doubt.
+    pub(super) loss: Option<LossId>,
 }
 
-impl Leg {
+/// The operation that is in flight to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Request {
+    /// Left over from the attempt, which was decided before this node answered, or sent to repair the majority.
+    Acquire,
+    Renew,
+    Raise,
+}
+
+/// The state of our record at a node, as far as is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum RecordState {
+    /// It stands until the deadline.
+    Ours { deadline: Monotonic },
+    /// The node has forgotten it, but knows that it may have forgotten leases: it votes for nobody before the deadline.
+    Forgotten { deadline: Monotonic },
+    /// Unknown: a send of ours may have landed.
+    Maybe,
+    /// The node has no record of ours.
+    Absent,
+}
+
+impl RecordState {
+    fn deadline(self) -> Option<Monotonic> {
+        match self {
+            Self::Ours { deadline } | Self::Forgotten { deadline } => Some(deadline),
+            Self::Maybe | Self::Absent => None,
+        }
+    }
+}
+
+impl NodeLease {
     fn due(&self) -> Monotonic {
         if self.is_to_be_raised() { Monotonic::default() } else { self.due }
     }
 
-    /// Lets a request to the node leave now, or answers when.
+    /// Lets a request to the node leave now, or returns when it may.
     fn admit(&self, retry_at: Monotonic, ctx: &mut Ctx<'_>) -> Result<(), Monotonic> {
         let until = ctx.after(ctx.request_timeout());
         // Only renewals share a request.
         let batch = match self.record {
-            RecordState::Ours { .. } => ctx.config.nodes().get(self.node.index()).map_or(1, |node| node.batch),
+            RecordState::Ours { .. } => ctx.config.nodes().get(self.id.index()).map_or(1, |node| node.batch),
             RecordState::Forgotten { .. } | RecordState::Maybe | RecordState::Absent => 1,
         };
         let now = ctx.now.monotonic;
-        ctx.nodes.get_mut(self.node.index()).map_or(Ok(()), |node| node.breaker.admit(now, retry_at, until, batch))
+        ctx.nodes.get_mut(self.id.index()).map_or(Ok(()), |node| node.breaker.admit(now, retry_at, until, batch))
     }
 
-    /// Notes whether the node serves.
+    /// Notes in the circuit breaker whether the node serves.
     fn note(&self, seq: Seq, outcome: &Outcome, ctx: &mut Ctx<'_>) {
         let now = ctx.now.monotonic;
-        let Some(node) = ctx.nodes.get_mut(self.node.index()) else { return };
+        let Some(node) = ctx.nodes.get_mut(self.id.index()) else { return };
         let throttled = matches!(outcome, Outcome::NotApplied(Refusal::Throttled(_)));
         match outcome {
             Outcome::Unknown(_)
@@ -94,113 +117,39 @@ impl Leg {
     fn is_to_be_raised(&self) -> bool {
         self.in_doubt && matches!(self.record, RecordState::Ours { .. })
     }
-}
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Asked {
-    /// By the attempt, which was decided before this node answered, or to repair the majority.
-    Acquire,
-    Renew,
-    Raise,
-}
-
-/// What a node is known to hold.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum RecordState {
-    /// Our record until the deadline.
-    Ours { deadline: Monotonic },
-    /// It has forgotten our record, but also that anybody may have the lock: nobody gets its vote before the deadline.
-    Forgotten { deadline: Monotonic },
-    /// Nothing certain: a send of ours may have landed.
-    Maybe,
-    /// No record of ours.
-    Absent,
-}
-
-impl RecordState {
-    fn deadline(self) -> Option<Monotonic> {
-        match self {
-            Self::Ours { deadline } | Self::Forgotten { deadline } => Some(deadline),
-            Self::Maybe | Self::Absent => None,
-        }
+    /// Its part in the release of the lease; `None` where it has no record of ours.
+    fn into_release(self, now: Monotonic) -> Option<NodeRelease> {
+        let pending = match self.record {
+            RecordState::Ours { .. } => PendingAcquires::None,
+            RecordState::Forgotten { .. } | RecordState::Maybe => PendingAcquires::Maybe(self.sends),
+            RecordState::Absent => return None,
+        };
+        let held_until = self.record.deadline().filter(|until| *until > now);
+        Some(NodeRelease::new(self.id, pending, held_until, now))
     }
-}
-
-/// The rows that both states have, under their own names.
-struct Rows {
-    renewed: Row,
-    repaired: Row,
-    capped: Row,
-    postponed: Row,
-    joined: Row,
-    expiring: Row,
-    lost: Row,
-    released: Row,
 }
 
 impl Held {
-    pub(crate) fn handle(self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
-        const ROWS: Rows = Rows {
-            renewed: Row::HeldRenewed,
-            repaired: Row::HeldRepaired,
-            capped: Row::HeldCapped,
-            postponed: Row::HeldPostponed,
-            joined: Row::HeldJoined,
-            expiring: Row::HeldExpiring,
-            lost: Row::HeldLost,
-            released: Row::HeldReleased,
-        };
-        self.0.handle(input, &ROWS, ctx)
-    }
-}
-
-impl Renewing {
-    pub(crate) fn handle(self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
-        const ROWS: Rows = Rows {
-            renewed: Row::RenewingAnother,
-            repaired: Row::RenewingRepaired,
-            capped: Row::RenewingCapped,
-            postponed: Row::RenewingPostponed,
-            joined: Row::RenewingJoined,
-            expiring: Row::RenewingExpiring,
-            lost: Row::RenewingLost,
-            released: Row::RenewingReleased,
-        };
-        self.0.handle(input, &ROWS, ctx)
-    }
-}
-
-impl Grant {
-    pub(crate) fn new(
+    pub(super) fn new(
         nonce: Nonce,
         token: Token,
         deadline: Monotonic,
         next_seq: u32,
-        legs: Vec<AcquiringLeg>,
+        nodes: Vec<NodeAttempt>,
         ctx: &Ctx<'_>,
     ) -> Self {
-        let mut grant = Self {
-            nonce,
-            token,
-            deadline,
-            warn_at: Some(danger_at(deadline, ctx.options.ttl)),
-            renew_until: ctx.options.max_hold.map_or(Monotonic::FAR, |max_hold| ctx.after(max_hold)),
-            next_seq,
-            legs: Vec::with_capacity(legs.len()),
-        };
-        for leg in legs {
-            let due = grant.next_renewal(leg.confirmed.unwrap_or(ctx.now.monotonic), ctx);
-            let record = match leg.deadline {
-                Some(deadline) => RecordState::Ours { deadline },
-                None if leg.may_hold() => RecordState::Maybe,
-                None => RecordState::Absent,
-            };
-            let sends = if leg.deadline.is_some() { Sends::default() } else { leg.sends };
-            let in_flight = leg.in_flight.filter(|_| leg.deadline.is_none()).map(|seq| (seq, Asked::Acquire));
-            let (in_doubt, loss) = (leg.loss.is_some() && leg.deadline.is_some(), leg.loss);
-            grant.legs.push(Leg { node: leg.node, in_flight, sends, record, due, failures: 0, in_doubt, loss });
-        }
-        grant
+        let warn_at = Some(danger_at(deadline, ctx.options.ttl));
+        let renew_until = ctx.options.max_hold.map_or(Monotonic::FAR, |max_hold| ctx.after(max_hold));
+        let mut lease = Self { nonce, token, deadline, warn_at, renew_until, next_seq, nodes: Vec::new() };
+        lease.nodes = nodes
+            .into_iter()
+            .map(|node| {
+                let due = lease.next_renewal(node.confirmed.unwrap_or(ctx.now.monotonic), ctx);
+                node.into_lease(due)
+            })
+            .collect();
+        lease
     }
 
     pub(crate) fn deadline(&self) -> Monotonic {
@@ -216,161 +165,134 @@ impl Grant {
     }
 
     pub(crate) fn wake_at(&self) -> Monotonic {
-        let due = self.legs.iter().filter(|leg| leg.in_flight.is_none()).map(Leg::due);
+        let due = self.nodes.iter().filter(|node| node.in_flight.is_none()).map(NodeLease::due);
         due.chain(self.warn_at).fold(self.deadline, Monotonic::min)
     }
 
-    fn handle(mut self, input: Input<'_>, rows: &Rows, ctx: &mut Ctx<'_>) -> Step {
+    pub(crate) fn handle(mut self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
         let now = ctx.now.monotonic;
         match input {
             Input::Timeout if now >= self.deadline => {
                 let reason = if now >= self.renew_until { LostReason::MaxHold } else { LostReason::Expired };
-                (lose(reason, ctx), Some(rows.lost))
+                (lose(reason, ctx), Some(Row::HeldLost))
             }
             Input::Timeout if self.warn_at.is_some_and(|at| now >= at) => {
                 self.warn_at = None;
                 ctx.event(Event::Expiring { lock: ctx.lock, deadline: self.deadline });
-                (self.into_machine(), Some(rows.expiring))
+                (Machine::Held(self), Some(Row::HeldExpiring))
             }
-            Input::Timeout => self.renew(now, rows, ctx),
-            Input::RenewAlong(until) => self.renew(until, rows, ctx),
-            Input::Outcome { node, seq, outcome } => {
-                let asked = self.legs.iter().enumerate().find_map(|(at, leg)| match leg.in_flight {
-                    Some((open, asked)) if leg.node == node && open == seq => Some((at, asked)),
+            Input::Timeout => self.ask_due_nodes(now, ctx),
+            Input::RenewAlong(until) => self.ask_due_nodes(until, ctx),
+            Input::Outcome { node: id, seq, outcome } => {
+                let request = self.nodes.iter().enumerate().find_map(|(at, node)| match node.in_flight {
+                    Some((open, request)) if node.id == id && open == seq => Some((at, request)),
                     Some(_) | None => None,
                 });
-                match asked {
-                    Some((at, Asked::Renew)) => self.renewed(at, seq, outcome, ctx),
-                    Some((at, Asked::Acquire)) => {
+                match request {
+                    Some((at, Request::Renew)) => self.renewed(at, seq, outcome, ctx),
+                    Some((at, Request::Acquire)) => {
                         self.joined(at, seq, outcome, ctx);
-                        (self.into_machine(), Some(rows.joined))
+                        (Machine::Held(self), Some(Row::HeldJoined))
                     }
-                    Some((at, Asked::Raise)) => {
-                        // Whoever cannot be raised stays in doubt, and is raised by the next holder.
-                        self.legs[at].in_flight = None;
-                        (self.into_machine(), Some(rows.joined))
+                    Some((at, Request::Raise)) => {
+                        // A node that could not be raised stays in doubt; the next holder raises it.
+                        self.nodes[at].in_flight = None;
+                        (Machine::Held(self), Some(Row::HeldJoined))
                     }
-                    None => (self.into_machine(), None),
+                    None => (Machine::Held(self), None),
                 }
             }
-            Input::DeclareLost => (lose(LostReason::Expired, ctx), Some(rows.lost)),
+            Input::DeclareLost => (lose(LostReason::Expired, ctx), Some(Row::HeldLost)),
             Input::Release => {
-                let nodes = self.legs.iter().filter_map(|leg| match leg.record {
-                    RecordState::Ours { .. } => Some((leg.node, PendingAcquires::None)),
-                    RecordState::Forgotten { .. } | RecordState::Maybe => {
-                        Some((leg.node, PendingAcquires::Maybe(leg.sends.clone())))
-                    }
-                    RecordState::Absent => None,
-                });
-                let releasing = Releasing::new(self.nonce, nodes, self.next_seq, ctx);
-                let held = self.legs.iter().filter_map(|leg| Some((leg.node, leg.record.deadline()?)));
-                (Machine::Releasing(releasing.of_lease(held, now)), Some(rows.released))
+                let nodes = self.nodes.into_iter().filter_map(|node| node.into_release(now)).collect();
+                let releasing = Releasing::of_lease(self.nonce, nodes, self.next_seq, ctx);
+                (Machine::Releasing(releasing), Some(Row::HeldReleased))
             }
             Input::Start(_) | Input::Turn | Input::Late { .. } | Input::Wake | Input::FreshCredentials(_) => {
-                (self.into_machine(), None)
+                (Machine::Held(self), None)
             }
-        }
-    }
-
-    fn into_machine(self) -> Machine {
-        if self.legs.iter().any(|leg| matches!(leg.in_flight, Some((_, Asked::Renew)))) {
-            Machine::Renewing(Renewing(self))
-        } else {
-            Machine::Held(Held(self))
         }
     }
 
     /// Renews on every node whose time comes up to `until`, and asks those for their vote that have no record of ours, so
     /// that the majority outlives nodes that restart one after the other.
-    fn renew(mut self, until: Monotonic, rows: &Rows, ctx: &mut Ctx<'_>) -> Step {
+    fn ask_due_nodes(mut self, until: Monotonic, ctx: &mut Ctx<'_>) -> Step {
         let capped = ctx.now.monotonic >= self.renew_until;
-        let over = losses_over(ctx.nodes, ctx.now.monotonic, ctx.config);
+        let known_losses = known_losses(ctx.nodes, ctx.now.monotonic, ctx.config);
         let mut row = None;
-        for (leg, loss) in self.legs.iter_mut().zip(over) {
-            if leg.in_flight.is_some() || leg.due() > until {
+        for (node, known_loss) in self.nodes.iter_mut().zip(known_losses) {
+            if node.in_flight.is_some() || node.due() > until {
                 continue;
             }
-            if leg.is_to_be_raised() {
+            if node.is_to_be_raised() {
                 self.next_seq += 1;
                 let seq = Seq::new(self.next_seq);
-                leg.in_doubt = false;
-                leg.in_flight = Some((seq, Asked::Raise));
-                row = row.or(Some(rows.repaired));
-                ctx.send(leg.node, seq, Op::Raise(Raise { nonce: self.nonce, token: self.token, loss: leg.loss }));
+                node.in_doubt = false;
+                node.in_flight = Some((seq, Request::Raise));
+                row = row.or(Some(Row::HeldRepaired));
+                ctx.send(node.id, seq, Op::Raise(Raise { nonce: self.nonce, token: self.token, loss: node.loss }));
                 continue;
             }
             if capped {
-                leg.due = Monotonic::FAR;
-                row = row.or(Some(rows.capped));
+                node.due = Monotonic::FAR;
+                row = row.or(Some(Row::HeldCapped));
                 continue;
             }
-            let retry_at = retry_at(leg.node, leg.failures, self.deadline, ctx);
-            if let Err(at) = leg.admit(retry_at, ctx) {
-                if leg.due <= ctx.now.monotonic {
-                    leg.due = at;
-                    row = row.or(Some(rows.postponed));
+            let retry_at = retry_at(node.id, node.failures, self.deadline, ctx);
+            if let Err(at) = node.admit(retry_at, ctx) {
+                if node.due <= ctx.now.monotonic {
+                    node.due = at;
+                    row = row.or(Some(Row::HeldPostponed));
                 }
                 continue;
             }
             self.next_seq += 1;
             let seq = Seq::new(self.next_seq);
-            leg.sends.push(seq, ctx.now.monotonic);
-            if let RecordState::Ours { .. } = leg.record {
-                row = Some(rows.renewed);
-                leg.in_flight = Some((seq, Asked::Renew));
-                let quorum = ctx.config.quorum().map(|_| ctx.durability(leg.node));
+            node.sends.push(seq, ctx.now.monotonic);
+            if let RecordState::Ours { .. } = node.record {
+                row = Some(Row::HeldRenewed);
+                node.in_flight = Some((seq, Request::Renew));
+                let quorum = ctx.config.quorum().map(|_| ctx.durability(node.id));
                 let renew = Renew { nonce: self.nonce, seq, record_ttl: ctx.options.record_ttl(), quorum };
-                ctx.send(leg.node, seq, Op::Renew(renew));
+                ctx.send(node.id, seq, Op::Renew(renew));
             } else {
-                row = row.or(Some(rows.repaired));
-                leg.in_flight = Some((seq, Asked::Acquire));
-                if leg.record == RecordState::Absent {
-                    leg.record = RecordState::Maybe;
+                row = row.or(Some(Row::HeldRepaired));
+                node.in_flight = Some((seq, Request::Acquire));
+                if node.record == RecordState::Absent {
+                    node.record = RecordState::Maybe;
                 }
-                let acquire = Acquire {
-                    nonce: self.nonce,
-                    seq,
-                    record_ttl: ctx.options.record_ttl(),
-                    // A node that votes for this lease must not mint less than its token to the next one.
-                    floor: self.token,
-                    expect: ctx.observations.ran_out(leg.node, ctx.resource, ctx.now.monotonic),
-                    owner: ctx.options.owner.clone(),
-                    data: ctx.options.data.clone(),
-                    member: ctx.membership(leg.node, &self.nonce, seq, loss),
-                };
-                ctx.send(leg.node, seq, Op::Acquire(Box::new(acquire)));
+                // A node that votes for this lease must not mint less than its token to the next one.
+                let floor = self.token;
+                ctx.send(node.id, seq, ctx.acquire(node.id, self.nonce, seq, floor, known_loss));
             }
         }
-        (self.into_machine(), row)
+        (Machine::Held(self), row)
     }
 
     fn renewed(mut self, at: usize, seq: Seq, outcome: Outcome, ctx: &mut Ctx<'_>) -> Step {
-        self.legs[at].in_flight = None;
-        self.legs[at].note(seq, &outcome, ctx);
+        self.nodes[at].in_flight = None;
+        self.nodes[at].note(seq, &outcome, ctx);
         match outcome {
-            Outcome::Applied(Applied::Renewed) => match self.legs[at].sends.sent_at(seq) {
+            Outcome::Applied(Applied::Renewed) => match self.nodes[at].sends.sent_at(seq) {
                 Some(sent) => self.confirmed(at, seq, sent, false, ctx),
                 None => self.delayed(at, Fault::of(FaultKind::Protocol), ctx),
             },
             Outcome::NotApplied(Refusal::Conflict(seen)) => match &seen.holding {
                 Some(holding) if holding.is_of(&self.nonce) && !holding.released => {
-                    let took_effect = holding.seq().and_then(|seq| Some((seq, self.legs[at].sends.sent_at(seq)?)));
+                    let took_effect = holding.seq().and_then(|seq| Some((seq, self.nodes[at].sends.sent_at(seq)?)));
                     match took_effect {
                         Some((seq, sent)) => self.confirmed(at, seq, sent, true, ctx),
-                        None => {
-                            let fault = Fault::new(FaultKind::Protocol, "our record shows a send we never made");
-                            self.delayed(at, fault, ctx)
-                        }
+                        None => self.delayed(at, unknown_send(), ctx),
                     }
                 }
                 _ => self.not_ours(at, seen, ctx),
             },
             Outcome::NotApplied(refusal) => {
-                self.legs[at].sends.settle(seq);
-                // Without a quorum there is nobody to say so; whoever does may still have the record.
+                self.nodes[at].sends.settle(seq);
+                // A single store never abstains. One that does so anyway may still have the record.
                 let has_forgotten = matches!(refusal, Refusal::Abstains { .. }) && ctx.config.quorum().is_some();
-                if let (true, RecordState::Ours { deadline }) = (has_forgotten, self.legs[at].record) {
-                    self.legs[at].record = RecordState::Forgotten { deadline };
+                if let (true, RecordState::Ours { deadline }) = (has_forgotten, self.nodes[at].record) {
+                    self.nodes[at].record = RecordState::Forgotten { deadline };
                 }
                 let fault = match refusal {
                     Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => fault,
@@ -383,113 +305,115 @@ impl Grant {
                 self.delayed(at, fault, ctx)
             }
             Outcome::Unknown(fault) => self.delayed(at, fault, ctx),
-            Outcome::Applied(_) => {
-                self.delayed(at, Fault::new(FaultKind::Protocol, "the answer fits another operation"), ctx)
-            }
+            Outcome::Applied(_) => self.delayed(at, misfit(), ctx),
         }
     }
 
     fn confirmed(mut self, at: usize, seq: Seq, sent: Monotonic, recovered: bool, ctx: &mut Ctx<'_>) -> Step {
         let due = self.next_renewal(sent, ctx);
-        let leg = &mut self.legs[at];
-        leg.failures = 0;
-        leg.sends.settle_through(seq);
-        let RecordState::Ours { deadline } = leg.record else { return (self.into_machine(), None) };
+        let node = &mut self.nodes[at];
+        node.failures = 0;
+        node.sends.settle_through(seq);
+        let RecordState::Ours { deadline } = node.record else { return (Machine::Held(self), None) };
         let deadline = deadline.max(deadline_of(sent, ctx.options.ttl, ctx.config.drift()));
-        leg.record = RecordState::Ours { deadline };
-        leg.due = due;
+        node.record = RecordState::Ours { deadline };
+        node.due = due;
         self.extend(recovered, ctx);
-        let row = if recovered { Row::RenewingRecovered } else { Row::RenewingConfirmed };
-        (self.into_machine(), Some(row))
+        let row = if recovered { Row::HeldRecovered } else { Row::HeldConfirmed };
+        (Machine::Held(self), Some(row))
     }
 
     /// The deadline does not move; another try follows while there is time.
     fn delayed(mut self, at: usize, fault: Fault, ctx: &mut Ctx<'_>) -> Step {
-        let leg = &mut self.legs[at];
-        leg.failures = leg.failures.saturating_add(1);
-        leg.due = retry_at(leg.node, leg.failures, self.deadline, ctx);
+        let node = &mut self.nodes[at];
+        node.failures = node.failures.saturating_add(1);
+        node.due = retry_at(node.id, node.failures, self.deadline, ctx);
         ctx.event(Event::RenewDelayed { lock: ctx.lock, deadline: self.deadline, fault });
-        (self.into_machine(), Some(Row::RenewingDelayed))
+        (Machine::Held(self), Some(Row::HeldDelayed))
     }
 
     fn not_ours(mut self, at: usize, seen: Seen, ctx: &mut Ctx<'_>) -> Step {
-        // A record that should still be there was taken away on purpose, which asking again would undo.
-        let broken = self.legs[at].record.deadline().is_some_and(|deadline| ctx.now.monotonic < deadline);
-        self.legs[at].due = if broken { Monotonic::FAR } else { self.next_renewal(ctx.now.monotonic, ctx) };
-        self.legs[at].record = RecordState::Absent;
-        self.legs[at].sends = Sends::default();
+        // Somebody removed the record before its time, on purpose. Another acquire would undo that.
+        let broken = self.nodes[at].record.deadline().is_some_and(|deadline| ctx.now.monotonic < deadline);
+        self.nodes[at].due = if broken { Monotonic::FAR } else { self.next_renewal(ctx.now.monotonic, ctx) };
+        self.nodes[at].record = RecordState::Absent;
+        self.nodes[at].sends = Sends::default();
         let Some(deadline) = self.shared_deadline() else {
-            return (lose(LostReason::by_what_stands(seen), ctx), Some(Row::RenewingTaken));
+            return (lose(LostReason::by_what_stands(seen), ctx), Some(Row::HeldTaken));
         };
         if deadline < self.deadline {
             self.deadline = deadline;
             self.warn_at = self.warn_at.map(|_| danger_at(deadline, ctx.options.ttl));
             ctx.event(Event::Shortened { lock: ctx.lock, deadline });
         }
-        (self.into_machine(), Some(Row::RenewingShrunk))
+        (Machine::Held(self), Some(Row::HeldShrunk))
     }
 
-    /// What a node said to an acquire after the majority was reached.
+    /// Notes the answer of a node to an acquire that left after the majority was reached, or was answered after that.
     fn joined(&mut self, at: usize, seq: Seq, outcome: Outcome, ctx: &mut Ctx<'_>) {
-        let node = self.legs[at].node;
-        self.legs[at].in_flight = None;
-        self.legs[at].note(seq, &outcome, ctx);
-        self.legs[at].due = self.next_renewal(ctx.now.monotonic, ctx);
-        let sends = &self.legs[at].sends;
+        let id = self.nodes[at].id;
+        self.nodes[at].in_flight = None;
+        self.nodes[at].note(seq, &outcome, ctx);
+        self.nodes[at].due = self.next_renewal(ctx.now.monotonic, ctx);
+        let ours = self.held_by_us(&outcome);
+        let sends = &self.nodes[at].sends;
         let mut loss = None;
         let sent = match &outcome {
             Outcome::Applied(Applied::Acquired { .. }) => sends.sent_at(seq),
             Outcome::Applied(Applied::AcquiredInDoubt { stamp, .. }) => {
-                ctx.votes(node, Some(*stamp));
+                ctx.note_vote(id, Some(*stamp));
                 loss = Some(*stamp);
                 sends.sent_at(seq)
             }
-            Outcome::NotApplied(Refusal::Conflict(seen)) => {
-                seen.held().filter(|holding| holding.is_of(&self.nonce)).and_then(|holding| match holding.seq() {
-                    Some(took_effect) => sends.sent_at(took_effect),
-                    None => sends.earliest(),
-                })
-            }
+            Outcome::NotApplied(Refusal::Conflict(_)) => ours.and_then(|holding| match holding.seq() {
+                Some(took_effect) => sends.sent_at(took_effect),
+                None => sends.earliest(),
+            }),
             Outcome::NotApplied(Refusal::Abstains { stamp }) => {
-                ctx.abstains(node, *stamp);
+                ctx.note_abstention(id, *stamp);
                 None
             }
             Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => None,
         };
-        let shows_ours = matches!(&outcome, Outcome::NotApplied(Refusal::Conflict(seen))
-            if seen.held().is_some_and(|holding| holding.is_of(&self.nonce)));
+        let shows_ours = ours.is_some();
         if shows_ours {
-            ctx.votes(node, None);
+            ctx.note_vote(id, None);
         }
         let due = sent.map(|sent| self.next_renewal(sent, ctx));
-        let leg = &mut self.legs[at];
+        let node = &mut self.nodes[at];
         if let (Some(sent), Some(due)) = (sent, due) {
-            leg.sends = Sends::default();
-            (leg.in_doubt, leg.loss) = (loss.is_some(), loss);
+            node.sends = Sends::default();
+            (node.in_doubt, node.loss) = (loss.is_some(), loss);
             let deadline = deadline_of(sent, ctx.options.ttl, ctx.config.drift());
-            leg.record =
-                RecordState::Ours { deadline: leg.record.deadline().map_or(deadline, |old| old.max(deadline)) };
-            leg.due = due;
+            let deadline = node.record.deadline().map_or(deadline, |old| old.max(deadline));
+            node.record = RecordState::Ours { deadline };
+            node.due = due;
             return self.extend(false, ctx);
         }
         if matches!(outcome, Outcome::NotApplied(_)) {
-            leg.sends.settle(seq);
+            node.sends.settle(seq);
         }
         if let Outcome::NotApplied(Refusal::Conflict(seen)) = &outcome
             && seen.holding.as_ref().is_some_and(|holding| holding.released && holding.is_of(&self.nonce))
         {
-            leg.due = Monotonic::FAR;
+            node.due = Monotonic::FAR;
         }
-        leg.record = match leg.record {
-            // Nobody else gets the node's vote before that.
-            RecordState::Forgotten { deadline } if deadline > ctx.now.monotonic => leg.record,
-            // Ours, by a send that is not known any more: it does not count, but is to be released.
+        node.record = match node.record {
+            // It votes for nobody before that.
+            RecordState::Forgotten { deadline } if deadline > ctx.now.monotonic => node.record,
+            // Ours, by a send that is no longer remembered: it does not count, but has to be released.
             _ if shows_ours => RecordState::Maybe,
-            _ if leg.sends.is_empty() => RecordState::Absent,
+            _ if node.sends.is_empty() => RecordState::Absent,
             RecordState::Ours { .. } | RecordState::Forgotten { .. } | RecordState::Maybe | RecordState::Absent => {
                 RecordState::Maybe
             }
         };
+    }
+
+    /// Our record that is in the way of an acquire of ours.
+    fn held_by_us<'a>(&self, outcome: &'a Outcome) -> Option<&'a Holding> {
+        let Outcome::NotApplied(Refusal::Conflict(seen)) = outcome else { return None };
+        seen.held().filter(|holding| holding.is_of(&self.nonce))
     }
 
     /// Moves the deadline if the nodes allow it.
@@ -509,13 +433,13 @@ impl Grant {
     }
 
     fn shared_deadline(&self) -> Option<Monotonic> {
-        let deadlines = self.legs.iter().map(|leg| leg.record.deadline());
-        shared_deadline(deadlines, majority(self.legs.len()))
+        let deadlines = self.nodes.iter().map(|node| node.record.deadline());
+        shared_deadline(deadlines, majority(self.nodes.len()))
     }
 }
 
-/// When a node is asked again after failures in a row: of this lease there, or of any lease of the client. Where the other
-/// nodes keep the lease for long enough, it is asked no more often than if it answered.
+/// When a node is asked again after failures in a row, of this lease or of any lease of the client. If the other nodes keep
+/// the lease for long enough, a node that fails is asked no more often than one that answers.
 fn retry_at(node: NodeId, failures: u32, deadline: Monotonic, ctx: &Ctx<'_>) -> Monotonic {
     let breaker = ctx.nodes.get(node.index()).map(|state| state.breaker).unwrap_or_default();
     let from = if breaker.failures() > 0 { breaker.failed_at() } else { ctx.now.monotonic };
@@ -530,7 +454,7 @@ fn retry_at(node: NodeId, failures: u32, deadline: Monotonic, ctx: &Ctx<'_>) -> 
     }
 }
 
-/// The record is not released: the worker may still be running, and is safe from others until it has run out.
+/// Ends the lease without a release: the worker may still be running, and is safe from others until the record has run out.
 pub(super) fn lose(reason: LostReason, ctx: &mut Ctx<'_>) -> Machine {
     ctx.event(Event::Lost { lock: ctx.lock, reason });
     Machine::Ended

@@ -24,27 +24,19 @@
 //! | Waiting | wake-up or fresh credentials that may help | Waiting | | `WaitingWoken` |
 //! | Waiting | wait over | Ended | Failed | `WaitingOver` |
 //! | Waiting | release | Ended | Failed: cancelled | `WaitingCancelled` |
-//! | Held | renewal due | Renewing | Renew, and Acquire to a node without our record | `HeldRenewed` |
+//! | Held | renewal due | Held | Renew, and Acquire to a node without our record | `HeldRenewed` |
 //! | Held | time to ask a node without our record, or in doubt | Held | Acquire or Raise to it | `HeldRepaired` |
 //! | Held | renewal due, `max_hold` over | Held | | `HeldCapped` |
 //! | Held | renewal due at a node that serves nobody | Held | | `HeldPostponed` |
+//! | Held | renewal confirmed | Held | Renewed | `HeldConfirmed` |
+//! | Held | conflict that shows our own record | Held | Renewed, recovered | `HeldRecovered` |
+//! | Held | renewal unknown, throttled, not applied | Held | RenewDelayed | `HeldDelayed` |
+//! | Held | the record is not ours, majority left | Held | Shortened if the deadline moves | `HeldShrunk` |
+//! | Held | the record is not ours, no majority left | Ended | Lost | `HeldTaken` |
 //! | Held | answer of a node outside the majority | Held | Renewed if the deadline moves | `HeldJoined` |
 //! | Held | validity below the danger zone | Held | Expiring | `HeldExpiring` |
 //! | Held | deadline, or the host has said so | Ended | Lost | `HeldLost` |
 //! | Held | release | Releasing | | `HeldReleased` |
-//! | Renewing | confirmed | Held, or Renewing while another node is asked | Renewed | `RenewingConfirmed` |
-//! | Renewing | conflict that shows our own record | Held or Renewing | Renewed, recovered | `RenewingRecovered` |
-//! | Renewing | unknown, throttled, not applied | Held or Renewing | RenewDelayed | `RenewingDelayed` |
-//! | Renewing | the record is not ours, majority left | Held or Renewing | Shortened if the deadline moves | `RenewingShrunk` |
-//! | Renewing | the record is not ours, no majority left | Ended | Lost | `RenewingTaken` |
-//! | Renewing | renewal of another node due | Renewing | Renew, and Acquire to a node without our record | `RenewingAnother` |
-//! | Renewing | time to ask a node without our record, or in doubt | Renewing | Acquire or Raise to it | `RenewingRepaired` |
-//! | Renewing | renewal of another node due, `max_hold` over | Renewing | | `RenewingCapped` |
-//! | Renewing | renewal of another node due that serves nobody | Renewing | | `RenewingPostponed` |
-//! | Renewing | answer of a node outside the majority | Renewing | Renewed if the deadline moves | `RenewingJoined` |
-//! | Renewing | validity below the danger zone | Renewing | Expiring | `RenewingExpiring` |
-//! | Renewing | deadline, or the host has said so | Ended | Lost | `RenewingLost` |
-//! | Renewing | release | Releasing | | `RenewingReleased` |
 //! | Releasing | definite answers leave a majority free, and it was ours until then | Ended | Released, confirmed, release what may have landed | `ReleasingConfirmed` |
 //! | Releasing | definite answers leave a majority free, some of them to sends that were repeated | Ended | Released, unconfirmed, release what may have landed | `ReleasingUnconfirmed` |
 //! | Releasing | the record was not ours any more | Ended | Lost, release what may have landed | `ReleasingTaken` |
@@ -64,12 +56,13 @@ mod sends;
 mod tests;
 mod waiting;
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::time::Duration;
 
 pub(crate) use acquiring::Acquiring;
 pub(crate) use acquisition::{Acquisition, BlockReason, Idle, NodeHealth};
-pub(crate) use held::{Held, Renewing};
+pub(crate) use held::Held;
 pub(crate) use node_state::NodeState;
 pub(crate) use releasing::Releasing;
 pub(crate) use waiting::Waiting;
@@ -77,9 +70,10 @@ pub(crate) use waiting::Waiting;
 use crate::config::{Config, LockOptions};
 use crate::event::Event;
 use crate::ids::{LockId, NodeId, Nonce, Resource, Seq, Token};
-use crate::member::{Bootstrap, Durability, LossId, Membership, RETENTION};
+use crate::lease::node_state::KnownLoss;
+use crate::member::{Durability, LossId, Membership, RETENTION};
 use crate::observe::Observations;
-use crate::op::{Holding, Op, Outcome, Seen};
+use crate::op::{Acquire, Fault, FaultKind, Holding, Op, Outcome, Seen};
 use crate::prf::{Domain, Entropy, Seed, fraction, loss_id};
 use crate::time::{Monotonic, Now, request_timeout};
 
@@ -124,23 +118,15 @@ rows! {
         HeldRepaired,
         HeldCapped,
         HeldPostponed,
+        HeldConfirmed,
+        HeldRecovered,
+        HeldDelayed,
+        HeldShrunk,
+        HeldTaken,
         HeldJoined,
         HeldExpiring,
         HeldLost,
         HeldReleased,
-        RenewingConfirmed,
-        RenewingRecovered,
-        RenewingDelayed,
-        RenewingShrunk,
-        RenewingTaken,
-        RenewingAnother,
-        RenewingRepaired,
-        RenewingCapped,
-        RenewingPostponed,
-        RenewingJoined,
-        RenewingExpiring,
-        RenewingLost,
-        RenewingReleased,
         ReleasingConfirmed,
         ReleasingUnconfirmed,
         ReleasingTaken,
@@ -158,7 +144,6 @@ pub(crate) enum Machine {
     Acquiring(Acquiring),
     Waiting(Waiting),
     Held(Held),
-    Renewing(Renewing),
     Releasing(Releasing),
     Ended,
 }
@@ -234,7 +219,6 @@ impl Machine {
             Self::Acquiring(state) => state.handle(input, ctx),
             Self::Waiting(state) => state.handle(input, ctx),
             Self::Held(state) => state.handle(input, ctx),
-            Self::Renewing(state) => state.handle(input, ctx),
             Self::Releasing(state) => state.handle(input, ctx),
             Self::Ended => (Self::Ended, None),
         }
@@ -246,8 +230,7 @@ impl Machine {
             Self::Idle(state) => state.acquisition.wait_over_at(),
             Self::Acquiring(state) => state.wake_at(),
             Self::Waiting(state) => state.wake_at(),
-            Self::Held(state) => Some(state.0.wake_at()),
-            Self::Renewing(state) => Some(state.0.wake_at()),
+            Self::Held(state) => Some(state.wake_at()),
             Self::Releasing(state) => Some(state.wake_at()),
             Self::Ended => None,
         }
@@ -258,14 +241,14 @@ impl Machine {
         match self {
             Self::Idle(state) => state.start_at(),
             Self::Waiting(state) => state.start_at(),
-            Self::Acquiring(_) | Self::Held(_) | Self::Renewing(_) | Self::Releasing(_) | Self::Ended => None,
+            Self::Acquiring(_) | Self::Held(_) | Self::Releasing(_) | Self::Ended => None,
         }
     }
 
     /// The deadline of a lease that is held.
     pub(crate) fn deadline(&self) -> Option<Monotonic> {
         match self {
-            Self::Held(Held(grant)) | Self::Renewing(Renewing(grant)) => Some(grant.deadline()),
+            Self::Held(state) => Some(state.deadline()),
             Self::Idle(_) | Self::Acquiring(_) | Self::Waiting(_) | Self::Releasing(_) | Self::Ended => None,
         }
     }
@@ -273,7 +256,7 @@ impl Machine {
     /// The token of a lease that is held.
     pub(crate) fn token(&self) -> Option<Token> {
         match self {
-            Self::Held(Held(grant)) | Self::Renewing(Renewing(grant)) => Some(grant.token()),
+            Self::Held(state) => Some(state.token()),
             Self::Idle(_) | Self::Acquiring(_) | Self::Waiting(_) | Self::Releasing(_) | Self::Ended => None,
         }
     }
@@ -281,7 +264,7 @@ impl Machine {
     /// The attempt that brought a lease that is held.
     pub(crate) fn nonce(&self) -> Option<Nonce> {
         match self {
-            Self::Held(Held(grant)) | Self::Renewing(Renewing(grant)) => Some(grant.nonce()),
+            Self::Held(state) => Some(state.nonce()),
             Self::Idle(_) | Self::Acquiring(_) | Self::Waiting(_) | Self::Releasing(_) | Self::Ended => None,
         }
     }
@@ -292,7 +275,7 @@ impl Machine {
             Self::Idle(state) => state.acquisition.holding(),
             Self::Acquiring(state) => state.acquisition().holding(),
             Self::Waiting(state) => state.acquisition().holding(),
-            Self::Held(_) | Self::Renewing(_) | Self::Releasing(_) | Self::Ended => None,
+            Self::Held(_) | Self::Releasing(_) | Self::Ended => None,
         }
     }
 
@@ -302,7 +285,6 @@ impl Machine {
             Self::Acquiring(_) => "Acquiring",
             Self::Waiting(_) => "Waiting",
             Self::Held(_) => "Held",
-            Self::Renewing(_) => "Renewing",
             Self::Releasing(_) => "Releasing",
             Self::Ended => "Ended",
         }
@@ -315,22 +297,30 @@ impl Ctx<'_> {
         self.out.sends.push(Send { node, seq, op, deadline });
     }
 
-    /// What a node of a quorum is told with an acquire; `None` for a single store.
-    pub(crate) fn membership(
-        &self,
-        node: NodeId,
-        nonce: &Nonce,
-        seq: Seq,
-        (waited_out, bootstrap): (Option<LossId>, Bootstrap),
-    ) -> Option<Membership> {
+    /// An acquire of this lock at a node.
+    pub(crate) fn acquire(&self, node: NodeId, nonce: Nonce, seq: Seq, floor: Token, known_loss: KnownLoss) -> Op {
+        Op::Acquire(Box::new(Acquire {
+            nonce,
+            seq,
+            record_ttl: self.options.record_ttl(),
+            floor,
+            expect: self.observations.ran_out(node, self.resource, self.now.monotonic),
+            owner: self.options.owner.clone(),
+            data: self.options.data.clone(),
+            member: self.membership(node, &nonce, seq, known_loss),
+        }))
+    }
+
+    /// The membership that an acquire carries to a node of a quorum; `None` for a single store.
+    fn membership(&self, node: NodeId, nonce: &Nonce, seq: Seq, known_loss: KnownLoss) -> Option<Membership> {
         let quorum = self.config.quorum()?;
         Some(Membership {
             quorum: quorum.id(),
             max_ttl_ms: u64::try_from(quorum.max_ttl().as_millis()).unwrap_or(u64::MAX),
             durability: self.durability(node),
             fresh: loss_id(self.seed, nonce, node, seq),
-            waited_out,
-            bootstrap,
+            waited_out: known_loss.loss,
+            bootstrap: known_loss.bootstrap,
             retention: RETENTION,
         })
     }
@@ -339,20 +329,20 @@ impl Ctx<'_> {
         self.config.nodes().get(node.index()).map_or(Durability::NotDeclared, |node| node.durability)
     }
 
-    /// Notes that a node abstains, and answers for how long still.
-    pub(crate) fn abstains(&mut self, node: NodeId, loss: Option<LossId>) -> Duration {
+    /// Notes that a node abstains. Returns for how long it still does.
+    pub(crate) fn note_abstention(&mut self, node: NodeId, loss: Option<LossId>) -> Duration {
         let Some(state) = self.nodes.get_mut(node.index()) else { return Duration::ZERO };
         if let Some(loss) = loss {
-            state.memory.abstains(loss, self.now.monotonic);
+            state.memory.note_abstention(loss, self.now.monotonic);
         }
         let until = state.memory.abstains_until(self.config);
         until.map_or(Duration::ZERO, |until| until.since(self.now.monotonic))
     }
 
     /// Notes that a node votes.
-    pub(crate) fn votes(&mut self, node: NodeId, doubt: Option<LossId>) {
+    pub(crate) fn note_vote(&mut self, node: NodeId, doubt: Option<LossId>) {
         if let Some(state) = self.nodes.get_mut(node.index()) {
-            state.memory.votes(doubt);
+            state.memory.note_vote(doubt);
         }
     }
 
@@ -364,7 +354,7 @@ impl Ctx<'_> {
         self.out.events.push(event);
     }
 
-    /// Tokens of other holders are outbid later, even if the store forgets them.
+    /// Notes the token of another holder: our next one must be above it, even if the store forgets it.
     pub(crate) fn counter_seen(&mut self, seen: &Seen) {
         self.out.counter_seen = self.out.counter_seen.max(seen.holding.as_ref().and_then(|holding| holding.counter));
     }
@@ -376,6 +366,16 @@ impl Ctx<'_> {
     pub(crate) fn after(&self, duration: Duration) -> Monotonic {
         self.now.monotonic.plus(duration)
     }
+}
+
+/// The fault of an answer to an operation that was not asked for.
+pub(crate) fn misfit() -> Fault {
+    Fault::new(FaultKind::Protocol, "the answer fits another operation")
+}
+
+/// The fault of a record that names a send which this attempt never made, or has forgotten.
+pub(crate) fn unknown_send() -> Fault {
+    Fault::new(FaultKind::Protocol, "our record shows a send we never made")
 }
 
 /// Node ids of the configuration, in order.

@@ -7,7 +7,7 @@ use crate::lease::breaker::CircuitBreaker;
 use crate::member::{Bootstrap, LossId};
 use crate::time::{Monotonic, abstention};
 
-/// What is known of a node.
+/// The knowledge about a node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub(crate) struct NodeState {
     pub(crate) memory: Memory,
@@ -15,7 +15,7 @@ pub(crate) struct NodeState {
     pub(crate) lacks_credentials: bool,
 }
 
-/// What a node of a quorum has shown of its memory.
+/// The memory of a node of a quorum, as far as the node has shown it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub(crate) enum Memory {
     /// Nothing so far.
@@ -28,20 +28,20 @@ pub(crate) enum Memory {
         stamp: LossId,
         /// The reply that showed this stamp first.
         since: Monotonic,
-        /// All nodes were seen like this at once, and waited out: the quorum is yet to be born.
-        unborn: bool,
+        /// All nodes were seen like this at once, and waited out: the quorum is new.
+        is_new: bool,
     },
 }
 
 impl Memory {
-    pub(crate) fn abstains(&mut self, stamp: LossId, now: Monotonic) {
+    pub(crate) fn note_abstention(&mut self, stamp: LossId, now: Monotonic) {
         if !matches!(self, Self::Joining { stamp: known, .. } if *known == stamp) {
-            *self = Self::Joining { stamp, since: now, unborn: false };
+            *self = Self::Joining { stamp, since: now, is_new: false };
         }
     }
 
-    /// `doubt` is the loss that its answer named.
-    pub(crate) fn votes(&mut self, doubt: Option<LossId>) {
+    /// Notes that the node votes; `doubt` is the loss that its answer named.
+    pub(crate) fn note_vote(&mut self, doubt: Option<LossId>) {
         *self = match (*self, doubt) {
             (Self::Votes(known), None) => Self::Votes(known),
             (Self::Unknown | Self::Joining { .. }, None) => Self::Votes(None),
@@ -49,8 +49,8 @@ impl Memory {
         };
     }
 
-    /// A look from outside tells nothing that an answer has not told better.
-    pub(crate) fn seen_to_vote(&mut self, doubt: Option<LossId>) {
+    /// Notes that the node was seen to vote. An answer to a request of ours tells more, so it is not overwritten.
+    pub(crate) fn note_seen_to_vote(&mut self, doubt: Option<LossId>) {
         if *self == Self::Unknown {
             *self = Self::Votes(doubt);
         }
@@ -78,30 +78,39 @@ impl Memory {
     }
 }
 
-/// What an attempt says of the losses that it knows to be over: for each node the loss, and whether the quorum is to be
-/// born of it.
-///
-/// Where no node is known to vote, all may be new: their abstentions are kept to until all nodes were seen to abstain at
-/// once. Were one of them asked to vote before, it would stay in doubt for days.
-pub(crate) fn losses_over(nodes: &[NodeState], now: Monotonic, config: &Config) -> Vec<(Option<LossId>, Bootstrap)> {
-    let somebody_votes = nodes.iter().any(|node| node.memory.is_known_to_vote());
-    let over = |node: &NodeState| match node.memory {
-        Memory::Unknown => (None, Bootstrap::No),
-        Memory::Votes(stamp) => (stamp, Bootstrap::No),
-        Memory::Joining { stamp, unborn: true, .. } => (Some(stamp), Bootstrap::Yes),
-        Memory::Joining { .. } if somebody_votes => (node.memory.waited_out(now, config), Bootstrap::No),
-        Memory::Joining { .. } => (None, Bootstrap::No),
-    };
-    nodes.iter().map(over).collect()
+/// The loss of a node that is known to be over, and the evidence that the quorum is new.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct KnownLoss {
+    pub(crate) loss: Option<LossId>,
+    pub(crate) bootstrap: Bootstrap,
 }
 
-/// All nodes have abstained in one attempt, which began at `began`. Where every one of them had been waited out by then,
-/// there was an instant at which nobody remembered anything: a quorum can be born.
-pub(crate) fn all_abstained(nodes: &mut [NodeState], began: Monotonic, config: &Config) {
+/// The losses that are known to be over, for each node.
+///
+/// Where no node is known to vote, the quorum may be new: abstentions are respected until all nodes were seen to abstain
+/// at once. A node that is asked to vote before stays in doubt for days.
+pub(crate) fn known_losses(nodes: &[NodeState], now: Monotonic, config: &Config) -> Vec<KnownLoss> {
+    let somebody_votes = nodes.iter().any(|node| node.memory.is_known_to_vote());
+    let known = |node: &NodeState| {
+        let (loss, bootstrap) = match node.memory {
+            Memory::Unknown => (None, Bootstrap::No),
+            Memory::Votes(loss) => (loss, Bootstrap::No),
+            Memory::Joining { stamp, is_new: true, .. } => (Some(stamp), Bootstrap::Yes),
+            Memory::Joining { .. } if somebody_votes => (node.memory.waited_out(now, config), Bootstrap::No),
+            Memory::Joining { .. } => (None, Bootstrap::No),
+        };
+        KnownLoss { loss, bootstrap }
+    };
+    nodes.iter().map(known).collect()
+}
+
+/// Notes that all nodes have abstained in one attempt, which began at `began`. If every one of them had been waited out by
+/// then, there was an instant at which no node remembered anything: the quorum is new.
+pub(crate) fn note_all_abstained(nodes: &mut [NodeState], began: Monotonic, config: &Config) {
     if nodes.iter().all(|node| node.memory.waited_out(began, config).is_some()) {
         for node in nodes {
-            if let Memory::Joining { unborn, .. } = &mut node.memory {
-                *unborn = true;
+            if let Memory::Joining { is_new, .. } = &mut node.memory {
+                *is_new = true;
             }
         }
     }

@@ -1,7 +1,7 @@
-//! Giving a record back: repeated until the store has answered for certain, or the record has run out by itself.
+//! A release: repeated until the store has answered for certain, or the record has run out by itself.
 //!
-//! A node that had granted, and answers the first release before its deadline with "not ours", says that somebody broke the
-//! lock or deleted its record. Where no majority of the lease is left then, it was lost, and is told as lost. The same
+//! If a node granted, and answers the first release before its deadline with "not ours", somebody broke the lock or
+//! deleted its record. If no majority of the lease is left then, the lease was lost, and is reported as lost. The same
 //! answer to a release that was repeated may be due to the release before it, so it only leaves the lease unconfirmed.
 
 use alloc::vec::Vec;
@@ -18,7 +18,7 @@ use crate::time::Monotonic;
 
 /// The sends of an attempt that may create a record after its release.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PendingAcquires {
+pub(super) enum PendingAcquires {
     /// These, as far as they are remembered.
     Maybe(Sends),
     None,
@@ -33,17 +33,17 @@ pub(crate) struct Releasing {
     next_seq: u32,
     tries: u32,
     answered: bool,
-    /// A majority is free, which is all that anybody waits for.
-    told: bool,
+    /// The end was reported, or nobody waits for it: what is left goes on in the background.
+    is_background: bool,
     /// The evidence of the answers about a lease; `None` for an attempt that was given up.
-    proof: Option<Proof>,
+    evidence: Option<Evidence>,
     /// Nodes that have not answered for certain.
-    legs: Vec<Leg>,
+    nodes: Vec<NodeRelease>,
 }
 
 /// Evidence that a lease was ours until its release, counted in nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
-struct Proof {
+struct Evidence {
     /// Those whose deadline had not passed when the release began.
     held: usize,
     /// Of these, those that have shown that nobody else had their vote until then.
@@ -55,22 +55,22 @@ struct Proof {
 }
 
 /// The answer of a node about a lease that is released before its deadline.
-enum Shown<'a> {
+enum Finding<'a> {
     /// Nobody else had its vote until then.
     Ours,
-    /// This stood in the place of our record.
+    /// The content of the node in the place of our record.
     Taken(&'a Seen),
 }
 
+/// The part of one node in a release.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Leg {
-    node: NodeId,
+pub(super) struct NodeRelease {
+    id: NodeId,
     in_flight: Option<Seq>,
     /// Sent by the lock before it ended, and perhaps answered yet.
     inherited: Option<Seq>,
     retry_at: Option<Monotonic>,
-    /// Whether and when a first "not ours" is asked once more.
-    again: Again,
+    recheck: Recheck,
     /// Sends of the attempt that may land yet.
     unsettled: Sends,
     /// A release has found nothing of ours.
@@ -83,82 +83,74 @@ struct Leg {
     failed: bool,
 }
 
-/// A send of the attempt may land after the release that should have undone it.
+/// When to ask once more after "not ours": a send of the attempt may land behind the release that should have undone it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Again {
+enum Recheck {
     No,
-    /// Once whatever is under way has arrived.
+    /// After a request timeout: all that is under way has arrived by then.
     Later,
-    /// It is known to have landed, perhaps behind the release that is under way.
+    /// A send is known to have landed, perhaps behind the release that is under way.
     AtOnce,
 }
 
-impl Releasing {
-    /// On these nodes. Where an acquire may yet land, "not ours" is asked once more; a renewal creates no record, so
-    /// elsewhere one definite answer is enough.
-    pub(crate) fn new(
-        nonce: Nonce,
-        nodes: impl Iterator<Item = (NodeId, PendingAcquires)>,
-        next_seq: u32,
-        ctx: &Ctx<'_>,
-    ) -> Self {
-        let retry_at = Some(ctx.now.monotonic);
-        let leg = |(node, pending)| {
-            let (again, unsettled) = match pending {
-                PendingAcquires::Maybe(sends) => (Again::Later, sends),
-                PendingAcquires::None => (Again::No, Sends::default()),
-            };
-            Leg {
-                node,
-                in_flight: None,
-                inherited: None,
-                retry_at,
-                again,
-                unsettled,
-                found_nothing: false,
-                held_until: None,
-                repeated: false,
-                failed: false,
-            }
+impl NodeRelease {
+    /// A release on this node, from now on. Until `held_until` the node has our record, unless somebody took it away. Where an acquire may yet land, "not ours" is asked once more; a renewal
+    /// creates no record, so elsewhere one definite answer is enough.
+    pub(super) fn new(id: NodeId, pending: PendingAcquires, held_until: Option<Monotonic>, now: Monotonic) -> Self {
+        let (recheck, unsettled) = match pending {
+            PendingAcquires::Maybe(sends) => (Recheck::Later, sends),
+            PendingAcquires::None => (Recheck::No, Sends::default()),
         };
-        let until = ctx.after(ctx.options.record_ttl());
-        let legs = nodes.map(leg).collect();
-        Self { nonce, until, next_seq, tries: 0, answered: false, told: false, proof: None, legs }
-    }
-
-    /// The same of a lease, whose nodes keep it until these deadlines.
-    pub(crate) fn of_lease(mut self, held: impl Iterator<Item = (NodeId, Monotonic)>, now: Monotonic) -> Self {
-        for (node, until) in held.filter(|(_, until)| *until > now) {
-            if let Some(leg) = self.legs.iter_mut().find(|leg| leg.node == node) {
-                leg.held_until = Some(until);
-            }
+        Self {
+            id,
+            in_flight: None,
+            inherited: None,
+            retry_at: Some(now),
+            recheck,
+            unsettled,
+            found_nothing: false,
+            held_until,
+            repeated: false,
+            failed: false,
         }
-        let held = self.legs.iter().filter(|leg| leg.held_until.is_some()).count();
-        self.proof = Some(Proof { held, ..Proof::default() });
-        self
+    }
+}
+
+impl Releasing {
+    /// The release of an attempt that was given up.
+    pub(super) fn of_attempt(nonce: Nonce, nodes: Vec<NodeRelease>, next_seq: u32, ctx: &Ctx<'_>) -> Self {
+        let until = ctx.after(ctx.options.record_ttl());
+        Self { nonce, until, next_seq, tries: 0, answered: false, is_background: false, evidence: None, nodes }
     }
 
-    /// From then on others in the local line may try: the definite answer may take as long as the ttl.
+    /// The release of a lease.
+    pub(super) fn of_lease(nonce: Nonce, nodes: Vec<NodeRelease>, next_seq: u32, ctx: &Ctx<'_>) -> Self {
+        let held = nodes.iter().filter(|node| node.held_until.is_some()).count();
+        let evidence = Some(Evidence { held, ..Evidence::default() });
+        Self { evidence, ..Self::of_attempt(nonce, nodes, next_seq, ctx) }
+    }
+
+    /// From then on others in the local queue may try: the definite answer may take as long as the ttl.
     pub(crate) fn was_answered(&self) -> bool {
         self.answered
     }
 
     pub(crate) fn wake_at(&self) -> Monotonic {
-        self.legs.iter().filter_map(|leg| leg.retry_at).fold(self.until, Monotonic::min)
+        self.nodes.iter().filter_map(|node| node.retry_at).fold(self.until, Monotonic::min)
     }
 
     pub(crate) fn handle(mut self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
         match input {
-            Input::Outcome { node, seq, outcome } => {
-                match self.legs.iter().position(|leg| leg.node == node && leg.in_flight == Some(seq)) {
-                    Some(at) => self.answer(at, &outcome, ctx),
-                    None => self.learn(node, seq, &outcome, ctx),
+            Input::Outcome { node: id, seq, outcome } => {
+                match self.nodes.iter().position(|node| node.id == id && node.in_flight == Some(seq)) {
+                    Some(at) => self.answered(at, &outcome, ctx),
+                    None => self.acquire_answered(id, seq, &outcome, ctx),
                 }
             }
-            Input::Late { node, seq, outcome } => {
-                match self.legs.iter().position(|leg| leg.node == node && leg.inherited == Some(seq)) {
-                    Some(at) => self.answer(at, &outcome, ctx),
-                    None => self.learn(node, seq, &outcome, ctx),
+            Input::Late { node: id, seq, outcome } => {
+                match self.nodes.iter().position(|node| node.id == id && node.inherited == Some(seq)) {
+                    Some(at) => self.answered(at, &outcome, ctx),
+                    None => self.acquire_answered(id, seq, &outcome, ctx),
                 }
             }
             Input::Timeout if ctx.now.monotonic >= self.until => {
@@ -166,8 +158,8 @@ impl Releasing {
                 (Machine::Ended, Some(Row::ReleasingRanOut))
             }
             Input::Timeout => {
-                let due = |leg: &Leg| leg.retry_at.is_some_and(|at| ctx.now.monotonic >= at);
-                match self.legs.iter().position(due) {
+                let due = |node: &NodeRelease| node.retry_at.is_some_and(|at| ctx.now.monotonic >= at);
+                match self.nodes.iter().position(due) {
                     Some(at) => {
                         self.ask(at, ctx);
                         (Machine::Releasing(self), Some(Row::ReleasingSent))
@@ -188,112 +180,113 @@ impl Releasing {
     fn ask(&mut self, at: usize, ctx: &mut Ctx<'_>) {
         self.next_seq += 1;
         let seq = Seq::new(self.next_seq);
-        let leg = &mut self.legs[at];
-        leg.in_flight = Some(seq);
-        leg.inherited = None;
-        leg.retry_at = None;
-        let quorum = ctx.config.quorum().map(|_| ctx.durability(leg.node));
-        ctx.send(leg.node, seq, Op::Release(Release { nonce: self.nonce, quorum }));
+        let node = &mut self.nodes[at];
+        node.in_flight = Some(seq);
+        node.inherited = None;
+        node.retry_at = None;
+        let quorum = ctx.config.quorum().map(|_| ctx.durability(node.id));
+        ctx.send(node.id, seq, Op::Release(Release { nonce: self.nonce, quorum }));
     }
 
-    /// What became of a send of the attempt.
-    fn learn(mut self, node: NodeId, seq: Seq, outcome: &Outcome, ctx: &mut Ctx<'_>) -> Step {
-        let Some(at) = self.legs.iter().position(|leg| leg.node == node) else {
+    /// Handles a late answer to an acquire of the attempt.
+    fn acquire_answered(mut self, id: NodeId, seq: Seq, outcome: &Outcome, ctx: &mut Ctx<'_>) -> Step {
+        let Some(at) = self.nodes.iter().position(|node| node.id == id) else {
             return (Machine::Releasing(self), None);
         };
-        let leg = &mut self.legs[at];
+        let node = &mut self.nodes[at];
         match outcome {
-            // The release may have come too early, and nobody has to wait for the record to run out.
+            // The release may have come too early. Asking again is better than waiting until the record runs out.
             Outcome::Applied(Applied::Acquired { .. } | Applied::AcquiredInDoubt { .. }) => {
-                leg.unsettled.settle(seq);
-                match leg.in_flight.or(leg.inherited) {
-                    Some(_) => leg.again = Again::AtOnce,
+                node.unsettled.settle(seq);
+                match node.in_flight.or(node.inherited) {
+                    Some(_) => node.recheck = Recheck::AtOnce,
                     None => {
-                        leg.retry_at = Some(ctx.now.monotonic);
-                        // What is asked from now on comes behind all that can land.
-                        if leg.unsettled.is_empty() {
-                            leg.again = Again::No;
+                        node.retry_at = Some(ctx.now.monotonic);
+                        // A release that leaves now arrives behind all acquires that can land.
+                        if node.unsettled.is_empty() {
+                            node.recheck = Recheck::No;
                         }
                     }
                 }
                 (Machine::Releasing(self), Some(Row::ReleasingLanded))
             }
-            Outcome::NotApplied(_) if leg.unsettled.sent_at(seq).is_some() => {
-                leg.unsettled.settle(seq);
-                if leg.unsettled.is_empty() && leg.again == Again::Later {
-                    leg.again = Again::No;
+            Outcome::NotApplied(_) if node.unsettled.sent_at(seq).is_some() => {
+                node.unsettled.settle(seq);
+                if node.unsettled.is_empty() && node.recheck == Recheck::Later {
+                    node.recheck = Recheck::No;
                 }
-                if leg.unsettled.is_empty() && leg.found_nothing && leg.in_flight.is_none() {
-                    self.legs.remove(at);
+                if node.unsettled.is_empty() && node.found_nothing && node.in_flight.is_none() {
+                    self.nodes.remove(at);
                 }
-                self.go_on(ctx)
+                self.proceed(ctx)
             }
             Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => (Machine::Releasing(self), None),
         }
     }
 
-    fn answer(mut self, at: usize, outcome: &Outcome, ctx: &mut Ctx<'_>) -> Step {
+    fn answered(mut self, at: usize, outcome: &Outcome, ctx: &mut Ctx<'_>) -> Step {
         self.answered = true;
-        let leg = &mut self.legs[at];
-        leg.in_flight = None;
-        leg.inherited = None;
+        let node = &mut self.nodes[at];
+        node.in_flight = None;
+        node.inherited = None;
         let is_quorum = ctx.config.quorum().is_some();
         match outcome {
             Outcome::Applied(Applied::Released) => {
-                let leg = self.legs.remove(at);
-                self.note(&leg, Shown::Ours);
+                let node = self.nodes.remove(at);
+                self.note(&node, Finding::Ours);
             }
             Outcome::NotApplied(refusal @ (Refusal::Conflict(_) | Refusal::Abstains { .. }))
                 if is_quorum || matches!(refusal, Refusal::Conflict(_)) =>
             {
-                leg.found_nothing = true;
-                match core::mem::replace(&mut leg.again, Again::No) {
-                    Again::Later => leg.retry_at = Some(ctx.after(ctx.request_timeout())),
-                    Again::AtOnce => leg.retry_at = Some(ctx.now.monotonic),
-                    Again::No => {
-                        let leg = self.legs.remove(at);
-                        let in_time = leg.held_until.is_some_and(|until| ctx.now.monotonic < until);
+                node.found_nothing = true;
+                match core::mem::replace(&mut node.recheck, Recheck::No) {
+                    Recheck::Later => node.retry_at = Some(ctx.after(ctx.request_timeout())),
+                    Recheck::AtOnce => node.retry_at = Some(ctx.now.monotonic),
+                    Recheck::No => {
+                        let node = self.nodes.remove(at);
+                        let in_time = node.held_until.is_some_and(|until| ctx.now.monotonic < until);
                         if let (true, Refusal::Abstains { .. }) = (in_time, refusal) {
-                            self.note(&leg, Shown::Ours);
+                            self.note(&node, Finding::Ours);
                         }
-                        if let (true, Refusal::Conflict(seen)) = (in_time && !leg.repeated, refusal) {
-                            self.note(&leg, Shown::Taken(seen));
+                        if let (true, Refusal::Conflict(seen)) = (in_time && !node.repeated, refusal) {
+                            self.note(&node, Finding::Taken(seen));
                         }
-                        return self.go_on(ctx);
+                        return self.proceed(ctx);
                     }
                 }
-                leg.repeated = true;
+                node.repeated = true;
             }
             Outcome::Applied(_) | Outcome::NotApplied(_) | Outcome::Unknown(_) => {
                 let jitter = ctx.jitter(Domain::Retry, self.next_seq, self.tries);
                 let backoff = Backoff::of_release(ctx.options.record_ttl());
-                leg.repeated |= !matches!(outcome, Outcome::NotApplied(_));
-                leg.failed = true;
-                leg.retry_at = Some(ctx.after(backoff.sleep(self.tries, jitter)));
+                node.repeated |= !matches!(outcome, Outcome::NotApplied(_));
+                node.failed = true;
+                node.retry_at = Some(ctx.after(backoff.sleep(self.tries, jitter)));
                 self.tries = self.tries.saturating_add(1);
             }
         }
-        self.go_on(ctx)
+        self.proceed(ctx)
     }
 
-    /// Counts what a node of the lease has shown for certain.
-    fn note(&mut self, leg: &Leg, shown: Shown<'_>) {
-        let Some(proof) = self.proof.as_mut().filter(|_| leg.held_until.is_some()) else { return };
-        match shown {
-            Shown::Ours => proof.kept += 1,
-            Shown::Taken(seen) => {
-                proof.taken += 1;
-                proof.reason = Some(LostReason::by_what_stands(seen.clone()));
+    /// Counts the finding of a node of the lease.
+    fn note(&mut self, node: &NodeRelease, finding: Finding<'_>) {
+        let Some(evidence) = self.evidence.as_mut().filter(|_| node.held_until.is_some()) else { return };
+        match finding {
+            Finding::Ours => evidence.kept += 1,
+            Finding::Taken(seen) => {
+                evidence.taken += 1;
+                evidence.reason = Some(LostReason::by_what_stands(seen.clone()));
             }
         }
     }
 
-    /// As long as anything is open, or until others can have the lock.
-    fn go_on(mut self, ctx: &mut Ctx<'_>) -> Step {
+    /// Goes on while the end is open. Reports it once others can have the lock; what is left goes on in the background.
+    fn proceed(mut self, ctx: &mut Ctx<'_>) -> Step {
         let row = match self.end(ctx) {
-            Some(row) if self.told => row,
+            Some(row) if self.is_background => row,
             Some(Row::ReleasingTaken) => {
-                let reason = self.proof.take().and_then(|proof| proof.reason).unwrap_or(LostReason::RecordGone);
+                let reason = self.evidence.take().and_then(|evidence| evidence.reason);
+                let reason = reason.unwrap_or(LostReason::RecordGone);
                 ctx.event(Event::Lost { lock: ctx.lock, reason });
                 Row::ReleasingTaken
             }
@@ -303,43 +296,45 @@ impl Releasing {
             }
             None => return (Machine::Releasing(self), Some(Row::ReleasingOpen)),
         };
-        if !self.legs.is_empty() {
-            ctx.out.orphan = Some(self.in_background(ctx));
+        if !self.nodes.is_empty() {
+            ctx.out.orphan = Some(self.into_orphan(ctx));
         }
         (Machine::Ended, Some(row))
     }
 
-    /// By which row the release ends, if it does.
+    /// The row by which the release ends, if it does.
     fn end(&self, ctx: &Ctx<'_>) -> Option<Row> {
         let nodes = ctx.config.nodes().len();
-        if self.told {
-            return self.legs.is_empty().then_some(Row::ReleasingConfirmed);
+        if self.is_background {
+            return self.nodes.is_empty().then_some(Row::ReleasingConfirmed);
         }
-        let free = self.legs.len() <= nodes - majority(nodes);
-        let Some(proof) = &self.proof else { return free.then_some(Row::ReleasingConfirmed) };
-        if proof.taken > 0 && proof.held - proof.taken < majority(nodes) {
+        let free = self.nodes.len() <= nodes - majority(nodes);
+        let Some(evidence) = &self.evidence else { return free.then_some(Row::ReleasingConfirmed) };
+        let no_more_evidence =
+            || self.nodes.iter().all(|node| node.held_until.is_none() || node.failed && evidence.taken == 0);
+        if evidence.taken > 0 && evidence.held - evidence.taken < majority(nodes) {
             Some(Row::ReleasingTaken)
-        } else if free && proof.kept >= majority(nodes) {
+        } else if free && evidence.kept >= majority(nodes) {
             Some(Row::ReleasingConfirmed)
-        } else if free && self.legs.iter().all(|leg| leg.held_until.is_none() || leg.failed && proof.taken == 0) {
+        } else if free && no_more_evidence() {
             Some(Row::ReleasingUnconfirmed)
         } else {
             None
         }
     }
 
-    /// What is left once a majority is free: rivals can have the lock, so nobody waits for the rest. What is under way is
-    /// asked again if no answer comes, since a send that has not left yet ends with its lock.
-    fn in_background(mut self, ctx: &Ctx<'_>) -> Self {
-        for leg in self.legs.iter_mut().filter(|leg| leg.in_flight.is_some()) {
-            leg.inherited = leg.in_flight.take();
-            leg.retry_at = Some(ctx.after(ctx.request_timeout()));
+    /// The rest of a release after its lock has ended: rivals can have the lock, so nobody waits for it. A release that is
+    /// under way is sent again if no answer comes, since a send that has not left yet ends with its lock.
+    fn into_orphan(mut self, ctx: &Ctx<'_>) -> Self {
+        for node in self.nodes.iter_mut().filter(|node| node.in_flight.is_some()) {
+            node.inherited = node.in_flight.take();
+            node.retry_at = Some(ctx.after(ctx.request_timeout()));
         }
         self
     }
 
-    /// As long as anything is left, whoever else is free.
-    pub(crate) fn for_nobody(self) -> Self {
-        Self { told: true, ..self }
+    /// The same release, until every node has answered: nobody waits for its end.
+    pub(crate) fn in_background(self) -> Self {
+        Self { is_background: true, ..self }
     }
 }

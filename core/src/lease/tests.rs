@@ -234,7 +234,7 @@ struct Documented {
 }
 
 fn documented() -> Vec<Documented> {
-    let states = ["Idle", "Acquiring", "Waiting", "Held", "Renewing", "Releasing", "Ended"];
+    let states = ["Idle", "Acquiring", "Waiting", "Held", "Releasing", "Ended"];
     let lines = SOURCE.lines().filter_map(|line| line.strip_prefix("//! | "));
     lines
         .filter(|line| !line.starts_with("state ") && !line.starts_with("---"))

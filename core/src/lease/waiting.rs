@@ -1,12 +1,11 @@
-//! Between attempts: asleep until the record in the way runs out, somebody wakes us, or the backoff says so.
+//! Between attempts: asleep until the record in the way runs out, a wake-up comes, or the backoff is over.
 
 use alloc::vec::Vec;
 
-use crate::config::Poll;
 use crate::ids::{NodeId, Seq};
 use crate::lease::acquisition::NodeReply;
-use crate::lease::{Acquiring, Acquisition, BlockReason, Ctx, Input, Machine, NodeHealth, Row, Step, node_ids};
-use crate::op::{Applied, Fault, FaultKind, Op, Outcome, Refusal};
+use crate::lease::{Acquiring, Acquisition, BlockReason, Ctx, Input, Machine, NodeHealth, Row, Step, misfit};
+use crate::op::{Applied, FaultKind, Op, Outcome, Refusal};
 use crate::quorum::majority;
 use crate::time::Monotonic;
 
@@ -16,58 +15,31 @@ pub(crate) struct Waiting {
     acquisition: Acquisition,
     /// When to look or try again; `FAR` while looks are in flight.
     next_try: Monotonic,
-    /// The last attempt is being released, which will bring a hint that says nothing.
+    /// The last attempt is being released. The wake-up that this causes says nothing of others.
     echoes: bool,
-    legs: Vec<Leg>,
+    nodes: Vec<NodeWait>,
 }
 
+/// The part of one node in a wait.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Leg {
-    node: NodeId,
-    /// Held by somebody when last seen, until this instant as far as is known.
-    blocked_until: Option<Monotonic>,
-    health: NodeHealth,
-    /// A send of the last attempt that was decided without its answer.
-    open: Option<Seq>,
-    looking: Option<Seq>,
-    /// By the last look at it, or the attempt before.
-    reply: NodeReply,
-    /// Whether this node is looked at before it is asked.
-    reads: bool,
-}
-
-/// What the last attempt has brought of one node.
-pub(crate) struct Answer {
-    /// Until when a record stands in the way, as far as is known.
-    pub(crate) blocked_until: Option<Monotonic>,
-    pub(crate) health: NodeHealth,
-    /// The send that it has not answered.
-    pub(crate) open: Option<Seq>,
-    pub(crate) reply: NodeReply,
+pub(super) struct NodeWait {
+    pub(super) id: NodeId,
+    /// It showed a record in the way, which stands until this instant as far as is known.
+    pub(super) blocked_until: Option<Monotonic>,
+    pub(super) health: NodeHealth,
+    /// A send of the last attempt, which was decided without its answer.
+    pub(super) open: Option<Seq>,
+    pub(super) looking: Option<Seq>,
+    /// Its answer to the last look, or to the attempt before.
+    pub(super) last_reply: NodeReply,
+    /// It is looked at before it is asked.
+    pub(super) reads: bool,
 }
 
 impl Waiting {
-    /// `answers` are those of all nodes, in their order.
-    pub(crate) fn new(
-        acquisition: Acquisition,
-        answers: impl Iterator<Item = Answer>,
-        echoes: bool,
-        ctx: &Ctx<'_>,
-    ) -> Self {
-        let legs = node_ids(ctx.config.nodes().len())
-            .zip(ctx.config.nodes())
-            .zip(answers)
-            .map(|((node, config), Answer { blocked_until, health, open, reply })| Leg {
-                node,
-                blocked_until,
-                health,
-                open,
-                looking: None,
-                reply,
-                reads: config.poll == Poll::Read,
-            })
-            .collect();
-        let mut waiting = Self { acquisition, next_try: Monotonic::FAR, echoes, legs };
+    /// A wait on all nodes, in their order.
+    pub(super) fn new(acquisition: Acquisition, nodes: Vec<NodeWait>, echoes: bool, ctx: &Ctx<'_>) -> Self {
+        let mut waiting = Self { acquisition, next_try: Monotonic::FAR, echoes, nodes };
         waiting.sleep(ctx);
         waiting
     }
@@ -98,20 +70,20 @@ impl Waiting {
             Input::Start(fresh) if !self.must_look(self.next_try) && now >= self.next_try => {
                 (Machine::Acquiring(Acquiring::start(self.acquisition, fresh, ctx)), Some(Row::WaitingStarted))
             }
-            Input::Outcome { node, seq, outcome } => {
-                match self.legs.iter().position(|leg| leg.node == node && leg.looking == Some(seq)) {
+            Input::Outcome { node: id, seq, outcome } => {
+                match self.nodes.iter().position(|node| node.id == id && node.looking == Some(seq)) {
                     Some(at) => self.saw(at, outcome, ctx),
                     None => {
-                        // A late word on the last attempt: what it may have brought is being released.
-                        if self.legs.iter().any(|leg| leg.open == Some(seq)) {
+                        // A late answer to the last attempt: the record that it may have left is being released.
+                        if self.nodes.iter().any(|node| node.open == Some(seq)) {
                             self.echoes |= match &outcome {
                                 Outcome::Applied(_) => true,
                                 Outcome::NotApplied(_) => false,
                                 Outcome::Unknown(fault) => fault.kind != FaultKind::Timeout,
                             };
-                            // Or abstentions that were shown at the same time would be waited out one after the other.
+                            // Otherwise, abstentions that began together would be waited out one after the other.
                             if let Outcome::NotApplied(Refusal::Abstains { stamp }) = outcome {
-                                ctx.abstains(node, stamp);
+                                ctx.note_abstention(id, stamp);
                             }
                         }
                         (Machine::Waiting(self), None)
@@ -122,8 +94,8 @@ impl Waiting {
                 let row = self.wake(now).then_some(Row::WaitingWoken);
                 (Machine::Waiting(self), row)
             }
-            Input::FreshCredentials(node) => {
-                let row = self.take_credentials(node, now).then_some(Row::WaitingWoken);
+            Input::FreshCredentials(id) => {
+                let row = self.take_credentials(id, now).then_some(Row::WaitingWoken);
                 (Machine::Waiting(self), row)
             }
             Input::Release => (Acquisition::cancel(ctx), Some(Row::WaitingCancelled)),
@@ -136,20 +108,21 @@ impl Waiting {
         }
     }
 
-    /// Whether an attempt at that instant would only bring refusals that a cheaper read can bring as well.
+    /// Returns true if an attempt at that instant would only bring refusals, which a cheaper read can show as well.
     fn must_look(&self, at: Monotonic) -> bool {
-        let blocked = self.legs.iter().filter(|leg| leg.reads && leg.blocked_until.is_some_and(|until| until > at));
-        self.legs.len() - blocked.count() < majority(self.legs.len())
+        let blocked = self.nodes.iter().filter(|node| node.reads && node.blocked_until.is_some_and(|until| until > at));
+        self.nodes.len() - blocked.count() < majority(self.nodes.len())
     }
 
-    /// A hint that the lock was released: heeded if enough nodes are of use, so that it was a record that stood in the
-    /// way, and if it is not our own release that is hinted at. Otherwise a store that fails, but carries out what it is
-    /// asked, would wake us with the release of each attempt, and keep us and itself busy for ever. Answers whether it is
-    /// heeded.
+    /// Handles a wake-up: a hint that the lock was released. Returns true if it leads to a try.
+    ///
+    /// It does so only if a record was in the way, so that enough nodes can grant, and if the hint does not come from a
+    /// release of our own. Otherwise a store that fails, but carries out what it is asked, would wake us with the release
+    /// of each attempt, and keep us and itself busy for ever.
     pub(crate) fn wake(&mut self, now: Monotonic) -> bool {
-        let is_useless = |leg: &&Leg| matches!(leg.health, NodeHealth::Unusable | NodeHealth::NeedsCredentials);
-        let useless = self.legs.iter().filter(is_useless).count();
-        let spare = self.legs.len() - majority(self.legs.len());
+        let is_useless = |node: &&NodeWait| matches!(node.health, NodeHealth::Unusable | NodeHealth::NeedsCredentials);
+        let useless = self.nodes.iter().filter(is_useless).count();
+        let spare = self.nodes.len() - majority(self.nodes.len());
         let heeded = useless <= spare && !self.echoes;
         if heeded {
             self.try_at(now);
@@ -157,10 +130,10 @@ impl Waiting {
         heeded
     }
 
-    /// A node has fresh credentials. Answers whether that leads to a try.
-    pub(crate) fn take_credentials(&mut self, node: NodeId, now: Monotonic) -> bool {
-        let wanted = self.legs.iter().any(|leg| leg.node == node && leg.health == NodeHealth::NeedsCredentials);
-        let taken = wanted && self.acquisition.tries_fresh(node);
+    /// Notes that a node has fresh credentials. Returns true if that leads to a try.
+    pub(crate) fn take_credentials(&mut self, id: NodeId, now: Monotonic) -> bool {
+        let wanted = self.nodes.iter().any(|node| node.id == id && node.health == NodeHealth::NeedsCredentials);
+        let taken = wanted && self.acquisition.tries_fresh(id);
         if taken {
             self.try_at(now);
         }
@@ -169,9 +142,9 @@ impl Waiting {
 
     /// Tries at once, whatever was seen before.
     fn try_at(&mut self, now: Monotonic) {
-        for leg in &mut self.legs {
-            leg.blocked_until = None;
-            leg.looking = None;
+        for node in &mut self.nodes {
+            node.blocked_until = None;
+            node.looking = None;
         }
         self.next_try = now;
     }
@@ -179,27 +152,27 @@ impl Waiting {
     fn look(&mut self, ctx: &mut Ctx<'_>) {
         self.next_try = Monotonic::FAR;
         self.echoes = false;
-        for leg in self.legs.iter_mut().filter(|leg| leg.reads && leg.blocked_until.is_some()) {
+        for node in self.nodes.iter_mut().filter(|node| node.reads && node.blocked_until.is_some()) {
             let seq = self.acquisition.next_seq();
-            leg.looking = Some(seq);
-            ctx.send(leg.node, seq, Op::Read);
+            node.looking = Some(seq);
+            ctx.send(node.id, seq, Op::Read);
         }
     }
 
     fn saw(mut self, at: usize, outcome: Outcome, ctx: &mut Ctx<'_>) -> Step {
-        let leg = &mut self.legs[at];
-        leg.looking = None;
+        let node = &mut self.nodes[at];
+        node.looking = None;
         let (now, drift) = (ctx.now.monotonic, ctx.config.drift());
         let block_reason = match outcome {
             Outcome::Applied(Applied::Read(seen)) => {
                 ctx.counter_seen(&seen);
-                leg.blocked_until = match seen.held() {
+                node.blocked_until = match seen.held() {
                     None => {
-                        ctx.observations.forget(leg.node, ctx.resource);
+                        ctx.observations.forget(node.id, ctx.resource);
                         None
                     }
                     Some(holding) => {
-                        let observed = ctx.observations.note(leg.node, ctx.resource, holding, now, drift);
+                        let observed = ctx.observations.note(node.id, ctx.resource, holding, now, drift);
                         Some(holding.left.map(|left| ctx.after(left)).or(observed).unwrap_or(Monotonic::FAR))
                     }
                 };
@@ -207,34 +180,31 @@ impl Waiting {
             }
             Outcome::NotApplied(refusal) => refusal.into(),
             Outcome::Unknown(fault) => BlockReason::Unavailable(fault),
-            Outcome::Applied(_) => {
-                BlockReason::Unavailable(Fault::new(FaultKind::Protocol, "the answer fits another operation"))
-            }
+            Outcome::Applied(_) => BlockReason::Unavailable(misfit()),
         };
-        leg.health = NodeHealth::from(Some(&block_reason));
-        self.acquisition.note_health(leg.node, leg.health);
+        node.health = NodeHealth::from(Some(&block_reason));
+        self.acquisition.note_health(node.id, node.health);
         let denied = matches!(block_reason, BlockReason::Denied(_));
-        leg.reply = NodeReply { block_reason: Some(block_reason), is_ours: false };
-        let replies: Vec<NodeReply> = self.legs.iter().map(|leg| leg.reply.clone()).collect();
-        if let Some(block_reason) = BlockReason::of_all(&replies) {
+        node.last_reply = NodeReply { block_reason: Some(block_reason), is_ours: false };
+        if let Some(block_reason) = BlockReason::of_all(self.nodes.iter().map(|node| &node.last_reply)) {
             self.acquisition.note_block_reason(block_reason, ctx);
         }
-        if denied && self.legs.len() == 1 {
+        if denied && self.nodes.len() == 1 {
             return (self.acquisition.fail(ctx), Some(Row::WaitingDenied));
         }
         if !self.must_look(now) {
             self.acquisition.made_progress();
             self.next_try = now;
-        } else if self.legs.iter().all(|leg| leg.looking.is_none()) {
+        } else if self.nodes.iter().all(|node| node.looking.is_none()) {
             self.sleep(ctx);
         }
         (Machine::Waiting(self), Some(Row::WaitingSaw))
     }
 
     fn sleep(&mut self, ctx: &Ctx<'_>) {
-        let mut ends: Vec<Monotonic> = self.legs.iter().filter_map(|leg| leg.blocked_until).collect();
+        let mut ends: Vec<Monotonic> = self.nodes.iter().filter_map(|node| node.blocked_until).collect();
         ends.sort_unstable();
-        let may_stay = self.legs.len() - majority(self.legs.len());
+        let may_stay = self.nodes.len() - majority(self.nodes.len());
         let runs_out = ends.len().checked_sub(may_stay + 1).and_then(|at| ends.get(at)).copied();
         self.next_try = self.acquisition.next_try(runs_out, ctx);
     }

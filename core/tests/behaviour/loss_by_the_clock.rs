@@ -13,7 +13,7 @@ fn the_deadline_ends_a_lease_while_its_renewal_is_in_flight() {
     world.jump(validity(secs(30)) - NS);
     world.tick(0);
     let late = world.take(0);
-    assert_eq!(world.state(0, 1), Some("Renewing"));
+    assert_eq!(world.state(0, 1), Some("Held"));
     assert_eq!(world.remaining(0, 1), NS);
     world.pass_cut_off(NS);
     let events = world.take_events(0);

@@ -34,7 +34,7 @@ pub(super) fn granted_renewed_released() -> Vector {
         "IdleStarted",
         "AcquiringGranted",
         "HeldRenewed",
-        "RenewingConfirmed",
+        "HeldConfirmed",
         "HeldReleased",
         "ReleasingSent",
         "ReleasingConfirmed",

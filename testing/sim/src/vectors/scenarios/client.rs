@@ -58,7 +58,7 @@ pub(super) fn closing() -> Vector {
         .say_for(4, 0, Released)
         .notified("held");
     s.wake_until_sent().say_for(3, 0, Gone);
-    s.about(&["IdleCancelled", "AcquiringCancelled", "WaitingCancelled", "HeldReleased", "RenewingReleased"])
+    s.about(&["IdleCancelled", "AcquiringCancelled", "WaitingCancelled", "HeldReleased"])
 }
 
 pub(super) fn stray_responses() -> Vector {

@@ -29,7 +29,7 @@ pub(super) fn renewal_delayed() -> Vector {
     s.wake_until_sent().fail(0, TransportFault::NotSent(Fault::new(FaultKind::Unreachable, "connection refused")));
     s.wake_until_sent().fail(0, TransportFault::Unknown(Fault::of(FaultKind::Cancelled)));
     s.wake_until_sent().say(0, Renewed);
-    s.about(&["HeldRenewed", "RenewingDelayed", "RenewingConfirmed"])
+    s.about(&["HeldRenewed", "HeldDelayed", "HeldConfirmed"])
 }
 
 pub(super) fn renewal_reply_lost() -> Vector {
@@ -43,7 +43,7 @@ pub(super) fn renewal_reply_lost() -> Vector {
     s.wake_until_sent().say(0, Unknown(FaultKind::Reset)).wake_until_sent().say(0, Ours(0));
     s.wake_until_sent().say(0, OursUncounted).wake_until_sent().say(0, Renewed);
     s.wake_until_sent().declare_lost(1).say(0, Renewed);
-    s.about(&["RenewingRecovered", "RenewingDelayed", "RenewingConfirmed", "RenewingLost"])
+    s.about(&["HeldRecovered", "HeldDelayed", "HeldConfirmed", "HeldLost"])
 }
 
 pub(super) fn lost_by_the_clock() -> Vector {
@@ -63,7 +63,7 @@ pub(super) fn lost_by_the_clock() -> Vector {
     s.wake().wake().wake();
     s.acquire(4, "asleep", |o| o).say(0, Granted(10));
     s.clock(600_000).say_to_nobody(4_000);
-    s.about(&["HeldExpiring", "HeldLost", "RenewingExpiring", "RenewingLost"])
+    s.about(&["HeldExpiring", "HeldLost"])
 }
 
 pub(super) fn held_up_past_max_hold() -> Vector {
@@ -81,7 +81,7 @@ pub(super) fn held_up_past_max_hold() -> Vector {
         .acquire(2, "one is slow", |o| o.max_hold(Duration::from_secs(30)).renew_every(Duration::from_millis(10)));
     s.say(0, Granted(8)).say(1, Granted(8)).say(2, Gone).at(75_000).say(0, Renewed).say(1, Renewed);
     s.at(89_985).say(0, Renewed).at(90_000).say(1, Renewed);
-    s.about(&["HeldRenewed", "RenewingConfirmed", "HeldCapped", "RenewingCapped"])
+    s.about(&["HeldRenewed", "HeldConfirmed", "HeldCapped"])
 }
 
 pub(super) fn lost_to_others() -> Vector {
@@ -93,7 +93,7 @@ pub(super) fn lost_to_others() -> Vector {
     for (lock, answer) in [(1, Held(foreign_holding())), (2, OursFreed), (3, Gone)] {
         s.hold(lock, "r", 7).wake_until_sent().say(0, answer);
     }
-    s.about(&["RenewingTaken"])
+    s.about(&["HeldTaken"])
 }
 
 pub(super) fn renewals_travel_together() -> Vector {
@@ -113,7 +113,7 @@ pub(super) fn renewals_travel_together() -> Vector {
     s.wake_until_sent().say_all(0, &[Renewed, Renewed, Renewed, Gone, Gone]);
     s.wake_until_sent().fail(0, TransportFault::Unknown(Fault::of(FaultKind::Timeout)));
     s.wake_until_sent();
-    s.about(&["HeldRenewed", "RenewingConfirmed", "RenewingDelayed", "RenewingTaken"])
+    s.about(&["HeldRenewed", "HeldConfirmed", "HeldDelayed", "HeldTaken"])
 }
 
 pub(super) fn release_unanswered() -> Vector {
@@ -137,7 +137,7 @@ pub(super) fn release_unanswered() -> Vector {
     s.hold(4, "r", 10).release(4).say(0, Unknown(FaultKind::Reset)).wake_until_sent().say(0, Gone);
     s.hold(5, "r", 11).release(5).say(0, Released);
     s.about(&[
-        "RenewingReleased",
+        "HeldReleased",
         "ReleasingSent",
         "ReleasingOpen",
         "ReleasingRanOut",

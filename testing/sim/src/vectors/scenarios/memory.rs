@@ -43,7 +43,7 @@ pub(super) fn quorum_birth() -> Vector {
     }
     s.round(&[(0, Granted(7)), (1, Granted(7)), (2, Granted(7))]);
     s.round(&[(0, Renewed), (1, Renewed), (2, Renewed)]);
-    s.about(&["AcquiringCounted", "AcquiringBlocked", "AcquiringFailed", "AcquiringGranted", "RenewingConfirmed"])
+    s.about(&["AcquiringCounted", "AcquiringBlocked", "AcquiringFailed", "AcquiringGranted", "HeldConfirmed"])
 }
 
 pub(super) fn quorum_restarted_node() -> Vector {
@@ -64,7 +64,7 @@ pub(super) fn quorum_restarted_node() -> Vector {
     }
     s.release(1).say(0, Gone).say(1, Released).say(2, Released);
     s.wake_until_sent().say(0, Gone);
-    s.about(&["RenewingDelayed", "RenewingShrunk", "HeldRepaired", "HeldJoined", "RenewingConfirmed"])
+    s.about(&["HeldDelayed", "HeldShrunk", "HeldRepaired", "HeldJoined", "HeldConfirmed"])
 }
 
 pub(super) fn quorum_rejoined_node() -> Vector {

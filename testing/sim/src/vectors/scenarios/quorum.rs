@@ -32,9 +32,9 @@ pub(super) fn quorum_grant() -> Vector {
         "AcquiringGranted",
         "HeldJoined",
         "HeldRenewed",
-        "RenewingConfirmed",
-        "RenewingShrunk",
-        "RenewingTaken",
+        "HeldConfirmed",
+        "HeldShrunk",
+        "HeldTaken",
         "ReleasingConfirmed",
     ])
 }
@@ -53,7 +53,7 @@ pub(super) fn quorum_renewals() -> Vector {
     s.wake_until_sent();
     s.release(1).say(0, Released).say(1, Released).say(2, Gone);
     s.wake_until_sent().say(2, Gone);
-    s.about(&["RenewingDelayed", "HeldRenewed", "RenewingConfirmed", "ReleasingOpen", "ReleasingConfirmed"])
+    s.about(&["HeldDelayed", "HeldRenewed", "HeldConfirmed", "ReleasingOpen", "ReleasingConfirmed"])
 }
 
 pub(super) fn quorum_node_down() -> Vector {
@@ -69,12 +69,12 @@ pub(super) fn quorum_node_down() -> Vector {
             s.say_for(lock, node, Granted(7));
         }
     }
-    while s.state(1) != Some("Renewing") || s.state(2) != Some("Renewing") {
+    while !s.has_renewed(1) || !s.has_renewed(2) {
         s.wake();
     }
     s.say_for(1, 1, Unavailable).say_for(2, 1, Unavailable);
     s.wake().wake();
-    s.about(&["HeldRenewed", "RenewingDelayed", "RenewingAnother", "RenewingPostponed"])
+    s.about(&["HeldRenewed", "HeldDelayed", "HeldPostponed"])
 }
 
 pub(super) fn quorum_late_nodes() -> Vector {
@@ -93,7 +93,7 @@ pub(super) fn quorum_late_nodes() -> Vector {
     s.say(0, Unknown(FaultKind::Reset)).say(2, Unknown(FaultKind::Reset)).wake_until_sent();
     s.say(0, Granted(9)).say(1, Granted(9)).say(2, Granted(9));
     s.wake();
-    s.about(&["HeldJoined", "RenewingJoined", "RenewingAnother", "RenewingShrunk"])
+    s.about(&["HeldJoined", "HeldRenewed", "HeldShrunk"])
 }
 
 pub(super) fn quorum_lost_tally() -> Vector {
