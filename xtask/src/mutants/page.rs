@@ -1,4 +1,4 @@
-//! `docs/deliberate-bugs.md`: who caught what, as it was last seen.
+//! `docs/deliberate-bugs.md`: the bugs, and the tests that caught them in the last run.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,12 +14,12 @@ pub const PAGE: &str = "docs/deliberate-bugs.md";
 const HEAD: &str = "\
 # Deliberate bugs
 
-Tests that pass prove little as long as nobody knows what they would catch. Each row is a bug that somebody made, or
-nearly made, in a lock. It is put into a copy of the source, alone, and the suites are asked who notices. All of them
-are caught. `cargo xtask mutants` runs them again; [how they are written](../testing/sim/mutants/README.md) is told beside
-them, and `cargo xtask mutants --bless` writes this page.
+Passing tests prove little unless we know which bugs they catch. Each row is a bug that somebody made, or nearly made,
+in a lock. `cargo xtask mutants` applies each one, alone, to a copy of the source, and runs the suites until one fails.
+All of them are caught. [The README of the bugs](../testing/sim/mutants/README.md) describes their format, and
+`cargo xtask mutants --bless` writes this page.
 
-*Seeds* is how many random runs of the simulator it took, where the simulator caught it.
+*Seeds* is the number of random runs that the simulator needed.
 
 ";
 
