@@ -18,7 +18,7 @@ const ARROWS: [(&str, &[&str]); 22] = [
     ("testing/fuzz", &["leasehold", "leasehold-core", "leasehold-protocol", "leasehold-wire"]),
     ("cli", &["leasehold"]),
     ("testing/servers", &[]),
-    ("testing/concurrency", &["leasehold-core", "leasehold-scheduler"]),
+    ("testing/concurrency", &["leasehold-core", "leasehold-scheduler", "leasehold-wire"]),
     ("testing/concurrency/scheduler", &["leasehold-core"]),
     ("python", &["leasehold", "leasehold-cli", "leasehold-protocol"]),
     ("node", &["leasehold", "leasehold-cli", "leasehold-protocol"]),
