@@ -1,4 +1,4 @@
-//! How long to sleep between tries: truncated exponential backoff with full jitter.
+//! The sleep between tries: truncated exponential backoff with full jitter.
 //!
 //! Full jitter spreads waiters over the whole interval, so that they do not return in step (Brooker, "Exponential
 //! Backoff And Jitter", 2015).
@@ -8,7 +8,7 @@ use core::time::Duration;
 use crate::config::Ttl;
 use crate::time::{fraction_of, retry_cap};
 
-/// A backoff of trying again.
+/// The bounds of a backoff.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Backoff {
     base: Duration,
@@ -16,28 +16,28 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// For a lock held by somebody else, or a store that is away: 50 ms doubling to 2 s.
+    /// For a lock held by somebody else, or a store that is down: 50 ms doubling to 2 s.
     pub const NORMAL: Self = Self { base: Duration::from_millis(50), cap: Duration::from_secs(2) };
-    /// For a store that asks for patience: 200 ms doubling to 20 s.
+    /// For a store that throttles: 200 ms doubling to 20 s.
     pub const THROTTLED: Self = Self { base: Duration::from_millis(200), cap: Duration::from_secs(20) };
 
-    /// For a release without a definite answer: as [`Backoff::NORMAL`], but up to a sixth of the time that the record stands.
+    /// For a release without a definite answer: as [`Backoff::NORMAL`], but up to a sixth of the record's ttl.
     ///
-    /// While a store is away every try of a waiter may leave such a release behind. The longer records stand, the more
-    /// of them gather, so the slower each of them must be for all together to stay the same load.
+    /// While a store is down every try of a waiter may leave such a release behind. The longer records stand, the more of
+    /// them gather, so each of them must be slower to keep the load of all together the same.
     pub fn of_release(record_ttl: Duration) -> Self {
         Self { cap: Self::NORMAL.cap.max(record_ttl / 6), ..Self::NORMAL }
     }
 
-    /// For a renewal that failed: a quarter of the longest pause, doubling to all of it, which comes at once where the store
-    /// asks for patience.
+    /// For a renewal that failed: a quarter of the longest pause, doubling to all of it; all of it at once if the store
+    /// throttles.
     pub fn of_renewal(ttl: Ttl, throttled: bool) -> Self {
         let cap = retry_cap(ttl);
         Self { base: if throttled { cap } else { cap / 4 }, cap }
     }
 
-    /// The pause before try number `tries`, as [`Backoff::sleep`], but at least three quarters of its longest: of many leases
-    /// that wait for one node the first asks for all.
+    /// The pause before try number `tries`, as [`Backoff::sleep`], but at least three quarters of its longest: the first of
+    /// many leases that wait for one node asks for all.
     pub fn steady(self, tries: u32, jitter: u32) -> Duration {
         let most = self.base.saturating_mul(1 << tries.min(20)).min(self.cap);
         most - fraction_of(most / 4, jitter)
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn grows_to_its_cap_and_never_spins() {
+    fn sleep_grows_to_its_cap_and_is_never_zero() {
         let longest: [u128; 8] = core::array::from_fn(|n| Backoff::NORMAL.sleep(n as u32, u32::MAX).as_millis());
         assert_eq!(longest, [49, 99, 199, 399, 799, 1599, 1999, 1999]);
         assert_eq!(Backoff::NORMAL.sleep(60, 0), Duration::from_millis(5));
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn failed_renewals_are_tried_at_a_steady_pace() {
+    fn renewal_backoff_doubles_to_a_sixth_of_the_ttl() {
         let ttl = Ttl::new(Duration::from_secs(96)).unwrap();
         let pauses = |throttled| {
             let backoff = Backoff::of_renewal(ttl, throttled);
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn releases_slow_down_with_the_length_of_records() {
+    fn release_backoff_grows_with_the_record_ttl() {
         let longest = |ttl| Backoff::of_release(Duration::from_secs(ttl)).sleep(u32::MAX, u32::MAX).as_secs();
         assert_eq!([1, 12, 60, 86_400].map(longest), [1, 1, 9, 14_399]);
         assert_eq!(Backoff::of_release(Duration::from_secs(60)).sleep(0, u32::MAX).as_millis(), 49, "at first at once");

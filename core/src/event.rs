@@ -1,4 +1,4 @@
-//! What happens to a lock, as its machine tells it.
+//! The events of a lock, as its machine reports them.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -8,82 +8,82 @@ use crate::ids::{LockId, Token};
 use crate::op::{Denial, Fault, Holding, Seen};
 use crate::time::Monotonic;
 
-/// What happened to a lock.
+/// An event of a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Event {
     /// The lock is held.
     Acquired {
-        /// Which.
+        /// The lock.
         lock: LockId,
         /// The fencing token.
         token: Token,
-        /// Until when the lease is believed in unless renewed.
+        /// When the validity of the lease ends unless it is renewed.
         deadline: Monotonic,
-        /// The reply to the acquire was lost, and the record itself told.
+        /// The reply to the acquire was lost; the record showed the grant.
         recovered: bool,
     },
-    /// Somebody else holds the lock; told once for each acquisition.
+    /// Somebody else holds the lock; reported once for each acquisition.
     Contended {
-        /// Which.
+        /// The lock.
         lock: LockId,
-        /// Who.
+        /// The holder.
         holding: Box<Holding>,
     },
     /// The acquisition ended without the lock.
     Failed {
-        /// Which.
+        /// The lock.
         lock: LockId,
-        /// Why.
+        /// The reason.
         failure: Failure,
     },
     /// The deadline moved out.
     Renewed {
-        /// Which.
+        /// The lock.
         lock: LockId,
         /// The new deadline.
         deadline: Monotonic,
-        /// Validity that was left before: the best early warning there is.
+        /// The validity that was left before. A small value is an early warning.
         left: Duration,
-        /// The reply to an earlier renewal was lost, and the record itself told.
+        /// The reply to an earlier renewal was lost; the record showed that it took effect.
         recovered: bool,
     },
     /// A renewal did not succeed; another follows while there is time.
     RenewDelayed {
-        /// Which.
+        /// The lock.
         lock: LockId,
         /// The deadline, unmoved.
         deadline: Monotonic,
-        /// What went wrong.
+        /// The fault.
         fault: Fault,
     },
-    /// A node of the quorum lost our record, and the others vouch for less.
+    /// A node of the quorum lost our record, and the others keep it for a shorter time.
     Shortened {
-        /// Which.
+        /// The lock.
         lock: LockId,
         /// The new, earlier deadline.
         deadline: Monotonic,
     },
     /// Less than the danger zone is left and no renewal has succeeded.
     Expiring {
-        /// Which.
+        /// The lock.
         lock: LockId,
         /// When the lease will be lost.
         deadline: Monotonic,
     },
-    /// The lease is over and the lock was not released: the work must stop. Also told in the place of `Released` where
-    /// the release finds that the lock was not ours any more.
+    /// The lease is over and the lock was not released: the work must stop. Also reported instead of `Released` if the
+    /// release finds that the lock was not ours any more.
     Lost {
-        /// Which.
+        /// The lock.
         lock: LockId,
-        /// Why.
+        /// The reason.
         reason: LostReason,
     },
     /// The release has ended.
     Released {
-        /// Which.
+        /// The lock.
         lock: LockId,
         /// The store has confirmed that the record was ours until then. Otherwise an answer was lost and the next one shows
-        /// no record of ours, or the record has run out by itself by now.
+        /// no record of ours, or the record has expired by now.
         confirmed: bool,
     },
 }
@@ -105,26 +105,26 @@ impl Event {
     }
 }
 
-/// Why an acquisition ended without the lock.
+/// The reason why an acquisition ended without the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Failure {
-    /// Held by somebody else; asked with [`Wait::Once`](crate::config::Wait::Once).
+    /// Held by somebody else; the acquisition tried once, with [`Wait::Once`](crate::config::Wait::Once).
     Busy {
-        /// Who, where the store shows it.
+        /// The holder, if the store shows it.
         holding: Option<Box<Holding>>,
     },
     /// Held by somebody else for as long as the caller would wait.
     TimedOut {
-        /// Who, where the store shows it.
+        /// The holder, if the store shows it.
         holding: Option<Box<Holding>>,
     },
-    /// The store asked for patience for as long as the caller would wait.
+    /// The store throttled requests for as long as the caller would wait.
     Throttled(Fault),
     /// The store could not be reached, or did not answer.
     Unavailable(Fault),
     /// The store's memory of past grants is in doubt.
     Abstains {
-        /// For how long still, as far as is known.
+        /// The time that this lasts still, as far as is known.
         left: Duration,
     },
     /// The store refuses, and trying again will not help.
@@ -133,16 +133,16 @@ pub enum Failure {
     Cancelled,
 }
 
-/// Why a lease is over.
+/// The reason why a lease is over.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LostReason {
     /// No renewal was confirmed before the deadline.
     Expired,
     /// `max_hold` has ended the renewals.
     MaxHold,
-    /// The record is somebody else's.
+    /// The record belongs to somebody else.
     TakenOver {
-        /// Whose, where the store shows it.
+        /// The new holder, if the store shows it.
         by: Option<Box<Holding>>,
     },
     /// The record was released by somebody else, such as an administrator.
@@ -152,7 +152,7 @@ pub enum LostReason {
 }
 
 impl LostReason {
-    /// The reason that goes with what a node shows in the place of our record.
+    /// The reason that follows from the content of a node in the place of our record.
     pub(crate) fn by_what_stands(seen: Seen) -> Self {
         match seen.holding {
             Some(holding) if !holding.released => Self::TakenOver { by: Some(holding) },
@@ -192,7 +192,7 @@ mod tests {
 
     /// Logs and metrics of all languages go by the names.
     #[test]
-    fn reasons_have_stable_names_and_say_what_happened() {
+    fn lost_reasons_have_stable_names_and_messages() {
         let reasons = [
             (LostReason::Expired, "expired", "no renewal"),
             (LostReason::MaxHold, "max_hold", "max_hold has passed"),

@@ -1,4 +1,4 @@
-//! What the protected resource runs: refuse whoever holds an older token.
+//! The check that the protected resource runs: it rejects writes with an older token.
 //!
 //! A lock alone cannot protect anything: between a holder's check and its write any time can pass. The resource itself
 //! has to compare tokens, atomically with the write. A new holder **claims** before it reads, otherwise a stale write
@@ -35,7 +35,7 @@ struct Mark {
     write: u64,
 }
 
-/// Why a claim or a write was refused.
+/// The reason why a claim or a write was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rejected {
     /// A later holder has claimed the item.
@@ -103,7 +103,7 @@ impl Guard {
         }
     }
 
-    /// Whether a write with `token` may happen. Equal tokens are accepted: a holder writes more than once.
+    /// Checks a write with `token`. Equal tokens are accepted: a holder writes more than once.
     ///
     /// # Errors
     /// [`Rejected::Stale`], [`Rejected::Unclaimed`].

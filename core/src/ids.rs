@@ -91,7 +91,7 @@ impl fmt::Display for Token {
 
 /// 128 random bits that name one attempt to acquire.
 ///
-/// Whoever knows the nonce of a lease can release it, so neither `Debug` nor any error shows more than a short hash.
+/// A client that knows the nonce of a lease can release it, so neither `Debug` nor any error shows more than a short hash.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Nonce([u8; 16]);
 
@@ -153,7 +153,7 @@ impl fmt::Display for Resource {
     }
 }
 
-/// A readable label of whoever holds a lease, for people; it proves nothing.
+/// A readable label of the holder of a lease, for people; it proves nothing.
 ///
 /// At most 256 bytes without control characters; may be empty.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

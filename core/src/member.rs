@@ -1,9 +1,9 @@
-//! What a node of a quorum remembers of its membership, and what it therefore makes of an acquire.
+//! The membership of a node in a quorum: the marker that the node keeps, and the vote that follows from it.
 //!
 //! A node that has lost its data forgets leases and counters. It keeps a [`Marker`] beside its locks, which gets lost
 //! along with them, and [`admit`] runs atomically with each acquire: a node without its marker, or with that of another
 //! run, abstains until all leases it may have forgotten are over. Its counters stay in doubt for longer, resource by
-//! resource, until somebody who knows better has raised them.
+//! resource, until a client that has read enough other nodes has raised them.
 
 use alloc::string::String;
 use alloc::sync::Arc;
@@ -14,15 +14,15 @@ use core::time::Duration;
 use crate::quorum::Trust;
 use crate::sip;
 
-/// Names a quorum: its nodes and its majority, or whatever else its clients agreed on.
+/// The id of a quorum: a digest of its nodes and majority, or any id that its clients agreed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct QuorumId(pub [u8; 16]);
 
 impl QuorumId {
     /// Derives the id from the names of the nodes, in any order, and the size of a majority.
     ///
-    /// It tells apart quorums that got mixed up by mistake. It is no cryptographic digest and need not be one: whoever
-    /// can write to a node can write any marker.
+    /// It tells apart quorums that were mixed up by mistake. It is no cryptographic digest and need not be one: a client
+    /// that can write to a node can write any marker.
     pub fn of(names: &[&str], q: usize) -> Self {
         let mut sorted = names.to_vec();
         sorted.sort_unstable();
@@ -46,16 +46,16 @@ impl QuorumId {
     }
 }
 
-/// 16 fresh random bytes that name one loss of memory.
+/// The id of one loss of memory: 16 fresh random bytes.
 ///
-/// Every *send* of an acquire carries its own. Were one used twice, a delayed send could mark a second loss with the
-/// name of the first, whose abstention somebody has already waited out.
+/// Every *send* of an acquire carries its own. If one were used twice, a delayed send could mark a second loss with the id
+/// of the first, whose abstention a client has already waited out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LossId(pub [u8; 16]);
 
 impl LossId {
-    /// The name of a loss that a node finds at this instant of its clock. A request that a proxy delivers a second time
-    /// must not name a later loss as it named an earlier one.
+    /// The id of a loss that a node finds at this instant of its clock. If a proxy delivers a request twice, the second
+    /// delivery must not give a later loss the id of an earlier one.
     #[must_use]
     pub fn found_at(self, unix_ms: u64) -> Self {
         let word = |at: usize| {
@@ -84,7 +84,7 @@ impl fmt::Display for LossId {
     }
 }
 
-/// Names one run of a server: it changes with every restart.
+/// The id of one run of a server: it changes with every restart.
 ///
 /// 1 to 64 bytes of printable ASCII without spaces.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,42 +106,42 @@ impl RunId {
     }
 }
 
-/// Where a node stands in its quorum.
+/// The phase of a node in its quorum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Phase {
-    /// It has forgotten nothing since it was born with the quorum.
+    /// It has forgotten nothing since the quorum was new.
     Member,
     /// It has lost its memory, or may have: it abstains.
     Joining,
     /// Its abstention was waited out: it votes, but its counters are trusted resource by resource only.
     Rejoined {
         /// From when on all its counters are trusted, in milliseconds since 1970 by the node's clock: by then the
-        /// wall-clock floor has passed whatever token it may have forgotten.
+        /// wall-clock floor has passed every token that it may have forgotten.
         trusted_from_unix_ms: u64,
     },
 }
 
-/// What a node remembers of its membership. It lies beside the locks, so whatever takes those takes it too.
+/// The record of a node's membership. It lies beside the locks, so it is lost whenever they are lost.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Marker {
-    /// Which quorum the node belongs to.
+    /// The quorum that the node belongs to.
     pub quorum: QuorumId,
     /// The longest time that a record of this quorum stands, in milliseconds.
     pub max_ttl_ms: u64,
-    /// Names the loss after which the marker was written.
+    /// The loss after which the marker was written.
     pub stamp: LossId,
-    /// Where the node stands.
+    /// The phase of the node.
     pub phase: Phase,
     /// The server's run when it was marked; `None` for a store that has none.
     pub run: Option<RunId>,
 }
 
-/// Whether a node is known to keep across a restart all that it has acknowledged.
+/// The operator's word that a node keeps all acknowledged writes across a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Durability {
-    /// Its operator says so. A changed run alone then means nothing.
+    /// Given. A changed run alone then means nothing.
     Declared,
-    /// Not known: a changed run counts as lost memory.
+    /// Not given: a changed run counts as lost memory.
     NotDeclared,
 }
 
@@ -155,51 +155,51 @@ pub enum Bootstrap {
     No,
 }
 
-/// What a client of a quorum sends along with every acquire.
+/// The membership data that a client of a quorum sends with every acquire.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Membership {
-    /// The quorum it means.
+    /// The quorum of the client.
     pub quorum: QuorumId,
     /// The longest time that a record stands, in milliseconds.
     pub max_ttl_ms: u64,
-    /// What is known of this node.
+    /// The durability of this node.
     pub durability: Durability,
-    /// The name of a loss, should this send be the first to find it; never used before.
+    /// A fresh id, for a loss that this send is the first to find.
     pub fresh: LossId,
     /// The loss whose abstention this client has waited out, or which it has seen to be over, *before this attempt
     /// began*: all sends of an attempt carry the same.
     pub waited_out: Option<LossId>,
     /// The evidence of this client that the quorum is new.
     pub bootstrap: Bootstrap,
-    /// For how long a node that rejoins stays in doubt; [`RETENTION`] unless there is a reason.
+    /// The time that a node that rejoins stays in doubt; normally [`RETENTION`].
     pub retention: Duration,
 }
 
-/// How long a counter that nobody uses is remembered by stores, and so how long one that was lost is missed: 7 days. Far
-/// above the longest lease; by then the clock, which is the floor of every new token, has long passed what is forgotten.
+/// The time that stores remember an unused counter, and so the time that a lost one is missed: 7 days. This is far above
+/// the longest lease. By then the clock, which is the floor of every new token, has long passed the forgotten counter.
 pub const RETENTION: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
-/// What [`admit`] decided.
+/// The decision of [`admit`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Admission {
-    /// The marker to write, atomically with whatever follows; `None` leaves it as it is.
+    /// The marker to write, atomically with the rest of the acquire; `None` leaves it as it is.
     pub write: Option<Marker>,
-    /// What to do with the acquire.
+    /// The answer to the acquire.
     pub answer: Answer,
 }
 
-/// What a node does with an acquire.
+/// The answer of a node to an acquire, before the lock itself is looked at.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
-    /// Goes on to it.
+    /// The node votes: the acquire goes on.
     Votes(CounterTrust),
-    /// Leaves it: what was forgotten under this stamp may still be valid.
+    /// The node abstains: leases that were forgotten in this loss may still be valid.
     Abstains(LossId),
-    /// Refuses it: the node belongs elsewhere.
+    /// The node refuses: it belongs to another quorum.
     WrongQuorum {
         /// The quorum that the node belongs to.
         quorum: QuorumId,
-        /// And the longest record that it knows, in milliseconds.
+        /// The longest record of that quorum, in milliseconds.
         max_ttl_ms: u64,
     },
 }
@@ -214,10 +214,10 @@ pub enum CounterTrust {
 }
 
 impl CounterTrust {
-    /// What to say of a resource whose trust entry shows this stamp.
+    /// The trust in the counter of a resource whose trust entry is `entry`.
     ///
-    /// A doubtful answer counts only for an attempt whose [`Membership::waited_out`] names that stamp. What an attempt
-    /// that began earlier has heard of other nodes may be older than the last grant the node took part in.
+    /// A doubtful answer counts only for an attempt whose [`Membership::waited_out`] names that stamp. An attempt
+    /// that began earlier may have heard from other nodes before the last grant that the node took part in.
     pub fn trust(&self, entry: Option<&LossId>) -> Trust {
         match self {
             Self::Trusted => Trust::Trusted,
@@ -227,11 +227,11 @@ impl CounterTrust {
     }
 }
 
-/// One acquire at one node, before the lock itself is looked at.
+/// Decides on one acquire at one node, before the lock itself is looked at.
 ///
 /// `run` is the server's run now, `unix_ms` the node's clock in milliseconds since 1970. The node derives
 /// [`Membership::fresh`] from what it was sent by [`LossId::found_at`] before. For a table, which derives nothing, the
-/// client's clock stands in: how late a duplicate of the marker's write can come, only its signature bounds.
+/// client's clock stands in: only the signature bounds how late a duplicate of the marker's write can come.
 pub fn admit(marker: Option<&Marker>, asked: &Membership, run: Option<&RunId>, unix_ms: u64) -> Admission {
     let abstains = || {
         let marker = Marker {
@@ -322,7 +322,7 @@ impl Marker {
             run => Some(RunId::new(run)?),
         };
         let marker = Self { quorum, max_ttl_ms, stamp, phase, run };
-        // Signs, leading zeros, upper case and further fields are read above, or passed over; nobody writes them.
+        // The code above accepts signs, leading zeros, upper case and further fields, which no client writes.
         (marker.text() == text).then_some(marker)
     }
 
@@ -331,8 +331,8 @@ impl Marker {
         alloc::format!("{self}")
     }
 
-    /// Whether the server was restarted since the node was marked, or may have been: a run that nobody has written down
-    /// may have ended since. `run` is the server's run now; without one, nothing can be told.
+    /// Returns true if the server was restarted since the node was marked, or may have been: a run that was not written
+    /// down may have ended since. `run` is the server's run now; without one, the answer is false.
     pub fn is_of_another_run(&self, run: Option<&RunId>) -> bool {
         run.is_some() && self.run.as_ref() != run
     }
@@ -391,17 +391,17 @@ pub(crate) mod tests {
 
     #[test]
     fn a_node_of_another_quorum_refuses_and_says_which() {
-        let stranger = kept(Answer::WrongQuorum { quorum: QuorumId([1; 16]), max_ttl_ms: 60_000 });
+        let refused = kept(Answer::WrongQuorum { quorum: QuorumId([1; 16]), max_ttl_ms: 60_000 });
         for phase in [Phase::Member, Phase::Joining, Phase::Rejoined { trusted_from_unix_ms: 0 }] {
             let other = Membership { quorum: QuorumId([2; 16]), waited_out: Some(S), ..asked() };
-            assert_eq!(at(&marker(phase), &other, "one"), stranger);
+            assert_eq!(at(&marker(phase), &other, "one"), refused);
             let longer = Membership { max_ttl_ms: 60_001, waited_out: Some(S), ..asked() };
-            assert_eq!(at(&marker(phase), &longer, "two"), stranger, "even after a restart");
+            assert_eq!(at(&marker(phase), &longer, "two"), refused, "even after a restart");
         }
     }
 
     #[test]
-    fn another_run_is_another_memory_unless_declared_durable() {
+    fn changed_run_id_counts_as_lost_memory_unless_durable() {
         for phase in [Phase::Member, Phase::Joining, Phase::Rejoined { trusted_from_unix_ms: 0 }] {
             let found = at(&marker(phase), &Membership { waited_out: Some(S), ..asked() }, "two");
             let written = Marker { stamp: FRESH, run: run("two"), ..marker(Phase::Joining) };
@@ -413,7 +413,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_run_that_was_not_written_down_may_have_ended() {
+    fn missing_run_id_counts_as_lost_memory_unless_durable() {
         let unmarked = Marker { run: None, ..marker(Phase::Member) };
         assert_eq!(at(&unmarked, &asked(), "two").answer, Answer::Abstains(FRESH));
         let durable = Membership { durability: Durability::Declared, ..asked() };
@@ -423,7 +423,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn another_run_is_told_by_a_server_that_names_its_own() {
+    fn restart_is_detected_only_with_a_run_id() {
         let (marked, unmarked) = (marker(Phase::Member), Marker { run: None, ..marker(Phase::Member) });
         assert!(!marked.is_of_another_run(run("one").as_ref()));
         assert!(marked.is_of_another_run(run("two").as_ref()));
@@ -432,14 +432,14 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn one_request_names_two_losses_differently() {
+    fn one_request_gives_two_losses_different_ids() {
         assert_ne!(FRESH.found_at(1), FRESH.found_at(2));
         assert_ne!(FRESH.found_at(1), S.found_at(1));
         assert_eq!(FRESH.found_at(1), FRESH.found_at(1));
     }
 
     #[test]
-    fn a_joining_node_abstains_until_its_own_stamp_was_waited_out() {
+    fn joining_node_abstains_until_its_own_loss_was_waited_out() {
         for waited_out in [None, Some(FRESH)] {
             let asked = Membership { waited_out, bootstrap: Bootstrap::Yes, ..asked() };
             assert_eq!(at(&marker(Phase::Joining), &asked, "one"), kept(Answer::Abstains(S)));
@@ -452,7 +452,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_quorum_is_born_of_nodes_that_were_waited_out() {
+    fn bootstrap_makes_waited_out_nodes_members() {
         let asked = Membership { waited_out: Some(S), bootstrap: Bootstrap::Yes, ..asked() };
         let write = Some(marker(Phase::Member));
         let found = at(&marker(Phase::Joining), &asked, "one");
@@ -462,7 +462,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_member_votes_whatever_it_is_told() {
+    fn member_always_votes() {
         for (waited_out, bootstrap) in [(None, Bootstrap::No), (Some(S), Bootstrap::Yes), (Some(FRESH), Bootstrap::No)]
         {
             let asked = Membership { waited_out, bootstrap, ..asked() };
@@ -471,13 +471,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_node_that_rejoined_is_trusted_in_the_end() {
+    fn rejoined_node_is_trusted_after_the_retention() {
         assert_eq!(at(&rejoined(1_001), &asked(), "one"), kept(Answer::Votes(CounterTrust::ByResource(S))));
         assert_eq!(at(&rejoined(1_000), &asked(), "one"), kept(Answer::Votes(CounterTrust::Trusted)));
     }
 
     #[test]
-    fn trust_by_resource_belongs_to_one_loss() {
+    fn trust_entry_is_valid_for_one_loss_only() {
         assert_eq!(CounterTrust::Trusted.trust(None), Trust::Trusted);
         assert_eq!(CounterTrust::ByResource(S).trust(Some(&S)), Trust::Trusted);
         assert_eq!(CounterTrust::ByResource(S).trust(Some(&FRESH)), Trust::Doubtful);
@@ -485,7 +485,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn markers_read_as_they_were_written() {
+    fn markers_round_trip_as_text() {
         let longest = Marker { max_ttl_ms: u64::MAX, run: run(&"r".repeat(64)), ..rejoined(u64::MAX) };
         let bare = Marker { run: None, ..marker(Phase::Joining) };
         for marker in [marker(Phase::Member), bare, longest] {
@@ -499,7 +499,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn nothing_else_is_a_marker() {
+    fn malformed_markers_are_rejected() {
         let good = rejoined(5).text();
         for (from, to) in [
             ("leasehold/1", "leasehold/2"),
@@ -542,7 +542,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_id_of_a_quorum_is_that_of_its_names_and_majority() {
+    fn quorum_id_depends_on_names_and_majority() {
         let id = QuorumId::of(&["a:1", "b:2", "c:3"], 2);
         assert_eq!(id, QuorumId::of(&["c:3", "a:1", "b:2"], 2));
         for other in [

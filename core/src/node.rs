@@ -1,12 +1,11 @@
-//! What one node of a quorum does with one operation: the reference [`store`](crate::store) behind a memory that may be
-//! in doubt.
+//! One node of a quorum: the reference [`store`](crate::store) behind a memory that may be in doubt.
 
 use crate::member::{Answer, CounterTrust, Durability, LossId, Marker, Membership, Phase, QuorumId, RunId, admit};
 use crate::op::{Applied, Denial, DenialKind, Op, Outcome, Refusal, Release, Renew};
 use crate::quorum::Trust;
 use crate::store::{Record, StoreNow, apply};
 
-/// What a node remembers beside its records, as it was found.
+/// The memory of a node beside its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct NodeMemory<'a> {
     /// Its membership.
@@ -17,14 +16,14 @@ pub struct NodeMemory<'a> {
     pub run: Option<&'a RunId>,
 }
 
-/// What [`serve`] decided; all of it is written at once.
+/// The decision of [`serve`]; all of it is written at once.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Served {
     /// The record to write; `None` leaves it as it is.
     pub record: Option<Record>,
     /// The marker to write.
     pub marker: Option<Marker>,
-    /// What to write beside the resource: since this loss its counter is trusted.
+    /// The loss to write beside the resource: since then its counter is trusted.
     pub trusted: Option<LossId>,
     /// The answer.
     pub outcome: Outcome,
@@ -37,7 +36,7 @@ impl Served {
 }
 
 impl Op {
-    /// Whether [`serve`] needs to know what the node remembers of its membership.
+    /// Returns true if [`serve`] needs the membership of the node.
     pub fn asks_a_quorum(&self) -> bool {
         match self {
             Self::Acquire(acquire) => acquire.member.is_some(),
@@ -49,7 +48,7 @@ impl Op {
     }
 }
 
-/// One operation at one node, atomically. Operations that name no quorum are those of a single store.
+/// Carries out one operation at one node, atomically. Operations that name no quorum are those of a single store.
 pub fn serve(record: Option<&Record>, memory: NodeMemory<'_>, op: &Op, now: &StoreNow) -> Served {
     match op {
         Op::Acquire(acquire) => match &acquire.member {
@@ -78,8 +77,8 @@ pub fn serve(record: Option<&Record>, memory: NodeMemory<'_>, op: &Op, now: &Sto
 }
 
 impl NodeMemory<'_> {
-    /// Whether a record that is missing may have been forgotten, in which case nobody gets this node's vote. What stands
-    /// in its place may be older: the node may be a replica that had not heard of it.
+    /// Returns true if a missing record may have been forgotten; the node votes for nobody then. A record in its place may
+    /// be older: the node may be a replica that never got the missing one.
     pub fn is_in_doubt(&self, durability: Durability) -> bool {
         let Some(marker) = self.marker else { return true };
         let restarted = durability == Durability::NotDeclared && marker.is_of_another_run(self.run);
@@ -102,7 +101,7 @@ fn vote(record: Option<&Record>, memory: NodeMemory<'_>, op: &Op, asked: &Member
             return Served { marker: admission.write, ..Served::only(Outcome::NotApplied(refusal)) };
         }
         Answer::WrongQuorum { quorum, max_ttl_ms } => {
-            let denial = stranger((asked.quorum, asked.max_ttl_ms), Some((quorum, max_ttl_ms)));
+            let denial = wrong_quorum((asked.quorum, asked.max_ttl_ms), Some((quorum, max_ttl_ms)));
             return Served::only(Outcome::NotApplied(Refusal::Denied(denial)));
         }
     };
@@ -113,8 +112,8 @@ fn vote(record: Option<&Record>, memory: NodeMemory<'_>, op: &Op, asked: &Member
     served
 }
 
-/// The same answer of a node whose counter of the resource is in doubt since the loss of this name: a grant comes with a
-/// warning, a conflict without the counter; everything else is as it was.
+/// The same answer from a node whose counter of the resource is in doubt since this loss: a grant comes with a warning, a
+/// conflict without the counter; other answers stay as they are.
 pub fn in_doubt(outcome: Outcome, stamp: LossId) -> Outcome {
     match outcome {
         Outcome::Applied(Applied::Acquired { counter }) => {
@@ -130,9 +129,9 @@ pub fn in_doubt(outcome: Outcome, stamp: LossId) -> Outcome {
     }
 }
 
-/// Why a node of another quorum refuses, and what to do; `theirs` is what its marker says: a quorum and a `max_ttl` in
-/// milliseconds, nothing where this version does not understand it.
-pub fn stranger(ours: (QuorumId, u64), theirs: Option<(QuorumId, u64)>) -> Denial {
+/// The refusal of a node of another quorum, with advice. `theirs` is the quorum and the `max_ttl` in milliseconds of its
+/// marker; `None` if this version cannot read it.
+pub fn wrong_quorum(ours: (QuorumId, u64), theirs: Option<(QuorumId, u64)>) -> Denial {
     let detail = match theirs {
         Some((quorum, max_ttl_ms)) if quorum == ours.0 => alloc::format!(
             "this node's quorum has a max_ttl of {max_ttl_ms} ms, this client one of {} ms: a node that has lost its data \
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quorum_is_asked_where_a_vote_is_and_a_single_store_never() {
+    fn only_operations_of_a_quorum_need_the_membership() {
         let raise = Op::Raise(Raise { nonce: NONCE, token: Token::ZERO, loss: None });
         let doubted = Some(Durability::NotDeclared);
         for asks in [acquire(Some(asked())), renew(doubted), release(doubted), raise] {

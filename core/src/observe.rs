@@ -1,7 +1,8 @@
-//! Foreign versions under observation: how a dead holder is told from a living one where the store does not expire.
+//! Foreign versions under observation: the way to tell a dead holder from a living one where the store does not expire
+//! records.
 //!
-//! An observation belongs to a node, a resource and a version, and outlives attempts: a caller that tries once a
-//! second must still find out that nothing moved for a whole ttl.
+//! An observation belongs to a node, a resource and a version, and outlives attempts: a caller that tries once a second
+//! must still find out that nothing changed for a whole ttl.
 
 use alloc::collections::BTreeMap;
 
@@ -10,7 +11,7 @@ use crate::ids::{NodeId, Resource, Version};
 use crate::op::Holding;
 use crate::time::{Monotonic, observed_until};
 
-/// What one client has seen of records that only observers can declare dead.
+/// The observations of one client, of records that only observers can declare dead.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Observations {
     seen: BTreeMap<(Resource, NodeId), Observation>,
@@ -28,8 +29,8 @@ impl Observations {
         Self { seen: BTreeMap::new(), limit }
     }
 
-    /// A reply that arrived at `now` shows `holding`. Answers when it may be taken over; `None` where the store
-    /// itself expires it, or the record names no ttl to wait out.
+    /// Notes that a reply that arrived at `now` shows `holding`. Returns when it may be taken over; `None` if the store
+    /// itself expires it, or the record has no ttl to wait out.
     pub(crate) fn note(
         &mut self,
         node: NodeId,
@@ -55,20 +56,20 @@ impl Observations {
         Some(until)
     }
 
-    /// The version that has stood still for its whole ttl.
+    /// The version that has not changed for its whole ttl.
     pub(crate) fn ran_out(&self, node: NodeId, resource: &Resource, now: Monotonic) -> Option<Version> {
         let known = self.seen.get(&(resource.clone(), node))?;
         (now >= known.until).then(|| known.version.clone())
     }
 
-    /// The node showed something else.
+    /// Forgets an observation, since the node showed something else.
     pub(crate) fn forget(&mut self, node: NodeId, resource: &Resource) {
         if !self.seen.is_empty() {
             self.seen.remove(&(resource.clone(), node));
         }
     }
 
-    /// Dropping an observation only makes a takeover later: one that ran out long ago goes first, else the youngest.
+    /// Drops an observation, which only makes a takeover later: the one that ran out first, otherwise the youngest.
     fn make_room(&mut self, now: Monotonic) {
         let by_age = |(_, known): &(&(Resource, NodeId), &Observation)| known.until;
         let oldest = self.seen.iter().min_by_key(by_age).filter(|(_, known)| known.until <= now);
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_that_is_released_or_expires_is_not_waited_out() {
+    fn released_and_expiring_records_are_not_observed() {
         for other in [
             Holding { released: true, ..holding(1) },
             Holding { left: Some(TTL), ..holding(1) },
@@ -138,12 +139,12 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_forgotten_leaves_nothing_behind() {
+    fn forgetting_removes_the_observation() {
         assert_eq!(after(|observations, job| observations.forget(NODE, job)), (0, None));
     }
 
     #[test]
-    fn a_heartbeat_starts_the_wait_anew() {
+    fn heartbeat_restarts_the_observation() {
         let renewed = after(|observations, job| {
             let until = observations.note(NODE, job, &holding(2), LATER, Drift::default());
             assert!(until.is_some_and(|until| until >= LATER.plus(TTL)), "{until:?}");
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_made_by_what_ran_out_and_else_by_what_is_youngest() {
+    fn expired_or_youngest_observation_is_dropped_when_full() {
         let mut observations = Observations::new(2);
         let note = |observations: &mut Observations, number, at| {
             observations.note(NODE, &resource(number), &holding(1), at, Drift::default());
@@ -168,6 +169,6 @@ mod tests {
         note(&mut observations, 3, LATER);
         assert_eq!(known(&observations), [2, 3], "the first ran out");
         note(&mut observations, 3, LATER.plus(TTL));
-        assert_eq!(known(&observations), [2, 3], "whoever is known already needs no room");
+        assert_eq!(known(&observations), [2, 3], "a known key needs no room");
     }
 }

@@ -1,7 +1,7 @@
 //! The five operations that every store understands, and the three ways in which each can end.
 //!
 //! An operation was **applied**, or was certainly **not applied**, or its fate is **unknown**: it may have happened, or
-//! may yet happen. Everything else in this crate exists to never take the third for one of the first two.
+//! may yet happen. The rest of this crate makes sure that the third is never taken for one of the first two.
 
 use alloc::boxed::Box;
 use alloc::string::String;
@@ -17,11 +17,11 @@ use crate::time::Format;
 /// One operation on one resource, on behalf of one lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LockOp {
-    /// For whom, so that a host can tell its own requests from others'.
+    /// The lock that the operation is for, so that an embedder can tell requests apart.
     pub lock: LockId,
-    /// On what.
+    /// The resource to operate on.
     pub resource: Resource,
-    /// What to do.
+    /// The operation.
     pub op: Op,
 }
 
@@ -30,18 +30,18 @@ pub struct LockOp {
 pub enum Op {
     /// Write our record if the resource is free, or released, or still at the expected foreign version; mint a token.
     Acquire(Box<Acquire>),
-    /// Push the expiry out, if the record is still ours. Never shortens it, never creates a record.
+    /// Move the expiry out, if the record is still ours. Never shortens it, never creates a record.
     Renew(Renew),
     /// Free the resource if the record is still ours, and not free already; its token counter survives.
     Release(Release),
-    /// Lift the node's counter to at least a token, if the record is still ours; answer the counter.
+    /// Raise the node's counter to at least a token, if the record is still ours; return the counter.
     Raise(Raise),
-    /// Show what is there.
+    /// Show the record.
     Read,
 }
 
 impl Op {
-    /// The attempt that it speaks for; `None` for a read, which speaks for nobody.
+    /// The attempt that the operation belongs to; `None` for a read.
     pub fn nonce(&self) -> Option<Nonce> {
         match self {
             Self::Acquire(acquire) => Some(acquire.nonce),
@@ -58,7 +58,7 @@ impl Op {
 pub struct Acquire {
     /// The attempt.
     pub nonce: Nonce,
-    /// Which send of the attempt this is.
+    /// The number of this send within the attempt.
     pub seq: Seq,
     /// How long the record stands unless renewed: ttl + lock_delay.
     pub record_ttl: Duration,
@@ -70,7 +70,7 @@ pub struct Acquire {
     pub owner: Owner,
     /// Bytes for others to read.
     pub data: Option<Payload>,
-    /// The quorum that is asked; `None` for a single store, which needs no memory of its own past.
+    /// The membership data for a node of a quorum; `None` for a single store.
     pub member: Option<Membership>,
 }
 
@@ -79,11 +79,11 @@ pub struct Acquire {
 pub struct Renew {
     /// The attempt that was granted.
     pub nonce: Nonce,
-    /// Which send of the attempt this is.
+    /// The number of this send within the attempt.
     pub seq: Seq,
     /// How long the record stands from now on: ttl + lock_delay.
     pub record_ttl: Duration,
-    /// In a quorum, what is known of the node, which then tells a record that is gone from a memory that is.
+    /// In a quorum, the durability of the node: it tells a missing record from a lost memory.
     pub quorum: Option<Durability>,
 }
 
@@ -92,7 +92,7 @@ pub struct Renew {
 pub struct Release {
     /// The attempt whose record is to be freed.
     pub nonce: Nonce,
-    /// In a quorum, what is known of the node, as in [`Renew::quorum`].
+    /// In a quorum, the durability of the node, as in [`Renew::quorum`].
     pub quorum: Option<Durability>,
 }
 
@@ -103,8 +103,8 @@ pub struct Raise {
     pub nonce: Nonce,
     /// The least that the counter must show afterwards.
     pub token: Token,
-    /// The loss since which the node is in doubt; from then on it is trusted with this resource. A raise that was meant
-    /// for an earlier loss makes nobody trusted.
+    /// The loss since which the node is in doubt. After the raise its counter of this resource is trusted again. A raise
+    /// for an earlier loss changes no trust.
     pub loss: Option<LossId>,
 }
 
@@ -135,7 +135,7 @@ pub enum Applied {
         /// The loss after which it is in doubt.
         stamp: LossId,
     },
-    /// The expiry was pushed out.
+    /// The expiry was moved out.
     Renewed,
     /// The resource is free.
     Released,
@@ -144,22 +144,22 @@ pub enum Applied {
         /// The counter now.
         counter: Token,
     },
-    /// What is there.
+    /// The content of the node.
     Read(Seen),
 }
 
-/// Why an operation was not applied.
+/// The reason why an operation was not applied.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// The record that stood in the way; for renew, release and raise also: no record of ours.
+    /// The record in the way; for renew, release and raise also: no record of ours.
     Conflict(Seen),
-    /// The store asks for patience.
+    /// The store throttles requests.
     Throttled(Fault),
     /// The store cannot serve now, and did not begin to: connection refused, database busy, loading.
     Unavailable(Fault),
     /// The node's memory of past grants is in doubt, so it does not vote yet.
     Abstains {
-        /// Names the loss, where the node was asked for its vote.
+        /// The loss, if the node was asked for its vote.
         stamp: Option<LossId>,
     },
     /// Credentials are missing or have expired; fresh ones may help.
@@ -171,9 +171,9 @@ pub enum Refusal {
 /// A failure that may pass by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Fault {
-    /// What kind of failure.
+    /// The kind of failure.
     pub kind: FaultKind,
-    /// What the store or the operating system said, without secrets.
+    /// The message of the store or the operating system, without secrets.
     pub detail: Option<Arc<str>>,
 }
 
@@ -202,7 +202,7 @@ impl Fault {
         Self { kind, detail: None }
     }
 
-    /// A fault in the words of whoever reported it, on one line; more than 512 bytes are cut.
+    /// A fault with the message of its reporter, on one line; more than 512 bytes are cut.
     pub fn new(kind: FaultKind, detail: &str) -> Self {
         Self { kind, detail: Some(bounded(detail)) }
     }
@@ -226,9 +226,9 @@ impl fmt::Display for Fault {
 /// A refusal that will not pass by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Denial {
-    /// What kind of refusal.
+    /// The kind of refusal.
     pub kind: DenialKind,
-    /// What the store said and what to look at, without secrets.
+    /// The message of the store and advice, without secrets.
     pub detail: Arc<str>,
 }
 
@@ -247,7 +247,7 @@ pub enum DenialKind {
     StorageFull,
     /// The node belongs to another quorum, or has other settings than its clients.
     Membership,
-    /// Anything else that a retry does not mend.
+    /// Any other reason that a retry does not remove.
     Other,
 }
 
@@ -264,7 +264,7 @@ impl fmt::Display for Denial {
     }
 }
 
-/// What a node shows of a resource.
+/// The content of a node for one resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Seen {
     /// The record, absent when the resource is free and shows no trace of the last holder.
@@ -274,13 +274,13 @@ pub struct Seen {
 /// A record, as much of it as the store keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Holding {
-    /// Who wrote it.
+    /// The writer.
     pub holder: Holder,
-    /// Names this state of the record.
+    /// The version of the record.
     pub version: Version,
     /// Freed by its holder: only its history is left.
     pub released: bool,
-    /// The node's token counter; of several nodes the token that a majority may have, `None` where it is open which.
+    /// The node's token counter; for several nodes the token that a majority may have, `None` if that is not decided.
     pub counter: Option<Token>,
     /// The holder's label.
     pub owner: Option<Owner>,
@@ -294,7 +294,7 @@ pub struct Holding {
     pub data: Option<Payload>,
 }
 
-/// Who wrote a record.
+/// The writer of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Holder {
     /// A leasehold client.
@@ -309,13 +309,13 @@ pub enum Holder {
 }
 
 impl Seen {
-    /// Refuses what no honest client writes, so that nothing waits for ten years.
+    /// Refuses a record that no honest client writes, so that no waiter sleeps for ten years.
     ///
     /// # Errors
     /// A ttl, or time left of a record that is not foreign, above 48 h.
     pub fn checked(self) -> Result<Self, Denial> {
         if let Some(holding) = self.holding.as_ref().filter(|holding| !holding.released) {
-            // Other libraries lock for as long as they like; where the store frees it, nobody has to wait that out here.
+            // Other libraries may lock for longer. If the store expires the record, no waiter has to observe it.
             let left = holding.left.filter(|_| holding.holder != Holder::Foreign);
             for length in [holding.record_ttl, left].into_iter().flatten() {
                 if length > MAX_RECORD_TTL {
@@ -337,7 +337,7 @@ impl Seen {
 }
 
 impl Holding {
-    /// Written by this attempt, and by which send.
+    /// Returns true if this attempt wrote the record.
     pub fn is_of(&self, nonce: &Nonce) -> bool {
         matches!(&self.holder, Holder::Lease { nonce: theirs, .. } if theirs == nonce)
     }
@@ -368,7 +368,7 @@ pub enum TransportFault {
 }
 
 impl TransportFault {
-    /// What it means for each operation of the request.
+    /// The outcome of each operation of the request.
     pub fn outcome(&self) -> Outcome {
         match self {
             Self::NotSent(fault) => Outcome::NotApplied(Refusal::Unavailable(fault.clone())),
@@ -377,7 +377,7 @@ impl TransportFault {
     }
 }
 
-/// Some of it comes from whoever can write to a store, and it ends up in terminals and logs.
+/// Bounds a message and makes it one line: any writer of a store can cause it, and it ends up in terminals and logs.
 fn bounded(detail: &str) -> Arc<str> {
     let detail = &detail[..detail.floor_char_boundary(512)];
     if detail.chars().any(char::is_control) {
@@ -393,7 +393,7 @@ mod tests {
     use alloc::string::ToString;
 
     #[test]
-    fn details_are_short_and_on_one_line_whoever_has_written_them() {
+    fn details_are_cut_and_stripped_of_control_characters() {
         for detail in [
             &Denial::new(DenialKind::Other, "\u{1b}[2J\nroot#\0\u{85}").detail,
             &Fault::new(FaultKind::Protocol, &"\u{85}".repeat(600)).detail.expect("it has one"),
@@ -403,14 +403,14 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_says_its_kind_and_then_what_was_reported() {
+    fn fault_shows_its_kind_and_detail() {
         assert_eq!(Fault::of(FaultKind::Timeout).to_string(), "no reply in time");
         let fault = Fault::new(FaultKind::Server, "LOADING the dataset");
         assert_eq!(fault.to_string(), "store failure: LOADING the dataset");
     }
 
     #[test]
-    fn a_record_may_last_two_days_and_no_longer() {
+    fn record_ttl_above_48_hours_is_corrupt() {
         let lasting = |record_ttl| {
             let nonce = Nonce::from_bytes([1; 16]);
             let holding = Holding {

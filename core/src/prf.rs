@@ -1,4 +1,4 @@
-//! The only source of variation in the core: a keyed function of what the value is for.
+//! The only source of variation in the core: a keyed function of the purpose of a value.
 //!
 //! Every jitter and every nonce is `PRF(secret, domain, lock, attempt, n)` instead of a draw from a shared stream, so
 //! that one more draw anywhere changes no other value, and a replay needs only the seed. The function is SipHash.
@@ -7,16 +7,16 @@ use crate::ids::{LockId, NodeId, Nonce, Seq};
 use crate::member::LossId;
 use crate::sip::{bytes_of, sip128, words};
 
-/// 32 bytes that the host draws once; they serve jitter, and are mixed into every nonce.
+/// 32 bytes that the embedder draws once; they serve jitter, and are mixed into every nonce.
 pub type Seed = [u8; 32];
 
-/// 16 bytes that the host draws from the operating system **in the call that carries them**.
+/// 16 bytes that the embedder draws from the operating system **in the call that carries them**.
 ///
 /// A seed can be copied by a fork or by a cloned machine; fresh bytes cannot, so two copies of one client never give
 /// two attempts the same nonce.
 pub type Entropy = [u8; 16];
 
-/// What a pseudo-random value is for. Two domains never share a value.
+/// The purpose of a pseudo-random value. Two domains never share a value.
 #[derive(Clone, Copy)]
 pub(crate) enum Domain {
     Nonce = 1,
@@ -27,14 +27,14 @@ pub(crate) enum Domain {
     LossId = 6,
 }
 
-/// The name of a new attempt: unique as long as `fresh` is.
+/// The nonce of a new attempt: unique as long as `fresh` is.
 pub(crate) fn nonce(seed: &Seed, fresh: &Entropy, lock: LockId, attempt: u32) -> Nonce {
     let [a, b, c, d] = words(seed);
     let message = [a, b, c, d, Domain::Nonce as u64, lock.get(), u64::from(attempt)];
     Nonce::from_bytes(bytes_of(sip128(words(fresh), &message)))
 }
 
-/// The name of a loss of memory, should this send of an attempt be the first to find it.
+/// The id for a loss of memory that this send of an attempt is the first to find.
 pub(crate) fn loss_id(seed: &Seed, nonce: &Nonce, node: NodeId, seq: Seq) -> LossId {
     let [a, b, c, d] = words(seed);
     let message = [a, b, c, d, Domain::LossId as u64, u64::from(node.get()), u64::from(seq.get())];

@@ -1,4 +1,4 @@
-//! Counting votes: how many nodes make a majority, how long a majority vouches for a lease, and which token it grants.
+//! Counting votes: the size of a majority, the time for which it vouches for a lease, and the token that it grants.
 //!
 //! A single store is a quorum of one and goes through the same code.
 
@@ -33,16 +33,16 @@ pub fn shared_deadline(deadlines: impl Iterator<Item = Option<Monotonic>>, q: us
     known.get(q - 1).copied()
 }
 
-/// What a [`Tally`] says so far.
+/// The result of a [`Tally`] so far.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// More answers are needed.
     Open,
-    /// These nodes granted, but at a lower counter: lift them to the token.
+    /// These nodes granted, but at a lower counter: raise them to the token.
     Raise {
         /// The nodes.
         nodes: Vec<NodeId>,
-        /// What their counters must reach.
+        /// The token that their counters must reach.
         token: Token,
     },
     /// A majority answered exactly this token.
@@ -51,28 +51,28 @@ pub enum Verdict {
     Lost,
 }
 
-/// Whether a node's counter of a resource covers every token that the node has ever acknowledged.
+/// The trust in a node's counter of a resource: that it covers every token that the node has ever acknowledged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trust {
-    /// It does: the node has forgotten nothing, or was raised since.
+    /// It does: the node has forgotten nothing, or was raised after its loss.
     Trusted,
-    /// The node has lost its memory and was not raised since: its counter may be below a token it acknowledged.
+    /// The node has lost its memory and was not raised after that: its counter may be below a token it acknowledged.
     Doubtful,
 }
 
 /// Exact-ack: the token is granted once a majority has answered exactly it.
 ///
 /// Every node mints on its own, so the highest answer `f` may be known to one node only, and a plain maximum could
-/// repeat or fall. Nodes below `f` are lifted to it while they still hold our record; an answer above `f` becomes the
+/// repeat or fall. Nodes below `f` are raised to it while they still hold our record; an answer above `f` becomes the
 /// new `f`, and only answers equal to that one count.
 ///
-/// A doubtful vote is nobody's witness: it counts only after it was raised, and it is raised only if the trusted votes
-/// are no majority by themselves and `n - q + 1` trusted counters are known, be they votes or only read in a refusal.
-/// Any that many meet every majority that was ever granted anything, so a token above all of them is new. Where so many
-/// trusted nodes are not left, all nodes have to be known: more cannot be had, and the floor has to do the rest.
+/// A doubtful vote counts only after it was raised. It is raised only if the trusted votes are no majority by themselves,
+/// and `n - q + 1` trusted counters are known, from votes or from refusals. So many nodes share a node with every majority
+/// that ever granted a token, so a token above all of them is new. If fewer trusted nodes are left, all nodes have to be
+/// known; the floor has to do the rest.
 ///
-/// The machine knows no time. Its caller withdraws ([`Tally::refuse`]) a vote whose validity is over, and withholds what
-/// was heard in an attempt that began before the doubtful node was known to vote again.
+/// The tally knows no time. Its caller withdraws a vote whose validity is over ([`Tally::refuse`]), and does not pass on
+/// answers of an attempt that began before the doubtful node was known to vote again.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Tally {
     q: usize,
@@ -103,7 +103,7 @@ enum Vote {
 impl NodeVote {
     fn note(&mut self, counter: Token, trust: Trust) {
         self.read = Some(match self.read {
-            // The later word decides about trust: a node that was trusted before may have lost its memory since.
+            // The later answer decides about trust: a node that was trusted before may have lost its memory since.
             Some(before) => Read { counter: before.counter.max(counter), trust },
             None => Read { counter, trust },
         });
@@ -122,12 +122,12 @@ impl NodeVote {
 }
 
 impl Tally {
-    /// Nobody has answered.
+    /// A tally without answers.
     pub fn new(nodes: usize) -> Self {
         Self { q: majority(nodes), nodes: vec![NodeVote { vote: Vote::Open, read: None }; nodes] }
     }
 
-    /// The node granted, and its counter shows this.
+    /// Notes that the node granted, at this counter.
     pub fn answer(&mut self, node: NodeId, counter: Token, trust: Trust) {
         if let Some(node) = self.nodes.get_mut(node.index()) {
             node.note(counter, trust);
@@ -135,29 +135,29 @@ impl Tally {
         }
     }
 
-    /// The node was raised as the verdict asked, and its counter shows this: from now on it is trusted.
+    /// Notes that the node was raised as the verdict asked, to this counter: from now on it is trusted.
     pub fn raised(&mut self, node: NodeId, counter: Token) {
         self.answer(node, counter, Trust::Trusted);
     }
 
-    /// The node does not vote for us (or not yet), but its counter showed this.
+    /// Notes the counter of a node that does not vote for us, or not yet.
     pub fn saw(&mut self, node: NodeId, counter: Token, trust: Trust) {
         if let Some(node) = self.nodes.get_mut(node.index()) {
             node.note(counter, trust);
         }
     }
 
-    /// The node does not hold our record, or will not tell in time. What its counter showed is remembered.
+    /// Notes that the node does not hold our record, or will not answer in time. Its counter is remembered.
     pub fn refuse(&mut self, node: NodeId) {
         if let Some(node) = self.nodes.get_mut(node.index()) {
             node.vote = Vote::Refused;
         }
     }
 
-    /// Where the count stands.
+    /// The result so far.
     ///
-    /// Open as long as answers are awaited that can still change it; a tally that only doubtful votes could fill is lost
-    /// when no awaited answer can bring what has to be known first.
+    /// It is open as long as an awaited answer can still change it. A tally that only doubtful votes could fill is lost
+    /// once no awaited answer can show enough counters.
     pub fn verdict(&self) -> Verdict {
         let open = self.nodes.iter().filter(|node| node.vote == Vote::Open).count();
         let granting = self.nodes.iter().filter(|node| node.vote == Vote::Granted).count();
@@ -188,12 +188,12 @@ impl Tally {
         let unread = |node: &&NodeVote| node.vote == Vote::Open && !node.trusts();
         let awaited = self.nodes.iter().filter(unread).count();
         let new = self.nodes.iter().filter(|node| node.vote == Vote::Open && node.read.is_none()).count();
-        // Whoever may still make the trusted votes a majority is among those that are known or awaited.
+        // A node that may still make the trusted votes a majority is among those that are known or awaited.
         if known + awaited >= need || all + new == self.nodes.len() { Verdict::Open } else { Verdict::Lost }
     }
 
-    /// Granted by a majority of exact acks, or else raised to `token`: votes that stand below, and those that are in
-    /// doubt wherever they stand, if it has come to that.
+    /// Grants by a majority of exact acks. Otherwise raises to `token` the votes below it, and, if doubtful votes are
+    /// needed, those in doubt at any counter.
     fn count(&self, token: Token, least: Trust) -> Verdict {
         let votes = || self.nodes.iter().enumerate().filter_map(|(at, node)| Some((at, node.granted()?)));
         let exact = votes().filter(|(_, read)| read.trust == Trust::Trusted && read.counter == token).count();
@@ -251,7 +251,7 @@ mod tests {
     use Trust::{Doubtful, Trusted};
 
     #[test]
-    fn a_doubtful_vote_waits_for_what_others_know() {
+    fn doubtful_vote_waits_for_enough_reads() {
         let mut tally = told(3, &[(0, 1, Doubtful), (1, 5, Trusted)], &[], &[]);
         assert_eq!(tally.verdict(), Verdict::Open, "one other is not enough");
         tally.saw(node(2), token(9), Trusted);
@@ -259,7 +259,7 @@ mod tests {
         assert_eq!(
             tally.verdict(),
             raise(&[0, 1], 10),
-            "above what was read, for whoever refuses may have been granted it"
+            "above the counters that were read, since a refusing node may have granted it"
         );
         tally.raised(node(0), token(10));
         assert_eq!(tally.verdict(), raise(&[1], 10));
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_doubtful_vote_is_raised_even_where_it_stands_right() {
+    fn doubtful_vote_is_raised_even_at_the_token() {
         let tally = told(3, &[(0, 10, Doubtful), (1, 10, Trusted)], &[(2, 9, Trusted)], &[]);
         assert_eq!(tally.verdict(), raise(&[0], 10));
     }
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn without_enough_reads_a_doubtful_majority_is_lost() {
+    fn doubtful_majority_without_enough_reads_is_lost() {
         let silent = told(3, &[(0, 1, Doubtful), (1, 5, Trusted)], &[], &[2]);
         assert_eq!(silent.verdict(), Verdict::Lost);
         let doubtful = told(5, &[(0, 1, Doubtful), (1, 5, Trusted), (2, 5, Trusted)], &[(3, 7, Doubtful)], &[]);
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_trusted_reads_are_enough_that_they_meet_every_majority() {
+    fn reads_that_meet_every_majority_are_enough() {
         let votes = [(0, 1, Doubtful), (1, 5, Trusted), (2, 5, Trusted)];
         let three_of_five = told(5, &votes, &[(3, 7, Trusted)], &[]);
         assert_eq!(three_of_five.verdict(), raise(&[0, 1, 2], 8), "the fifth is not waited for");
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_read_is_enough_from_a_node_that_was_to_be_raised_and_is_no_longer_ours() {
+    fn read_from_a_node_that_lost_our_record_counts() {
         let mut tally = told(3, &[(0, 1, Doubtful), (1, 5, Trusted), (2, 7, Trusted)], &[], &[]);
         assert_eq!(tally.verdict(), raise(&[1], 7));
         tally.refuse(node(1));
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn when_every_node_is_doubtful_all_have_to_be_known() {
+    fn if_all_nodes_are_doubtful_all_must_be_read() {
         let two = [(0, 1, Doubtful), (1, 5, Doubtful)];
         assert_eq!(told(3, &two, &[], &[]).verdict(), Verdict::Open);
         assert_eq!(told(3, &two, &[], &[2]).verdict(), Verdict::Lost);
@@ -323,13 +323,13 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_at_its_end_is_never_passed() {
+    fn exhausted_counter_makes_the_tally_lost() {
         let reads = [(2, Token::MAX.get(), Trusted)];
         assert_eq!(told(3, &[(0, 1, Doubtful), (1, 5, Trusted)], &reads, &[]).verdict(), Verdict::Lost);
     }
 
     #[test]
-    fn an_answer_above_the_token_starts_the_acks_again() {
+    fn higher_answer_restarts_the_acks() {
         let mut tally = told(3, &[(0, 5, Trusted), (1, 9, Trusted)], &[], &[]);
         assert_eq!(tally.verdict(), raise(&[0], 9));
         tally.raised(node(0), token(12));

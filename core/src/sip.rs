@@ -1,7 +1,7 @@
 //! SipHash-2-4 with 128 bits of output (Aumasson and Bernstein, 2012): small enough to keep the core free of
 //! dependencies.
 
-/// Short and well mixed, under a key that everybody knows: for telling things apart that nobody forges.
+/// A short digest under a public key, to tell apart things that nobody forges.
 pub(crate) fn digest(message: &[u64]) -> [u8; 16] {
     bytes_of(sip128([0, 0], message))
 }
@@ -53,12 +53,13 @@ impl Sip {
     }
 }
 
-/// Of a message in whole words.
+/// The hash of a message in whole words.
 pub(crate) fn sip128(key: [u64; 2], message: &[u64]) -> (u64, u64) {
     sip128_with_tail(key, message, ((8 * message.len()) as u64) << 56)
 }
 
-/// `tail` holds the bytes after the last whole word, and the length of the message in its highest byte.
+/// The hash of a message. `tail` holds the bytes after the last whole word, and the length of the message in its highest
+/// byte.
 fn sip128_with_tail(key: [u64; 2], message: &[u64], tail: u64) -> (u64, u64) {
     let mut sip = Sip {
         v: [

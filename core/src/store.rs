@@ -1,8 +1,8 @@
-//! The reference store: what one node does with one operation, as a pure function.
+//! The reference store: one operation on one record, as a pure function.
 //!
 //! The embedded stores wrap it, and model stores extend it. It keeps the counter apart from the lease: a release ends
-//! the lease only. A released record keeps the name of its attempt, so that a delayed send of that attempt is refused
-//! instead of granted to somebody who left.
+//! the lease only. A released record keeps the nonce of its attempt, so that a delayed send of that attempt is refused
+//! instead of granted to a client that has left.
 
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -12,14 +12,14 @@ use crate::ids::{Nonce, Owner, Payload, Seq, Token, Version};
 use crate::op::{Acquire, Applied, Denial, DenialKind, Holder, Holding, Op, Outcome, Raise, Refusal, Renew, Seen};
 use crate::time::Monotonic;
 
-/// One run of one kernel: uptimes are comparable within it only.
+/// The id of one run of one kernel: uptimes are comparable within it only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BootId(pub [u8; 16]);
 
 /// The store's clocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StoreNow {
-    /// Which boot the uptime belongs to.
+    /// The boot that the uptime belongs to.
     pub boot: BootId,
     /// Time since boot, suspend included. Decides expiry.
     pub uptime: Monotonic,
@@ -45,11 +45,11 @@ pub struct LeaseRecord {
     pub seq: Seq,
     /// Freed by its holder.
     pub released: bool,
-    /// How long the record stands from the last write on: ttl + lock_delay.
+    /// The time that the record stands from the last write on: ttl + lock_delay.
     pub record_ttl: Duration,
     /// The boot in which `expires` counts.
     pub boot: BootId,
-    /// Uptime at which the record runs out.
+    /// The uptime at which the record runs out.
     pub expires: Monotonic,
     /// When the lease was granted, in milliseconds since 1970.
     pub since_unix_ms: u64,
@@ -59,7 +59,7 @@ pub struct LeaseRecord {
     pub data: Option<Payload>,
 }
 
-/// What [`apply`] decided.
+/// The decision of [`apply`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Decision {
     /// The record to write; `None` leaves the store as it is.
@@ -86,7 +86,7 @@ impl Decision {
     }
 }
 
-/// One operation on one record, atomically.
+/// Decides on one operation on one record, atomically.
 pub fn apply(record: Option<&Record>, op: &Op, now: &StoreNow) -> Decision {
     if let Some(lease) = record.and_then(|record| record.lease.as_ref()).filter(|lease| lease.is_dishonest(now)) {
         return Decision::denied(
@@ -114,7 +114,7 @@ pub fn apply(record: Option<&Record>, op: &Op, now: &StoreNow) -> Decision {
     }
 }
 
-/// What a reader is shown.
+/// The content of a record for a reader.
 pub fn seen(record: Option<&Record>, now: &StoreNow) -> Seen {
     let holding = record.and_then(|record| {
         let lease = record.lease.as_ref()?;
@@ -138,8 +138,8 @@ pub fn seen(record: Option<&Record>, now: &StoreNow) -> Seen {
 
 fn acquire(record: Option<&Record>, op: &Acquire, now: &StoreNow) -> Decision {
     if let Some(lease) = record.and_then(|record| record.lease.as_ref()) {
-        // A delayed first send would overwrite a renewal, or take back what was released. A later one finds a record that
-        // has run out where a holder has it on other nodes and was cut off from this one.
+        // A delayed first send would overwrite a renewal, or take back a released lock. A later send may find a record that
+        // has run out, if its holder has the lock on other nodes and was cut off from this one.
         if lease.nonce == op.nonce && (lease.released || !lease.ran_out(now) || op.seq <= lease.seq) {
             return Decision::conflict(record, now);
         }
@@ -171,12 +171,12 @@ fn acquire(record: Option<&Record>, op: &Acquire, now: &StoreNow) -> Decision {
 
 fn renew(record: Option<&Record>, op: &Renew, now: &StoreNow) -> Decision {
     match lease_of(record, &op.nonce) {
-        // An older send that arrives late must not undo what a newer one wrote.
+        // An older send that arrives late must not undo the write of a newer one.
         Some((record, lease)) if !lease.released && !lease.ran_out(now) && lease.seq < op.seq => {
             let expires = now.uptime.plus(op.record_ttl);
             let lease = LeaseRecord {
                 seq: op.seq,
-                // Observers wait this long, so it must cover what an earlier send has promised.
+                // Observers wait this long, so it must cover the ttl of every earlier send.
                 record_ttl: lease.record_ttl.max(op.record_ttl),
                 boot: now.boot,
                 expires: if lease.boot == now.boot { lease.expires.max(expires) } else { expires },
@@ -208,7 +208,8 @@ impl LeaseRecord {
         Version::of(&self.nonce, self.seq)
     }
 
-    /// Certainly over. A record of another boot never is: its uptime says nothing here, so observers wait it out.
+    /// Returns true if the record is certainly over. A record of another boot never is: its uptime means nothing here, so
+    /// observers wait it out.
     fn ran_out(&self, now: &StoreNow) -> bool {
         self.boot == now.boot && now.uptime >= self.expires
     }

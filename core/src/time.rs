@@ -1,13 +1,13 @@
 //! Every formula about time, and the instants it works on.
 //!
 //! A clock's *rate* may be wrong by at most the [`Drift`] rho; offsets between clocks do not matter. All margins are
-//! rounded so that a holder believes in its lease for less, and an observer waits for longer, never the other way.
+//! rounded so that a holder stops earlier and an observer waits longer, never the other way.
 
 use core::time::Duration;
 
 use crate::config::ttl::{Drift, Ttl};
 
-/// A host's monotonic clock in nanoseconds; it must go on counting while the machine is suspended.
+/// The embedder's monotonic clock in nanoseconds; it must go on counting while the machine is suspended.
 ///
 /// Only differences mean anything. On Linux this is `CLOCK_BOOTTIME`; a clock that stops in suspend breaks the
 /// promise of one holder at a time.
@@ -39,7 +39,7 @@ impl Monotonic {
     }
 }
 
-/// What the host's clocks show, sampled after the last input was read and before the first output is performed.
+/// The embedder's clocks, sampled after the last input was read and before the first output is performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Now {
     /// Decides everything about validity. A value below an earlier one counts as that earlier one.
@@ -51,7 +51,7 @@ pub struct Now {
 const MARGIN: Duration = Duration::from_millis(2);
 const PPM: u128 = 1_000_000;
 
-/// Until when the holder may believe in its lease: `sent + ttl - (2 rho ttl + 2 ms)`.
+/// The end of a lease's validity for its holder: `sent + ttl - (2 rho ttl + 2 ms)`.
 ///
 /// `sent` was sampled *before* the request could leave. Two rho, because the holder's clock may run slow while the
 /// store's or an observer's runs fast; 2 ms for clocks that count in whole milliseconds.
@@ -61,12 +61,12 @@ pub fn deadline_of(sent: Monotonic, ttl: Ttl, drift: Drift) -> Monotonic {
     sent.plus(from_ns(ttl_ns.saturating_sub(margin)))
 }
 
-/// Whose margins a record under observation can count on.
+/// The writer of a record under observation, which decides about its margins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// Written by leasehold: its holder stops believing early.
+    /// Leasehold: its holder stops early.
     Leasehold,
-    /// Written by another library, whose holder may believe for the whole ttl of its own clock.
+    /// Another library, whose holder may go on for the whole ttl by its own clock.
     Foreign,
 }
 
@@ -84,14 +84,15 @@ pub fn observed_until(seen: Monotonic, ttl: Duration, drift: Drift, format: Form
     }
 }
 
-/// The longest that a record may stand in the way after its holder died, in true time:
+/// The longest time that a record may stand in the way after its holder died, in true time:
 /// `(ttl + lock_delay) (1 + rho) / (1 - rho)`.
 pub fn takeover_bound(ttl: Ttl, lock_delay: Duration, drift: Drift) -> Duration {
     worst_case(ttl.get().saturating_add(lock_delay), drift)
 }
 
-/// How long a node of a quorum that may have lost its data abstains, counted from the reply that showed it:
-/// `max_ttl (1 + rho) / (1 - rho) + 1 s`. Whatever it granted before is over by then, by any clock within the drift.
+/// The time for which a node of a quorum abstains that may have lost its data, counted from the reply that showed it:
+/// `max_ttl (1 + rho) / (1 - rho) + 1 s`. By then, every lease that it granted before has expired, by any
+/// clock within the drift.
 pub fn abstention(max_ttl: Duration, drift: Drift) -> Duration {
     worst_case(max_ttl, drift).saturating_add(Duration::from_secs(1))
 }
@@ -108,18 +109,18 @@ pub fn default_renew_every(ttl: Ttl) -> Duration {
     ttl.get() / 3
 }
 
-/// How long to wait for one reply: a sixth of the ttl, at most `cap`.
+/// The time to wait for one reply: a sixth of the ttl, at most `cap`.
 pub fn request_timeout(ttl: Ttl, cap: Duration) -> Duration {
     cap.min(ttl.get() / 6)
 }
 
-/// From when on the holder is told of danger: a sixth of the ttl before the deadline.
+/// When to warn the holder: a sixth of the ttl before the deadline.
 pub fn danger_at(deadline: Monotonic, ttl: Ttl) -> Monotonic {
     Monotonic(deadline.0.saturating_sub(ns(ttl.get() / 6)))
 }
 
 /// The longest pause before a failed renewal is tried again, a sixth of the ttl. It is as long as the danger zone, so one
-/// more try falls into that; were it shorter, the leases of a store that is away would ask more often than if it were there.
+/// more try falls into that. If it were shorter, a store that is down would get more requests than one that serves.
 pub fn retry_cap(ttl: Ttl) -> Duration {
     ttl.get() / 6
 }
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_gives_up_twice_the_drift_and_two_milliseconds() {
+    fn deadline_leaves_twice_the_drift_and_two_milliseconds() {
         let deadline = deadline_of(AT, ttl(30_000), Drift::default());
         assert_eq!(deadline.since(AT), Duration::from_millis(30_000 - 600 - 2));
         assert_eq!(deadline_of(AT, ttl(100), Drift::default()).since(AT), Duration::from_millis(96));

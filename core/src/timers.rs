@@ -1,4 +1,4 @@
-//! Deadlines in order. Each entity keeps its own entry, and hands it in to have it moved.
+//! Deadlines in order. Each owner keeps its own entry, and passes it in to have it moved.
 
 use alloc::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ pub struct Timers<K: Ord> {
     due: BTreeSet<(Monotonic, K)>,
 }
 
-/// What an entity remembers of its entry in the queue.
+/// The time of an owner's entry in the queue; `None` if it has none.
 pub type Entry = Option<Monotonic>;
 
 impl<K: Ord> Default for Timers<K> {
@@ -20,10 +20,9 @@ impl<K: Ord> Default for Timers<K> {
 }
 
 impl<K: Ord + Copy> Timers<K> {
-    /// Makes sure that `key` comes up by `at`, or (with `None`) not any more.
+    /// Makes sure that `key` comes up by `at`, or, with `None`, that it does not come up any more.
     ///
-    /// An entry that is too early is left alone: it comes up once for nothing, which is cheaper than moving it with
-    /// every renewal.
+    /// An entry that is too early stays: it comes up once for nothing, which is cheaper than moving it with every renewal.
     pub fn set(&mut self, key: K, entry: &mut Entry, at: Option<Monotonic>) {
         if let (Some(before), Some(at)) = (*entry, at)
             && before <= at

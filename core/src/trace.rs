@@ -1,8 +1,8 @@
-//! How often each row of the lease machine's table was taken: for tests that want to know what they reach.
+//! Counters of the rows of the lease machine's table, for tests that check what they reach.
 //!
 //! Only with the feature `trace`. The counts belong to the process and are no part of any client, so that a client
-//! behaves, compares and hashes as it does without the feature. Whoever wants the rows of one call takes the counts
-//! before and after it, and makes sure that no other client of the process runs in between.
+//! behaves, compares and hashes as it does without the feature. For the rows of one call, take the counts before and
+//! after it, and make sure that no other client of the process runs in between.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::lease::Row;
 
 static TAKEN: [AtomicU64; Row::NAMES.len()] = [const { AtomicU64::new(0) }; Row::NAMES.len()];
 
-/// The name of every row, in the order of the table, and how often any client of this process took it so far.
+/// The name of every row, in the order of the table, and the number of times that clients of this process took it.
 pub fn rows() -> Vec<(&'static str, u64)> {
     let counts = TAKEN.iter().map(|taken| taken.load(Ordering::Relaxed));
     Row::NAMES.iter().copied().zip(counts).collect()

@@ -1,7 +1,7 @@
-//! Who holds a lock, by what several nodes show of it.
+//! The holder of a lock, by the records of several nodes.
 //!
-//! Each node mints tokens on its own and may be behind, and two contenders may hold some nodes each: one node's record
-//! is a part of the truth.
+//! Each node mints tokens on its own and may be behind, and two contenders may hold some nodes each, so the record of one
+//! node is not enough.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -10,17 +10,17 @@ use crate::ids::Token;
 use crate::op::{Holder, Holding, Seen};
 use crate::quorum::majority;
 
-/// What the nodes show of one lock, in their order; `None` for a node that has not said.
+/// The content of all nodes for one lock, in their order; `None` for a node that has not answered.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct View(Vec<Option<Seen>>);
 
 /// The record that most nodes show.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Shown {
-    /// The record. Its counter is the token that a majority may have acknowledged, `None` where it may be another one as
-    /// well; what is left of it is at least what is left until a majority is free of it.
+    /// The record. Its counter is the token that a majority may have acknowledged, `None` if it may also be another one.
+    /// The time left is at least the time until a majority is free of the record.
     pub holding: Holding,
-    /// How many nodes show it.
+    /// The number of nodes that show it.
     pub votes: usize,
 }
 
@@ -30,32 +30,32 @@ impl View {
         Self(nodes)
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub fn nodes(&self) -> usize {
         self.0.len()
     }
 
-    /// How many nodes have not said.
+    /// The number of nodes that have not answered.
     pub fn silent(&self) -> usize {
         self.0.iter().filter(|seen| seen.is_none()).count()
     }
 
-    /// A majority shows no record: what others show is what is left of an attempt.
+    /// Returns true if a majority shows no record. Records of other nodes are then the remains of an attempt.
     pub fn is_free(&self) -> bool {
         self.0.iter().flatten().filter(|seen| seen.held().is_none()).count() >= majority(self.nodes())
     }
 
-    /// What each node shows that has a record.
+    /// The nodes that have a record, and their records.
     pub fn held(&self) -> impl Iterator<Item = (usize, &Holding)> {
         self.0.iter().enumerate().filter_map(|(node, seen)| Some((node, seen.as_ref()?.held()?)))
     }
 
-    /// The record that most nodes show, be it a majority or not; of two that as many show the later one, which is more
-    /// likely to get the rest.
+    /// The record that most nodes show, even if they are no majority. Between two records with equally many nodes, the
+    /// later one: it is more likely to get the rest.
     pub fn holder(&self) -> Option<Shown> {
         let most = self.held().map(|(_, holding)| holding).max_by_key(|one| (self.group(one).count(), one.counter))?;
         let mut left: Vec<_> = self.group(most).map(|holding| holding.left).collect();
-        // What a node does not free by itself lasts longest.
+        // A record that a node does not expire by itself lasts longest.
         left.sort_unstable_by_key(|left| core::cmp::Reverse(left.unwrap_or(Duration::MAX)));
         let last_of_majority = left.get(self.nodes() - majority(self.nodes())).or(left.first());
         let mut holding = most.clone();
@@ -68,19 +68,20 @@ impl View {
         self.held().map(|(_, holding)| holding).filter(|other| is_same(of, other))
     }
 
-    /// A node's counter may be beside the token: it granted too late to matter, or is yet to be raised.
+    /// The token of a record. A node's counter may differ from it, if the node granted too late to matter or is not raised
+    /// yet.
     fn token(&self, of: &Holding) -> Option<Token> {
         let needed = majority(self.nodes()).saturating_sub(self.silent());
         let votes = |counter: Token| self.group(of).filter(|holding| holding.counter == Some(counter)).count();
         let mut possible =
             self.group(of).filter_map(|holding| holding.counter).filter(|counter| votes(*counter) >= needed);
         let token = possible.next()?;
-        // Where the silent ones are a majority by themselves, they may have any.
+        // If the silent nodes are a majority by themselves, the token may be any.
         (needed > 0 && possible.all(|other| other == token)).then_some(token)
     }
 }
 
-/// Whether two nodes show the same lease.
+/// Returns true if two nodes show the same lease.
 fn is_same(one: &Holding, other: &Holding) -> bool {
     match (&one.holder, &other.holder) {
         (Holder::Lease { nonce: one, .. }, Holder::Lease { nonce: other, .. }) => one == other,
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn most_nodes_tell_who_holds_a_lock() {
+    fn holder_is_the_record_that_most_nodes_show() {
         assert_eq!(holder(vec![free(), free(), free()]), None);
         assert_eq!(holder(vec![record(2, 9, 10), record(1, 7, 10), record(1, 7, 10)]), Some((1, Some(7), 2)));
         assert_eq!(holder(vec![record(1, 7, 10), free(), None]), Some((1, Some(7), 1)));
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn records_of_other_libraries_are_told_apart_by_their_owners() {
+    fn foreign_records_are_compared_by_owner() {
         let foreign = |owner: &str| {
             let mut seen = record(1, 7, 10);
             if let Some(Seen { holding: Some(holding) }) = &mut seen {
@@ -149,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_what_a_majority_can_have_acknowledged() {
+    fn token_is_known_only_if_a_majority_can_have_acknowledged_it() {
         let late = vec![record(1, 7, 10), record(1, 7, 10), record(1, 9, 10)];
         assert_eq!(holder(late), Some((1, Some(7), 3)), "a late node's counter is no token");
         assert_eq!(holder(vec![record(1, 7, 10), record(1, 9, 10), None]), Some((1, None, 2)), "it may be either");
@@ -159,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_what_a_majority_leaves() {
+    fn time_left_lasts_until_a_majority_is_free() {
         let left = |lefts: &[u64]| {
             let nodes = lefts.iter().map(|left_ms| record(1, 7, *left_ms)).collect();
             View::new(nodes).holder().unwrap().holding.left.unwrap().as_millis()

@@ -1,4 +1,4 @@
-//! What all locks of a client share, and the one place where a machine is run.
+//! The state that all locks of a client share, and the one place that runs a machine.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -25,8 +25,8 @@ pub(super) struct Env {
     tokens_ahead: BTreeMap<Resource, Token>,
 }
 
-/// The largest floor that a wall clock may ask for: half of the token space, so that a mad clock cannot use it up. As
-/// microseconds since 1970 it is the year 2112.
+/// The largest floor that a wall clock may ask for: half of the token space, so that a wall clock that is far ahead cannot
+/// use it up. As microseconds since 1970 it is the year 2112.
 const MAX_FLOOR: u64 = 1 << 52;
 
 /// The floor that a wall clock asks for. Microseconds, because a name may be granted thousands of times a second: a counter
@@ -43,7 +43,7 @@ impl Env {
         Self { config, seed, now, observations, nodes, unix_high_us, tokens_ahead: BTreeMap::new() }
     }
 
-    /// A monotonic clock that runs backwards stands still here.
+    /// Sets the time. A monotonic clock that runs backwards counts as standing still.
     pub(super) fn tick(&mut self, now: Now) {
         self.now = Now { monotonic: self.now.monotonic.max(now.monotonic), unix_ms: now.unix_ms };
         self.unix_high_us = self.unix_high_us.max(floor_at(now.unix_ms));
@@ -76,7 +76,7 @@ impl Env {
             observations: &mut self.observations,
             out,
         };
-        // The timer follows by itself if the wait is over: recursion must not walk along a line of such waits.
+        // If the wait is over, its timer fires by itself: recursion must not walk along a queue of such waits.
         let is_turn = matches!(input, Input::Turn);
         let (mut machine, row) = machine.handle(input, &mut ctx);
         note_row(row);
@@ -101,7 +101,7 @@ impl Env {
         }
     }
 
-    /// Tokens that our wall clock has not passed yet must still be outbid by our next grant.
+    /// Remembers a token that our wall clock has not passed yet: our next grant must be above it.
     fn outbid(&mut self, resource: &Resource, token: Token) {
         if token.get() < self.unix_high_us {
             return;
@@ -125,7 +125,7 @@ impl Env {
     }
 }
 
-/// Tells [`trace`](crate::trace), where tests have asked for it.
+/// Counts the row in [`trace`](crate::trace), if that feature is on.
 #[inline]
 fn note_row(row: Option<Row>) {
     #[cfg(feature = "trace")]
@@ -143,7 +143,7 @@ mod tests {
     use crate::time::Monotonic;
 
     #[test]
-    fn tokens_that_the_wall_clock_has_not_passed_are_outbid_within_bounds() {
+    fn floor_is_above_seen_tokens_within_bounds() {
         let config = Config::new(alloc::vec![NodeConfig::default()]).unwrap();
         let config = config.with_limits(Limits { observations: 2, ..Limits::default() }).unwrap();
         let at = |unix_ms| Now { monotonic: Monotonic::from_ns(0), unix_ms };
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(["passed", "now", "ahead"].map(|name| floor(&env, name)), [100_000, 100_001, 200_001]);
         outbid(&mut env, "one too many", 300_000);
         assert_eq!(["now", "one too many"].map(|name| floor(&env, name)), [100_001, 100_000]);
-        // What the clock has passed makes room, and nothing else does.
+        // Only tokens that the clock has passed make room.
         env.tick(at(101));
         outbid(&mut env, "in time", 300_000);
         assert_eq!(["now", "ahead", "in time"].map(|name| floor(&env, name)), [101_000, 200_001, 300_001]);

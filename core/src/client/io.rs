@@ -1,4 +1,4 @@
-//! What goes into a [`Client`](super::Client) and what comes out of it.
+//! The inputs and outputs of a [`Client`](super::Client).
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -12,38 +12,38 @@ use crate::op::{LockOp, Outcome, TransportFault};
 use crate::prf::Seed;
 use crate::time::Monotonic;
 
-/// What a client tells its host, drained by [`poll_output`](super::Client::poll_output).
+/// An instruction or event for the embedder, drained by [`poll_output`](super::Client::poll_output).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Output {
-    /// Perform this request, and hand its result to [`handle_response`](super::Client::handle_response).
+    /// Perform this request, and pass its result to [`handle_response`](super::Client::handle_response).
     Transmit(Transmit),
     /// Something happened to a lock.
     Event(Event),
-    /// Ask for wake-ups on a resource, then call [`subscribed`](super::Client::subscribed).
+    /// Subscribe to wake-ups on a resource, then call [`subscribed`](super::Client::subscribed).
     Subscribe {
-        /// Where.
+        /// The node.
         node: NodeId,
-        /// For what.
+        /// The resource.
         resource: Resource,
     },
     /// Wake-ups on a resource are no longer needed.
     Unsubscribe {
-        /// Where.
+        /// The node.
         node: NodeId,
-        /// For what.
+        /// The resource.
         resource: Resource,
     },
-    /// The node refuses for want of fresh credentials; call
-    /// [`credentials_renewed`](super::Client::credentials_renewed) when it has them.
+    /// The node refuses the current credentials; call
+    /// [`credentials_renewed`](super::Client::credentials_renewed) when it has fresh ones.
     NeedCredentials {
-        /// Where.
+        /// The node.
         node: NodeId,
     },
     /// A command given to [`step`](super::Client::step) was not accepted.
     Rejected {
         /// The lock that the command was about.
         lock: LockId,
-        /// Why.
+        /// The reason.
         error: Error,
     },
     /// Nothing more to do: sleep until then, or until a response or a command, then call
@@ -54,36 +54,36 @@ pub enum Output {
 /// One request to one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Transmit {
-    /// Correlates the response.
+    /// Identifies the response.
     pub id: RequestId,
-    /// To whom.
+    /// The node to send it to.
     pub node: NodeId,
-    /// When the host may stop waiting; the client counts the request as unknown from then on.
+    /// When the embedder may stop waiting: the client counts the request as unknown from then on.
     pub deadline: Monotonic,
-    /// What to do, in order; several only for renewals.
+    /// The operations, in order; more than one only for renewals.
     pub ops: Vec<LockOp>,
 }
 
-/// The same commands as the methods of [`Client`](super::Client), for hosts where a call is expensive.
+/// The same commands as the methods of [`Client`](super::Client), for embedders where a call is expensive.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Input {
     /// See [`acquire`](super::Client::acquire).
     Acquire {
-        /// Chosen by the caller.
+        /// The lock id, chosen by the caller.
         lock: LockId,
-        /// What to lock.
+        /// The resource to lock.
         resource: Resource,
-        /// How.
+        /// The options.
         options: LockOptions,
     },
     /// See [`release`](super::Client::release).
     Release {
-        /// Which.
+        /// The lock.
         lock: LockId,
     },
     /// See [`declare_lost`](super::Client::declare_lost).
     DeclareLost {
-        /// Which.
+        /// The lock.
         lock: LockId,
     },
     /// See [`handle_response`](super::Client::handle_response).
@@ -95,26 +95,26 @@ pub enum Input {
     },
     /// See [`notified`](super::Client::notified).
     Notified {
-        /// What was released.
+        /// The resource that was released.
         resource: Resource,
     },
     /// See [`subscribed`](super::Client::subscribed).
     Subscribed {
-        /// Where.
+        /// The node.
         node: NodeId,
-        /// For what.
+        /// The resource.
         resource: Resource,
     },
     /// See [`credentials_renewed`](super::Client::credentials_renewed).
     CredentialsRenewed {
-        /// Where.
+        /// The node.
         node: NodeId,
     },
     /// See [`node_votes`](super::Client::node_votes).
     NodeVotes {
-        /// Which.
+        /// The node.
         node: NodeId,
-        /// Where it had one: the loss since which its counters are in doubt.
+        /// The loss since which its counters are in doubt, if there was one.
         loss: Option<LossId>,
     },
     /// See [`reseed`](super::Client::reseed).
@@ -131,18 +131,18 @@ pub enum Input {
 pub enum Error {
     /// The lock id is in use.
     DuplicateLock,
-    /// No such lock is alive: never acquired, lost, or released before.
+    /// No such lock is alive: it was never acquired, was lost, or was released.
     UnknownLock,
-    /// As many locks as the client may have are alive.
+    /// The client already has its limit of locks.
     TooManyLocks {
         /// The limit.
         limit: usize,
     },
     /// The record would stand for longer than the quorum allows.
     AboveMaxTtl {
-        /// What was asked for: ttl + lock_delay.
+        /// The ttl + lock_delay that was asked for.
         record_ttl: Duration,
-        /// The most.
+        /// The largest allowed.
         max_ttl: Duration,
     },
     /// The client was closed.
@@ -169,20 +169,20 @@ impl fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
-/// Counts of what a client keeps and has seen.
+/// Counters of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Stats {
     /// Acquisitions alive, in any state.
     pub locks: usize,
-    /// Of these, held.
+    /// Acquisitions that are held.
     pub held: usize,
-    /// Requests without a response yet.
+    /// Requests without a response so far.
     pub in_flight: usize,
     /// Background releases of attempts that were given up.
     pub orphans: usize,
     /// Foreign versions under observation.
     pub observations: usize,
-    /// Outputs that the host has not drained.
+    /// Outputs that were not drained.
     pub undrained: usize,
     /// Responses so far that belonged to no open request: late, duplicate or made up.
     pub ignored_responses: u64,

@@ -1,4 +1,4 @@
-//! All acquisitions of a client: found by their id when the host names one, and by their place ever after.
+//! All acquisitions of a client: found by id when the embedder names one, and by place inside the client.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -47,12 +47,12 @@ impl Locks {
         self.places.get_mut(place.0 as usize)?.as_mut()
     }
 
-    /// The acquisition, unless another one has taken its place since.
+    /// The acquisition in a place, unless it is a later one.
     pub(super) fn of_generation(&self, place: Place, generation: u64) -> Option<&Lock> {
         self.get(place).filter(|lock| lock.generation == generation)
     }
 
-    /// The caller has made sure that the id is not in use, and that there is room.
+    /// Inserts an acquisition. The caller has checked that the id is not in use, and that there is room.
     pub(super) fn insert(
         &mut self,
         id: LockId,
@@ -91,7 +91,7 @@ impl Locks {
         self.by_id.is_empty()
     }
 
-    /// In the order of their ids.
+    /// All places, in the order of the lock ids.
     pub(super) fn places(&self) -> impl Iterator<Item = Place> + '_ {
         self.by_id.values().copied()
     }

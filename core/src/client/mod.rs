@@ -1,4 +1,4 @@
-//! Many locks at once: correlation, local queues, timers, limits, and the one loop that drives it all.
+//! Many locks at once: correlation, local queues, timers, limits, and the one loop that drives them.
 
 mod env;
 mod io;
@@ -37,11 +37,11 @@ pub struct Client {
     requests: BTreeMap<RequestId, Request>,
     next_request: u64,
     timers: Timers<Timer>,
-    /// Attempts that may start, which takes fresh entropy.
+    /// The times at which attempts may start. A start needs fresh entropy, so these are not ordinary timers.
     starts: Timers<Place>,
     sends: VecDeque<Queued>,
     outputs: VecDeque<Output>,
-    /// Empty between calls; kept for its memory.
+    /// Empty between calls; kept to reuse its memory.
     scratch: Effects,
     ignored_responses: u64,
     timed_out_requests: u64,
@@ -57,7 +57,7 @@ struct LocalQueue {
     subscribed: bool,
 }
 
-/// The generation of the lock that left it behind, and a number: one lock can leave several.
+/// The name of an orphan: the generation of the lock that left it behind, and a number, since one lock can leave several.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct OrphanId {
     generation: u64,
@@ -81,7 +81,7 @@ struct Request {
     targets: Vec<(Target, Seq)>,
 }
 
-/// Whom an outcome is for.
+/// The receiver of an outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Target {
     Lock { place: Place, generation: u64 },
@@ -129,7 +129,7 @@ impl Client {
     /// Starts an acquisition under a lock id of the caller's choice. It ends with [`Event::Acquired`] or
     /// [`Event::Failed`].
     ///
-    /// `fresh` are 16 bytes that the host drew from the operating system for this very call.
+    /// `fresh` are 16 bytes that the embedder drew from the operating system for this call.
     ///
     /// # Errors
     /// [`Error::DuplicateLock`], [`Error::TooManyLocks`], [`Error::AboveMaxTtl`], [`Error::Closed`].
@@ -177,7 +177,7 @@ impl Client {
                 self.drive(place, LeaseInput::Turn);
                 self.start(place, fresh);
             }
-            // Whoever tries once does not queue behind a lease, but does behind the end of one.
+            // An acquisition that tries once does not queue behind a lease, but does behind the end of one.
             Some((head, is_next)) if once && !(is_next && self.is_ending(head)) => {
                 self.outputs.push_back(Output::Event(Event::Failed {
                     lock,
@@ -190,10 +190,10 @@ impl Client {
         Ok(())
     }
 
-    /// Gives a lock back, or gives up on getting it: takes effect at once here, and is cleaned up in the background.
+    /// Releases a lock, or cancels its acquisition. This takes effect at once here; the stores follow in the background.
     ///
     /// A pending acquisition ends with [`Event::Failed`] and [`Failure::Cancelled`], a lease with [`Event::Released`].
-    /// Releasing again what is being released does nothing.
+    /// Releasing a lock that is being released does nothing.
     ///
     /// # Errors
     /// [`Error::UnknownLock`], also when the lease was lost before.
@@ -204,7 +204,7 @@ impl Client {
         Ok(())
     }
 
-    /// The host's own reading of the deadline has told somebody that the lease is lost, so it must stay lost.
+    /// Ends a lease because the embedder has already reported it as lost, by its own reading of the deadline.
     ///
     /// # Errors
     /// [`Error::UnknownLock`].
@@ -215,7 +215,7 @@ impl Client {
         Ok(())
     }
 
-    /// Cancels all that is pending and releases all that is held; nothing new is accepted. The host goes on driving
+    /// Cancels all pending acquisitions and releases all leases; no new one is accepted. The embedder goes on driving
     /// until [`Client::is_idle`].
     pub fn close(&mut self, now: Now) {
         self.advance(now, None);
@@ -226,7 +226,7 @@ impl Client {
         }
     }
 
-    /// The result of a request: one outcome for each operation, in order; missing ones count as unknown.
+    /// Takes the result of a request: one outcome for each operation, in order. Missing ones count as unknown.
     ///
     /// A response that belongs to no open request is counted and ignored.
     pub fn handle_response(&mut self, id: RequestId, result: Result<Vec<Outcome>, TransportFault>, now: Now) {
@@ -252,12 +252,12 @@ impl Client {
         }
     }
 
-    /// Does what is due. `fresh` are 16 bytes that the host drew from the operating system for this very call.
+    /// Does what is due. `fresh` are 16 bytes that the embedder drew from the operating system for this call.
     pub fn handle_timeout(&mut self, fresh: &Entropy, now: Now) {
         self.advance(now, Some(fresh));
     }
 
-    /// A hint that a resource was released; it may be wrong. Whoever waits tries at once if the hint can be believed: a
+    /// Takes a hint that a resource was released; it may be wrong. The waiter tries at once if it can believe the hint: a
     /// record was seen, and enough nodes answer.
     pub fn notified(&mut self, resource: &Resource, now: Now) {
         self.advance(now, None);
@@ -266,13 +266,13 @@ impl Client {
         }
     }
 
-    /// The node confirms that wake-ups on a resource will come. The waiter may just have missed one, so this counts as a
-    /// hint itself.
+    /// Notes that the node will send wake-ups on a resource. The waiter may just have missed one, so this counts as a hint
+    /// itself.
     pub fn subscribed(&mut self, _node: NodeId, resource: &Resource, now: Now) {
         self.notified(resource, now);
     }
 
-    /// The node's session has fresh credentials: whoever waits for them tries again, once.
+    /// Notes that a node has fresh credentials. Locks that wait for them try again, once.
     pub fn credentials_renewed(&mut self, node: NodeId, now: Now) {
         self.advance(now, None);
         let Some(state) = self.env.node_mut(node).filter(|state| state.lacks_credentials) else { return };
@@ -283,9 +283,9 @@ impl Client {
         }
     }
 
-    /// A look at a node of a quorum has shown that it votes; `loss` names the loss of data since which its counters are
-    /// in doubt, where it had one. Attempts that begin from now on know of it. Without this call an attempt learns of a
-    /// loss from the answers to it, and then it is the next one that can count the node.
+    /// Notes that a node of a quorum was seen to vote; `loss` names the loss of data since which its counters are in
+    /// doubt, if there was one. Attempts that begin from now on know of it. Without this call an attempt learns of a
+    /// loss only from the answers to it, and only the next attempt can count the node.
     pub fn node_votes(&mut self, node: NodeId, loss: Option<LossId>, now: Now) {
         self.advance(now, None);
         if let Some(state) = self.env.node_mut(node) {
@@ -293,12 +293,12 @@ impl Client {
         }
     }
 
-    /// Replaces the seed, for hosts that know that they were copied.
+    /// Replaces the seed, for embedders that know that they were copied.
     pub fn reseed(&mut self, seed: Seed) {
         self.env.seed = seed;
     }
 
-    /// The next thing for the host to do. [`Output::WakeAt`] means that there is nothing more.
+    /// The next thing for the embedder to do. [`Output::WakeAt`] means that there is nothing more.
     pub fn poll_output(&mut self, now: Now) -> Output {
         self.advance(now, None);
         if let Some(output) = self.outputs.pop_front() {
@@ -311,7 +311,7 @@ impl Client {
         self.outputs.pop_front().unwrap_or_else(|| Output::WakeAt(self.next_wake()))
     }
 
-    /// The whole loop in one call: takes the inputs, does what is due, appends all outputs, and answers when to call
+    /// Runs the whole loop in one call: takes the inputs, does what is due, appends all outputs, and returns when to call
     /// again at the latest.
     pub fn step(&mut self, fresh: &Entropy, now: Now, inputs: &[Input], outputs: &mut Vec<Output>) -> Monotonic {
         for (n, input) in inputs.iter().enumerate() {
@@ -327,13 +327,13 @@ impl Client {
         }
     }
 
-    /// How much validity a lease has left; zero when it is not held.
+    /// The validity that a lease has left; zero when it is not held.
     pub fn remaining(&self, lock: LockId, now: Now) -> Duration {
         let deadline = self.find(lock).and_then(|lock| lock.machine.deadline());
         deadline.map_or(Duration::ZERO, |deadline| deadline.since(now.monotonic.max(self.env.now.monotonic)))
     }
 
-    /// Who stands in the way of a pending acquisition, as far as the store shows it.
+    /// The holder in the way of a pending acquisition, as far as the store shows it.
     pub fn holder(&self, lock: LockId) -> Option<&Holding> {
         self.find(lock)?.machine.holder()
     }
@@ -343,12 +343,12 @@ impl Client {
         self.find(lock).map(|lock| lock.machine.name())
     }
 
-    /// Whether nothing is alive, in flight or undrained.
+    /// Returns true if nothing is alive, in flight or undrained.
     pub fn is_idle(&self) -> bool {
         self.locks.is_empty() && self.orphans.is_empty() && self.outputs.is_empty() && self.sends.is_empty()
     }
 
-    /// What the client keeps and has seen.
+    /// The counters of the client.
     pub fn stats(&self) -> Stats {
         Stats {
             locks: self.locks.len(),
@@ -392,7 +392,7 @@ impl Client {
         }
     }
 
-    /// A lease of our own, as others would see it.
+    /// A lease of this client, as others would see it.
     fn describe(&self, place: Place) -> Option<Holding> {
         let ours = self.locks.get(place)?;
         let Some(deadline) = ours.machine.deadline() else { return ours.machine.holder().cloned() };
@@ -411,7 +411,7 @@ impl Client {
     }
 }
 
-/// Each command of a step that starts an attempt gets bytes of its own, other than those for what is due afterwards.
+/// The entropy of the n-th command of a step: different for each command, and from that of the attempts due afterwards.
 fn own_entropy(fresh: &Entropy, n: usize) -> Entropy {
     let mut own = *fresh;
     for (byte, count) in own.iter_mut().zip((n + 1).to_le_bytes()) {

@@ -11,7 +11,7 @@ use crate::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal};
 use crate::prf::Entropy;
 use crate::time::{Monotonic, Now, batch_window, retry_cap};
 
-/// What an input means for the local queue.
+/// The consequence of an input for the local queue.
 enum After {
     Nothing,
     Waits,
@@ -20,7 +20,7 @@ enum After {
 }
 
 impl Client {
-    /// Lets time pass: whatever is due happens before the input that brought the new time.
+    /// Lets time pass: everything that is due happens before the input that brought the new time.
     pub(super) fn advance(&mut self, now: Now, fresh: Option<&Entropy>) {
         self.env.tick(now);
         let monotonic = self.env.now.monotonic;
@@ -58,14 +58,14 @@ impl Client {
         self.drive(place, LeaseInput::Start(fresh));
     }
 
-    /// Hands one input to one lock's machine, and carries out what it wants.
+    /// Passes one input to the machine of one lock, and carries out the effects.
     pub(super) fn drive(&mut self, place: Place, input: LeaseInput<'_>) {
         if self.drive_alone(place, input) {
             self.renew_along(place);
         }
     }
 
-    /// Answers whether a renewal was queued that others may travel with.
+    /// The same without other renewals. Returns true if a renewal was queued that others may travel with.
     fn drive_alone(&mut self, place: Place, input: LeaseInput<'_>) -> bool {
         let mut out = core::mem::take(&mut self.scratch);
         let after = self.run(place, input, &mut out);
@@ -104,7 +104,7 @@ impl Client {
         }
     }
 
-    /// Queues what a machine wants sent; answers whether renewals are among it.
+    /// Queues the sends of a machine. Returns true if there are renewals among them.
     fn queue(&mut self, place: Place, out: &mut Effects) -> bool {
         if out.sends.is_empty() {
             return false;
@@ -131,7 +131,7 @@ impl Client {
 
     fn drive_orphan(&mut self, id: OrphanId, input: LeaseInput<'_>) {
         let Some(Orphan { lock, resource, options, releasing, mut timer }) = self.orphans.remove(&id) else { return };
-        // Nobody waits for this release, so nobody is told how it ended.
+        // Nobody waits for this release, so its end is not reported.
         let mut out = Effects::default();
         let machine = self.env.run(Machine::Releasing(releasing), input, lock, &resource, &options, &mut out);
         self.timers.set(Timer::Orphan(id), &mut timer, machine.wake_at());
@@ -151,7 +151,7 @@ impl Client {
         self.renew_others(place, batch_window(state.options.ttl()), most);
     }
 
-    /// A node serves again: renewals that have been waiting for that leave now.
+    /// A node serves again: renewals that have waited for that leave now.
     fn catch_up(&mut self, place: Place) {
         let Some(state) = self.locks.get(place) else { return };
         self.renew_others(place, retry_cap(state.options.ttl()), usize::MAX);
@@ -166,7 +166,7 @@ impl Client {
         let near: Vec<Place> = self.timers.up_to(until).filter_map(near).take(most).collect();
         for near in near {
             let timer = self.locks.get(near).and_then(|state| state.timer);
-            // What is due by itself may as well have expired, which comes before any renewal.
+            // A timer that is due may be that of the deadline, which comes before any renewal.
             let is_due = timer.is_some_and(|at| at <= self.env.now.monotonic);
             self.drive_alone(near, if is_due { LeaseInput::Timeout } else { LeaseInput::RenewAlong(until) });
         }
@@ -197,7 +197,7 @@ impl Client {
         }
     }
 
-    /// What a lock that has ended is answered matters to the releases that it has left behind.
+    /// Passes a late answer to the releases that its lock has left behind.
     fn tell_orphans(&mut self, generation: u64, node: NodeId, seq: Seq, outcome: &Outcome) {
         let of_this_generation = OrphanId { generation, number: 0 }..=OrphanId { generation, number: u64::MAX };
         let left: Vec<OrphanId> = self.orphans.range(of_this_generation).map(|(id, _)| *id).collect();
@@ -206,7 +206,7 @@ impl Client {
         }
     }
 
-    /// The host has not answered in time: the fate of the request is unknown, whatever comes later.
+    /// Ends a request that the embedder has not answered in time: its outcome is unknown, even if an answer comes later.
     fn time_out(&mut self, id: RequestId) {
         let Some(request) = self.requests.remove(&id) else { return };
         self.timed_out_requests += 1;
@@ -215,7 +215,7 @@ impl Client {
         }
     }
 
-    /// Turns waiting sends into one request; renewals to the same node share it.
+    /// Makes the next request of the waiting sends. Renewals to the same node share one.
     pub(super) fn next_transmit(&mut self) -> Option<Transmit> {
         loop {
             let first = self.sends.pop_front()?;
@@ -232,10 +232,10 @@ impl Client {
         }
     }
 
-    /// Whether nobody waits for the answer any more, so that the send need not leave at all.
+    /// Returns true if nobody waits for the answer any more, so that the send need not leave at all.
     fn is_stale(&self, queued: &Queued) -> bool {
         match queued.target {
-            // What was given up has its release behind it in this very queue.
+            // The release of an attempt that was given up stands behind it in this queue.
             Target::Lock { place, generation } => match self.locks.of_generation(place, generation) {
                 Some(state) => matches!(queued.send.op, Op::Renew(_)) && state.machine.deadline().is_none(),
                 None => true,
@@ -284,7 +284,7 @@ impl Client {
         let Some(state) = self.locks.get(place) else { return };
         let Some(queue) = self.queues.get_mut(&state.resource) else { return };
         if queue.head != place {
-            // Taking each one out at once would cost a walk along the line; now and then all of them go together.
+            // Removing each one at once would cost a walk along the queue. Now and then all of them are removed together.
             queue.gone += 1;
             if queue.gone > queue.waiting.len() / 2 {
                 let locks = &self.locks;
@@ -309,7 +309,7 @@ impl Client {
         }
     }
 
-    /// Wake-ups are wanted while the head of a queue waits.
+    /// Subscribes to wake-ups, which are useful while the head of a queue waits.
     fn watch(&mut self, place: Place) {
         let Some(state) = self.locks.get(place) else { return };
         let Some(queue) = self.queues.get_mut(&state.resource).filter(|queue| !queue.subscribed) else { return };
@@ -341,7 +341,7 @@ mod tests {
     use crate::ids::LockId;
 
     #[test]
-    fn a_line_forgets_those_who_left_once_they_are_more_than_half_of_it() {
+    fn queue_is_compacted_when_more_than_half_has_left() {
         let (now, fresh) = (Now { monotonic: Monotonic::from_ns(0), unix_ms: 0 }, [7; 16]);
         let resource = Resource::new("r").unwrap();
         let mut client = Client::new(Config::new(alloc::vec![NodeConfig::default()]).unwrap(), [1; 32], now);

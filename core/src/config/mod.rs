@@ -1,4 +1,4 @@
-//! Settings that cannot be invalid: what does not fit is refused here, with both numbers.
+//! Settings that cannot be invalid: a value that does not fit is refused here, with the value and the bound.
 
 pub(crate) mod error;
 mod options;
@@ -28,7 +28,7 @@ pub enum Wait {
     Forever,
 }
 
-/// Who decides that a record has run out.
+/// The way to find out that a lock became free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Poll {
     /// A refused acquire is as cheap as a read (Redis, memory).
@@ -37,16 +37,16 @@ pub enum Poll {
     Read,
 }
 
-/// What one store can do.
+/// The abilities of one store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NodeConfig {
-    /// How to look whether a held lock became free.
+    /// How to find out that a held lock became free.
     pub poll: Poll,
-    /// Whether the store can tell waiters of a release.
+    /// The store can notify waiters of a release.
     pub watch: bool,
-    /// Most renewals in one request, at least 1.
+    /// The most renewals in one request, at least 1.
     pub batch: usize,
-    /// In a quorum: whether the store keeps every acknowledged write through a crash.
+    /// In a quorum: the operator's word that the store keeps every acknowledged write through a crash.
     pub durability: Durability,
 }
 
@@ -56,7 +56,7 @@ impl Default for NodeConfig {
     }
 }
 
-/// What several nodes agree on that form a quorum; all its clients must have the same.
+/// The settings of a quorum; all its clients must have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Quorum {
     id: QuorumId,
@@ -144,8 +144,8 @@ impl Config {
         })
     }
 
-    /// Has nodes remember which quorum they belong to, so that one that has lost its data does not vote as if it had
-    /// not. Without it, that must never happen. A single node has no use for it.
+    /// Makes nodes remember the quorum that they belong to, so that a node that has lost its data does not vote as if it
+    /// had not. Without it, a node must never lose its data. A single node has no use for it.
     #[must_use]
     pub fn with_quorum(self, quorum: Quorum) -> Self {
         Self { quorum: Some(quorum).filter(|_| self.nodes.len() > 1), ..self }
@@ -195,7 +195,7 @@ impl Config {
         &mut self.nodes
     }
 
-    /// What the nodes remember of their quorum.
+    /// The settings of the quorum that the nodes remember.
     pub const fn quorum(&self) -> Option<&Quorum> {
         self.quorum.as_ref()
     }

@@ -9,7 +9,7 @@ use super::ttl::Ttl;
 use crate::ids::{Owner, Payload};
 use crate::time;
 
-/// What one acquisition asks for; built by [`LockOptionsBuilder`], so always consistent.
+/// The options of one acquisition; built by [`LockOptionsBuilder`], so always consistent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct LockOptions {
     pub(crate) ttl: Ttl,
@@ -68,7 +68,7 @@ impl LockOptions {
     }
 }
 
-/// Collects the wishes of one acquisition and checks them together.
+/// Collects the options of one acquisition and checks them together.
 #[derive(Clone, Debug, Default)]
 pub struct LockOptionsBuilder {
     ttl: Option<Duration>,

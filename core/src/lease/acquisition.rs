@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_obstacles_the_one_is_told_that_a_person_has_to_look_at_first() {
+    fn the_most_urgent_block_reason_is_reported() {
         let fault = || Fault::of(FaultKind::Server);
         let in_order = [
             BlockReason::Denied(Denial::new(DenialKind::Permission, "not allowed")),
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_holds_it_is_told_unless_refusals_for_good_are_the_reason() {
+    fn holder_is_reported_unless_denials_block_a_majority() {
         let denied = || Some(BlockReason::Denied(Denial::new(DenialKind::Permission, "not allowed")));
         assert_eq!(told(&[denied(), Some(busy()), Some(busy())]), Some(busy()));
         assert!(matches!(told(&[denied(), Some(busy()), denied()]), Some(BlockReason::Denied(_))));

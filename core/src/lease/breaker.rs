@@ -1,22 +1,22 @@
-//! Renewals at a node that does not serve them: one request at a time asks whether it is back.
+//! The circuit breaker of a node: while the node fails, one request at a time tests whether it is back.
 //!
-//! The leases of a client share what they know of a node. Each would otherwise try again by itself, and a node that
-//! is down or throttles would be asked far more often than one that serves.
+//! The leases of a client share it. Otherwise each lease would try again by itself, and a node that is down or throttles
+//! would get far more requests than one that serves.
 
 use crate::time::Monotonic;
 
-/// How renewals fare at one node.
+/// The circuit breaker of one node, for renewals; open while there are failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub(crate) struct CircuitBreaker {
     /// Requests in a row that the node did not serve.
     failures: u32,
-    /// When the last of them was known to have failed.
+    /// When the last of them failed.
     failed_at: Monotonic,
     throttled: bool,
     probe: Option<Probe>,
 }
 
-/// The request that shows whether the node is back.
+/// The request that tests whether the node is back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Probe {
     sent: Monotonic,
@@ -26,7 +26,7 @@ struct Probe {
 }
 
 impl CircuitBreaker {
-    /// How many requests in a row the node did not serve.
+    /// The number of requests in a row that the node did not serve.
     pub(crate) fn failures(&self) -> u32 {
         self.failures
     }
@@ -39,12 +39,12 @@ impl CircuitBreaker {
         self.throttled
     }
 
-    /// The node has answered, whatever it said.
+    /// Notes that the node has answered, with any answer.
     pub(crate) fn served(&mut self) {
         *self = Self::default();
     }
 
-    /// The node did not serve a request. Those that were under way when that showed say nothing new.
+    /// Notes that the node did not serve a request. Requests that left before an earlier one failed say nothing new.
     pub(crate) fn failed(&mut self, sent: Monotonic, now: Monotonic, throttled: bool) {
         self.probe = None;
         if self.failures == 0 || sent > self.failed_at {
@@ -53,8 +53,8 @@ impl CircuitBreaker {
         }
     }
 
-    /// Lets a request leave now, or answers when to ask again. `retry_at` is when this lease would try, `until` when the
-    /// request will have failed, and `batch` how many renewals fit into one request.
+    /// Lets a request leave now, or returns when to ask again. `retry_at` is when this lease would try, `until` when the
+    /// request will have failed, and `batch` the number of renewals that fit into one request.
     pub(crate) fn admit(
         &mut self,
         now: Monotonic,
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn one_request_at_a_time_asks_whether_a_node_is_back() {
+    fn open_breaker_admits_one_request_at_a_time() {
         let mut node = CircuitBreaker::default();
         assert_eq!(node.admit(at(0), at(9), at(9), 1), Ok(()), "a node that serves is asked at any time");
         node.failed(at(10), at(20), false);
@@ -93,13 +93,13 @@ mod tests {
         assert_eq!(node.admit(at(30), at(35), at(40), 2), Ok(()), "what fits into the same request may come along");
         assert_eq!(node.admit(at(30), at(30), at(40), 2), Err(at(40)));
         assert_eq!(node.admit(at(39), at(30), at(49), 2), Err(at(40)), "while it is under way");
-        assert_eq!(node.admit(at(40), at(30), at(50), 2), Ok(()), "nobody has told how it ended");
+        assert_eq!(node.admit(at(40), at(30), at(50), 2), Ok(()), "its end was not reported");
         node.served();
         assert_eq!(node.admit(at(41), at(99), at(99), 1), Ok(()));
     }
 
     #[test]
-    fn requests_that_were_under_way_together_fail_once() {
+    fn concurrent_requests_count_as_one_failure() {
         let mut node = CircuitBreaker::default();
         node.failed(at(10), at(20), true);
         node.failed(at(11), at(21), false);

@@ -1,11 +1,13 @@
-//! One lock's machine: a struct for every state, and transitions that consume the state they leave.
+//! The state machine of one lock: a struct for every state, and transitions that consume the state they leave.
 //!
-//! Every transition of the machine is a row of this table, and takes it by name ([`Row`]); a test fails on a row that
-//! nothing takes, and on one that stands here but not in the code.
+//! Every transition is a row of this table, and names it ([`Row`]). A test fails on a row that no script takes, and on one
+//! that stands here but not in the code.
+//!
+//! A request in flight is data, not a state: a lease is `Held` while it is renewed.
 //!
 //! | state | input | next state | outputs | row |
 //! |---|---|---|---|---|
-//! | Idle | its turn in the local line, fresh entropy | Acquiring | Acquire to every node | `IdleStarted` |
+//! | Idle | its turn in the local queue, fresh entropy | Acquiring | Acquire to every node | `IdleStarted` |
 //! | Idle | wait over | Ended | Failed | `IdleWaitOver` |
 //! | Idle | release | Ended | Failed: cancelled | `IdleCancelled` |
 //! | Acquiring | grant, majority exact | Held | Acquired | `AcquiringGranted` |
@@ -19,7 +21,7 @@
 //! | Acquiring | release | Ended | Failed: cancelled, release what may have landed | `AcquiringCancelled` |
 //! | Waiting | time to try, fresh entropy | Acquiring | Acquire to every node | `WaitingStarted` |
 //! | Waiting | time to look | Waiting | Read | `WaitingLooked` |
-//! | Waiting | what a look showed | Waiting | | `WaitingSaw` |
+//! | Waiting | the answer to a look | Waiting | | `WaitingSaw` |
 //! | Waiting | a look was denied for good | Ended | Failed: refused | `WaitingDenied` |
 //! | Waiting | wake-up or fresh credentials that may help | Waiting | | `WaitingWoken` |
 //! | Waiting | wait over | Ended | Failed | `WaitingOver` |
@@ -35,7 +37,7 @@
 //! | Held | the record is not ours, no majority left | Ended | Lost | `HeldTaken` |
 //! | Held | answer of a node outside the majority | Held | Renewed if the deadline moves | `HeldJoined` |
 //! | Held | validity below the danger zone | Held | Expiring | `HeldExpiring` |
-//! | Held | deadline, or the host has said so | Ended | Lost | `HeldLost` |
+//! | Held | deadline, or reported as lost by the embedder | Ended | Lost | `HeldLost` |
 //! | Held | release | Releasing | | `HeldReleased` |
 //! | Releasing | definite answers leave a majority free, and it was ours until then | Ended | Released, confirmed, release what may have landed | `ReleasingConfirmed` |
 //! | Releasing | definite answers leave a majority free, some of them to sends that were repeated | Ended | Released, unconfirmed, release what may have landed | `ReleasingUnconfirmed` |
@@ -77,7 +79,7 @@ use crate::op::{Acquire, Fault, FaultKind, Holding, Op, Outcome, Seen};
 use crate::prf::{Domain, Entropy, Seed, fraction, loss_id};
 use crate::time::{Monotonic, Now, request_timeout};
 
-/// Declares the rows once, and their names beside them for whoever counts.
+/// Declares the rows, and their names for [`trace`](crate::trace).
 macro_rules! rows {
     ($(#[$about:meta])* $vis:vis enum $rows:ident { $($name:ident,)* }) => {
         $(#[$about])*
@@ -85,7 +87,7 @@ macro_rules! rows {
 
         #[cfg(feature = "trace")]
         impl $rows {
-            /// In the order of the table.
+            /// The names of the rows, in the order of the table.
             $vis const NAMES: &'static [&'static str] = &[$(stringify!($name),)*];
         }
     };
@@ -137,7 +139,7 @@ rows! {
     }
 }
 
-/// Where one lock stands.
+/// The state of one lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Machine {
     Idle(Idle),
@@ -148,32 +150,32 @@ pub(crate) enum Machine {
     Ended,
 }
 
-/// What can happen to a lock.
+/// An input of a lock.
 #[derive(Clone, Debug)]
 pub(crate) enum Input<'a> {
     /// An ordinary timer is due.
     Timeout,
-    /// A new attempt may start, named with these bytes.
+    /// A new attempt may start; these bytes make its nonce.
     Start(&'a Entropy),
-    /// First in the local line.
+    /// The lock is first in the local queue.
     Turn,
-    /// Somebody else's renewal leaves now, and those that are due until then may travel with it.
+    /// A renewal of another lock leaves now, and those that are due by then may travel with it.
     RenewAlong(Monotonic),
     /// The answer to one send.
     Outcome { node: NodeId, seq: Seq, outcome: Outcome },
-    /// The answer to one send of a lock that has ended, for the releases that it has left behind.
+    /// The answer to one send of a lock that has ended, for the releases that the lock has left behind.
     Late { node: NodeId, seq: Seq, outcome: Outcome },
     /// The lock may have been released.
     Wake,
     /// A node has been given fresh credentials.
     FreshCredentials(NodeId),
-    /// The caller does not want the lock any more.
+    /// The caller releases the lock, or cancels its acquisition.
     Release,
-    /// The host has told somebody that the lease is lost.
+    /// The embedder has reported the lease as lost.
     DeclareLost,
 }
 
-/// What a transition may look at and speak to.
+/// The context of a transition: all that it may read and change beside its own state.
 pub(crate) struct Ctx<'a> {
     pub(crate) now: Now,
     pub(crate) config: &'a Config,
@@ -188,18 +190,18 @@ pub(crate) struct Ctx<'a> {
     pub(crate) out: &'a mut Effects,
 }
 
-/// What a transition wants done.
+/// The effects of a transition.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Effects {
     pub(crate) sends: Vec<Send>,
     pub(crate) events: Vec<Event>,
-    /// Releases that outlive the lock's own machine.
+    /// A release that outlives the machine of the lock.
     pub(crate) orphan: Option<Releasing>,
-    /// The highest counter that stood in the way.
+    /// The highest counter of a record in the way.
     pub(crate) counter_seen: Option<Token>,
 }
 
-/// One operation on its way to one node.
+/// One operation for one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Send {
     pub(crate) node: NodeId,
@@ -208,11 +210,11 @@ pub(crate) struct Send {
     pub(crate) deadline: Monotonic,
 }
 
-/// Where a transition led, and by which row; no row where the input meant nothing.
+/// The next state, and the row that led there; no row if the input meant nothing.
 pub(crate) type Step = (Machine, Option<Row>);
 
 impl Machine {
-    /// One input. The caller has already expired what is due.
+    /// Handles one input. The caller has handled all timers that are due.
     pub(crate) fn handle(self, input: Input<'_>, ctx: &mut Ctx<'_>) -> Step {
         match self {
             Self::Idle(state) => state.handle(input, ctx),
@@ -261,7 +263,7 @@ impl Machine {
         }
     }
 
-    /// The attempt that brought a lease that is held.
+    /// The attempt of a lease that is held.
     pub(crate) fn nonce(&self) -> Option<Nonce> {
         match self {
             Self::Held(state) => Some(state.nonce()),
@@ -269,7 +271,7 @@ impl Machine {
         }
     }
 
-    /// Who stood in the way when last looked.
+    /// The holder in the way, by the last answers.
     pub(crate) fn holder(&self) -> Option<&Holding> {
         match self {
             Self::Idle(state) => state.acquisition.holding(),

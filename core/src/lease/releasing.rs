@@ -94,8 +94,10 @@ enum Recheck {
 }
 
 impl NodeRelease {
-    /// A release on this node, from now on. Until `held_until` the node has our record, unless somebody took it away. Where an acquire may yet land, "not ours" is asked once more; a renewal
-    /// creates no record, so elsewhere one definite answer is enough.
+    /// A release on this node, from now on. Until `held_until` the node has our record, unless somebody took it away.
+    ///
+    /// Where an acquire may yet land, "not ours" is asked once more. A renewal creates no record, so elsewhere one definite
+    /// answer is enough.
     pub(super) fn new(id: NodeId, pending: PendingAcquires, held_until: Option<Monotonic>, now: Monotonic) -> Self {
         let (recheck, unsettled) = match pending {
             PendingAcquires::Maybe(sends) => (Recheck::Later, sends),

@@ -1,4 +1,4 @@
-//! When each unsettled send left, so that a record can tell which of them took effect.
+//! The time of each unsettled send, so that a record can tell which of them took effect.
 
 use crate::ids::Seq;
 use crate::time::Monotonic;
@@ -6,7 +6,7 @@ use crate::time::Monotonic;
 /// More tries than fit into a ttl: an older send can no longer lengthen a lease.
 const MOST: usize = 4;
 
-/// The latest sends to one node whose fate is not known, oldest first.
+/// The latest sends to one node whose outcome is not known, oldest first.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub(crate) struct Sends([Option<(Seq, Monotonic)>; MOST]);
 
@@ -21,7 +21,7 @@ impl Sends {
         }
     }
 
-    /// When this send left.
+    /// The time at which this send left.
     pub(crate) fn sent_at(&self, seq: Seq) -> Option<Monotonic> {
         self.0.iter().flatten().find(|(known, _)| *known == seq).map(|(_, at)| *at)
     }
@@ -30,12 +30,12 @@ impl Sends {
         self.0[0].map(|(_, at)| at)
     }
 
-    /// This send certainly did nothing, and never will.
+    /// Forgets a send that certainly did nothing, and never will.
     pub(crate) fn settle(&mut self, seq: Seq) {
         self.retain(|known| known != seq);
     }
 
-    /// This send took effect; what left before it can no longer matter.
+    /// Forgets a send that took effect, and all that left before it.
     pub(crate) fn settle_through(&mut self, seq: Seq) {
         self.retain(|known| known > seq);
     }
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn what_took_effect_settles_all_that_left_before_it() {
+    fn applied_send_settles_all_earlier_sends() {
         let mut sends = up_to(4);
         sends.settle_through(Seq::new(2));
         assert_eq!((known(&sends), sends.earliest()), (vec![3, 4], Some(at(30))));
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_nothing_settles_itself_alone() {
+    fn refused_send_settles_only_itself() {
         let mut sends = up_to(3);
         sends.settle(Seq::new(2));
         assert_eq!((known(&sends), sends.sent_at(Seq::new(3))), (vec![1, 3], Some(at(30))));
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_makes_room() {
+    fn oldest_send_is_dropped_when_full() {
         assert_eq!((known(&up_to(6)), up_to(6).earliest()), (vec![3, 4, 5, 6], Some(at(30))));
     }
 }

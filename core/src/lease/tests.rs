@@ -299,7 +299,7 @@ fn named(cell: &str) -> BTreeSet<&'static str> {
 }
 
 #[test]
-fn every_row_of_the_table_is_taken_as_it_stands() {
+fn every_row_of_the_table_is_taken_as_documented() {
     let table = documented();
     assert!(table.iter().map(|doc| &doc.row).eq(&declared()), "the table and `Row` name the same rows in one order");
 

@@ -1,4 +1,4 @@
-//! A free lock is granted in one round trip and given back in one; whoever comes next gets a higher token.
+//! A free lock is acquired in one round trip and released in one; the next holder gets a higher token.
 
 use crate::common::*;
 use leasehold_core::op::Op;
@@ -71,7 +71,7 @@ fn the_next_holder_has_a_higher_token() {
 }
 
 #[test]
-fn a_held_lock_is_told_once_with_its_holder() {
+fn contention_is_reported_once_with_the_holder() {
     let mut world = World::new(2);
     let held = world.hold(0, 1, "r", with(|o| o.owner("web-1:4711").data(b"job 7")));
     world.acquire(1, 9, "r", options());
@@ -90,7 +90,7 @@ fn a_held_lock_is_told_once_with_its_holder() {
 }
 
 #[test]
-fn the_store_is_told_the_lock_delay_and_validity_is_not() {
+fn lock_delay_extends_the_record_but_not_the_validity() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", with(|o| o.lock_delay(secs(12))));
     let transmit = world.deliver(0);

@@ -1,4 +1,4 @@
-//! Responses that come late, twice, for nothing, in the wrong number or of the wrong kind.
+//! Responses that are late, duplicated, unexpected, or of the wrong number or kind.
 
 use crate::common::*;
 use leasehold_core::member::LossId;
@@ -6,7 +6,7 @@ use leasehold_core::op::{Applied, FaultKind, Holding, Outcome, Refusal, Seen};
 use leasehold_core::{Event, RequestId, Token};
 
 #[test]
-fn a_response_to_nothing_is_counted_and_ignored() {
+fn unknown_response_is_counted_and_ignored() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     let before = world.hosts[0].client.clone();
@@ -30,7 +30,7 @@ fn a_second_response_to_one_request_is_ignored() {
     let left = world.remaining(0, 1);
     world.take_events(0);
     world.answer(0, transmit.id, Ok(outcomes));
-    world.answer(0, transmit.id, Ok(vec![conflict(Some(holding(stranger(), Some(1))))]));
+    world.answer(0, transmit.id, Ok(vec![conflict(Some(holding(other_nonce(), Some(1))))]));
     world.answer(0, transmit.id, Err(timeout()));
     assert_eq!(world.take_events(0), []);
     assert_eq!((world.state(0, 1), world.remaining(0, 1)), (Some("Held"), left));
@@ -62,7 +62,7 @@ fn a_request_that_the_host_forgets_is_unknown_from_its_deadline_on() {
 }
 
 #[test]
-fn no_lease_has_the_token_of_what_was_never_granted() {
+fn grant_with_token_zero_is_rejected() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", options());
     let transmit = world.take(0);
@@ -96,7 +96,7 @@ fn request_ids_are_never_reused() {
     assert_eq!(seen.len(), 100);
 }
 
-/// Three leases whose renewal is on the wire in one request.
+/// Three leases with their renewals in flight in one request.
 fn three_renewing() -> World {
     let mut world = World::new(1);
     for id in 0..3 {
@@ -158,7 +158,7 @@ fn an_outcome_of_the_wrong_kind_is_unknown() {
     }
     let mut world = World::reading(1);
     world.acquire(0, 1, "r", options());
-    world.answer_with(0, conflict(Some(holding(stranger(), Some(1)))));
+    world.answer_with(0, conflict(Some(holding(other_nonce(), Some(1)))));
     world.pass_until_sent(0);
     assert_eq!(world.on_the_wire(0), ["read"]);
     world.answer_with(0, acquired(7));
@@ -186,7 +186,7 @@ fn an_acquire_that_is_granted_again_raises_nothing() {
 }
 
 #[test]
-fn a_store_that_abstains_from_no_quorum_is_busy() {
+fn abstention_of_a_single_store_counts_as_busy() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     world.pass_until_sent(0);
@@ -198,7 +198,7 @@ fn a_store_that_abstains_from_no_quorum_is_busy() {
 }
 
 #[test]
-fn our_nonce_at_a_send_we_never_made_is_no_grant() {
+fn record_of_an_unknown_send_is_no_grant() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", once());
     for _ in 0..3 {
@@ -214,7 +214,7 @@ fn our_nonce_at_a_send_we_never_made_is_no_grant() {
 }
 
 #[test]
-fn our_nonce_without_a_counter_is_no_grant() {
+fn record_without_a_counter_is_no_grant() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", options());
     let nonce = world.hosts[0].wire[0].ops[0].op.nonce().unwrap();
@@ -224,12 +224,12 @@ fn our_nonce_without_a_counter_is_no_grant() {
 }
 
 #[test]
-fn outputs_left_undrained_do_no_harm() {
+fn undrained_outputs_do_not_break_the_client() {
     let mut world = World::new(1);
     let (now, fresh) = (world.now(0), world.fresh());
     world.hosts[0].client.acquire(lock(1), resource("r"), options(), &fresh, now).unwrap();
     assert_eq!(world.hosts[0].client.stats().undrained, 1);
-    // The host comes back after the request could have been answered: it never left, and that is known.
+    // The embedder comes back after the deadline of the request. It certainly never left.
     world.jump(secs(2));
     world.tick(0);
     assert_eq!(world.take_events(0), []);

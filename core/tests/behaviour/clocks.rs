@@ -1,4 +1,4 @@
-//! Clocks that stand still, run backwards, jump, and walls that show nonsense.
+//! Monotonic clocks that stand still, run backwards or jump, and wall clocks that show nonsense.
 
 use crate::common::*;
 use leasehold_core::{Event, Monotonic, Now, Output, Token};
@@ -9,7 +9,7 @@ fn at(ns: u64, unix_ms: u64) -> Now {
 }
 
 #[test]
-fn a_clock_that_stands_still_neither_harms_nor_spins() {
+fn clock_that_stands_still_causes_no_spinning() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     let now = world.now(0);
@@ -24,7 +24,7 @@ fn a_clock_that_stands_still_neither_harms_nor_spins() {
 }
 
 #[test]
-fn a_clock_that_runs_backwards_stands_still() {
+fn clock_that_runs_backwards_counts_as_standing_still() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     world.pass_cut_off(secs(20));
@@ -59,7 +59,7 @@ fn a_lost_lease_is_not_revived_by_an_earlier_time() {
 }
 
 #[test]
-fn a_suspended_machine_wakes_up_to_lost_leases_and_nothing_else() {
+fn leases_are_lost_after_a_suspend() {
     let mut world = World::new(1);
     for id in 0..10 {
         world.hold(0, id, &format!("r{id}"), with(|o| o.ttl(secs(10 + id))));
@@ -73,7 +73,7 @@ fn a_suspended_machine_wakes_up_to_lost_leases_and_nothing_else() {
     let outcomes = world.perform(&renewal);
 
     world.jump(secs(3600));
-    // The reply was in the socket's buffer all along; the clock comes first.
+    // The reply was in the socket's buffer all the time; the clock comes first.
     world.answer(0, renewal.id, Ok(outcomes));
     let events = world.take_events(0);
     let lost = events.iter().filter(|event| matches!(event, Event::Lost { .. })).count();
@@ -85,7 +85,7 @@ fn a_suspended_machine_wakes_up_to_lost_leases_and_nothing_else() {
 }
 
 #[test]
-fn any_call_tells_the_loss_not_only_the_timer() {
+fn every_call_reports_an_expired_lease() {
     type Call = fn(&mut World);
     let calls: [Call; 6] = [
         |world| world.drain(0),
@@ -123,7 +123,7 @@ fn a_lease_that_expired_is_not_renewed_along_with_one_that_did_not() {
     world.acquire(0, 3, "short", options());
     world.deliver_all();
     assert_eq!(world.state(0, 2), Some("Held"));
-    // The host sleeps until the long lease is to be renewed and the short one is over.
+    // The embedder sleeps until the long lease is to be renewed and the short one is over.
     world.jump(secs(2));
     world.tick(0);
     let events = world.take_events(0);
@@ -138,7 +138,7 @@ fn a_lease_that_expired_is_not_renewed_along_with_one_that_did_not() {
 }
 
 #[test]
-fn the_wall_clock_decides_nothing_about_validity() {
+fn wall_clock_does_not_affect_validity() {
     for unix_ms in [0, 1, EPOCH_UNIX_MS, u64::MAX] {
         let mut world = World::new(2);
         world.hosts[0].unix_ms = Some(unix_ms);
@@ -153,7 +153,7 @@ fn the_wall_clock_decides_nothing_about_validity() {
 }
 
 #[test]
-fn tokens_never_fall_whatever_the_wall_clock_shows() {
+fn tokens_never_fall_with_any_wall_clock() {
     let mut world = World::new(3);
     let mut last = Token::ZERO;
     let walls = [EPOCH_UNIX_MS, 0, u64::MAX, EPOCH_UNIX_MS + 5, 3, u64::MAX / 2, 1 << 53, (1 << 53) - 1, 0];
@@ -171,7 +171,7 @@ fn tokens_never_fall_whatever_the_wall_clock_shows() {
 }
 
 #[test]
-fn a_mad_wall_clock_leaves_half_of_the_tokens() {
+fn wall_clock_far_ahead_uses_at_most_half_of_the_tokens() {
     let mut world = World::new(1);
     world.hosts[0].unix_ms = Some(u64::MAX);
     let token = world.hold(0, 1, "r", options());
@@ -194,7 +194,7 @@ fn a_wall_clock_that_is_set_back_does_not_lower_the_floor() {
 }
 
 #[test]
-fn time_that_goes_on_for_ever_is_no_panic() {
+fn largest_time_does_not_panic() {
     let mut world = World::new(1);
     let client = &mut world.hosts[0].client;
     for (n, ns) in [0, 1, 1 << 40, u64::MAX - 1, u64::MAX].into_iter().enumerate() {

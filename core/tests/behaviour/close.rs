@@ -1,4 +1,4 @@
-//! Closing cancels what is pending, releases what is held, and accepts nothing new.
+//! Closing cancels pending acquisitions, releases leases, and accepts nothing new.
 
 use crate::common::*;
 use leasehold_core::{Error, Event, Failure};
@@ -10,7 +10,7 @@ fn close(world: &mut World) {
 }
 
 #[test]
-fn everything_ends_and_is_cleaned_up() {
+fn close_ends_all_locks_and_cleans_up() {
     let mut world = World::new(2);
     world.hold(1, 1, "theirs", options());
     world.hold(0, 1, "held", options());
@@ -49,9 +49,9 @@ fn everything_ends_and_is_cleaned_up() {
     assert!(!world.is_held(0, "held") && !world.is_held(0, "asked") && world.is_held(0, "theirs"));
 }
 
-/// The others have decided both the grant and its release by the time that it answers.
+/// The other nodes have decided both the grant and the release before the last node answers.
 #[test]
-fn a_node_that_answers_last_is_released_once_and_holds_nobody_up() {
+fn slow_node_is_released_once_without_waiting() {
     for is_overtaken in [false, true] {
         let mut world = World::quorum(3, 1);
         world.acquire(0, 1, "r", options());
@@ -78,7 +78,7 @@ fn a_node_that_answers_last_is_released_once_and_holds_nobody_up() {
 }
 
 #[test]
-fn whoever_holds_a_lease_is_not_idle() {
+fn client_with_a_lease_is_not_idle() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     assert!(!world.hosts[0].client.is_idle());
@@ -89,7 +89,7 @@ fn whoever_holds_a_lease_is_not_idle() {
 }
 
 #[test]
-fn nothing_new_is_accepted() {
+fn acquire_after_close_is_rejected() {
     let mut world = World::new(1);
     close(&mut world);
     let (now, fresh) = (world.now(0), world.fresh());
@@ -99,7 +99,7 @@ fn nothing_new_is_accepted() {
 }
 
 #[test]
-fn closing_twice_is_closing_once() {
+fn second_close_does_nothing() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     close(&mut world);
@@ -110,7 +110,7 @@ fn closing_twice_is_closing_once() {
 }
 
 #[test]
-fn a_store_that_is_down_does_not_hold_the_closing_up_for_ever() {
+fn close_ends_even_if_the_store_is_down() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     close(&mut world);
@@ -120,7 +120,7 @@ fn a_store_that_is_down_does_not_hold_the_closing_up_for_ever() {
 }
 
 #[test]
-fn a_lease_that_expired_before_the_closing_is_lost_and_not_released() {
+fn lease_expired_before_close_is_lost_and_not_released() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     world.jump(secs(60));

@@ -1,6 +1,6 @@
-//! A world in a box: clients, model stores, and a network that does only what a test tells it to.
+//! A small world: clients, model stores, and a network that the test controls.
 //!
-//! Every host has a clock of its own that may run fast or slow; the world keeps the true time, which no client sees.
+//! Every host has a clock of its own that may run fast or slow. The world keeps the true time, which no client sees.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -118,12 +118,12 @@ pub(crate) fn kind(op: &Op) -> &'static str {
     }
 }
 
-/// One node: records, what it remembers of its quorum, and a clock that runs at a rate of its own.
+/// One node: records, its marker, and a clock that runs at its own rate.
 #[derive(Clone)]
 pub(crate) struct Store {
     pub(crate) records: BTreeMap<Resource, Record>,
     pub(crate) marker: Option<Marker>,
-    /// Resources whose counter was raised, and the loss since which.
+    /// Resources whose counter was raised, and the loss after which.
     pub(crate) trusted: BTreeMap<Resource, LossId>,
     pub(crate) run: Option<RunId>,
     pub(crate) boot: BootId,
@@ -177,7 +177,7 @@ pub(crate) struct Host {
     last_send: BTreeMap<Nonce, Seq>,
     pub(crate) wake_at: Monotonic,
     pub(crate) rate_ppm: i64,
-    /// What is added to the clock, so that hosts do not agree on the time.
+    /// The offset of the clock, so that hosts do not agree on the time.
     pub(crate) offset: Duration,
     pub(crate) unix_ms: Option<u64>,
 }
@@ -315,7 +315,7 @@ impl World {
         self.tick(host);
     }
 
-    /// What the host does when it wakes up.
+    /// Runs the host as after a wake-up.
     pub(crate) fn tick(&mut self, host: usize) {
         let (now, fresh) = (self.now(host), self.fresh());
         self.hosts[host].client.handle_timeout(&fresh, now);
@@ -471,7 +471,7 @@ impl World {
         self.time = end;
     }
 
-    /// What the store has on a resource.
+    /// The record of the store for a resource.
     pub(crate) fn record(&self, node: usize, name: &str) -> &Record {
         self.stores[node].records.get(&resource(name)).expect("a record")
     }
@@ -498,7 +498,7 @@ impl World {
     }
 }
 
-/// A refusal by whoever holds the record.
+/// A refusal that shows the holder of the record.
 pub(crate) fn conflict(holding: Option<Holding>) -> Outcome {
     Outcome::NotApplied(Refusal::Conflict(leasehold_core::op::Seen { holding: holding.map(Box::new) }))
 }
@@ -524,6 +524,6 @@ pub(crate) fn holding(nonce: Nonce, seq: Option<u32>) -> Holding {
     }
 }
 
-pub(crate) fn stranger() -> Nonce {
+pub(crate) fn other_nonce() -> Nonce {
     Nonce::from_bytes([0xee; 16])
 }

@@ -1,4 +1,4 @@
-//! Settings that do not fit cannot be built, and the message says what was given and what would fit.
+//! Settings that do not fit cannot be built, and the message names the value and the bound.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ fn names_of_resources() {
 }
 
 #[test]
-fn texts_of_names_show_them_and_those_of_secrets_do_not() {
+fn debug_output_shows_names_but_no_secrets() {
     let (name, owner) = (resource("invoice/42"), Owner::new("pod \"7\"").unwrap());
     assert_eq!(format!("{name} {name:?}"), "invoice/42 \"invoice/42\"");
     assert_eq!(format!("{owner} {owner:?}"), "pod \"7\" \"pod \\\"7\\\"\"");

@@ -1,4 +1,4 @@
-//! What the protected resource runs: claim before reading, then check every write.
+//! The guard of a protected resource: claim before reading, then check every write.
 
 use leasehold_core::Token;
 use leasehold_core::fence::{Guard, Rejected};
@@ -8,7 +8,7 @@ fn token(value: u64) -> Token {
 }
 
 #[test]
-fn a_holder_writes_as_often_as_it_likes() {
+fn holder_may_write_repeatedly() {
     let mut guard = Guard::default();
     assert_eq!(guard.claim(token(33)), Ok(()));
     for _ in 0..3 {
@@ -19,7 +19,7 @@ fn a_holder_writes_as_often_as_it_likes() {
 }
 
 #[test]
-fn nobody_writes_what_nobody_claimed() {
+fn write_without_a_claim_is_rejected() {
     let mut guard = Guard::default();
     assert_eq!(guard.check(token(33)), Err(Rejected::Unclaimed));
     assert_eq!(guard.check_in_order(token(33), 1), Err(Rejected::Unclaimed));
@@ -28,7 +28,7 @@ fn nobody_writes_what_nobody_claimed() {
 }
 
 #[test]
-fn a_stale_holder_is_refused_from_the_next_claim_on() {
+fn stale_holder_is_rejected_after_the_next_claim() {
     let mut guard = Guard::default();
     guard.claim(token(33)).unwrap();
     // The new holder claims before it reads: no stale write can come between its read and its write.
@@ -51,7 +51,7 @@ fn a_write_with_a_higher_token_raises_the_mark() {
 }
 
 #[test]
-fn delayed_writes_of_one_lease_are_put_in_order() {
+fn delayed_write_of_the_same_lease_is_rejected_by_number() {
     let mut guard = Guard::default();
     guard.claim(token(33)).unwrap();
     assert_eq!(guard.check_in_order(token(33), 1), Ok(()));

@@ -1,4 +1,4 @@
-//! A client that was copied, by a fork or with its whole machine: the two never speak under one name.
+//! A client that was copied, by a fork or with its whole machine: the copies never use the same nonce.
 
 use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,7 +26,7 @@ const OURS: Entropy = [1; 16];
 const THEIRS: Entropy = [2; 16];
 
 #[test]
-fn copies_that_acquire_alike_have_different_nonces() {
+fn cloned_clients_acquire_with_different_nonces() {
     let world = World::new(1);
     let mut parent = world.hosts[0].client.clone();
     let mut child = parent.clone();
@@ -39,7 +39,7 @@ fn copies_that_acquire_alike_have_different_nonces() {
 }
 
 #[test]
-fn copies_that_wake_up_alike_have_different_nonces() {
+fn cloned_clients_wake_with_different_nonces() {
     let mut world = World::new(2);
     world.hold(1, 1, "r", options());
     world.acquire(0, 1, "r", options());
@@ -56,7 +56,7 @@ fn copies_that_wake_up_alike_have_different_nonces() {
 }
 
 #[test]
-fn nothing_but_a_call_with_fresh_bytes_starts_an_attempt() {
+fn attempts_start_only_in_calls_with_fresh_bytes() {
     let mut world = World::new(2);
     world.hold(1, 1, "r", options());
     world.acquire(0, 1, "r", options());
@@ -76,7 +76,7 @@ fn every_attempt_has_its_own_nonce() {
     let mut world = World::new(2);
     world.hold(1, 1, "r", options());
     let mut seen = BTreeSet::new();
-    // The host is lazy and always brings the same bytes: locks and attempts must still differ.
+    // The embedder always passes the same bytes: locks and attempts must still differ.
     for id in 0..50 {
         let now = world.now(0);
         world.hosts[0].client.acquire(lock(id), resource(&format!("r{id}")), options(), &OURS, now).unwrap();
@@ -98,7 +98,7 @@ fn every_attempt_at_one_lock_has_its_own_nonce() {
         let attempt = world.take(0);
         seen.insert(attempt.ops[0].op.nonce());
         let now = world.now(0);
-        let refused = conflict(Some(holding(stranger(), Some(1))));
+        let refused = conflict(Some(holding(other_nonce(), Some(1))));
         world.hosts[0].client.handle_response(attempt.id, Ok(vec![refused]), now);
         world.drain(0);
         world.time = world.hosts[0].true_time_of(world.hosts[0].wake_at);
@@ -114,7 +114,7 @@ fn attempts_of_one_step_have_their_own_nonces() {
     let mut world = World::new(1);
     let now = world.now(0);
     let acquire = |id, name: &str| Input::Acquire { lock: lock(id), resource: resource(name), options: options() };
-    // The same id twice, and once more behind another: three lives, all in one call with one draw of bytes.
+    // The same id twice, and once more behind another: three generations, all in one call with one draw of bytes.
     let inputs = [
         acquire(1, "a"),
         Input::Release { lock: lock(1) },
@@ -135,7 +135,7 @@ fn attempts_of_one_step_have_their_own_nonces() {
 }
 
 #[test]
-fn a_seed_alone_makes_no_nonce_and_a_new_seed_changes_the_jitter() {
+fn seed_changes_jitter_but_alone_makes_no_nonce() {
     let mut world = World::new(1);
     let mut other = world.hosts[0].client.clone();
     other.reseed([9; 32]);
@@ -147,7 +147,7 @@ fn a_seed_alone_makes_no_nonce_and_a_new_seed_changes_the_jitter() {
 }
 
 #[test]
-fn equal_inputs_make_equal_clients() {
+fn equal_inputs_give_equal_clients() {
     let run = || {
         let mut world = World::new(2);
         world.hold(0, 1, "r", options());
@@ -167,7 +167,7 @@ fn equal_inputs_make_equal_clients() {
 }
 
 #[test]
-fn what_one_lock_draws_changes_nothing_for_another() {
+fn randomness_of_one_lock_does_not_affect_another() {
     let pauses = |crowd: u64| {
         let mut world = World::new(2);
         world.hold(1, 1, "r", options());

@@ -1,4 +1,5 @@
-//! Records in a store are not trusted: what no honest client writes is an error, never an overflow or an endless wait.
+//! Records in a store are not trusted: a record that no honest client writes is an error, never an overflow or an endless
+//! wait.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ fn record(counter: u64, record_ttl: Duration, boot: BootId) -> Record {
     Record {
         counter: Token::new(counter).unwrap(),
         lease: Some(LeaseRecord {
-            nonce: stranger(),
+            nonce: other_nonce(),
             seq: Seq::new(1),
             released: false,
             record_ttl,
@@ -41,7 +42,7 @@ fn denial(outcome: &Outcome) -> Option<DenialKind> {
 }
 
 #[test]
-fn a_ttl_of_ten_years_is_refused_with_advice() {
+fn record_with_a_ttl_of_ten_years_is_refused_with_advice() {
     for boot in [BOOT, BootId([9; 16])] {
         let mut world = World::new(1);
         plant(&mut world, record(7, TEN_YEARS, boot));
@@ -54,8 +55,8 @@ fn a_ttl_of_ten_years_is_refused_with_advice() {
 }
 
 #[test]
-fn every_operation_refuses_such_a_record() {
-    let nonce = stranger();
+fn every_operation_refuses_a_corrupt_record() {
+    let nonce = other_nonce();
     let record = record(7, TEN_YEARS, BOOT);
     for op in [
         Op::Read,
@@ -70,7 +71,7 @@ fn every_operation_refuses_such_a_record() {
 }
 
 #[test]
-fn an_expiry_far_away_is_refused_even_with_an_honest_ttl() {
+fn expiry_too_far_away_is_refused() {
     let mut planted = record(7, secs(30), BOOT);
     planted.lease.as_mut().unwrap().expires = Monotonic::FAR;
     assert_eq!(denial(&apply(Some(&planted), &Op::Read, &now()).outcome), Some(DenialKind::CorruptRecord));
@@ -84,7 +85,7 @@ fn the_longest_honest_record_is_accepted() {
 }
 
 #[test]
-fn a_counter_at_its_end_grants_nothing_more() {
+fn exhausted_counter_grants_nothing() {
     let mut world = World::new(1);
     let mut full = record(Token::MAX.get(), secs(30), BOOT);
     full.lease.as_mut().unwrap().released = true;
@@ -104,7 +105,7 @@ fn the_last_token_is_the_largest_that_javascript_holds() {
     assert_eq!(Token::MAX.get(), 9_007_199_254_740_991);
     assert_eq!(Token::new(1 << 53), None);
     assert_eq!(Token::MAX.next(), None);
-    // Seen once, it must not make the next floor overflow.
+    // The counter was seen once; it must not make the next floor overflow.
     world.release(0, 1);
     world.deliver_all();
     world.take_events(0);
@@ -114,7 +115,7 @@ fn the_last_token_is_the_largest_that_javascript_holds() {
 }
 
 #[test]
-fn what_a_store_shows_is_checked_before_anybody_waits_for_it() {
+fn hostile_record_is_rejected_before_waiting() {
     let honest = holding(Nonce::from_bytes([1; 16]), Some(1));
     let check = |holding: Holding| Seen { holding: Some(holding.into()) }.checked();
     assert!(check(honest.clone()).is_ok());
@@ -134,10 +135,10 @@ fn what_a_store_shows_is_checked_before_anybody_waits_for_it() {
 }
 
 #[test]
-fn a_hint_of_ten_years_does_not_make_a_waiter_sleep_for_them() {
+fn time_left_of_ten_years_does_not_extend_the_sleep() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", options());
-    let shown = Holding { left: Some(Duration::MAX), record_ttl: Some(Duration::MAX), ..holding(stranger(), None) };
+    let shown = Holding { left: Some(Duration::MAX), record_ttl: Some(Duration::MAX), ..holding(other_nonce(), None) };
     for _ in 0..10 {
         world.answer_with(0, conflict(Some(shown.clone())));
         let before = world.time;
@@ -147,13 +148,13 @@ fn a_hint_of_ten_years_does_not_make_a_waiter_sleep_for_them() {
 }
 
 #[test]
-fn a_version_has_a_bound() {
+fn version_length_is_bounded() {
     assert!(Version::new(&[7; Version::MAX_BYTES]).is_some());
     assert!(Version::new(&[7; Version::MAX_BYTES + 1]).is_none());
 }
 
 #[test]
-fn words_of_a_store_are_cut() {
+fn long_store_messages_are_cut() {
     let long = "ü".repeat(4_000);
     let denial = leasehold_core::op::Denial::new(DenialKind::Other, &long);
     let fault = leasehold_core::op::Fault::new(leasehold_core::op::FaultKind::Server, &long);

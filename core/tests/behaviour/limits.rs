@@ -26,7 +26,7 @@ fn no_more_acquisitions_than_allowed_are_alive_at_once() {
 }
 
 #[test]
-fn an_id_in_use_is_refused_and_nothing_is_disturbed() {
+fn duplicate_lock_id_is_rejected() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     let before = world.hosts[0].client.clone();
@@ -37,7 +37,7 @@ fn an_id_in_use_is_refused_and_nothing_is_disturbed() {
 }
 
 #[test]
-fn a_store_that_is_silent_for_long_does_not_fill_the_memory() {
+fn silent_store_does_not_fill_the_memory() {
     let mut world = limited(Limits { orphans: 20, ..Limits::default() });
     for id in 0..10 {
         world.acquire(0, id, &format!("r{id}"), options());
@@ -48,7 +48,7 @@ fn a_store_that_is_silent_for_long_does_not_fill_the_memory() {
         world.hosts[0].wire.clear();
         let stats = world.hosts[0].client.stats();
         assert!(stats.locks == 10 && stats.orphans <= 20 && stats.undrained == 0, "{stats:?}");
-        // One for each waiter and each clean-up.
+        // One for each waiter and each background release.
         assert!(stats.in_flight <= 30, "{stats:?}");
         most = most.max(stats.orphans);
     }
@@ -71,7 +71,7 @@ fn a_waiter_sends_about_one_request_a_second() {
 }
 
 #[test]
-fn everything_is_given_back_in_the_end() {
+fn all_memory_is_freed_at_the_end() {
     let mut world = World::new(2);
     let fresh = world.hosts[0].client.stats();
     for round in 0..20 {

@@ -1,4 +1,4 @@
-//! A lease ends at its deadline, by the clock alone: told once, and never revived.
+//! A lease ends at its deadline, by the clock alone: the loss is reported once, and the lease is never revived.
 
 use crate::common::*;
 use leasehold_core::{Event, LostReason};
@@ -21,7 +21,7 @@ fn the_deadline_ends_a_lease_while_its_renewal_is_in_flight() {
     assert_eq!(world.state(0, 1), None);
     assert_eq!(world.remaining(0, 1), secs(0));
 
-    // The renewal was applied in time, and its reply comes too late.
+    // The renewal was applied in time, but its reply comes too late.
     world.carry(0, &late);
     assert_eq!(world.take_events(0), [], "a late reply never revives a lease");
     assert_eq!(world.remaining(0, 1), secs(0));
@@ -38,7 +38,7 @@ fn a_reply_that_arrives_with_the_deadline_is_too_late() {
     let renewal = world.take(0);
     let outcomes = world.perform(&renewal);
     world.jump(validity(ms(100)) - (world.time - EPOCH));
-    // The host slept until now: the deadline counts first, then the reply.
+    // The embedder slept until now: the deadline counts first, then the reply.
     world.answer(0, renewal.id, Ok(outcomes));
     assert_eq!(loss(&world.take_events(0)), LostReason::Expired);
     assert_eq!(world.state(0, 1), None);
@@ -55,7 +55,7 @@ fn a_lost_lease_is_not_released() {
 }
 
 #[test]
-fn the_danger_is_told_once_and_before_the_end() {
+fn expiring_is_reported_once_before_the_deadline() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     world.pass_cut_off(validity(secs(30)) - secs(5) - NS);
@@ -69,7 +69,7 @@ fn the_danger_is_told_once_and_before_the_end() {
 }
 
 #[test]
-fn a_renewal_ends_the_danger_and_the_next_danger_is_told_again() {
+fn expiring_is_reported_again_after_a_renewal() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     for _ in 0..2 {
@@ -84,7 +84,7 @@ fn a_renewal_ends_the_danger_and_the_next_danger_is_told_again() {
 }
 
 #[test]
-fn what_the_host_declares_lost_stays_lost() {
+fn lease_declared_lost_stays_lost() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     world.pass_until_sent(0);
@@ -99,7 +99,7 @@ fn what_the_host_declares_lost_stays_lost() {
 }
 
 #[test]
-fn declaring_a_pending_acquire_lost_means_nothing() {
+fn declare_lost_ignores_a_pending_acquire() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", options());
     let now = world.now(0);
@@ -112,7 +112,7 @@ fn declaring_a_pending_acquire_lost_means_nothing() {
 }
 
 #[test]
-fn nobody_else_holds_before_the_holder_was_told() {
+fn no_other_client_holds_before_the_loss_is_reported() {
     let mut world = World::new(2);
     world.hold(0, 1, "r", options());
     world.acquire(1, 1, "r", options());

@@ -1,10 +1,10 @@
-//! The fate of a renewal is unknown: that is no loss, and the next try or the record itself tells.
+//! The outcome of a renewal is unknown: that is no loss, and the next try or the record itself shows the outcome.
 
 use crate::common::*;
 use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Op, Outcome, Refusal};
 use leasehold_core::{Event, LostReason, Seq};
 
-/// A lease whose first renewal is on the wire.
+/// A lease whose first renewal is in flight.
 fn renewing(hosts: usize) -> World {
     let mut world = World::new(hosts);
     world.hold(0, 1, "r", options());
@@ -18,7 +18,7 @@ fn renew(transmit: &leasehold_core::Transmit) -> leasehold_core::op::Renew {
 }
 
 #[test]
-fn an_unknown_renewal_moves_nothing_and_is_tried_again() {
+fn unknown_renewal_keeps_the_deadline_and_is_retried() {
     let mut world = renewing(1);
     let deadline = world.now(0).monotonic.plus(world.remaining(0, 1));
     let first = world.lose_reply(0);
@@ -37,7 +37,7 @@ fn an_unknown_renewal_moves_nothing_and_is_tried_again() {
 }
 
 #[test]
-fn a_record_that_shows_an_earlier_send_confirms_that_send() {
+fn record_with_an_earlier_seq_confirms_that_send() {
     let mut world = renewing(1);
     let first_sent = world.now(0).monotonic;
     let first = world.lose_reply(0);
@@ -71,7 +71,7 @@ fn a_delayed_older_renewal_is_harmless() {
 }
 
 #[test]
-fn our_record_at_a_send_we_never_made_is_not_believed() {
+fn record_of_an_unknown_send_confirms_nothing() {
     let mut world = renewing(1);
     let nonce = renew(&world.hosts[0].wire[0]).nonce;
     let before = world.now(0).monotonic.plus(world.remaining(0, 1));
@@ -85,12 +85,12 @@ fn our_record_at_a_send_we_never_made_is_not_believed() {
 }
 
 #[test]
-fn somebody_elses_record_ends_the_lease_at_once() {
+fn record_of_another_holder_ends_the_lease_at_once() {
     let mut world = renewing(1);
-    world.answer_with(0, conflict(Some(holding(stranger(), Some(1)))));
+    world.answer_with(0, conflict(Some(holding(other_nonce(), Some(1)))));
     let reason = loss(&world.take_events(0));
     let LostReason::TakenOver { by: Some(by) } = reason else { panic!("{reason:?}") };
-    assert!(by.is_of(&stranger()));
+    assert!(by.is_of(&other_nonce()));
     assert_eq!(world.remaining(0, 1), secs(0));
     assert!(world.hosts[0].wire.is_empty(), "what is not ours is not released");
 }
@@ -114,7 +114,7 @@ fn a_missing_record_ends_the_lease_and_is_not_created_again() {
 }
 
 #[test]
-fn what_was_certainly_not_applied_is_tried_again_without_loss() {
+fn refused_renewal_is_retried_without_loss() {
     let fault = || Fault::new(FaultKind::Server, "no");
     for refusal in [
         Refusal::Throttled(fault()),

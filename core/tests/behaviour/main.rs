@@ -1,4 +1,4 @@
-//! The behaviour of the core, one file for each, stepped by hand with time as a number.
+//! The behaviour of the core, a file for each topic, stepped by hand with time as a number.
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
 
@@ -13,7 +13,7 @@ mod fence;
 mod fork;
 mod hostile_records;
 mod limits;
-mod local_line;
+mod local_queue;
 mod loss_by_the_clock;
 mod lost_reply_of_renewal;
 mod properties;

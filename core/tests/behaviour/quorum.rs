@@ -1,4 +1,5 @@
-//! Several nodes: a majority decides, each vouches for its own time, and the token is what a majority answered exactly.
+//! Several nodes: a majority decides, each node has its own deadline, and the token is the one that a majority answered
+//! exactly.
 
 use crate::common::*;
 use leasehold_core::member::QuorumId;
@@ -21,7 +22,7 @@ fn raised(counter: u64) -> Outcome {
 }
 
 pub(crate) fn theirs() -> Outcome {
-    conflict(Some(holding(stranger(), Some(1))))
+    conflict(Some(holding(other_nonce(), Some(1))))
 }
 
 #[test]
@@ -37,7 +38,7 @@ fn all_nodes_are_asked_at_once_with_one_floor() {
 }
 
 #[test]
-fn a_majority_grants_and_one_node_less_does_not() {
+fn grant_needs_a_majority() {
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", options());
     world.deliver_to(0, 2);
@@ -81,7 +82,7 @@ fn a_minority_may_be_down() {
 }
 
 #[test]
-fn a_majority_down_is_a_store_that_is_down() {
+fn majority_down_fails_as_unavailable() {
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", once());
     world.deliver_to(0, 0);
@@ -129,12 +130,12 @@ fn a_lower_counter_is_raised_before_the_grant() {
 }
 
 #[test]
-fn an_answer_above_restarts_the_count() {
+fn higher_counter_restarts_the_count() {
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", options());
     answer_from(&mut world, 0, acquired(5));
     answer_from(&mut world, 1, acquired(9));
-    // The node had been raised further by somebody else: its counter is above what was asked.
+    // Another client had raised the node further: its counter is above the requested token.
     answer_from(&mut world, 0, raised(12));
     assert_eq!(world.take_events(0), [], "9 and 12 are not the same number");
     assert_eq!(nodes_of(&world, 0, "raise"), [1]);
@@ -143,7 +144,7 @@ fn an_answer_above_restarts_the_count() {
 }
 
 #[test]
-fn a_third_node_can_settle_the_number_instead() {
+fn third_node_can_complete_the_acks() {
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", options());
     answer_from(&mut world, 0, acquired(5));
@@ -155,7 +156,7 @@ fn a_third_node_can_settle_the_number_instead() {
 #[test]
 fn real_stores_with_unequal_counters_agree_after_a_raise() {
     let mut world = World::quorum(3, 2);
-    // Node 1 alone was used by somebody with a clock far ahead.
+    // Node 1 alone was used by a client with a clock far ahead.
     world.hosts[1].unix_ms = Some(EPOCH_UNIX_MS + 1_000_000);
     world.acquire(1, 1, "r", once());
     world.deliver_to(1, 1);
@@ -169,7 +170,7 @@ fn real_stores_with_unequal_counters_agree_after_a_raise() {
 }
 
 #[test]
-fn a_record_that_is_gone_before_its_raise_is_a_lock_in_nobodys_hands() {
+fn record_gone_before_its_raise_fails_the_attempt() {
     let mut world = World::quorum(2, 1);
     world.acquire(0, 1, "r", once());
     answer_from(&mut world, 0, acquired(5));
@@ -180,7 +181,7 @@ fn a_record_that_is_gone_before_its_raise_is_a_lock_in_nobodys_hands() {
 }
 
 #[test]
-fn a_node_that_lost_our_record_before_the_raise_does_not_vouch_for_the_lease() {
+fn node_that_lost_our_record_before_the_raise_does_not_count() {
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", options());
     let sent = world.now(0).monotonic;
@@ -211,7 +212,7 @@ fn the_deadline_is_that_of_the_qth_node() {
     let sent = world.now(0).monotonic;
     let first: Vec<_> = world.hosts[0].wire.drain(..).collect();
     for transmit in &first {
-        // Nodes 0 to 2 never got it; 3 and 4 did.
+        // Nodes 0 to 2 never got the first send; 3 and 4 did.
         if transmit.node.get() >= 3 {
             world.carry(0, transmit);
         }
@@ -230,7 +231,7 @@ fn the_deadline_is_that_of_the_qth_node() {
     assert_eq!(deadline, resent.plus(validity(secs(30))), "three late ones: now the third largest is late");
 }
 
-/// Three nodes that hold a lease, with its renewals on the wire.
+/// Three nodes that hold a lease, with its renewals in flight.
 fn renewing() -> World {
     let mut world = World::quorum(3, 1);
     world.hold(0, 1, "r", options());
@@ -251,7 +252,7 @@ fn a_majority_of_renewals_moves_the_deadline() {
 }
 
 #[test]
-fn an_unanswered_renewal_keeps_what_the_node_vouched_for() {
+fn unanswered_renewal_keeps_the_deadline_of_the_node() {
     let mut world = renewing();
     let before = world.remaining(0, 1);
     for node in [0, 1] {
@@ -302,7 +303,7 @@ fn losing_one_of_the_latest_nodes_moves_the_deadline_back() {
 }
 
 #[test]
-fn nodes_that_have_lost_their_data_and_say_so_keep_their_word() {
+fn abstaining_nodes_still_count_until_their_deadline() {
     let abstains = Outcome::NotApplied(Refusal::Abstains { stamp: None });
     for (answer, lost) in [(abstains, false), (conflict(None), true)] {
         let config = Config::new(vec![NodeConfig::default(); 3]).unwrap();
@@ -339,7 +340,7 @@ fn a_release_goes_to_every_node_that_may_have_our_record() {
 }
 
 #[test]
-fn a_release_waits_for_no_minority_and_forgets_none() {
+fn release_ends_with_a_majority_and_continues_in_background() {
     let mut world = World::quorum(3, 1);
     world.hold(0, 1, "r", options());
     world.release(0, 1);
@@ -348,7 +349,7 @@ fn a_release_waits_for_no_minority_and_forgets_none() {
     }
     assert!(has(&world.take_events(0), |event| matches!(event, Event::Released { confirmed: true, .. })));
     assert_eq!(world.state(0, 1), None);
-    // Lost on its way to the third node, and sent again by itself.
+    // The release to the third node got lost; it is sent again without help.
     let _ = world.take_for(0, 2);
     assert!(world.is_held(2, "r"));
     world.pass(secs(2));
@@ -356,9 +357,9 @@ fn a_release_waits_for_no_minority_and_forgets_none() {
     assert!(world.hosts[0].client.is_idle());
 }
 
-/// Whoever closes a client waits for it to be idle.
+/// The caller of `close` waits until the client is idle.
 #[test]
-fn the_answer_of_a_minority_that_comes_later_is_heeded() {
+fn late_release_answer_of_a_minority_is_used() {
     let mut world = World::quorum(3, 1);
     world.hold(0, 1, "r", options());
     world.release(0, 1);
@@ -374,7 +375,7 @@ fn the_answer_of_a_minority_that_comes_later_is_heeded() {
 }
 
 #[test]
-fn a_lock_that_was_broken_is_not_taken_back_by_a_repair() {
+fn broken_lock_is_not_reacquired_by_repair() {
     let mut world = World::quorum(3, 1);
     world.hold(0, 1, "r", options());
     world.break_at(0, "r");
@@ -387,7 +388,7 @@ fn a_lock_that_was_broken_is_not_taken_back_by_a_repair() {
 }
 
 #[test]
-fn a_release_tells_the_loss_once_no_majority_can_have_been_ours() {
+fn release_reports_a_loss_when_the_majority_is_gone() {
     for (broken, is_lost) in [(0, false), (1, false), (2, true), (3, true)] {
         let mut world = World::quorum(3, 1);
         world.hold(0, 1, "r", options());
@@ -404,9 +405,9 @@ fn a_release_tells_the_loss_once_no_majority_can_have_been_ours() {
     }
 }
 
-/// Granted by two of three, of which one is dead by then: others can have the lock, so nobody waits for it.
+/// Two of three nodes granted, and one of them is dead by then: others can have the lock, so nobody waits for that node.
 #[test]
-fn a_release_does_not_wait_for_a_dead_node_once_others_can_have_the_lock() {
+fn release_does_not_wait_for_a_dead_node() {
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", options());
     world.deliver_to(0, 0);
@@ -425,9 +426,9 @@ fn a_release_does_not_wait_for_a_dead_node_once_others_can_have_the_lock() {
     assert_eq!(world.take_events(0), [Event::Released { lock: lock(1), confirmed: false }]);
 }
 
-/// One node refuses, one is ours, and the third does not answer: it decides.
+/// One node refuses, one is ours, and the third decides, but does not answer.
 #[test]
-fn a_release_that_one_node_has_to_decide_waits_for_it() {
+fn release_waits_for_the_deciding_node() {
     for is_broken in [false, true] {
         let mut world = World::quorum(3, 1);
         world.hold(0, 1, "r", options());
@@ -461,7 +462,7 @@ fn a_late_acquire_does_not_outlive_the_release() {
 }
 
 #[test]
-fn an_acquire_that_has_landed_behind_its_release_is_no_answer_to_it() {
+fn late_acquire_answer_does_not_end_the_release() {
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", options());
     world.deliver_to(0, 0);
@@ -478,7 +479,7 @@ fn an_acquire_that_has_landed_behind_its_release_is_no_answer_to_it() {
 }
 
 #[test]
-fn a_record_that_keeps_no_send_number_joins_as_of_the_earliest() {
+fn record_without_seq_counts_from_the_earliest_send() {
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", options());
     world.deliver_to(0, 0);
@@ -491,7 +492,7 @@ fn a_record_that_keeps_no_send_number_joins_as_of_the_earliest() {
 }
 
 #[test]
-fn two_clients_at_once_never_both_win() {
+fn two_concurrent_clients_never_both_hold() {
     for order in 0..64_u32 {
         let mut world = World::quorum(3, 2);
         world.acquire(0, 1, "r", once());
@@ -510,7 +511,7 @@ fn two_clients_at_once_never_both_win() {
 }
 
 #[test]
-fn a_raise_that_waits_for_its_turn_does_not_keep_the_client_busy() {
+fn pending_raise_does_not_spin() {
     let mut world = World::quorum(5, 1);
     world.acquire(0, 1, "r", options());
     answer_from(&mut world, 0, acquired(5));
@@ -519,7 +520,7 @@ fn a_raise_that_waits_for_its_turn_does_not_keep_the_client_busy() {
     // Node 0 is to be raised, and the connection to it breaks: it is tried again a little later.
     let raise = world.take_for(0, 0);
     world.answer(0, raise.id, Err(reset()));
-    // Meanwhile the others' counters move, and two of them lose our record.
+    // Meanwhile the counters of the other nodes change, and two of them lose our record.
     answer_from(&mut world, 3, acquired(9));
     for node in [1, 2] {
         answer_from(&mut world, node, conflict(None));
@@ -533,7 +534,7 @@ fn a_raise_that_waits_for_its_turn_does_not_keep_the_client_busy() {
 }
 
 #[test]
-fn a_raise_without_an_answer_is_sent_again_and_in_the_end_given_up() {
+fn unanswered_raise_is_resent_and_then_given_up() {
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", once());
     answer_from(&mut world, 2, theirs());
@@ -549,12 +550,12 @@ fn a_raise_without_an_answer_is_sent_again_and_in_the_end_given_up() {
 }
 
 #[test]
-fn an_answer_to_an_earlier_attempt_is_none_to_this_one() {
+fn answer_to_an_earlier_attempt_is_ignored() {
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", options());
     answer_from(&mut world, 0, theirs());
     answer_from(&mut world, 1, theirs());
-    // The attempt is lost already; node 2 has not answered it when the next one begins.
+    // The attempt has already failed; node 2 has not answered it when the next one begins.
     let slow = world.take_for(0, 2);
     while nodes_of(&world, 0, "acquire").is_empty() {
         world.hosts[0].wire.clear();
@@ -569,7 +570,7 @@ fn an_answer_to_an_earlier_attempt_is_none_to_this_one() {
 }
 
 #[test]
-fn nor_is_it_one_to_the_lease_that_this_one_brings() {
+fn answer_to_an_earlier_attempt_does_not_affect_the_lease() {
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", options());
     answer_from(&mut world, 0, theirs());

@@ -1,4 +1,4 @@
-//! An ack is worth the record behind it: once that may be gone, it is the word of a node that may vote for others.
+//! An ack counts as long as the record behind it stands: once the record may be gone, the node may vote for others.
 
 use crate::common::*;
 use leasehold_core::op::{Applied, Op, Outcome};
@@ -13,7 +13,7 @@ fn raised(counter: u64) -> Outcome {
     Outcome::Applied(Applied::Raised { counter: Token::new(counter).unwrap() })
 }
 
-/// Three nodes that have granted, and what the first and the other two vouch for.
+/// Three nodes that have granted, and the deadlines of the first and of the other two.
 struct Raising {
     world: World,
     first: Monotonic,
@@ -22,7 +22,7 @@ struct Raising {
     raises: [Transmit; 2],
 }
 
-/// The requests to nodes 1 and 2 got lost and were sent again, so that these vouch longer than node 0.
+/// The requests to nodes 1 and 2 got lost and were sent again, so that their deadlines are later than that of node 0.
 fn raising() -> Raising {
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", options());
@@ -38,7 +38,7 @@ fn raising() -> Raising {
     for node in [1, 2] {
         answer_from(&mut world, node, acquired(5));
     }
-    // The first raises get no answer; the second ones leave shortly before node 0 is not to be relied on any more.
+    // The first raises get no answer; the second ones leave shortly before the deadline of node 0.
     world.hosts[0].wire.clear();
     let almost = first.since(world.now(0).monotonic) - ms(100);
     world.jump(almost);
@@ -91,11 +91,11 @@ fn an_ack_whose_deadline_passed_while_others_were_raised_does_not_count() {
 }
 
 #[test]
-fn without_it_the_attempt_can_be_lost() {
+fn attempt_without_the_expired_ack_can_be_lost() {
     let mut raising = raising();
     raising.until(raising.first);
     assert_eq!(raising.answered(0, raised(9)), []);
-    let gone = conflict(Some(holding(stranger(), Some(1))));
+    let gone = conflict(Some(holding(other_nonce(), Some(1))));
     let events = raising.answered(1, gone);
     assert!(matches!(events[..], [Event::Contended { .. }]), "node 1 alone is no majority: {events:?}");
     assert_ne!(raising.world.state(0, 1), Some("Acquiring"));

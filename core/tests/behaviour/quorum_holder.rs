@@ -1,4 +1,4 @@
-//! Who holds a lock is told by most of the nodes, not by the one that spoke last or loudest.
+//! The holder of a lock is the one that most nodes show, not the one in the last answer.
 
 use crate::common::*;
 use leasehold_core::config::{NodeConfig, Poll};
@@ -22,7 +22,7 @@ fn unavailable() -> Outcome {
     Outcome::NotApplied(Refusal::Unavailable(Fault::of(FaultKind::Unreachable)))
 }
 
-/// Whom the failure names, and with which token.
+/// The holder and the token that the failure names.
 fn named(failure: Failure) -> (u8, Option<u64>) {
     let (Failure::Busy { holding: Some(holding) } | Failure::TimedOut { holding: Some(holding) }) = failure else {
         panic!("it names nobody: {failure:?}")
@@ -32,7 +32,7 @@ fn named(failure: Failure) -> (u8, Option<u64>) {
 }
 
 #[test]
-fn the_holder_is_whom_most_nodes_show() {
+fn failure_names_the_holder_that_most_nodes_show() {
     for dissenter in 0..3 {
         for order in [[0, 1, 2], [1, 2, 0], [2, 0, 1]] {
             let mut world = World::quorum(5, 1);
@@ -47,7 +47,7 @@ fn the_holder_is_whom_most_nodes_show() {
 }
 
 #[test]
-fn a_node_that_has_our_own_record_shows_nobody_else() {
+fn node_with_our_record_shows_no_other_holder() {
     let mut world = World::quorum(5, 1);
     world.acquire(0, 1, "r", once());
     answer_from(&mut world, 4, acquired(12));
@@ -59,7 +59,7 @@ fn a_node_that_has_our_own_record_shows_nobody_else() {
 }
 
 #[test]
-fn a_node_that_refuses_for_good_hides_no_holder_while_the_others_are_enough() {
+fn denying_node_does_not_hide_the_holder() {
     let denied = || Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Permission, "no")));
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", once());
@@ -74,7 +74,7 @@ fn a_node_that_refuses_for_good_hides_no_holder_while_the_others_are_enough() {
 }
 
 #[test]
-fn a_counter_that_may_not_be_the_token_is_not_told_as_one() {
+fn uncertain_counter_is_not_reported_as_token() {
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", once());
     answer_from(&mut world, 0, held_by(1, 7));
@@ -87,7 +87,7 @@ fn a_counter_that_may_not_be_the_token_is_not_told_as_one() {
 }
 
 #[test]
-fn a_node_that_is_away_while_others_are_looked_at_hides_no_holder() {
+fn unreachable_node_does_not_hide_the_holder() {
     let mut world = World::of(vec![NodeConfig { poll: Poll::Read, ..NodeConfig::default() }; 3], 1);
     world.acquire(0, 1, "r", with(|o| o.wait(Wait::For(secs(5)))));
     answer_from(&mut world, 0, held_by(1, 7));
@@ -112,7 +112,7 @@ fn a_node_that_is_away_while_others_are_looked_at_hides_no_holder() {
 }
 
 #[test]
-fn what_a_look_has_not_told_yet_is_as_it_was() {
+fn unanswered_look_keeps_the_last_reply() {
     let mut world = World::of(vec![NodeConfig { poll: Poll::Read, ..NodeConfig::default() }; 3], 1);
     world.acquire(0, 1, "r", with(|o| o.wait(Wait::For(secs(1)))));
     answer_from(&mut world, 0, held_by(1, 7));

@@ -1,5 +1,5 @@
-//! Nodes that remember which quorum they belong to: one that has lost its data abstains, comes back, and is believed
-//! only after its counter was raised.
+//! Nodes that remember the quorum they belong to: a node that has lost its data abstains, votes again, and is trusted only
+//! after its counter was raised.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use leasehold_core::{Client, Config, Error, Event, Failure, NodeConfig, NodeId, 
 
 const QUORUM: QuorumId = QuorumId([0xa1; 16]);
 const OTHER: QuorumId = QuorumId([0xb2; 16]);
-/// Of a lost memory that somebody has waited out.
+/// The id of a loss that a client has waited out.
 const LOSS: LossId = LossId([0xcc; 16]);
-/// For records of at most 60 s, at the default drift of 1%: 60 s * 1.01 / 0.99 + 1 s.
+/// The abstention for records of at most 60 s, at the default drift of 1%: 60 s * 1.01 / 0.99 + 1 s.
 const ABSTENTION: Duration = Duration::from_nanos(62_212_121_213);
-/// More than the pauses between tries.
+/// A time above all pauses between tries.
 const SOON: Duration = secs(6);
 
 fn config_of(id: QuorumId, max_ttl: Duration, durability: Durability) -> Config {
@@ -48,7 +48,7 @@ fn phase(world: &World, node: usize) -> Option<Phase> {
     world.stores[node].marker.as_ref().map(|marker| marker.phase)
 }
 
-/// Whether two nodes have a record of the same attempt.
+/// Returns true if two nodes have a record of the same attempt.
 fn agree(world: &World, one: usize, other: usize) -> bool {
     let of = |node: usize| world.stores[node].records.get(&resource("r"))?.lease.as_ref().map(|lease| lease.nonce);
     of(one).is_some() && of(one) == of(other)
@@ -58,7 +58,7 @@ fn is_back(world: &World, node: usize) -> bool {
     matches!(phase(world, node), Some(Phase::Rejoined { .. }))
 }
 
-/// The node has lost its data, and somebody has waited that out.
+/// The node has lost its data, and a client has waited that out.
 fn rejoin(world: &mut World, node: usize) {
     world.stores[node].lose_data();
     world.stores[node].marker = Some(marker(QUORUM, 60_000, Phase::Rejoined { trusted_from_unix_ms: u64::MAX }));
@@ -69,7 +69,7 @@ pub(crate) fn nodes_of(world: &World, host: usize, wanted: &str) -> Vec<u16> {
     of_kind.map(|transmit| transmit.node.get()).collect()
 }
 
-/// What the next request to the node was, and what it said.
+/// The next request to the node, and its answer.
 pub(crate) fn answer_of(world: &mut World, host: usize, node: u16) -> (Transmit, Outcome) {
     let transmit = world.take_for(host, node);
     let outcomes = world.perform(&transmit);
@@ -83,7 +83,7 @@ pub(crate) fn refuse_connection(world: &mut World, host: usize, node: u16) {
     world.answer(host, transmit.id, Err(away));
 }
 
-/// A record that somebody has left on one node.
+/// A record that another client has left on one node.
 fn occupy(world: &mut World, node: u16, name: &str, floor: Token) {
     let (now, fresh, time) = (world.now(0), world.fresh(), world.time);
     let mut somebody = Client::new(config(), [9; 32], now);
@@ -100,7 +100,7 @@ fn is_lost(events: &[Event]) -> bool {
 }
 
 #[test]
-fn a_new_quorum_is_born_after_one_abstention() {
+fn new_quorum_votes_after_one_abstention() {
     let mut world = unborn(2);
     world.acquire(0, 1, "r", options());
     world.deliver_all();
@@ -121,12 +121,12 @@ fn a_new_quorum_is_born_after_one_abstention() {
     assert!((0..3).all(|node| phase(&world, node) == Some(Phase::Member)), "none of them is in doubt");
     world.acquire(1, 3, "s", once());
     world.deliver_all();
-    assert_eq!(world.state(1, 3), Some("Held"), "whoever comes later need not wait");
+    assert_eq!(world.state(1, 3), Some("Held"), "later clients need not wait");
 }
 
-/// Two answers decide that an attempt is lost, whichever they are; the third is waited for all the same.
+/// Two answers decide that an attempt has failed. The third is awaited all the same.
 #[test]
-fn a_quorum_is_born_though_one_node_is_always_the_slowest() {
+fn new_quorum_votes_even_with_a_slow_node() {
     let mut world = unborn(1);
     world.acquire(0, 1, "r", options());
     world.pass(ABSTENTION + SOON);
@@ -134,7 +134,7 @@ fn a_quorum_is_born_though_one_node_is_always_the_slowest() {
 }
 
 #[test]
-fn without_one_of_its_nodes_a_new_quorum_is_not_born() {
+fn new_quorum_needs_all_of_its_nodes() {
     let mut world = unborn(1);
     world.acquire(0, 1, "r", options());
     without_node_2(&mut world, 2 * ABSTENTION);
@@ -142,7 +142,7 @@ fn without_one_of_its_nodes_a_new_quorum_is_not_born() {
     assert!((0..2).all(|node| phase(&world, node) == Some(Phase::Joining)));
 }
 
-/// Time passes, and host 0 reaches the other two only.
+/// Time passes, and host 0 reaches only the other two nodes.
 fn without_node_2(world: &mut World, length: Duration) {
     let end = world.time + length;
     while world.time < end {
@@ -158,12 +158,12 @@ fn without_node_2(world: &mut World, length: Duration) {
 }
 
 #[test]
-fn a_node_that_was_seen_to_abstain_long_ago_may_remember_by_now() {
+fn old_abstention_is_no_proof_of_a_new_quorum() {
     let mut world = unborn(2);
     world.acquire(0, 1, "r", once());
     world.deliver_all();
     assert!(matches!(failure(&world.take_events(0)), Failure::Abstains { .. }));
-    // Somebody else waits for the quorum to be born, and is granted a lock; then a majority forgets it.
+    // Another client waits until the new quorum votes, and gets a lock; then a majority forgets it.
     world.acquire(1, 1, "s", options());
     world.pass(ABSTENTION + SOON);
     token(&world.take_events(1));
@@ -176,7 +176,7 @@ fn a_node_that_was_seen_to_abstain_long_ago_may_remember_by_now() {
 }
 
 #[test]
-fn a_node_that_loses_its_data_again_starts_its_wait_again() {
+fn second_loss_restarts_the_abstention() {
     let mut world = unborn(1);
     world.acquire(0, 1, "r", options());
     world.pass(secs(30));
@@ -197,12 +197,12 @@ fn a_node_that_loses_its_data_again_starts_its_wait_again() {
 }
 
 #[test]
-fn a_node_that_loses_its_data_keeps_its_word_to_the_holder() {
+fn node_that_lost_its_data_counts_until_its_deadline() {
     let mut world = born(1);
     world.hold(0, 1, "r", options());
     let deadline = world.now(0).monotonic.plus(world.remaining(0, 1));
     world.stores[1].lose_data();
-    // What is not said to be lost, but gone.
+    // Node 0 loses the record without noticing.
     world.stores[0].records.clear();
     world.pass_until_sent(0);
     let (_, outcome) = answer_of(&mut world, 0, 1);
@@ -215,7 +215,7 @@ fn a_node_that_loses_its_data_keeps_its_word_to_the_holder() {
     assert_eq!(world.now(0).monotonic.plus(world.remaining(0, 1)), deadline);
     world.deliver_to(0, 2);
     assert_eq!(world.take_events(0), [], "the one renewal alone moves nothing");
-    // What it remembers of us is over when it was to be over.
+    // Its promise to us ends at its deadline, as before.
     world.pass_until_sent(0);
     assert_eq!(nodes_of(&world, 0, "acquire"), [1], "it is asked for its vote from now on");
 }
@@ -240,7 +240,7 @@ fn a_node_that_lost_its_data_is_repaired_after_its_abstention() {
     assert!(!is_lost(&world.take_events(0)));
     assert!(world.record(1, "r").counter >= token, "it votes for this lease, so it knows its token");
     assert_eq!(world.stores[1].trusted.len(), 1, "and all that came before, since nobody can have a higher one now");
-    // It counts: with one of the others gone for good, the lease goes on.
+    // The node counts: with one of the others down for good, the lease goes on.
     world.stores[0].records.clear();
     world.stores[0].marker = Some(marker(OTHER, 60_000, Phase::Member));
     world.pass(secs(60));
@@ -269,15 +269,15 @@ fn a_rolling_restart_loses_no_lease() {
     assert!(!is_lost(&world.take_events(0)) && world.remaining(0, 1) > secs(15));
     world.release(0, 1);
     world.deliver_all();
-    // All three are in doubt now, and agree all the same, for all of them are known.
+    // All three are in doubt now, and still grant a token, since all of them were read.
     world.hosts[1].unix_ms = Some(0);
     world.acquire(1, 9, "r", options());
     world.pass(SOON);
     assert!(token(&world.take_events(1)) > first);
 }
 
-/// The nodes 0 and 2 have given tokens, node 1 has forgotten them, and host 1 has no clock that would make up for it.
-/// Node 2 is held by somebody, so that node 1 is needed.
+/// Nodes 0 and 2 have minted tokens, node 1 has forgotten them, and the clock of host 1 is too low to pass them. Another
+/// client holds node 2, so that node 1 is needed.
 fn needed(knows_of_the_loss: bool) -> (World, Token) {
     let mut world = born(2);
     world.hosts[1].unix_ms = Some(0);
@@ -300,7 +300,7 @@ fn needed(knows_of_the_loss: bool) -> (World, Token) {
 }
 
 #[test]
-fn a_node_in_doubt_is_raised_above_all_that_others_show_before_it_counts() {
+fn doubtful_node_is_raised_above_all_shown_counters() {
     let (mut world, above) = needed(true);
     world.acquire(1, 2, "r", once());
     let (_, outcome) = answer_of(&mut world, 1, 1);
@@ -315,7 +315,7 @@ fn a_node_in_doubt_is_raised_above_all_that_others_show_before_it_counts() {
     world.deliver_to(1, 1);
     assert_eq!(token(&world.take_events(1)), above.next().unwrap());
     assert_eq!(world.stores[1].trusted.get(&resource("r")), Some(&LOSS));
-    // From now on it is believed.
+    // From now on it is trusted.
     world.release(1, 2);
     world.deliver_all();
     world.acquire(1, 3, "r", once());
@@ -324,7 +324,7 @@ fn a_node_in_doubt_is_raised_above_all_that_others_show_before_it_counts() {
 }
 
 #[test]
-fn a_node_in_doubt_whose_reply_was_lost_is_left_out_at_once() {
+fn doubtful_node_with_a_lost_reply_does_not_count() {
     let (mut world, _) = needed(true);
     world.acquire(1, 2, "r", once());
     let lost = world.take_for(1, 1);
@@ -340,7 +340,7 @@ fn a_node_in_doubt_whose_reply_was_lost_is_left_out_at_once() {
 }
 
 #[test]
-fn an_attempt_that_did_not_know_of_the_loss_leaves_the_node_out() {
+fn attempt_before_the_loss_was_known_excludes_the_node() {
     let (mut world, above) = needed(false);
     world.acquire(1, 2, "r", once());
     world.deliver_to(1, 0);
@@ -356,7 +356,7 @@ fn an_attempt_that_did_not_know_of_the_loss_leaves_the_node_out() {
 }
 
 #[test]
-fn a_look_at_the_node_lets_the_first_attempt_count_it() {
+fn node_seen_to_vote_counts_in_the_first_attempt() {
     let (mut world, above) = needed(false);
     let now = world.now(1);
     world.hosts[1].client.node_votes(NodeId::new(1), Some(LOSS), now);
@@ -384,7 +384,7 @@ fn nodes_of_another_quorum_refuse_and_name_both() {
 }
 
 #[test]
-fn a_minority_of_strangers_hinders_nobody() {
+fn minority_of_another_quorum_does_not_block_a_grant() {
     for first in [0, 2] {
         let mut world = born(1);
         world.stores[first].marker = Some(marker(OTHER, 60_000, Phase::Member));
@@ -398,7 +398,7 @@ fn a_minority_of_strangers_hinders_nobody() {
 }
 
 #[test]
-fn a_record_that_would_outlive_an_abstention_is_not_asked_for() {
+fn record_ttl_above_max_ttl_is_rejected() {
     let mut world = born(1);
     let (now, fresh) = (world.now(0), world.fresh());
     let mut acquire = |ttl, lock_delay| {
@@ -429,7 +429,7 @@ fn a_node_of_another_run_votes_only_if_it_is_declared_durable() {
         assert_eq!(world.is_held(0, "s"), expected == Phase::Member, "{durability:?}");
         world.release(0, 2);
         world.deliver_all();
-        // It still has the record of the lease, which is as good as it ever was.
+        // It still has the record of the lease, which stands as before.
         world.pass(secs(30));
         let events = world.take_events(0);
         assert!(!is_lost(&events) && !has(&events, |event| matches!(event, Event::RenewDelayed { .. })), "{events:?}");
@@ -441,9 +441,9 @@ fn a_node_of_another_run_votes_only_if_it_is_declared_durable() {
     }
 }
 
-/// Otherwise one more failure within days would leave nobody to vouch for a token.
+/// Otherwise one more failure within days would leave too few trusted counters.
 #[test]
-fn a_holder_lifts_a_node_in_doubt_that_it_did_not_need() {
+fn holder_raises_a_doubtful_node_outside_the_majority() {
     let mut world = born(2);
     rejoin(&mut world, 2);
     let token = world.hold(0, 1, "r", options());
@@ -452,16 +452,16 @@ fn a_holder_lifts_a_node_in_doubt_that_it_did_not_need() {
     assert_eq!(world.record(2, "r").counter, token);
     world.release(0, 1);
     world.deliver_all();
-    // One of the others goes for good, and the next holder does without it.
+    // One of the others fails for good, and the next holder does without it.
     world.stores[0].marker = Some(marker(OTHER, 60_000, Phase::Member));
     world.acquire(1, 1, "r", options());
     world.deliver_all();
     assert!(self::token(&world.take_events(1)) > token);
 }
 
-/// Raising is the holder's business only as long as it is one.
+/// Only a holder raises counters.
 #[test]
-fn a_node_in_doubt_is_not_lifted_after_the_lease() {
+fn doubtful_node_is_not_raised_after_the_lease() {
     let mut world = born(1);
     rejoin(&mut world, 2);
     world.acquire(0, 1, "r", options());
@@ -472,9 +472,9 @@ fn a_node_in_doubt_is_not_lifted_after_the_lease() {
     assert!(world.stores[2].trusted.is_empty());
 }
 
-/// Rivals get no vote of a node that has forgotten, so nobody else had the lock.
+/// A node that has forgotten votes for nobody, so no rival had the lock.
 #[test]
-fn nodes_that_lost_their_data_are_no_loss_of_a_lease_that_is_released() {
+fn release_counts_abstaining_nodes_as_kept() {
     let mut world = born(1);
     world.hold(0, 1, "r", options());
     world.deliver_all();

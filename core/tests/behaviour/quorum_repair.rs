@@ -1,11 +1,11 @@
-//! A lease of a majority, and the nodes that it still has to win back: how they are asked, and what they are left with.
+//! A lease of a majority, and its repair: the acquires to nodes without our record, and their release.
 
 use crate::common::*;
 use crate::quorum_memory::{answer_of, born, nodes_of, refuse_connection};
 use leasehold_core::op::{Fault, FaultKind, Holding, Op, Outcome, Refusal};
 use leasehold_core::{Event, LockOptions, NodeId};
 
-/// Nodes 0 and 1 hold the lease; nothing has reached node 2, and its request is on the wire again.
+/// Nodes 0 and 1 hold the lease; nothing has reached node 2, and its request is in flight again.
 fn repairing(options: LockOptions) -> World {
     let mut world = born(1);
     world.acquire(0, 1, "r", options);
@@ -30,7 +30,7 @@ fn until_repair(world: &mut World) {
 }
 
 #[test]
-fn a_node_that_was_down_is_asked_again_and_counts() {
+fn recovered_node_is_asked_again_and_counts() {
     let mut world = repairing(options());
     for _ in 0..3 {
         refuse_connection(&mut world, 0, 2);
@@ -40,7 +40,7 @@ fn a_node_that_was_down_is_asked_again_and_counts() {
     let (transmit, outcome) = answer_of(&mut world, 0, 2);
     assert!(matches!(&transmit.ops[0].op, Op::Acquire(op) if op.floor == floor), "{transmit:?}");
     assert_eq!(outcome, acquired(floor.get()));
-    // Nodes 1 and 2 are cut off. With the next renewal of node 0 it is what node 2 has promised that counts.
+    // Nodes 1 and 2 are cut off. After the next renewal of node 0 the deadline of node 2 counts.
     let until = world.time + secs(15);
     world.hosts[0].wire.clear();
     while !nodes_of(&world, 0, "renew").contains(&0) {
@@ -81,7 +81,7 @@ fn repair_ends_with_max_hold() {
 }
 
 #[test]
-fn a_release_goes_where_a_repair_may_have_landed() {
+fn release_includes_nodes_with_a_pending_repair() {
     let mut world = repairing(options());
     let late = world.take_for(0, 2);
     world.release(0, 1);
@@ -92,13 +92,13 @@ fn a_release_goes_where_a_repair_may_have_landed() {
 }
 
 #[test]
-fn a_rival_on_a_node_to_be_repaired_changes_nothing() {
+fn rival_on_an_unrepaired_node_does_not_end_the_lease() {
     let mut world = repairing(options());
     let before = (world.remaining(0, 1), world.state(0, 1));
     let transmit = world.take_for(0, 2);
     let Op::Acquire(acquire) = &transmit.ops[0].op else { panic!("a repair") };
-    // Its number is one of ours by chance.
-    let theirs = conflict(Some(holding(stranger(), Some(acquire.seq.get()))));
+    // Its seq is one of ours by chance.
+    let theirs = conflict(Some(holding(other_nonce(), Some(acquire.seq.get()))));
     world.answer(0, transmit.id, Ok(vec![theirs]));
     assert_eq!(world.take_events(0), []);
     assert_eq!((world.remaining(0, 1), world.state(0, 1)), before);
@@ -108,7 +108,7 @@ fn a_rival_on_a_node_to_be_repaired_changes_nothing() {
 }
 
 #[test]
-fn a_release_goes_where_a_repair_has_got_no_answer() {
+fn release_includes_nodes_with_an_unanswered_repair() {
     let mut world = repairing(options());
     let transmit = world.take_for(0, 2);
     world.answer(0, transmit.id, Err(reset()));
@@ -117,7 +117,7 @@ fn a_release_goes_where_a_repair_has_got_no_answer() {
 }
 
 #[test]
-fn a_release_goes_where_our_record_shows_a_send_that_is_not_known() {
+fn release_includes_nodes_with_an_unknown_send() {
     let mut world = repairing(options());
     let transmit = world.take_for(0, 2);
     let nonce = transmit.ops[0].op.nonce().unwrap();
@@ -127,14 +127,14 @@ fn a_release_goes_where_our_record_shows_a_send_that_is_not_known() {
 }
 
 #[test]
-fn a_repair_that_was_refused_does_not_answer_for_the_record_that_stands() {
+fn refused_repair_does_not_end_the_release() {
     let refused = || Outcome::NotApplied(Refusal::Throttled(Fault::of(FaultKind::Busy)));
     for release_fails_first in [true, false] {
         let mut world = repairing(options());
         let landed = world.take_for(0, 2);
         world.perform(&landed);
         let nonce = landed.ops[0].op.nonce().unwrap();
-        // All that is known is that it carries our nonce.
+        // It carries our nonce; nothing else is known.
         world.answer(0, landed.id, Ok(vec![conflict(Some(holding(nonce, Some(1_000))))]));
         until_repair(&mut world);
         let repair = world.take_for(0, 2);
@@ -153,10 +153,10 @@ fn a_repair_that_was_refused_does_not_answer_for_the_record_that_stands() {
 }
 
 #[test]
-fn where_somebody_else_has_left_the_lock_the_next_repair_wins_it() {
+fn repair_succeeds_after_the_rival_released() {
     let mut world = repairing(options());
     let transmit = world.take_for(0, 2);
-    let left = Holding { released: true, ..holding(stranger(), Some(1)) };
+    let left = Holding { released: true, ..holding(other_nonce(), Some(1)) };
     world.answer(0, transmit.id, Ok(vec![conflict(Some(left))]));
     until_repair(&mut world);
     world.deliver_to(0, 2);
@@ -164,7 +164,7 @@ fn where_somebody_else_has_left_the_lock_the_next_repair_wins_it() {
 }
 
 #[test]
-fn a_record_that_was_taken_away_is_not_put_back() {
+fn removed_record_is_not_recreated() {
     let mut world = born(1);
     world.hold(0, 1, "r", options());
     world.stores[0].records.clear();
@@ -184,7 +184,7 @@ fn forgotten() -> World {
 }
 
 #[test]
-fn a_node_that_forgot_keeps_its_word_while_it_is_asked_again() {
+fn forgetful_node_counts_while_repair_is_in_flight() {
     let mut world = forgotten();
     let events = world.take_events(0);
     let [Event::RenewDelayed { fault, .. }] = &events[..] else { panic!("{events:?}") };
@@ -195,8 +195,8 @@ fn a_node_that_forgot_keeps_its_word_while_it_is_asked_again() {
     }
     let (_, outcome) = answer_of(&mut world, 0, 0);
     assert!(matches!(outcome, Outcome::NotApplied(Refusal::Abstains { .. })), "{outcome:?}");
-    // Of the other two one has lost the record: with the one that forgot, and gives its vote to nobody, the last still
-    // makes a majority.
+    // One of the other two has lost the record. The last one is still a majority together with the node that forgot, which
+    // votes for nobody.
     while !nodes_of(&world, 0, "renew").contains(&1) {
         world.hosts[0].wire.clear();
         world.pass_until_sent(0);
@@ -207,15 +207,15 @@ fn a_node_that_forgot_keeps_its_word_while_it_is_asked_again() {
 }
 
 #[test]
-fn nothing_is_released_where_all_was_forgotten_long_ago() {
+fn nothing_is_released_on_nodes_that_forgot_long_ago() {
     let mut world = forgotten();
     let end = world.time + secs(40);
     while world.time < end {
         while let Some(transmit) = world.hosts[0].wire.front().cloned() {
             if transmit.node == NodeId::new(0) {
-                // It votes again, and for somebody else.
+                // It votes again, but for another client.
                 let transmit = world.take_for(0, 0);
-                world.answer(0, transmit.id, Ok(vec![conflict(Some(holding(stranger(), Some(1))))]));
+                world.answer(0, transmit.id, Ok(vec![conflict(Some(holding(other_nonce(), Some(1))))]));
             } else {
                 world.deliver(0);
             }

@@ -1,4 +1,4 @@
-//! Quorums under messages that come late, and nodes that were away for long.
+//! Quorums with late messages, and with nodes that were down for long.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ fn is_lost(events: &[Event]) -> bool {
     has(events, |event| matches!(event, Event::Lost { .. } | Event::Shortened { .. }))
 }
 
-/// Delivers everything but what goes to one node, for so long.
+/// Delivers everything except the messages to one node, for this long.
 fn pass_without(world: &mut World, node: u16, length: Duration) {
     let until = world.time + length;
     while world.time < until {
@@ -48,16 +48,16 @@ fn pass_without(world: &mut World, node: u16, length: Duration) {
     }
 }
 
-/// Its record has run out there, and is the holder's all the same.
+/// Our record has run out on that node, and it can be acquired again by the same attempt.
 #[test]
-fn a_node_that_was_away_for_longer_than_the_ttl_is_repaired() {
+fn node_down_longer_than_the_ttl_is_repaired() {
     let mut world = born(1);
     world.hold(0, 1, "r", options());
     pass_without(&mut world, 2, secs(90));
     assert!(!world.is_held(2, "r"), "kept, and over");
     world.pass(secs(60));
     assert!(world.is_held(2, "r"), "asked for its vote again, and it gave it");
-    // It counts: another one may go.
+    // It counts: another node may fail.
     world.stores[0].records.clear();
     world.stores[0].marker = None;
     world.pass(secs(60));
@@ -77,9 +77,9 @@ fn acquire_of(transmit: &Transmit) -> Acquire {
     }
 }
 
-/// Acquire and raise of somebody who is long gone arrive at a node that has lost its data since.
+/// The acquire and raise of a client that left long ago arrive at a node that has lost its data since.
 #[test]
-fn a_raise_that_was_meant_for_an_earlier_loss_makes_nobody_trusted() {
+fn raise_for_an_earlier_loss_restores_no_trust() {
     let mut world = born(1);
     world.acquire(0, 1, "r", options());
     let stray = acquire_of(&world.take_for(0, 0));
@@ -95,9 +95,9 @@ fn a_raise_that_was_meant_for_an_earlier_loss_makes_nobody_trusted() {
     assert_eq!(world.stores[0].trusted.len(), 1);
 }
 
-/// A proxy delivers the send that found the first loss once more, after the second.
+/// After the second loss, a proxy delivers again the send that found the first one.
 #[test]
-fn a_send_that_comes_twice_names_two_losses_differently() {
+fn duplicated_send_gives_two_losses_different_ids() {
     let mut world = born(1);
     world.acquire(0, 1, "r", options());
     let send = Op::Acquire(Box::new(acquire_of(&world.take_for(0, 0))));

@@ -1,4 +1,4 @@
-//! Waiting for a lock of several nodes: which hints are believed, and which are the echo of our own doing.
+//! Waiting for a lock of several nodes: wake-ups that are believed, and echoes of our own releases.
 
 use crate::common::*;
 use crate::quorum::{answer_from, nodes_of, theirs};
@@ -17,7 +17,7 @@ fn waiting(third: Outcome) -> World {
 }
 
 #[test]
-fn a_wake_up_is_heeded_as_long_as_enough_nodes_are_of_use() {
+fn wake_up_is_used_while_a_majority_can_grant() {
     let denied = Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Permission, "not allowed")));
     let down = Outcome::NotApplied(Refusal::Unavailable(Fault::of(FaultKind::Unreachable)));
     for third in [denied, down.clone(), theirs()] {
@@ -36,9 +36,9 @@ fn a_wake_up_is_heeded_as_long_as_enough_nodes_are_of_use() {
     }
 }
 
-/// The one node that grants is released again, which wakes everybody who waits, us among them.
+/// The one node that granted is released again, which wakes all waiters, including this one.
 #[test]
-fn the_echo_of_its_own_release_wakes_nobody() {
+fn wake_up_from_our_own_release_is_ignored() {
     let mut world = waiting(acquired(7));
     assert_eq!(nodes_of(&world, 0, "release"), [2]);
     world.hosts[0].wire.clear();
@@ -47,7 +47,7 @@ fn the_echo_of_its_own_release_wakes_nobody() {
 }
 
 #[test]
-fn what_may_have_landed_makes_no_echo_before_or_after_its_node_shows_somebody_else() {
+fn node_that_shows_another_holder_causes_no_echo() {
     // Node 2 has not answered yet.
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", options());
@@ -56,7 +56,7 @@ fn what_may_have_landed_makes_no_echo_before_or_after_its_node_shows_somebody_el
     world.hosts[0].wire.clear();
     world.notify(0, "r");
     assert_eq!(nodes_of(&world, 0, "acquire"), [0, 1, 2]);
-    // Its first send got no answer, and to the second it shows the holder.
+    // The first send to node 2 got no answer; the answer to the second shows the holder.
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", options());
     let unanswered = world.take_for(0, 2);
@@ -70,9 +70,9 @@ fn what_may_have_landed_makes_no_echo_before_or_after_its_node_shows_somebody_el
     assert_eq!(nodes_of(&world, 0, "acquire"), [0, 1, 2]);
 }
 
-/// Which may be the grant that is released now, or was and only the word of it is lost.
+/// The wake-up may come from the release of a late grant, or of a grant whose answer got lost.
 #[test]
-fn a_late_word_on_the_last_attempt_tells_whether_there_will_be_an_echo() {
+fn late_answer_decides_if_an_echo_is_expected() {
     for (word, heeded) in
         [(Ok(vec![acquired(7)]), false), (Err(reset()), false), (Err(timeout()), true), (Ok(vec![theirs()]), true)]
     {
@@ -90,15 +90,15 @@ fn a_late_word_on_the_last_attempt_tells_whether_there_will_be_an_echo() {
 }
 
 #[test]
-fn a_wake_up_during_an_attempt_is_heeded_unless_it_may_be_an_echo_of_that() {
-    // Node 2 may have granted, and be told to release what an earlier attempt of ours has left there.
+fn wake_up_during_an_attempt_is_used_unless_it_may_be_an_echo() {
+    // Node 2 may have granted, and may get the release of an earlier attempt of ours.
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", options());
     world.notify(0, "r");
     answer_from(&mut world, 0, theirs());
     answer_from(&mut world, 1, theirs());
     assert_eq!(nodes_of(&world, 0, "acquire"), [2], "that of this attempt");
-    // Here the first send may have landed, but the second one has met somebody else.
+    // Here the first send may have landed, but the second one was refused because of another holder.
     let mut world = World::new(1);
     world.acquire(0, 1, "r", options());
     let unanswered = world.take(0);
@@ -129,7 +129,7 @@ fn fresh_credentials_of_one_node_lead_to_one_try() {
 }
 
 #[test]
-fn fresh_credentials_of_one_node_are_nothing_to_a_lock_that_waits_for_those_of_another() {
+fn fresh_credentials_wake_only_locks_that_wait_for_that_node() {
     let refused = || Outcome::NotApplied(Refusal::NeedsCredentials(Fault::of(FaultKind::Server)));
     let mut world = waiting(refused());
     world.hosts[0].wire.clear();
@@ -145,7 +145,7 @@ fn fresh_credentials_of_one_node_are_nothing_to_a_lock_that_waits_for_those_of_a
 }
 
 #[test]
-fn where_reads_are_cheaper_only_those_are_looked_at_that_stand_in_the_way() {
+fn only_blocking_nodes_are_read() {
     let reads = NodeConfig { poll: Poll::Read, ..NodeConfig::default() };
     let mut world = World::of(vec![reads; 3], 1);
     world.acquire(0, 1, "r", options());

@@ -1,4 +1,4 @@
-//! The reply to an acquire gets lost: the record itself tells whether, and as of which send, the lock is held.
+//! The reply to an acquire gets lost: the record itself shows that the lock is held, and since which send.
 
 use crate::common::*;
 use leasehold_core::op::{FaultKind, Op};
@@ -59,7 +59,7 @@ fn a_delayed_first_send_does_not_overwrite_what_came_after() {
 }
 
 #[test]
-fn a_reply_after_the_request_deadline_is_ignored_and_the_record_tells() {
+fn late_reply_is_ignored_and_the_record_recovers_the_grant() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", options());
     let first = world.take(0);
@@ -87,7 +87,7 @@ fn the_third_send_can_recover_the_first() {
 }
 
 #[test]
-fn a_broken_connection_is_no_answer_either() {
+fn broken_connection_is_an_unknown_outcome() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", options());
     let first = world.lose_reply(0);
@@ -100,7 +100,7 @@ fn a_broken_connection_is_no_answer_either() {
 }
 
 #[test]
-fn a_store_that_keeps_no_send_number_counts_from_the_earliest() {
+fn store_without_seq_counts_from_the_earliest_send() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", options());
     world.lose_reply(0);
@@ -123,11 +123,11 @@ fn a_resend_that_the_store_grants_counts_from_itself() {
 }
 
 #[test]
-fn a_grant_whose_validity_is_over_is_a_failure_and_is_released() {
+fn grant_after_its_validity_fails_and_is_released() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", with(|o| o.ttl(ms(100)).wait(leasehold_core::Wait::Once)));
     world.lose_reply(0);
-    // The host was stopped; the second send leaves 90 ms after the first, and its answer comes 9 ms later.
+    // The machine was stopped; the second send leaves 90 ms after the first, and its answer comes 9 ms later.
     world.jump(ms(90));
     world.tick(0);
     world.jump(ms(9));

@@ -1,4 +1,4 @@
-//! Giving up takes effect at once, in every state, and as often as somebody likes to ask.
+//! A release takes effect at once, in every state, and may be repeated.
 
 use crate::common::*;
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal};
@@ -9,7 +9,7 @@ fn cancelled(id: u64) -> Event {
 }
 
 #[test]
-fn a_waiting_acquire_is_cancelled_without_a_trace() {
+fn waiting_acquire_is_cancelled_without_requests() {
     let mut world = World::new(2);
     world.hold(0, 1, "r", options());
     world.acquire(1, 1, "r", options());
@@ -22,7 +22,7 @@ fn a_waiting_acquire_is_cancelled_without_a_trace() {
 }
 
 #[test]
-fn a_queued_acquire_is_cancelled_and_the_others_keep_their_places() {
+fn cancelled_acquire_leaves_the_queue_in_order() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     for id in 2..=4 {
@@ -54,7 +54,7 @@ fn releasing_twice_does_nothing_more() {
 }
 
 #[test]
-fn releasing_what_was_lost_is_an_error_and_touches_nothing() {
+fn release_of_a_lost_lease_is_an_error() {
     let mut world = World::new(2);
     world.hold(0, 1, "r", options());
     world.jump(secs(60));
@@ -68,7 +68,7 @@ fn releasing_what_was_lost_is_an_error_and_touches_nothing() {
 }
 
 #[test]
-fn a_release_names_its_attempt_and_frees_nobody_elses_record() {
+fn release_frees_only_the_record_of_its_attempt() {
     let mut world = World::new(2);
     world.hold(0, 1, "r", options());
     world.release(0, 1);
@@ -81,7 +81,7 @@ fn a_release_names_its_attempt_and_frees_nobody_elses_record() {
 }
 
 #[test]
-fn a_release_while_renewing_is_the_last_word() {
+fn release_during_a_renewal_wins() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     world.pass_until_sent(0);
@@ -102,7 +102,7 @@ fn nothing_is_renewed_after_a_release() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     world.jump(secs(10));
-    // The renewal is due and not drained yet when the release comes.
+    // The renewal is due but not drained when the release comes.
     let (now, fresh) = (world.now(0), world.fresh());
     world.hosts[0].client.handle_timeout(&fresh, now);
     world.release(0, 1);
@@ -131,7 +131,7 @@ fn a_release_is_sent_until_it_is_answered_for_certain() {
 }
 
 #[test]
-fn a_release_whose_reply_was_lost_ends_unconfirmed_as_soon_as_the_record_is_seen_gone() {
+fn release_with_a_lost_reply_is_unconfirmed_when_the_record_is_gone() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     world.release(0, 1);
@@ -142,7 +142,7 @@ fn a_release_whose_reply_was_lost_ends_unconfirmed_as_soon_as_the_record_is_seen
 }
 
 #[test]
-fn a_release_that_finds_another_record_tells_the_loss() {
+fn release_that_finds_another_record_reports_a_loss() {
     let mut world = World::new(2);
     world.hold(0, 1, "r", options());
     world.stores[0].records.clear();
@@ -155,7 +155,7 @@ fn a_release_that_finds_another_record_tells_the_loss() {
 }
 
 #[test]
-fn a_release_that_finds_no_record_tells_the_loss() {
+fn release_that_finds_no_record_reports_a_loss() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     world.stores[0].records.clear();
@@ -165,7 +165,7 @@ fn a_release_that_finds_no_record_tells_the_loss() {
 }
 
 #[test]
-fn a_release_of_a_lock_that_was_broken_tells_the_loss() {
+fn release_of_a_broken_lock_reports_a_loss() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     world.break_at(0, "r");
@@ -175,7 +175,7 @@ fn a_release_of_a_lock_that_was_broken_tells_the_loss() {
 }
 
 #[test]
-fn a_release_that_was_certainly_not_carried_out_does_not_hide_the_loss() {
+fn refused_release_does_not_hide_a_loss() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     world.stores[0].records.clear();
@@ -188,7 +188,7 @@ fn a_release_that_was_certainly_not_carried_out_does_not_hide_the_loss() {
 
 /// The record may have run out by itself by the time that the answer comes.
 #[test]
-fn an_answer_after_the_deadline_says_nothing_of_the_time_before() {
+fn release_answer_after_the_deadline_is_no_evidence() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", with(|o| o.no_renewal()));
     world.stores[0].records.clear();
@@ -203,7 +203,7 @@ fn an_answer_after_the_deadline_says_nothing_of_the_time_before() {
 }
 
 #[test]
-fn without_any_answer_a_release_ends_unconfirmed_when_the_record_has_run_out() {
+fn release_after_expiry_is_unconfirmed() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     world.release(0, 1);
@@ -216,7 +216,7 @@ fn without_any_answer_a_release_ends_unconfirmed_when_the_record_has_run_out() {
 }
 
 #[test]
-fn an_id_can_serve_again_and_old_replies_are_not_taken_for_new_ones() {
+fn lock_id_can_be_reused_and_old_replies_are_ignored() {
     let mut world = World::new(2);
     world.hold(1, 1, "b", options());
     world.acquire(0, 1, "a", options());
@@ -225,7 +225,7 @@ fn an_id_can_serve_again_and_old_replies_are_not_taken_for_new_ones() {
     world.release(0, 1);
     world.take_events(0);
 
-    // The same id, for something that somebody else holds.
+    // The same id, for a lock that another client holds.
     world.acquire(0, 1, "b", once());
     world.answer(0, old.id, Ok(outcomes));
     assert!(
@@ -239,7 +239,7 @@ fn an_id_can_serve_again_and_old_replies_are_not_taken_for_new_ones() {
 }
 
 #[test]
-fn an_undrained_request_of_an_old_life_does_not_leave_for_the_new_one() {
+fn undrained_request_of_an_earlier_generation_is_dropped() {
     let mut world = World::new(1);
     let (now, fresh, other) = (world.now(0), world.fresh(), world.fresh());
     let client = &mut world.hosts[0].client;

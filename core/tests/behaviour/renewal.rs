@@ -1,4 +1,4 @@
-//! Leases are renewed early, spread out, together where possible, and no longer than wished.
+//! Leases are renewed early, with jitter, together where possible, and no longer than configured.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -49,7 +49,7 @@ fn a_request_has_at_most_a_sixth_of_the_ttl() {
 }
 
 #[test]
-fn a_lease_lives_as_long_as_it_is_renewed() {
+fn lease_lasts_while_it_is_renewed() {
     let mut world = World::new(1);
     let token = world.hold(0, 1, "r", options());
     let mut renewals = 0;
@@ -63,7 +63,7 @@ fn a_lease_lives_as_long_as_it_is_renewed() {
 }
 
 #[test]
-fn a_renewal_counts_from_its_send_and_says_how_much_was_left() {
+fn renewal_counts_from_its_send_and_reports_the_time_left() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     world.pass_until_sent(0);
@@ -97,7 +97,7 @@ fn failures_are_tried_again_within_a_sixth_of_the_ttl() {
 }
 
 #[test]
-fn a_store_that_asks_for_patience_is_given_some() {
+fn throttled_renewals_are_retried_slowly() {
     let pause_after = |answer: Outcome| {
         let mut world = World::new(1);
         world.hold(0, 1, "r", options());
@@ -107,7 +107,7 @@ fn a_store_that_asks_for_patience_is_given_some() {
         world.pass_until_sent(0);
         world.time - before
     };
-    // All else being equal, chances too.
+    // With the same inputs, so that the jitter is the same.
     let normal = pause_after(Outcome::Unknown(Fault::of(FaultKind::Server)));
     let patient = pause_after(Outcome::NotApplied(Refusal::Throttled(Fault::of(FaultKind::Busy))));
     assert!(patient > 3 * normal, "{patient:?} and {normal:?}");
@@ -135,7 +135,7 @@ fn a_hundred_leases_are_renewed_in_one_request() {
 }
 
 #[test]
-fn a_batch_is_as_small_as_the_store_wants_it() {
+fn batch_size_is_that_of_the_node() {
     let mut world = World::of(vec![NodeConfig { batch: 2, ..NodeConfig::default() }], 1);
     for id in 0..7 {
         world.acquire(0, id, &format!("r{id}"), options());
@@ -161,7 +161,7 @@ fn each_lease_of_a_batch_has_its_own_outcome() {
     let transmit = world.take(0);
     assert_eq!(transmit.ops.len(), 3);
     let mut outcomes = world.perform(&transmit);
-    outcomes[1] = conflict(Some(holding(stranger(), Some(1))));
+    outcomes[1] = conflict(Some(holding(other_nonce(), Some(1))));
     let lost = transmit.ops[1].lock;
     world.answer(0, transmit.id, Ok(outcomes));
     for event in world.take_events(0) {
@@ -192,7 +192,7 @@ fn a_slow_request_delays_no_other_lease() {
 }
 
 #[test]
-fn max_hold_ends_the_renewals() {
+fn max_hold_stops_renewals() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", with(|o| o.max_hold(secs(60))));
     let mut last = EPOCH;
@@ -209,7 +209,7 @@ fn max_hold_ends_the_renewals() {
 }
 
 #[test]
-fn a_lease_that_ends_by_max_hold_says_so() {
+fn lease_ended_by_max_hold_has_that_reason() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", with(|o| o.max_hold(secs(60))));
     world.pass(secs(120));
@@ -217,7 +217,7 @@ fn a_lease_that_ends_by_max_hold_says_so() {
 }
 
 #[test]
-fn a_host_that_wakes_late_around_max_hold_does_not_spin() {
+fn late_wake_up_around_max_hold_does_not_spin() {
     for late in (0..30_000).step_by(50) {
         let mut world = World::new(1);
         world.hold(0, 1, "r", with(|o| o.max_hold(secs(30)).renew_every(secs(10))));
@@ -230,7 +230,7 @@ fn a_host_that_wakes_late_around_max_hold_does_not_spin() {
 }
 
 #[test]
-fn a_host_that_wakes_past_max_hold_does_not_renew_once_more() {
+fn late_wake_up_past_max_hold_does_not_renew() {
     for id in 0..50 {
         let mut world = World::new(1);
         world.hold(0, id, "r", with(|o| o.max_hold(secs(30)).renew_every(secs(15))));
@@ -245,7 +245,7 @@ fn a_host_that_wakes_past_max_hold_does_not_renew_once_more() {
 }
 
 #[test]
-fn without_renewal_the_first_deadline_ends_it() {
+fn lease_without_renewal_ends_at_its_first_deadline() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", with(|o| o.no_renewal()));
     world.hold(0, 2, "s", options());
@@ -307,7 +307,7 @@ fn validity_never_shrinks_by_a_renewal() {
     }
 }
 
-/// Their requests have deadlines of their own, and the host was held up between them.
+/// Their requests have deadlines of their own, and the embedder was stopped between them.
 #[test]
 fn a_renewal_that_is_too_late_does_not_travel_with_another() {
     let mut world = World::new(1);

@@ -1,4 +1,4 @@
-//! The whole loop in one call does what the calls one by one do.
+//! `step` does the same as the calls one by one.
 
 use crate::common::*;
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
@@ -48,7 +48,7 @@ fn step_and_the_methods_give_the_same_outputs() {
     let node = NodeId::new(0);
     let acquire = |id, name| Input::Acquire { lock: lock(id), resource: resource(name), options: options() };
     let respond = |id, outcome| Input::Response { id: RequestId::new(id), result: Ok(vec![outcome]) };
-    let busy = || conflict(Some(holding(stranger(), Some(1))));
+    let busy = || conflict(Some(holding(other_nonce(), Some(1))));
     let inputs = [
         acquire(1, "a"),
         respond(0, acquired(7)),
@@ -70,7 +70,7 @@ fn step_and_the_methods_give_the_same_outputs() {
     let (mut events, mut transmits) = (0, 0);
     for (n, input) in inputs.into_iter().enumerate() {
         now.monotonic = now.monotonic.plus(ms(40));
-        // A step gives each of its inputs other bytes, so the calls get those.
+        // A step gives each of its inputs different bytes, so the calls get the same ones.
         let fresh = [9; 16];
         let mut own = fresh;
         own[0] ^= 1;
@@ -97,7 +97,7 @@ fn step_and_the_methods_give_the_same_outputs() {
 }
 
 #[test]
-fn a_command_that_is_not_accepted_is_told() {
+fn rejected_command_is_reported() {
     let (mut client, now) = client();
     let acquire = |id| Input::Acquire { lock: lock(id), resource: resource("r"), options: options() };
     let mut outputs = Vec::new();

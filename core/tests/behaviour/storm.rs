@@ -1,4 +1,4 @@
-//! A store that does not serve is asked no more often than one that does, however many leases wait for it.
+//! A store that fails gets no more requests than one that works, with any number of leases.
 
 use crate::common::*;
 use leasehold_core::NodeConfig;
@@ -6,7 +6,7 @@ use leasehold_core::op::{Fault, FaultKind, Op, Outcome, Refusal, TransportFault}
 use std::time::Duration;
 
 const TTL: Duration = secs(30);
-/// Up to where the leases of a dead store are still held.
+/// The time for which the leases of a dead store are still held.
 const LENGTH: Duration = secs(20);
 
 #[derive(Clone, Copy, PartialEq)]
@@ -16,7 +16,7 @@ enum Node {
     Throttles,
 }
 
-/// How many renewals and requests with renewals leave within [`LENGTH`], once `leases` leases are due at different times.
+/// The number of renewals and of their requests within [`LENGTH`], once `leases` leases are due at different times.
 fn requests(leases: u64, nodes: &[Node], batch: usize) -> usize {
     let config = NodeConfig { batch, ..NodeConfig::default() };
     let mut world = World::of(vec![config; nodes.len()], 1);
@@ -46,7 +46,7 @@ fn requests(leases: u64, nodes: &[Node], batch: usize) -> usize {
 }
 
 #[test]
-fn leases_of_a_store_that_does_not_serve_ask_no_more_often_together() {
+fn failing_store_gets_no_more_requests_than_a_working_one() {
     use Node::{Refuses, Serves, Throttles};
     for (leases, batch) in [(100, 100), (1_000, 100), (32, 1), (1_000, 1)] {
         let healthy = requests(leases, &[Serves], batch);
@@ -57,7 +57,7 @@ fn leases_of_a_store_that_does_not_serve_ask_no_more_often_together() {
     }
 }
 
-/// A single one tries a few times more before its lease ends.
+/// A single lease tries a few times more before it ends.
 #[test]
 fn a_lease_tries_a_bounded_number_of_times() {
     let healthy = requests(1, &[Node::Serves], 100);
@@ -68,7 +68,7 @@ fn a_lease_tries_a_bounded_number_of_times() {
 }
 
 #[test]
-fn a_quorum_with_a_node_down_is_asked_no_more_often() {
+fn quorum_with_a_node_down_gets_no_more_requests() {
     use Node::{Refuses, Serves, Throttles};
     for leases in [1, 100, 1_000] {
         let healthy = requests(leases, &[Serves, Serves, Serves], 100);

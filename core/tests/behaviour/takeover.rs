@@ -1,11 +1,11 @@
-//! A holder died and the store cannot tell: whoever waits observes the record for its whole ttl before taking it over.
+//! A holder died and the store cannot tell: a waiter observes the record for its whole ttl before it takes over.
 
 use crate::common::*;
 use leasehold_core::op::{Holder, Holding, Op, Outcome, Refusal, Seen};
 use leasehold_core::store::BootId;
 use leasehold_core::{Event, Seq, Token, Version, Wait};
 
-/// Host 0 holds `r` for 30 s and then its kernel is gone; host 1 runs on another one.
+/// Host 0 holds `r` for 30 s and then its machine is gone; host 1 runs on another one.
 fn orphaned(mut world: World) -> (World, Token) {
     let token = world.hold(0, 1, "r", options());
     world.hosts[0].wake_at = leasehold_core::Monotonic::FAR;
@@ -13,7 +13,7 @@ fn orphaned(mut world: World) -> (World, Token) {
     (world, token)
 }
 
-/// How long a record with a ttl of 30 s is observed at a drift of 1%.
+/// The observation time of a record with a ttl of 30 s at a drift of 1%.
 const OBSERVED: std::time::Duration = ms(30_300);
 
 #[test]
@@ -46,7 +46,7 @@ fn the_observation_starts_when_the_reply_arrives() {
 }
 
 #[test]
-fn the_ttl_in_the_record_counts_and_not_the_observers_own() {
+fn observation_uses_the_ttl_of_the_record() {
     let (mut world, _) = orphaned(World::new(2));
     world.acquire(1, 1, "r", ttl(ms(100)));
     world.pass(OBSERVED - ms(1));
@@ -100,7 +100,7 @@ fn a_takeover_names_the_version_that_was_observed() {
         let lease = world.record(0, "r").lease.as_ref().unwrap();
         Version::of(&lease.nonce, lease.seq)
     };
-    // The holder is back after all, and renews between the decision and the write.
+    // The holder is alive after all, and renews between the decision and the write.
     world.acquire(1, 2, "r", once());
     let takeover = world.take(1);
     assert!(matches!(&takeover.ops[0].op, Op::Acquire(op) if op.expect == Some(version)));
@@ -110,7 +110,7 @@ fn a_takeover_names_the_version_that_was_observed() {
 }
 
 #[test]
-fn nothing_is_expected_of_a_record_before_its_time() {
+fn takeover_is_not_tried_before_the_observation_ends() {
     let (mut world, _) = orphaned(World::new(2));
     world.acquire(1, 1, "r", options());
     for _ in 0..20 {
@@ -122,14 +122,14 @@ fn nothing_is_expected_of_a_record_before_its_time() {
 }
 
 #[test]
-fn a_holder_that_keeps_no_margin_is_observed_for_longer() {
+fn foreign_holder_is_observed_for_longer() {
     let mut world = World::new(1);
     let foreign = Holding {
         holder: Holder::Foreign,
         version: Version::new(b"d2f7").unwrap(),
         left: None,
         record_ttl: Some(secs(20)),
-        ..holding(stranger(), None)
+        ..holding(other_nonce(), None)
     };
     let show = |world: &mut World, id: u64| {
         world.acquire(0, id, "r", once());
@@ -149,7 +149,7 @@ fn a_holder_that_keeps_no_margin_is_observed_for_longer() {
 #[test]
 fn a_record_without_a_ttl_is_never_taken_over() {
     let mut world = World::new(1);
-    let endless = Holding { left: None, record_ttl: None, ..holding(stranger(), Some(1)) };
+    let endless = Holding { left: None, record_ttl: None, ..holding(other_nonce(), Some(1)) };
     for id in 0..10 {
         world.acquire(0, id, "r", once());
         let transmit = world.take(0);
@@ -160,7 +160,7 @@ fn a_record_without_a_ttl_is_never_taken_over() {
 }
 
 #[test]
-fn where_the_store_expires_records_a_successor_follows_at_once() {
+fn store_side_expiry_lets_a_waiter_follow_at_once() {
     for world in [World::new(2), World::reading(2)] {
         let mut world = world;
         let dead = world.hold(0, 1, "r", options());
@@ -174,7 +174,7 @@ fn where_the_store_expires_records_a_successor_follows_at_once() {
 }
 
 #[test]
-fn a_lock_delay_keeps_it_closed_for_longer() {
+fn lock_delay_postpones_the_takeover() {
     let mut world = World::new(2);
     world.hold(0, 1, "r", with(|o| o.lock_delay(secs(10))));
     world.hosts[0].wake_at = leasehold_core::Monotonic::FAR;
@@ -186,7 +186,7 @@ fn a_lock_delay_keeps_it_closed_for_longer() {
 }
 
 #[test]
-fn a_released_lock_is_free_at_once_whatever_its_delay() {
+fn released_lock_is_free_at_once_despite_a_lock_delay() {
     let mut world = World::new(2);
     world.hold(0, 1, "r", with(|o| o.lock_delay(secs(10))));
     world.release(0, 1);
@@ -210,7 +210,7 @@ fn observations_are_bounded() {
         world.deliver_all();
         assert!(world.hosts[1].client.stats().observations <= 4);
     }
-    // Room is made by forgetting the youngest, so that the oldest still comes to an end.
+    // The youngest observation is dropped, so that the oldest can still end.
     world.pass(OBSERVED);
     world.acquire(1, 20, "r0", once());
     world.deliver_all();

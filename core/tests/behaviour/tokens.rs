@@ -12,7 +12,7 @@ fn floor(world: &World, host: usize) -> Token {
 }
 
 #[test]
-fn they_grow_over_release_expiry_and_takeover() {
+fn tokens_grow_over_release_expiry_and_takeover() {
     let mut world = World::new(2);
     let mut last = Token::ZERO;
     let mut grown = |token: Token| {
@@ -27,7 +27,7 @@ fn they_grow_over_release_expiry_and_takeover() {
     // It expires.
     world.jump(secs(31));
     grown(world.hold(1, 1, "r", options()));
-    // The kernel is gone.
+    // The machine is gone.
     world.hosts[1].wake_at = leasehold_core::Monotonic::FAR;
     world.stores[0].boot = BootId([7; 16]);
     world.take_events(0);
@@ -49,7 +49,7 @@ fn a_renewal_and_a_resend_mint_nothing() {
 }
 
 #[test]
-fn a_wiped_store_is_outbid_by_the_wall_clock() {
+fn wall_clock_floor_passes_a_wiped_counter() {
     let mut world = World::new(2);
     let first = world.hold(0, 1, "r", options());
     world.stores[0].records.clear();
@@ -59,7 +59,7 @@ fn a_wiped_store_is_outbid_by_the_wall_clock() {
 }
 
 #[test]
-fn within_one_client_a_wiped_store_is_outbid_in_the_same_millisecond() {
+fn tokens_grow_although_the_store_is_wiped() {
     let mut world = World::new(1);
     let mut last = Token::ZERO;
     for id in 0..20 {
@@ -76,13 +76,13 @@ fn within_one_client_a_wiped_store_is_outbid_in_the_same_millisecond() {
 }
 
 #[test]
-fn the_floor_is_the_wall_clock_or_one_above_what_was_seen() {
+fn floor_is_the_wall_clock_or_one_above_the_last_token() {
     let mut world = World::new(2);
     world.acquire(0, 1, "r", options());
     assert_eq!(floor(&world, 0).get(), EPOCH_FLOOR);
     world.deliver(0);
 
-    // Somebody whose clock is an hour ahead.
+    // A client whose clock is an hour ahead.
     world.hosts[1].unix_ms = Some(EPOCH_UNIX_MS + 3_600_000);
     let ahead = world.hold(1, 1, "s", options());
     assert_eq!(ahead.get(), EPOCH_FLOOR + 3_600_000_000);
@@ -95,11 +95,11 @@ fn the_floor_is_the_wall_clock_or_one_above_what_was_seen() {
     assert!(matches!(&last.ops[0].op, Op::Acquire(op) if op.floor.get() == EPOCH_FLOOR), "for that resource only");
 }
 
-/// Nodes of which none shows what a majority has: whichever it is, the next token is above it.
+/// No counter is shown by a majority: the next token is above all of them.
 #[test]
-fn the_floor_is_above_all_that_the_nodes_of_a_quorum_show() {
+fn floor_is_above_the_counters_of_all_nodes() {
     let ahead = EPOCH_FLOOR + 3_600_000_000;
-    let shows = |counter: u64| Holding { counter: Token::new(counter), ..holding(stranger(), Some(1)) };
+    let shows = |counter: u64| Holding { counter: Token::new(counter), ..holding(other_nonce(), Some(1)) };
     let mut world = World::quorum(3, 1);
     world.acquire(0, 1, "r", once());
     for (node, counter) in [(0, ahead + 1), (1, ahead)] {
@@ -115,7 +115,7 @@ fn the_floor_is_above_all_that_the_nodes_of_a_quorum_show() {
 }
 
 #[test]
-fn what_is_remembered_of_tokens_is_bounded() {
+fn remembered_tokens_are_bounded() {
     use leasehold_core::config::{Limits, NodeConfig};
     let limits = Limits { observations: 10, ..Limits::default() };
     let config = leasehold_core::Config::new(vec![NodeConfig::default()]).unwrap().with_limits(limits).unwrap();
@@ -166,9 +166,9 @@ fn the_event_carries_the_token_of_the_record() {
     assert_eq!(token, world.record(0, "r").counter);
 }
 
-/// A name that is granted more than once in a millisecond, on a store that then forgets its counter.
+/// A lock that is granted more than once in a millisecond, on a store that then forgets its counter.
 #[test]
-fn a_counter_that_is_lost_after_many_quick_grants_does_not_fall() {
+fn token_does_not_fall_after_quick_grants_and_a_lost_counter() {
     let mut world = World::new(2);
     let mut highest = Token::ZERO;
     for id in 1..=50 {
@@ -178,6 +178,6 @@ fn a_counter_that_is_lost_after_many_quick_grants_does_not_fall() {
     }
     world.stores[0].records.clear();
     world.pass(Duration::from_millis(1));
-    // Somebody who has seen none of them.
+    // A client that has seen none of them.
     assert!(world.hold(1, 1, "r", options()) > highest);
 }

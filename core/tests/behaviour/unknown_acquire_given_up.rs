@@ -1,4 +1,4 @@
-//! An attempt is given up while the fate of its request is unknown: the record it may have left is freed again.
+//! An attempt is given up while the outcome of its request is unknown: the record that it may have left is released.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use leasehold_core::config::{Limits, NodeConfig};
 use leasehold_core::op::{Applied, Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
 use leasehold_core::{Config, Event, Failure, Wait};
 
-/// An acquire that is given up after this, without any answer; the release is on the wire.
+/// An acquire that is given up after this time without an answer; its release is in flight.
 fn given_up() -> World {
     let mut world = World::new(2);
     world.acquire(0, 1, "r", with(|o| o.wait(Wait::For(ms(100)))));
@@ -15,7 +15,7 @@ fn given_up() -> World {
 }
 
 #[test]
-fn a_lost_reply_is_cleaned_up_in_the_background() {
+fn unanswered_acquire_is_released_in_the_background() {
     let mut world = given_up();
     let acquire = world.lose_reply(0);
     world.pass_cut_off(ms(500));
@@ -50,7 +50,7 @@ fn a_release_that_finds_nothing_is_repeated_once() {
 }
 
 #[test]
-fn once_and_not_for_ever() {
+fn release_that_finds_nothing_is_repeated_only_once() {
     let mut world = given_up();
     world.take(0);
     world.pass_cut_off(ms(500));
@@ -84,7 +84,7 @@ fn a_release_without_an_answer_is_sent_again_until_the_record_has_run_out() {
 
 /// A waiter leaves one such release behind with each try while the store is silent, and records may stand for a day.
 #[test]
-fn the_longer_records_stand_the_slower_their_releases_are_sent_again() {
+fn background_releases_slow_down_with_the_record_ttl() {
     let sent_in_an_hour = |length: Duration| {
         let mut world = World::new(1);
         world.acquire(0, 1, "r", with(|o| o.ttl(length)));
@@ -147,9 +147,9 @@ fn an_acquire_that_lands_behind_its_release_is_released_at_once() {
     }
 }
 
-/// The release finds nothing of ours, and the acquire is known never to land: there is nothing to ask once more.
+/// The release finds nothing of ours, and the acquire is known never to land: no second release is needed.
 #[test]
-fn a_cancelled_acquire_that_was_refused_leaves_nothing_to_wait_for() {
+fn refused_acquire_ends_its_background_release() {
     for answer_comes_first in [true, false] {
         let mut world = World::new(2);
         world.hold(1, 1, "r", options());
@@ -173,7 +173,7 @@ fn a_cancelled_acquire_that_was_refused_leaves_nothing_to_wait_for() {
 }
 
 #[test]
-fn a_refusal_of_the_second_send_leaves_the_first_to_be_reckoned_with() {
+fn refusal_of_the_second_send_keeps_the_first_pending() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", options());
     let late = world.take(0);
@@ -191,7 +191,7 @@ fn a_refusal_of_the_second_send_leaves_the_first_to_be_reckoned_with() {
 }
 
 #[test]
-fn what_was_cancelled_before_it_left_does_not_leave() {
+fn undrained_cancelled_acquire_is_not_sent() {
     let mut world = World::new(1);
     let (now, fresh) = (world.now(0), world.fresh());
     let client = &mut world.hosts[0].client;
@@ -202,7 +202,7 @@ fn what_was_cancelled_before_it_left_does_not_leave() {
 }
 
 #[test]
-fn what_never_left_the_machine_needs_no_clean_up() {
+fn acquire_that_was_not_sent_is_not_released() {
     let mut world = given_up();
     let fault = Fault::new(FaultKind::Unreachable, "connection refused");
     while world.state(0, 1).is_some() {
@@ -217,7 +217,7 @@ fn what_never_left_the_machine_needs_no_clean_up() {
 }
 
 #[test]
-fn a_definite_refusal_speaks_for_its_own_send_only() {
+fn refusal_covers_its_own_send_only() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", once());
     let late = world.take(0);
@@ -258,7 +258,7 @@ fn at_most_three_sends_make_an_attempt() {
 }
 
 #[test]
-fn an_answer_to_another_operation_frees_nothing() {
+fn misfit_answer_does_not_end_the_release() {
     let mut world = given_up();
     world.lose_reply(0);
     world.pass_cut_off(ms(500));
@@ -271,7 +271,7 @@ fn an_answer_to_another_operation_frees_nothing() {
 }
 
 #[test]
-fn clean_ups_are_bounded() {
+fn background_releases_are_bounded() {
     let config = Config::new(vec![NodeConfig::default()]).unwrap();
     let config = config.with_limits(Limits { orphans: 3, ..Limits::default() }).unwrap();
     let mut world = World::with_config(&config, 1);

@@ -1,4 +1,5 @@
-//! Sleeping between tries: never spinning, never past the poll timer, woken by hints, and honest about why it ended.
+//! Sleeping between tries: never spinning, never past the poll timer, ended by wake-ups, and with the right reason at the
+//! end.
 
 use std::time::Duration;
 
@@ -22,7 +23,7 @@ fn pauses(world: &mut World, tries: usize, answer: impl Fn() -> Outcome) -> Vec<
 }
 
 fn busy(left: Option<Duration>) -> Outcome {
-    conflict(Some(Holding { left, ..holding(stranger(), Some(1)) }))
+    conflict(Some(Holding { left, ..holding(other_nonce(), Some(1)) }))
 }
 
 fn throttled() -> Outcome {
@@ -30,7 +31,7 @@ fn throttled() -> Outcome {
 }
 
 #[test]
-fn sleeps_grow_to_two_seconds_and_never_vanish() {
+fn sleep_grows_to_two_seconds_and_is_never_zero() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", options());
     let pauses = pauses(&mut world, 200, || busy(Some(secs(3600))));
@@ -45,7 +46,7 @@ fn sleeps_grow_to_two_seconds_and_never_vanish() {
 }
 
 #[test]
-fn throttling_has_a_slower_pace() {
+fn throttling_has_a_slower_backoff() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", options());
     let pauses = pauses(&mut world, 100, throttled);
@@ -57,7 +58,7 @@ fn throttling_has_a_slower_pace() {
 }
 
 #[test]
-fn hosts_with_other_seeds_sleep_otherwise() {
+fn different_seeds_give_different_sleeps() {
     let of = |rate| {
         let mut world = World::new(2);
         world.hosts.swap(0, rate);
@@ -72,7 +73,7 @@ fn hosts_with_other_seeds_sleep_otherwise() {
 fn time_left_on_the_record_caps_the_sleep() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", options());
-    // Long sleeps by now.
+    // The sleeps are long by now.
     pauses(&mut world, 10, || busy(Some(secs(3600))));
     for pause in pauses(&mut world, 50, || busy(Some(ms(40)))) {
         assert!(pause >= ms(5) && pause <= ms(40) + ms(500) / 8, "{pause:?}");
@@ -80,7 +81,7 @@ fn time_left_on_the_record_caps_the_sleep() {
 }
 
 #[test]
-fn a_record_that_should_have_run_out_is_no_reason_to_spin() {
+fn overdue_record_causes_no_spinning() {
     for (left, least) in [(Duration::ZERO, secs(100)), (Duration::from_nanos(1), secs(1))] {
         let mut world = World::new(1);
         world.acquire(0, 1, "r", ttl(ms(100)));
@@ -90,8 +91,8 @@ fn a_record_that_should_have_run_out_is_no_reason_to_spin() {
 }
 
 #[test]
-fn an_observation_that_ran_out_is_no_reason_to_spin() {
-    // The store shows a version that stands still, and refuses every takeover.
+fn finished_observation_causes_no_spinning() {
+    // The store shows a version that does not change, and refuses every takeover.
     for world in [World::new(1), World::reading(1)] {
         let mut world = world;
         world.acquire(0, 1, "r", ttl(ms(100)));
@@ -100,7 +101,7 @@ fn an_observation_that_ran_out_is_no_reason_to_spin() {
             let transmit = world.take(0);
             tries += 1;
             assert!(tries < 1_200, "{tries} tries in {:?}", world.time - began);
-            let shown = Holding { left: None, ..holding(stranger(), Some(1)) };
+            let shown = Holding { left: None, ..holding(other_nonce(), Some(1)) };
             let outcome = if kind(&transmit.ops[0].op) == "read" {
                 let seen = leasehold_core::op::Seen { holding: Some(Box::new(shown)) };
                 Outcome::Applied(leasehold_core::op::Applied::Read(seen))
@@ -130,7 +131,7 @@ fn a_wake_up_ends_the_sleep_at_once() {
 }
 
 #[test]
-fn a_wake_up_is_a_hint_that_may_be_wrong_or_missing() {
+fn wake_up_may_be_wrong_or_missing() {
     let mut world = World::new(2);
     world.hold(1, 1, "r", options());
     world.acquire(0, 1, "r", options());
@@ -170,7 +171,7 @@ fn the_waiter_subscribes_once_and_tries_again_before_it_sleeps() {
     world.release(0, 1);
     world.deliver_all();
     assert_eq!(world.state(0, 2), Some("Held"));
-    assert_eq!(world.hosts[0].others, [], "the line is subscribed, whoever leads it");
+    assert_eq!(world.hosts[0].others, [], "the queue stays subscribed with a new head");
     world.release(0, 2);
     world.deliver_all();
     assert_eq!(world.hosts[0].others, [Output::Unsubscribe { node, resource: name }]);
@@ -200,7 +201,7 @@ fn an_attempt_in_flight_when_the_wait_ends_is_still_awaited() {
 }
 
 #[test]
-fn a_wait_of_nothing_tries_once() {
+fn wait_of_zero_tries_once() {
     for wait in [Wait::Once, Wait::For(Duration::ZERO)] {
         let mut world = World::new(2);
         world.hold(0, 1, "free", with(|o| o.wait(wait)));
@@ -213,7 +214,7 @@ fn a_wait_of_nothing_tries_once() {
 }
 
 #[test]
-fn without_a_limit_it_waits_for_days() {
+fn wait_without_limit_goes_on_for_days() {
     let mut world = World::new(2);
     world.hold(1, 1, "r", options());
     world.acquire(0, 1, "r", with(|o| o.wait(Wait::For(Duration::MAX))));
@@ -225,7 +226,7 @@ fn without_a_limit_it_waits_for_days() {
 }
 
 #[test]
-fn a_store_that_is_down_is_not_a_lock_that_is_held() {
+fn store_that_is_down_fails_as_unavailable() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", with(|o| o.wait(Wait::For(secs(5)))));
     let fault = Fault::new(FaultKind::Unreachable, "connection refused");
@@ -240,7 +241,7 @@ fn a_store_that_is_down_is_not_a_lock_that_is_held() {
 }
 
 #[test]
-fn what_stood_in_the_way_last_is_what_is_told() {
+fn failure_reports_the_last_block_reason() {
     let denial = Denial::new(DenialKind::Permission, "look at the role's trust policy");
     let fault = Fault::new(FaultKind::Server, "down");
     for (outcome, expected) in [
@@ -259,7 +260,7 @@ fn what_stood_in_the_way_last_is_what_is_told() {
 }
 
 #[test]
-fn a_refusal_for_good_ends_even_an_endless_wait() {
+fn denial_ends_an_unlimited_wait() {
     for world in [World::new(1), World::reading(1)] {
         let mut world = world;
         world.acquire(0, 1, "r", options());
@@ -273,7 +274,7 @@ fn a_refusal_for_good_ends_even_an_endless_wait() {
 }
 
 #[test]
-fn where_reads_are_cheaper_it_looks_before_it_writes() {
+fn store_with_cheap_reads_is_read_before_writing() {
     let mut world = World::reading(2);
     world.hold(1, 1, "r", options());
     world.acquire(0, 1, "r", options());
@@ -295,32 +296,33 @@ fn where_reads_are_cheaper_it_looks_before_it_writes() {
 }
 
 #[test]
-fn a_record_that_has_just_run_out_is_no_reason_to_look_again() {
+fn expired_record_is_not_read_again() {
     let mut world = World::reading(1);
     world.acquire(0, 1, "r", options());
     world.answer_with(0, busy(Some(secs(3600))));
     world.pass_until_sent(0);
     assert_eq!(world.on_the_wire(0), ["read"]);
-    let seen = Seen { holding: Some(Box::new(Holding { left: Some(ms(0)), ..holding(stranger(), Some(1)) })) };
+    let seen = Seen { holding: Some(Box::new(Holding { left: Some(ms(0)), ..holding(other_nonce(), Some(1)) })) };
     world.answer_with(0, Outcome::Applied(Applied::Read(seen)));
     assert_eq!(world.on_the_wire(0), ["acquire"]);
 }
 
 #[test]
-fn a_lock_that_was_left_meanwhile_is_in_nobodys_hands() {
+fn wait_fails_without_holder_after_a_release() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", once());
-    let left = Holding { released: true, ..holding(stranger(), Some(1)) };
+    let left = Holding { released: true, ..holding(other_nonce(), Some(1)) };
     world.answer_with(0, conflict(Some(left)));
     assert_eq!(world.take_events(0), [Event::Failed { lock: lock(1), failure: Failure::Busy { holding: None } }]);
 }
 
 #[test]
-fn a_look_that_shows_it_free_begins_the_sleeps_anew() {
+fn look_that_shows_a_free_lock_resets_the_backoff() {
     let mut world = World::reading(1);
     world.acquire(0, 1, "r", options());
     world.answer_with(0, busy(Some(secs(3600))));
-    let held = || Seen { holding: Some(Box::new(Holding { left: Some(secs(3600)), ..holding(stranger(), Some(1)) })) };
+    let held =
+        || Seen { holding: Some(Box::new(Holding { left: Some(secs(3600)), ..holding(other_nonce(), Some(1)) })) };
     for _ in 0..9 {
         world.pass_until_sent(0);
         world.answer_with(0, Outcome::Applied(Applied::Read(held())));
@@ -335,7 +337,7 @@ fn a_look_that_shows_it_free_begins_the_sleeps_anew() {
 }
 
 #[test]
-fn a_wait_that_ends_while_nobody_was_seen_names_nobody() {
+fn wait_fails_without_holder_if_none_was_seen() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", with(|o| o.wait(Wait::For(secs(1)))));
     while world.state(0, 1).is_some() {
@@ -349,7 +351,7 @@ fn a_wait_that_ends_while_nobody_was_seen_names_nobody() {
 }
 
 #[test]
-fn a_look_that_fails_is_no_news() {
+fn failed_look_is_followed_by_a_sleep() {
     let mut world = World::reading(1);
     world.acquire(0, 1, "r", options());
     world.answer_with(0, busy(Some(secs(3600))));
@@ -363,7 +365,7 @@ fn a_look_that_fails_is_no_news() {
 }
 
 #[test]
-fn a_look_that_a_wake_up_overtook_is_no_answer_to_the_try() {
+fn answer_to_an_overtaken_look_is_ignored() {
     let mut world = World::reading(1);
     world.acquire(0, 1, "r", options());
     world.answer_with(0, busy(Some(secs(3600))));
@@ -416,16 +418,16 @@ fn a_wake_up_during_an_attempt_leads_to_another_one_at_once() {
     let before = world.time;
     world.pass_until_sent(0);
     assert_eq!(world.time, before, "no sleep in between");
-    // The hint has been used up.
+    // The wake-up was used once.
     world.answer_with(0, busy(Some(secs(20))));
     world.pass_until_sent(0);
     assert!(world.time > before);
 }
 
-/// A store that carries out attempts but fails to say so tells of the release of each of them, and would keep its
-/// waiters running for ever.
+/// A store that carries out attempts but loses its answers sends a wake-up for the release of each of them. That would keep
+/// its waiters running for ever.
 #[test]
-fn a_wake_up_from_a_store_that_fails_is_not_heeded() {
+fn wake_up_from_a_failing_store_is_ignored() {
     let fault = || Fault::of(FaultKind::Server);
     let refusals = [
         Outcome::NotApplied(Refusal::Throttled(fault())),
@@ -449,7 +451,7 @@ fn a_wake_up_from_a_store_that_fails_is_not_heeded() {
 }
 
 #[test]
-fn fresh_credentials_that_are_refused_as_well_are_no_reason_to_hurry() {
+fn refused_fresh_credentials_wait_for_the_backoff() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", options());
     let node = NodeId::new(0);
@@ -470,7 +472,7 @@ fn fresh_credentials_that_are_refused_as_well_are_no_reason_to_hurry() {
 }
 
 #[test]
-fn a_wake_up_does_not_use_up_the_try_for_fresh_credentials() {
+fn wake_up_keeps_the_try_for_fresh_credentials() {
     let mut world = World::new(1);
     world.acquire(0, 1, "r", options());
     world.notify(0, "r");

@@ -1,4 +1,4 @@
-//! What happens in each script, and which rows of the table it takes.
+//! The scripts: their steps, and the rows of the table that they take.
 
 use core::time::Duration;
 
@@ -11,7 +11,7 @@ use Row::*;
 /// One step of a script.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Do {
-    /// First in the line, and fresh entropy.
+    /// First in the local queue, and fresh entropy.
     Start,
     /// This many milliseconds after the start of the script.
     At(u64),
@@ -38,7 +38,7 @@ pub(super) enum Answer {
     Unavailable,
     Throttled,
     Denied,
-    /// Held by a stranger for another 20 s.
+    /// Held by somebody else for another 20 s.
     Theirs,
     /// Ours, as of so many sends to this node before the last one.
     Ours(usize),
@@ -78,7 +78,7 @@ pub(super) const SCRIPTS: &[Script] = &[
         ..PLAIN
     },
     Script {
-        name: "the wait ends in the local line",
+        name: "the wait ends in the local queue",
         options: |o| o.wait(Wait::For(Duration::from_secs(1))),
         steps: &[(At(999), &[]), (At(1_000), &[IdleWaitOver])],
         ..PLAIN
@@ -156,9 +156,9 @@ pub(super) const SCRIPTS: &[Script] = &[
         ],
         ..PLAIN
     },
-    Script { name: "cancelled in the local line", steps: &[(Do::Release, &[IdleCancelled])], ..PLAIN },
+    Script { name: "cancelled in the local queue", steps: &[(Do::Release, &[IdleCancelled])], ..PLAIN },
     Script {
-        name: "the reply to the acquire is lost, then the host says that the lease is lost",
+        name: "the reply to the acquire is lost, then the embedder says that the lease is lost",
         steps: &[
             START,
             (Say(0, Timeout), &[AcquiringUnknown, AcquiringResent]),
@@ -262,7 +262,7 @@ pub(super) const SCRIPTS: &[Script] = &[
         ..PLAIN
     },
     Script {
-        name: "the reply to a renewal is lost, and the host says that the lease is lost",
+        name: "the reply to a renewal is lost, and the embedder says that the lease is lost",
         steps: &[
             START,
             HOLD,
@@ -471,7 +471,7 @@ pub(super) const SCRIPTS: &[Script] = &[
         ..PLAIN
     },
     Script {
-        name: "a host that was held up past max_hold",
+        name: "an embedder that wakes up past max_hold",
         options: |o| o.max_hold(Duration::from_secs(30)).renew_every(Duration::from_secs(15)),
         steps: &[
             START,
@@ -485,7 +485,7 @@ pub(super) const SCRIPTS: &[Script] = &[
         ..PLAIN
     },
     Script {
-        name: "a host that was held up past max_hold while one node was slow",
+        name: "an embedder that wakes up past max_hold while one node was slow",
         nodes: 3,
         options: |o| o.max_hold(Duration::from_secs(40)).renew_every(Duration::from_secs(15)),
         steps: &[

@@ -1,5 +1,5 @@
-//! Two clients, stores, clocks that are off as far as they may be, pauses, and a network that loses, delays and
-//! doubles: never two holders, never a token twice.
+//! Two clients, stores, clocks with the largest allowed error, pauses, and a network that loses, delays and duplicates
+//! messages: never two holders, never a token twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use leasehold_core::{Config, Event, Monotonic, NodeConfig, RequestId, Token, Tra
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// What chance decided, in the order in which it was asked. Once they run out everything goes well.
+/// Random choices, in the order in which they are asked for. Once they run out everything goes well.
 struct Chances<'a>(std::slice::Iter<'a, u8>);
 
 impl Chances<'_> {
@@ -21,7 +21,7 @@ impl Chances<'_> {
     }
 }
 
-/// Things under way.
+/// Events that are due at a later time.
 #[derive(Clone)]
 enum Due {
     Request(usize, Transmit),
@@ -41,7 +41,7 @@ struct Setting {
     walls_stand: bool,
 }
 
-/// What has happened, so that a test can tell that it tests something.
+/// The events that happened, to check that a test reaches something.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     grants: usize,
@@ -62,7 +62,7 @@ struct Run<'a> {
     due: BTreeMap<(Duration, u64), Due>,
     numbered: u64,
     next_lock: u64,
-    /// Locks each host has asked for and not yet seen the end of.
+    /// The locks of each host that have not ended.
     alive: [BTreeSet<u64>; 2],
     asked_at: BTreeMap<(usize, u64), Duration>,
     grants: Vec<(Duration, Token)>,
@@ -166,7 +166,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// A request reaches its node, which answers; the answer takes its own way.
+    /// A request reaches its node, which answers; the answer travels by itself.
     fn arrives(&mut self, host: usize, transmit: &Transmit) {
         self.seen.raised += transmit.ops.iter().filter(|op| matches!(op.op, Op::Raise(_))).count();
         let outcomes = if self.setting.kernels_apart {
@@ -191,7 +191,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// How long a message takes; `None` when it gets lost.
+    /// The time that a message takes; `None` if it gets lost.
     fn fate(&mut self) -> Option<Duration> {
         match self.chances.pick(16) {
             0..10 => Some(ms(1)),
@@ -245,7 +245,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Puts what the host sent on its way, and arranges for it to run again: sometimes late.
+    /// Sends the requests of the host, and schedules its next run: sometimes late.
     fn carry_on(&mut self, host: usize) {
         for transmit in std::mem::take(&mut self.world.hosts[host].wire) {
             if let Some(delay) = self.fate() {
@@ -279,14 +279,14 @@ proptest! {
     #![proptest_config(ProptestConfig { max_shrink_iters: 2_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn there_is_one_holder_and_tokens_grow(setting in settings(), chances in vec(any::<u8>(), 0..3_000)) {
+    fn one_holder_at_a_time_and_growing_tokens(setting in settings(), chances in vec(any::<u8>(), 0..3_000)) {
         Run::new(setting, &chances).run()?;
     }
 }
 
-/// The runs above are worth something only if interesting things happen in them.
+/// The runs above prove something only if interesting events happen in them.
 #[test]
-fn the_runs_reach_what_they_are_about() {
+fn random_runs_reach_every_interesting_event() {
     let mut total = Seen::default();
     for n in 0..120_u64 {
         let chances: Vec<u8> = (0..3_000_u64)

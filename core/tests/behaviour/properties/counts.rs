@@ -1,4 +1,4 @@
-//! Votes and marks: what is counted does not depend on the order in which it comes.
+//! Votes and marks: the result does not depend on the order of the answers.
 
 use leasehold_core::fence::Guard;
 use leasehold_core::quorum::{Tally, Trust, Verdict, majority, shared_deadline};
@@ -11,7 +11,7 @@ fn token(value: u64) -> Token {
     Token::new(value).unwrap()
 }
 
-/// One word of one node each: a counter, or no.
+/// One answer of one node each: a counter, or a refusal.
 fn votes() -> impl Strategy<Value = Vec<Option<u64>>> {
     (1_usize..=7).prop_flat_map(|nodes| vec(prop_oneof![Just(None), (1_u64..5).prop_map(Some)], nodes))
 }
@@ -58,7 +58,7 @@ proptest! {
     }
 
     #[test]
-    fn the_order_of_the_answers_means_nothing((votes, order) in votes().prop_flat_map(|votes| {
+    fn order_of_answers_does_not_matter((votes, order) in votes().prop_flat_map(|votes| {
         let order = Just((0..votes.len()).collect::<Vec<_>>()).prop_shuffle();
         (Just(votes), order)
     })) {
@@ -74,7 +74,7 @@ proptest! {
     fn raising_ends_in_one_grant_or_in_a_loss(
         counters in vec(1_u64..1_000, 1..=7), elsewhere in vec((0_usize..7, 0_u64..50), 0..10),
     ) {
-        // Nodes as they are, some of them lifted by others in between.
+        // The counters of the nodes, some of them raised by other clients in between.
         let mut nodes = counters.clone();
         let mut tally = Tally::new(nodes.len());
         for (node, counter) in counters.iter().enumerate() {
@@ -96,11 +96,11 @@ proptest! {
         let Verdict::Granted(granted) = tally.verdict() else { return Err(TestCaseError::fail("no grant")) };
         prop_assert!(counters.iter().all(|counter| *counter <= granted.get()));
         let reached = nodes.iter().filter(|counter| **counter >= granted.get()).count();
-        prop_assert!(reached >= majority(nodes.len()), "whoever comes next meets it at a majority");
+        prop_assert!(reached >= majority(nodes.len()), "every later majority shares a node with it");
     }
 
     #[test]
-    fn words_from_nodes_that_do_not_exist_are_ignored(votes in votes(), node in 7_u16.., counter in 1_u64..9) {
+    fn answers_of_unknown_nodes_are_ignored(votes in votes(), node in 7_u16.., counter in 1_u64..9) {
         let mut tally = Tally::new(votes.len());
         let before = tally.clone();
         tally.answer(NodeId::new(node), token(counter), Trust::Trusted);
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn a_majority_vouches_until_the_shared_deadline(deadlines in vec(proptest::option::of(0_u64..20), 0..8)) {
+    fn majority_holds_records_until_the_shared_deadline(deadlines in vec(proptest::option::of(0_u64..20), 0..8)) {
         let q = majority(deadlines.len());
         let known: Vec<u64> = deadlines.iter().flatten().copied().collect();
         let given = deadlines.iter().map(|at| at.map(Monotonic::from_ns));
@@ -130,7 +130,7 @@ proptest! {
     }
 
     #[test]
-    fn a_guard_never_goes_back(ops in vec((select(vec!["claim", "check", "ordered"]), 1_u64..6, 0_u64..4), 0..60)) {
+    fn guard_never_goes_back(ops in vec((select(vec!["claim", "check", "ordered"]), 1_u64..6, 0_u64..4), 0..60)) {
         let mut guard = Guard::default();
         let mut mark: Option<(u64, u64)> = None;
         for (op, value, write) in ops {

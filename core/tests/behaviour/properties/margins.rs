@@ -1,4 +1,4 @@
-//! Holders and observers whose clocks are as wrong as they may be never overlap, to the last nanosecond.
+//! Holders and observers with the largest allowed clock errors never overlap, to the last nanosecond.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ fn instants() -> impl Strategy<Value = Monotonic> {
     (0..1_u64 << 60).prop_map(Monotonic::from_ns)
 }
 
-/// Whether `first` nanoseconds of a clock at rate `r1` pass before `second` of one at rate `r2`, in true time.
+/// Returns true if `first` nanoseconds of a clock at rate `r1` pass before `second` of one at rate `r2`, in true time.
 fn passes_before(first: Duration, r1: u128, second: Duration, r2: u128) -> bool {
     first.as_nanos() * r2 < second.as_nanos() * r1
 }
@@ -95,7 +95,7 @@ proptest! {
     }
 
     #[test]
-    fn a_longer_ttl_is_believed_and_observed_for_longer(drift in 100_u32..=100_000, a in ttls(), b in ttls()) {
+    fn longer_ttl_means_later_deadline_and_observation(drift in 100_u32..=100_000, a in ttls(), b in ttls()) {
         let drift = Drift::from_ppm(drift).unwrap();
         let at = Monotonic::from_ns(5);
         let (short, long) = (a.min(b), a.max(b));

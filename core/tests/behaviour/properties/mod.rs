@@ -1,4 +1,4 @@
-//! What holds for all inputs, as far as random ones can tell.
+//! Properties that hold for all inputs, tested with random ones.
 
 mod clients;
 mod counts;

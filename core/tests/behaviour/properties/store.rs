@@ -60,7 +60,7 @@ fn op_of(step: &Move, version: Option<&Version>) -> Op {
     }
 }
 
-/// Whether somebody's lease stands, by what the record says.
+/// Returns true if a lease stands, by the record.
 fn stands(record: Option<&Record>, now: &StoreNow) -> bool {
     let lease = record.and_then(|record| record.lease.as_ref());
     lease.is_some_and(|lease| !lease.released && (lease.boot != now.boot || now.uptime < lease.expires))
@@ -68,7 +68,7 @@ fn stands(record: Option<&Record>, now: &StoreNow) -> bool {
 
 proptest! {
     #[test]
-    fn the_rules_hold_for_any_operations(moves in moves()) {
+    fn store_rules_hold_for_random_operations(moves in moves()) {
         let mut record: Option<Record> = None;
         let mut time = Duration::from_secs(1);
         let mut granted = BTreeSet::new();
@@ -150,7 +150,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_shown_names_the_state_it_was_in(seq in 0_u32..1_000, other in 0_u32..1_000, who in 0_u8..3, whom in 0_u8..3) {
+    fn versions_differ_by_nonce_and_seq(seq in 0_u32..1_000, other in 0_u32..1_000, who in 0_u8..3, whom in 0_u8..3) {
         let version = |who, seq| Version::of(&Nonce::from_bytes([who; 16]), Seq::new(seq));
         prop_assert_eq!(version(who, seq) == version(whom, other), (who, seq) == (whom, other));
     }

@@ -13,7 +13,7 @@ use super::expressions::{self, get};
 use super::json::as_text;
 use super::{Request, Response, Session, Settings, record};
 use leasehold_core::member::{Answer, CounterTrust, Durability, LossId, Marker, Membership, admit};
-use leasehold_core::node::{NodeMemory, stranger};
+use leasehold_core::node::{NodeMemory, wrong_quorum};
 use leasehold_core::op::{Outcome, Refusal};
 use leasehold_core::quorum::Trust;
 
@@ -146,7 +146,7 @@ pub(super) fn vote(asked: &Membership, text: &str, trusted: Option<LossId>, unix
         }),
         Answer::Abstains(stamp) => Vote::Refused(Refusal::Abstains { stamp: Some(stamp) }),
         Answer::WrongQuorum { quorum, max_ttl_ms } => {
-            let denial = stranger((asked.quorum, asked.max_ttl_ms), Some((quorum, max_ttl_ms)));
+            let denial = wrong_quorum((asked.quorum, asked.max_ttl_ms), Some((quorum, max_ttl_ms)));
             Vote::Refused(Refusal::Denied(denial))
         }
     };
@@ -154,7 +154,7 @@ pub(super) fn vote(asked: &Membership, text: &str, trusted: Option<LossId>, unix
 }
 
 fn unknown_marker(asked: &Membership) -> Refusal {
-    Refusal::Denied(stranger((asked.quorum, asked.max_ttl_ms), None))
+    Refusal::Denied(wrong_quorum((asked.quorum, asked.max_ttl_ms), None))
 }
 
 /// Whether a record that is missing may have been forgotten. Under a marker that is not understood nobody of this version

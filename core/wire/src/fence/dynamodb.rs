@@ -1,6 +1,6 @@
-//! The guard in DynamoDB: pieces of conditions and updates for items of your own, and why one was refused.
+//! The guard in DynamoDB: pieces of conditions and updates for your own items, and the reason of a refusal.
 //!
-//! The mark is an attribute of the item, a number. Everything here is plain text, for whichever client library sends the
+//! The mark is an attribute of the item, a number. Everything here is plain text, for any client library that sends the
 //! request: names go through `ExpressionAttributeNames`, values through `ExpressionAttributeValues`. The pieces stand
 //! beside others in one request:
 //!
@@ -16,17 +16,17 @@ use core::fmt;
 use leasehold_core::Token;
 use leasehold_core::fence::Rejected;
 
-/// What stands for the attribute of the mark; belongs into `ExpressionAttributeNames`.
+/// The placeholder of the mark's attribute; belongs into `ExpressionAttributeNames`.
 pub const NAME: &str = "#leasehold_fence";
 
-/// What stands for the token, a number; belongs into `ExpressionAttributeValues`.
+/// The placeholder of the token, a number; belongs into `ExpressionAttributeValues`.
 pub const VALUE: &str = ":leasehold_token";
 
 /// The condition of a claim. In parentheses, so that `AND` can follow.
 pub const CLAIM: &str = "(attribute_not_exists(#leasehold_fence) OR #leasehold_fence <= :leasehold_token)";
 
-/// The condition of a write. It does not hold for an item that is not there, so that a late write does not bring back
-/// what a later holder has deleted.
+/// The condition of a write. It does not hold for a missing item, so that a late write does not bring back an item that a
+/// later holder has deleted.
 pub const CHECK: &str = "#leasehold_fence <= :leasehold_token";
 
 /// The assignment that raises the mark, to stand after `SET` or a comma, in claims and in writes.
@@ -35,13 +35,13 @@ pub const SET: &str = "#leasehold_fence = :leasehold_token";
 /// The longest name of the attribute, in bytes.
 pub const MAX_NAME: usize = 255;
 
-/// Whether an attribute can be called so: 1 to [`MAX_NAME`] bytes without control characters. Dots and reserved words
-/// are all right, for the name does not stand in expressions.
+/// Returns true if an attribute can have this name: 1 to [`MAX_NAME`] bytes without control characters. Dots and reserved
+/// words are allowed, since the name does not stand in expressions.
 pub fn is_name(attribute: &str) -> bool {
     (1..=MAX_NAME).contains(&attribute.len()) && !attribute.chars().any(char::is_control)
 }
 
-/// What was asked of an item.
+/// The step that a condition was for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
     /// With [`CLAIM`].
@@ -50,7 +50,7 @@ pub enum Step {
     Check,
 }
 
-/// What `ReturnValuesOnConditionCheckFailure = ALL_OLD` shows of an item with `ConditionalCheckFailedException`.
+/// The item that a `ConditionalCheckFailedException` shows with `ReturnValuesOnConditionCheckFailure = ALL_OLD`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Shown<'a> {
     /// No item.
@@ -61,7 +61,7 @@ pub enum Shown<'a> {
     Mark(&'a str),
 }
 
-/// Why a condition with a piece of the guard did not hold. Nothing was written.
+/// The reason why a condition with a piece of the guard did not hold. Nothing was written.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Refused {
     /// By the rule of [`Guard`](leasehold_core::fence::Guard).
@@ -87,7 +87,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Why a condition did not hold.
+/// The reason why a condition did not hold.
 pub fn refused(step: Step, token: Token, shown: Shown<'_>) -> Refused {
     match (step, shown) {
         (Step::Check, Shown::Nothing) => Refused::Gone,
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_use_no_name_or_value_but_their_own() {
+    fn expressions_use_only_their_own_placeholders() {
         for piece in [CLAIM, CHECK, SET] {
             let plain = piece.replace(NAME, "").replace(VALUE, "");
             assert!(piece.contains(NAME) && piece.contains(VALUE) && !plain.contains(['#', ':']), "{piece}");
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_shows_both_tokens_or_says_what_is_wrong() {
+    fn refusal_names_both_tokens_or_the_invalid_mark() {
         for step in [Step::Claim, Step::Check] {
             let stale = refused(step, token(33), Shown::Mark("34"));
             assert_eq!(stale, Refused::Rejected(Rejected::Stale { token: token(33), high_water: token(34) }));

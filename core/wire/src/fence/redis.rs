@@ -11,7 +11,7 @@
 //! | [`NO_MARK`] | the key of the mark holds something else |
 //! | [`NO_TOKEN`] | the argument is no token |
 //!
-//! Unless it was let through, nothing was written.
+//! If it was not let through, nothing was written.
 
 /// Nobody has claimed the item.
 pub const UNCLAIMED: i64 = -1;
@@ -29,7 +29,7 @@ pub const FUNCTION: &str = include_str!("redis/check.lua");
 /// Makes the token the only one that is accepted from now on, apart from higher ones.
 pub const CLAIM: &str = concat!(include_str!("redis/check.lua"), include_str!("redis/claim.lua"));
 
-/// Whether a write would be let through; protects nothing by itself.
+/// Checks a write without performing one; protects nothing by itself.
 pub const CHECK: &str = concat!(include_str!("redis/check.lua"), include_str!("redis/check_only.lua"));
 
 /// Checks, and sets `KEYS[2]` to `ARGV[2]`.

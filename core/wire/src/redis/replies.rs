@@ -11,7 +11,7 @@ use super::scripts::RENEW_PARTS;
 use super::value::{self, LockValue};
 use crate::resp::Value;
 use leasehold_core::member::{LossId, QuorumId};
-use leasehold_core::node::stranger;
+use leasehold_core::node::wrong_quorum;
 use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen};
 use leasehold_core::{Nonce, RequestId, Token, Version};
 
@@ -117,7 +117,7 @@ fn judge(asked: Asked, parts: &[Value]) -> Option<Outcome> {
         (Asked::Vote(_, ours, max_ttl_ms), b"stranger", [quorum, most]) => {
             let quorum = core::str::from_utf8(quorum.as_bytes()?).ok().and_then(QuorumId::parse);
             let theirs = quorum.zip(integer(most).and_then(|ms| ms.try_into().ok()));
-            Some(Outcome::NotApplied(Refusal::Denied(stranger((ours, max_ttl_ms), theirs))))
+            Some(Outcome::NotApplied(Refusal::Denied(wrong_quorum((ours, max_ttl_ms), theirs))))
         }
         (Asked::Renew(_), b"renewed", []) => applied(Applied::Renewed),
         (Asked::Release(_), b"released", []) => applied(Applied::Released),

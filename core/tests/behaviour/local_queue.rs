@@ -62,7 +62,7 @@ fn ten_thousand_waits_can_end_in_the_same_instant() {
     for id in 1..=10_000 {
         world.acquire(0, id, "r", with(|o| o.wait(Wait::For(secs(60)))));
     }
-    // The machine was suspended: the lease is lost first, and each next in line finds its own wait over.
+    // The machine was suspended: the lease is lost first, and then each next waiter finds that its wait is over.
     world.jump(secs(3600));
     world.tick(0);
     let events = world.take_events(0);
@@ -74,7 +74,7 @@ fn ten_thousand_waits_can_end_in_the_same_instant() {
 }
 
 #[test]
-fn the_next_contends_as_soon_as_the_release_is_answered() {
+fn next_waiter_tries_when_the_release_is_answered() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     world.acquire(0, 2, "r", options());
@@ -88,7 +88,7 @@ fn the_next_contends_as_soon_as_the_release_is_answered() {
 }
 
 #[test]
-fn an_unanswered_release_holds_the_line_up_for_one_request_only() {
+fn unanswered_release_delays_the_queue_by_one_request() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     world.acquire(0, 2, "r", options());
@@ -101,7 +101,7 @@ fn an_unanswered_release_holds_the_line_up_for_one_request_only() {
 }
 
 #[test]
-fn a_lost_lease_lets_the_next_one_try() {
+fn next_waiter_tries_after_a_loss() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", with(|o| o.no_renewal()));
     world.acquire(0, 2, "r", options());
@@ -111,7 +111,7 @@ fn a_lost_lease_lets_the_next_one_try() {
 }
 
 #[test]
-fn trying_once_behind_a_lease_says_who_holds_it() {
+fn try_once_behind_a_lease_fails_with_the_holder() {
     let mut world = World::new(1);
     let token = world.hold(0, 1, "r", with(|o| o.owner("me")));
     world.acquire(0, 2, "r", once());
@@ -124,7 +124,7 @@ fn trying_once_behind_a_lease_says_who_holds_it() {
 }
 
 #[test]
-fn trying_once_behind_a_release_waits_for_its_answer() {
+fn try_once_behind_a_release_waits_for_its_answer() {
     let mut world = World::new(1);
     let first = world.hold(0, 1, "r", options());
     world.release(0, 1);
@@ -135,12 +135,12 @@ fn trying_once_behind_a_release_waits_for_its_answer() {
 }
 
 #[test]
-fn trying_once_behind_a_release_never_waits_for_a_lease() {
+fn try_once_never_waits_for_another_lease() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     world.acquire(0, 2, "r", options());
     world.release(0, 1);
-    // Another one is first in line for what is being released, and may hold it for hours.
+    // Another waiter is first in the queue behind the release, and may hold the lock for hours.
     world.acquire(0, 3, "r", once());
     world.deliver_all();
     assert_eq!(world.state(0, 2), Some("Held"));
@@ -149,7 +149,7 @@ fn trying_once_behind_a_release_never_waits_for_a_lease() {
 }
 
 #[test]
-fn a_wait_that_ends_in_the_line_says_who_was_in_the_way() {
+fn wait_that_ends_in_the_queue_fails_with_the_holder() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", with(|o| o.owner("me")));
     world.acquire(0, 2, "r", with(|o| o.wait(Wait::For(ms(700)))));
@@ -161,7 +161,7 @@ fn a_wait_that_ends_in_the_line_says_who_was_in_the_way() {
 }
 
 #[test]
-fn lines_of_different_resources_do_not_meet() {
+fn queues_of_different_resources_are_independent() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
     world.acquire(0, 2, "r", options());
@@ -170,7 +170,7 @@ fn lines_of_different_resources_do_not_meet() {
 }
 
 #[test]
-fn when_the_first_in_line_is_refused_the_second_is_asked() {
+fn second_waiter_tries_when_the_first_is_refused() {
     let mut world = World::new(2);
     world.hold(1, 1, "r", options());
     world.acquire(0, 1, "r", with(|o| o.wait(Wait::For(secs(1)))));
@@ -183,7 +183,7 @@ fn when_the_first_in_line_is_refused_the_second_is_asked() {
 }
 
 #[test]
-fn a_crowd_that_gives_up_one_by_one_leaves_the_others_in_order() {
+fn queue_keeps_its_order_when_many_leave() {
     let mut world = World::new(1);
     world.hold(0, 0, "r", options());
     for id in 1..=1_000 {
