@@ -233,7 +233,7 @@ mod tests {
         Verdict::Raise { nodes: nodes.iter().copied().map(NodeId::new).collect(), token: token(to) }
     }
 
-    fn told(nodes: usize, votes: &[(u16, u64, Trust)], reads: &[(u16, u64, Trust)], silent: &[u16]) -> Tally {
+    fn tally_of(nodes: usize, votes: &[(u16, u64, Trust)], reads: &[(u16, u64, Trust)], silent: &[u16]) -> Tally {
         let mut tally = Tally::new(nodes);
         for (index, counter, trust) in votes {
             tally.answer(node(*index), token(*counter), *trust);
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn doubtful_vote_waits_for_enough_reads() {
-        let mut tally = told(3, &[(0, 1, Doubtful), (1, 5, Trusted)], &[], &[]);
+        let mut tally = tally_of(3, &[(0, 1, Doubtful), (1, 5, Trusted)], &[], &[]);
         assert_eq!(tally.verdict(), Verdict::Open, "one other is not enough");
         tally.saw(node(2), token(9), Trusted);
         tally.refuse(node(2));
@@ -269,37 +269,37 @@ mod tests {
 
     #[test]
     fn doubtful_vote_is_raised_even_at_the_token() {
-        let tally = told(3, &[(0, 10, Doubtful), (1, 10, Trusted)], &[(2, 9, Trusted)], &[]);
+        let tally = tally_of(3, &[(0, 10, Doubtful), (1, 10, Trusted)], &[(2, 9, Trusted)], &[]);
         assert_eq!(tally.verdict(), raise(&[0], 10));
     }
 
     #[test]
     fn a_trusted_majority_needs_no_doubtful_vote() {
-        let tally = told(3, &[(0, 70, Doubtful), (1, 5, Trusted), (2, 5, Trusted)], &[], &[]);
+        let tally = tally_of(3, &[(0, 70, Doubtful), (1, 5, Trusted), (2, 5, Trusted)], &[], &[]);
         assert_eq!(tally.verdict(), Verdict::Granted(token(5)));
-        let tally = told(3, &[(0, 5, Doubtful), (1, 5, Trusted), (2, 4, Trusted)], &[], &[]);
+        let tally = tally_of(3, &[(0, 5, Doubtful), (1, 5, Trusted), (2, 4, Trusted)], &[], &[]);
         assert_eq!(tally.verdict(), raise(&[2], 5), "and none is taken for an ack");
     }
 
     #[test]
     fn doubtful_majority_without_enough_reads_is_lost() {
-        let silent = told(3, &[(0, 1, Doubtful), (1, 5, Trusted)], &[], &[2]);
+        let silent = tally_of(3, &[(0, 1, Doubtful), (1, 5, Trusted)], &[], &[2]);
         assert_eq!(silent.verdict(), Verdict::Lost);
-        let doubtful = told(5, &[(0, 1, Doubtful), (1, 5, Trusted), (2, 5, Trusted)], &[(3, 7, Doubtful)], &[]);
+        let doubtful = tally_of(5, &[(0, 1, Doubtful), (1, 5, Trusted), (2, 5, Trusted)], &[(3, 7, Doubtful)], &[]);
         assert_eq!(doubtful.verdict(), Verdict::Open, "a doubtful read is none");
-        let doubtful = told(5, &[(0, 1, Doubtful), (1, 5, Trusted), (2, 5, Trusted)], &[(3, 7, Doubtful)], &[4]);
+        let doubtful = tally_of(5, &[(0, 1, Doubtful), (1, 5, Trusted), (2, 5, Trusted)], &[(3, 7, Doubtful)], &[4]);
         assert_eq!(doubtful.verdict(), Verdict::Lost);
     }
 
     #[test]
     fn reads_that_meet_every_majority_are_enough() {
         let votes = [(0, 1, Doubtful), (1, 5, Trusted), (2, 5, Trusted)];
-        let three_of_five = told(5, &votes, &[(3, 7, Trusted)], &[]);
+        let three_of_five = tally_of(5, &votes, &[(3, 7, Trusted)], &[]);
         assert_eq!(three_of_five.verdict(), raise(&[0, 1, 2], 8), "the fifth is not waited for");
         let votes = [(0, 1, Doubtful), (1, 5, Trusted), (2, 5, Trusted), (3, 5, Doubtful)];
-        let two_of_four = told(4, &votes[..3], &[], &[]);
+        let two_of_four = tally_of(4, &votes[..3], &[], &[]);
         assert_eq!(two_of_four.verdict(), raise(&[0], 5), "two of four meet any three");
-        let mut three_of_seven = told(7, &votes, &[(4, 7, Trusted)], &[5]);
+        let mut three_of_seven = tally_of(7, &votes, &[(4, 7, Trusted)], &[5]);
         assert_eq!(three_of_seven.verdict(), Verdict::Open, "the last one may know enough");
         three_of_seven.refuse(node(6));
         assert_eq!(three_of_seven.verdict(), Verdict::Lost);
@@ -307,7 +307,7 @@ mod tests {
 
     #[test]
     fn read_from_a_node_that_lost_our_record_counts() {
-        let mut tally = told(3, &[(0, 1, Doubtful), (1, 5, Trusted), (2, 7, Trusted)], &[], &[]);
+        let mut tally = tally_of(3, &[(0, 1, Doubtful), (1, 5, Trusted), (2, 7, Trusted)], &[], &[]);
         assert_eq!(tally.verdict(), raise(&[1], 7));
         tally.refuse(node(1));
         assert_eq!(tally.verdict(), raise(&[0], 7));
@@ -316,21 +316,21 @@ mod tests {
     #[test]
     fn if_all_nodes_are_doubtful_all_must_be_read() {
         let two = [(0, 1, Doubtful), (1, 5, Doubtful)];
-        assert_eq!(told(3, &two, &[], &[]).verdict(), Verdict::Open);
-        assert_eq!(told(3, &two, &[], &[2]).verdict(), Verdict::Lost);
-        assert_eq!(told(3, &two, &[(2, 5, Doubtful)], &[]).verdict(), raise(&[0, 1], 6));
-        assert_eq!(told(1, &[(0, 3, Doubtful)], &[], &[]).verdict(), raise(&[0], 3));
+        assert_eq!(tally_of(3, &two, &[], &[]).verdict(), Verdict::Open);
+        assert_eq!(tally_of(3, &two, &[], &[2]).verdict(), Verdict::Lost);
+        assert_eq!(tally_of(3, &two, &[(2, 5, Doubtful)], &[]).verdict(), raise(&[0, 1], 6));
+        assert_eq!(tally_of(1, &[(0, 3, Doubtful)], &[], &[]).verdict(), raise(&[0], 3));
     }
 
     #[test]
     fn exhausted_counter_makes_the_tally_lost() {
         let reads = [(2, Token::MAX.get(), Trusted)];
-        assert_eq!(told(3, &[(0, 1, Doubtful), (1, 5, Trusted)], &reads, &[]).verdict(), Verdict::Lost);
+        assert_eq!(tally_of(3, &[(0, 1, Doubtful), (1, 5, Trusted)], &reads, &[]).verdict(), Verdict::Lost);
     }
 
     #[test]
     fn higher_answer_restarts_the_acks() {
-        let mut tally = told(3, &[(0, 5, Trusted), (1, 9, Trusted)], &[], &[]);
+        let mut tally = tally_of(3, &[(0, 5, Trusted), (1, 9, Trusted)], &[], &[]);
         assert_eq!(tally.verdict(), raise(&[0], 9));
         tally.raised(node(0), token(12));
         assert_eq!(tally.verdict(), raise(&[1], 12));

@@ -191,7 +191,7 @@ impl Acquiring {
             }
             Input::Timeout => self.resend(ctx),
             Input::Release => {
-                self.release_what_may_have_landed(ctx);
+                self.release_in_background(ctx);
                 (Acquisition::cancel(ctx), Some(Row::AcquiringCancelled))
             }
             Input::Wake => (Machine::Acquiring(Self { woken: true, ..self }), None),
@@ -473,7 +473,7 @@ impl Acquiring {
     }
 
     fn fail(self, ctx: &mut Ctx<'_>) -> Step {
-        self.release_what_may_have_landed(ctx);
+        self.release_in_background(ctx);
         if self.nodes.iter().all(|node| matches!(node.block_reason, Some(BlockReason::Abstains(_)))) {
             note_all_abstained(ctx.nodes, self.began, ctx.config);
         }
@@ -508,7 +508,7 @@ impl Acquiring {
         (Machine::Waiting(waiting), Some(Row::AcquiringBlocked))
     }
 
-    fn release_what_may_have_landed(&self, ctx: &mut Ctx<'_>) {
+    fn release_in_background(&self, ctx: &mut Ctx<'_>) {
         let may_hold = self.nodes.iter().filter(|node| node.may_hold());
         let nodes: Vec<NodeRelease> = may_hold.map(|node| node.to_release(ctx.now.monotonic)).collect();
         if !nodes.is_empty() {

@@ -272,7 +272,7 @@ impl Acquisition {
         self.tries = 0;
     }
 
-    /// Ends the acquisition with an event that tells the reason.
+    /// Ends the acquisition with an event that names the reason.
     pub(crate) fn fail(self, ctx: &mut Ctx<'_>) -> Machine {
         let once = self.wait == Wait::Once;
         let failure = match self.block_reason {
@@ -359,7 +359,7 @@ mod tests {
         }))
     }
 
-    fn told(nodes: &[Option<BlockReason>]) -> Option<BlockReason> {
+    fn reason_of(nodes: &[Option<BlockReason>]) -> Option<BlockReason> {
         let reply =
             |block_reason: &Option<BlockReason>| NodeReply { block_reason: block_reason.clone(), is_ours: false };
         BlockReason::of_all(nodes.iter().map(reply).collect::<alloc::vec::Vec<_>>().iter())
@@ -380,17 +380,17 @@ mod tests {
         for (at, first) in in_order.iter().enumerate() {
             for second in &in_order[at..] {
                 let (first, second) = (Some(first.clone()), Some(second.clone()));
-                assert_eq!(told(&[first.clone(), second.clone(), None]), first, "before {second:?}");
-                assert_eq!(told(&[None, second.clone(), first.clone()]), first, "before {second:?}");
+                assert_eq!(reason_of(&[first.clone(), second.clone(), None]), first, "before {second:?}");
+                assert_eq!(reason_of(&[None, second.clone(), first.clone()]), first, "before {second:?}");
             }
         }
-        assert_eq!(told(&[None, None, None]), None);
+        assert_eq!(reason_of(&[None, None, None]), None);
     }
 
     #[test]
     fn holder_is_reported_unless_denials_block_a_majority() {
         let denied = || Some(BlockReason::Denied(Denial::new(DenialKind::Permission, "not allowed")));
-        assert_eq!(told(&[denied(), Some(busy()), Some(busy())]), Some(busy()));
-        assert!(matches!(told(&[denied(), Some(busy()), denied()]), Some(BlockReason::Denied(_))));
+        assert_eq!(reason_of(&[denied(), Some(busy()), Some(busy())]), Some(busy()));
+        assert!(matches!(reason_of(&[denied(), Some(busy()), denied()]), Some(BlockReason::Denied(_))));
     }
 }

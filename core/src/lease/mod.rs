@@ -15,10 +15,10 @@
 //! | Acquiring | an answer that leaves the count open | Acquiring | Raise where a counter is lower | `AcquiringCounted` |
 //! | Acquiring | unknown, sends left | Acquiring | | `AcquiringUnknown` |
 //! | Acquiring | time to send again | Acquiring | Acquire or Raise again, next seq | `AcquiringResent` |
-//! | Acquiring | count lost, wait left | Waiting | Contended, release what may have landed | `AcquiringBlocked` |
-//! | Acquiring | count lost, no wait left | Ended | Failed, release what may have landed | `AcquiringFailed` |
-//! | Acquiring | denied for good | Ended | Failed: refused, release what may have landed | `AcquiringDenied` |
-//! | Acquiring | release | Ended | Failed: cancelled, release what may have landed | `AcquiringCancelled` |
+//! | Acquiring | count lost, wait left | Waiting | Contended, background release | `AcquiringBlocked` |
+//! | Acquiring | count lost, no wait left | Ended | Failed, background release | `AcquiringFailed` |
+//! | Acquiring | denied for good | Ended | Failed: refused, background release | `AcquiringDenied` |
+//! | Acquiring | release | Ended | Failed: cancelled, background release | `AcquiringCancelled` |
 //! | Waiting | time to try, fresh entropy | Acquiring | Acquire to every node | `WaitingStarted` |
 //! | Waiting | time to look | Waiting | Read | `WaitingLooked` |
 //! | Waiting | the answer to a look | Waiting | | `WaitingSaw` |
@@ -29,7 +29,7 @@
 //! | Held | renewal due | Held | Renew, and Acquire to a node without our record | `HeldRenewed` |
 //! | Held | time to ask a node without our record, or in doubt | Held | Acquire or Raise to it | `HeldRepaired` |
 //! | Held | renewal due, `max_hold` over | Held | | `HeldCapped` |
-//! | Held | renewal due at a node that serves nobody | Held | | `HeldPostponed` |
+//! | Held | renewal due at a node with an open circuit breaker | Held | | `HeldPostponed` |
 //! | Held | renewal confirmed | Held | Renewed | `HeldConfirmed` |
 //! | Held | conflict that shows our own record | Held | Renewed, recovered | `HeldRecovered` |
 //! | Held | renewal unknown, throttled, not applied | Held | RenewDelayed | `HeldDelayed` |
@@ -39,9 +39,9 @@
 //! | Held | validity below the danger zone | Held | Expiring | `HeldExpiring` |
 //! | Held | deadline, or reported as lost by the embedder | Ended | Lost | `HeldLost` |
 //! | Held | release | Releasing | | `HeldReleased` |
-//! | Releasing | definite answers leave a majority free, and it was ours until then | Ended | Released, confirmed, release what may have landed | `ReleasingConfirmed` |
-//! | Releasing | definite answers leave a majority free, some of them to sends that were repeated | Ended | Released, unconfirmed, release what may have landed | `ReleasingUnconfirmed` |
-//! | Releasing | the record was not ours any more | Ended | Lost, release what may have landed | `ReleasingTaken` |
+//! | Releasing | definite answers leave a majority free, and it was ours until then | Ended | Released, confirmed, background release | `ReleasingConfirmed` |
+//! | Releasing | definite answers leave a majority free, some of them to sends that were repeated | Ended | Released, unconfirmed, background release | `ReleasingUnconfirmed` |
+//! | Releasing | the record was not ours any more | Ended | Lost, background release | `ReleasingTaken` |
 //! | Releasing | an answer that leaves something open | Releasing | | `ReleasingOpen` |
 //! | Releasing | an acquire that was given up has landed | Releasing | | `ReleasingLanded` |
 //! | Releasing | time to send, at first at once | Releasing | Release | `ReleasingSent` |

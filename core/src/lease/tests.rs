@@ -222,7 +222,7 @@ fn outputs(out: &Effects) -> BTreeSet<&'static str> {
         Event::Released { confirmed: true, .. } => "Released, confirmed",
         Event::Released { confirmed: false, .. } => "Released, unconfirmed",
     });
-    sends.chain(events).chain(out.orphan.iter().map(|_| "release what may have landed")).collect()
+    sends.chain(events).chain(out.orphan.iter().map(|_| "background release")).collect()
 }
 
 /// One line of the table in the docs.
@@ -278,7 +278,7 @@ const OUTPUTS: [&str; 21] = [
     "Lost",
     "Released, confirmed",
     "Released, unconfirmed",
-    "release what may have landed",
+    "background release",
     "Released",
 ];
 
