@@ -4,7 +4,6 @@
 mod c_host;
 mod locks;
 mod toolchain;
-mod wasi3;
 
 use crate::interop::{self, Peers};
 use crate::run::{self, Failure, Result, Steps};
@@ -16,7 +15,6 @@ use std::process::Command;
 use c_host::Build;
 pub use locks::build as build_locks;
 use toolchain::{TARGET, Toolchain};
-pub use wasi3::build as build_wasi3;
 
 const GUESTS: &str = "bindings/component";
 const WIT: &str = "wit/leasehold.wit";
@@ -67,12 +65,11 @@ pub fn component(args: &[String]) -> Result {
             let peers = interop::begin().finish(&mut steps)?;
             test(&mut steps, &peers)?;
         }
-        ["--wasi3"] => wasi3::build(&mut steps)?,
         ["--check"] => bindings(&mut steps, "check-bindings")?,
         ["--bless"] => bindings(&mut steps, "bindings")?,
         _ => {
             return Err(Failure::new(format!(
-                "`{}`: only one of `--check`, `--bless`, `--test` and `--wasi3` may follow `component`",
+                "`{}`: only one of `--check`, `--bless` and `--test` may follow `component`",
                 args.join(" ")
             )));
         }

@@ -43,10 +43,10 @@ Usage: cargo xtask <command> [arguments]
                            whether core/vectors says what the core does; or write it anew; or keep it as what this
                            version does, for all later ones to pass
   conformance [--bless]    whether docs/conformance.md says what is tested where; or write it anew
-  component [--check | --bless | --test | --wasi3]
+  component [--check | --bless | --test]
                            the protocol as a WebAssembly component, proven to import nothing, and one that takes
                            locks by itself; or whether the guests' side of the WIT is up to date, write it anew, or
-                           run the components in their hosts; or build the second one over WASI 0.3
+                           run the components in their hosts
   playground [--test]      the protocol in a browser, as one page that needs no server; or test that page
   bench [--plot] [core|sqlite|redis|quorum|dynamodb|component|python|node...] [--quick]
                            measure; all benchmarks without a name. With --plot the figures are kept, and drawn, in
@@ -70,7 +70,7 @@ Usage: cargo xtask <command> [arguments]
                            whether the versions agree, and everything is ready for a tag; or write the licences of
                            what is compiled in; or build what is the same for all platforms
   prove [PART...]          before a release: test, chaos, deliberate bugs, long simulations and searches; or only some
-                           of its parts: test, deny, stores, lints, wasi3, release, chaos, sim, fuzz, search,
+                           of its parts: test, deny, stores, lints, release, chaos, sim, fuzz, search,
                            mutants, races, properties, handovers, shell-mutants
   help                     this text
 

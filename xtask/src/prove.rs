@@ -4,7 +4,7 @@
 //! others with it.
 
 use crate::run::{self, Failure, Result, Steps};
-use crate::{chaos, component, deny, fuzz, interop, release, setup, shell_mutants, sim, test};
+use crate::{chaos, deny, fuzz, interop, release, setup, shell_mutants, sim, test};
 
 const PROPTEST_CASES: &str = "20000";
 /// Of the threads, for each test of a hand-off.
@@ -17,12 +17,11 @@ type Part = (&'static str, fn(&mut Steps) -> Result);
 /// What `cargo xtask test` runs. Only after it is there something to hold the documents against.
 const TEST: Part = ("test", test::run_all);
 /// In this order: what fails soonest comes first.
-const PARTS: [Part; 15] = [
+const PARTS: [Part; 14] = [
     TEST,
     ("deny", agreed_on),
     ("stores", test::each_store_alone),
     ("lints", test::lint_apart),
-    ("wasi3", component::build_wasi3),
     ("release", all_that_is_published),
     ("chaos", chaos_for_long),
     ("sim", sim::run_long),

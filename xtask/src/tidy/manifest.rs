@@ -4,14 +4,13 @@ use super::Finding;
 use std::collections::HashMap;
 
 /// What each folder's crate may import of this workspace. A crate that is not here has no place in the house yet.
-const ARROWS: [(&str, &[&str]); 22] = [
+const ARROWS: [(&str, &[&str]); 21] = [
     ("core", &[]),
     ("core/wire", &["leasehold-core"]),
     ("testing/sim", &["leasehold-core", "leasehold-wire"]),
     ("client", &["leasehold-core", "leasehold-wire"]),
     ("bindings/component", &["leasehold-core", "leasehold-wire"]),
     ("bindings/component/locks", &["leasehold-core", "leasehold-wire"]),
-    ("bindings/component/locks/wasi3", &["leasehold-core", "leasehold-wire"]),
     ("bindings/component/hosts/c", &[]),
     ("bindings/protocol", &["leasehold-core", "leasehold-wire"]),
     ("bindings/wasmtime", &[]),

@@ -3,8 +3,6 @@
 use alloc::rc::Rc;
 use alloc::string::String;
 use core::cell::RefCell;
-use core::pin::pin;
-use core::task::{Context, Poll, Waker};
 use core::time::Duration;
 
 use leasehold_core::{LockId, NodeId, Resource, Token};
@@ -44,12 +42,12 @@ impl wit::GuestClient for Client {
     fn acquire(&self, name: String, wanted: wit::LockOptions) -> Result<wit::Lease, wit::Error> {
         let name = Resource::new(&name).map_err(wrong)?;
         let wanted = options(&wanted, &self.owner)?;
-        let (lock, token) = whole(self.machine.borrow_mut().acquire(name, wanted))?;
+        let (lock, token) = self.machine.borrow_mut().acquire(name, wanted)?;
         Ok(wit::Lease::new(Lease { machine: Rc::clone(&self.machine), lock, token }))
     }
 
     fn tend(&self, length: wit::Milliseconds) -> Option<wit::Milliseconds> {
-        whole(self.machine.borrow_mut().tend(Duration::from_millis(length))).map(ms_down)
+        self.machine.borrow_mut().tend(Duration::from_millis(length)).map(ms_down)
     }
 
     fn set_credentials(&self, node: u16, new: wit::Credentials) -> Result<(), wit::Error> {
@@ -57,7 +55,7 @@ impl wit::GuestClient for Client {
     }
 
     fn close(&self) -> Result<(), wit::Error> {
-        whole(self.machine.borrow_mut().close())
+        self.machine.borrow_mut().close()
     }
 }
 
@@ -75,24 +73,13 @@ impl wit::GuestLease for Lease {
     }
 
     fn release(&self) -> Result<(), wit::Error> {
-        whole(self.machine.borrow_mut().release(self.lock))
+        self.machine.borrow_mut().release(self.lock)
     }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
         self.machine.borrow_mut().forget(self.lock);
-    }
-}
-
-/// Runs to its end what waits by itself, within `host::pause`.
-fn whole<T>(future: impl Future<Output = T>) -> T {
-    let mut future = pin!(future);
-    let mut context = Context::from_waker(Waker::noop());
-    loop {
-        if let Poll::Ready(answer) = future.as_mut().poll(&mut context) {
-            return answer;
-        }
     }
 }
 

@@ -19,9 +19,8 @@ pub(crate) fn random_word() -> u64 {
     random::get_random_u64()
 }
 
-/// Waits until one of the exchanges can go on, or for so long. It blocks, so that nobody has to come back to it.
-#[allow(clippy::unused_async, reason = "elsewhere it is")]
-pub(crate) async fn pause(exchanges: &mut [Exchange], left: Duration) {
+/// Waits until one of the exchanges can go on, or for so long.
+pub(crate) fn pause(exchanges: &mut [Exchange], left: Duration) {
     let mut events = vec![monotonic_clock::subscribe_duration(u64::try_from(left.as_nanos()).unwrap_or(u64::MAX))];
     events.extend(exchanges.iter().flat_map(Exchange::awaits));
     poll::poll(&events.iter().collect::<Vec<_>>());

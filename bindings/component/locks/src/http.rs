@@ -1,4 +1,4 @@
-//! What a request and its answer are in the terms of WASI's HTTP, of 0.2 and of 0.3 alike.
+//! What a request and its answer are in the terms of WASI's HTTP.
 
 use alloc::format;
 use alloc::string::{String, ToString};

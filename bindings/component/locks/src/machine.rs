@@ -70,11 +70,7 @@ impl Machine {
     }
 
     /// Waits until the lock is granted, or will not be.
-    pub(crate) async fn acquire(
-        &mut self,
-        name: Resource,
-        options: LockOptions,
-    ) -> Result<(LockId, Token), wit::Error> {
+    pub(crate) fn acquire(&mut self, name: Resource, options: LockOptions) -> Result<(LockId, Token), wit::Error> {
         let text = String::from(name.as_str());
         // Whoever waited here for itself could not give it back meanwhile.
         if let Some(token) = self.holds(&text) {
@@ -85,7 +81,7 @@ impl Machine {
         let begun = self.client.acquire(lock, name, options, &random(), self.clock.now());
         begun.map_err(|error| problem::rejected(&text, error))?;
         self.slots.insert(lock, Slot { name: text.clone(), phase: Phase::Pending, trouble: None });
-        self.run(Monotonic::FAR, |machine| !matches!(machine.phase(lock), Some(Phase::Pending))).await;
+        self.run(Monotonic::FAR, |machine| !matches!(machine.phase(lock), Some(Phase::Pending)));
         if let Some(Phase::Held(token)) = self.phase(lock) {
             return Ok((lock, *token));
         }
@@ -96,17 +92,17 @@ impl Machine {
     }
 
     /// Renews what is due until `length` has passed, and answers when to do so again.
-    pub(crate) async fn tend(&mut self, length: Duration) -> Option<Duration> {
+    pub(crate) fn tend(&mut self, length: Duration) -> Option<Duration> {
         let end = self.now().monotonic.plus(length);
-        let mut due = self.run(end, |_| false).await;
+        let mut due = self.run(end, |_| false);
         if let Some(last) = self.exchanges.iter().map(|exchange| exchange.deadline).max() {
-            due = self.run(last, |machine| machine.exchanges.is_empty()).await;
+            due = self.run(last, |machine| machine.exchanges.is_empty());
         }
         (due != Monotonic::FAR).then(|| due.since(self.now().monotonic))
     }
 
     /// Gives a lock back, and waits for the store's word.
-    pub(crate) async fn release(&mut self, lock: LockId) -> Result<(), wit::Error> {
+    pub(crate) fn release(&mut self, lock: LockId) -> Result<(), wit::Error> {
         if self.left(lock).is_zero() {
             return Err(self.over(lock));
         }
@@ -114,7 +110,7 @@ impl Machine {
         self.enter(lock, Phase::Releasing);
         // What is not alive there has ended by itself, which is told below.
         let _ = self.client.release(lock, now);
-        self.run(now.monotonic.plus(PATIENCE), |machine| !matches!(machine.phase(lock), Some(Phase::Releasing))).await;
+        self.run(now.monotonic.plus(PATIENCE), |machine| !matches!(machine.phase(lock), Some(Phase::Releasing)));
         match self.slots.get(&lock) {
             Some(Slot { phase: Phase::Released { confirmed: true }, .. }) => Ok(()),
             // In the moment between the look and the release.
@@ -124,7 +120,7 @@ impl Machine {
     }
 
     /// Gives everything back.
-    pub(crate) async fn close(&mut self) -> Result<(), wit::Error> {
+    pub(crate) fn close(&mut self) -> Result<(), wit::Error> {
         for lock in self.slots.keys().copied().collect::<Vec<_>>() {
             if !self.left(lock).is_zero() {
                 self.enter(lock, Phase::Closed);
@@ -132,7 +128,7 @@ impl Machine {
         }
         let now = self.now();
         self.client.close(now);
-        self.run(now.monotonic.plus(PATIENCE), |machine| machine.client.is_idle()).await;
+        self.run(now.monotonic.plus(PATIENCE), |machine| machine.client.is_idle());
         if self.client.is_idle() { Ok(()) } else { Err(problem::unconfirmed_close()) }
     }
 
@@ -203,21 +199,21 @@ impl Machine {
     }
 
     /// Performs and waits, until `is_done` or until `end`. Answers when something is due next.
-    async fn run(&mut self, end: Monotonic, is_done: impl Fn(&Self) -> bool) -> Monotonic {
+    fn run(&mut self, end: Monotonic, is_done: impl Fn(&Self) -> bool) -> Monotonic {
         loop {
             let due = self.turn();
             let now = self.now().monotonic;
             if is_done(self) || now >= end {
                 return due;
             }
-            self.sleep(due.min(end), now).await;
+            self.sleep(due.min(end), now);
         }
     }
 
     /// Waits for an answer, or an instant.
-    async fn sleep(&mut self, until: Monotonic, now: Monotonic) {
+    fn sleep(&mut self, until: Monotonic, now: Monotonic) {
         let until = self.exchanges.iter().map(|exchange| exchange.deadline).fold(until, Monotonic::min);
-        host::pause(&mut self.exchanges, until.since(now).min(LONGEST_SLEEP)).await;
+        host::pause(&mut self.exchanges, until.since(now).min(LONGEST_SLEEP));
     }
 
     /// Performs all that there is to perform now, without waiting. Answers when something is due next.

@@ -1,1 +1,0 @@
-../../src/clock.rs

@@ -1,1 +1,0 @@
-../../src/machine.rs

@@ -1,1 +1,0 @@
-../../src/settings.rs
