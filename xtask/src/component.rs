@@ -19,13 +19,7 @@ use toolchain::{TARGET, Toolchain};
 const GUESTS: &str = "bindings/component";
 const WIT: &str = "wit/leasehold.wit";
 /// The protocol: it can reach nothing.
-const PROTOCOL: Guest = Guest {
-    package: "leasehold-component",
-    wit: WIT,
-    bindings: "bindings/component/src/bindings.rs",
-    component: "leasehold.wasm",
-    imports: &[],
-};
+const PROTOCOL: Guest = Guest { package: "leasehold-component", component: "leasehold.wasm", imports: &[] };
 /// What runs the component, and what makes it.
 const RUNNER: &str = "leasehold-wasmtime";
 const MAKER: &str = "leasehold-componentize";
@@ -42,9 +36,6 @@ const PRECOMPILE: &str = "bindings/wasmtime/precompile.py";
 /// A component, and what it is made of.
 struct Guest {
     package: &'static str,
-    wit: &'static str,
-    /// The guest's side of the WIT, generated and checked in.
-    bindings: &'static str,
     component: &'static str,
     /// The interfaces that it imports: all of them, and no others.
     imports: &'static [&'static str],
@@ -65,8 +56,8 @@ pub fn component(args: &[String]) -> Result {
             let peers = interop::begin().finish(&mut steps)?;
             test(&mut steps, &peers)?;
         }
-        ["--check"] => bindings(&mut steps, "check-bindings")?,
-        ["--bless"] => bindings(&mut steps, "bindings")?,
+        ["--check"] => values(&mut steps, "check-values")?,
+        ["--bless"] => values(&mut steps, "values")?,
         _ => {
             return Err(Failure::new(format!(
                 "`{}`: only one of `--check`, `--bless` and `--test` may follow `component`",
@@ -126,17 +117,11 @@ fn make_module(steps: &mut Steps, component: &Path, output: &str, imports: &[&st
     Ok(output)
 }
 
-/// Whether the checked-in half of each WIT is what would be generated; or writes it.
-pub fn bindings(steps: &mut Steps, action: &str) -> Result {
-    build_maker(steps)?;
-    for guest in [PROTOCOL, locks::GUEST] {
-        let mut command = maker()?;
-        command.arg(action).args([guest.wit, guest.bindings]).current_dir(run::root());
-        steps.run(&format!("the guest's side of {}", guest.wit), command)?;
-    }
-    let mut values = maker()?;
-    values.arg(action.replace("bindings", "values")).args([WIT, "."]).current_dir(run::root());
-    steps.run("its values for other languages", values)
+/// Checks that the values of the WIT for other languages are up to date, or writes them.
+fn values(steps: &mut Steps, action: &str) -> Result {
+    let mut values = componentize(steps)?;
+    values.arg(action).args([WIT, "."]).current_dir(run::root());
+    steps.run("values of the WIT for other languages", values)
 }
 
 /// The guests are a workspace of their own, so nothing else looks at them.
@@ -153,7 +138,7 @@ pub fn lint(steps: &mut Steps) -> Result {
 
 /// Builds the components and runs them in every host that there is. Answers the folder of the protocol's ES module.
 pub fn test(steps: &mut Steps, peers: &Peers) -> Result<PathBuf> {
-    bindings(steps, "check-bindings")?;
+    values(steps, "check-values")?;
     let component = build(steps)?;
     let precompiled = precompile(steps, &component, peers)?;
     let mut tests = test::suite();
@@ -208,17 +193,9 @@ pub fn bench(steps: &mut Steps) -> Result {
 }
 
 fn componentize(steps: &mut Steps) -> Result<Command> {
-    build_maker(steps)?;
-    maker()
-}
-
-fn build_maker(steps: &mut Steps) -> Result {
     let mut build = run::cargo_ci("build");
     build.args(["-p", MAKER]);
-    steps.run(&format!("build {MAKER}"), build)
-}
-
-fn maker() -> Result<Command> {
+    steps.run(&format!("build {MAKER}"), build)?;
     Ok(Command::new(run::built()?.join(MAKER)))
 }
 

@@ -45,8 +45,8 @@ Usage: cargo xtask <command> [arguments]
   conformance [--bless]    whether docs/conformance.md says what is tested where; or write it anew
   component [--check | --bless | --test]
                            the protocol as a WebAssembly component, proven to import nothing, and one that takes
-                           locks by itself; or whether the guests' side of the WIT is up to date, write it anew, or
-                           run the components in their hosts
+                           locks by itself; or whether the packages' values of the WIT are up to date, write them
+                           anew, or run the components in their hosts
   playground [--test]      the protocol in a browser, as one page that needs no server; or test that page
   bench [--plot] [core|sqlite|redis|quorum|dynamodb|component|python|node...] [--quick]
                            measure; all benchmarks without a name. With --plot the figures are kept, and drawn, in

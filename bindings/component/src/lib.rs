@@ -18,10 +18,15 @@ mod redis;
 mod settings;
 mod stores;
 
-/// Written by `cargo xtask component --bless`.
-#[rustfmt::skip]
-#[allow(clippy::all, clippy::restriction, unreachable_pub, missing_docs, dead_code)]
-mod bindings;
+/// The WIT as Rust.
+#[allow(unreachable_pub)]
+mod bindings {
+    wit_bindgen::generate!({
+        path: "../../wit/leasehold.wit",
+        // Only C's libraries have constructors.
+        disable_run_ctors_once_workaround: true,
+    });
+}
 
 use bindings::exports::leasehold::protocol as wit;
 

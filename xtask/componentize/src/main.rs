@@ -1,6 +1,6 @@
-//! Makes components of the compiled guests, and writes the guests' side of the WIT. `cargo xtask component` runs it.
+//! Makes components of the compiled guests, and writes the values of the WIT for other languages. `cargo xtask component` runs
+//! it.
 
-mod bindings;
 mod component;
 mod values;
 
@@ -9,9 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
-Usage: leasehold-componentize bindings WIT FILE             write the guest's side of the WIT
-       leasehold-componentize check-bindings WIT FILE       fail where the file is not what would be written
-       leasehold-componentize values WIT ROOT               write its values for other languages, below ROOT
+Usage: leasehold-componentize values WIT ROOT               write its values for other languages, below ROOT
        leasehold-componentize check-values WIT ROOT         fail where a file is not what would be written
        leasehold-componentize component MODULE COMPONENT [INTERFACE...]
                                                             wrap a module, and prove that it imports these and no others
@@ -23,8 +21,6 @@ type Result<T = ()> = std::result::Result<T, String>;
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let result = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["bindings", wit, file] => bindings::generate(Path::new(wit)).and_then(|text| write(Path::new(file), &text)),
-        ["check-bindings", wit, file] => bindings::check(Path::new(wit), Path::new(file)),
         ["values", wit, root] => values::generate(Path::new(wit), Path::new(root)),
         ["check-values", wit, root] => values::check(Path::new(wit), Path::new(root)),
         ["component", module, component, ref interfaces @ ..] => {

@@ -9,8 +9,6 @@ use std::process::Command;
 /// It can reach clocks, randomness and HTTP.
 pub const GUEST: Guest = Guest {
     package: "leasehold-locks",
-    wit: "wit/locks",
-    bindings: "bindings/component/locks/src/bindings.rs",
     component: "leasehold-locks.wasm",
     imports: &[
         "wasi:clocks/monotonic-clock@0.2.0",

@@ -4,8 +4,6 @@ use super::Finding;
 use super::source::{self, Path, Source, Token};
 
 const MOST_LINES: usize = 600;
-/// Written by a generator that knows no other form, and read by nobody. The second names the clocks of WASI.
-const GENERATED: [&str; 2] = ["bindings/component/src/bindings.rs", "bindings/component/locks/src/bindings.rs"];
 
 const CLOCK: &str = "client/src/clock.rs";
 const TRANSPORT: &str = "client/src/transport";
@@ -40,14 +38,11 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
     let mut file = File { path, findings: Vec::new() };
 
     file.unfinished(&tokens);
-    let is_written = !GENERATED.contains(&path);
-    if path.contains("src/") && is_written {
+    if path.contains("src/") {
         file.length(text);
     }
-    if is_product(path) && is_written {
-        file.clock(&paths, &shipped);
-    }
     if is_product(path) {
+        file.clock(&paths, &shipped);
         file.sockets(&paths);
         file.sqlite(&paths);
         file.ground(&paths);
@@ -342,9 +337,6 @@ mod tests {
             assert_eq!(flagged(path, &"//\n".repeat(MOST_LINES + 1)), ["short-files:601"], "{path}");
         }
         assert_eq!(flagged("core/tests/lease.rs", &"//\n".repeat(MOST_LINES + 1)), NONE);
-        for generated in GENERATED {
-            assert_eq!(flagged(generated, &"//\n".repeat(MOST_LINES + 1)), NONE);
-        }
     }
 
     #[test]

@@ -16,10 +16,16 @@ mod machine;
 mod problem;
 mod settings;
 
-/// Written by `cargo xtask component --bless`.
-#[rustfmt::skip]
-#[allow(clippy::all, clippy::restriction, unreachable_pub, missing_docs, dead_code)]
-mod bindings;
+/// The WIT as Rust.
+#[allow(unreachable_pub)]
+mod bindings {
+    wit_bindgen::generate!({
+        path: "../../../wit/locks",
+        generate_all,
+        // Only C's libraries have constructors.
+        disable_run_ctors_once_workaround: true,
+    });
+}
 
 use bindings::exports::leasehold::locks::client as wit;
 use bindings::wasi;

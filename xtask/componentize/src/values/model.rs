@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use wit_bindgen_core::wit_parser::{Docs, Function, FunctionKind, Resolve, Type, TypeDefKind, TypeId};
+use wit_parser::{Docs, Function, FunctionKind, Resolve, Type, TypeDefKind, TypeId};
 
 use crate::{Result, on};
 
@@ -370,12 +370,12 @@ fn ty(resolve: &Resolve, of: Type) -> Ty {
         TypeDefKind::Option(of) => Ty::Maybe(Box::new(ty(resolve, *of))),
         TypeDefKind::Resource => Ty::Resource(definition.name.clone().unwrap_or_default()),
         TypeDefKind::Handle(handle) => {
-            use wit_bindgen_core::wit_parser::Handle;
+            use wit_parser::Handle;
             let (Handle::Own(id) | Handle::Borrow(id)) = handle;
             ty(resolve, Type::Id(*id))
         }
         _ => {
-            use wit_bindgen_core::wit_parser::TypeOwner;
+            use wit_parser::TypeOwner;
             let interface = match definition.owner {
                 TypeOwner::Interface(id) => resolve.interfaces[id].name.clone().unwrap_or_default(),
                 TypeOwner::World(_) | TypeOwner::None => String::new(),
