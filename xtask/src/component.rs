@@ -26,7 +26,9 @@ const MAKER: &str = "leasehold-componentize";
 /// They share no crate of weight with the rest of the workspace, so the other steps leave them out.
 pub const APART: [&str; 2] = [RUNNER, MAKER];
 const PYTHON_HOST: &str = "bindings/component/hosts/python/vectors.py";
-const PYTHON_BENCH: &str = "bindings/component/hosts/python/bench.py";
+/// Compiling takes seconds, and every program of a test would.
+const PRECOMPILE_FOR_PYTHON: &str = "import sys; from wasmtime import Engine; from wasmtime.component import Component; \
+     open(sys.argv[2], 'wb').write(Component.from_file(Engine(), sys.argv[1]).serialize())";
 const JAVASCRIPT_HOST: &str = "bindings/component/hosts/javascript";
 /// In the folder of what is built here: what npm has.
 const TOOLS: &str = "tools";
@@ -97,6 +99,15 @@ pub fn precompile(steps: &mut Steps, component: &Path, peers: &Peers) -> Result<
     Ok(output)
 }
 
+/// Compiles a component for programs in Python, whose engines have settings of their own.
+fn precompile_for_python(steps: &mut Steps, python: &Path, component: &Path) -> Result<PathBuf> {
+    let output = component.with_extension("python.cwasm");
+    let mut command = Command::new(python);
+    command.args(["-c", PRECOMPILE_FOR_PYTHON]).args([component, &output]);
+    steps.run(&format!("precompile {} for Python", component.file_name().unwrap_or_default().display()), command)?;
+    Ok(output)
+}
+
 /// Makes an ES module of the component, and answers its folder.
 pub fn transpile(steps: &mut Steps, component: &Path) -> Result<PathBuf> {
     make_module(steps, component, "javascript", &[])
@@ -143,6 +154,8 @@ pub fn test(steps: &mut Steps, peers: &Peers) -> Result<PathBuf> {
     let precompiled = precompile(steps, &component, peers)?;
     let mut tests = test::suite();
     tests.args(["-p", MAKER, "-p", RUNNER]).env("LEASEHOLD_COMPONENT", &precompiled);
+    let for_python = precompile_for_python(steps, peers.python(), &component)?;
+    tests.env("LEASEHOLD_PYTHON_COMPONENT", for_python);
     locks::prepare(steps, &mut tests)?;
     peers.tell(&mut tests);
     // What the programs know of clocks and of sleep, they know of Linux.
@@ -178,9 +191,6 @@ pub fn bench(steps: &mut Steps) -> Result {
     let mut rust = run::cargo("run");
     rust.args(["--release", "-p", RUNNER, "--example", "calls", "--"]).arg(&precompiled);
     steps.run("calls, in Rust", rust)?;
-    let mut python = peers.run_python(PYTHON_BENCH);
-    python.arg(&precompiled);
-    steps.run("calls, in Python", python)?;
     if cfg!(target_os = "linux") {
         let mut c = Command::new(c_host::build(steps, &peers, Build::Plain)?.join("bench"));
         c.arg(&precompiled);

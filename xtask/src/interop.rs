@@ -47,6 +47,11 @@ impl Peers {
         command
     }
 
+    /// The interpreter, with all that is installed for it.
+    pub fn python(&self) -> &Path {
+        &self.python
+    }
+
     /// What a line of Python prints.
     pub fn ask_python(&self, line: &str) -> Result<String> {
         let mut command = Command::new(&self.python);

@@ -1,6 +1,6 @@
 //! The component that takes locks by itself, and the hosts that give it the network.
 
-use super::{Guest, TOOLS, folder, make, make_module};
+use super::{Guest, TOOLS, folder, make, make_module, precompile_for_python};
 use crate::interop::Environment;
 use crate::run::{self, Result, Steps};
 use std::path::PathBuf;
@@ -23,9 +23,6 @@ pub const GUEST: Guest = Guest {
 };
 /// A wasmtime of its own: the one that the other hosts have, 48.0.0, sends no `Host`.
 const REQUIREMENTS: &str = "testing/interop/python/locks.txt";
-/// Compiling takes seconds, and every program of a test would.
-const PRECOMPILE: &str = "import sys; from wasmtime import Engine; from wasmtime.component import Component; \
-     open(sys.argv[2], 'wb').write(Component.from_file(Engine(), sys.argv[1]).serialize())";
 
 /// Builds the component, and shows that it imports what it is meant to.
 pub fn build(steps: &mut Steps) -> Result<PathBuf> {
@@ -41,10 +38,7 @@ pub fn prepare(steps: &mut Steps, tests: &mut Command) -> Result {
         imports: "wasmtime",
     };
     let python = steps.timed("a wasmtime with the network", || environment.install())?;
-    let compiled = component.with_extension("cwasm");
-    let mut precompile = Command::new(&python);
-    precompile.args(["-c", PRECOMPILE]).args([&component, &compiled]);
-    steps.run("precompile it", precompile)?;
+    let compiled = precompile_for_python(steps, &python, &component)?;
     let module = make_module(steps, &component, "locks", GUEST.imports)?;
     tests.env("LEASEHOLD_LOCKS_PYTHON", python).env("LEASEHOLD_LOCKS", compiled).env("LEASEHOLD_LOCKS_WASM", component);
     tests.env("LEASEHOLD_LOCKS_MODULE", module).env("LEASEHOLD_LOCKS_TOOLS", folder()?.join(TOOLS));

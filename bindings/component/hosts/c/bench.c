@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <wasmtime.h>
+
 #include "host.h"
 
 static double processor_s(void) {
@@ -73,6 +75,7 @@ static void tell(double each_us) {
     const char *path = getenv("LEASEHOLD_FIGURES");
     FILE *file = path == NULL ? NULL : fopen(path, "a");
     if (file != NULL) {
+        fprintf(file, "version | wasmtime for C | %s\n", WASMTIME_VERSION);
         fprintf(file, "figure | WebAssembly | as requests over HTTP | time | us | wasmtime, in C | %.3f | - | -\n", each_us);
         fclose(file);
     }

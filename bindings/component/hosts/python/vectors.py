@@ -8,9 +8,8 @@ import sys
 import time
 from pathlib import Path
 
-from leasehold_component import Machine, Program, Record, Variant
-from values import snake
-from wasmtime.component import EnumType, ListType, OptionType, RecordType, VariantType
+from lock import Machine, loaded, record
+from wasmtime.component import EnumType, ListType, OptionType, Record, RecordType, Variant, VariantType
 
 # Of fields that a file leaves out where the WIT has no option.
 DEFAULTS = {"owner": "", "lock-delay-ms": 0, "durability": "not-declared", "birth": "no", "retention-ms": 604_800_000}
@@ -18,8 +17,7 @@ DEFAULTS = {"owner": "", "lock-delay-ms": 0, "durability": "not-declared", "birt
 TEXTS = {"body", "replies"}
 # Cases that are called otherwise.
 CASES = {"answered": "outcomes"}
-
-
+POLL = "[method]client.poll-output"
 ANSWERS = {"http_response", "redis_replies"}
 # Calls that are no method of that name.
 METHODS = {"timeout": "handle-timeout", **dict.fromkeys(["response", *ANSWERS], "handle-response")}
@@ -40,41 +38,41 @@ def value(ty, said):
         ((case, content),) = said.items()
         case = CASES.get(case, case.replace("_", "-"))
         payload = dict(ty.cases)[case]
-        return Variant(case, None if payload is None else value(payload, content))
+        return Variant(case, payload and value(payload, content))
     if isinstance(ty, RecordType):
         return whole(ty, said)
     return said
 
 
 def whole(ty, said):
-    fields = ty.fields
-    names = [name for name, _ in fields]
+    names = [name for name, _ in ty.fields]
+    types = dict(ty.fields)
     if names == ["args"]:
-        return Record(args=[argument.encode() for argument in said])
+        return record(args=[argument.encode() for argument in said])
     if isinstance(said, list):
         # A header or a sort key.
-        return Record(**dict(zip(names, said, strict=True)))
+        return record(**dict(zip(names, said, strict=True)))
     if names == ["lock", "event"]:
         # A file has the lock within the event.
         ((_, content),) = said.items()
-        return Record(lock=content["lock"], event=value(fields[1][1], said))
-    if len(fields) == 1 and isinstance(fields[0][1], VariantType) and names[0] not in said:
+        return record(lock=content["lock"], event=value(types["event"], said))
+    if len(names) == 1 and isinstance(types[names[0]], VariantType) and names[0] not in said:
         # A record around a variant, which a file does without.
-        return Record(**{snake(names[0]): value(fields[0][1], said)})
-    made = {}
-    for name, field in fields:
-        key = snake(name)
-        in_ns = key[:-3] + "_ns"
-        if name in TEXTS and key in said:
-            made[key] = said[key].encode()
-        elif key in said:
-            made[key] = value(field, said[key])
-        elif key.endswith("_ms") and in_ns in said:
-            # Rounded up, as the component does.
-            made[key] = -(-said[in_ns] // 1_000_000)
-        else:
-            made[key] = None if isinstance(field, OptionType) else DEFAULTS[name]
-    return Record(**made)
+        return record(**{names[0]: value(types[names[0]], said)})
+    return record(**{name: field(name, ty, said) for name, ty in types.items()})
+
+
+def field(name, ty, said):
+    key = name.replace("-", "_")
+    in_ns = f"{key[:-3]}_ns"
+    if name in TEXTS and key in said:
+        return said[key].encode()
+    if key in said:
+        return value(ty, said[key])
+    if key.endswith("_ms") and in_ns in said:
+        # Rounded up, as the component does.
+        return -(-said[in_ns] // 1_000_000)
+    return None if isinstance(ty, OptionType) else DEFAULTS[name]
 
 
 def shown(what):
@@ -89,20 +87,26 @@ def shown(what):
 
 
 class Played:
-    def __init__(self, program: Program, vector: dict) -> None:
+    def __init__(self, engine, component, vector: dict) -> None:
         start = vector["start"]
-        self.machine = Machine(program)
+        self.machine = Machine(engine, component)
+        self.types = {}
         self.now = {"monotonic_ns": start["monotonic_ns"], "unix_ms": start["unix_ms"]}
-        create = "[static]client.create-wired" if "stores" in vector else "[static]client.create"
-        said = {**vector, "now": self.now}
-        made = self.machine.call(
-            create, *[value(ty, said[of]) for of, ty in self.machine.function(create)[1].parameters]
-        )
+        create = "create-wired" if "stores" in vector else "create"
+        made = self.call(f"[static]client.{create}", {**vector, "now": self.now})
         if isinstance(made, Variant):
             raise AssertionError(f"create: {shown(made)}")
         self.machine.client = made
-        self.output_type = self.machine.function("[method]client.poll-output")[1].result
+        self.output_type = self.machine.function(POLL).type(self.machine.store).result
         self.calls = 2
+
+    def call(self, name: str, said: dict, *first):
+        """With what is said of its other parameters, by their names."""
+        function = self.machine.function(name)
+        if name not in self.types:
+            self.types[name] = function.type(self.machine.store).params
+        arguments = [value(ty, said.get(of)) for of, ty in self.types[name][len(first) :]]
+        return function(self.machine.store, *first, *arguments)
 
     def step(self, step: dict) -> None:
         self.now = {"monotonic_ns": step["at_ns"], "unix_ms": step.get("unix_ms", self.now["unix_ms"])}
@@ -120,23 +124,22 @@ class Played:
         response = {name: said} if name in ANSWERS else said.get("result")
         name = METHODS.get(name, name.replace("_", "-"))
         said = {**said, "fresh": step.get("entropy"), "now": self.now, "response": response}
-        parameters = self.machine.function(f"[method]client.{name}")[1].parameters[1:]
-        answer = self.machine.method(name, *[value(ty, said.get(of)) for of, ty in parameters])
+        answer = self.call(f"[method]client.{name}", said, self.machine.client)
         self.calls += 1
         outputs = []
         if answer is not None:
             # A result without a value is its error, or nothing.
-            outputs.append(Variant("rejected", Record(lock=said["lock"], error=answer)))
+            outputs.append(Variant("rejected", record(lock=said["lock"], error=answer)))
         while True:
-            output = self.machine.method("poll-output", Record(**self.now))
+            output = self.machine.call("poll-output", record(**self.now))
             self.calls += 1
             if output.tag == "wake-at":
-                return outputs, output.payload.at_ns
+                return outputs, vars(output.payload)["at-ns"]
             outputs.append(output)
 
 
 def main(component: str, folder: str) -> None:
-    program = Program(component)
+    engine, program = loaded(component)
     operations, requests = (sorted(Path(folder).glob(pattern)) for pattern in ("*.json", "wire/*.json"))
     assert len(operations) > 20 and len(requests) > 10, "the vectors are there"
     files = operations + requests
@@ -145,7 +148,7 @@ def main(component: str, folder: str) -> None:
     for file in files:
         vector = json.loads(file.read_text())
         assert vector["format"] == 1, file
-        played = Played(program, vector)
+        played = Played(engine, program, vector)
         for n, step in enumerate(vector["steps"]):
             try:
                 played.step(step)

@@ -29,7 +29,9 @@ impl Language {
                 let mut command = Command::new(variable("LEASEHOLD_PYTHON"));
                 command.arg(Path::new(PYTHON_SOURCES).join(name).with_extension("py"));
                 command.env("PYTHONDONTWRITEBYTECODE", "1");
-                command
+                // Compiled with the settings that an engine of wasmtime has by default.
+                command.arg(variable("LEASEHOLD_PYTHON_COMPONENT"));
+                return command;
             }
             Self::C => Command::new(variable("LEASEHOLD_C_HOST").join("plain").join(name)),
             Self::CheckedC => {
