@@ -30,6 +30,8 @@ const PYTHON_HOST: &str = "bindings/component/hosts/python/vectors.py";
 const PRECOMPILE_FOR_PYTHON: &str = "import sys; from wasmtime import Engine; from wasmtime.component import Component; \
      open(sys.argv[2], 'wb').write(Component.from_file(Engine(), sys.argv[1]).serialize())";
 const JAVASCRIPT_HOST: &str = "bindings/component/hosts/javascript";
+/// Makes ES modules of components, for `leasehold/edge` and for the programs in JavaScript here.
+const TRANSPILER: &str = "node/tools/component";
 /// In the folder of what is built here: what npm has.
 const TOOLS: &str = "tools";
 const VECTORS: &str = "core/vectors";
@@ -114,14 +116,14 @@ pub fn transpile(steps: &mut Steps, component: &Path) -> Result<PathBuf> {
 }
 
 fn make_module(steps: &mut Steps, component: &Path, output: &str, imports: &[&str]) -> Result<PathBuf> {
-    let (host, tools) = (run::root().join(JAVASCRIPT_HOST), folder()?.join(TOOLS));
+    let (transpiler, tools) = (run::root().join(TRANSPILER), folder()?.join(TOOLS));
     steps.timed("what transpiles the component", || {
         let packages = ["@bytecodealliance/jco-transpile", "@bytecodealliance/preview2-shim", "terser"];
-        interop::install_npm(&host, &tools, &packages)
+        interop::install_npm(&transpiler, &tools, &packages)
     })?;
     let output = folder()?.join(output);
     let mut command = Command::new("node");
-    command.arg(host.join("transpile.mjs")).arg(component).arg(&output).current_dir(tools);
+    command.arg(transpiler.join("transpile.mjs")).arg(component).arg(&output).current_dir(tools);
     // As the tool tells them: without versions.
     command.args(imports.iter().filter_map(|interface| interface.split('@').next()));
     steps.run(&format!("transpile {}", component.file_name().unwrap_or_default().display()), command)?;

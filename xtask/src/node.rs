@@ -22,8 +22,6 @@ const RECIPES: &str = "docs/recipes-node.md";
 const EXAMPLES: &str = "examples/node";
 /// Adds the component to `leasehold/edge`, and what this shares with the rest of the package.
 const EDGE: &str = "tools/edge.mjs";
-/// What tests of `leasehold/edge` open pages with.
-const BROWSER: &str = "bindings/component/hosts/javascript/chromium.mjs";
 /// What keeps DynamoDB Local to this machine.
 const LOOPBACK: &str = "testing/servers/src/dynamodb/loopback.c";
 
@@ -47,7 +45,6 @@ pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers) -> Result {
     build.args(["-p", "leasehold-node"]);
     steps.build("node, addon", build)?;
     let target = install(steps, &run::built()?, transpiled)?;
-    copy(&run::root().join(BROWSER), &target.join("test/helpers/chromium.mjs"))?;
 
     for project in ["types", "types/edge"] {
         let mut types = Command::new("node");

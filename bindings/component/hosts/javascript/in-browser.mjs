@@ -3,7 +3,7 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-import { told } from "./chromium.mjs";
+import { told } from "../../../../node/test/helpers/chromium.mjs";
 import { vectorsOf } from "./files.mjs";
 
 const [transpiled, wit, folder] = process.argv.slice(2);
