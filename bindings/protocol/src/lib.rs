@@ -1,19 +1,38 @@
-//! The protocol without I/O for languages that look at values only when they get them: Python and JavaScript.
+//! `wit/leasehold.wit` over `leasehold_core`: conversions, and no decision.
 //!
-//! `wit/leasehold.wit` says what the calls and values are. Here they are Rust types ([`wit`], generated), beside what
-//! reads them from values of a language ([`Source`]) and writes them as such ([`Sink`]). What they mean to the core is said
-//! by the very source of the component, which is compiled here once more, against these types instead of those of its
-//! binary interface.
+//! Callers are not trusted. A value that the core's types cannot hold is refused here as an error value, or counts as the
+//! unknown outcome that it may be; nothing that a host can pass panics, as long as it fits into the memory that the host
+//! gives.
+//!
+//! The types of the WIT come from one of two generators, with the same names and shapes. For WebAssembly they are
+//! wit-bindgen's, with their binary interface: this crate is the whole component then. Elsewhere they are those of [`wit`],
+//! beside code that reads them from values of a language ([`Source`]) and writes them as such ([`Sink`]): Python and
+//! JavaScript, which look at values only when they get them.
+
+#![cfg_attr(target_family = "wasm", no_std)]
 
 extern crate alloc;
 
+#[cfg(not(target_family = "wasm"))]
 mod face;
+#[cfg(not(target_family = "wasm"))]
 mod problem;
+#[cfg(not(target_family = "wasm"))]
 pub mod testing;
+#[cfg(not(target_family = "wasm"))]
 #[rustfmt::skip]
 pub mod wit;
 
-// Those of the component, by links: an archive of this crate then has them as well.
+#[cfg(target_family = "wasm")]
+#[allow(missing_docs, unreachable_pub)]
+mod bindings {
+    wit_bindgen::generate!({
+        path: "../../wit/leasehold.wit",
+        // Only C's libraries have constructors.
+        disable_run_ctors_once_workaround: true,
+    });
+}
+
 mod client;
 mod commands;
 mod fence;
@@ -24,8 +43,15 @@ mod redis;
 mod settings;
 mod stores;
 
+#[cfg(target_family = "wasm")]
+use bindings::exports::leasehold::protocol as wit;
+#[cfg(not(target_family = "wasm"))]
 pub use face::{Sink, Source, Unfit, UnfitKind};
+#[cfg(not(target_family = "wasm"))]
 pub use problem::{Problem, contained};
 
-/// Whatever the interfaces have beside resources.
+/// Has the functions of the interfaces that belong to no resource.
 struct Component;
+
+#[cfg(target_family = "wasm")]
+bindings::export!(Component with_types_in bindings);

@@ -1,1 +1,129 @@
-../../component/src/stores.rs
+//! Where stores are and who asks, on their way in; requests in the formats of stores, on their way out.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use leasehold_core::member::RETENTION;
+use leasehold_wire::client::{
+    Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, HttpRequest, HttpResponse, PasswordLogin,
+    Plaintext, RedisCommands, RedisHttpStore, RedisStore, SetupError, SortKey, Store,
+};
+use leasehold_wire::redis::{Command, Replicas};
+use leasehold_wire::rest::Dialect;
+use leasehold_wire::sigv4;
+
+use crate::ops::{all, small};
+use crate::settings::refused;
+use crate::wit::stores as wit;
+use crate::wit::{client, types};
+
+/// For a host that performs all operations itself.
+pub(crate) fn none(nodes: usize) -> Vec<Store> {
+    vec![Store::Operations; nodes]
+}
+
+pub(crate) fn store(store: wit::Store) -> Store {
+    match store {
+        wit::Store::Operations => Store::Operations,
+        wit::Store::Redis(redis) => Store::Redis(RedisStore {
+            retention: retention(redis.retention_ms),
+            replicas: redis.replicas.map(|count| Replicas { count }),
+        }),
+        wit::Store::RedisHttp(redis) => Store::RedisHttp(RedisHttpStore {
+            dialect: match redis.dialect {
+                wit::Dialect::Upstash => Dialect::Upstash,
+                wit::Dialect::Webdis => Dialect::Webdis,
+            },
+            url: redis.url,
+            access: match redis.access {
+                wit::Access::Anonymous => Access::Anonymous,
+                wit::Access::WithCredentials => Access::WithCredentials,
+            },
+            retention: retention(redis.retention_ms),
+            plaintext: plaintext(redis.plaintext),
+        }),
+        wit::Store::Dynamodb(table) => Store::Dynamodb(DynamodbStore {
+            table: table.table,
+            region: table.region,
+            url: table.url,
+            key: table.key,
+            sort_key: table.sort_key.map(|key| SortKey { name: key.name, value: key.value }),
+            expires: table.expires,
+            plaintext: plaintext(table.plaintext),
+        }),
+    }
+}
+
+fn retention(ms: Option<u64>) -> Duration {
+    ms.map_or(RETENTION, Duration::from_millis)
+}
+
+fn plaintext(plaintext: Option<wit::Plaintext>) -> Plaintext {
+    match plaintext {
+        None => Plaintext::default(),
+        Some(wit::Plaintext::Refused) => Plaintext::Refused,
+        Some(wit::Plaintext::Allowed) => Plaintext::Allowed,
+    }
+}
+
+pub(crate) fn credentials(credentials: wit::Credentials) -> Credentials {
+    match credentials {
+        wit::Credentials::Aws(aws) => Credentials::Aws(AwsCredentials {
+            keys: sigv4::Credentials {
+                access_key_id: aws.access_key_id,
+                secret_access_key: aws.secret_access_key,
+                session_token: aws.session_token,
+            },
+            expires_unix_ms: aws.expires_unix_ms,
+        }),
+        wit::Credentials::Token(bearer) => Credentials::Token(BearerToken { token: bearer.token }),
+        wit::Credentials::Password(login) => {
+            Credentials::Password(PasswordLogin { user: login.user, password: login.password })
+        }
+    }
+}
+
+pub(crate) fn unfit(error: SetupError) -> types::ConfigError {
+    match error {
+        SetupError::Config(error) => refused(error),
+        SetupError::Stores { count, nodes } => {
+            types::ConfigError::Stores(types::WrongStoreCount { count: small(count), nodes: small(nodes) })
+        }
+        SetupError::Store { node, denial } => {
+            let (node, detail) = (node.get(), denial.detail.as_ref().into());
+            types::ConfigError::Store(types::RefusedStore { node, detail })
+        }
+    }
+}
+
+pub(crate) fn http_request(request: HttpRequest) -> client::HttpRequest {
+    let header = |(name, value): (&str, &str)| client::HttpHeader { name: name.into(), value: value.into() };
+    client::HttpRequest {
+        id: request.id.get(),
+        node: request.node.get(),
+        deadline_ns: request.deadline.ns(),
+        method: request.method.into(),
+        url: request.url,
+        headers: request.headers.iter().map(header).collect(),
+        body: request.body,
+    }
+}
+
+pub(crate) fn http_response(response: client::HttpResponse) -> HttpResponse {
+    let headers = all(response.headers, |header| (header.name, header.value));
+    HttpResponse { status: response.status, headers, body: response.body }
+}
+
+pub(crate) fn redis_commands(request: RedisCommands) -> client::RedisCommands {
+    client::RedisCommands {
+        id: request.id.get(),
+        node: request.node.get(),
+        deadline_ns: request.deadline.ns(),
+        commands: all(request.commands, |command| wit::RedisCommand { args: command.args }),
+    }
+}
+
+pub(crate) fn redis_command(command: wit::RedisCommand) -> Command {
+    Command { args: command.args }
+}

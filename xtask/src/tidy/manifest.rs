@@ -9,7 +9,7 @@ const ARROWS: [(&str, &[&str]); 21] = [
     ("core/wire", &["leasehold-core"]),
     ("testing/sim", &["leasehold-core", "leasehold-wire"]),
     ("client", &["leasehold-core", "leasehold-wire"]),
-    ("bindings/component", &["leasehold-core", "leasehold-wire"]),
+    ("bindings/component", &["leasehold-protocol"]),
     ("bindings/component/locks", &["leasehold-core", "leasehold-wire"]),
     ("bindings/component/hosts/c", &[]),
     ("bindings/protocol", &["leasehold-core", "leasehold-wire"]),
@@ -273,7 +273,7 @@ mod tests {
 
     #[test]
     fn the_core_has_its_own_followers() {
-        for folder in ["client", "bindings/component", "testing/sim"] {
+        for folder in ["client", "bindings/protocol", "testing/sim"] {
             let path = format!("{folder}/Cargo.toml");
             assert_eq!(flagged(&path, "[dependencies]\nleasehold-core.workspace = true\n"), [""; 0]);
             assert_eq!(flagged(&path, "[dependencies]\nleasehold-cli.workspace = true\n"), ["who-imports-whom:2"]);
