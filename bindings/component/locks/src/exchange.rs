@@ -4,9 +4,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use leasehold_core::{Monotonic, RequestId};
 use leasehold_wire::client::{HttpRequest, HttpResponse, Response};
 use leasehold_wire::rest::MAX_BODY;
-use leasehold_core::{Monotonic, RequestId};
 
 use crate::http::{broken, failed, fields, heard, not_sent, parts, patience, unfit, words};
 use crate::wasi::http::outgoing_handler;

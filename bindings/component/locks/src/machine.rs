@@ -7,10 +7,10 @@ use core::mem;
 use core::time::Duration;
 
 use leasehold_core::op::Fault;
-use leasehold_wire::client::{WireClient, Credentials, HttpRequest, Output, SetupError};
 use leasehold_core::{
     self as core_, Event, Failure, LockId, LockOptions, LostReason, Monotonic, NodeId, Now, Resource, Token,
 };
+use leasehold_wire::client::{Credentials, HttpRequest, Output, SetupError, WireClient};
 
 use crate::clock::Clock;
 use crate::exchange::Exchange;

@@ -7,13 +7,13 @@ use core::time::Duration;
 
 use leasehold_core::config::Drift;
 use leasehold_core::member::{Durability, QuorumId, RETENTION};
+use leasehold_core::{Config, LockOptions, NodeConfig, Quorum, Wait};
 use leasehold_wire::client::{
     Access, AwsCredentials, BearerToken, Credentials, DynamodbStore, PasswordLogin, Plaintext, RedisHttpStore, SortKey,
     Store,
 };
 use leasehold_wire::rest::Dialect;
 use leasehold_wire::sigv4;
-use leasehold_core::{Config, LockOptions, NodeConfig, Quorum, Wait};
 
 use crate::clock::SUSPENDED;
 use crate::problem::config as wrong;
