@@ -9,6 +9,33 @@ use leasehold_core::op;
 use crate::wit::ops as wit;
 use crate::wit::types;
 
+/// Converts, in both directions, enums that have the same cases in the core and in the WIT.
+macro_rules! same_cases {
+    ($($core:ty, $wit:ty: $($case:ident)*;)*) => { $(
+        impl From<$core> for $wit {
+            fn from(case: $core) -> Self {
+                match case {
+                    $(<$core>::$case => Self::$case,)*
+                }
+            }
+        }
+
+        impl From<$wit> for $core {
+            fn from(case: $wit) -> Self {
+                match case {
+                    $(<$wit>::$case => Self::$case,)*
+                }
+            }
+        }
+    )* };
+}
+
+same_cases! {
+    op::FaultKind, wit::FaultKind: Timeout Reset Unreachable Cancelled Server Busy Protocol;
+    op::DenialKind, wit::DenialKind: Permission Schema CorruptRecord TokensExhausted StorageFull Membership Other;
+    Durability, types::Durability: Declared NotDeclared;
+}
+
 pub(crate) fn lock_op(op: op::LockOp) -> wit::LockOp {
     wit::LockOp { lock: op.lock.get(), resource: op.resource.as_str().into(), op: operation(op.op) }
 }
@@ -29,11 +56,11 @@ fn operation(op: op::Op) -> wit::Op {
             nonce: renew.nonce.as_bytes().to_vec(),
             seq: renew.seq.get(),
             record_ttl_ms: ms_up(renew.record_ttl),
-            quorum: renew.quorum.map(durability),
+            quorum: renew.quorum.map(Into::into),
         }),
         op::Op::Release(release) => wit::Op::Release(wit::Release {
             nonce: release.nonce.as_bytes().to_vec(),
-            quorum: release.quorum.map(durability),
+            quorum: release.quorum.map(Into::into),
         }),
         op::Op::Raise(raise) => wit::Op::Raise(wit::Raise {
             nonce: raise.nonce.as_bytes().to_vec(),
@@ -48,7 +75,7 @@ fn membership(member: Membership) -> wit::Membership {
     wit::Membership {
         quorum: member.quorum.0.to_vec(),
         max_ttl_ms: member.max_ttl_ms,
-        durability: durability(member.durability),
+        durability: member.durability.into(),
         fresh: member.fresh.0.to_vec(),
         waited_out: member.waited_out.map(|stamp| stamp.0.to_vec()),
         birth: match member.bootstrap {
@@ -56,13 +83,6 @@ fn membership(member: Membership) -> wit::Membership {
             Bootstrap::No => wit::Birth::No,
         },
         retention_ms: ms_up(member.retention),
-    }
-}
-
-fn durability(durability: Durability) -> types::Durability {
-    match durability {
-        Durability::Declared => types::Durability::Declared,
-        Durability::NotDeclared => types::Durability::NotDeclared,
     }
 }
 
@@ -86,29 +106,11 @@ pub(crate) fn holding(holding: &op::Holding) -> wit::Holding {
 }
 
 pub(crate) fn fault(fault: &op::Fault) -> wit::Fault {
-    let kind = match fault.kind {
-        op::FaultKind::Timeout => wit::FaultKind::Timeout,
-        op::FaultKind::Reset => wit::FaultKind::Reset,
-        op::FaultKind::Unreachable => wit::FaultKind::Unreachable,
-        op::FaultKind::Cancelled => wit::FaultKind::Cancelled,
-        op::FaultKind::Server => wit::FaultKind::Server,
-        op::FaultKind::Busy => wit::FaultKind::Busy,
-        op::FaultKind::Protocol => wit::FaultKind::Protocol,
-    };
-    wit::Fault { kind, detail: fault.detail.as_deref().map(Into::into) }
+    wit::Fault { kind: fault.kind.into(), detail: fault.detail.as_deref().map(Into::into) }
 }
 
 pub(crate) fn denial(denial: &op::Denial) -> wit::Denial {
-    let kind = match denial.kind {
-        op::DenialKind::Permission => wit::DenialKind::Permission,
-        op::DenialKind::Schema => wit::DenialKind::Schema,
-        op::DenialKind::CorruptRecord => wit::DenialKind::CorruptRecord,
-        op::DenialKind::TokensExhausted => wit::DenialKind::TokensExhausted,
-        op::DenialKind::StorageFull => wit::DenialKind::StorageFull,
-        op::DenialKind::Membership => wit::DenialKind::Membership,
-        op::DenialKind::Other => wit::DenialKind::Other,
-    };
-    wit::Denial { kind, detail: denial.detail.as_ref().into() }
+    wit::Denial { kind: denial.kind.into(), detail: denial.detail.as_ref().into() }
 }
 
 pub(crate) fn ns(length: Duration) -> u64 {

@@ -7,9 +7,7 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use leasehold_core::member::LossId;
-use leasehold_core::op::{
-    Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen, TransportFault,
-};
+use leasehold_core::op::{Applied, Denial, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen, TransportFault};
 use leasehold_core::{Nonce, Owner, Payload, Seq, Token, Version};
 use leasehold_wire::{client as wire, resp};
 
@@ -109,27 +107,10 @@ fn stamp(bytes: &[u8]) -> Option<LossId> {
 }
 
 fn fault(fault: wit::Fault) -> Fault {
-    let kind = match fault.kind {
-        wit::FaultKind::Timeout => FaultKind::Timeout,
-        wit::FaultKind::Reset => FaultKind::Reset,
-        wit::FaultKind::Unreachable => FaultKind::Unreachable,
-        wit::FaultKind::Cancelled => FaultKind::Cancelled,
-        wit::FaultKind::Server => FaultKind::Server,
-        wit::FaultKind::Busy => FaultKind::Busy,
-        wit::FaultKind::Protocol => FaultKind::Protocol,
-    };
+    let kind = fault.kind.into();
     fault.detail.map_or(Fault::of(kind), |detail| Fault::new(kind, &detail))
 }
 
 fn denial(denial: wit::Denial) -> Denial {
-    let kind = match denial.kind {
-        wit::DenialKind::Permission => DenialKind::Permission,
-        wit::DenialKind::Schema => DenialKind::Schema,
-        wit::DenialKind::CorruptRecord => DenialKind::CorruptRecord,
-        wit::DenialKind::TokensExhausted => DenialKind::TokensExhausted,
-        wit::DenialKind::StorageFull => DenialKind::StorageFull,
-        wit::DenialKind::Membership => DenialKind::Membership,
-        wit::DenialKind::Other => DenialKind::Other,
-    };
-    Denial::new(kind, &denial.detail)
+    Denial::new(denial.kind.into(), &denial.detail)
 }

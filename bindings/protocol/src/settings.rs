@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use leasehold_core::config::{self, Poll};
-use leasehold_core::member::{self, LossId, QuorumId};
+use leasehold_core::member::{LossId, QuorumId};
 use leasehold_core::{self as core_, ConfigError, Entropy, LockOptions, Monotonic, Now, Seed};
 
 use crate::ops::{ms_down, small};
@@ -71,14 +71,7 @@ fn node(node: wit::NodeConfig) -> core_::NodeConfig {
         },
         watch: node.watch,
         batch: node.batch.map_or(default.batch, large),
-        durability: node.durability.map_or(default.durability, durability),
-    }
-}
-
-fn durability(durability: wit::Durability) -> member::Durability {
-    match durability {
-        wit::Durability::Declared => member::Durability::Declared,
-        wit::Durability::NotDeclared => member::Durability::NotDeclared,
+        durability: node.durability.map_or(default.durability, Into::into),
     }
 }
 
