@@ -11,8 +11,8 @@ use super::patch::Patch;
 use crate::run::{self, Failure, Result};
 
 /// What the packages below need of the workspace. The settings of its tests name packages that are not among them.
-const COPIED: [&str; 7] =
-    ["Cargo.toml", "Cargo.lock", "wit", "core", "testing/servers", "testing/concurrency", "client/src"];
+const COPIED: [&str; 8] =
+    ["Cargo.toml", "Cargo.lock", "wit", "core", "testing/sim", "testing/servers", "testing/concurrency", "client/src"];
 const MEMBERS: &str =
     "members = [\"core\", \"core/wire\", \"testing/sim\", \"testing/concurrency\", \"testing/concurrency/scheduler\"]";
 
