@@ -15,6 +15,8 @@ export const {
   NotOwnedError,
   StoreUnavailableError,
   StoreRefusedError,
+  ClosedError,
   ConfigError,
+  InternalError,
   StaleTokenError,
 } = leasehold;

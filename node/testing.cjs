@@ -177,7 +177,7 @@ class Process {
   }
 
   async #acquire(resource, settings, signal) {
-    if (this.#isClosed) throw new errors.ConfigError("the client was closed", { resource });
+    if (this.#isClosed) throw new errors.ClosedError("the client was closed", { resource });
     const { world } = this;
     const lock = (this.#locks += 1);
     this.#machine.acquire(lock, resource, settings, world.random(16), world.now());

@@ -356,7 +356,7 @@ Examples:
 Exit status, for every command:
    64  wrong arguments, url or name
    69  the store cannot be reached or does not answer
-   70  a defect of leasehold
+   70  an internal error: no thread could be started, or a bug
    71  the operating system refuses a thread, a pipe or a process
    74  the answer cannot be written
    77  the store refuses: permissions, a full disk, a record it cannot read

@@ -79,7 +79,9 @@ impl From<&Error> for Line {
             | ErrorKind::Lost
             | ErrorKind::NotOwned
             | ErrorKind::Cancelled
+            | ErrorKind::Closed
             | ErrorKind::StaleToken
+            | ErrorKind::Internal
             | _ => "",
         };
         Self { severity: Severity::Problem, check: "store.open", what: error.to_string(), advice: advice.to_owned() }

@@ -13,7 +13,7 @@ pub const NOT_DONE: u8 = 2;
 pub const USAGE: u8 = 64;
 /// The store cannot be reached, or does not answer.
 pub const UNAVAILABLE: u8 = 69;
-/// Something that cannot be; a defect of leasehold.
+/// An internal error: no thread could be started, or there is a bug in leasehold.
 pub const INTERNAL: u8 = 70;
 /// The operating system refuses a thread, a pipe or a process.
 pub const SYSTEM: u8 = 71;
@@ -40,7 +40,12 @@ pub const fn of(kind: ErrorKind) -> u8 {
         ErrorKind::StoreUnavailable => UNAVAILABLE,
         ErrorKind::StoreRefused => REFUSED,
         ErrorKind::Config => USAGE,
-        ErrorKind::NotOwned | ErrorKind::Cancelled | ErrorKind::StaleToken | _ => INTERNAL,
+        ErrorKind::NotOwned
+        | ErrorKind::Cancelled
+        | ErrorKind::Closed
+        | ErrorKind::StaleToken
+        | ErrorKind::Internal
+        | _ => INTERNAL,
     }
 }
 

@@ -262,7 +262,7 @@ thread_local! {
     static THREAD: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// See [`host::name_thread`](crate::host::name_thread).
+/// See [`ffi::name_thread`](crate::ffi::name_thread).
 pub(crate) fn name_thread(name: &str) {
     THREAD.set(Some(name.to_owned()));
 }

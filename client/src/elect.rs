@@ -13,7 +13,7 @@ use crate::fork;
 use crate::lease::Lease;
 use crate::reports;
 use crate::sync::thread::{self, JoinHandle};
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Arc, Condvar, Mutex};
 
 /// How long one try for the lock lasts, before the candidate looks whether the store answers at all.
 const CAMPAIGN: Duration = Duration::from_secs(5);
@@ -67,7 +67,7 @@ impl ElectionRequest {
     /// Begins to campaign, on a thread of its own, until the election is resigned or dropped.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a name or ttl out of bounds, or where no thread can be started.
+    /// [`ErrorKind::Config`] for a name or ttl out of bounds, [`ErrorKind::Internal`] where no thread can be started.
     pub fn start(self) -> Result<Election, Error> {
         let driver = self.client.driver();
         driver.check_process()?;
@@ -87,7 +87,7 @@ impl ElectionRequest {
         let thread = thread::Builder::new()
             .name("leasehold-election".to_owned())
             .spawn(campaign)
-            .map_err(|error| Error::config(format!("cannot start a thread: {error}")))?;
+            .map_err(|error| Error::internal(format!("cannot start a thread: {error}")))?;
         Ok(Election { desk, thread: Some(thread), generation })
     }
 
@@ -204,13 +204,13 @@ impl Election {
     /// The fencing token of the current term; `None` while somebody else leads, and from the moment in which the term's
     /// lease is over, also while `on_start` or `on_stop` is still running.
     pub fn term(&self) -> Option<u64> {
-        let state = self.desk.lock();
+        let state = self.desk.state.lock();
         state.term.as_ref().filter(|lease| !lease.remaining().is_zero()).map(|lease| lease.token())
     }
 
     /// Why the last campaign failed, if it did: the store is down or refuses.
     pub fn last_error(&self) -> Option<Error> {
-        self.desk.lock().last_error.clone()
+        self.desk.state.lock().last_error.clone()
     }
 
     /// Stops campaigning; a current term ends, `on_stop` is called, and the lock is released. Returns when that is done,
@@ -242,7 +242,7 @@ impl Drop for Election {
 /// For those who cannot wait for the thread, or not without looking up now and then.
 impl Election {
     pub(crate) fn is_over(&self) -> bool {
-        self.desk.lock().is_over
+        self.desk.state.lock().is_over
     }
 
     /// As [`Election::resign`], without waiting for the end of the term.
@@ -280,28 +280,24 @@ struct Over<'a>(&'a Desk);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
-        self.0.lock().is_over = true;
+        self.0.state.lock().is_over = true;
         self.0.changed.notify_all();
     }
 }
 
 impl Desk {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn is_resigned(&self) -> bool {
-        self.lock().resigned
+        self.state.lock().resigned
     }
 
     fn poll_resigned(&self, waker: &Waker) -> bool {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.waker = Some(waker.clone());
         state.resigned
     }
 
     fn resign(&self) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.resigned = true;
         let waker = state.waker.take();
         drop(state);
@@ -312,24 +308,24 @@ impl Desk {
     }
 
     fn begin_term(&self, lease: &Arc<Lease>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.term = Some(Arc::clone(lease));
         state.last_error = None;
     }
 
     fn end_term(&self, error: Option<Error>) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.term = None;
         state.last_error = error;
     }
 
     /// For `most` at the longest; whether it is over.
     fn wait_until_over(&self, most: Duration) -> bool {
-        let waited = self.changed.wait_timeout_while(self.lock(), most, |state| !state.is_over);
-        waited.unwrap_or_else(PoisonError::into_inner).0.is_over
+        let waited = self.changed.wait_timeout_while(self.state.lock(), most, |state| !state.is_over);
+        waited.is_over
     }
 
     fn pause(&self) {
-        let _ = self.changed.wait_timeout_while(self.lock(), PAUSE, |state| !state.resigned);
+        drop(self.changed.wait_timeout_while(self.state.lock(), PAUSE, |state| !state.resigned));
     }
 }

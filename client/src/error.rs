@@ -37,8 +37,12 @@ pub enum ErrorKind {
     StoreRefused,
     /// A setting, url or use of the client that cannot work.
     Config,
+    /// The client was closed before the call.
+    Closed,
     /// The protected resource has seen a later holder.
     StaleToken,
+    /// The process cannot go on as it should: no thread could be started, or there is a bug in leasehold.
+    Internal,
 }
 
 impl ErrorKind {
@@ -53,7 +57,9 @@ impl ErrorKind {
             Self::StoreUnavailable => "store_unavailable",
             Self::StoreRefused => "store_refused",
             Self::Config => "config",
+            Self::Closed => "closed",
             Self::StaleToken => "stale_token",
+            Self::Internal => "internal",
         }
     }
 
@@ -163,6 +169,10 @@ impl Error {
 
     pub(crate) fn config(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Config, message)
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Internal, message)
     }
 
     pub(crate) fn on(mut self, resource: &str) -> Self {

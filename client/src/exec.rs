@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::sync::thread::{self, Thread};
-use crate::sync::{Arc, Mutex, PoisonError};
+use crate::sync::{Arc, Mutex};
 
 /// What a thread does while the future that it runs is not ready.
 pub(crate) enum Pause {
@@ -75,7 +75,7 @@ pub(crate) async fn offload<R: Send + 'static>(work: impl FnOnce() -> R + Send +
     let theirs = Arc::clone(&desk);
     let run = move || {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        let mut desk = theirs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut desk = theirs.lock();
         desk.result = Some(result);
         let waker = desk.waker.take();
         drop(desk);
@@ -86,9 +86,9 @@ pub(crate) async fn offload<R: Send + 'static>(work: impl FnOnce() -> R + Send +
     thread::Builder::new()
         .name(OFFLOAD.to_owned())
         .spawn(run)
-        .map_err(|error| Error::config(format!("cannot start a thread: {error}")))?;
+        .map_err(|error| Error::internal(format!("cannot start a thread: {error}")))?;
     let result = poll_fn(|context| {
-        let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut desk = desk.lock();
         match desk.result.take() {
             Some(result) => Poll::Ready(result),
             None => {
@@ -98,5 +98,5 @@ pub(crate) async fn offload<R: Send + 'static>(work: impl FnOnce() -> R + Send +
         }
     })
     .await;
-    result.map_err(|_| Error::config("a thread of leasehold has panicked; please report this"))
+    result.map_err(|_| Error::internal("a thread of leasehold has panicked; please report this"))
 }

@@ -71,7 +71,7 @@ impl Client {
         }
     }
 
-    /// See [`host::refresh`](crate::host::refresh).
+    /// See [`ffi::refresh`](crate::ffi::refresh).
     pub(crate) async fn refresh(&self, lease: &Lease, record_ttl: Duration, caller: Caller) -> Result<bool, Error> {
         let resource = lease.resource();
         if self.shared.quorum().is_some() {

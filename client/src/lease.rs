@@ -171,12 +171,12 @@ impl Lease {
         self.given_back_by(errands).await
     }
 
-    /// See [`host::end_after`](crate::host::end_after).
+    /// See [`ffi::end_after`](crate::ffi::end_after).
     pub(crate) fn end_after(&self, time: Duration) -> bool {
         self.shared.driver().end_at(&self.slot, crate::clock::monotonic().plus(time))
     }
 
-    /// See [`host::end_gone`](crate::host::end_gone).
+    /// See [`ffi::end_gone`](crate::ffi::end_gone).
     pub(crate) fn end_gone(&self) {
         self.slot.mark_gone();
         self.end_after(Duration::ZERO);

@@ -120,11 +120,11 @@ mod entropy;
 mod error;
 mod exec;
 pub mod fence;
+pub mod ffi;
 mod fork;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod host;
 mod host_clock;
 mod inspect;
 #[cfg(leasehold_concurrency)]

@@ -15,7 +15,7 @@ use crate::driver::{is_own_thread, spawn};
 use crate::exec::OFFLOAD;
 use crate::fork::{self, PerProcess};
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, thread};
+use crate::sync::{Arc, Condvar, Mutex, thread};
 
 /// Reports that wait at once; as many again may be on their way out. What is more is dropped, and counted.
 const MOST: usize = 10_000;
@@ -101,7 +101,7 @@ impl Desk {
     pub(crate) fn leave(&self, level: Level, report: Report) {
         // The last places are for warnings and errors.
         let most = if level <= Level::WARN { self.most } else { self.most - self.most / 10 };
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         if !state.has_thread {
             // A forked child has no such thread, and must find a desk of its own.
             let _ = fork::install();
@@ -130,13 +130,13 @@ impl Desk {
     /// Answers whether all was told that was left before.
     pub(crate) fn wait_told(&self, patience: Duration) -> bool {
         let (until, left) = (clock::monotonic().plus(patience), self.shared.left.load(Ordering::Acquire));
-        let mut state = self.shared.lock();
+        let mut state = self.shared.state.lock();
         while self.shared.told.load(Ordering::Acquire) < left {
             let rest = until.since(clock::monotonic());
             if rest.is_zero() {
                 return false;
             }
-            state = self.shared.changed.wait_timeout(state, rest).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.shared.changed.wait_timeout(state, rest);
         }
         true
     }
@@ -144,7 +144,7 @@ impl Desk {
 
 impl Drop for Desk {
     fn drop(&mut self) {
-        self.shared.lock().is_closed = true;
+        self.shared.state.lock().is_closed = true;
         self.shared.changed.notify_all();
     }
 }
@@ -152,12 +152,12 @@ impl Drop for Desk {
 impl Shared {
     fn tell_all(&self) {
         loop {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             while state.waiting.is_empty() {
                 if state.is_closed {
                     return;
                 }
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.changed.wait(state);
             }
             let (waiting, dropped) = (std::mem::take(&mut state.waiting), std::mem::take(&mut state.dropped));
             drop(state);
@@ -168,15 +168,11 @@ impl Shared {
             if dropped > 0 {
                 tell(Box::new(move || tell_dropped(dropped)));
             }
-            let state = self.lock();
+            let state = self.state.lock();
             self.told.fetch_add(count, Ordering::AcqRel);
             drop(state);
             self.changed.notify_all();
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -256,12 +252,12 @@ mod tests {
             }
         }
         assert!(!desk.is_idle() && !desk.wait_told(Duration::from_millis(1)));
-        assert_eq!(desk.shared.lock().dropped, 3 + 2);
+        assert_eq!(desk.shared.state.lock().dropped, 3 + 2);
         drop(open);
         assert!(desk.wait_told(LONG));
         let told: Vec<_> = told.try_iter().collect();
         assert_eq!(told.iter().filter(|level| **level == Level::DEBUG).count(), 9);
         assert_eq!(told.iter().filter(|level| **level == Level::WARN).count(), 1);
-        assert_eq!(desk.shared.lock().dropped, 0, "that was told");
+        assert_eq!(desk.shared.state.lock().dropped, 0, "that was told");
     }
 }

@@ -86,7 +86,7 @@ impl LockRequest {
         free_or_error(self.once().acquire(Caller::Async).await)
     }
 
-    /// See [`host::by_task`](crate::host::by_task).
+    /// See [`ffi::by_task`](crate::ffi::by_task).
     pub(crate) fn by_task(mut self, task: u64) -> Self {
         self.task = Some(task);
         self
@@ -175,7 +175,7 @@ struct Pending {
 impl Pending {
     async fn decided(mut self) -> Result<Lease, Error> {
         let slot = self.slot.clone();
-        let Some(slot) = slot else { return Err(Error::config("nothing is pending")) };
+        let Some(slot) = slot else { return Err(Error::internal("nothing is pending")) };
         let mut wait = SlotWait::on(&slot);
         let phase = std::future::poll_fn(|context| {
             self.errands.poll(context);
@@ -190,7 +190,7 @@ impl Pending {
             }
             Phase::Lost(reason) => Err(Error::lost(slot.resource().as_str(), &reason, None)),
             Phase::Pending | Phase::Releasing | Phase::ReleasingStill | Phase::Released | Phase::Closed => {
-                Err(Error::config("the client was closed").on(slot.resource().as_str()))
+                Err(Error::new(ErrorKind::Closed, "the client was closed").on(slot.resource().as_str()))
             }
         };
         self.slot = None;

@@ -13,7 +13,7 @@ const { texts } = require("../lib/options.cjs");
 const { shows } = require("../lib/shown.cjs");
 const { under } = require("../lib/under.cjs");
 
-const { ConfigError, LeaseLostError, LockBusyError, LockTimeoutError, StoreUnavailableError } = errors;
+const { ClosedError, ConfigError, LeaseLostError, LockBusyError, LockTimeoutError, StoreUnavailableError } = errors;
 
 const DEFAULTS = Object.freeze({
   driftFactor: 0.01,
@@ -361,7 +361,7 @@ class Redlock extends EventEmitter {
 
   /** What can be mended in the program is passed on as it is. */
   #failed(message, error) {
-    if (error instanceof ConfigError || error instanceof TypeError) return error;
+    if (error instanceof ConfigError || error instanceof ClosedError || error instanceof TypeError) return error;
     const isHeld = error instanceof LockBusyError || error instanceof LockTimeoutError;
     const cause = isHeld ? new ResourceLockedError(error.message, { cause: error }) : error;
     this.emit("error", cause);

@@ -12,5 +12,6 @@ export const {
   NotOwnedError,
   StoreUnavailableError,
   StoreRefusedError,
+  ClosedError,
   ConfigError,
 } = errors;

@@ -116,7 +116,7 @@ export class Client {
    * @throws {@link LockTimeoutError} when others held the lock for as long as `wait`; {@link LockBusyError} for `wait: 0`.
    * @throws {@link StoreUnavailableError}, {@link StoreRefusedError} for the store's own troubles; with the `cause` where
    *   credentials are not to be had.
-   * @throws {@link ConfigError} for settings that cannot be, and for a closed client.
+   * @throws {@link ConfigError} for settings that cannot be, {@link ClosedError} for a closed client.
    */
   acquire(name: string, options?: LockOptions): Promise<Lease>;
 
@@ -250,5 +250,7 @@ export class NotOwnedError extends LeaseholdError {}
 export class StoreUnavailableError extends LeaseholdError {}
 /** The store refuses, and trying again will not help: permissions, schema, a corrupt record. Code `store_refused`. */
 export class StoreRefusedError extends LeaseholdError {}
+/** The client was closed before the call. Code `closed`. */
+export class ClosedError extends LeaseholdError {}
 /** A setting, url or use of the client that cannot work. Code `config`. */
 export class ConfigError extends LeaseholdError {}

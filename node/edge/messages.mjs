@@ -4,7 +4,7 @@ import { SUSPENDED_MS } from "./clock.mjs";
 import errors from "./shared/errors.mjs";
 
 const { LeaseholdError, LockBusyError, LockTimeoutError, LeaseLostError, NotOwnedError } = errors;
-const { StoreUnavailableError, StoreRefusedError, ConfigError } = errors;
+const { StoreUnavailableError, StoreRefusedError, ClosedError, ConfigError } = errors;
 
 const FAULTS = {
   timeout: "no reply in time",
@@ -131,7 +131,7 @@ export function refused({ tag, val }, resource) {
     case "invalid":
       return refused(val.error, resource);
     case "closed":
-      return new ConfigError("the client was closed", details);
+      return new ClosedError("the client was closed", details);
     case "too-many-locks":
       return new ConfigError(`the client has ${val.limit} locks alive, which is the most`, details);
     case "above-max-ttl":

@@ -1,7 +1,7 @@
 "use strict";
 
 const native = require("./native.cjs");
-const { ConfigError } = require("./errors.cjs");
+const { ClosedError, ConfigError } = require("./errors.cjs");
 const { Election } = require("./election.cjs");
 const { ASYNC_DISPOSE, Lease, Leases } = require("./lease.cjs");
 const { run } = require("./loop.cjs");
@@ -78,7 +78,7 @@ class Client {
   async elect(name, given) {
     const { onStart, onStop, ...settings } = options(given, ELECT);
     // It would be over before it has begun, and tell nobody.
-    if (!open.has(this.#native)) throw new ConfigError("the client was closed", { resource: name });
+    if (!open.has(this.#native)) throw new ClosedError("the client was closed", { resource: name });
     return new Election(await run(this.#native.elect(text("name", name), settings)), name, { onStart, onStop });
   }
 

@@ -31,7 +31,9 @@ const classes = {
   StoreUnavailableError: kind("StoreUnavailableError", "store_unavailable"),
   StoreRefusedError: kind("StoreRefusedError", "store_refused"),
   ConfigError: kind("ConfigError", "config"),
+  ClosedError: kind("ClosedError", "closed"),
   StaleTokenError: kind("StaleTokenError", "stale_token"),
+  InternalError: kind("InternalError", "internal"),
 };
 // Of leasehold/protocol alone.
 const CommandRejectedError = kind("CommandRejectedError", "rejected");

@@ -1,6 +1,6 @@
 //! Connections to stores.
 
-use leasehold::host;
+use leasehold::ffi;
 use napi::bindgen_prelude::ClassInstance;
 use napi_derive::napi;
 
@@ -112,5 +112,5 @@ impl Client {
 #[napi(catch_unwind)]
 pub fn end(clients: Vec<ClassInstance<'_, Client>>) {
     // There is nobody left to hear of a release that is not confirmed.
-    let _ = host::close(clients.iter().map(|client| client.0.clone()));
+    let _ = ffi::close(clients.iter().map(|client| client.0.clone()));
 }

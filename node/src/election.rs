@@ -3,8 +3,9 @@
 //! The election has a thread of its own, which waits for each callback. JavaScript asks for one [`Step`] after the other,
 //! and says when its callback is done.
 
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 
+use leasehold::ffi::Mutex;
 use leasehold::{ElectionRequest, Error};
 use napi_derive::napi;
 use tokio::sync::{Mutex as AsyncMutex, mpsc as steps, oneshot};
@@ -63,13 +64,13 @@ fn call(due: &steps::UnboundedSender<Step>, term: Term) {
 
 impl Election {
     fn look<R>(&self, look: impl FnOnce(&leasehold::Election) -> R) -> Option<R> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(look)
+        self.running.lock().as_ref().map(look)
     }
 }
 
 impl Drop for Election {
     fn drop(&mut self) {
-        let Some(election) = self.running.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let Some(election) = self.running.lock().take() else { return };
         // Its end waits for callbacks, which this thread would have to run. Without another thread it campaigns on until
         // its client is closed.
         let election = std::mem::ManuallyDrop::new(election);
@@ -101,7 +102,7 @@ impl Election {
     /// See `Election::resign`. The callbacks are asked for meanwhile.
     #[napi(catch_unwind)]
     pub fn resign(&self) -> Operation {
-        let Some(election) = self.running.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+        let Some(election) = self.running.lock().take() else {
             return Operation::new(std::future::ready(Ok(Outcome::Nothing)));
         };
         let (resigned, over) = oneshot::channel();
@@ -110,7 +111,7 @@ impl Election {
             let _ = resigned.send(());
         };
         if let Err(error) = std::thread::Builder::new().spawn(resign) {
-            return Operation::failed(Failure::config(format!("cannot start a thread: {error}")));
+            return Operation::failed(Failure::internal(format!("cannot start a thread: {error}")));
         }
         Operation::new(async move {
             // Gone without a word means a panic of a callback's, which ended the candidacy as well.

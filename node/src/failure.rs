@@ -25,8 +25,12 @@ impl Failure {
 
     /// A setting or use that cannot work.
     pub(crate) fn config(message: String) -> Self {
-        let kind = ErrorKind::Config;
-        Self { is_temporary: kind.is_temporary(), ..Self::told(kind.name(), message, None) }
+        Self::told(ErrorKind::Config.name(), message, None)
+    }
+
+    /// See [`ErrorKind::Internal`].
+    pub(crate) fn internal(message: String) -> Self {
+        Self::told(ErrorKind::Internal.name(), message, None)
     }
 }
 

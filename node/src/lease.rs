@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leasehold::host::{self, Held};
+use leasehold::ffi::{self, Held};
 use napi_derive::napi;
 
 use crate::failure::Failure;
@@ -83,7 +83,7 @@ impl Lease {
         Operation::new(async move {
             let was_lost = held.is_lost();
             let released = held.release().await;
-            host::left(was_lost, released)?;
+            ffi::left(was_lost, released)?;
             Ok(Outcome::Nothing)
         })
     }
@@ -141,7 +141,7 @@ impl Leases {
         Operation::new(async move {
             let was_lost = leases.iter().any(leasehold::Lease::is_lost);
             let released = leases.release().await;
-            host::left(was_lost, released)?;
+            ffi::left(was_lost, released)?;
             Ok(Outcome::Nothing)
         })
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leasehold::host::observe::{Desk, Item, Level, Noted, Value as Field};
+use leasehold::ffi::observe::{Desk, Item, Level, Noted, Value as Field};
 use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Result, Status};

@@ -1,6 +1,6 @@
 //! The protocol without I/O: its calls by name, with plain objects.
 
-use leasehold::host;
+use leasehold::ffi;
 use leasehold_protocol::testing::{Reach, Store};
 use leasehold_protocol::wit::{client, fence, redis};
 use leasehold_protocol::{Problem, Sink, Unfit, UnfitKind, contained};
@@ -106,7 +106,7 @@ impl TestStore {
 pub fn is_meant(meant: HolderOptions, token: Option<f64>, owner: Option<String>) -> Either<bool, Failure> {
     let judged = meant.meant().and_then(|meant| {
         let token = token.map(|token| natural("token", token)).transpose()?;
-        Ok(host::is_meant(&meant, token, owner.as_deref())?)
+        Ok(ffi::is_meant(&meant, token, owner.as_deref())?)
     });
     match judged {
         Ok(is_meant) => Either::A(is_meant),
@@ -117,7 +117,7 @@ pub fn is_meant(meant: HolderOptions, token: Option<f64>, owner: Option<String>)
 /// What the clocks of this machine show, as the WIT's `now`.
 #[napi(catch_unwind)]
 pub fn clocks() -> Value {
-    let (monotonic_ns, unix_ms) = host::clocks();
+    let (monotonic_ns, unix_ms) = ffi::clocks();
     let to = &Values;
     to.record("now", vec![("monotonic-ns", to.nanoseconds(monotonic_ns)), ("unix-ms", to.number(unix_ms))])
 }

@@ -1,16 +1,11 @@
 //! Futures of the client on Node's event loop.
 //!
-//! Node's own thread polls them. Whoever wakes a future rings a bell, a function that may be called from any thread;
-//! JavaScript then polls all that can go on. A future that is ready at once costs no wake-up of the loop.
+//! Node's own thread polls them. A wake-up calls a function that any thread may call; JavaScript then polls all futures that
+//! can go on. A future that is ready at once costs no wake-up of the loop.
 
-use std::collections::HashMap;
 use std::future::Future;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 
-use leasehold::host::Bell;
+use leasehold::ffi::{self, Executor, Task};
 use napi::bindgen_prelude::{Function, ToNapiValue, Unknown};
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Env, Result, Status};
@@ -19,7 +14,7 @@ use napi_derive::napi;
 use crate::client::Client;
 use crate::election::{Election, Step};
 use crate::failure::Failure;
-use crate::info::{LockInfo, ReleaseIfOutcome};
+use crate::info::{LockInfo, ReleaseIfOutcome, whole};
 use crate::lease::{Lease, Leases};
 
 /// What an operation ends with.
@@ -36,15 +31,14 @@ pub(crate) enum Outcome {
 }
 
 type End = std::result::Result<Outcome, Failure>;
-type Running = Pin<Box<dyn Future<Output = End> + Send>>;
 
 /// Something that was begun and is to be run by a reactor.
 #[napi]
-pub struct Operation(Option<Running>);
+pub struct Operation(Option<Task<End>>);
 
 impl Operation {
     pub(crate) fn new(future: impl Future<Output = End> + Send + 'static) -> Self {
-        Self(Some(Box::pin(future)))
+        Self(Some(ffi::task(future)))
     }
 
     /// One that fails before it has begun.
@@ -58,22 +52,9 @@ type Call<const UNHEEDED: bool> = ThreadsafeFunction<(), (), (), Status, false, 
 /// Runs operations on one event loop.
 #[napi]
 pub struct Reactor {
-    bell: Arc<Bell<u32>>,
+    executor: Executor<End>,
     /// While it refers to the loop, the process stays alive.
     anchor: Call<false>,
-    next: u32,
-    running: HashMap<u32, Task>,
-}
-
-struct Task {
-    future: Running,
-    waker: Waker,
-}
-
-/// How far an operation has come.
-enum Progress {
-    Running(u32),
-    Ended(End),
 }
 
 #[napi]
@@ -83,52 +64,47 @@ impl Reactor {
     pub fn new(env: Env, awake: Function<'_, (), ()>) -> Result<Self> {
         let build = || awake.build_threadsafe_function::<()>().callee_handled::<false>();
         // Does not keep the process alive.
-        let ring: Call<true> = build().weak::<true>().build()?;
-        // Where the loop has ended there is nobody left to tell.
-        let bell = Bell::new(move || {
-            ring.call((), ThreadsafeFunctionCallMode::NonBlocking);
+        let notify: Call<true> = build().weak::<true>().build()?;
+        // Where the loop has ended there is nobody left to notify.
+        let executor = Executor::new(move || {
+            notify.call((), ThreadsafeFunctionCallMode::NonBlocking);
         });
-        let mut reactor = Self { bell, anchor: build().weak::<false>().build()?, next: 0, running: HashMap::new() };
+        let mut reactor = Self { executor, anchor: build().weak::<false>().build()? };
         reactor.let_go(env)?;
         Ok(reactor)
     }
 
-    /// Begins an operation. Answers the number by which [`Reactor::run`] will tell of its end, or what it ended with.
+    /// Starts an operation. Answers the number by which [`Reactor::run`] will tell of its end, or what it ended with.
     #[napi(catch_unwind)]
     pub fn start<'env>(&mut self, env: &'env Env, operation: &mut Operation) -> Result<Unknown<'env>> {
-        let future = operation.0.take().ok_or_else(|| napi::Error::from_reason("the operation was started before"))?;
-        self.next = self.next.checked_add(1).unwrap_or(1);
-        let waker = self.bell.waker(self.next);
-        match self.step(self.next, Task { future, waker }) {
-            Progress::Running(task) => task.into_unknown(env),
-            Progress::Ended(end) => shown(env, end),
+        let task = operation.0.take().ok_or_else(|| napi::Error::from_reason("the operation was started before"))?;
+        match self.executor.start(task) {
+            (id, None) => whole(id).into_unknown(env),
+            (_, Some(end)) => shown(env, end),
         }
     }
 
-    /// Gives an operation up, with whatever it has begun; no harm if it has ended.
+    /// Gives an operation up, with everything it has begun. Does nothing if it has ended.
     #[napi(catch_unwind)]
-    pub fn cancel(&mut self, task: u32) {
-        drop(self.running.remove(&task));
+    pub fn cancel(&mut self, id: i64) {
+        self.executor.cancel(id.unsigned_abs());
     }
 
-    /// Goes on with whatever was noted. Answers numbers of operations that have ended, each followed by its result.
+    /// Polls all operations that can go on. Answers numbers of operations that have ended, each followed by its result.
     #[napi(catch_unwind)]
     pub fn run<'env>(&mut self, env: &'env Env) -> Result<Vec<Unknown<'env>>> {
         let mut ended = Vec::new();
-        for number in self.bell.noted() {
-            let Some(task) = self.running.remove(&number) else { continue };
-            if let Progress::Ended(end) = self.step(number, task) {
-                ended.push(number.into_unknown(env)?);
-                ended.push(shown(env, end)?);
-            }
+        for (id, end) in self.executor.run() {
+            ended.push(whole(id).into_unknown(env)?);
+            ended.push(shown(env, end)?);
         }
         Ok(ended)
     }
 
-    /// How many operations have not ended; for tests.
+    /// The number of operations that have not ended; for tests.
     #[napi(getter, catch_unwind)]
     pub fn running(&self) -> u32 {
-        u32::try_from(self.running.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.executor.running()).unwrap_or(u32::MAX)
     }
 
     /// Keeps the process alive from now on.
@@ -153,19 +129,6 @@ impl Reactor {
     #[expect(deprecated, reason = "as above")]
     fn keep_alive_no_more(&mut self, env: Env) -> Result<()> {
         self.anchor.unref(&env)
-    }
-
-    fn step(&mut self, number: u32, mut task: Task) -> Progress {
-        let mut context = Context::from_waker(&task.waker);
-        let polled = catch_unwind(AssertUnwindSafe(|| task.future.as_mut().poll(&mut context)));
-        match polled {
-            Ok(Poll::Ready(end)) => Progress::Ended(end),
-            Ok(Poll::Pending) => {
-                self.running.insert(number, task);
-                Progress::Running(number)
-            }
-            Err(_) => Progress::Ended(Err(Failure::config("leasehold has panicked; please report this".to_owned()))),
-        }
     }
 }
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { describe, test } from "node:test";
 import { connect as connectNative } from "leasehold";
-import { connect, ConfigError, LeaseLostError, NotOwnedError, StoreUnavailableError } from "leasehold/edge";
+import { connect, ClosedError, LeaseLostError, NotOwnedError, StoreUnavailableError } from "leasehold/edge";
 import { start } from "./helpers/child.mjs";
 import { FAULT_NAMES, startProxy } from "./helpers/proxy.mjs";
 import { startRedis } from "./helpers/redis.mjs";
@@ -225,7 +225,7 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
     const refused = assert.rejects(waiting, { code: "cancelled" });
     await close(client);
     await refused;
-    await assert.rejects(client.acquire("b"), ConfigError);
+    await assert.rejects(client.acquire("b"), ClosedError);
     await close(client);
   });
 

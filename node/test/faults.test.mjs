@@ -140,7 +140,7 @@ test("a client that was closed refuses everything, and can be closed again", asy
     lockAll: () => client.lockAll(["a"]),
     elect: () => client.elect("a", { onStart: () => assert.fail("without a lock") }),
   };
-  for (const [name, call] of Object.entries(calls)) await assert.rejects(call(), ConfigError, name);
+  for (const [name, call] of Object.entries(calls)) await assert.rejects(call(), { name: "ClosedError", code: "closed" }, name);
   assert.equal(lease.remaining(), 0);
   assert.throws(() => lease.check(), NotOwnedError);
   await assert.rejects(lease.release(), LeaseholdError);

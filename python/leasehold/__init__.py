@@ -20,7 +20,9 @@ from __future__ import annotations
 
 from leasehold._client import Client, connect
 from leasehold._errors import (
+    ClosedError,
     ConfigError,
+    InternalError,
     LeaseholdError,
     LeaseLostError,
     LockBusyError,
@@ -35,8 +37,10 @@ from leasehold._native import Election, Lease, Leases, LockInfo, Lost, ReleaseIf
 
 __all__ = [
     "Client",
+    "ClosedError",
     "ConfigError",
     "Election",
+    "InternalError",
     "Lease",
     "LeaseLostError",
     "LeaseholdError",

@@ -123,8 +123,8 @@ class Client:
         renew: False for no renewal at all.
 
         Raises LockBusyError (wait=0) or LockTimeoutError when somebody else holds the lock, StoreUnavailableError or
-        StoreRefusedError for the store's own troubles, and ConfigError for settings that cannot be, for a closed or
-        inherited client, and where this very thread holds the lock and would wait for itself for ever.
+        StoreRefusedError for the store's own troubles, ClosedError for a closed client, and ConfigError for settings that
+        cannot be, for an inherited client, and where this very thread holds the lock and would wait for itself for ever.
         """
         return self._request(name, options).acquire()
 

@@ -89,11 +89,25 @@ class ConfigError(LeaseholdError, ValueError):
     code = "config"
 
 
+class ClosedError(LeaseholdError, ValueError):
+    """The client was closed before the call."""
+
+    __module__ = "leasehold"
+    code = "closed"
+
+
 class StaleTokenError(LeaseholdError):
     """The protected resource has seen a later holder."""
 
     __module__ = "leasehold"
     code = "stale_token"
+
+
+class InternalError(LeaseholdError, RuntimeError):
+    """The process cannot go on as it should: no thread could be started, or there is a bug in leasehold."""
+
+    __module__ = "leasehold"
+    code = "internal"
 
 
 _BY_CODE: dict[str, type[LeaseholdError]] = {
@@ -106,7 +120,9 @@ _BY_CODE: dict[str, type[LeaseholdError]] = {
         StoreUnavailableError,
         StoreRefusedError,
         ConfigError,
+        ClosedError,
         StaleTokenError,
+        InternalError,
     )
 }
 

@@ -35,6 +35,7 @@ from types import SimpleNamespace
 from leasehold import _callbacks
 from leasehold._client import Client
 from leasehold._errors import (
+    ClosedError,
     ConfigError,
     LeaseholdError,
     LeaseLostError,
@@ -408,7 +409,7 @@ class _Process:
         clock = self.clock
         with clock._mutex:
             if self._is_closed:
-                raise _about(ConfigError("the client was closed"), name)
+                raise _about(ClosedError("the client was closed"), name)
             self._refuse_deadlock(name, options)
             self._locks += 1
             lock = self._locks

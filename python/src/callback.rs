@@ -5,7 +5,8 @@
 //! hook for exceptions among it. A thread of the client starts a daemon thread for it, and waits without the interpreter.
 
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, PoisonError};
+
+use leasehold::ffi::Mutex;
 
 use pyo3::prelude::*;
 
@@ -24,7 +25,7 @@ pub(crate) struct Done(Mutex<Option<Sender<Ended>>>);
 #[pymethods]
 impl Done {
     fn returned(&self) {
-        let sender = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let sender = self.0.lock().take();
         // Nobody waits any more in a process that ends.
         let _ = sender.map(|sender| sender.send(Ended::Returned));
     }

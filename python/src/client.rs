@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold::{ClientBuilder, LockAllRequest, host};
+use leasehold::{ClientBuilder, LockAllRequest, ffi};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -84,9 +84,9 @@ impl Connector {
     fn connect(&self, py: Python<'_>) -> PyResult<Client> {
         let (builder, stores) = (self.builder.clone(), self.stores.clone());
         let connected = py.detach(|| match stores {
-            Stores::Default => host::connect(builder, ""),
-            Stores::One(url) => host::connect(builder, url),
-            Stores::Several(urls) => host::connect(builder, urls),
+            Stores::Default => ffi::connect(builder, ""),
+            Stores::One(url) => ffi::connect(builder, url),
+            Stores::Several(urls) => ffi::connect(builder, urls),
         });
         connected.map(Client::new).map_err(|error| raised(py, &error))
     }
@@ -110,7 +110,7 @@ pub(crate) struct Client(Kept<leasehold::Client>);
 
 impl Client {
     pub(crate) fn new(client: leasehold::Client) -> Self {
-        host::track(&client);
+        ffi::track(&client);
         Self(Kept::new(client))
     }
 
@@ -173,7 +173,7 @@ impl Client {
         observe::begin(py)?;
         let request = self.all(py, names, [ttl, wait, max_hold], owner)?;
         let mut signals = Signals::default();
-        let result = py.detach(|| host::acquire_all(request, || signals.interrupt()));
+        let result = py.detach(|| ffi::acquire_all(request, || signals.interrupt()));
         signals.check()?;
         result.map(Leases::new).map_err(|error| raised(py, &error))
     }
@@ -210,7 +210,7 @@ impl Client {
     }
 
     fn inspect(&self, py: Python<'_>, name: &str) -> PyResult<Option<LockInfo>> {
-        let seen = py.detach(|| host::inspect(&self.0, name));
+        let seen = py.detach(|| ffi::inspect(&self.0, name));
         seen.map(|info| info.map(LockInfo::new)).map_err(|error| raised(py, &error))
     }
 
@@ -228,7 +228,7 @@ impl Client {
         owner: Option<String>,
     ) -> PyResult<ReleaseIfOutcome> {
         let meant = info::meant(token, owner);
-        let outcome = py.detach(|| host::release_if(&self.0, name, &meant)).map_err(|error| raised(py, &error))?;
+        let outcome = py.detach(|| ffi::release_if(&self.0, name, &meant)).map_err(|error| raised(py, &error))?;
         ReleaseIfOutcome::new(py, outcome)
     }
 
@@ -240,19 +240,19 @@ impl Client {
     /// Tells if the store shows the lease. Its record then stands for as long as is said.
     fn refresh(&self, py: Python<'_>, lease: &Lease, record_ttl: Seconds) -> PyResult<bool> {
         let record_ttl = record_ttl.finite(py, "record_ttl")?;
-        let refreshed = py.detach(|| host::refresh_blocking(&self.0, lease.held(), record_ttl));
+        let refreshed = py.detach(|| ffi::refresh_blocking(&self.0, lease.held(), record_ttl));
         refreshed.map_err(|error| raised(py, &error))
     }
 
     fn begin_refresh(&self, py: Python<'_>, lease: &Lease, record_ttl: Seconds) -> PyResult<Operation> {
         let (client, held) = (leasehold::Client::clone(&self.0), lease.held().clone());
         let record_ttl = record_ttl.finite(py, "record_ttl")?;
-        Ok(Operation::new(async move { host::refresh(&client, &held, record_ttl).await.map(Outcome::Answer) }))
+        Ok(Operation::new(async move { ffi::refresh(&client, &held, record_ttl).await.map(Outcome::Answer) }))
     }
 
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         let client = leasehold::Client::clone(&self.0);
-        py.detach(|| host::close([client])).map_err(|error| raised(py, &error))
+        py.detach(|| ffi::close([client])).map_err(|error| raised(py, &error))
     }
 
     fn begin_close(&self) -> Operation {
@@ -273,5 +273,5 @@ impl Client {
 pub(crate) fn end(py: Python<'_>) {
     signals::end();
     // There is nobody to hear of a release that is not confirmed.
-    let _ = py.detach(host::close_tracked);
+    let _ = py.detach(ffi::close_tracked);
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use leasehold::{ElectionRequest, Error, host};
+use leasehold::{ElectionRequest, Error, ffi};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
@@ -29,7 +29,7 @@ struct Candidacy(Option<leasehold::Election>);
 impl Drop for Candidacy {
     fn drop(&mut self) {
         if let Some(election) = self.0.take() {
-            host::dismiss(election);
+            ffi::dismiss(election);
         }
     }
 }
@@ -46,7 +46,7 @@ impl Tie {
 impl Drop for Tie {
     fn drop(&mut self) {
         if let Some(candidacy) = self.0.upgrade() {
-            candidacy.0.iter().for_each(host::begin_to_resign);
+            candidacy.0.iter().for_each(ffi::begin_to_resign);
         }
     }
 }
@@ -131,11 +131,11 @@ impl Election {
     /// whose handler raises ends the wait, not the resignation.
     fn resign(&self, py: Python<'_>) -> PyResult<()> {
         if self.callbacks.bind(py).call_method0("is_within")?.extract()? {
-            py.detach(|| host::begin_to_resign(self.running()));
+            py.detach(|| ffi::begin_to_resign(self.running()));
             return Ok(());
         }
         let mut signals = Signals::default();
-        py.detach(|| host::resign(self.running(), || signals.interrupt()));
+        py.detach(|| ffi::resign(self.running(), || signals.interrupt()));
         signals.check()
     }
 
@@ -161,7 +161,7 @@ impl Election {
 
     fn __repr__(&self) -> String {
         let state = match self.running().term() {
-            _ if host::is_over(self.running()) => "over".to_owned(),
+            _ if ffi::is_over(self.running()) => "over".to_owned(),
             Some(term) => format!("leading, term {term}"),
             None => "standing".to_owned(),
         };

@@ -10,7 +10,7 @@ use crate::signals;
 /// The exception for an error of the client.
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
     // Whoever comes later than the waiters finds its client closed.
-    let is_closed = || error.kind() == ErrorKind::Config && !signals::is_main_thread(py).unwrap_or(true);
+    let is_closed = || error.kind() == ErrorKind::Closed && !signals::is_main_thread(py).unwrap_or(true);
     if signals::is_ending() && (error.kind() == ErrorKind::Cancelled || is_closed()) {
         // A daemon thread still waits for a lock, or begins to, and should end without a word.
         return PySystemExit::new_err(());

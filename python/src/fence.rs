@@ -1,9 +1,9 @@
 //! Guards for the protected side.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
-use leasehold::{fence, host};
+use leasehold::ffi::Mutex;
+use leasehold::{fence, ffi};
 use pyo3::prelude::*;
 
 use crate::convert::Natural;
@@ -31,7 +31,7 @@ impl Guards {
     /// interpreter could not unwind a thread whose write a frame of Rust had called.
     #[pyo3(signature = (item, token, *, number = None))]
     fn _enter(&self, py: Python<'_>, item: &str, token: Natural, number: Option<Natural>) -> PyResult<Writing> {
-        let entered = py.detach(|| host::enter(&self.0, item, token.0, number.map(|number| number.0)));
+        let entered = py.detach(|| ffi::enter(&self.0, item, token.0, number.map(|number| number.0)));
         entered.map(|writing| Writing(Mutex::new(Some(writing)))).map_err(|error| raised(py, &error))
     }
 
@@ -59,7 +59,7 @@ impl Guards {
 
 /// A write that was let through. It ends when it is left, or dropped.
 #[pyclass(frozen, module = "leasehold._native")]
-pub(crate) struct Writing(Mutex<Option<host::Writing>>);
+pub(crate) struct Writing(Mutex<Option<ffi::Writing>>);
 
 #[pymethods]
 impl Writing {
@@ -68,7 +68,7 @@ impl Writing {
     #[pyo3(signature = (kind, error, traceback, /))]
     fn __exit__(&self, kind: Bound<'_, PyAny>, error: Bound<'_, PyAny>, traceback: Bound<'_, PyAny>) {
         drop((kind, error, traceback));
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.0.lock().take();
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who holds a lock.
 
-use leasehold::{HolderMatch, host};
+use leasehold::{HolderMatch, ffi};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -71,7 +71,7 @@ pub(crate) fn is_meant(
     holder_token: Option<u64>,
     holder_owner: Option<&str>,
 ) -> PyResult<bool> {
-    host::is_meant(&meant(token, owner), holder_token, holder_owner).map_err(|error| raised(py, &error))
+    ffi::is_meant(&meant(token, owner), holder_token, holder_owner).map_err(|error| raised(py, &error))
 }
 
 /// Who holds a lock, as far as the store shows it. The answer is old when it arrives: use it to look, never to decide.

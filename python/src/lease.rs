@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold::Error;
-use leasehold::host::{self, Held};
+use leasehold::ffi::{self, Held};
 use pyo3::exceptions::{PyIndexError, PyKeyError, PyResourceWarning, PyTypeError};
 use pyo3::prelude::*;
 
@@ -94,18 +94,18 @@ impl Lease {
     /// NotOwnedError if it was released before, StoreUnavailableError if the store has not confirmed: then the release
     /// goes on in the background.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| host::release(&self.0)).map_err(|error| raised(py, &error))
+        py.detach(|| ffi::release(&self.0)).map_err(|error| raised(py, &error))
     }
 
     /// Ends the lease this many seconds from now, counted anew with each call. Answers whether there was one to end.
     fn _end_after(&self, py: Python<'_>, seconds: Seconds) -> PyResult<bool> {
         let after = seconds.finite(py, "the time")?;
-        Ok(py.detach(|| host::end_after(&self.0, after)))
+        Ok(py.detach(|| ffi::end_after(&self.0, after)))
     }
 
     /// Ends the lease now: its record was seen to be gone.
     fn _end_gone(&self, py: Python<'_>) {
-        py.detach(|| host::end_gone(&self.0));
+        py.detach(|| ffi::end_gone(&self.0));
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -123,7 +123,7 @@ impl Lease {
     ) -> PyResult<()> {
         drop((error, traceback));
         let (lease, body): (&leasehold::Lease, _) = (&self.0, Body::of(kind.is_some()));
-        py.detach(|| leave(lease.is_lost(), body, host::release(lease))).map_err(|error| raised(py, &error))
+        py.detach(|| leave(lease.is_lost(), body, ffi::release(lease))).map_err(|error| raised(py, &error))
     }
 
     fn _begin_release(&self) -> Operation {
@@ -218,7 +218,7 @@ impl Body {
 /// The body's own exception goes first.
 fn leave(was_lost: bool, body: Body, released: Result<(), Error>) -> Result<(), Error> {
     match body {
-        Body::Done => host::left(was_lost, released),
+        Body::Done => ffi::left(was_lost, released),
         Body::Raised => Ok(()),
     }
 }
@@ -276,7 +276,7 @@ impl Leases {
 
     /// Releases all of them, the last one taken first, within one patience of 2 s.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
-        py.detach(|| host::release_all(&self.0)).map_err(|error| raised(py, &error))
+        py.detach(|| ffi::release_all(&self.0)).map_err(|error| raised(py, &error))
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -294,7 +294,7 @@ impl Leases {
     ) -> PyResult<()> {
         drop((error, traceback));
         let body = Body::of(kind.is_some());
-        py.detach(|| leave(self.was_lost(), body, host::release_all(&self.0))).map_err(|error| raised(py, &error))
+        py.detach(|| leave(self.was_lost(), body, ffi::release_all(&self.0))).map_err(|error| raised(py, &error))
     }
 
     fn _begin_release(&self) -> Operation {
@@ -345,7 +345,7 @@ impl Lost {
     fn wait(&self, py: Python<'_>, wait: Option<Seconds>) -> PyResult<bool> {
         let mut signals = Signals::default();
         let most = wait.and_then(Seconds::if_finite);
-        py.detach(|| host::wait_until_over(&self.0, most, || signals.interrupt()));
+        py.detach(|| ffi::wait_until_over(&self.0, most, || signals.interrupt()));
         signals.check()?;
         Ok(self.is_set())
     }

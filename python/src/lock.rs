@@ -1,7 +1,8 @@
 //! A lock that is entered and left.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
+
+use leasehold::ffi::{Mutex, MutexGuard};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -23,7 +24,7 @@ pub(crate) struct LockBase {
 
 impl LockBase {
     fn held(&self) -> MutexGuard<'_, Vec<(ThreadId, Py<PyAny>)>> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.held.lock()
     }
 
     /// Keeps the lease that `acquire` answers; None is passed on.

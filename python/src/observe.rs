@@ -6,11 +6,12 @@
 use std::cell::Cell;
 use std::io::{PipeReader, Write, pipe};
 use std::os::fd::AsRawFd;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
-use leasehold::host::observe::{Desk, Item, Level, Noted, Value};
-use leasehold::host::{self, PerProcess};
+use leasehold::ffi::Mutex;
+use leasehold::ffi::observe::{Desk, Item, Level, Noted, Value};
+use leasehold::ffi::{self, PerProcess};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict};
@@ -34,7 +35,7 @@ struct Process {
 /// thread of Python's does it: loggers take locks, and on the main thread the handler of a signal could raise in between,
 /// where nobody could tell that from a logger which is broken.
 fn look(py: Python<'_>) {
-    let (now, looked_at) = (host::clocks().1, &PROCESS.get().looked_at_ms);
+    let (now, looked_at) = (ffi::clocks().1, &PROCESS.get().looked_at_ms);
     if now.abs_diff(looked_at.load(Ordering::Relaxed)) < LOOK_EVERY_MS || signals::is_ending() {
         return;
     }
@@ -57,7 +58,7 @@ pub(crate) fn begin(py: Python<'_>) -> PyResult<()> {
     }
     if !IS_NAMED.get() {
         let thread = py.import("threading")?.call_method0("current_thread")?;
-        host::name_thread(&thread.getattr("name")?.extract::<String>()?);
+        ffi::name_thread(&thread.getattr("name")?.extract::<String>()?);
         IS_NAMED.set(true);
     }
     look(py);
@@ -69,8 +70,8 @@ pub(crate) fn begin(py: Python<'_>) -> PyResult<()> {
 #[pyfunction]
 pub(crate) fn observe(level: u32, samples: bool) -> PyResult<i32> {
     let refuse = |error: std::io::Error| PyOSError::new_err(error.to_string());
-    host::notice_forks().map_err(refuse)?;
-    let mut desk = PROCESS.get().desk.lock().unwrap_or_else(PoisonError::into_inner);
+    ffi::notice_forks().map_err(refuse)?;
+    let mut desk = PROCESS.get().desk.lock();
     let (heard, desk) = match &mut *desk {
         Some(desk) => desk,
         none => {
@@ -86,7 +87,7 @@ pub(crate) fn observe(level: u32, samples: bool) -> PyResult<i32> {
 /// Fetches what was noted, and how much more there was than could be kept.
 #[pyfunction]
 pub(crate) fn observed(py: Python<'_>) -> PyResult<(Vec<Bound<'_, PyAny>>, u64)> {
-    let desk = PROCESS.get().desk.lock().unwrap_or_else(PoisonError::into_inner);
+    let desk = PROCESS.get().desk.lock();
     let Noted { items, dropped } = desk.as_ref().map(|(_, desk)| desk.fetch()).unwrap_or_default();
     drop(desk);
     let shown = items.into_iter().map(|item| match item {

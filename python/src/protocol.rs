@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use leasehold::host;
+use leasehold::ffi;
 use leasehold_protocol::testing::{Reach, Store};
 use leasehold_protocol::wit::{client, fence, redis};
 use leasehold_protocol::{Problem, Sink, Source, Unfit, UnfitKind, contained};
@@ -109,10 +109,10 @@ fn alone<T>(object: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
     })
 }
 
-/// See `host::clocks`.
+/// See `ffi::clocks`.
 #[pyfunction]
 pub(crate) fn clocks() -> (u64, u64) {
-    host::clocks()
+    ffi::clocks()
 }
 
 /// Functions of the interface `redis`.

@@ -1,6 +1,6 @@
 //! A lock that is asked for.
 
-use leasehold::{LockRequest, host};
+use leasehold::{LockRequest, ffi};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -67,7 +67,7 @@ impl Request {
         observe::begin(py)?;
         let mut signals = Signals::default();
         let request = LockRequest::clone(&self.0);
-        let result = py.detach(|| host::acquire(request, || signals.interrupt()));
+        let result = py.detach(|| ffi::acquire(request, || signals.interrupt()));
         signals.check()?;
         result.map(Lease::new).map_err(|error| raised(py, &error))
     }
@@ -76,7 +76,7 @@ impl Request {
         observe::begin(py)?;
         let mut signals = Signals::default();
         let request = LockRequest::clone(&self.0);
-        let result = py.detach(|| host::try_acquire(request, || signals.interrupt()));
+        let result = py.detach(|| ffi::try_acquire(request, || signals.interrupt()));
         signals.check()?;
         result.map(|lease| lease.map(Lease::new)).map_err(|error| raised(py, &error))
     }
@@ -87,7 +87,7 @@ impl Request {
         observe::begin(py)?;
         let request = LockRequest::clone(&self.0);
         let request = match task {
-            Some(task) => host::by_task(request, task),
+            Some(task) => ffi::by_task(request, task),
             None => request,
         };
         Ok(Operation::new(async move { request.await.map(Outcome::Lease) }))

@@ -203,7 +203,7 @@ def test_a_closed_client_has_released_everything(store: str, name: str) -> None:
     assert lease.lost.is_set()
     with pytest.raises(leasehold.NotOwnedError, match="closed"):
         lease.check()
-    with pytest.raises(leasehold.ConfigError, match="closed"):
+    with pytest.raises(leasehold.ClosedError, match="closed"):
         client.acquire(name)
     if not store.startswith("memory:"):
         with connect(store) as other:
@@ -221,7 +221,7 @@ def test_who_waits_is_told_that_the_client_was_closed(store: str, name: str) -> 
                 client.close()
                 error = waiting.exception(PATIENCE)
             assert isinstance(error, leasehold.LeaseholdError)
-            if error.code != "config":
+            if error.code != "closed":
                 break
         assert isinstance(error, leasehold.LeaseholdError) and error.code == "cancelled"
         assert pickle.loads(pickle.dumps(error)).code == "cancelled"

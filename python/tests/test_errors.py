@@ -24,7 +24,9 @@ import leasehold
         (leasehold.ConfigError, ValueError, "config", False),
         (leasehold.LockBusyError, Exception, "busy", True),
         (leasehold.LeaseLostError, Exception, "lost", False),
+        (leasehold.ClosedError, ValueError, "closed", False),
         (leasehold.StaleTokenError, Exception, "stale_token", False),
+        (leasehold.InternalError, RuntimeError, "internal", False),
     ],
 )
 def test_errors_are_those_of_python_too_and_have_codes(

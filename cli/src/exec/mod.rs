@@ -17,7 +17,7 @@ use std::task::Poll;
 use std::thread;
 use std::time::Duration;
 
-use leasehold::{Client, ClientBuilder, ErrorKind, Lease, LockInfo, LockRequest, host};
+use leasehold::{Client, ClientBuilder, ErrorKind, Lease, LockInfo, LockRequest, ffi};
 use rustix::process::Signal;
 
 use crate::args::{ExecArgs, OnLost};
@@ -85,7 +85,7 @@ fn connect(
 
 /// From half of it to all of it: many may have lost the same server at the same time.
 fn jittered(pause: Duration) -> Duration {
-    let now = Duration::from_nanos(host::clocks().0);
+    let now = Duration::from_nanos(ffi::clocks().0);
     pause.mul_f64(0.5 + f64::from(now.subsec_nanos()) / 2e9)
 }
 

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
 
-use leasehold::host;
+use leasehold::ffi;
 
 /// Waits longer than this are announced.
 const SHORT: Duration = Duration::from_secs(1);
@@ -19,7 +19,7 @@ pub(super) struct Patience {
 
 impl Patience {
     pub(super) fn start(wait: Option<Duration>) -> Self {
-        Self { start_ns: host::clocks().0, wait, is_watched: stderr().is_terminal() }
+        Self { start_ns: ffi::clocks().0, wait, is_watched: stderr().is_terminal() }
     }
 
     /// The rest of the wait; `None` is for ever.
@@ -28,7 +28,7 @@ impl Patience {
     }
 
     fn passed(&self) -> Duration {
-        Duration::from_nanos(host::clocks().0.saturating_sub(self.start_ns))
+        Duration::from_nanos(ffi::clocks().0.saturating_sub(self.start_ns))
     }
 
     /// Set while the wait has yet to be explained.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold_core::{Monotonic, NodeId, Resource};
 
 use crate::clock;
-use crate::sync::{Arc, Condvar, HashSet, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Arc, Condvar, HashSet, Mutex, MutexGuard};
 use crate::transport::Watcher;
 
 /// Timers of the operating system do not count suspended time, so no sleep is longer than this.
@@ -91,11 +91,11 @@ impl Alarm {
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>, left: Duration) -> MutexGuard<'a, State> {
-        self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+        self.changed.wait_timeout(state, left)
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

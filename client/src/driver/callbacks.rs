@@ -8,7 +8,7 @@ use leasehold_core::Monotonic;
 
 use super::Callback;
 use crate::clock;
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 /// How long a callback waits for the one before it.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -78,9 +78,9 @@ impl Shared {
             }
             let left = state.not_before.since(clock::monotonic());
             if state.due.is_empty() {
-                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                state = self.changed.wait(state);
             } else if state.running > 0 && !left.is_zero() {
-                state = self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+                state = self.changed.wait_timeout(state, left);
             } else if let Some(callback) = state.due.pop_front() {
                 state.running += 1;
                 state.not_before = clock::monotonic().plus(PATIENCE);
@@ -97,7 +97,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -34,7 +34,7 @@ use crate::error::Error;
 use crate::fork;
 use crate::reports;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use crate::sync::{Arc, HashMap, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Arc, HashMap, Mutex, MutexGuard};
 use crate::transport::{Answer, Lane, Transport, Watcher};
 use alarm::{Alarm, Ear, Hint};
 use callbacks::Callbacks;
@@ -129,7 +129,7 @@ struct Work {
 
 impl Driver {
     pub(crate) fn start(config: Config, transports: Vec<Arc<dyn Transport>>) -> Result<Arc<Self>, Error> {
-        fork::install().map_err(|error| Error::config(format!("cannot watch for forks: {error}")))?;
+        fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
         let mut seed = [0; 32];
         fill(&mut seed)?;
         let (request_timeout, drift) = (config.request_timeout(), config.drift());
@@ -318,7 +318,7 @@ impl Driver {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // The core is consistent after every call into it, so a panic elsewhere leaves nothing half done.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 
     /// One visit to the core, and then whatever it asks for.

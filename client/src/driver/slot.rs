@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind};
 use crate::fork;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::thread::{self, ThreadId};
-use crate::sync::{Arc, HashMap, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Arc, HashMap, Mutex, MutexGuard};
 
 /// Shared by a lease and the driver. The deadline is one atomic, so that reading it never waits for anybody.
 pub(crate) struct Slot {
@@ -363,7 +363,7 @@ impl Slot {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 

@@ -11,5 +11,5 @@ pub(crate) fn is_own_thread() -> bool {
 /// Starts one of the client's own threads.
 pub(crate) fn spawn(name: &str, run: impl FnOnce() + Send + 'static) -> Result<(), Error> {
     let spawned = thread::Builder::new().name(name.to_owned()).spawn(run);
-    spawned.map(drop).map_err(|error| Error::config(format!("cannot start the thread {name}: {error}")))
+    spawned.map(drop).map_err(|error| Error::internal(format!("cannot start the thread {name}: {error}")))
 }

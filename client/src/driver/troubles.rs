@@ -2,7 +2,7 @@
 
 use leasehold_core::op::{Fault, Outcome, Refusal};
 
-use crate::sync::{Mutex, PoisonError};
+use crate::sync::Mutex;
 use crate::transport::Answer;
 
 /// One for each node.
@@ -36,12 +36,12 @@ impl Troubles {
             )
             | None => None,
         };
-        *known.lock().unwrap_or_else(PoisonError::into_inner) = fault;
+        *known.lock() = fault;
     }
 
     /// The nodes whose last answer was none, and why.
     pub(super) fn all(&self) -> Vec<(usize, Fault)> {
-        let known = |node: &Mutex<Option<Fault>>| node.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = |node: &Mutex<Option<Fault>>| node.lock().clone();
         self.0.iter().enumerate().filter_map(|(node, fault)| Some((node, known(fault)?))).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! A thread that takes one job after another, started with the first.
 
+use crate::sync::Mutex;
 use crate::sync::mpsc::{Sender, channel};
-use crate::sync::{Mutex, PoisonError};
 
 /// Jobs are done in the order given: a release never overtakes the acquire that it undoes.
 pub(crate) struct Worker<T> {
@@ -22,7 +22,7 @@ impl<T: Send + 'static> Worker<T> {
     /// Queues a job. Where no thread can be started, the caller does it.
     pub(crate) fn give(&self, what: T, run: impl FnOnce(T) + Send + 'static) {
         let mut job = Job { what, run: Box::new(run) };
-        let mut jobs = self.jobs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut jobs = self.jobs.lock();
         for _ in 0..2 {
             let Some(sender) = jobs.take().or_else(|| self.start()) else { break };
             match sender.send(job) {

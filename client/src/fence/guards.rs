@@ -2,7 +2,7 @@
 
 use super::{Guard, Rejected, Token, number};
 use crate::error::{Error, ErrorKind};
-use crate::sync::{Arc, Condvar, HashMap, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Arc, Condvar, HashMap, Mutex, MutexGuard};
 
 /// The marks of many items in one process, for any number of threads.
 ///
@@ -139,7 +139,7 @@ impl Guards {
         let mut slot = shared.idle();
         if !slot.forgotten {
             *slot = Slot { forgotten: true, ..Slot::default() };
-            lock(&self.slots).remove(item);
+            self.slots.lock().remove(item);
         }
     }
 
@@ -161,11 +161,11 @@ impl Guards {
 
     // The map is locked for the look-up only: whoever waits for an item must not hold up the others.
     fn slot(&self, item: &str) -> Option<Arc<Item>> {
-        lock(&self.slots).get(item).map(Arc::clone)
+        self.slots.lock().get(item).map(Arc::clone)
     }
 
     fn slot_or_new(&self, item: &str) -> Result<Arc<Item>, Error> {
-        let mut slots = lock(&self.slots);
+        let mut slots = self.slots.lock();
         if let Some(slot) = slots.get(item) {
             return Ok(Arc::clone(slot));
         }
@@ -183,7 +183,7 @@ impl Guards {
 impl Item {
     /// Waits until no write is under way.
     fn idle(&self) -> MutexGuard<'_, Slot> {
-        self.written.wait_while(lock(&self.slot), |slot| slot.is_written).unwrap_or_else(PoisonError::into_inner)
+        self.written.wait_while(self.slot.lock(), |slot| slot.is_written)
     }
 }
 
@@ -193,12 +193,7 @@ pub struct Writing(Arc<Item>);
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        lock(&self.0.slot).is_written = false;
+        self.0.slot.lock().is_written = false;
         self.0.written.notify_all();
     }
-}
-
-/// A write of the user's that panics leaves the marks as they were: they are raised before it starts.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

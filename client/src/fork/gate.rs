@@ -12,7 +12,7 @@ use leasehold_core::Monotonic;
 use super::{PerProcess, generation};
 use crate::clock;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use crate::sync::{Arc, Mutex, PoisonError, thread, thread_local};
+use crate::sync::{Arc, Mutex, thread, thread_local};
 
 /// How long a fork waits for those inside. Transactions are bounded by their own, shorter deadlines.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -97,7 +97,7 @@ pub(crate) fn unregister(_inside: &Pass, open: &Arc<dyn CloseBeforeFork>) {
 }
 
 fn registered<R>(change: impl FnOnce(&mut Vec<Arc<dyn CloseBeforeFork>>) -> R) -> R {
-    change(&mut OPEN.get().lock().unwrap_or_else(PoisonError::into_inner))
+    change(&mut OPEN.get().lock())
 }
 
 pub(crate) fn before_fork() {

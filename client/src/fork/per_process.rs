@@ -21,7 +21,7 @@ impl<T: Send + Sync> PerProcess<T> {
         Self { current: AtomicPtr::new(std::ptr::null_mut()), make }
     }
 
-    /// The value of this process. See [`host::notice_forks`](crate::host::notice_forks).
+    /// The value of this process. See [`ffi::notice_forks`](crate::ffi::notice_forks).
     pub fn get(&self) -> &'static T {
         loop {
             let current = self.current.load(Ordering::Acquire);

@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::pin::Pin;
-use std::sync::PoisonError;
 use std::task::{Context, Poll, Waker};
 
 use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Op, Outcome, Seen, TransportFault};
@@ -63,7 +62,7 @@ impl Store {
             reach: self.reach,
             loses_one_of: self.loses_one_of,
             generation: fork::generation(),
-            asked: std::sync::Mutex::default(),
+            asked: Mutex::default(),
             socket: Arc::new(Socket {
                 memory: Arc::clone(&self.memory),
                 loses_one_of: self.loses_one_of,
@@ -79,7 +78,7 @@ impl Store {
 
     /// The deadline of a request whose future was dropped before it had left, if there was one: nobody performs it.
     pub fn missed(&self) -> Option<Monotonic> {
-        *self.missed.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.missed.lock()
     }
 
     /// Whether a record of that name stands in the store.
@@ -108,7 +107,7 @@ struct Way {
     reach: Reach,
     loses_one_of: Option<u32>,
     generation: u64,
-    asked: std::sync::Mutex<HashSet<RequestId>>,
+    asked: Mutex<HashSet<RequestId>>,
     socket: Arc<Socket>,
 }
 
@@ -133,7 +132,7 @@ impl Way {
         if self.generation != fork::generation() {
             world::fault("a forked child asks its parent's store");
         }
-        if !self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(request.id) {
+        if !self.asked.lock().insert(request.id) {
             world::fault("a request is performed twice");
         }
     }
@@ -200,7 +199,7 @@ struct Socket {
 
 impl Socket {
     fn send(&self, request: Transmit, done: Done) {
-        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut server = self.server.lock();
         let server = server.get_or_insert_with(|| {
             let (sender, receiver) = channel::<(Transmit, Done)>();
             let (memory, loses_one_of) = (Arc::clone(&self.memory), self.loses_one_of);
@@ -239,7 +238,7 @@ impl Future for Call {
             }
             let desk = Arc::clone(&self.desk);
             let answered = move |answer| {
-                let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut desk = desk.lock();
                 desk.answer = Some(answer);
                 let waker = desk.waker.take();
                 drop(desk);
@@ -247,7 +246,7 @@ impl Future for Call {
             };
             self.socket.send(request, Box::new(answered));
         }
-        let mut desk = self.desk.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut desk = self.desk.lock();
         match desk.answer.take() {
             Some(answer) => Poll::Ready(answer),
             None => {
@@ -261,7 +260,7 @@ impl Future for Call {
 impl Drop for Call {
     fn drop(&mut self) {
         if let Some(request) = &self.unsent {
-            *self.socket.missed.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.deadline);
+            *self.socket.missed.lock() = Some(request.deadline);
         }
     }
 }

@@ -34,7 +34,7 @@ impl Nodes {
         });
         let nothing = || Examined {
             findings: Vec::new(),
-            found: Err(Error::config("a thread could not be started, or has panicked")),
+            found: Err(Error::internal("a thread could not be started, or has panicked")),
             offset: None,
         };
         let examined: Vec<Examined> = examined.into_iter().map(|one| one.unwrap_or_else(nothing)).collect();

@@ -132,7 +132,7 @@ impl Quorum {
                 ))),
                 Err(error) => Err(error),
             });
-        let no_thread = || Err(Error::config("cannot start a thread"));
+        let no_thread = || Err(Error::internal("cannot start a thread"));
         let failed = marked.into_iter().find_map(|marked| marked.unwrap_or_else(no_thread).err());
         if let Some(error) = failed {
             let now = take_back(&nodes);

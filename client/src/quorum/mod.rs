@@ -10,7 +10,7 @@ mod join;
 mod status;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::config::Drift;
@@ -30,6 +30,7 @@ use crate::connect::ClientBuilder;
 use crate::error::{Error, ErrorKind};
 use crate::exec::each;
 use crate::stores::Stores;
+use crate::sync::Mutex;
 use crate::transport::{FileId, Found, Late, Transport, open};
 use crate::url::StoreUrl;
 
@@ -110,7 +111,7 @@ impl Quorum {
                 Answered { transport, found }
             })
         });
-        let panicked = || Error::config("a thread of leasehold could not be started, or has panicked");
+        let panicked = || Error::internal("a thread of leasehold could not be started, or has panicked");
         let unseen = || Answered { transport: Err(panicked()), found: Err(panicked()) };
         let answers: Vec<_> = opened.into_iter().map(|answered| answered.unwrap_or_else(unseen)).collect();
         if let Some(theirs) = max_ttl_of_most(id, &answers)
@@ -260,7 +261,7 @@ pub(crate) fn refuse_node(url: &StoreUrl, store: &dyn Transport) -> Result<(), E
 /// Takes note of a server; if it is a node already, says under which name.
 pub(crate) fn enroll(known: &Known, name: &str, found: &Found) -> Result<(), String> {
     let Some(identity) = identity(found) else { return Ok(()) };
-    let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = known.lock();
     let other = known.entry(identity).or_insert_with(|| name.to_owned());
     if other == name { Ok(()) } else { Err(other.clone()) }
 }

@@ -8,7 +8,7 @@
 //! needs no time for connecting, and a runtime that runs for the length of a request only has its connection in the end.
 
 use std::panic;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -22,6 +22,7 @@ use super::{Answer, Answering, Done};
 use crate::clock;
 use crate::fork;
 use crate::reports;
+use crate::sync::Mutex;
 
 /// Links of blocking callers that are kept for the next one. Each is a connection and three file descriptors.
 const MOST_IDLE: usize = 32;
@@ -96,7 +97,7 @@ impl<L: Link> Lanes<L> {
         let Some(id) = Handle::try_current().ok().filter(|_| !self.is_inherited()).map(|runtime| runtime.id()) else {
             return Err(request);
         };
-        let mut here = locked(&self.here);
+        let mut here = self.here.lock();
         let known = here.iter().find(|(runtime, _)| *runtime == id).map(|(_, link)| link.clone());
         let link = known.unwrap_or_else(|| {
             if here.len() == MOST_RUNTIMES {
@@ -127,7 +128,7 @@ impl<L: Link> Lanes<L> {
     /// No thread or no file descriptor is to be had.
     pub(super) fn behind(&self) -> Result<(Handle, Arc<L>), Fault> {
         self.check_process()?;
-        let mut background = locked(&self.background);
+        let mut background = self.background.lock();
         if background.is_none() {
             *background = Some(Background::start((self.make)())?);
         }
@@ -137,7 +138,7 @@ impl<L: Link> Lanes<L> {
 
     /// The background runtime and its link, if a request could leave there at once.
     fn ready_behind(&self) -> Option<(Handle, Arc<L>)> {
-        let background = locked(&self.background);
+        let background = self.background.lock();
         let ready = background.as_ref().filter(|background| !self.is_inherited() && background.link.is_ready());
         ready.map(|background| (background.runtime.clone(), Arc::clone(&background.link)))
     }
@@ -155,14 +156,14 @@ impl<L: Link> Lanes<L> {
             return self.block_on_background(work);
         }
         self.check_process()?;
-        let idle = locked(&self.idle).pop();
+        let idle = self.idle.lock().pop();
         let private = match idle {
             Some(private) => private,
             None => Private { runtime: Some(new_runtime()?), link: Arc::new((self.make)()) },
         };
         let Some(runtime) = &private.runtime else { return Err(Fault::new(FaultKind::Unreachable, "no runtime")) };
         let result = runtime.block_on(work(Arc::clone(&private.link)));
-        let mut idle = locked(&self.idle);
+        let mut idle = self.idle.lock();
         if idle.len() < MOST_IDLE {
             idle.push(private);
         }
@@ -271,10 +272,6 @@ fn new_runtime() -> Result<Runtime, Fault> {
     runtime.map_err(|error| Fault::new(FaultKind::Unreachable, &format!("no runtime can be made: {error}")))
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;
@@ -296,7 +293,7 @@ mod tests {
 
     impl Link for Echo {
         async fn ask(self: Arc<Self>, request: Transmit) -> Answer {
-            self.threads.lock().unwrap().insert(thread::current().name().map(str::to_owned));
+            self.threads.lock().insert(thread::current().name().map(str::to_owned));
             let answer = async {
                 if request.deadline <= clock::monotonic() {
                     std::future::pending::<()>().await;
@@ -369,7 +366,7 @@ mod tests {
             assert_eq!(rig.lanes.perform(&soon()), fault(FaultKind::Server));
         }
         assert_eq!(rig.made(), 1, "one link for all");
-        let threads = rig.threads.lock().unwrap();
+        let threads = rig.threads.lock();
         assert!(threads.contains(&Some("a caller".into())) && !threads.contains(&Some("leasehold-network".into())));
     }
 
@@ -382,7 +379,7 @@ mod tests {
                 scope.spawn(|| assert_eq!(rig.lanes.perform(&soon()), fault(FaultKind::Server)));
             }
         });
-        assert_eq!(rig.lanes.idle.lock().unwrap().len(), MOST_IDLE);
+        assert_eq!(rig.lanes.idle.lock().len(), MOST_IDLE);
         assert!(rig.made() >= callers, "{} links for {callers} callers", rig.made());
     }
 
@@ -408,7 +405,7 @@ mod tests {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async { rig.lanes.ask_here(soon()).ok().unwrap().await }).unwrap();
         }
-        assert_eq!(rig.lanes.here.lock().unwrap().len(), MOST_RUNTIMES);
+        assert_eq!(rig.lanes.here.lock().len(), MOST_RUNTIMES);
     }
 
     #[test]
@@ -423,7 +420,7 @@ mod tests {
             assert_eq!(receiver.recv().unwrap(), fault(FaultKind::Server));
         }
         assert_eq!(rig.made(), 1);
-        assert_eq!(*rig.threads.lock().unwrap(), HashSet::from([Some("leasehold-network".into())]));
+        assert_eq!(*rig.threads.lock(), HashSet::from([Some("leasehold-network".into())]));
     }
 
     #[test]
@@ -431,7 +428,7 @@ mod tests {
         let rig = Rig::new();
         let behind = rig.lanes.behind().unwrap().1;
         behind.prepared.store(2, Ordering::Relaxed);
-        let on_caller = || rig.threads.lock().unwrap().drain().any(|name| name.as_deref() != Some("leasehold-network"));
+        let on_caller = || rig.threads.lock().drain().any(|name| name.as_deref() != Some("leasehold-network"));
         let mut blocking = Vec::new();
         for _ in 0..4 {
             assert_eq!(rig.lanes.perform(&soon()), fault(FaultKind::Server));
@@ -467,7 +464,7 @@ mod tests {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let answer = runtime.block_on(async { rig.lanes.perform(&soon()) });
         assert_eq!(answer, fault(FaultKind::Server));
-        assert!(rig.threads.lock().unwrap().contains(&Some("leasehold-network".into())));
+        assert!(rig.threads.lock().contains(&Some("leasehold-network".into())));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! Until then it refuses at once, so that the other nodes decide without waiting for it.
 
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
 use crate::quorum::{Known, enroll};
+use crate::sync::{Condvar, Mutex};
 use crate::url::StoreUrl;
 
 /// A store that may not be open yet. Dropping it ends the attempts to open it.
@@ -72,19 +73,19 @@ impl Late {
         mut attempt: impl FnMut() -> Result<Arc<dyn Transport>, Error> + Send + 'static,
     ) -> Self {
         let state = State { why: why.clone(), watchers: Vec::new(), is_closed: false };
-        let door = Arc::new(Door { store: OnceLock::new(), state: Mutex::new(state), closed: Condvar::new() });
+        let door = Arc::new(Door { store: OnceLock::new(), state: Mutex::new(state), closed: Condvar::default() });
         let theirs = Arc::clone(&door);
         let knock = move || {
             let mut pauses = Pauses::CONNECTING;
             while theirs.stays_open_for(pauses.next()) {
                 match attempt() {
                     Ok(store) => return theirs.open(store),
-                    Err(error) => theirs.lock().why = error,
+                    Err(error) => theirs.state.lock().why = error,
                 }
             }
         };
         if let Err(error) = thread::Builder::new().name("leasehold-reopen".to_owned()).spawn(knock) {
-            door.lock().why = Error::config(format!("cannot start a thread to open it: {error}"));
+            door.state.lock().why = Error::internal(format!("cannot start a thread to open it: {error}"));
         }
         Self { config, is_network, door }
     }
@@ -94,13 +95,13 @@ impl Late {
     }
 
     fn fault(&self) -> TransportFault {
-        TransportFault::NotSent(Fault::new(FaultKind::Unreachable, &self.door.lock().why.to_string()))
+        TransportFault::NotSent(Fault::new(FaultKind::Unreachable, &self.door.state.lock().why.to_string()))
     }
 
     /// The store, or as long as it is not open, why.
     fn opened(&self) -> Result<&Arc<dyn Transport>, Error> {
         self.store().ok_or_else(|| {
-            let why = self.door.lock().why.clone();
+            let why = self.door.state.lock().why.clone();
             // Whatever keeps it closed, it may pass.
             Error::new(ErrorKind::StoreUnavailable, why.to_string())
         })
@@ -111,20 +112,20 @@ impl Door {
     /// Waits, and answers whether anybody still wants the store.
     fn stays_open_for(&self, pause: Duration) -> bool {
         let until = clock::monotonic().plus(pause);
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         while !state.is_closed {
             let left = until.since(clock::monotonic());
             if left.is_zero() {
                 return true;
             }
-            state = self.closed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state = self.closed.wait_timeout(state, left);
         }
         false
     }
 
     fn open(&self, store: Arc<dyn Transport>) {
         // Locked throughout, so that nobody begins to watch in between and is forgotten.
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.is_closed {
             return;
         }
@@ -134,10 +135,6 @@ impl Door {
             }
         }
         let _ = self.store.set(store);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -163,7 +160,7 @@ impl Transport for Late {
 
     fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
         // The lock also waits for the one who opens it, which only writes things down.
-        let mut state = self.door.lock();
+        let mut state = self.door.state.lock();
         match self.store() {
             Some(store) => {
                 drop(state);
@@ -177,7 +174,7 @@ impl Transport for Late {
     }
 
     fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        let mut state = self.door.lock();
+        let mut state = self.door.state.lock();
         match self.store() {
             Some(store) => {
                 drop(state);
@@ -237,7 +234,7 @@ impl Network for Late {
 
 impl Drop for Late {
     fn drop(&mut self) {
-        self.door.lock().is_closed = true;
+        self.door.state.lock().is_closed = true;
         self.door.closed.notify_all();
     }
 }
@@ -316,12 +313,12 @@ mod tests {
     fn a_store_that_opens_for_nobody_is_let_go() {
         let made = memory::open(None);
         let (store, knocking) = (Arc::clone(&made), Arc::new(Mutex::new(())));
-        let held = knocking.lock().unwrap();
+        let held = knocking.lock();
         let begun = Arc::new(AtomicUsize::new(0));
         let (turn, seen) = (Arc::clone(&knocking), Arc::clone(&begun));
         let late = Late::begin(memory::config(), false, &closed(), move || {
             seen.fetch_add(1, Ordering::SeqCst);
-            let _turn = turn.lock().unwrap();
+            let _turn = turn.lock();
             Ok(Arc::clone(&store))
         });
         wait_until("it is so", || begun.load(Ordering::SeqCst) == 1);

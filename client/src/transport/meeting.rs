@@ -1,7 +1,9 @@
 //! Whether a server behind HTTP is known to answer.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use crate::sync::Mutex;
 
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::{Monotonic, Transmit};
@@ -40,12 +42,12 @@ struct State {
 
 impl Meeting {
     pub(super) fn is_over(&self) -> bool {
-        self.lock().met
+        self.state.lock().met
     }
 
     /// The next request waits until the server has shown itself again.
     pub(super) fn doubt(&self) {
-        self.lock().met = false;
+        self.state.lock().met = false;
     }
 
     /// Waits until the server has answered; `greet` asks it, unless somebody is at that.
@@ -73,7 +75,7 @@ impl Meeting {
         self: &Arc<Self>,
         greet: impl FnOnce() -> G,
     ) -> Result<watch::Receiver<Option<Met>>, Met> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.met {
             return Err(Ok(()));
         }
@@ -99,17 +101,13 @@ impl Meeting {
     }
 
     fn ended(&self, met: &Met) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.greeting = None;
         state.met = met.is_ok();
         match met {
             Ok(()) => state.last.succeeded(),
             Err(why) => state.last.failed(why.clone()),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -16,7 +16,7 @@ use crate::clock;
 use crate::doctor::Finding;
 use crate::error::Error;
 use crate::fork::{self, PerProcess};
-use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use crate::sync::{Arc, Mutex, Weak};
 
 /// A process's memory knows one boot only.
 const BOOT: BootId = BootId([0; 16]);
@@ -29,7 +29,7 @@ static NAMED: PerProcess<Named> = PerProcess::new(|| Mutex::new(BTreeMap::new())
 /// Opens a store: a new one, or the one that has this name in this process for as long as anybody uses it.
 pub(super) fn open(name: Option<&str>) -> Arc<dyn Transport> {
     let Some(name) = name else { return Arc::new(Memory::new()) };
-    let mut named = NAMED.get().lock().unwrap_or_else(PoisonError::into_inner);
+    let mut named = NAMED.get().lock();
     if let Some(memory) = named.get(name).and_then(Weak::upgrade) {
         return memory;
     }
@@ -68,12 +68,8 @@ impl Memory {
         Self { kept: Mutex::default(), wakeups: Wakeups::default(), generation: fork::generation() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn apply(&self, ops: &[LockOp], now: &StoreNow) -> Vec<Outcome> {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         ops.iter()
             .map(|LockOp { resource, op, .. }| {
                 let known = kept.records.get(resource);
@@ -138,13 +134,13 @@ impl Transport for Memory {
     }
 
     fn look(&self) -> Result<Found, Error> {
-        let marker = self.lock().marker.clone();
+        let marker = self.kept.lock().marker.clone();
         let text = marker.as_ref().map(|marker| marker.text().into_bytes()).unwrap_or_default();
         Ok(Found { marker, text, ..Found::default() })
     }
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
-        let mut kept = self.lock();
+        let mut kept = self.kept.lock();
         let text = kept.marker.as_ref().map(Marker::text).unwrap_or_default();
         if text.as_bytes() != found {
             return Ok(false);
@@ -280,7 +276,7 @@ mod tests {
                 let now = at(DAY * u32::try_from(n).unwrap() / 100);
                 store.apply(&[acquire(&scheme(n), 1), release(&scheme(n), 1)], &now);
             }
-            let left = store.lock().records.len();
+            let left = store.kept.lock().records.len();
             assert!((700..1_000).contains(&left), "{left} names are left");
         }
     }
@@ -291,13 +287,22 @@ mod tests {
         let long = LockOp { resource: Resource::new("b").unwrap(), ..acquire("b", 1) };
         store.apply(&[long, acquire("c", 1), release("c", 1)], &at(DAY));
         // The lease of "b" is not renewed but its record says that it lasts, as after a very long suspend.
-        store.lock().records.get_mut(&Resource::new("b").unwrap()).unwrap().record.lease.as_mut().unwrap().expires =
-            Monotonic::default().plus(DAY * 10);
+        store
+            .kept
+            .lock()
+            .records
+            .get_mut(&Resource::new("b").unwrap())
+            .unwrap()
+            .record
+            .lease
+            .as_mut()
+            .unwrap()
+            .expires = Monotonic::default().plus(DAY * 10);
         let c = Resource::new("c").unwrap();
         store.apply(&[acquire("a", 1)], &at(DAY + RETENTION));
-        assert!(store.lock().records.contains_key(&c));
+        assert!(store.kept.lock().records.contains_key(&c));
         store.apply(&[acquire("aa", 1)], &at(DAY * 9 + Duration::from_secs(1)));
-        assert!(!store.lock().records.contains_key(&c));
-        assert!(store.lock().records.contains_key(&Resource::new("b").unwrap()));
+        assert!(!store.kept.lock().records.contains_key(&c));
+        assert!(store.kept.lock().records.contains_key(&Resource::new("b").unwrap()));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use leasehold_core::Resource;
 
 use super::Watcher;
-use crate::sync::{Arc, HashMap, Mutex, MutexGuard, PoisonError, Weak};
+use crate::sync::{Arc, HashMap, Mutex, Weak};
 
 /// The watchers of one store. Whoever is watching but gone is forgotten: the hub keeps nobody alive.
 #[derive(Default)]
@@ -15,7 +15,7 @@ pub(super) struct Wakeups {
 
 impl Wakeups {
     pub(super) fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        let mut watchers = self.lock();
+        let mut watchers = self.watchers.lock();
         let those = watchers.entry(resource.clone()).or_default();
         those.retain(|other| other.strong_count() > 0);
         let known = Arc::downgrade(watcher);
@@ -27,7 +27,7 @@ impl Wakeups {
     }
 
     pub(super) fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        if let Entry::Occupied(mut entry) = self.lock().entry(resource.clone()) {
+        if let Entry::Occupied(mut entry) = self.watchers.lock().entry(resource.clone()) {
             let watcher = Arc::downgrade(watcher);
             entry.get_mut().retain(|other| !other.ptr_eq(&watcher) && other.strong_count() > 0);
             if entry.get().is_empty() {
@@ -38,15 +38,15 @@ impl Wakeups {
 
     /// Tells everybody who watches. Call it without holding anything that a watcher could want.
     pub(super) fn released(&self, resource: &Resource) {
-        let those: Vec<_> =
-            self.lock().get(resource).map(|those| those.iter().filter_map(Weak::upgrade).collect()).unwrap_or_default();
+        let those: Vec<_> = self
+            .watchers
+            .lock()
+            .get(resource)
+            .map(|those| those.iter().filter_map(Weak::upgrade).collect())
+            .unwrap_or_default();
         for watcher in those {
             watcher.released(resource);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<Resource, Vec<Weak<dyn Watcher>>>> {
-        self.watchers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -60,21 +60,21 @@ pub(super) mod tests {
 
     impl Watcher for Heard {
         fn subscribed(&self, resource: &Resource) {
-            self.1.lock().unwrap().push(resource.to_string());
+            self.1.lock().push(resource.to_string());
         }
 
         fn released(&self, resource: &Resource) {
-            self.0.lock().unwrap().push(resource.to_string());
+            self.0.lock().push(resource.to_string());
         }
     }
 
     impl Heard {
         pub(crate) fn take(&self) -> Vec<String> {
-            std::mem::take(&mut self.0.lock().unwrap())
+            std::mem::take(&mut self.0.lock())
         }
 
         pub(crate) fn subscribed(&self) -> Vec<String> {
-            std::mem::take(&mut self.1.lock().unwrap())
+            std::mem::take(&mut self.1.lock())
         }
 
         pub(crate) fn new() -> (Arc<Self>, Arc<dyn Watcher>) {
@@ -111,12 +111,12 @@ pub(super) mod tests {
         hub.watch(&name("a"), &watch_one);
         hub.unwatch(&name("a"), &watch_one);
         hub.unwatch(&name("never watched"), &watch_one);
-        assert!(hub.lock().is_empty());
+        assert!(hub.watchers.lock().is_empty());
         for _ in 0..100 {
             let (_gone, watch) = Heard::new();
             hub.watch(&name("a"), &watch);
         }
-        assert_eq!(hub.lock()[&name("a")].len(), 1);
+        assert_eq!(hub.watchers.lock()[&name("a")].len(), 1);
         hub.released(&name("a"));
     }
 
@@ -130,16 +130,16 @@ pub(super) mod tests {
             fn subscribed(&self, _resource: &Resource) {}
 
             fn released(&self, resource: &Resource) {
-                let me = self.me.lock().unwrap().take().unwrap();
+                let me = self.me.lock().take().unwrap();
                 self.hub.unwatch(resource, &me);
             }
         }
         let hub = Arc::new(Wakeups::default());
         let leaves = Arc::new(Leaves { hub: hub.clone(), me: Mutex::default() });
         let watcher: Arc<dyn Watcher> = leaves.clone();
-        *leaves.me.lock().unwrap() = Some(watcher.clone());
+        *leaves.me.lock() = Some(watcher.clone());
         hub.watch(&name("a"), &watcher);
         hub.released(&name("a"));
-        assert!(hub.lock().is_empty());
+        assert!(hub.watchers.lock().is_empty());
     }
 }

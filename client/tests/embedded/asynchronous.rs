@@ -210,7 +210,7 @@ fn a_closed_client_says_so() {
         let kept = client.clone();
         let lease = kept.lock("job").await.unwrap();
         client.close().await.unwrap();
-        assert_eq!(kept.lock("job").await.unwrap_err().kind(), ErrorKind::Config);
+        assert_eq!(kept.lock("job").await.unwrap_err().kind(), ErrorKind::Closed);
         eventually("the lease is over", || lease.remaining().is_zero());
     });
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use leasehold::ErrorKind;
 use leasehold::blocking::Client;
-use leasehold::host;
+use leasehold::ffi;
 
 use crate::common::{PATIENCE, Role, ms, role_args, say, stay, url};
 
@@ -47,14 +47,14 @@ fn role_elsewhere(name: &str, args: &str) -> Option<Role> {
 #[ignore = "a role of other tests"]
 fn role_tells_the_time() {
     let Some(_) = role_args() else { return };
-    say(host::clocks().0);
+    say(ffi::clocks().0);
 }
 
 #[test]
 fn leases_go_by_the_clock_that_counts_suspended_time() {
     let Some(role) = role_elsewhere("clocks::role_tells_the_time", "") else { return };
     let there: u64 = role.says().parse().unwrap();
-    let ahead = Duration::from_nanos(there).saturating_sub(Duration::from_nanos(host::clocks().0));
+    let ahead = Duration::from_nanos(there).saturating_sub(Duration::from_nanos(ffi::clocks().0));
     let boottime = Duration::from_secs(BOOTTIME);
     assert!(ahead > boottime - PATIENCE && ahead < boottime + PATIENCE, "{ahead:?} ahead");
 }

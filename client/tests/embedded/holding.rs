@@ -187,7 +187,7 @@ fn closing_releases_everything_and_ends_the_client() {
         assert!(other.inspect("job").unwrap().is_none());
         assert!(waiter.join().unwrap().is_err());
         let error = kept.lock("third").acquire().unwrap_err();
-        assert!(error.to_string().contains("closed"), "{error}");
+        assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
         held.release().unwrap();
     }
 }

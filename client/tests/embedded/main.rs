@@ -12,8 +12,8 @@ mod election;
 #[cfg(feature = "sqlite")]
 mod fence;
 mod fence_process;
+mod ffi;
 mod holding;
-mod host;
 #[cfg(feature = "sqlite")]
 mod hung;
 mod processes;

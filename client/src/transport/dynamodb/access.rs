@@ -1,8 +1,8 @@
 //! Where the table is, who asks, and how requests are signed.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use leasehold_core::op::{Fault, FaultKind, Refusal};
 use leasehold_wire::dynamodb::{Request, Response};
@@ -14,6 +14,7 @@ use rustls::ClientConfig;
 use super::credentials::{Credentials, Keys, Outside};
 use crate::clock;
 use crate::error::Error;
+use crate::sync::Mutex;
 use crate::transport::{tls, web};
 use crate::url::Reach;
 use crate::url::dynamodb::DynamodbUrl;
@@ -92,7 +93,7 @@ impl Access {
             secret_access_key: String::clone(&keys.secret_access_key),
             session_token: keys.session_token.as_deref().cloned(),
         };
-        let mut signer = self.signer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut signer = self.signer.lock();
         let headers = signer.sign(request, &self.host, &self.region, &credentials, self.unix_ms());
         drop(signer);
         let mut asked = client.post(format!("{}/", self.base));

@@ -60,7 +60,7 @@ impl Dynamodb {
 
     /// Without looking.
     fn unchecked(url: &DynamodbUrl) -> Result<Self, Error> {
-        fork::install().map_err(|error| Error::config(format!("cannot watch for forks: {error}")))?;
+        fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
         let session = Session::new(settings(url)?);
         let access = Arc::new(Access::new(url)?);
         let ours = session.clone();

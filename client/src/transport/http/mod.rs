@@ -48,7 +48,7 @@ pub(super) struct Http {
 impl Http {
     /// Asks once, so that a wrong url, token or host is told here and now.
     pub(super) fn open(url: &HttpUrl) -> Result<Self, Error> {
-        fork::install().map_err(|error| Error::config(format!("cannot watch for forks: {error}")))?;
+        fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
         let access = Arc::new(Access::new(url)?);
         let links = Arc::clone(&access);
         // Nothing is asked of replicas: a request would need a connection of its own between server and Redis.

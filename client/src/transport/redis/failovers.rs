@@ -1,12 +1,11 @@
 //! Masters that gave way to others while we looked on. Replication is asynchronous, so the new one may lack locks that
 //! the old one had acknowledged: each change is told, in the log and by `doctor`.
 
-use std::sync::{Mutex, PoisonError};
-
 use tracing::Level;
 
 use crate::clock;
 use crate::reports;
+use crate::sync::Mutex;
 use crate::url::redis::Address;
 
 /// The latest are kept.
@@ -28,7 +27,7 @@ pub(super) struct Failovers(Mutex<Vec<Failover>>);
 impl Failovers {
     pub(super) fn note(&self, from: &Address, to: &Address) {
         let failover = Failover { from: from.clone(), to: to.clone(), unix_ms: clock::unix_ms() };
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.lock();
         if all.len() == MOST_KEPT {
             all.remove(0);
         }
@@ -48,6 +47,6 @@ impl Failovers {
 
     /// The latest last.
     pub(super) fn all(&self) -> Vec<Failover> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.lock().clone()
     }
 }

@@ -1,6 +1,6 @@
 //! One connection to a Redis, made when it is needed, and left as soon as it is in doubt.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ::redis::aio::ConnectionLike;
 use leasehold_core::op::{Fault, FaultKind, Op, Outcome, Refusal, TransportFault};
@@ -14,6 +14,7 @@ use super::access::{Access, CONNECT_PATIENCE, Connection};
 use super::value;
 use crate::clock;
 use crate::reports;
+use crate::sync::Mutex;
 use crate::transport::Answer;
 use crate::transport::lanes::{Link, until};
 use crate::transport::pauses::LastAttempt;
@@ -177,7 +178,7 @@ impl RedisLink {
     /// # Errors
     /// The one that is open, or why there is none for now.
     fn connecting(self: &Arc<Self>) -> Result<watch::Receiver<Option<Connected>>, Connected> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(open) = state.open.as_ref().filter(|open| !open.connection.is_over()) {
             return Err(Ok(open.clone()));
         }
@@ -209,7 +210,7 @@ impl RedisLink {
                 connected
             }
         };
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.connecting = None;
         let connected = match connected {
             Ok(open) => {
@@ -233,7 +234,7 @@ impl RedisLink {
     async fn make(self: &Arc<Self>) -> Connected {
         let connection = self.access.connect().await?;
         let number = {
-            let mut state = self.lock();
+            let mut state = self.state.lock();
             state.made += 1;
             state.made
         };
@@ -267,11 +268,11 @@ impl RedisLink {
     }
 
     fn take_aside(&self) -> Option<Open> {
-        self.lock().aside.pop()
+        self.state.lock().aside.pop()
     }
 
     fn put_aside(&self, open: Open) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.aside.len() < MOST_ASIDE {
             state.aside.push(open);
         }
@@ -279,7 +280,7 @@ impl RedisLink {
 
     /// Others may still wait for their answers on it; it closes with the last of them.
     pub(super) fn leave(&self, number: u64) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if state.open.as_ref().is_some_and(|open| open.number == number) {
             state.open = None;
         }
@@ -349,10 +350,6 @@ impl RedisLink {
             }
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Open {
@@ -396,7 +393,7 @@ impl Link for RedisLink {
     }
 
     fn is_ready(&self) -> bool {
-        self.lock().open.as_ref().is_some_and(|open| !open.connection.is_over())
+        self.state.lock().open.as_ref().is_some_and(|open| !open.connection.is_over())
     }
 
     fn prepare(self: Arc<Self>) {

@@ -6,8 +6,10 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+
+use crate::sync::Mutex;
 
 use leasehold_wire::redis::Command;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -55,7 +57,7 @@ impl Meter {
     /// What commands are answered with is welcome from now on.
     pub(super) fn asked(&self, commands: &[Command]) -> Ticket {
         let worth = commands.iter().map(worth).sum::<usize>();
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         state.left = state.left.saturating_add(worth);
         state.granted = state.granted.saturating_add(worth as u64);
         Ticket(state.granted)
@@ -63,30 +65,30 @@ impl Meter {
 
     /// The commands of the ticket are answered, and with them all before: what those left over is welcome no more.
     pub(super) fn answered(&self, ticket: Ticket) {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         let later = usize::try_from(state.granted.saturating_sub(ticket.0)).unwrap_or(usize::MAX);
         state.left = state.left.min(later.saturating_add(SLACK));
     }
 
     /// Everything whole that a subscription brought has been taken.
     pub(super) fn caught_up(&self) {
-        self.lock().left = SUBSCRIPTION;
+        self.state.lock().left = SUBSCRIPTION;
     }
 
     /// The errors that the server answered its greeting with.
     pub(super) fn words(&self) -> Vec<String> {
-        let words = self.lock().words.take().unwrap_or_default();
+        let words = self.state.lock().words.take().unwrap_or_default();
         let errors = words.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"-"));
         errors.map(|error| String::from_utf8_lossy(error.trim_ascii()).into_owned()).collect()
     }
 
     /// The greeting is over.
     pub(super) fn greeted(&self) {
-        self.lock().words = None;
+        self.state.lock().words = None;
     }
 
     fn heard(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut state = self.lock();
+        let mut state = self.state.lock();
         if let Some(words) = &mut state.words {
             let room = WORDS.saturating_sub(words.len());
             words.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -101,10 +103,6 @@ impl Meter {
                 Err(io::Error::new(io::ErrorKind::ConnectionReset, "the server sends more than any answer has"))
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -151,7 +149,7 @@ mod tests {
     }
 
     fn left(meter: &Meter) -> usize {
-        meter.lock().left
+        meter.state.lock().left
     }
 
     #[test]

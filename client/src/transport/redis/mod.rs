@@ -54,7 +54,7 @@ pub(super) struct Redis {
 impl Redis {
     /// Connects once, so that a wrong url, password or host is told here and now.
     pub(super) fn open(url: &RedisUrl) -> Result<Self, Error> {
-        fork::install().map_err(|error| Error::config(format!("cannot watch for forks: {error}")))?;
+        fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
         let access = Arc::new(Access::new(url)?);
         let settings = settings(url, &access);
         let (links, session) = (Arc::clone(&access), Session::new(settings));

@@ -1,7 +1,7 @@
 //! Wake-ups: one connection that listens for releases while somebody waits.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use ::redis::aio::PubSubSink;
@@ -17,6 +17,7 @@ use super::access::{Access, Listening};
 use super::link::NoConnection;
 use super::way::Way;
 use crate::reports;
+use crate::sync::Mutex;
 use crate::transport::Watcher;
 use crate::transport::lanes::Lanes;
 use crate::transport::pauses::Pauses;
@@ -56,7 +57,7 @@ impl Subscriber {
     }
 
     fn wish(&self, wish: Wish) {
-        let mut wishes = self.wishes.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut wishes = self.wishes.lock();
         if wishes.is_none() {
             // Where there is no background to listen in, waiters have their timers.
             let Ok((runtime, _)) = self.lanes.behind() else { return };

@@ -18,7 +18,7 @@ mod trouble;
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use leasehold_core::config::Poll;
@@ -39,6 +39,7 @@ use crate::error::{Error, ErrorKind};
 use crate::fork::gate::{self, CloseBeforeFork, Pass, Shut};
 use crate::fork::{self, PerProcess};
 use crate::reports;
+use crate::sync::Mutex;
 use crate::url::StoreUrl;
 
 /// How long opening waits for other processes that open or write the same file.
@@ -250,7 +251,7 @@ impl From<Shut> for Trouble {
 /// One for each file and process, however many stores have it open.
 fn wakeups_of(path: &Path) -> Arc<Wakeups> {
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mut shared = WAKEUPS.get().lock().unwrap_or_else(PoisonError::into_inner);
+    let mut shared = WAKEUPS.get().lock();
     if let Some(wakeups) = shared.get(&path).and_then(Weak::upgrade) {
         return wakeups;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::Monotonic;
@@ -11,6 +11,7 @@ use super::connection::Connection;
 use super::trouble::Trouble;
 use crate::clock;
 use crate::fork::gate::CloseBeforeFork;
+use crate::sync::{Condvar, Mutex};
 
 /// One connection for many threads. SQLite lets one write at a time anyway; a queue hands over faster than the file
 /// lock, for which everybody sleeps and tries again, and it starves nobody.
@@ -38,9 +39,9 @@ impl Queue {
 
     /// `None` when the deadline comes first.
     pub(super) fn turn(&self, until: Monotonic) -> Option<Turn<'_>> {
-        let mut turns = self.turns();
+        let mut turns = self.turns.lock();
         if turns.taken || !turns.waiting.is_empty() {
-            let me = Arc::new(Condvar::new());
+            let me = Arc::new(Condvar::default());
             turns.waiting.push_back(Arc::clone(&me));
             while turns.taken || !turns.waiting.front().is_some_and(|first| Arc::ptr_eq(first, &me)) {
                 let left = until.since(clock::monotonic());
@@ -51,20 +52,12 @@ impl Queue {
                 }
                 // The condition variable's own clock stands still in suspend: it is not trusted with more than a second.
                 let wait = left.min(Duration::from_secs(1));
-                (turns, _) = me.wait_timeout(turns, wait).unwrap_or_else(PoisonError::into_inner);
+                turns = me.wait_timeout(turns, wait);
             }
             turns.waiting.pop_front();
         }
         turns.taken = true;
         Some(Turn(self))
-    }
-
-    fn turns(&self) -> MutexGuard<'_, Turns> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn connection(&self) -> MutexGuard<'_, Option<Connection>> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -79,7 +72,7 @@ impl Turns {
 impl Turn<'_> {
     /// A connection to the file that the path leads to now.
     pub(super) fn connection(&self, path: &Path, until: Monotonic) -> Result<Connection, Trouble> {
-        let Some(connection) = self.0.connection().take() else { return Connection::open(path, until) };
+        let Some(connection) = self.0.connection.lock().take() else { return Connection::open(path, until) };
         if connection.is_at(path) {
             connection.give_up_at(until);
             return Ok(connection);
@@ -90,13 +83,13 @@ impl Turn<'_> {
 
     /// Keeps the connection for the next one.
     pub(super) fn keep(&self, connection: Connection) {
-        *self.0.connection() = Some(connection);
+        *self.0.connection.lock() = Some(connection);
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut turns = self.0.turns();
+        let mut turns = self.0.turns.lock();
         turns.taken = false;
         turns.call_next();
     }
@@ -116,7 +109,7 @@ impl Queues {
     /// Closes everything in good order, the write-ahead log included. Call it inside the gate.
     pub(super) fn close(&self) {
         for queue in [&self.callers, &self.background] {
-            drop(queue.connection().take());
+            drop(queue.connection.lock().take());
         }
     }
 }
@@ -124,7 +117,7 @@ impl Queues {
 impl CloseBeforeFork for Queues {
     fn close(&self) {
         for queue in [&self.callers, &self.background] {
-            if let Some(connection) = queue.connection().take() {
+            if let Some(connection) = queue.connection.lock().take() {
                 connection.abandon();
             }
         }
@@ -138,7 +131,7 @@ mod tests {
     /// Returns once so many threads wait for a turn.
     fn until_waiting(queue: &Queue, count: usize) {
         let give_up = clock::monotonic().plus(Duration::from_secs(20));
-        while queue.turns().waiting.len() != count {
+        while queue.turns.lock().waiting.len() != count {
             assert!(clock::monotonic() < give_up);
             std::thread::yield_now();
         }
@@ -153,15 +146,15 @@ mod tests {
                 let (queue, came) = (&queue, &came);
                 scope.spawn(move || {
                     let _turn = queue.turn(Monotonic::FAR).unwrap();
-                    came.lock().unwrap().push(id);
+                    came.lock().push(id);
                 });
                 until_waiting(queue, id + 1);
             }
             drop(first);
             let _last = queue.turn(Monotonic::FAR).unwrap();
-            came.lock().unwrap().push(5);
+            came.lock().push(5);
         });
-        assert_eq!(came.into_inner().unwrap(), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(*came.lock(), [0, 1, 2, 3, 4, 5]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use leasehold_concurrency::internals::{Reach, Store, block_on, block_on_until};
-use leasehold_concurrency::{Client, host};
+use leasehold_concurrency::{Client, ffi};
 use leasehold_scheduler::sync::thread;
 use leasehold_scheduler::world::{explore, seen, settle};
 
@@ -18,7 +18,7 @@ fn acquire_and_give_up(client: &Client, asynchronous: bool) -> thread::JoinHandl
         let is_enough = || stop.load(Ordering::SeqCst);
         let granted = match asynchronous {
             true => block_on_until(request.into_future(), is_enough).is_some_and(|granted| granted.is_ok()),
-            false => host::acquire(request, is_enough).is_ok(),
+            false => ffi::acquire(request, is_enough).is_ok(),
         };
         seen(if granted { "granted" } else { "cancelled" });
     });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_concurrency::host;
+use leasehold_concurrency::ffi;
 use leasehold_concurrency::internals::{Reach, Store, block_on};
 use leasehold_scheduler::sync::thread;
 use leasehold_scheduler::world::{Time, explore, seen, settle};
@@ -19,13 +19,13 @@ fn closing_ends_all_who_wait_and_hold_and_leaves_no_record() {
             let threads: Vec<_> = (0..2)
                 .map(|_| client.clone())
                 .map(|client| {
-                    thread::spawn(move || match host::acquire(client.lock("a").ttl(LONG), || false) {
+                    thread::spawn(move || match ffi::acquire(client.lock("a").ttl(LONG), || false) {
                         Ok(lease) => {
                             seen("granted");
                             let told = Count::default();
                             let count = told.clone();
                             lease.on_lost(move |_| count.up());
-                            assert!(host::wait_until_over(&lease, None, || false));
+                            assert!(ffi::wait_until_over(&lease, None, || false));
                             assert!(lease.remaining().is_zero());
                             drop((lease, client));
                             told

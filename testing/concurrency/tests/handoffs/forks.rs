@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
-use leasehold_concurrency::host;
+use leasehold_concurrency::ffi;
 use leasehold_concurrency::internals::{Reach, Store, block_on, fork_behind_the_gate, pass_the_gate};
 use leasehold_scheduler::fork;
 use leasehold_scheduler::sync::thread;
@@ -31,14 +31,14 @@ fn a_child_touches_nothing_of_its_parents() {
                     assert!(lease.remaining().is_zero() && lease.is_lost());
                     assert!(lease.check(Duration::ZERO).is_err());
                     assert!(block_on(lease.release()).is_err());
-                    assert!(host::acquire(client.lock("d"), || false).is_err());
-                    assert!(host::wait_until_over(&lease, None, || false));
+                    assert!(ffi::acquire(client.lock("d"), || false).is_err());
+                    assert!(ffi::wait_until_over(&lease, None, || false));
                     lease.on_lost(|_| ());
                     lease.on_expiring(|| ());
-                    assert!(!host::end_after(&lease, LONG));
+                    assert!(!ffi::end_after(&lease, LONG));
                     block_on(lease.lost());
                     drop((waiting, lease));
-                    let _ = host::close([client]);
+                    let _ = ffi::close([client]);
                 });
             });
             child.join().unwrap();

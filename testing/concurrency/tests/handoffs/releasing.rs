@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_concurrency::internals::{Reach, Store, block_on};
-use leasehold_concurrency::{ErrorKind, host};
+use leasehold_concurrency::{ErrorKind, ffi};
 use leasehold_scheduler::clock;
 use leasehold_scheduler::sync::thread;
 use leasehold_scheduler::world::{Time, explore, pass, seen, settle};
@@ -28,7 +28,7 @@ fn nothing_reads_as_held_once_the_release_has_returned() {
         let (releasing, released) = (Arc::clone(&lease), Count::default());
         let told = released.clone();
         let other = thread::spawn(move || {
-            let _ = host::release(&releasing);
+            let _ = ffi::release(&releasing);
             told.up();
             assert!(releasing.remaining().is_zero());
         });
@@ -68,7 +68,7 @@ fn of_two_releases_one_releases_and_the_other_is_told_so() {
         let lease = Arc::new(block_on(client.lock("a").ttl(LONG).into_future()).unwrap());
         let releases: Vec<_> = (0..2)
             .map(|_| Arc::clone(&lease))
-            .map(|lease| thread::spawn(move || host::release(&lease).map_err(|error| error.kind())))
+            .map(|lease| thread::spawn(move || ffi::release(&lease).map_err(|error| error.kind())))
             .collect();
         let told: Vec<_> = releases.into_iter().map(|release| release.join().unwrap()).collect();
         let refused = told.iter().filter(|told| **told == Err(ErrorKind::NotOwned)).count();
@@ -103,10 +103,10 @@ fn a_lease_that_may_end_by_itself_ends_once() {
         let told = Count::default();
         let count = told.clone();
         lease.on_lost(move |_| count.up());
-        host::end_after(&lease, Duration::from_secs(2));
+        ffi::end_after(&lease, Duration::from_secs(2));
         let moving = Arc::clone(&lease);
-        let moving = thread::spawn(move || host::end_after(&moving, Duration::from_secs(4)));
-        let is_released = host::release(&lease).is_ok();
+        let moving = thread::spawn(move || ffi::end_after(&moving, Duration::from_secs(4)));
+        let is_released = ffi::release(&lease).is_ok();
         moving.join().unwrap();
         assert!(lease.remaining().is_zero());
         drop((lease, client));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_concurrency::host;
+use leasehold_concurrency::ffi;
 use leasehold_concurrency::internals::{Reach, Store, block_on};
 use leasehold_scheduler::clock;
 use leasehold_scheduler::sync::thread;
@@ -47,7 +47,7 @@ fn what_was_read_as_lost_never_comes_back_and_is_told_once() {
             seen("lost");
             block_on(lease.lost());
             // Its record runs out by itself, so nothing but the loss can have been told.
-            let is_told = host::wait_until_over(&lease, None, || false);
+            let is_told = ffi::wait_until_over(&lease, None, || false);
             assert!(is_told);
             drop((lease, client));
             settle();
@@ -80,7 +80,7 @@ fn two_clients_never_hold_at_the_same_moment() {
             seen("both");
         });
         pass(Duration::from_secs(8));
-        seen(if host::release(&first).is_ok() { "released" } else { "lost" });
+        seen(if ffi::release(&first).is_ok() { "released" } else { "lost" });
         other.join().unwrap();
         drop((first, one, two));
         settle();

@@ -1,7 +1,7 @@
 //! Searches for keys whose every answer is made up, for the fuzzers of `testing/fuzz`.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::Response;
@@ -11,6 +11,7 @@ use super::command::Program;
 use super::outside::{self, Outside};
 use super::{PATIENCE, chain};
 use crate::aws::Surroundings;
+use crate::sync::Mutex;
 
 /// Status and body.
 type Answer = (u16, Vec<u8>);
@@ -21,7 +22,7 @@ pub(super) struct Answers(Arc<Mutex<VecDeque<Answer>>>);
 
 impl Answers {
     pub(super) fn next(&self) -> Result<Response<Bytes>, String> {
-        let next = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let next = self.0.lock().pop_front();
         let (status, body) = next.ok_or("nobody answers")?;
         Response::builder().status(status).body(Bytes::from(body)).map_err(|error| error.to_string())
     }

@@ -14,7 +14,7 @@ mod roles;
 mod tests;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ use zeroize::Zeroizing;
 pub(super) use self::outside::Outside;
 use crate::clock;
 use crate::fork;
+use crate::sync::Mutex;
 
 /// The longest search: a program that asks its own server may take a while.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -222,7 +223,7 @@ impl Credentials {
 
     async fn decide(&self, decide: impl FnOnce(&mut State) -> Verdict, now: Monotonic) -> Result<Arc<Keys>, NoKeys> {
         let (verdict, mut ended) = {
-            let mut state = self.shared.state();
+            let mut state = self.shared.state.lock();
             let verdict = decide(&mut state);
             // Searches end with the state locked, so that this is told of the end of one that is under way now.
             let ended = self.shared.ended.subscribe();
@@ -242,7 +243,7 @@ impl Credentials {
                 "no AWS credentials: the search for them does not end within {patience:?}"
             )));
         }
-        self.shared.state().outcome()
+        self.shared.state.lock().outcome()
     }
 
     /// Unless somebody has begun.
@@ -297,12 +298,8 @@ fn same_again(keys: &Keys) -> NoKeys {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn end(&self, found: Result<Keys, NoKeys>, now: Monotonic, unix_ms: u64) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.end(found, now, unix_ms);
         self.ended.send_modify(|count| *count += 1);
     }

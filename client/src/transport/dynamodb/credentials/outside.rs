@@ -5,7 +5,7 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,6 +16,7 @@ use rustls::ClientConfig;
 
 use super::PATIENCE;
 use crate::aws::{self, Surroundings, region};
+use crate::sync::Mutex;
 use crate::transport::{tls, web};
 use crate::url::dynamodb::DynamodbUrl;
 
@@ -90,22 +91,22 @@ impl Outside {
 
     /// What the search is busy with.
     pub(super) fn whom_we_wait_for(&self) -> String {
-        self.courier.lock().asked.clone().unwrap_or_else(|| "a file".to_owned())
+        self.courier.errand.lock().asked.clone().unwrap_or_else(|| "a file".to_owned())
     }
 
     /// Notes what the search is busy with from now on.
     pub(super) fn wait_for(&self, whom: impl Into<String>) {
-        *self.courier.lock() = Errand { asked: Some(whom.into()), ..Errand::default() };
+        *self.courier.errand.lock() = Errand { asked: Some(whom.into()), ..Errand::default() };
     }
 
     /// Where a search begins.
     pub(super) fn nobody_was_asked(&self) {
-        *self.courier.lock() = Errand::default();
+        *self.courier.errand.lock() = Errand::default();
     }
 
     /// Whether the last who was asked knows who asks, and said no.
     pub(super) fn was_refused(&self) -> bool {
-        self.courier.lock().refused
+        self.courier.errand.lock().refused
     }
 
     /// The library's error with what it leaves out, and without what it should have left out.
@@ -120,7 +121,7 @@ impl Outside {
         for hint in error.context().iter().filter_map(|context| context.strip_prefix("hint: ")) {
             said.push_str(&format!(" ({})", printable(hint)));
         }
-        if let Some(trouble) = &self.courier.lock().trouble {
+        if let Some(trouble) = &self.courier.errand.lock().trouble {
             said.push_str(&format!(": {trouble}"));
         }
         said
@@ -182,10 +183,6 @@ enum Peer {
 }
 
 impl Courier {
-    fn lock(&self) -> MutexGuard<'_, Errand> {
-        self.errand.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A client for one request: searches are rare, and each has a runtime of its own.
     fn client(&self, peer: Peer) -> Result<Client, String> {
         let (tls, connect, total) = match peer {
@@ -236,13 +233,13 @@ impl Courier {
 impl HttpSend for Courier {
     async fn http_send(&self, request: Request<Bytes>) -> reqsign_core::Result<Response<Bytes>> {
         let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
-        *self.lock() = Errand { asked: Some(host.clone()), ..Errand::default() };
+        *self.errand.lock() = Errand { asked: Some(host.clone()), ..Errand::default() };
         let answer = self.carry(request).await;
         // The library says so of some providers only. What AWS says with 400 may pass, as where it is asked too often.
         let refusal = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN];
-        self.lock().refused = answer.as_ref().is_ok_and(|answer| refusal.contains(&answer.status()));
+        self.errand.lock().refused = answer.as_ref().is_ok_and(|answer| refusal.contains(&answer.status()));
         answer.map_err(|what| {
-            self.lock().trouble = Some(format!("{host}: {what}"));
+            self.errand.lock().trouble = Some(format!("{host}: {what}"));
             Error::unexpected("no answer")
         })
     }

@@ -1,7 +1,7 @@
 //! One lane's way to a cluster: a connection to each master, and each command to the node that has its slot.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -15,6 +15,7 @@ use super::super::access::Access;
 use super::super::link::{NoConnection, NoReply, RedisLink, Spares, awaits_replicas, is_nonsense, refused};
 use super::Cluster;
 use crate::clock;
+use crate::sync::Mutex;
 use crate::transport::Answer;
 use crate::transport::lanes::Link;
 use crate::url::redis::Address;
@@ -64,7 +65,7 @@ impl ClusterLink {
 
     /// The way to one node.
     pub(in super::super) fn to(&self, node: &Address) -> Arc<RedisLink> {
-        let mut nodes = self.nodes();
+        let mut nodes = self.nodes.lock();
         if let Some(link) = nodes.get(node) {
             return Arc::clone(link);
         }
@@ -192,10 +193,6 @@ impl ClusterLink {
             }
         }
     }
-
-    fn nodes(&self) -> MutexGuard<'_, HashMap<Address, Arc<RedisLink>>> {
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Ledger {
@@ -211,7 +208,7 @@ impl Link for ClusterLink {
 
     fn is_ready(&self) -> bool {
         let map = self.cluster.map();
-        let nodes = self.nodes();
+        let nodes = self.nodes.lock();
         let is_ready = |node| nodes.get(node).is_some_and(|link| link.is_ready());
         map.covered() > 0 && map.shards().iter().all(|shard| is_ready(&shard.master))
     }

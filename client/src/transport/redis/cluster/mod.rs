@@ -7,7 +7,7 @@ pub(super) mod link;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use leasehold_core::Monotonic;
@@ -25,6 +25,7 @@ use super::failovers::Failovers;
 use super::link::{NoConnection, send};
 use crate::clock;
 use crate::reports;
+use crate::sync::Mutex;
 use crate::transport::info::printable;
 use crate::transport::pauses::Pauses;
 use crate::url::redis::Address;
@@ -61,7 +62,7 @@ struct Reader(Arc<Cluster>);
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        self.0.reading().is_under_way = false;
+        self.0.reading.lock().is_under_way = false;
     }
 }
 
@@ -88,7 +89,7 @@ impl Cluster {
 
     /// Who serves a slot, as far as is known.
     pub(super) fn master_of(&self, slot: u16) -> Option<Address> {
-        let moved = self.moved().get(&slot).cloned();
+        let moved = self.moved.lock().get(&slot).cloned();
         moved.or_else(|| self.map().master_of(slot).cloned())
     }
 
@@ -119,7 +120,7 @@ impl Cluster {
 
     /// A node has said who serves a slot now.
     fn note_moved(&self, slot: u16, to: &Address) {
-        self.moved().insert(slot, to.clone());
+        self.moved.lock().insert(slot, to.clone());
     }
 
     /// Reads the map for the first time, in the runtime that will do so from now on.
@@ -135,7 +136,7 @@ impl Cluster {
     pub(super) fn refresh(self: &Arc<Self>, access: &Arc<Access>) {
         let Some(background) = self.background.get() else { return };
         let rest = {
-            let mut reading = self.reading();
+            let mut reading = self.reading.lock();
             if reading.is_under_way {
                 return;
             }
@@ -147,7 +148,7 @@ impl Cluster {
             sleep(rest).await;
             let cluster = &reader.0;
             let read = cluster.read(&access).await;
-            let mut reading = cluster.reading();
+            let mut reading = cluster.reading.lock();
             if read.is_ok() {
                 reading.pauses = PAUSES;
             }
@@ -204,21 +205,13 @@ impl Cluster {
         let map = Arc::new(told.map);
         let epoch = told.epoch.unwrap_or(0);
         let is_older = epoch < self.epoch.swap(epoch, Ordering::Relaxed);
-        self.moved().clear();
+        self.moved.lock().clear();
         let before = self.learned.send_replace(Arc::clone(&map));
         for (from, to) in map.failovers_since(&before) {
             if !is_older {
                 self.failovers.note(&from, &to);
             }
         }
-    }
-
-    fn moved(&self) -> MutexGuard<'_, HashMap<u16, Address>> {
-        self.moved.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn reading(&self) -> MutexGuard<'_, Reading> {
-        self.reading.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,12 +1,12 @@
-//! What bindings to other languages share: blocking calls, a [`Bell`] for event loops, and with the feature `metrics`
-//! what hears events and metrics.
+//! Building blocks for bindings to other languages: blocking calls, an [`Executor`] for event loops, and with the feature
+//! `metrics` a queue of events and metrics.
 //!
-//! A binding keeps one kind of handle, that of [`Client`] and [`Lease`], for callers with and without async. Those
-//! without come here: as with [`blocking`](crate::blocking), a call performs its requests on the calling thread. What may
-//! wait for long can be **interrupted**: while it waits, not while a request is under way, it asks every 50 ms
-//! whether the caller wants to give up, because a signal has arrived, say.
+//! A binding keeps one kind of handle, that of [`Client`] and [`Lease`], for callers with and without async. Callers
+//! without async use the functions of this module: as with [`blocking`](crate::blocking), a call sends its requests on the
+//! calling thread. Calls that may wait long can be **interrupted**: while a call waits, and sends no request, it asks every
+//! 50 ms whether the caller wants to give up, because of a signal, for example.
 
-mod bell;
+mod executor;
 #[cfg(feature = "metrics")]
 pub mod observe;
 #[cfg(feature = "metrics")]
@@ -30,11 +30,12 @@ use crate::release_if::{HolderMatch, ReleaseIfOutcome};
 use crate::request::{LockRequest, free_or_error};
 use crate::stores::Stores;
 use crate::sync::atomic::Ordering;
-use crate::sync::{Arc, Mutex, PoisonError, Weak};
+use crate::sync::{Arc, Weak};
 
 pub use crate::fence::Writing;
 pub use crate::fork::PerProcess;
-pub use bell::Bell;
+pub use crate::sync::Mutex;
+pub use executor::{Executor, Task, task};
 
 /// See [`ClientBuilder::connect`].
 ///
@@ -243,7 +244,7 @@ pub fn close(clients: impl IntoIterator<Item = Client>) -> Result<(), Error> {
 
 /// From now on [`close_tracked`] closes the client, as long as it or a lease of it is there.
 pub fn track(client: &Client) {
-    let mut tracked = TRACKED.get().lock().unwrap_or_else(PoisonError::into_inner);
+    let mut tracked = TRACKED.get().lock();
     tracked.retain(|shared| shared.strong_count() > 0);
     tracked.push(Arc::downgrade(&client.shared));
 }
@@ -253,7 +254,7 @@ pub fn track(client: &Client) {
 /// # Errors
 /// As [`close`].
 pub fn close_tracked() -> Result<(), Error> {
-    let tracked = std::mem::take(&mut *TRACKED.get().lock().unwrap_or_else(PoisonError::into_inner));
+    let tracked = std::mem::take(&mut *TRACKED.get().lock());
     close(tracked.iter().filter_map(Weak::upgrade).map(|shared| Client { shared }))
 }
 

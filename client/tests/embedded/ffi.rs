@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use crate::common::{PATIENCE, eventually, ms, url};
-use leasehold::{Client, ClientBuilder, ErrorKind, host};
+use leasehold::{Client, ClientBuilder, ErrorKind, ffi};
 
 /// Answers `true` from the time on that it has been asked this often.
 fn after(asked: &Cell<u32>, times: u32) -> impl FnMut() -> bool {
@@ -22,7 +22,7 @@ fn stores() -> (tempfile::TempDir, Vec<String>) {
 }
 
 fn connect(store: &str) -> Client {
-    host::connect(ClientBuilder::default(), store).unwrap()
+    ffi::connect(ClientBuilder::default(), store).unwrap()
 }
 
 #[test]
@@ -31,43 +31,43 @@ fn an_interrupted_wait_leaves_nothing_behind() {
     for store in stores {
         let client = connect(&store);
         // Of another thread, so that waiting for oneself is no question.
-        let lease = std::thread::scope(|scope| scope.spawn(|| host::acquire(client.lock("job"), || false)).join())
+        let lease = std::thread::scope(|scope| scope.spawn(|| ffi::acquire(client.lock("job"), || false)).join())
             .unwrap()
             .unwrap();
         let asked = Cell::new(0);
-        let error = host::acquire(client.lock("job"), after(&asked, 3)).unwrap_err();
+        let error = ffi::acquire(client.lock("job"), after(&asked, 3)).unwrap_err();
         assert_eq!((error.kind(), asked.get()), (ErrorKind::Cancelled, 3));
         let asked = Cell::new(0);
-        let error = host::acquire_all(client.lock_all(["a", "job"]), after(&asked, 1)).unwrap_err();
+        let error = ffi::acquire_all(client.lock_all(["a", "job"]), after(&asked, 1)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Cancelled);
-        assert!(host::try_acquire(client.lock("job"), || false).unwrap().is_none());
-        host::release(&lease).unwrap();
+        assert!(ffi::try_acquire(client.lock("job"), || false).unwrap().is_none());
+        ffi::release(&lease).unwrap();
         for name in ["a", "job"] {
-            let again = host::acquire(client.lock(name).wait(PATIENCE), || false).unwrap();
-            host::release(&again).unwrap();
+            let again = ffi::acquire(client.lock(name).wait(PATIENCE), || false).unwrap();
+            ffi::release(&again).unwrap();
         }
-        eventually("all is free", || host::inspect(&client, "job").unwrap().is_none());
-        host::close([client]).unwrap();
+        eventually("all is free", || ffi::inspect(&client, "job").unwrap().is_none());
+        ffi::close([client]).unwrap();
     }
 }
 
 #[test]
 fn the_end_of_a_lease_is_awaited_for_so_long_or_until_interrupted() {
     let client = connect("memory:");
-    let lease = host::acquire(client.lock("job"), || false).unwrap();
-    assert!(!host::wait_until_over(&lease, Some(ms(1)), || false));
-    assert!(!host::wait_until_over(&lease, Some(Duration::ZERO), || false));
+    let lease = ffi::acquire(client.lock("job"), || false).unwrap();
+    assert!(!ffi::wait_until_over(&lease, Some(ms(1)), || false));
+    assert!(!ffi::wait_until_over(&lease, Some(Duration::ZERO), || false));
     let asked = Cell::new(0);
-    assert!(!host::wait_until_over(&lease, None, after(&asked, 2)));
+    assert!(!ffi::wait_until_over(&lease, None, after(&asked, 2)));
     assert_eq!(asked.get(), 2);
     std::thread::scope(|scope| {
-        let over = scope.spawn(|| host::wait_until_over(&lease, None, || false));
-        host::release(&lease).unwrap();
+        let over = scope.spawn(|| ffi::wait_until_over(&lease, None, || false));
+        ffi::release(&lease).unwrap();
         assert!(over.join().unwrap());
     });
     assert!(!lease.is_lost());
-    let short = host::acquire(client.lock("job").ttl(ms(200)).no_renewal(), || false).unwrap();
-    assert!(host::wait_until_over(&short, Some(PATIENCE), || false) && short.is_lost());
+    let short = ffi::acquire(client.lock("job").ttl(ms(200)).no_renewal(), || false).unwrap();
+    assert!(ffi::wait_until_over(&short, Some(PATIENCE), || false) && short.is_lost());
 }
 
 #[test]
@@ -76,36 +76,36 @@ fn several_leases_are_released_and_several_clients_closed_at_once() {
     let (sender, told) = channel();
     let clients: Vec<Client> = stores.iter().map(|store| connect(store)).collect();
     for client in &clients {
-        let leases = host::acquire_all(client.lock_all(["a", "b"]), || false).unwrap();
-        host::release_all(&leases).unwrap();
-        assert!(host::inspect(client, "a").unwrap().is_none());
+        let leases = ffi::acquire_all(client.lock_all(["a", "b"]), || false).unwrap();
+        ffi::release_all(&leases).unwrap();
+        assert!(ffi::inspect(client, "a").unwrap().is_none());
     }
-    let leases: Vec<_> = clients.iter().map(|client| host::acquire(client.lock("job"), || false).unwrap()).collect();
+    let leases: Vec<_> = clients.iter().map(|client| ffi::acquire(client.lock("job"), || false).unwrap()).collect();
     for lease in &leases {
         let sender = sender.clone();
         lease.on_lost(move |error| sender.send(error.kind()).unwrap());
     }
-    host::close(clients.clone()).unwrap();
-    host::close(clients).unwrap();
+    ffi::close(clients.clone()).unwrap();
+    ffi::close(clients).unwrap();
     for _ in &leases {
         assert_eq!(told.recv_timeout(PATIENCE).unwrap(), ErrorKind::NotOwned);
     }
     let after = connect(&stores[1]);
-    assert!(host::inspect(&after, "job").unwrap().is_none());
+    assert!(ffi::inspect(&after, "job").unwrap().is_none());
 }
 
 #[test]
 fn a_lease_whose_client_is_gone_is_released_at_the_end_of_the_host() {
     let (_folder, stores) = stores();
     let client = connect(&stores[1]);
-    host::track(&client);
-    host::track(&connect("memory:"));
-    let lease = host::acquire(client.lock("job"), || false).unwrap();
+    ffi::track(&client);
+    ffi::track(&connect("memory:"));
+    let lease = ffi::acquire(client.lock("job"), || false).unwrap();
     drop(client);
-    host::close_tracked().unwrap();
+    ffi::close_tracked().unwrap();
     assert!(lease.is_lost());
-    host::close_tracked().unwrap();
-    assert!(host::inspect(&connect(&stores[1]), "job").unwrap().is_none());
+    ffi::close_tracked().unwrap();
+    assert!(ffi::inspect(&connect(&stores[1]), "job").unwrap().is_none());
 }
 
 #[test]
@@ -126,30 +126,30 @@ fn a_lease_ends_when_it_was_said_to_and_is_free_at_once() {
         let client = connect(&store);
         let (sender, told) = channel();
         let ttl = Duration::from_secs(600);
-        let lease = host::acquire(client.lock("job").ttl(ttl), || false).unwrap();
+        let lease = ffi::acquire(client.lock("job").ttl(ttl), || false).unwrap();
         lease.on_lost(move |error| sender.send(error).unwrap());
-        assert!(host::end_after(&lease, ttl / 2) && lease.remaining() <= ttl / 2);
+        assert!(ffi::end_after(&lease, ttl / 2) && lease.remaining() <= ttl / 2);
         // Later than before, and sooner than before.
-        assert!(host::end_after(&lease, ttl / 2 + ttl / 4) && lease.remaining() > ttl / 2);
-        assert!(host::end_after(&lease, ms(50)));
+        assert!(ffi::end_after(&lease, ttl / 2 + ttl / 4) && lease.remaining() > ttl / 2);
+        assert!(ffi::end_after(&lease, ms(50)));
         let error = told.recv_timeout(PATIENCE).unwrap();
         assert_eq!(error.kind(), ErrorKind::Lost);
         assert!(error.to_string().contains("max_hold"), "{error}");
         // The ttl is ten minutes: the record was taken away.
-        let next = host::acquire(client.lock("job").wait(PATIENCE), || false).unwrap();
-        assert!(lease.is_lost() && !host::end_after(&lease, ttl));
-        assert_eq!(host::release(&lease).unwrap_err().kind(), ErrorKind::Lost);
+        let next = ffi::acquire(client.lock("job").wait(PATIENCE), || false).unwrap();
+        assert!(lease.is_lost() && !ffi::end_after(&lease, ttl));
+        assert_eq!(ffi::release(&lease).unwrap_err().kind(), ErrorKind::Lost);
         drop(lease);
         assert!(next.check(ms(1)).is_ok());
-        host::release(&next).unwrap();
-        assert!(!host::end_after(&next, ttl));
+        ffi::release(&next).unwrap();
+        assert!(!ffi::end_after(&next, ttl));
         // Nothing is left of a time that was set for a lease that is gone.
-        let brief = host::acquire(client.lock("job"), || false).unwrap();
-        assert!(host::end_after(&brief, ms(50)));
-        host::release(&brief).unwrap();
-        let last = host::acquire(client.lock("job").ttl(ttl), || false).unwrap();
-        assert!(!host::wait_until_over(&last, Some(ms(200)), || false));
-        host::close([client]).unwrap();
+        let brief = ffi::acquire(client.lock("job"), || false).unwrap();
+        assert!(ffi::end_after(&brief, ms(50)));
+        ffi::release(&brief).unwrap();
+        let last = ffi::acquire(client.lock("job").ttl(ttl), || false).unwrap();
+        assert!(!ffi::wait_until_over(&last, Some(ms(200)), || false));
+        ffi::close([client]).unwrap();
     }
 }
 
@@ -170,20 +170,20 @@ fn a_candidacy_ends_though_nobody_waits_for_its_callbacks() {
         elected.recv_timeout(PATIENCE).unwrap();
         (election, may_stop)
     };
-    let leads = || host::inspect(&client, "leader").unwrap().is_some();
+    let leads = || ffi::inspect(&client, "leader").unwrap().is_some();
 
     let (election, may_stop) = stand();
     let asked = Cell::new(0);
-    host::resign(&election, after(&asked, 2));
-    assert_eq!((asked.get(), host::is_over(&election), leads()), (2, false, true));
+    ffi::resign(&election, after(&asked, 2));
+    assert_eq!((asked.get(), ffi::is_over(&election), leads()), (2, false, true));
     may_stop.send(()).unwrap();
-    host::resign(&election, || false);
-    assert!(host::is_over(&election) && !leads());
-    host::resign(&election, || unreachable!("nothing is left to wait for"));
+    ffi::resign(&election, || false);
+    assert!(ffi::is_over(&election) && !leads());
+    ffi::resign(&election, || unreachable!("nothing is left to wait for"));
 
     let (election, may_stop) = stand();
-    assert!(!host::is_over(&election));
-    host::dismiss(election);
+    assert!(!ffi::is_over(&election));
+    ffi::dismiss(election);
     assert!(leads());
     may_stop.send(()).unwrap();
     eventually("the lock is free", || !leads());
@@ -194,21 +194,21 @@ fn a_candidacy_is_over_when_its_client_is_closed() {
     let client = connect("memory:");
     let election = client.elect("leader").start().unwrap();
     eventually("it leads", || election.term().is_some());
-    assert!(!host::is_over(&election));
-    host::close([client]).unwrap();
-    eventually("it is over", || host::is_over(&election));
+    assert!(!ffi::is_over(&election));
+    ffi::close([client]).unwrap();
+    eventually("it is over", || ffi::is_over(&election));
 }
 
 #[test]
 fn of_the_end_of_a_body_a_loss_alone_is_told() {
     let client = connect("memory:");
-    let lease = host::acquire(client.lock("job"), || false).unwrap();
-    host::release(&lease).unwrap();
-    let not_owned = || host::release(&lease);
-    let short = host::acquire(client.lock("job").ttl(ms(200)).no_renewal(), || false).unwrap();
-    assert!(host::wait_until_over(&short, Some(PATIENCE), || false));
-    let lost = || host::release(&short);
-    let kind = |was_lost, released| host::left(was_lost, released).map_err(|error| error.kind());
+    let lease = ffi::acquire(client.lock("job"), || false).unwrap();
+    ffi::release(&lease).unwrap();
+    let not_owned = || ffi::release(&lease);
+    let short = ffi::acquire(client.lock("job").ttl(ms(200)).no_renewal(), || false).unwrap();
+    assert!(ffi::wait_until_over(&short, Some(PATIENCE), || false));
+    let lost = || ffi::release(&short);
+    let kind = |was_lost, released| ffi::left(was_lost, released).map_err(|error| error.kind());
     assert_eq!(kind(false, lost()), Err(ErrorKind::Lost));
     assert_eq!(kind(true, lost()), Err(ErrorKind::Lost));
     assert_eq!(kind(true, not_owned()), Err(ErrorKind::NotOwned));

@@ -18,7 +18,7 @@ use super::samples;
 use crate::clock;
 use crate::fork::PerProcess;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Arc, Mutex};
 
 pub use super::samples::Sample;
 
@@ -126,7 +126,7 @@ impl Desk {
             least: AtomicUsize::new(Level::ALL.len()),
             samples: AtomicBool::new(false),
         });
-        locked(OPEN.get()).push(Arc::clone(&desk));
+        OPEN.get().lock().push(Arc::clone(&desk));
         desk
     }
 
@@ -145,12 +145,12 @@ impl Desk {
 
     /// Takes what was noted. The next note rings again.
     pub fn fetch(&self) -> Noted {
-        std::mem::take(&mut *locked(&self.noted))
+        std::mem::take(&mut *self.noted.lock())
     }
 
     /// Nothing is noted here any more.
     pub fn close(&self) {
-        locked(OPEN.get()).retain(|open| !std::ptr::eq(&**open, self));
+        OPEN.get().lock().retain(|open| !std::ptr::eq(&**open, self));
         agree();
     }
 
@@ -159,7 +159,7 @@ impl Desk {
     }
 
     fn note(&self, item: Item) {
-        let mut noted = locked(&self.noted);
+        let mut noted = self.noted.lock();
         if noted.items.len() >= MOST {
             noted.dropped += 1;
             return;
@@ -181,7 +181,7 @@ impl Debug for Desk {
 
 /// Has told what any desk wants, and no more.
 fn agree() {
-    let open = locked(OPEN.get());
+    let open = OPEN.get().lock();
     let least = open.iter().map(|desk| desk.least.load(Ordering::Acquire)).min().unwrap_or(Level::ALL.len());
     samples::want(open.iter().any(|desk| desk.samples.load(Ordering::Acquire)));
     // Before the next one looks around, whose answer is newer.
@@ -193,7 +193,7 @@ fn agree() {
 }
 
 pub(super) fn note_sample(sample: &Sample) {
-    for desk in locked(OPEN.get()).iter().filter(|desk| desk.samples.load(Ordering::Acquire)) {
+    for desk in OPEN.get().lock().iter().filter(|desk| desk.samples.load(Ordering::Acquire)) {
         desk.note(Item::Sample(sample.clone()));
     }
 }
@@ -229,7 +229,7 @@ impl Subscriber for Listener {
         let name = if metadata.name().starts_with("event ") { "" } else { metadata.name() };
         let Parts { message, fields } = parts;
         let item = Item::Event { name, level, unix_ms: clock::now().unix_ms, message, fields };
-        for desk in locked(OPEN.get()).iter().filter(|desk| desk.wants(level)) {
+        for desk in OPEN.get().lock().iter().filter(|desk| desk.wants(level)) {
             desk.note(item.clone());
         }
     }
@@ -281,10 +281,6 @@ impl Visit for Parts {
     fn record_bool(&mut self, field: &Field, value: bool) {
         self.fields.push((field.name(), Value::Flag(value)));
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
