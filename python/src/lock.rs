@@ -2,7 +2,7 @@
 
 use std::thread::{self, ThreadId};
 
-use leasehold::ffi::{Mutex, MutexGuard};
+use leasehold::ffi::Mutex;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -23,22 +23,18 @@ pub(crate) struct LockBase {
 }
 
 impl LockBase {
-    fn held(&self) -> MutexGuard<'_, Vec<(ThreadId, Py<PyAny>)>> {
-        self.held.lock()
-    }
-
     /// Keeps the lease that `acquire` answers; None is passed on.
     fn keep<'py>(&self, acquire: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let lease = acquire.call0()?;
         if !lease.is_none() {
-            self.held().push((thread::current().id(), lease.clone().unbind()));
+            self.held.lock().push((thread::current().id(), lease.clone().unbind()));
         }
         Ok(lease)
     }
 
     /// The lease that this thread took last, or else the last one of all.
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let (me, mut held) = (thread::current().id(), self.held());
+        let (me, mut held) = (thread::current().id(), self.held.lock());
         let at = held.iter().rposition(|(thread, _)| *thread == me).or_else(|| held.len().checked_sub(1));
         let lease = at.map(|at| held.remove(at).1.into_bound(py));
         drop(held);
@@ -59,7 +55,7 @@ impl LockBase {
 
     /// Tells if any thread holds something.
     fn _is_held(&self) -> bool {
-        !self.held().is_empty()
+        !self.held.lock().is_empty()
     }
 
     /// As `threading.Lock.acquire`: whether the lock was had. A thread that would wait for itself gets a ConfigError.
