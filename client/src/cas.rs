@@ -121,7 +121,7 @@ impl Items {
     pub async fn read_async(&self, name: &str) -> Result<Option<Item>, Trouble> {
         let settings = self.store.settings();
         let request = wire::get(settings, name).map_err(|denial| Trouble::config(denial.to_string()).on(name))?;
-        let got = match self.store.elsewhere().ask(request).await {
+        let got = match self.store.admin().ask(request).await {
             Ok(response) => wire::got(settings, name, &response),
             Err(outcome) => Err(outcome),
         };
@@ -153,7 +153,7 @@ impl Items {
         let config = |trouble: String| Error::before(Trouble::config(trouble).on(name));
         let mut update =
             wire::Update::new(self.store.settings(), name, self.tries).map_err(|denial| config(denial.to_string()))?;
-        let elsewhere = self.store.elsewhere();
+        let elsewhere = self.store.admin();
         loop {
             let answer = elsewhere.ask(update.request().clone()).await;
             match update.answer(answer.as_ref().map_err(Outcome::clone)) {

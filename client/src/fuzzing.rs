@@ -2,7 +2,7 @@
 //! feature `fuzzing`.
 
 #[cfg(feature = "dynamodb")]
-use crate::aws::Surroundings;
+use crate::aws::EnvVars;
 #[cfg(feature = "dynamodb")]
 pub use crate::aws::profiles::fuzzing::{Properties, profiles};
 #[cfg(any(feature = "dynamodb", feature = "http"))]
@@ -23,7 +23,7 @@ pub fn dynamodb_url(
     url: &str,
     variable: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
 ) -> Result<StoreUrl, Error> {
-    crate::url::dynamodb::DynamodbUrl::parse(url, &Surroundings::new(variable)).map(StoreUrl::Dynamodb)
+    crate::url::dynamodb::DynamodbUrl::parse(url, &EnvVars::new(variable)).map(StoreUrl::Dynamodb)
 }
 
 /// A url of a Redis behind HTTP, in an environment of its own.

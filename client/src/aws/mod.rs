@@ -15,11 +15,11 @@ type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
 
 /// The environment and the home folder of whoever asks; tests have their own.
 #[derive(Clone)]
-pub(crate) struct Surroundings {
+pub(crate) struct EnvVars {
     variable: Arc<Variables>,
 }
 
-impl Surroundings {
+impl EnvVars {
     /// Those of this process.
     pub(crate) fn of_process() -> Self {
         Self::new(|name| std::env::var(name).ok())
@@ -54,10 +54,10 @@ impl Surroundings {
     }
 }
 
-impl fmt::Debug for Surroundings {
+impl fmt::Debug for EnvVars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The environment has secrets.
-        f.write_str("Surroundings")
+        f.write_str("EnvVars")
     }
 }
 

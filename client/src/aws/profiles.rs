@@ -12,7 +12,7 @@ use std::path::Path;
 
 use zeroize::{Zeroize, Zeroizing};
 
-use super::Surroundings;
+use super::EnvVars;
 
 /// The profile of those who name none.
 pub(crate) const DEFAULT: &str = "default";
@@ -51,8 +51,8 @@ impl Drop for Section {
 }
 
 /// The profile that is meant where a url names none.
-pub(crate) fn usual(surroundings: &Surroundings) -> String {
-    surroundings.variable("AWS_PROFILE").unwrap_or_else(|| DEFAULT.to_owned())
+pub(crate) fn usual(env: &EnvVars) -> String {
+    env.variable("AWS_PROFILE").unwrap_or_else(|| DEFAULT.to_owned())
 }
 
 impl Profiles {
@@ -60,15 +60,15 @@ impl Profiles {
     ///
     /// # Errors
     /// What is wrong with which file, in words.
-    pub(crate) fn read(surroundings: &Surroundings) -> Result<Self, String> {
+    pub(crate) fn read(env: &EnvVars) -> Result<Self, String> {
         let mut found = Self::default();
         let mut places = Vec::new();
         for (kind, variable, usual) in [
             (Kind::Config, "AWS_CONFIG_FILE", "~/.aws/config"),
             (Kind::Credentials, "AWS_SHARED_CREDENTIALS_FILE", "~/.aws/credentials"),
         ] {
-            let named = surroundings.variable(variable).unwrap_or_else(|| usual.to_owned());
-            let Some(path) = surroundings.expanded(&named) else { continue };
+            let named = env.variable(variable).unwrap_or_else(|| usual.to_owned());
+            let Some(path) = env.expanded(&named) else { continue };
             places.push(path.display().to_string());
             if let Some(text) = text(&path)? {
                 found.add(kind, &text).map_err(|what| format!("{}: {what}", path.display()))?;
@@ -273,7 +273,7 @@ mod tests {
         std::fs::write(folder.path().join("elsewhere"), "[default]\nregion = elsewhere").unwrap();
         let read = |extra: Option<&'static str>| {
             let home = home.clone();
-            Profiles::read(&Surroundings::new(move |name| match name {
+            Profiles::read(&EnvVars::new(move |name| match name {
                 "HOME" => Some(home.clone()),
                 "AWS_CONFIG_FILE" => extra.map(|extra| extra.replace("HOME", &home)),
                 _ => None,
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!(get(&read(Some("~/elsewhere")).unwrap(), "default", "region"), Some("elsewhere"));
         assert!(read(Some("HOME/not-there")).unwrap().profile("default").is_none());
         assert!(read(Some("HOME")).unwrap_err().contains("cannot be read"));
-        let nowhere = Profiles::read(&Surroundings::new(|_| None)).unwrap();
+        let nowhere = Profiles::read(&EnvVars::new(|_| None)).unwrap();
         assert!(nowhere.names() == "no profile at all" && nowhere.places().contains("not known"));
     }
 

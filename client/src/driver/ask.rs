@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind};
 use crate::exec;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
-use crate::transport::{Answer, Lane};
+use crate::transport::{Answer, Pool};
 
 impl Driver {
     /// One request to the only store.
@@ -20,14 +20,14 @@ impl Driver {
         let transport = &self.transports[0];
         let elsewhere = |transmit: Transmit| {
             let transport = Arc::clone(transport);
-            exec::offload(move || transport.perform(&transmit, Lane::Caller))
+            exec::offload(move || transport.perform(&transmit, Pool::Caller))
         };
         let result = match transport.network() {
-            Some(network) if caller == Caller::Async => match network.ask_here(transmit) {
+            Some(network) if caller == Caller::Async => match network.call_on_caller(transmit) {
                 Ok(answering) => answering.await,
                 Err(transmit) => elsewhere(transmit).await?,
             },
-            _ if caller == Caller::Blocking || transport.is_instant() => transport.perform(&transmit, Lane::Caller),
+            _ if caller == Caller::Blocking || transport.is_instant() => transport.perform(&transmit, Pool::Caller),
             _ => elsewhere(transmit).await?,
         };
         outcome(result)
@@ -48,7 +48,7 @@ impl Driver {
         let asked: Vec<_> = asked.collect();
         let silent = || Outcome::Unknown(Fault::new(FaultKind::Server, "no answer"));
         exec::offload(move || {
-            let ended = exec::each(&asked, |(transport, transmit)| outcome(transport.perform(transmit, Lane::Caller)));
+            let ended = exec::each(&asked, |(transport, transmit)| outcome(transport.perform(transmit, Pool::Caller)));
             ended.into_iter().map(|outcome| outcome.flatten().unwrap_or_else(silent)).collect()
         })
         .await

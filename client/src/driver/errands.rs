@@ -42,7 +42,7 @@ impl Errands {
         request: Transmit,
     ) -> Result<(), Transmit> {
         let (whose, stopwatch) = ((request.id, request.node), Some(Stopwatch::start(&request)));
-        let answering = network.ask_here(request)?;
+        let answering = network.call_on_caller(request)?;
         self.0.push(Errand {
             lock,
             whose,

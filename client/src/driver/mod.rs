@@ -35,7 +35,7 @@ use crate::fork;
 use crate::reports;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Arc, HashMap, Mutex, MutexGuard};
-use crate::transport::{Answer, Lane, Transport, Watcher};
+use crate::transport::{Answer, Pool, Transport, Watcher};
 use alarm::{Alarm, Ear, Hint};
 use callbacks::Callbacks;
 pub(crate) use errands::Errands;
@@ -374,7 +374,7 @@ impl Driver {
             }
             reports.append(&mut self.tell(&mut work, reporting));
             let Some(transmit) = inline.pop_front() else { break };
-            work = self.perform(&transmit, Lane::Caller);
+            work = self.perform(&transmit, Pool::Caller);
         }
         for report in reports {
             reports::leave_or_tell(report.level(), move || report.emit());
@@ -394,23 +394,23 @@ impl Driver {
                     driver.answered(whose, answer, Caller::Nobody, None);
                 }
             });
-            return network.ask_behind(transmit, done);
+            return network.call_in_background(transmit, done);
         }
         let workers = &self.workers[transmit.node.index()];
-        let (worker, lane) =
-            if is_own { (&workers.callers, Lane::Caller) } else { (&workers.background, Lane::Background) };
+        let (worker, pool) =
+            if is_own { (&workers.callers, Pool::Caller) } else { (&workers.background, Pool::Background) };
         worker.give(transmit, move |transmit| {
             if let Some(driver) = driver.upgrade() {
-                let work = driver.perform(&transmit, lane);
+                let work = driver.perform(&transmit, pool);
                 driver.carry_out(work, Caller::Nobody, None);
             }
         });
     }
 
     /// Asks the store, and tells the core what came of it.
-    fn perform(&self, transmit: &Transmit, lane: Lane) -> Work {
+    fn perform(&self, transmit: &Transmit, pool: Pool) -> Work {
         let stopwatch = Stopwatch::start(transmit);
-        let result = self.transports[transmit.node.index()].perform(transmit, lane);
+        let result = self.transports[transmit.node.index()].perform(transmit, pool);
         stopwatch.stop();
         self.troubles.note(transmit.node.index(), &result);
         let mut state = self.lock();

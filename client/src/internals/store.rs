@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::fork;
 use crate::sync::mpsc::{Sender, channel};
 use crate::sync::{Arc, Mutex, thread};
-use crate::transport::{self, Answer, Answering, Done, Found, Lane, Network, Transport, Watcher};
+use crate::transport::{self, Answer, Answering, Done, Found, Network, Pool, Transport, Watcher};
 use crate::url::StoreUrl;
 use leasehold_scheduler::clock::Standstill;
 use leasehold_scheduler::sync::switch;
@@ -86,7 +86,7 @@ impl Store {
         let resource = Resource::new(name).expect("invariant: tests use names that can be");
         let ops = vec![LockOp { lock: LockId::new(0), resource, op: Op::Read }];
         let request = Transmit { id: RequestId::new(0), node: NodeId::new(0), deadline: Monotonic::FAR, ops };
-        match self.memory.perform(&request, Lane::Caller).expect("invariant: memory answers").as_slice() {
+        match self.memory.perform(&request, Pool::Caller).expect("invariant: memory answers").as_slice() {
             [Outcome::Applied(Applied::Read(seen))] => is_held(seen),
             other => panic!("a read was answered with {other:?}"),
         }
@@ -119,7 +119,7 @@ impl Way {
         if clock::monotonic() >= request.deadline {
             return Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)));
         }
-        let answer = memory.perform(request, Lane::Caller);
+        let answer = memory.perform(request, Pool::Caller);
         drop(landing);
         switch();
         match loses_one_of {
@@ -147,7 +147,7 @@ impl Transport for Way {
         self.reach == Reach::AtOnce
     }
 
-    fn perform(&self, request: &Transmit, _lane: Lane) -> Answer {
+    fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {
         self.note(request);
         Self::serve(&self.memory, self.loses_one_of, request)
     }
@@ -178,12 +178,12 @@ impl Transport for Way {
 }
 
 impl Network for Way {
-    fn ask_here(&self, request: Transmit) -> Result<Answering, Transmit> {
+    fn call_on_caller(&self, request: Transmit) -> Result<Answering, Transmit> {
         self.note(&request);
         Ok(Box::pin(Call { socket: Arc::clone(&self.socket), unsent: Some(request), desk: Arc::default() }))
     }
 
-    fn ask_behind(&self, request: Transmit, done: Done) {
+    fn call_in_background(&self, request: Transmit, done: Done) {
         self.note(&request);
         self.socket.send(request, done);
     }

@@ -31,7 +31,7 @@ use crate::error::{Error, ErrorKind};
 use crate::exec::each;
 use crate::stores::Stores;
 use crate::sync::Mutex;
-use crate::transport::{FileId, Found, Late, Transport, open};
+use crate::transport::{FileId, Found, LazyStore, Transport, open};
 use crate::url::StoreUrl;
 
 /// The nodes of a quorum, as they answered when it was opened.
@@ -188,7 +188,7 @@ impl Quorum {
                 Answered { transport: Ok(transport), found: Err(why) } => (Some(transport), why),
                 Answered { transport: Err(why), .. } => (None, why),
             };
-            Arc::new(Late::start(node.url.clone(), node.name.to_owned(), opened, &why, Arc::clone(&known)))
+            Arc::new(LazyStore::start(node.url.clone(), node.name.to_owned(), opened, &why, Arc::clone(&known)))
         });
         (transports.collect(), self.nodes)
     }

@@ -11,7 +11,7 @@ use leasehold_core::store::{self, BootId, Record, StoreNow};
 use leasehold_core::{Monotonic, NodeConfig, Resource, Transmit};
 
 use super::wakeups::Wakeups;
-use super::{Answer, Found, Lane, Transport, Watcher};
+use super::{Answer, Found, Pool, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::Error;
@@ -103,7 +103,7 @@ impl Transport for Memory {
         true
     }
 
-    fn perform(&self, request: &Transmit, _lane: Lane) -> Answer {
+    fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {
         if self.generation != fork::generation() {
             let detail = "this store belongs to the process that this one was forked from; connect anew";
             return Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     fn perform(store: &Arc<dyn Transport>, op: LockOp) -> Outcome {
-        store.perform(&request(vec![op]), Lane::Caller).unwrap().remove(0)
+        store.perform(&request(vec![op]), Pool::Caller).unwrap().remove(0)
     }
 
     #[test]

@@ -1,22 +1,22 @@
 //! How requests reach stores: the only place that knows files and sockets.
 
+#[cfg(feature = "network")]
+mod connections;
+#[cfg(any(feature = "redis", feature = "http"))]
+mod durability;
 #[cfg(feature = "dynamodb")]
 pub(crate) mod dynamodb;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(any(feature = "redis", feature = "http"))]
 mod info;
-#[cfg(any(feature = "redis", feature = "http"))]
-mod kept;
-#[cfg(feature = "network")]
-mod lanes;
-mod late;
-#[cfg(any(feature = "http", feature = "dynamodb"))]
-mod meeting;
+mod lazy_store;
 #[cfg(any(feature = "redis", feature = "http"))]
 mod membership;
 mod memory;
 mod pauses;
+#[cfg(any(feature = "http", feature = "dynamodb"))]
+mod readiness;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(feature = "sqlite")]
@@ -38,7 +38,7 @@ use leasehold_core::{NodeConfig, Resource, Transmit};
 use crate::doctor::Finding;
 use crate::error::Error;
 use crate::url::StoreUrl;
-pub(crate) use late::Late;
+pub(crate) use lazy_store::LazyStore;
 
 /// What came of a request: one outcome for each operation, in order; an error speaks for all of them.
 pub(crate) type Answer = Result<Vec<Outcome>, TransportFault>;
@@ -57,8 +57,8 @@ pub(crate) trait Transport: Send + Sync {
 
     /// Performs a request on the calling thread, and gives up at its deadline.
     ///
-    /// `lane` tells whose thread it is: renewals must not wait for the connections of callers.
-    fn perform(&self, request: &Transmit, lane: Lane) -> Answer;
+    /// `pool` tells whose thread it is: renewals must not wait for the connections of callers.
+    fn perform(&self, request: &Transmit, pool: Pool) -> Answer;
 
     /// The store again, if it is behind a socket, and so can be asked without holding up a thread.
     fn network(&self) -> Option<&dyn Network> {
@@ -123,15 +123,15 @@ pub(crate) trait Network: Sync {
     ///
     /// # Errors
     /// The request, where there is no runtime that could.
-    fn ask_here(&self, request: Transmit) -> Result<Answering, Transmit>;
+    fn call_on_caller(&self, request: Transmit) -> Result<Answering, Transmit>;
 
     /// Performs a request in the background, beside whatever else is under way. Does not block.
-    fn ask_behind(&self, request: Transmit, done: Done);
+    fn call_in_background(&self, request: Transmit, done: Done);
 }
 
-/// Whose thread performs a request; lanes share no connection.
+/// Whose thread performs a request; connections share no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Lane {
+pub(crate) enum Pool {
     /// The caller's own thread, which waits for the answer.
     Caller,
     /// A thread of the client's.

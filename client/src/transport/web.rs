@@ -27,7 +27,7 @@ pub(super) fn without_tls() -> ClientConfig {
     ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
 }
 
-/// A client for one lane: its connections belong to the runtime that makes them.
+/// A client for one pool: its connections belong to the runtime that makes them.
 ///
 /// # Errors
 /// There is no memory, or no file, for it.
@@ -62,7 +62,7 @@ pub(super) fn builder(tls: ClientConfig) -> ClientBuilder {
 }
 
 /// What went wrong below HTTP, at `server`. Before a connection stands, nothing of a request has left.
-pub(super) fn trouble(error: reqwest::Error, server: &dyn fmt::Display) -> TransportFault {
+pub(super) fn fault(error: reqwest::Error, server: &dyn fmt::Display) -> TransportFault {
     let never_left = error.is_connect() || error.is_builder();
     let timed_out = error.is_timeout();
     let said = innermost(&error.without_url());

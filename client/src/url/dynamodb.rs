@@ -11,7 +11,7 @@ use leasehold_wire::dynamodb::Settings;
 use url::{Url, form_urlencoded};
 
 use super::{Reach, durability, is_loopback, without_secrets};
-use crate::aws::Surroundings;
+use crate::aws::EnvVars;
 use crate::aws::profiles::{self, Profiles};
 use crate::aws::region::{self, Cryptography, Stack, Variant};
 use crate::error::Error;
@@ -102,12 +102,12 @@ struct Parameters {
 
 impl DynamodbUrl {
     /// Reads the url, and of the environment and the profile what it leaves open: region and endpoint.
-    pub(crate) fn parse(text: &str, surroundings: &Surroundings) -> Result<Self, Error> {
+    pub(crate) fn parse(text: &str, env: &EnvVars) -> Result<Self, Error> {
         let shown = without_secrets(text);
-        Self::of(text, surroundings).map_err(|what| Error::config(format!("store url {shown:?}: {what}")))
+        Self::of(text, env).map_err(|what| Error::config(format!("store url {shown:?}: {what}")))
     }
 
-    fn of(text: &str, surroundings: &Surroundings) -> Result<Self, String> {
+    fn of(text: &str, env: &EnvVars) -> Result<Self, String> {
         let rest = text.strip_prefix("dynamodb://").ok_or_else(|| format!("the slashes are missing; {FORM}"))?;
         if rest.contains('#') {
             return Err("a # is written %23".to_owned());
@@ -119,14 +119,14 @@ impl DynamodbUrl {
         // Read once, and only if they are needed.
         let mut files: Option<Profiles> = None;
         if let Some(name) = &given.profile {
-            let files = files.insert(Profiles::read(surroundings)?);
+            let files = files.insert(Profiles::read(env)?);
             if files.profile(name).is_none() {
                 return Err(format!("there is no profile {name:?} in {}; there is {}", files.places(), files.names()));
             }
         }
-        let name = given.profile.clone().unwrap_or_else(|| profiles::usual(surroundings));
-        let region = region(&given, surroundings, &name, &mut files)?;
-        let endpoint = endpoint(&given, surroundings, &name, &mut files, &region)?;
+        let name = given.profile.clone().unwrap_or_else(|| profiles::usual(env));
+        let region = region(&given, env, &name, &mut files)?;
+        let endpoint = endpoint(&given, env, &name, &mut files, &region)?;
         let (key, sort) = keys(&given)?;
         if let Some(expires) = &given.expires {
             check_attribute("expires", expires)?;
@@ -319,24 +319,19 @@ fn keys(given: &Parameters) -> Result<(String, Option<Sort>), String> {
 }
 
 /// The files, read at the first use.
-fn opened<'a>(files: &'a mut Option<Profiles>, surroundings: &Surroundings) -> Result<&'a Profiles, String> {
+fn opened<'a>(files: &'a mut Option<Profiles>, env: &EnvVars) -> Result<&'a Profiles, String> {
     match files {
         Some(files) => Ok(files),
-        None => Ok(files.insert(Profiles::read(surroundings)?)),
+        None => Ok(files.insert(Profiles::read(env)?)),
     }
 }
 
-fn region(
-    given: &Parameters,
-    surroundings: &Surroundings,
-    profile: &str,
-    files: &mut Option<Profiles>,
-) -> Result<String, String> {
-    let variable = |name| surroundings.variable(name).map(|value| (value, name));
+fn region(given: &Parameters, env: &EnvVars, profile: &str, files: &mut Option<Profiles>) -> Result<String, String> {
+    let variable = |name| env.variable(name).map(|value| (value, name));
     let named = given.region.clone().map(|value| (value, "region"));
     // A profile that the url names is meant with all it has.
     let of_profile = |files: &mut Option<Profiles>| -> Result<_, String> {
-        let section = opened(files, surroundings)?.profile(profile);
+        let section = opened(files, env)?.profile(profile);
         let value = section.and_then(|section| section.get("region"));
         Ok(value.map(|value| (value.to_owned(), "the profile's region")))
     };
@@ -352,7 +347,7 @@ fn region(
     let Some((region, place)) = found else {
         return Err(format!(
             "the region is missing; {FORM}, or set AWS_REGION, or give the profile {profile:?} a region in {}",
-            opened(files, surroundings)?.places()
+            opened(files, env)?.places()
         ));
     };
     if !region::is_region(&region) {
@@ -363,7 +358,7 @@ fn region(
 
 fn endpoint(
     given: &Parameters,
-    surroundings: &Surroundings,
+    env: &EnvVars,
     profile: &str,
     files: &mut Option<Profiles>,
     region: &str,
@@ -379,7 +374,7 @@ fn endpoint(
         }
         return self::named(text, "endpoint", plaintext);
     }
-    if let Some((text, place)) = configured(surroundings, profile, files)? {
+    if let Some((text, place)) = configured(env, profile, files)? {
         if is_variant {
             return Err(format!(
                 "fips and dualstack choose an endpoint of AWS, and {place} names another; leave one out"
@@ -390,10 +385,10 @@ fn endpoint(
     if plaintext == Plaintext::Allowed {
         return Err("plaintext=allow is for an endpoint with http only; leave it out".to_owned());
     }
-    if surroundings.says("AWS_USE_FIPS_ENDPOINT") {
+    if env.says("AWS_USE_FIPS_ENDPOINT") {
         variant.cryptography = Cryptography::Fips;
     }
-    if surroundings.says("AWS_USE_DUALSTACK_ENDPOINT") {
+    if env.says("AWS_USE_DUALSTACK_ENDPOINT") {
         variant.stack = Stack::Dual;
     }
     let host = region::dynamodb(region, variant)
@@ -402,20 +397,16 @@ fn endpoint(
 }
 
 /// What environment or profile say of the endpoint, and where they say it.
-fn configured(
-    surroundings: &Surroundings,
-    profile: &str,
-    files: &mut Option<Profiles>,
-) -> Result<Option<(String, String)>, String> {
-    if surroundings.says("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS") {
+fn configured(env: &EnvVars, profile: &str, files: &mut Option<Profiles>) -> Result<Option<(String, String)>, String> {
+    if env.says("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS") {
         return Ok(None);
     }
     for name in ["AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"] {
-        if let Some(text) = surroundings.variable(name) {
+        if let Some(text) = env.variable(name) {
             return Ok(Some((text, name.to_owned())));
         }
     }
-    let files = opened(files, surroundings)?;
+    let files = opened(files, env)?;
     let Some(section) = files.profile(profile) else { return Ok(None) };
     if section.get("ignore_configured_endpoint_urls").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
         return Ok(None);

@@ -222,7 +222,7 @@ impl FromStr for StoreUrl {
                 Err(Error::config("this build has no Redis over HTTP: enable the feature `http`"))
             }
             #[cfg(feature = "dynamodb")]
-            "dynamodb" => Ok(Self::Dynamodb(DynamodbUrl::parse(url, &crate::aws::Surroundings::of_process())?)),
+            "dynamodb" => Ok(Self::Dynamodb(DynamodbUrl::parse(url, &crate::aws::EnvVars::of_process())?)),
             #[cfg(not(feature = "dynamodb"))]
             "dynamodb" => Err(Error::config("this build has no DynamoDB: enable the feature `dynamodb`")),
             _ => Err(Error::config(format!(

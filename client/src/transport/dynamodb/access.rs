@@ -11,7 +11,7 @@ use reqwest::header::{DATE, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder};
 use rustls::ClientConfig;
 
-use super::credentials::{Credentials, Keys, Outside};
+use super::credentials::{CredentialCache, Environment, Keys};
 use crate::clock;
 use crate::error::Error;
 use crate::sync::Mutex;
@@ -31,7 +31,7 @@ pub(super) struct Access {
     region: String,
     reach: Reach,
     tls: ClientConfig,
-    credentials: Credentials,
+    credentials: CredentialCache,
     signer: Mutex<Signer>,
     /// By how much the server's clock is ahead of this one; for signatures, and what is written for people to read.
     ahead_ms: AtomicI64,
@@ -55,7 +55,7 @@ impl Access {
             region: url.region.clone(),
             reach,
             tls,
-            credentials: Credentials::new(Outside::new(url)),
+            credentials: CredentialCache::new(Environment::new(url)),
             signer: Mutex::new(Signer::new()),
             ahead_ms: AtomicI64::new(0),
             shown: url.to_string(),
@@ -64,7 +64,7 @@ impl Access {
         Ok(access)
     }
 
-    /// A client for one lane: its connections belong to the runtime that makes them.
+    /// A client for one pool: its connections belong to the runtime that makes them.
     pub(super) fn client(&self) -> Result<Client, Fault> {
         web::client(&self.tls, self.reach == Reach::Tls)
     }
@@ -88,7 +88,7 @@ impl Access {
     /// # Errors
     /// The request cannot be written down.
     pub(super) fn request(&self, client: &Client, request: &Request, keys: &Keys) -> Result<RequestBuilder, Fault> {
-        let credentials = sigv4::Credentials {
+        let credentials = sigv4::CredentialCache {
             access_key_id: keys.access_key_id.clone(),
             secret_access_key: String::clone(&keys.secret_access_key),
             session_token: keys.session_token.as_deref().cloned(),

@@ -15,7 +15,7 @@ use super::{Dynamodb, ahead, link};
 use crate::aws::region;
 use crate::clock;
 use crate::doctor::Finding;
-use crate::transport::meeting::NoServer;
+use crate::transport::readiness::NoServer;
 use crate::url::Reach;
 use crate::url::dynamodb::DynamodbUrl;
 
@@ -275,7 +275,7 @@ mod tests {
     use zeroize::Zeroizing;
 
     use super::*;
-    use crate::aws::Surroundings;
+    use crate::aws::EnvVars;
     use crate::doctor::Severity;
 
     const NOW: u64 = 1_700_000_000_000;
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn an_endpoint_of_another_region_is_noticed() {
-        let nothing = Surroundings::new(|_| None);
+        let nothing = EnvVars::new(|_| None);
         let way_of = |parameters: &str| {
             way(&DynamodbUrl::parse(&format!("dynamodb://locks?region=eu-west-1{parameters}"), &nothing).unwrap())
         };

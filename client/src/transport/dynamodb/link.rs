@@ -15,8 +15,8 @@ use super::credentials::Keys;
 use crate::clock;
 use crate::reports;
 use crate::transport::Answer;
-use crate::transport::lanes::{Link, until};
-use crate::transport::meeting::{Meeting, Met, NoServer, all, in_time};
+use crate::transport::connections::{Link, until};
+use crate::transport::readiness::{Greeted, NoServer, Readiness, all, in_time};
 use crate::transport::web::{self, CONNECT_PATIENCE, MOST_CONNECTIONS, catch_up};
 
 /// Requests share it, each on a connection that it has to itself meanwhile.
@@ -27,7 +27,7 @@ pub(super) struct DynamodbLink {
     client: Result<Client, Fault>,
     session: Session,
     room: Semaphore,
-    meeting: Arc<Meeting>,
+    readiness: Arc<Readiness>,
 }
 
 /// A response, or what is known of its request.
@@ -36,7 +36,7 @@ type Asked = Result<Response, Outcome>;
 impl DynamodbLink {
     pub(super) fn new(access: Arc<Access>, session: Session) -> Self {
         let client = access.client();
-        Self { access, client, session, room: Semaphore::new(MOST_CONNECTIONS), meeting: Arc::default() }
+        Self { access, client, session, room: Semaphore::new(MOST_CONNECTIONS), readiness: Arc::default() }
     }
 
     /// Asks for something that is no operation on a lock. Fresh keys and the server's time are tried, as for those.
@@ -49,7 +49,7 @@ impl DynamodbLink {
         deadline: Monotonic,
     ) -> Result<Response, NoServer> {
         in_time(deadline, async {
-            self.met().await.map_err(NoServer::before)?;
+            self.wait_ready().await.map_err(NoServer::before)?;
             catch_up().await;
             let mut keys = self.access.keys().await.map_err(NoServer::Refused)?;
             let (mut refreshed, mut reset) = (false, false);
@@ -80,11 +80,11 @@ impl DynamodbLink {
         self.access.keys().await.map_err(NoServer::Refused)
     }
 
-    async fn met(self: &Arc<Self>) -> Met {
-        self.meeting.met(|| Arc::clone(self).greet()).await
+    async fn wait_ready(self: &Arc<Self>) -> Greeted {
+        self.readiness.wait(|| Arc::clone(self).greet()).await
     }
 
-    async fn greet(self: Arc<Self>) -> Met {
+    async fn greet(self: Arc<Self>) -> Greeted {
         let met = match tokio::time::timeout(CONNECT_PATIENCE, self.is_there()).await {
             // The search has its own patience, and its own words for what it waits for.
             Ok(Ok(())) => self.access.keys().await.map(|_| ()).map_err(NoServer::Refused),
@@ -116,7 +116,7 @@ impl DynamodbLink {
     }
 
     fn broken(&self, error: reqwest::Error) -> TransportFault {
-        web::trouble(error, &*self.access)
+        web::fault(error, &*self.access)
     }
 
     /// A request that is not answered by the deadline takes its connection with it, so that its answer is nobody else's.
@@ -130,14 +130,14 @@ impl DynamodbLink {
         let asked = async {
             let request = self.access.request(client, request, keys).map_err(|fault| not_sent(&fault))?;
             let doubted = |error| {
-                self.meeting.doubt();
+                self.readiness.reset();
                 self.broken(error).outcome()
             };
             let response = request.send().await.map_err(doubted)?;
             self.access.response(response).await.map_err(doubted)
         };
         until(deadline, asked).await.unwrap_or_else(|| {
-            self.meeting.doubt();
+            self.readiness.reset();
             Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)).outcome())
         })
     }
@@ -180,7 +180,7 @@ impl DynamodbLink {
 
 impl Link for DynamodbLink {
     async fn ask(self: Arc<Self>, request: Transmit) -> Answer {
-        match until(request.deadline, self.met()).await {
+        match until(request.deadline, self.wait_ready()).await {
             Some(Ok(())) => self.exchange(&request).await,
             Some(Err(why)) => why.answer(&request),
             None => {
@@ -191,11 +191,11 @@ impl Link for DynamodbLink {
     }
 
     fn is_ready(&self) -> bool {
-        self.meeting.is_over()
+        self.readiness.is_ready()
     }
 
     fn prepare(self: Arc<Self>) {
-        let _ = self.meeting.begin(|| Arc::clone(&self).greet());
+        let _ = self.readiness.begin(|| Arc::clone(&self).greet());
     }
 }
 

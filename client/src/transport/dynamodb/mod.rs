@@ -6,9 +6,9 @@
 //! waiters ask again and again, by reads.
 
 mod access;
+mod admin;
 mod credentials;
 mod doctor;
-mod elsewhere;
 mod link;
 pub(crate) mod table;
 
@@ -26,10 +26,10 @@ use self::credentials::Keys;
 #[cfg(feature = "fuzzing")]
 pub(crate) use self::credentials::fuzzing;
 use self::link::DynamodbLink;
-use super::lanes::Lanes;
-use super::meeting::NoServer;
+use super::connections::Connections;
+use super::readiness::NoServer;
 use super::web::{CONNECT_PATIENCE, MOST_CONNECTIONS};
-use super::{Answer, Answering, Done, Found, Lane, Network, Transport, Watcher};
+use super::{Answer, Answering, Done, Found, Network, Pool, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
@@ -43,7 +43,7 @@ pub(super) fn config(url: &DynamodbUrl) -> NodeConfig {
 
 /// One table.
 pub(crate) struct Dynamodb {
-    lanes: Arc<Lanes<DynamodbLink>>,
+    connections: Arc<Connections<DynamodbLink>>,
     session: Session,
     url: DynamodbUrl,
     /// What DynamoDB calls the table, and no other; `None` where we may not know.
@@ -64,20 +64,21 @@ impl Dynamodb {
         let session = Session::new(settings(url)?);
         let access = Arc::new(Access::new(url)?);
         let ours = session.clone();
-        let lanes = Arc::new(Lanes::new(move || DynamodbLink::new(Arc::clone(&access), ours.clone())));
-        Ok(Self { lanes, session, url: url.clone(), id: None })
+        let connections = Arc::new(Connections::new(move || DynamodbLink::new(Arc::clone(&access), ours.clone())));
+        Ok(Self { connections, session, url: url.clone(), id: None })
     }
 
-    /// In the background, whose connections then serve all lanes until they have met the server themselves.
+    /// In the background, whose connections then serve all connections until they have met the server themselves.
     fn ask(&self, request: Request) -> Result<Response, NoServer> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE + credentials::PATIENCE);
-        let asked = self.lanes.block_on_background(move |link| async move { link.command(&request, deadline).await });
+        let asked =
+            self.connections.block_on_background(move |link| async move { link.command(&request, deadline).await });
         asked.map_err(NoServer::Fault)?
     }
 
     /// What requests are signed with now.
     fn keys(&self) -> Result<Arc<Keys>, NoServer> {
-        let found = self.lanes.block_on_background(|link| async move { link.keys().await });
+        let found = self.connections.block_on_background(|link| async move { link.keys().await });
         found.map_err(NoServer::Fault)?
     }
 
@@ -121,8 +122,8 @@ impl Transport for Dynamodb {
         false
     }
 
-    fn perform(&self, request: &Transmit, _lane: Lane) -> Answer {
-        self.lanes.perform(request)
+    fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {
+        self.connections.perform(request)
     }
 
     fn network(&self) -> Option<&dyn Network> {
@@ -166,11 +167,11 @@ fn ahead(sent: u64, got: u64, response: &Response) -> Option<(i64, u64)> {
 }
 
 impl Network for Dynamodb {
-    fn ask_here(&self, request: Transmit) -> Result<Answering, Transmit> {
-        self.lanes.ask_here(request)
+    fn call_on_caller(&self, request: Transmit) -> Result<Answering, Transmit> {
+        self.connections.call_on_caller(request)
     }
 
-    fn ask_behind(&self, request: Transmit, done: Done) {
-        self.lanes.ask_behind(request, done);
+    fn call_in_background(&self, request: Transmit, done: Done) {
+        self.connections.call_in_background(request, done);
     }
 }

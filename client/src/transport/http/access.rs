@@ -45,7 +45,7 @@ impl Access {
         Ok(access)
     }
 
-    /// A client for one lane: its connections belong to the runtime that makes them.
+    /// A client for one pool: its connections belong to the runtime that makes them.
     pub(super) fn client(&self) -> Result<Client, Fault> {
         web::client(&self.tls, self.reach == Reach::Tls)
     }
@@ -73,8 +73,8 @@ impl Access {
     }
 
     /// What went wrong below HTTP. Before a connection stands, nothing of a request has left.
-    pub(super) fn trouble(&self, error: reqwest::Error) -> TransportFault {
-        web::trouble(error, self)
+    pub(super) fn fault(&self, error: reqwest::Error) -> TransportFault {
+        web::fault(error, self)
     }
 
     /// The token or password, which must not be shown.

@@ -11,34 +11,34 @@ use super::access::Access;
 use super::link::HttpLink;
 use crate::clock;
 use crate::doctor::{Finding, Severity};
+use crate::transport::connections::Connections;
+use crate::transport::durability::ServerSettings;
 use crate::transport::info::{fields, setting};
-use crate::transport::kept::Kept;
-use crate::transport::lanes::Lanes;
-use crate::transport::meeting::NoServer;
+use crate::transport::readiness::NoServer;
 use crate::url::http::{Login, Reach};
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(super) fn diagnose(access: &Access, lanes: &Lanes<HttpLink>, durability: Durability) -> Vec<Finding> {
+pub(super) fn diagnose(access: &Access, connections: &Connections<HttpLink>, durability: Durability) -> Vec<Finding> {
     let mut findings = vec![way(access), login(access)];
-    let met = ask(lanes, &["PING"]);
+    let met = ask(connections, &["PING"]);
     let reached = !matches!(met, Err(NoServer::Fault(_)));
     findings.push(server(access, &met));
     if reached {
-        findings.push(scripts(&ask(lanes, &["EVAL", "return 1", "0"])));
-        findings.extend(kept(lanes, durability));
+        findings.push(scripts(&ask(connections, &["EVAL", "return 1", "0"])));
+        findings.extend(kept(connections, durability));
     }
     findings.push(limits(access));
     findings
 }
 
-fn ask(lanes: &Lanes<HttpLink>, args: &[&str]) -> Result<Value, NoServer> {
-    perform(lanes, Command { args: args.iter().map(|arg| arg.as_bytes().to_vec()).collect() })
+fn ask(connections: &Connections<HttpLink>, args: &[&str]) -> Result<Value, NoServer> {
+    perform(connections, Command { args: args.iter().map(|arg| arg.as_bytes().to_vec()).collect() })
 }
 
-fn perform(lanes: &Lanes<HttpLink>, command: Command) -> Result<Value, NoServer> {
+fn perform(connections: &Connections<HttpLink>, command: Command) -> Result<Value, NoServer> {
     let deadline = clock::monotonic().plus(PATIENCE);
-    lanes
+    connections
         .block_on(move |link| async move { link.command(&command, deadline).await })
         .unwrap_or_else(|fault| Err(NoServer::Fault(fault)))
 }
@@ -104,17 +104,17 @@ fn scripts(reply: &Result<Value, NoServer>) -> Finding {
 
 /// What it keeps. Many such servers do not tell: it is somebody else's then to see to it, unless the url says something
 /// of it.
-fn kept(lanes: &Lanes<HttpLink>, durability: Durability) -> Vec<Finding> {
+fn kept(connections: &Connections<HttpLink>, durability: Durability) -> Vec<Finding> {
     let told = |reply: Result<Value, NoServer>| reply.map_err(|why| why.to_string());
     // Webdis takes INFO to pieces, unless a script asks; others tell nothing to scripts.
-    let mut info = told(perform(lanes, info_by_script(None))).and_then(|reply| fields(&reply));
+    let mut info = told(perform(connections, info_by_script(None))).and_then(|reply| fields(&reply));
     if info.is_err() {
-        info = told(ask(lanes, &["INFO"])).and_then(|reply| fields(&reply)).or(info);
+        info = told(ask(connections, &["INFO"])).and_then(|reply| fields(&reply)).or(info);
     }
     if info.is_err() && durability == Durability::NotDeclared {
         return Vec::new();
     }
-    let of = |name| told(ask(lanes, &["CONFIG", "GET", name])).and_then(|reply| setting(name, &reply));
+    let of = |name| told(ask(connections, &["CONFIG", "GET", name])).and_then(|reply| setting(name, &reply));
     let kept = Kept { info, save: of("save"), appendfsync: of("appendfsync") };
     let losses = if kept.info.is_ok() { kept.losses() } else { Vec::new() };
     losses.into_iter().chain(kept.durable(durability)).collect()

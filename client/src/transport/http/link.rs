@@ -16,8 +16,8 @@ use super::access::Access;
 use crate::clock;
 use crate::reports;
 use crate::transport::Answer;
-use crate::transport::lanes::{Link, until};
-use crate::transport::meeting::{Meeting, Met, NoServer, all, in_time};
+use crate::transport::connections::{Link, until};
+use crate::transport::readiness::{Greeted, NoServer, Readiness, all, in_time};
 use crate::transport::web::{CONNECT_PATIENCE, MOST_CONNECTIONS, catch_up, header, read};
 
 /// Why there is no reply to a command.
@@ -35,7 +35,7 @@ pub(super) struct HttpLink {
     client: Result<Client, Fault>,
     session: Session,
     room: Semaphore,
-    meeting: Arc<Meeting>,
+    readiness: Arc<Readiness>,
 }
 
 /// Whether any byte of a request may have left.
@@ -48,15 +48,15 @@ enum Sent {
 impl HttpLink {
     pub(super) fn new(access: Arc<Access>, session: Session) -> Self {
         let client = access.client();
-        Self { access, client, session, room: Semaphore::new(MOST_CONNECTIONS), meeting: Arc::default() }
+        Self { access, client, session, room: Semaphore::new(MOST_CONNECTIONS), readiness: Arc::default() }
     }
 
     /// Waits until the server has answered.
     ///
     /// # Errors
     /// It does not, not by `deadline`, or it refuses us, or is something else.
-    pub(super) async fn meet(self: &Arc<Self>, deadline: Monotonic) -> Met {
-        in_time(deadline, self.met()).await
+    pub(super) async fn ready_by(self: &Arc<Self>, deadline: Monotonic) -> Greeted {
+        in_time(deadline, self.wait_ready()).await
     }
 
     /// Sends a command as it is.
@@ -65,18 +65,18 @@ impl HttpLink {
     /// No server, or no reply by `deadline`.
     pub(super) async fn command(self: &Arc<Self>, command: &Command, deadline: Monotonic) -> Result<Value, NoServer> {
         in_time(deadline, async {
-            self.met().await?;
+            self.wait_ready().await?;
             catch_up().await;
             self.post(command).await.map_err(|why| self.no_server(why))
         })
         .await
     }
 
-    async fn met(self: &Arc<Self>) -> Met {
-        self.meeting.met(|| Arc::clone(self).greet()).await
+    async fn wait_ready(self: &Arc<Self>) -> Greeted {
+        self.readiness.wait(|| Arc::clone(self).greet()).await
     }
 
-    async fn greet(self: Arc<Self>) -> Met {
+    async fn greet(self: Arc<Self>) -> Greeted {
         let ping = Command { args: vec![b"PING".to_vec()] };
         let met = match tokio::time::timeout(CONNECT_PATIENCE, self.post(&ping)).await {
             Ok(Ok(reply)) => self.judge(&reply),
@@ -92,7 +92,7 @@ impl HttpLink {
         met
     }
 
-    fn judge(&self, reply: &Value) -> Met {
+    fn judge(&self, reply: &Value) -> Greeted {
         let is_pong = matches!(reply, Value::Simple(text) if text == "PONG")
             || matches!(reply, Value::Bulk(text) if text == b"PONG");
         if is_pong {
@@ -131,7 +131,7 @@ impl HttpLink {
 
     async fn post(&self, command: &Command) -> Result<Value, NoReply> {
         let not_sent = |fault: &Fault| NoReply::Transport(TransportFault::NotSent(fault.clone()));
-        let broken = |error| NoReply::Transport(self.access.trouble(error));
+        let broken = |error| NoReply::Transport(self.access.fault(error));
         let client = self.client.as_ref().map_err(not_sent)?;
         let request = self.access.request(client, command).map_err(|fault| not_sent(&fault))?;
         let mut response = request.send().await.map_err(broken)?;
@@ -151,7 +151,7 @@ impl HttpLink {
     }
 
     async fn exchange(self: &Arc<Self>, request: &Transmit, sent: &mut Sent) -> Answer {
-        if let Err(why) = self.met().await {
+        if let Err(why) = self.wait_ready().await {
             return why.answer(request);
         }
         let left = request.deadline.since(clock::monotonic());
@@ -176,7 +176,7 @@ impl HttpLink {
                 },
                 Err(NoReply::Judged(outcome)) => return Ok(all(request, &outcome)),
                 Err(NoReply::Transport(fault)) => {
-                    self.meeting.doubt();
+                    self.readiness.reset();
                     return Err(fault);
                 }
             }
@@ -195,18 +195,18 @@ impl Link for HttpLink {
                 Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)))
             }
             Sent::Perhaps => {
-                self.meeting.doubt();
+                self.readiness.reset();
                 Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)))
             }
         })
     }
 
     fn is_ready(&self) -> bool {
-        self.meeting.is_over()
+        self.readiness.is_ready()
     }
 
     fn prepare(self: Arc<Self>) {
-        let _ = self.meeting.begin(|| Arc::clone(&self).greet());
+        let _ = self.readiness.begin(|| Arc::clone(&self).greet());
     }
 }
 

@@ -22,11 +22,11 @@ use leasehold_wire::resp::Value;
 
 use self::access::Access;
 use self::link::HttpLink;
-use super::lanes::Lanes;
-use super::meeting::NoServer;
+use super::connections::Connections;
 use super::membership;
+use super::readiness::NoServer;
 use super::web::CONNECT_PATIENCE;
-use super::{Answer, Answering, Done, Found, Lane, Network, Transport, Watcher};
+use super::{Answer, Answering, Done, Found, Network, Pool, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
@@ -41,7 +41,7 @@ pub(super) fn config(url: &HttpUrl) -> NodeConfig {
 /// One Redis behind HTTP.
 pub(super) struct Http {
     access: Arc<Access>,
-    lanes: Arc<Lanes<HttpLink>>,
+    connections: Arc<Connections<HttpLink>>,
     url: HttpUrl,
 }
 
@@ -53,16 +53,18 @@ impl Http {
         let links = Arc::clone(&access);
         // Nothing is asked of replicas: a request would need a connection of its own between server and Redis.
         let session = Session::new(Settings::default());
-        let lanes = Arc::new(Lanes::new(move || HttpLink::new(Arc::clone(&links), session.clone())));
-        let store = Self { access, lanes, url: url.clone() };
+        let connections = Arc::new(Connections::new(move || HttpLink::new(Arc::clone(&links), session.clone())));
+        let store = Self { access, connections, url: url.clone() };
         store.greet().map_err(|why| told(url, &why))?;
         Ok(store)
     }
 
-    /// In the background, whose connections then serve all lanes until they have met the server themselves.
+    /// In the background, whose connections then serve all connections until they have met the server themselves.
     fn greet(&self) -> Result<(), NoServer> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
-        self.lanes.block_on_background(move |link| async move { link.meet(deadline).await }).map_err(NoServer::Fault)?
+        self.connections
+            .block_on_background(move |link| async move { link.ready_by(deadline).await })
+            .map_err(NoServer::Fault)?
     }
 }
 
@@ -70,7 +72,7 @@ impl Http {
     /// One after the other, for each is a request of its own.
     fn ask(&self, commands: Vec<Command>) -> Result<Vec<Value>, Error> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
-        let asked = self.lanes.block_on(move |link| async move {
+        let asked = self.connections.block_on(move |link| async move {
             let mut replies = Vec::with_capacity(commands.len());
             for command in &commands {
                 replies.push(link.command(command, deadline).await?);
@@ -100,8 +102,8 @@ impl Transport for Http {
         false
     }
 
-    fn perform(&self, request: &Transmit, _lane: Lane) -> Answer {
-        self.lanes.perform(request)
+    fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {
+        self.connections.perform(request)
     }
 
     fn network(&self) -> Option<&dyn Network> {
@@ -113,7 +115,7 @@ impl Transport for Http {
     fn unwatch(&self, _resource: &Resource, _watcher: &Arc<dyn Watcher>) {}
 
     fn diagnose(&self) -> Vec<Finding> {
-        doctor::diagnose(&self.access, &self.lanes, self.url.durability)
+        doctor::diagnose(&self.access, &self.connections, self.url.durability)
     }
 
     fn look(&self) -> Result<Found, Error> {
@@ -131,11 +133,11 @@ impl Transport for Http {
 }
 
 impl Network for Http {
-    fn ask_here(&self, request: Transmit) -> Result<Answering, Transmit> {
-        self.lanes.ask_here(request)
+    fn call_on_caller(&self, request: Transmit) -> Result<Answering, Transmit> {
+        self.connections.call_on_caller(request)
     }
 
-    fn ask_behind(&self, request: Transmit, done: Done) {
-        self.lanes.ask_behind(request, done);
+    fn call_in_background(&self, request: Transmit, done: Done) {
+        self.connections.call_in_background(request, done);
     }
 }

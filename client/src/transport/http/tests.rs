@@ -91,7 +91,7 @@ fn every_bad_answer_is_judged_and_the_next_request_settles_it() {
     let elsewhere = TcpListener::bind("127.0.0.1:0").unwrap();
     let target = format!("http://{}/", elsewhere.local_addr().unwrap());
     let store = upstash(&server);
-    assert!(granted(&store.perform(&soon(vec![acquire("warm-up", 1)]), Lane::Caller)).is_some());
+    assert!(granted(&store.perform(&soon(vec![acquire("warm-up", 1)]), Pool::Caller)).is_some());
 
     let status = |status, body: &str| Misbehave::Status(status, body.to_owned());
     let said = format!(r#"{{"error":"who is {}?"}}"#, server.token());
@@ -116,7 +116,7 @@ fn every_bad_answer_is_judged_and_the_next_request_settles_it() {
     for (number, (misbehave, word, part)) in cases.into_iter().enumerate() {
         let (resource, shown) = (format!("job-{number}"), format!("{misbehave:?}"));
         server.misbehave_on("EVALSHA", misbehave);
-        let first = store.perform(&soon(vec![acquire(&resource, 1)]), Lane::Caller);
+        let first = store.perform(&soon(vec![acquire(&resource, 1)]), Pool::Caller);
         let (met, words) = class(&first);
         assert!(met == word && words.contains(part), "{shown}: {words}");
         assert!(!words.contains(server.token()), "{words}");
@@ -124,7 +124,7 @@ fn every_bad_answer_is_judged_and_the_next_request_settles_it() {
         // What came of the first is known by asking again: the same attempt has at most one grant.
         let stands = redis.command(&["EXISTS", &resource]).text() == "1";
         let fence = redis.command(&["GET", &format!("{{{resource}}}\u{1f}fence of name")]);
-        let counter = granted(&store.perform(&soon(vec![acquire(&resource, 1)]), Lane::Caller)).expect(&shown);
+        let counter = granted(&store.perform(&soon(vec![acquire(&resource, 1)]), Pool::Caller)).expect(&shown);
         assert!(!stands || fence.text() == counter.get().to_string(), "{shown}");
         assert_eq!(stands, shown == "HalfBody" || shown == "CloseAfterApplying", "{shown}");
     }
@@ -138,10 +138,10 @@ fn a_deadline_ends_the_request_in_flight_and_its_connection() {
     let server = rest::Server::start(&redis);
     let store = upstash(&server);
     server.misbehave_on("EVALSHA", Misbehave::Hang);
-    let answer = store.perform(&within(Duration::from_millis(200), vec![acquire("job", 1)]), Lane::Caller);
+    let answer = store.perform(&within(Duration::from_millis(200), vec![acquire("job", 1)]), Pool::Caller);
     assert_eq!(answer, Err(TransportFault::Unknown(leasehold_core::op::Fault::of(FaultKind::Timeout))));
     assert_eq!(server.misbehaviours_left(), 0, "it had left");
-    assert!(granted(&store.perform(&soon(vec![acquire("job", 1)]), Lane::Caller)).is_some());
+    assert!(granted(&store.perform(&soon(vec![acquire("job", 1)]), Pool::Caller)).is_some());
     assert_eq!(server.connections(), 2, "nothing is asked on the connection in doubt");
 }
 
@@ -152,7 +152,10 @@ fn as_long_as_the_server_has_not_answered_nothing_has_left() {
     let store = upstash(&server);
     let behind = |left| {
         let (sender, receiver) = channel();
-        store.ask_behind(within(left, vec![acquire("job", 1)]), Box::new(move |answer| sender.send(answer).unwrap()));
+        store.call_in_background(
+            within(left, vec![acquire("job", 1)]),
+            Box::new(move |answer| sender.send(answer).unwrap()),
+        );
         receiver.recv().unwrap()
     };
     // Whoever did not answer has to be met anew.
@@ -172,10 +175,10 @@ fn a_server_that_is_gone_was_sent_nothing() {
     let redis = redis::Server::start();
     let server = rest::Server::start(&redis);
     let store = upstash(&server);
-    assert!(granted(&store.perform(&soon(vec![acquire("job", 1)]), Lane::Caller)).is_some());
+    assert!(granted(&store.perform(&soon(vec![acquire("job", 1)]), Pool::Caller)).is_some());
     drop(server);
     for _ in 0..3 {
-        let (word, words) = class(&store.perform(&soon(vec![acquire("job", 2)]), Lane::Caller));
+        let (word, words) = class(&store.perform(&soon(vec![acquire("job", 2)]), Pool::Caller));
         // The first one may still have met the old connection with its greeting.
         let gone = ["refused", "closed", "reset"].iter().any(|how| words.contains(how));
         assert!(word == "not sent" && gone, "{words}");
@@ -189,7 +192,7 @@ fn a_connection_that_was_closed_while_nobody_used_it_costs_nothing() {
     let store = upstash(&server);
     for attempt in 1..=20 {
         server.cut_all();
-        let answer = store.perform(&soon(vec![acquire(&format!("job-{attempt}"), attempt)]), Lane::Caller);
+        let answer = store.perform(&soon(vec![acquire(&format!("job-{attempt}"), attempt)]), Pool::Caller);
         assert!(granted(&answer).is_some(), "{answer:?}");
     }
 }
@@ -201,7 +204,7 @@ fn connections_are_kept() {
     let store = upstash(&server);
     for attempt in 1..=20 {
         assert!(
-            granted(&store.perform(&soon(vec![acquire(&format!("job-{attempt}"), attempt)]), Lane::Caller)).is_some()
+            granted(&store.perform(&soon(vec![acquire(&format!("job-{attempt}"), attempt)]), Pool::Caller)).is_some()
         );
     }
     assert_eq!(server.connections(), 2, "one of the background, one of the caller");
@@ -216,14 +219,14 @@ fn renewals_are_one_request_over_either() {
     let webdis = open(&format!("webdis+http://{}", webdis_server.address())).unwrap();
     for (name, store) in [("upstash", upstash(&upstash_server)), ("webdis", webdis)] {
         for number in 0..100 {
-            let answer = store.perform(&soon(vec![acquire(&format!("{name}-{number}"), 1)]), Lane::Caller);
+            let answer = store.perform(&soon(vec![acquire(&format!("{name}-{number}"), 1)]), Pool::Caller);
             assert!(granted(&answer).is_some(), "{answer:?}");
         }
         let before = redis.commands_processed("evalsha");
         redis.command(&["DEL", &format!("{name}-7")]);
         let renewals = (0..100).map(|number| renew(&format!("{name}-{number}"), 1)).collect();
         // The first round may meet a server that does not know the script.
-        let outcomes = store.perform(&soon(renewals), Lane::Caller).unwrap();
+        let outcomes = store.perform(&soon(renewals), Pool::Caller).unwrap();
         assert!(redis.commands_processed("evalsha") <= before + 1);
         for (number, outcome) in outcomes.iter().enumerate() {
             let conflict = matches!(outcome, Outcome::NotApplied(Refusal::Conflict(_)));
@@ -271,7 +274,7 @@ fn a_request_says_no_more_than_it_must() {
     let (address, requests) = scripted(&[PONG, PONG]);
     let store = open(&format!("upstash+http://:hunter2-token@{address}/some/way/")).unwrap();
     let (sender, receiver) = channel();
-    store.ask_behind(soon(vec![acquire("job", 1)]), Box::new(move |answer| sender.send(answer).unwrap()));
+    store.call_in_background(soon(vec![acquire("job", 1)]), Box::new(move |answer| sender.send(answer).unwrap()));
     let _ = receiver.recv().unwrap();
     for body in [r#"["PING"]"#, r#"["EVALSHA","#] {
         let request = requests.recv().unwrap().to_lowercase();
@@ -457,7 +460,7 @@ fn a_crowd_shares_few_connections() {
     for number in 0..CROWD {
         let sender = sender.clone();
         let request = soon(vec![acquire(&format!("job-{number}"), 1)]);
-        store.ask_behind(request, Box::new(move |answer| sender.send(granted(&answer)).unwrap()));
+        store.call_in_background(request, Box::new(move |answer| sender.send(granted(&answer)).unwrap()));
     }
     for _ in 0..CROWD {
         assert!(receiver.recv().unwrap().is_some());

@@ -22,7 +22,7 @@ use tokio_rustls::TlsConnector;
 
 use super::cluster::Cluster;
 use super::link::{NoConnection, Role, role_of};
-use super::meter::{Meter, Metered};
+use super::reply_limit::{LimitedSocket, ReplyLimit};
 use super::sentinel::Sentinels;
 use crate::error::Error;
 use crate::transport::info::printable;
@@ -62,7 +62,7 @@ pub(super) struct Entry {
 #[derive(Clone)]
 pub(super) struct Connection {
     pub(super) driver: MultiplexedConnection,
-    pub(super) meter: Arc<Meter>,
+    pub(super) limit: Arc<ReplyLimit>,
     task: Arc<Task>,
     role: Arc<OnceCell<Role>>,
 }
@@ -71,7 +71,7 @@ pub(super) struct Connection {
 pub(super) struct Listening {
     pub(super) sink: PubSubSink,
     pub(super) stream: PubSubStream,
-    pub(super) meter: Arc<Meter>,
+    pub(super) limit: Arc<ReplyLimit>,
     /// Where it leads; nowhere known for a socket file.
     pub(super) address: Option<Address>,
 }
@@ -130,8 +130,8 @@ impl Access {
                 let login =
                     login_of(ours.username.as_deref(), ours.password.as_ref().map(|password| password.as_str()));
                 let entry = Arc::new(Entry { login, tls: tls.clone() });
-                let ways = sentinels.iter().map(|sentinel| Self::at(&entry, sentinel)).collect();
-                To::Master(Arc::new(Sentinels::new(ways, master.clone())))
+                let sentinels = sentinels.iter().map(|sentinel| Self::at(&entry, sentinel)).collect();
+                To::Master(Arc::new(Sentinels::new(sentinels, master.clone())))
             }
         };
         let entry = Entry { login: login.set_db(i64::from(url.db)), tls };
@@ -226,43 +226,43 @@ impl Access {
 
     /// Without asking anybody where: for those that lead to one server.
     pub(super) async fn connect_there(&self) -> Result<Connection, NoConnection> {
-        let meter = Meter::new();
+        let limit = ReplyLimit::new();
         let greet = async {
-            let socket = Metered { socket: self.reach().await?, meter: Arc::clone(&meter) };
+            let socket = LimitedSocket { socket: self.reach().await?, limit: Arc::clone(&limit) };
             // The core decides how long an answer is awaited, and for which request.
             let config = AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(1_024);
             MultiplexedConnection::new_with_config(&self.entry.login, socket, config).await
         };
-        let (driver, work) = self.in_time(&meter, greet).await?;
+        let (driver, work) = self.in_time(&limit, greet).await?;
         let task = tokio::spawn(work);
-        Ok(Connection { driver, meter, task: Arc::new(Task(task.abort_handle())), role: Arc::default() })
+        Ok(Connection { driver, limit, task: Arc::new(Task(task.abort_handle())), role: Arc::default() })
     }
 
     async fn listen_there(&self) -> Result<Listening, NoConnection> {
-        let meter = Meter::new();
+        let limit = ReplyLimit::new();
         let greet = async {
-            let socket = Metered { socket: self.reach().await?, meter: Arc::clone(&meter) };
+            let socket = LimitedSocket { socket: self.reach().await?, limit: Arc::clone(&limit) };
             PubSub::new(&self.entry.login, socket).await
         };
-        let (sink, stream) = self.in_time(&meter, greet).await?.split();
-        meter.caught_up();
+        let (sink, stream) = self.in_time(&limit, greet).await?.split();
+        limit.reset();
         let address = match &self.to {
             To::Host(address) => Some(address.clone()),
             To::Socket(_) | To::Master(_) | To::Nodes(_) => None,
         };
-        Ok(Listening { sink, stream, meter, address })
+        Ok(Listening { sink, stream, limit, address })
     }
 
     async fn in_time<R>(
         &self,
-        meter: &Meter,
+        limit: &ReplyLimit,
         greet: impl Future<Output = ::redis::RedisResult<R>>,
     ) -> Result<R, NoConnection> {
         let Ok(greeted) = tokio::time::timeout(CONNECT_PATIENCE, greet).await else {
             return Err(NoConnection::Fault(self.too_late("no connection and no greeting in time")));
         };
-        let greeted = greeted.map_err(|error| self.no_connection(&error, meter))?;
-        meter.greeted();
+        let greeted = greeted.map_err(|error| self.no_connection(&error, limit))?;
+        limit.end_greeting();
         Ok(greeted)
     }
 
@@ -299,7 +299,7 @@ impl Access {
         Fault::new(FaultKind::Unreachable, &format!("{}: {said}{advice}", self.shown))
     }
 
-    fn no_connection(&self, error: &RedisError, meter: &Meter) -> NoConnection {
+    fn no_connection(&self, error: &RedisError, limit: &ReplyLimit) -> NoConnection {
         let said = match (error.code(), error.detail()) {
             (Some(code), Some(detail)) => format!("{code} {detail}"),
             (Some(code), None) => code.to_owned(),
@@ -312,7 +312,7 @@ impl Access {
             return NoConnection::Refused(refusal);
         }
         if error.kind() == TheirKind::AuthenticationFailed {
-            return NoConnection::Refused(refused_login(&said, &meter.words()));
+            return NoConnection::Refused(refused_login(&said, &limit.greeting_errors()));
         }
         let detail = format!("{}: {said}{}", self.shown, tls::advice(&said));
         NoConnection::Fault(Fault::new(FaultKind::Unreachable, &detail))

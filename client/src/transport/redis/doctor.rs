@@ -21,12 +21,12 @@ use leasehold_wire::resp::Value;
 use self::server::{Role, Told};
 use super::access::Access;
 use super::link::{NoConnection, RedisLink};
-use super::way::Way;
+use super::store_link::StoreLink;
 use crate::clock;
 use crate::doctor::Finding;
+use crate::transport::connections::Connections;
+use crate::transport::durability::ServerSettings;
 use crate::transport::info::{Fields, fields, printable, setting};
-use crate::transport::kept::Kept;
-use crate::transport::lanes::Lanes;
 use crate::url::redis::{Address, RedisUrl};
 
 /// For everything together.
@@ -41,18 +41,23 @@ pub(super) enum Part {
     Node,
 }
 
-pub(super) fn diagnose(lanes: &Lanes<Way>, access: &Arc<Access>, url: &RedisUrl, part: Part) -> Vec<Finding> {
+pub(super) fn diagnose(
+    connections: &Connections<StoreLink>,
+    access: &Arc<Access>,
+    url: &RedisUrl,
+    part: Part,
+) -> Vec<Finding> {
     let until = clock::monotonic().plus(PATIENCE);
     let (access, url) = (Arc::clone(access), url.clone());
-    let examined = lanes.block_on(move |way| async move {
+    let examined = connections.block_on(move |way| async move {
         match (access.cluster(), access.sentinels()) {
             (Some(cluster), _) => topology::cluster(&way, cluster, &access, &url, until).await,
             (None, Some(sentinels)) => topology::sentinels(&way, sentinels, &access, &url, until).await,
             (None, None) => match &*way {
-                Way::One(link) => {
+                StoreLink::Single(link) => {
                     examine(&Asker { link: Arc::clone(link), until, home: None }, &access, &url, part).await
                 }
-                Way::Cluster(_) => Vec::new(),
+                StoreLink::Cluster(_) => Vec::new(),
             },
         }
     });

@@ -16,7 +16,7 @@ use crate::clock;
 use crate::reports;
 use crate::sync::Mutex;
 use crate::transport::Answer;
-use crate::transport::lanes::{Link, until};
+use crate::transport::connections::{Link, until};
 use crate::transport::pauses::LastAttempt;
 
 /// Requests of one link that wait for replicas at the same time, each on a connection of its own; more wait for their
@@ -402,10 +402,10 @@ impl Link for RedisLink {
 }
 
 pub(super) async fn send(connection: &mut Connection, commands: &[Command]) -> ::redis::RedisResult<Vec<Value>> {
-    let ticket = connection.meter.asked(commands);
+    let ticket = connection.limit.allow(commands);
     if let [command] = commands {
         let reply = connection.driver.req_packed_command(&packed(command)).await;
-        connection.meter.answered(ticket);
+        connection.limit.settle(ticket);
         return reply.map(|reply| vec![value::of(reply)]).or_else(|error| Ok(vec![value::of_error(error)?]));
     }
     let mut pipeline = ::redis::Pipeline::with_capacity(commands.len());
@@ -413,7 +413,7 @@ pub(super) async fn send(connection: &mut Connection, commands: &[Command]) -> :
         pipeline.add_command(packed(command));
     }
     let replies = connection.driver.req_packed_commands(&pipeline, 0, commands.len()).await;
-    connection.meter.answered(ticket);
+    connection.limit.settle(ticket);
     Ok(replies?.into_iter().map(value::of).collect())
 }
 

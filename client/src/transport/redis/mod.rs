@@ -8,11 +8,11 @@ mod cluster;
 mod doctor;
 mod failovers;
 mod link;
-mod meter;
+mod reply_limit;
 mod sentinel;
+mod store_link;
 mod subscriber;
 mod value;
-mod way;
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ use self::access::{Access, CONNECT_PATIENCE};
 use self::cluster::link::ClusterLink;
 use self::doctor::Part;
 use self::link::{NoConnection, RedisLink, Spares};
+use self::store_link::StoreLink;
 use self::subscriber::Subscriber;
-use self::way::Way;
-use super::lanes::{Lanes, Link};
+use super::connections::{Connections, Link};
 use super::membership;
-use super::{Answer, Answering, Done, Found, Lane, Network, Transport, Watcher};
+use super::{Answer, Answering, Done, Found, Network, Pool, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
@@ -45,7 +45,7 @@ pub(super) fn config(url: &RedisUrl) -> NodeConfig {
 
 /// One Redis, or one cluster.
 pub(super) struct Redis {
-    lanes: Arc<Lanes<Way>>,
+    connections: Arc<Connections<StoreLink>>,
     subscriber: Subscriber,
     access: Arc<Access>,
     url: RedisUrl,
@@ -59,36 +59,36 @@ impl Redis {
         let settings = settings(url, &access);
         let (links, session) = (Arc::clone(&access), Session::new(settings));
         let spares = if url.replicas.is_some() { Spares::ForWaits } else { Spares::None };
-        let lanes = Arc::new(Lanes::new(move || match links.cluster() {
-            None => Way::One(Arc::new(RedisLink::new(Arc::clone(&links), session.clone(), spares))),
+        let connections = Arc::new(Connections::new(move || match links.cluster() {
+            None => StoreLink::Single(Arc::new(RedisLink::new(Arc::clone(&links), session.clone(), spares))),
             Some(cluster) => {
                 let (access, cluster) = (Arc::clone(&links), Arc::clone(cluster));
-                Way::Cluster(Arc::new(ClusterLink::new(access, cluster, session.clone(), spares)))
+                StoreLink::Cluster(Arc::new(ClusterLink::new(access, cluster, session.clone(), spares)))
             }
         }));
-        let subscriber = Subscriber::new(Arc::clone(&access), Arc::clone(&lanes));
-        let store = Self { lanes, subscriber, access, url: url.clone() };
+        let subscriber = Subscriber::new(Arc::clone(&access), Arc::clone(&connections));
+        let store = Self { connections, subscriber, access, url: url.clone() };
         store.greet().map_err(|why| told(url, why))?;
         Ok(store)
     }
 
-    /// In the background, whose connection then serves all lanes until they have their own.
+    /// In the background, whose connection then serves all connections until they have their own.
     fn greet(&self) -> Result<(), NoConnection> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
         let ping = Command { args: vec![b"PING".to_vec()] };
         let access = Arc::clone(&self.access);
-        let greeting = move |way: Arc<Way>| async move {
+        let greeting = move |way: Arc<StoreLink>| async move {
             match (&*way, access.cluster()) {
-                (Way::One(link), _) => link.command(&[ping], deadline).await,
-                (Way::Cluster(_), None) => Ok(Vec::new()),
-                (Way::Cluster(_), Some(cluster)) => {
+                (StoreLink::Single(link), _) => link.command(&[ping], deadline).await,
+                (StoreLink::Cluster(_), None) => Ok(Vec::new()),
+                (StoreLink::Cluster(_), Some(cluster)) => {
                     cluster.begin(&access).await?;
                     way.prepare();
                     Ok(Vec::new())
                 }
             }
         };
-        let replies = self.lanes.block_on_background(greeting).map_err(NoConnection::Fault)??;
+        let replies = self.connections.block_on_background(greeting).map_err(NoConnection::Fault)??;
         match replies.first() {
             // A user who may not PING has got in all the same.
             Some(Value::Error(said)) if !said.starts_with("NOPERM") => match refusal(said) {
@@ -103,16 +103,16 @@ impl Redis {
 impl Redis {
     fn commands(&self, commands: Vec<Command>) -> Result<Vec<Value>, NoConnection> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
-        let ask = move |way: Arc<Way>| async move {
+        let ask = move |way: Arc<StoreLink>| async move {
             match &*way {
-                Way::One(link) => link.command(&commands, deadline).await,
-                Way::Cluster(_) => Err(NoConnection::Refused(Refusal::Denied(Denial::new(
+                StoreLink::Single(link) => link.command(&commands, deadline).await,
+                StoreLink::Cluster(_) => Err(NoConnection::Refused(Refusal::Denied(Denial::new(
                     DenialKind::Membership,
                     "a Redis Cluster cannot be a node of a quorum",
                 )))),
             }
         };
-        self.lanes.block_on_background(ask).map_err(NoConnection::Fault)?
+        self.connections.block_on_background(ask).map_err(NoConnection::Fault)?
     }
 
     fn ask(&self, commands: Vec<Command>) -> Result<Vec<Value>, Error> {
@@ -141,8 +141,8 @@ impl Transport for Redis {
         false
     }
 
-    fn perform(&self, request: &Transmit, _lane: Lane) -> Answer {
-        self.lanes.perform(request)
+    fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {
+        self.connections.perform(request)
     }
 
     fn network(&self) -> Option<&dyn Network> {
@@ -158,11 +158,11 @@ impl Transport for Redis {
     }
 
     fn diagnose(&self) -> Vec<Finding> {
-        doctor::diagnose(&self.lanes, &self.access, &self.url, Part::Alone)
+        doctor::diagnose(&self.connections, &self.access, &self.url, Part::Alone)
     }
 
     fn diagnose_node(&self) -> Vec<Finding> {
-        doctor::diagnose(&self.lanes, &self.access, &self.url, Part::Node)
+        doctor::diagnose(&self.connections, &self.access, &self.url, Part::Node)
     }
 
     fn look(&self) -> Result<Found, Error> {
@@ -179,11 +179,11 @@ impl Transport for Redis {
 }
 
 impl Network for Redis {
-    fn ask_here(&self, request: Transmit) -> Result<Answering, Transmit> {
-        self.lanes.ask_here(request)
+    fn call_on_caller(&self, request: Transmit) -> Result<Answering, Transmit> {
+        self.connections.call_on_caller(request)
     }
 
-    fn ask_behind(&self, request: Transmit, done: Done) {
-        self.lanes.ask_behind(request, done);
+    fn call_in_background(&self, request: Transmit, done: Done) {
+        self.connections.call_in_background(request, done);
     }
 }

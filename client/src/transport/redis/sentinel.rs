@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The Sentinels of one master.
 pub(super) struct Sentinels {
-    ways: Vec<Access>,
+    sentinels: Vec<Access>,
     name: String,
     /// Whoever answered last is asked first.
     first: AtomicUsize,
@@ -29,9 +29,9 @@ pub(super) struct Sentinels {
 }
 
 impl Sentinels {
-    pub(super) fn new(ways: Vec<Access>, name: String) -> Self {
+    pub(super) fn new(sentinels: Vec<Access>, name: String) -> Self {
         let (master, _) = watch::channel(None);
-        Self { ways, name, first: AtomicUsize::new(0), master, failovers: Failovers::default() }
+        Self { sentinels, name, first: AtomicUsize::new(0), master, failovers: Failovers::default() }
     }
 
     /// What the master is called.
@@ -40,8 +40,8 @@ impl Sentinels {
     }
 
     /// Each of them, as the url names them.
-    pub(super) fn ways(&self) -> &[Access] {
-        &self.ways
+    pub(super) fn all(&self) -> &[Access] {
+        &self.sentinels
     }
 
     /// Where the master is, as far as the first Sentinel knows that answers.
@@ -51,9 +51,9 @@ impl Sentinels {
     pub(super) async fn master(&self) -> Result<Address, NoConnection> {
         let first = self.first.load(Ordering::Relaxed);
         let (mut said, mut refused) = (Vec::new(), None);
-        for turn in 0..self.ways.len() {
-            let index = (first + turn) % self.ways.len();
-            let way = &self.ways[index];
+        for turn in 0..self.sentinels.len() {
+            let index = (first + turn) % self.sentinels.len();
+            let way = &self.sentinels[index];
             match ask(way, &["SENTINEL", "GET-MASTER-ADDR-BY-NAME", &self.name]).await {
                 Ok(reply) => match Address::of_master(&reply) {
                     Some(address) => {
@@ -99,7 +99,7 @@ impl Sentinels {
 }
 
 /// One question to one Sentinel.
-pub(super) async fn ask(way: &Access, words: &[&str]) -> Result<Value, NoConnection> {
+pub(super) async fn ask(sentinel: &Access, words: &[&str]) -> Result<Value, NoConnection> {
     let command = Command { args: words.iter().map(|word| word.as_bytes().to_vec()).collect() };
     let asked = async {
         let mut connection = way.connect_there().await?;

@@ -15,11 +15,11 @@ use tracing::Level;
 
 use super::access::{Access, Listening};
 use super::link::NoConnection;
-use super::way::Way;
+use super::store_link::StoreLink;
 use crate::reports;
 use crate::sync::Mutex;
 use crate::transport::Watcher;
-use crate::transport::lanes::Lanes;
+use crate::transport::connections::Connections;
 use crate::transport::pauses::Pauses;
 
 /// How long a confirmation is awaited before the connection counts as dead.
@@ -28,13 +28,13 @@ const CONFIRM_PATIENCE: Duration = Duration::from_secs(2);
 const PAUSES: Pauses = Pauses::new(Duration::from_millis(50), Duration::from_secs(5));
 /// How long the connection is kept once nobody waits any more.
 const IDLE: Duration = Duration::from_secs(30);
-/// Channels in one command. Their confirmations come at once, and count as one (see `meter`).
+/// Channels in one command. Their confirmations come at once, and count as one (see `limit`).
 const CHUNK: usize = 100;
 
 /// Listens, in the background, for as long as it is not dropped.
 pub(super) struct Subscriber {
     access: Arc<Access>,
-    lanes: Arc<Lanes<Way>>,
+    connections: Arc<Connections<StoreLink>>,
     wishes: Mutex<Option<UnboundedSender<Wish>>>,
 }
 
@@ -44,8 +44,8 @@ enum Wish {
 }
 
 impl Subscriber {
-    pub(super) fn new(access: Arc<Access>, lanes: Arc<Lanes<Way>>) -> Self {
-        Self { access, lanes, wishes: Mutex::default() }
+    pub(super) fn new(access: Arc<Access>, connections: Arc<Connections<StoreLink>>) -> Self {
+        Self { access, connections, wishes: Mutex::default() }
     }
 
     pub(super) fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
@@ -60,7 +60,7 @@ impl Subscriber {
         let mut wishes = self.wishes.lock();
         if wishes.is_none() {
             // Where there is no background to listen in, waiters have their timers.
-            let Ok((runtime, _)) = self.lanes.behind() else { return };
+            let Ok((runtime, _)) = self.connections.background() else { return };
             let (sender, receiver) = unbounded_channel();
             runtime.spawn(Listener { access: Arc::clone(&self.access), watchers: HashMap::new() }.run(receiver));
             *wishes = Some(sender);
@@ -191,7 +191,7 @@ impl Listener {
         while let Some(Some(message)) = unconstrained(connection.stream.next()).now_or_never() {
             self.tell(&message);
         }
-        connection.meter.caught_up();
+        connection.limit.reset();
     }
 
     /// Answers what the wish is about.

@@ -11,8 +11,8 @@ use leasehold_core::Monotonic;
 use rusqlite::config::DbConfig;
 use rusqlite::{MAIN_DB, OpenFlags};
 
+use super::error::{Kind, SqliteError};
 use super::schema;
-use super::trouble::{Kind, Trouble};
 use crate::clock;
 use crate::fork::gate;
 
@@ -41,18 +41,18 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Opens the file, makes it ours if it is new, and waits for others who do the same until the deadline.
-    pub(super) fn open(path: &Path, until: Monotonic) -> Result<Self, Trouble> {
+    pub(super) fn open(path: &Path, until: Monotonic) -> Result<Self, SqliteError> {
         loop {
             match Self::try_open(path, until) {
                 // Changing the journal mode does not ask the busy handler in all cases.
-                Err(trouble) if trouble.kind() == Kind::Busy && may_wait(until) => pause(),
-                Err(trouble) => return Err(trouble.at(path)),
+                Err(error) if error.kind() == Kind::Busy && may_wait(until) => pause(),
+                Err(error) => return Err(error.at(path)),
                 Ok(connection) => return Ok(connection),
             }
         }
     }
 
-    fn try_open(path: &Path, until: Monotonic) -> Result<Self, Trouble> {
+    fn try_open(path: &Path, until: Monotonic) -> Result<Self, SqliteError> {
         let before = FileId::of(path);
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut db = rusqlite::Connection::open_with_flags(path, flags)?;
@@ -73,12 +73,12 @@ impl Connection {
             _ => {
                 let connection = Self { db, file: FileId { device: 0, inode: 0 }, until };
                 connection.abandon();
-                return Err(Trouble::new(Kind::Busy, "the file is being created or replaced"));
+                return Err(SqliteError::new(Kind::Busy, "the file is being created or replaced"));
             }
         };
         // SQLite falls back to reading only, and would say so at the first write.
         if db.is_readonly(MAIN_DB)? {
-            return Err(Trouble::new(Kind::Permission, "the file can only be read"));
+            return Err(SqliteError::new(Kind::Permission, "the file can only be read"));
         }
         schema::configure(&db)?;
         schema::adopt(&db)?;

@@ -8,12 +8,12 @@ use leasehold_core::store;
 
 use super::Sqlite;
 use super::connection::Connection;
+use super::error::{SqliteError, free_bytes};
 use super::record;
 use super::transaction::Stop;
-use super::trouble::{Trouble, free_bytes};
 use crate::clock;
 use crate::doctor::Finding;
-use crate::transport::Lane;
+use crate::transport::Pool;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The write-ahead log grows to about 4 MiB before it is folded back into the file.
@@ -24,14 +24,14 @@ const NAMED: usize = 5;
 pub(super) fn diagnose(store: &Sqlite) -> Vec<Finding> {
     let mut findings = vec![file_system(&store.path), space(&store.path), time(store)];
     let until = clock::monotonic().plus(PATIENCE);
-    let inside = store.with_connection(Lane::Caller, until, |connection| {
-        database(store, connection).map_err(|error| Stop::NotApplied(Trouble::from(error).at(&store.path)))
+    let inside = store.with_connection(Pool::Caller, until, |connection| {
+        database(store, connection).map_err(|error| Stop::NotApplied(SqliteError::from(error).at(&store.path)))
     });
     match inside {
         Ok(more) => findings.extend(more),
-        Err(Stop::NotApplied(trouble) | Stop::Unknown(trouble)) => findings.push(Finding::problem(
+        Err(Stop::NotApplied(error) | Stop::Unknown(error)) => findings.push(Finding::problem(
             "sqlite.file",
-            trouble.to_string(),
+            error.to_string(),
             "locks in this file cannot be taken until this is mended",
         )),
     }

@@ -6,6 +6,7 @@
 
 mod connection;
 mod doctor;
+mod error;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
 mod membership;
@@ -13,7 +14,6 @@ mod queue;
 mod record;
 mod schema;
 mod transaction;
-mod trouble;
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -28,11 +28,11 @@ use leasehold_core::store::BootId;
 use leasehold_core::{Monotonic, NodeConfig, Resource, Transmit};
 use tracing::Level;
 
+use self::error::{Kind, SqliteError};
 use self::queue::{Queue, Queues};
 use self::transaction::Stop;
-use self::trouble::{Kind, Trouble};
 use super::wakeups::Wakeups;
-use super::{Answer, FileId, Found, Lane, Transport, Watcher};
+use super::{Answer, FileId, Found, Pool, Transport, Watcher};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
@@ -86,11 +86,11 @@ impl Sqlite {
             generation: fork::generation(),
         };
         {
-            let pass = gate::enter(Monotonic::FAR).map_err(|shut| Error::from(Trouble::from(shut)))?;
+            let pass = gate::enter(Monotonic::FAR).map_err(|shut| Error::from(SqliteError::from(shut)))?;
             gate::register(&pass, store.queues.clone());
         }
         let until = clock::monotonic().plus(OPEN_PATIENCE);
-        store.with_connection(Lane::Caller, until, |_| Ok(())).map_err(given_up)?;
+        store.with_connection(Pool::Caller, until, |_| Ok(())).map_err(given_up)?;
         if let Some(kind) = doctor::shared_by_hosts(path) {
             let path = path.clone();
             reports::leave_or_tell(Level::WARN, move || {
@@ -103,33 +103,33 @@ impl Sqlite {
         Ok(store)
     }
 
-    fn queue(&self, lane: Lane) -> &Queue {
-        match lane {
-            Lane::Caller => &self.queues.callers,
-            Lane::Background => &self.queues.background,
+    fn queue(&self, pool: Pool) -> &Queue {
+        match pool {
+            Pool::Caller => &self.queues.callers,
+            Pool::Background => &self.queues.background,
         }
     }
 
     /// Gives `work` a connection. Whatever happens, the connection is kept or closed inside the gate.
     fn with_connection<R>(
         &self,
-        lane: Lane,
+        pool: Pool,
         until: Monotonic,
         mut work: impl FnMut(&connection::Connection) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
         if self.generation != fork::generation() {
             let detail = "this store belongs to the process that this one was forked from; connect anew";
-            return Err(Stop::NotApplied(Trouble::new(Kind::Io, detail)));
+            return Err(Stop::NotApplied(SqliteError::new(Kind::Io, detail)));
         }
         loop {
-            let Some(turn) = self.queue(lane).turn(until) else {
-                let busy = Trouble::new(Kind::Busy, "other threads of this process came first");
+            let Some(turn) = self.queue(pool).turn(until) else {
+                let busy = SqliteError::new(Kind::Busy, "other threads of this process came first");
                 return Err(Stop::NotApplied(busy.at(&self.path)));
             };
             let done = {
                 let _inside: Pass = gate::enter(until).map_err(|shut| Stop::NotApplied(shut.into()))?;
                 match turn.connection(&self.path, until) {
-                    Err(trouble) => Err(Stop::NotApplied(trouble)),
+                    Err(error) => Err(Stop::NotApplied(error)),
                     Ok(connection) => {
                         let done = work(&connection);
                         if connection.is_idle() && (done.is_ok() || is_busy(&done)) {
@@ -150,22 +150,22 @@ impl Sqlite {
         }
     }
 
-    fn run(&self, ops: &[LockOp], deadline: Monotonic, lane: Lane) -> Result<Vec<Outcome>, Stop> {
+    fn run(&self, ops: &[LockOp], deadline: Monotonic, pool: Pool) -> Result<Vec<Outcome>, Stop> {
         // Waiting for the file ends before the core stops listening, which would leave a plain "busy" in doubt.
         let now = clock::monotonic();
         let until = now.plus(deadline.since(now) * 7 / 8);
-        self.with_connection(lane, until, |connection| transaction::run(connection, &self.path, self.boot, ops, until))
+        self.with_connection(pool, until, |connection| transaction::run(connection, &self.path, self.boot, ops, until))
     }
 }
 
 fn given_up(stop: Stop) -> Error {
     match stop {
-        Stop::NotApplied(trouble) | Stop::Unknown(trouble) => Error::from(trouble),
+        Stop::NotApplied(error) | Stop::Unknown(error) => Error::from(error),
     }
 }
 
 fn is_busy<R>(done: &Result<R, Stop>) -> bool {
-    matches!(done, Err(Stop::NotApplied(trouble)) if trouble.kind() == Kind::Busy)
+    matches!(done, Err(Stop::NotApplied(error)) if error.kind() == Kind::Busy)
 }
 
 impl Transport for Sqlite {
@@ -177,12 +177,12 @@ impl Transport for Sqlite {
         false
     }
 
-    fn perform(&self, request: &Transmit, lane: Lane) -> Answer {
-        let outcomes = match self.run(&request.ops, request.deadline, lane) {
+    fn perform(&self, request: &Transmit, pool: Pool) -> Answer {
+        let outcomes = match self.run(&request.ops, request.deadline, pool) {
             Ok(outcomes) => outcomes,
-            Err(Stop::Unknown(trouble)) => return Err(TransportFault::Unknown(trouble.fault())),
-            Err(Stop::NotApplied(trouble)) => {
-                return Ok(vec![Outcome::NotApplied(trouble.refusal()); request.ops.len()]);
+            Err(Stop::Unknown(error)) => return Err(TransportFault::Unknown(error.fault())),
+            Err(Stop::NotApplied(error)) => {
+                return Ok(vec![Outcome::NotApplied(error.refusal()); request.ops.len()]);
             }
         };
         for (op, outcome) in request.ops.iter().zip(&outcomes) {
@@ -207,8 +207,8 @@ impl Transport for Sqlite {
 
     fn look(&self) -> Result<Found, Error> {
         let until = clock::monotonic().plus(OPEN_PATIENCE);
-        let looked = self.with_connection(Lane::Caller, until, |connection| {
-            membership::text(connection.db()).map_err(|error| Stop::NotApplied(Trouble::from(error).at(&self.path)))
+        let looked = self.with_connection(Pool::Caller, until, |connection| {
+            membership::text(connection.db()).map_err(|error| Stop::NotApplied(SqliteError::from(error).at(&self.path)))
         });
         let text = looked.map_err(given_up)?.unwrap_or_default().into_bytes();
         let file = std::fs::metadata(&self.path).ok();
@@ -218,7 +218,7 @@ impl Transport for Sqlite {
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
         let until = clock::monotonic().plus(OPEN_PATIENCE);
-        let marked = self.with_connection(Lane::Caller, until, |connection| {
+        let marked = self.with_connection(Pool::Caller, until, |connection| {
             transaction::mark(connection, &self.path, found, marker, until)
         });
         marked.map_err(given_up)
@@ -235,7 +235,7 @@ impl Drop for Sqlite {
     }
 }
 
-impl From<Shut> for Trouble {
+impl From<Shut> for SqliteError {
     fn from(shut: Shut) -> Self {
         match shut {
             Shut::Forking => Self::new(Kind::Busy, "this process is being forked"),

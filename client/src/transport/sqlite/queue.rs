@@ -8,7 +8,7 @@ use std::time::Duration;
 use leasehold_core::Monotonic;
 
 use super::connection::Connection;
-use super::trouble::Trouble;
+use super::error::SqliteError;
 use crate::clock;
 use crate::fork::gate::CloseBeforeFork;
 use crate::sync::{Condvar, Mutex};
@@ -71,7 +71,7 @@ impl Turns {
 
 impl Turn<'_> {
     /// A connection to the file that the path leads to now.
-    pub(super) fn connection(&self, path: &Path, until: Monotonic) -> Result<Connection, Trouble> {
+    pub(super) fn connection(&self, path: &Path, until: Monotonic) -> Result<Connection, SqliteError> {
         let Some(connection) = self.0.connection.lock().take() else { return Connection::open(path, until) };
         if connection.is_at(path) {
             connection.give_up_at(until);

@@ -2,7 +2,7 @@
 
 use rusqlite::Connection;
 
-use super::trouble::{Kind, Trouble};
+use super::error::{Kind, SqliteError};
 
 /// Says that a SQLite file is ours: "LsHd".
 const APPLICATION_ID: i32 = 0x4c73_4864;
@@ -39,14 +39,14 @@ enum Found {
 }
 
 /// Makes sure that the database is ours and set as we need it; an empty one becomes ours. Touches no other.
-pub(super) fn adopt(db: &Connection) -> Result<(), Trouble> {
+pub(super) fn adopt(db: &Connection) -> Result<(), SqliteError> {
     let found = within(db, "BEGIN", look)?;
     // Others may have set it back, which is allowed as long as nobody has the file open.
     let mode: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
     if mode != "wal" {
         let mode: String = db.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
         if mode != "wal" {
-            return Err(Trouble::new(
+            return Err(SqliteError::new(
                 Kind::Schema,
                 format!(
                     "SQLite cannot keep a write-ahead log here (journal mode {mode}); name a file on a local file system"
@@ -75,14 +75,14 @@ pub(super) fn configure(db: &Connection) -> Result<(), rusqlite::Error> {
     })
 }
 
-fn create(db: &Connection) -> Result<(), Trouble> {
+fn create(db: &Connection) -> Result<(), SqliteError> {
     db.execute_batch(CREATE)?;
     db.pragma_update(None, "application_id", APPLICATION_ID)?;
     db.pragma_update(None, "user_version", FORMAT)?;
     Ok(())
 }
 
-fn look(db: &Connection) -> Result<Found, Trouble> {
+fn look(db: &Connection) -> Result<Found, SqliteError> {
     let number = |pragma| db.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
     let (application, format) = (number("application_id")?, number("user_version")?);
     let (objects, tables, triggers): (i64, i64, i64) = db.query_row(
@@ -95,25 +95,25 @@ fn look(db: &Connection) -> Result<Found, Trouble> {
     match (application, format) {
         (0, 0) if objects == 0 => Ok(Found::Empty),
         (APPLICATION_ID, FORMAT) if tables == 1 && triggers == 0 => Ok(Found::Ours),
-        (APPLICATION_ID, FORMAT) => Err(Trouble::new(
+        (APPLICATION_ID, FORMAT) => Err(SqliteError::new(
             Kind::Schema,
             "the tables are not those that leasehold made: the table \"leases\" is missing or has a trigger; name \
              another file",
         )),
-        (APPLICATION_ID, newer) if newer > FORMAT => Err(Trouble::new(
+        (APPLICATION_ID, newer) if newer > FORMAT => Err(SqliteError::new(
             Kind::Schema,
             format!(
                 "the database was made by a newer version of leasehold (format {newer}; this version knows \
                  {FORMAT}); update this program, or name another file"
             ),
         )),
-        (APPLICATION_ID, other) => Err(Trouble::new(
+        (APPLICATION_ID, other) => Err(SqliteError::new(
             Kind::Schema,
             format!(
                 "the database says that it has format {other}, which no version of leasehold made; name another file"
             ),
         )),
-        _ => Err(Trouble::new(
+        _ => Err(SqliteError::new(
             Kind::Schema,
             "the database belongs to another application; locks need a file of their own, so name another one",
         )),
@@ -121,7 +121,11 @@ fn look(db: &Connection) -> Result<Found, Trouble> {
 }
 
 /// Runs `work` in a transaction of the given kind.
-fn within<R>(db: &Connection, begin: &str, work: impl FnOnce(&Connection) -> Result<R, Trouble>) -> Result<R, Trouble> {
+fn within<R>(
+    db: &Connection,
+    begin: &str,
+    work: impl FnOnce(&Connection) -> Result<R, SqliteError>,
+) -> Result<R, SqliteError> {
     db.execute_batch(begin)?;
     let done = work(db).and_then(|done| Ok(db.execute_batch("COMMIT").map(|()| done)?));
     if done.is_err() && !db.is_autocommit() {

@@ -9,18 +9,18 @@ use leasehold_core::op::{LockOp, Op, Outcome, Refusal};
 use leasehold_core::store::{BootId, StoreNow};
 
 use super::connection::Connection;
+use super::error::{Kind, SqliteError, commit_left_nothing};
 use super::membership::{self, Remembered};
 use super::record;
-use super::trouble::{Kind, Trouble, commit_left_nothing};
 use crate::clock;
 
 /// Why a request brought no outcomes.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// Certainly none of it happened.
-    NotApplied(Trouble),
+    NotApplied(SqliteError),
     /// Some or all of it may have happened.
-    Unknown(Trouble),
+    Unknown(SqliteError),
 }
 
 /// Performs operations in order, all or none. Reading alone takes no lock.
@@ -32,7 +32,7 @@ pub(super) fn run(
     until: Monotonic,
 ) -> Result<Vec<Outcome>, Stop> {
     if ops.iter().all(|op| matches!(op.op, Op::Read)) {
-        return read(connection, boot, ops).map_err(|error| Stop::NotApplied(Trouble::from(error).at(path)));
+        return read(connection, boot, ops).map_err(|error| Stop::NotApplied(SqliteError::from(error).at(path)));
     }
     let outcomes = match begin(connection, until).and_then(|()| apply(connection, boot, ops)) {
         Ok(Applied { outcomes, changed: true }) => outcomes,
@@ -40,21 +40,21 @@ pub(super) fn run(
             roll_back(connection);
             return Ok(outcomes);
         }
-        Err(trouble) => {
+        Err(error) => {
             roll_back(connection);
-            return Err(Stop::NotApplied(trouble.at(path)));
+            return Err(Stop::NotApplied(error.at(path)));
         }
     };
     if let Err(error) = execute(connection, "COMMIT") {
         let nothing = commit_left_nothing(&error);
         roll_back(connection);
-        let trouble = Trouble::from(error).at(path);
-        return Err(if nothing { Stop::NotApplied(trouble) } else { Stop::Unknown(trouble) });
+        let error = SqliteError::from(error).at(path);
+        return Err(if nothing { Stop::NotApplied(error) } else { Stop::Unknown(error) });
     }
     // Whoever deletes the file in the middle leaves us alone with the old one while others lock in a new one.
     if !connection.is_at(path) {
         let detail = "the file was deleted or replaced while it was being written";
-        return Err(Stop::Unknown(Trouble::new(Kind::Io, detail).at(path)));
+        return Err(Stop::Unknown(SqliteError::new(Kind::Io, detail).at(path)));
     }
     Ok(outcomes)
 }
@@ -76,7 +76,7 @@ pub(super) fn mark(
     marker: Option<&Marker>,
     until: Monotonic,
 ) -> Result<bool, Stop> {
-    let write = || -> Result<bool, Trouble> {
+    let write = || -> Result<bool, SqliteError> {
         let text = membership::text(connection.db())?.unwrap_or_default();
         if text.as_bytes() != found {
             return Ok(false);
@@ -93,22 +93,22 @@ pub(super) fn mark(
             roll_back(connection);
             return Ok(false);
         }
-        Err(trouble) => {
+        Err(error) => {
             roll_back(connection);
-            return Err(Stop::NotApplied(trouble.at(path)));
+            return Err(Stop::NotApplied(error.at(path)));
         }
     }
     execute(connection, "COMMIT").map(|()| true).map_err(|error| {
         roll_back(connection);
-        Stop::Unknown(Trouble::from(error).at(path))
+        Stop::Unknown(SqliteError::from(error).at(path))
     })
 }
 
-fn begin(connection: &Connection, until: Monotonic) -> Result<(), Trouble> {
+fn begin(connection: &Connection, until: Monotonic) -> Result<(), SqliteError> {
     execute(connection, "BEGIN IMMEDIATE")?;
     // A process that was stopped while it waited has been given up by now: what it would write, nobody expects.
     if clock::monotonic() >= until {
-        return Err(Trouble::new(Kind::Busy, "its turn came after the deadline"));
+        return Err(SqliteError::new(Kind::Busy, "its turn came after the deadline"));
     }
     Ok(())
 }
@@ -118,7 +118,7 @@ struct Applied {
     changed: bool,
 }
 
-fn apply(connection: &Connection, boot: BootId, ops: &[LockOp]) -> Result<Applied, Trouble> {
+fn apply(connection: &Connection, boot: BootId, ops: &[LockOp]) -> Result<Applied, SqliteError> {
     // Read once the lock is had: nobody else's record can change from here on.
     let now = clock::store_now(boot);
     let mut applied = Applied { outcomes: Vec::with_capacity(ops.len()), changed: false };

@@ -8,11 +8,11 @@ fn parse(text: &str, variables: &[(&'static str, &str)], config: &str) -> Result
     std::fs::write(home.path().join(".aws/config"), config).unwrap();
     let place = home.path().display().to_string();
     let variables: Vec<(&str, String)> = variables.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
-    let surroundings = Surroundings::new(move |name| {
+    let env = EnvVars::new(move |name| {
         let set = variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone());
         set.or_else(|| (name == "HOME").then(|| place.clone()))
     });
-    DynamodbUrl::parse(text, &surroundings)
+    DynamodbUrl::parse(text, &env)
 }
 
 fn url(text: &str) -> DynamodbUrl {

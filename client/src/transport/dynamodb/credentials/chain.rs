@@ -10,9 +10,9 @@ use reqsign_aws_v4::{Credential, ECSCredentialProvider, IMDSv2CredentialProvider
 use reqsign_core::ProvideCredential;
 
 use super::command::Program;
-use super::outside::{Outside, printable};
+use super::environment::{Environment, printable};
 use super::roles;
-use super::{Keys, Lack, NoKeys};
+use super::{Keys, Missing, NoKeys};
 use crate::aws::profiles::{self, Profiles, Section};
 
 const ADVICE: &str = "; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile with ?profile=NAME or AWS_PROFILE, \
@@ -26,18 +26,18 @@ const MACHINE_IPV6: &str = "http://[fd00:ec2::254]";
 const TASK: &str = "http://169.254.170.2";
 
 /// What somebody gives: keys, or the reason why it is not meant.
-pub(super) enum Given {
-    Keys(Box<Keys>),
-    Nothing(String),
+pub(super) enum Credentials {
+    Found(Box<Keys>),
+    None(String),
 }
 
 /// Keys, nothing, or an error in words.
-pub(super) type Asked = Result<Given, String>;
+pub(super) type ProviderResult = Result<Credentials, String>;
 
-pub(super) async fn search(outside: &Outside) -> Result<Keys, NoKeys> {
-    outside.nobody_was_asked();
+pub(super) async fn search(environment: &Environment) -> Result<Keys, NoKeys> {
+    environment.reset();
     let mut tried = Vec::new();
-    let found = ask_all(outside, &mut tried).await;
+    let found = ask_all(environment, &mut tried).await;
     let list = tried.join("; ");
     let (what, advice) = match found {
         Some(Ok(keys)) => return Ok(keys),
@@ -46,101 +46,102 @@ pub(super) async fn search(outside: &Outside) -> Result<Keys, NoKeys> {
         None => (list, ADVICE),
     };
     // Nobody is asked after a refusal, so it is what the last answer was.
-    let (lack, advice) = if outside.was_refused() { (Lack::Refused, REFUSED) } else { (Lack::Missing, advice) };
-    Err(NoKeys { lack, detail: format!("no AWS credentials: {what}{advice}") })
+    let (missing, advice) =
+        if environment.was_refused() { (Missing::Refused, REFUSED) } else { (Missing::NotFound, advice) };
+    Err(NoKeys { missing, detail: format!("no AWS credentials: {what}{advice}") })
 }
 
-async fn ask_all(outside: &Outside, tried: &mut Vec<String>) -> Option<Result<Keys, String>> {
-    let name = outside.profile.clone().unwrap_or_else(|| profiles::usual(&outside.surroundings));
+async fn ask_all(environment: &Environment, tried: &mut Vec<String>) -> Option<Result<Keys, String>> {
+    let name = environment.profile.clone().unwrap_or_else(|| profiles::usual(&environment.env));
     let in_profile = format!("profile {name:?}");
-    let mut note = |place: &str, asked: Asked| match asked {
-        Ok(Given::Keys(keys)) => Some(Ok(*keys)),
-        Ok(Given::Nothing(why)) => {
+    let mut note = |place: &str, asked: ProviderResult| match asked {
+        Ok(Credentials::Found(keys)) => Some(Ok(*keys)),
+        Ok(Credentials::None(why)) => {
             tried.push(format!("{place}: {why}"));
             None
         }
         Err(why) => Some(Err(format!("{place}: {why}"))),
     };
-    if outside.profile.is_none()
-        && let Some(end) = note("environment", environment(outside))
+    if environment.profile.is_none()
+        && let Some(end) = note("environment", environment(environment))
     {
         return Some(end);
     }
-    if let Some(end) = note(&in_profile, chosen_profile(outside, &name).await) {
+    if let Some(end) = note(&in_profile, chosen_profile(environment, &name).await) {
         return Some(end);
     }
-    if let Some(end) = note("web identity", roles::web_identity_of_environment(outside).await) {
+    if let Some(end) = note("web identity", roles::web_identity_of_environment(environment).await) {
         return Some(end);
     }
-    if let Some(end) = note("container", container(outside).await) {
+    if let Some(end) = note("container", container(environment).await) {
         return Some(end);
     }
     // Where nobody answers there is no such machine.
-    let machine = machine(outside).await;
-    note("EC2 instance metadata", machine.or_else(|why| Ok(Given::Nothing(why))))
+    let machine = machine(environment).await;
+    note("EC2 instance metadata", machine.or_else(|why| Ok(Credentials::None(why))))
 }
 
 /// What the library found, or why it found nothing.
-pub(super) fn given(
-    outside: &Outside,
+pub(super) fn provider_result(
+    environment: &Environment,
     found: reqsign_core::Result<Option<Credential>>,
     source: impl Into<String>,
-) -> Asked {
+) -> ProviderResult {
     match found {
-        Ok(Some(credential)) => Ok(Given::Keys(Box::new(Keys::new(credential, source)?))),
+        Ok(Some(credential)) => Ok(Credentials::Found(Box::new(Keys::new(credential, source)?))),
         Ok(None) => Err("it gives nothing".to_owned()),
-        Err(error) => Err(outside.told(&error)),
+        Err(error) => Err(environment.describe(&error)),
     }
 }
 
-fn environment(outside: &Outside) -> Asked {
-    let variable = |name| outside.surroundings.variable(name);
+fn environment(environment: &Environment) -> ProviderResult {
+    let variable = |name| environment.env.variable(name);
     let (id, secret) = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY");
     match (variable(id), variable(secret)) {
         (Some(access_key_id), Some(secret_access_key)) => {
             let session_token = variable("AWS_SESSION_TOKEN");
             let credential = Credential { access_key_id, secret_access_key, session_token, expires_in: None };
-            Ok(Given::Keys(Box::new(Keys::new(credential, "the environment")?)))
+            Ok(Credentials::Found(Box::new(Keys::new(credential, "the environment")?)))
         }
-        (None, None) => Ok(Given::Nothing(format!("{id} is not set"))),
+        (None, None) => Ok(Credentials::None(format!("{id} is not set"))),
         (Some(_), None) => Err(format!("{id} is set and {secret} is not; set both or none")),
         (None, Some(_)) => Err(format!("{secret} is set and {id} is not; set both or none")),
     }
 }
 
-async fn chosen_profile(outside: &Outside, name: &str) -> Asked {
-    let profiles = Profiles::read(&outside.surroundings)?;
+async fn chosen_profile(environment: &Environment, name: &str) -> ProviderResult {
+    let profiles = Profiles::read(&environment.env)?;
     if profiles.profile(name).is_some() {
-        return profile(outside, &profiles, name, Vec::new()).await;
+        return profile(environment, &profiles, name, Vec::new()).await;
     }
     let why = format!("it is not in {}; there is {}", profiles.places(), profiles.names());
-    let is_meant = outside.profile.is_some() || outside.surroundings.variable("AWS_PROFILE").is_some();
-    if is_meant { Err(why) } else { Ok(Given::Nothing(format!("it is not in {}", profiles.places()))) }
+    let is_meant = environment.profile.is_some() || environment.env.variable("AWS_PROFILE").is_some();
+    if is_meant { Err(why) } else { Ok(Credentials::None(format!("it is not in {}", profiles.places()))) }
 }
 
 /// What a profile gives, by itself or with the help of another. `above` are those that it helps.
 fn profile<'a>(
-    outside: &'a Outside,
+    environment: &'a Environment,
     profiles: &'a Profiles,
     name: &'a str,
     above: Vec<&'a str>,
-) -> Pin<Box<dyn Future<Output = Asked> + Send + 'a>> {
+) -> Pin<Box<dyn Future<Output = ProviderResult> + Send + 'a>> {
     Box::pin(async move {
         let missing = || format!("there is no profile {name:?} in {}", profiles.places());
         let section = profiles.profile(name).ok_or_else(missing)?;
         // A profile may take its role with its own keys.
         if section.get("role_arn").is_some() && !above.contains(&name) {
-            return role(outside, profiles, name, section, above).await;
+            return role(environment, profiles, name, section, above).await;
         }
-        if let Some(found) = roles::sso(outside, profiles, name, section).await {
+        if let Some(found) = roles::sso(environment, profiles, name, section).await {
             return found;
         }
         if let Some(keys) = own_keys(name, section)? {
-            return Ok(Given::Keys(Box::new(keys)));
+            return Ok(Credentials::Found(Box::new(keys)));
         }
         match section.get("credential_process") {
-            Some(line) => process(outside, name, line).await,
-            None => Ok(Given::Nothing("it has no keys, no role, no SSO and no credential_process".to_owned())),
+            Some(line) => process(environment, name, line).await,
+            None => Ok(Credentials::None("it has no keys, no role, no SSO and no credential_process".to_owned())),
         }
     })
 }
@@ -163,14 +164,14 @@ fn own_keys(name: &str, section: &Section) -> Result<Option<Keys>, String> {
 }
 
 async fn role<'a>(
-    outside: &'a Outside,
+    environment: &'a Environment,
     profiles: &'a Profiles,
     name: &'a str,
     section: &'a Section,
     mut above: Vec<&'a str>,
-) -> Asked {
+) -> ProviderResult {
     if let Some(file) = section.get("web_identity_token_file") {
-        return roles::web_identity_of_profile(outside, name, section, file).await;
+        return roles::web_identity_of_profile(environment, name, section, file).await;
     }
     let helper = match (section.get("source_profile"), section.get("credential_source")) {
         (Some(source), None) => {
@@ -178,11 +179,11 @@ async fn role<'a>(
                 return Err(format!("its source_profile {source:?} leads back to it, or through too many others"));
             }
             above.push(name);
-            profile(outside, profiles, source, above).await?
+            profile(environment, profiles, source, above).await?
         }
-        (None, Some("Environment")) => environment(outside)?,
-        (None, Some("EcsContainer")) => container(outside).await?,
-        (None, Some("Ec2InstanceMetadata")) => machine(outside).await?,
+        (None, Some("Environment")) => environment(environment)?,
+        (None, Some("EcsContainer")) => container(environment).await?,
+        (None, Some("Ec2InstanceMetadata")) => machine(environment).await?,
         (None, Some(other)) => {
             let other = printable(other);
             return Err(format!(
@@ -195,31 +196,31 @@ async fn role<'a>(
         (Some(_), Some(_)) => return Err("it has both source_profile and credential_source; leave one out".into()),
     };
     match helper {
-        Given::Keys(keys) => roles::assume(outside, name, section, *keys).await,
-        Given::Nothing(why) => Err(format!("no keys to take its role with: {why}")),
+        Credentials::Found(keys) => roles::assume(environment, name, section, *keys).await,
+        Credentials::None(why) => Err(format!("no keys to take its role with: {why}")),
     }
 }
 
-async fn process(outside: &Outside, name: &str, line: &str) -> Asked {
-    outside.wait_for(format!("the credential_process of the profile {name:?}"));
+async fn process(environment: &Environment, name: &str, line: &str) -> ProviderResult {
+    environment.wait_for(format!("the credential_process of the profile {name:?}"));
     let wrong = |what: String| format!("credential_process: {what}");
-    let program = Program::parse(line, outside.patience()).map_err(wrong)?;
+    let program = Program::parse(line, environment.patience()).map_err(wrong)?;
     // The library has the program run by ours, which has its own words for it.
     let provider = ProcessCredentialProvider::new().with_command("credential_process");
-    let found = provider.provide_credential(&outside.context().with_command_execute(program)).await;
-    given(outside, found, format!("the credential_process of the profile {name:?}")).map_err(wrong)
+    let found = provider.provide_credential(&environment.context().with_command_execute(program)).await;
+    provider_result(environment, found, format!("the credential_process of the profile {name:?}")).map_err(wrong)
 }
 
 /// ECS and EKS.
-async fn container(outside: &Outside) -> Asked {
-    let variable = |name| outside.surroundings.variable(name);
+async fn container(environment: &Environment) -> ProviderResult {
+    let variable = |name| environment.env.variable(name);
     let relative = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
     let full = variable("AWS_CONTAINER_CREDENTIALS_FULL_URI");
     let endpoint = match (relative, full) {
         (Some(path), _) if path.starts_with('/') => format!("{TASK}{path}"),
         (Some(_), _) => return Err("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI does not begin with /".to_owned()),
         (None, Some(url)) => url,
-        (None, None) => return Ok(Given::Nothing("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is not set".to_owned())),
+        (None, None) => return Ok(Credentials::None("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is not set".to_owned())),
     };
     let mut provider = ECSCredentialProvider::new().with_endpoint(endpoint);
     // The file comes first: its token is renewed.
@@ -228,19 +229,19 @@ async fn container(outside: &Outside) -> Asked {
     } else if let Some(token) = variable("AWS_CONTAINER_AUTHORIZATION_TOKEN") {
         provider = provider.with_auth_token(token);
     }
-    given(outside, provider.provide_credential(&outside.context()).await, "the container")
+    provider_result(environment, provider.provide_credential(&environment.context()).await, "the container")
 }
 
 /// EC2.
-async fn machine(outside: &Outside) -> Asked {
-    let surroundings = &outside.surroundings;
-    if surroundings.says("AWS_EC2_METADATA_DISABLED") {
-        return Ok(Given::Nothing("AWS_EC2_METADATA_DISABLED is set".to_owned()));
+async fn machine(environment: &Environment) -> ProviderResult {
+    let env = &environment.env;
+    if env.says("AWS_EC2_METADATA_DISABLED") {
+        return Ok(Credentials::None("AWS_EC2_METADATA_DISABLED is set".to_owned()));
     }
-    let mode = surroundings.variable("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
+    let mode = env.variable("AWS_EC2_METADATA_SERVICE_ENDPOINT_MODE");
     let usual = if mode.is_some_and(|mode| mode.eq_ignore_ascii_case("ipv6")) { MACHINE_IPV6 } else { MACHINE };
-    let endpoint = surroundings.variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
+    let endpoint = env.variable("AWS_EC2_METADATA_SERVICE_ENDPOINT");
     let endpoint = endpoint.as_deref().unwrap_or(usual).trim_end_matches('/');
     let provider = IMDSv2CredentialProvider::new().with_endpoint(endpoint);
-    given(outside, provider.provide_credential(&outside.context()).await, "EC2 instance metadata")
+    provider_result(environment, provider.provide_credential(&environment.context()).await, "EC2 instance metadata")
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use reqsign_core::{CommandExecute, CommandOutput, Error};
 
-use super::outside::printable;
+use super::environment::printable;
 use crate::clock;
 
 /// No program that prints keys prints more.

@@ -8,9 +8,9 @@ use http::Response;
 use tokio::runtime::Builder;
 
 use super::command::Program;
-use super::outside::{self, Outside};
+use super::environment::{self, Environment};
 use super::{PATIENCE, chain};
-use crate::aws::Surroundings;
+use crate::aws::EnvVars;
 use crate::sync::Mutex;
 
 /// Status and body.
@@ -49,9 +49,9 @@ pub fn keys(
     answers: Vec<Answer>,
 ) -> Result<Found, String> {
     let answers = Answers(Arc::new(Mutex::new(answers.into())));
-    let outside = Outside::answered(Surroundings::new(variable), profile, answers);
+    let environment = Environment::answered(EnvVars::new(variable), profile, answers);
     let runtime = Builder::new_current_thread().enable_time().build().map_err(|error| error.to_string())?;
-    let keys = runtime.block_on(chain::search(&outside)).map_err(|why| why.to_string())?;
+    let keys = runtime.block_on(chain::search(&environment)).map_err(|why| why.to_string())?;
     let shown = format!("{keys:?}");
     let mut parts = vec![keys.access_key_id.clone(), keys.secret_access_key.as_str().to_owned()];
     parts.extend(keys.session_token.as_ref().map(|token| token.as_str().to_owned()));
@@ -68,5 +68,5 @@ pub fn command_line(line: &str) -> Result<Vec<String>, String> {
 
 /// Whether keys are asked for at this address.
 pub fn is_asked_for_keys(url: &str) -> bool {
-    url.parse().is_ok_and(|url| outside::is_asked(&url))
+    url.parse().is_ok_and(|url| environment::is_asked(&url))
 }

@@ -6,9 +6,9 @@
 
 mod chain;
 mod command;
+mod environment;
 #[cfg(feature = "fuzzing")]
 pub(crate) mod fuzzing;
-mod outside;
 mod roles;
 #[cfg(test)]
 mod tests;
@@ -25,7 +25,7 @@ use tokio::runtime::Builder;
 use tokio::sync::watch;
 use zeroize::Zeroizing;
 
-pub(super) use self::outside::Outside;
+pub(super) use self::environment::Environment;
 use crate::clock;
 use crate::fork;
 use crate::sync::Mutex;
@@ -96,13 +96,13 @@ impl fmt::Debug for Keys {
 /// Why there are no keys: what was tried, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NoKeys {
-    lack: Lack,
+    missing: Missing,
     detail: String,
 }
 
 /// Whether waiting for keys may help.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lack {
+enum Missing {
     /// Nobody gives any, as yet.
     Missing,
     /// Whoever was asked knows who asks, and gives none to them.
@@ -111,14 +111,14 @@ enum Lack {
 
 impl NoKeys {
     fn missing(detail: impl Into<String>) -> Self {
-        Self { lack: Lack::Missing, detail: detail.into() }
+        Self { missing: Missing::NotFound, detail: detail.into() }
     }
 
     /// What it means for a request.
     pub(crate) fn refusal(&self) -> Refusal {
-        match self.lack {
-            Lack::Missing => Refusal::NeedsCredentials(Fault::new(FaultKind::Unreachable, &self.detail)),
-            Lack::Refused => Refusal::Denied(Denial::new(DenialKind::Permission, &self.detail)),
+        match self.missing {
+            Missing::NotFound => Refusal::NeedsCredentials(Fault::new(FaultKind::Unreachable, &self.detail)),
+            Missing::Refused => Refusal::Denied(Denial::new(DenialKind::Permission, &self.detail)),
         }
     }
 }
@@ -131,12 +131,12 @@ impl fmt::Display for NoKeys {
 
 /// The keys of one store.
 #[derive(Clone)]
-pub(crate) struct Credentials {
+pub(crate) struct CredentialCache {
     shared: Arc<Shared>,
 }
 
 struct Shared {
-    outside: Outside,
+    environment: Environment,
     state: Mutex<State>,
     /// How many searches have ended.
     ended: watch::Sender<u64>,
@@ -185,10 +185,10 @@ enum Verdict {
     Fail(NoKeys),
 }
 
-impl Credentials {
+impl CredentialCache {
     /// Looks for nothing yet.
-    pub(crate) fn new(outside: Outside) -> Self {
-        let shared = Shared { outside, state: Mutex::default(), ended: watch::Sender::new(0) };
+    pub(crate) fn new(environment: Environment) -> Self {
+        let shared = Shared { environment, state: Mutex::default(), ended: watch::Sender::new(0) };
         Self { shared: Arc::new(shared) }
     }
 
@@ -237,7 +237,7 @@ impl Credentials {
             Verdict::Fail(why) => return Err(why),
             Verdict::Search => {}
         }
-        let patience = self.shared.outside.patience() + GRACE;
+        let patience = self.shared.environment.patience() + GRACE;
         if tokio::time::timeout(patience, ended.changed()).await.is_err() {
             return Err(NoKeys::missing(format!(
                 "no AWS credentials: the search for them does not end within {patience:?}"
@@ -256,7 +256,7 @@ impl Credentials {
         let shared = Arc::clone(&self.shared);
         let spawned = thread::Builder::new().name("leasehold-aws".to_owned()).spawn(move || {
             // A panic must not look like a search that goes on.
-            let searching = std::panic::AssertUnwindSafe(|| search(&shared.outside));
+            let searching = std::panic::AssertUnwindSafe(|| search(&shared.environment));
             let broken = |_| Err(NoKeys::missing("no AWS credentials: the search for them broke off"));
             let found = std::panic::catch_unwind(searching).unwrap_or_else(broken);
             shared.end(found, clock::monotonic().max(now), clock::unix_ms());
@@ -269,21 +269,21 @@ impl Credentials {
     }
 }
 
-impl fmt::Debug for Credentials {
+impl fmt::Debug for CredentialCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Credentials")
+        f.write_str("CredentialCache")
     }
 }
 
-fn search(outside: &Outside) -> Result<Keys, NoKeys> {
+fn search(environment: &Environment) -> Result<Keys, NoKeys> {
     let runtime = Builder::new_current_thread().enable_io().enable_time().build();
     let runtime = runtime
         .map_err(|error| NoKeys::missing(format!("no AWS credentials: no runtime to look for them: {error}")))?;
-    let patience = outside.patience();
+    let patience = environment.patience();
     runtime.block_on(async {
-        let found = tokio::time::timeout(patience, chain::search(outside)).await;
+        let found = tokio::time::timeout(patience, chain::search(environment)).await;
         found.unwrap_or_else(|_| {
-            let at = outside.whom_we_wait_for();
+            let at = environment.waiting_for();
             Err(NoKeys::missing(format!("no AWS credentials: {at} gave none within {patience:?}")))
         })
     })

@@ -7,8 +7,8 @@ use reqsign_aws_v4::{
 use reqsign_core::{ProvideCredential, Signer};
 
 use super::Keys;
-use super::chain::{Asked, Given, given};
-use super::outside::Outside;
+use super::chain::{Credentials, ProviderResult, provider_result};
+use super::environment::Environment;
 use crate::aws::profiles::{Profiles, Section};
 use crate::aws::region;
 use crate::clock;
@@ -26,7 +26,7 @@ fn duration(section: &Section) -> Result<Option<u32>, String> {
 }
 
 /// Takes the role of a profile with the keys of somebody else.
-pub(super) async fn assume(outside: &Outside, name: &str, section: &Section, with: Keys) -> Asked {
+pub(super) async fn assume(environment: &Environment, name: &str, section: &Section, with: Keys) -> ProviderResult {
     if section.get("mfa_serial").is_some() {
         return Err(
             "its role wants the code of a device (mfa_serial), which nobody can be asked for here; use SSO or a \
@@ -39,11 +39,11 @@ pub(super) async fn assume(outside: &Outside, name: &str, section: &Section, wit
     if let Some(token) = &with.session_token {
         source = source.with_session_token(token.as_str());
     }
-    let signer = Signer::new(outside.context(), source, RequestSigner::new("sts", &outside.region));
+    let signer = Signer::new(environment.context(), source, RequestSigner::new("sts", &environment.region));
     let session = section.get("role_session_name").map_or_else(session_name, str::to_owned);
     let mut provider = AssumeRoleCredentialProvider::new(role.to_owned(), signer)
         .with_role_session_name(session)
-        .with_region(outside.region.clone())
+        .with_region(environment.region.clone())
         .with_regional_sts_endpoint();
     if let Some(id) = section.get("external_id") {
         provider = provider.with_external_id(id.to_owned());
@@ -51,48 +51,53 @@ pub(super) async fn assume(outside: &Outside, name: &str, section: &Section, wit
     if let Some(seconds) = duration(section)? {
         provider = provider.with_duration_seconds(seconds);
     }
-    let found = provider.provide_credential(&outside.context()).await;
-    given(outside, found, format!("the role of the profile {name:?}"))
+    let found = provider.provide_credential(&environment.context()).await;
+    provider_result(environment, found, format!("the role of the profile {name:?}"))
         .map_err(|why| format!("its role cannot be taken with the keys of {}: {why}", with.source))
 }
 
 /// IRSA, and workers in other clouds.
-pub(super) async fn web_identity_of_environment(outside: &Outside) -> Asked {
-    let variable = |name| outside.surroundings.variable(name);
+pub(super) async fn web_identity_of_environment(environment: &Environment) -> ProviderResult {
+    let variable = |name| environment.env.variable(name);
     match (variable("AWS_WEB_IDENTITY_TOKEN_FILE"), variable("AWS_ROLE_ARN")) {
         (Some(file), Some(role)) => {
-            web_identity(outside, &file, role, variable("AWS_ROLE_SESSION_NAME"), None, "the web identity").await
+            web_identity(environment, &file, role, variable("AWS_ROLE_SESSION_NAME"), None, "the web identity").await
         }
         (Some(_), None) => Err("AWS_WEB_IDENTITY_TOKEN_FILE is set and AWS_ROLE_ARN is not; set both".to_owned()),
         // A role alone means nothing, here as in AWS's tools.
-        (None, _) => Ok(Given::Nothing("AWS_WEB_IDENTITY_TOKEN_FILE is not set".to_owned())),
+        (None, _) => Ok(Credentials::None("AWS_WEB_IDENTITY_TOKEN_FILE is not set".to_owned())),
     }
 }
 
-pub(super) async fn web_identity_of_profile(outside: &Outside, name: &str, section: &Section, file: &str) -> Asked {
+pub(super) async fn web_identity_of_profile(
+    environment: &Environment,
+    name: &str,
+    section: &Section,
+    file: &str,
+) -> ProviderResult {
     let role = section.get("role_arn").ok_or("it has no role_arn")?.to_owned();
     let session = section.get("role_session_name").map(str::to_owned);
     let source = format!("the web identity of the profile {name:?}");
-    web_identity(outside, file, role, session, duration(section)?, &source).await
+    web_identity(environment, file, role, session, duration(section)?, &source).await
 }
 
 async fn web_identity(
-    outside: &Outside,
+    environment: &Environment,
     file: &str,
     role: String,
     session: Option<String>,
     seconds: Option<u32>,
     source: &str,
-) -> Asked {
+) -> ProviderResult {
     let mut provider = AssumeRoleWithWebIdentityCredentialProvider::with_config(role.clone(), file.into())
         .with_role_session_name(session.unwrap_or_else(session_name))
-        .with_region(outside.region.clone())
+        .with_region(environment.region.clone())
         .with_regional_sts_endpoint();
     if let Some(seconds) = seconds {
         provider = provider.with_duration_seconds(seconds);
     }
-    let found = provider.provide_credential(&outside.context()).await;
-    given(outside, found, source).map_err(|why| {
+    let found = provider.provide_credential(&environment.context()).await;
+    provider_result(environment, found, source).map_err(|why| {
         format!(
             "the token in {file} does not give the role {role}: {why}; see the role's trust policy and the token's age"
         )
@@ -100,15 +105,26 @@ async fn web_identity(
 }
 
 /// What a profile gets by `aws sso login`; `None` where it is not made for that.
-pub(super) async fn sso(outside: &Outside, profiles: &Profiles, name: &str, section: &Section) -> Option<Asked> {
+pub(super) async fn sso(
+    environment: &Environment,
+    profiles: &Profiles,
+    name: &str,
+    section: &Section,
+) -> Option<ProviderResult> {
     let session = section.get("sso_session");
     if session.is_none() && section.get("sso_start_url").is_none() {
         return None;
     }
-    Some(sso_of(outside, profiles, name, section, session).await)
+    Some(sso_of(environment, profiles, name, section, session).await)
 }
 
-async fn sso_of(outside: &Outside, profiles: &Profiles, name: &str, section: &Section, session: Option<&str>) -> Asked {
+async fn sso_of(
+    environment: &Environment,
+    profiles: &Profiles,
+    name: &str,
+    section: &Section,
+    session: Option<&str>,
+) -> ProviderResult {
     let common = match session {
         Some(named) => profiles.sso_session(named).ok_or_else(|| {
             format!("its sso_session {named:?} is not in {}; run aws configure sso", profiles.places())
@@ -136,8 +152,8 @@ async fn sso_of(outside: &Outside, profiles: &Profiles, name: &str, section: &Se
         .with_region(at)
         .with_start_url(named_after)
         .with_endpoint(endpoint);
-    outside.wait_for("SSO");
-    let found = provider.provide_credential(&outside.context()).await;
-    given(outside, found, format!("the SSO session of the profile {name:?}"))
+    environment.wait_for("SSO");
+    let found = provider.provide_credential(&environment.context()).await;
+    provider_result(environment, found, format!("the SSO session of the profile {name:?}"))
         .map_err(|why| format!("SSO: {why}; run aws sso login --profile {name}"))
 }

@@ -5,7 +5,7 @@ use leasehold_wire::dynamodb::Settings;
 use leasehold_wire::dynamodb::table::{self, Billing, Description, Reach, Status};
 
 use crate::doctor::Finding;
-use crate::transport::meeting::NoServer;
+use crate::transport::readiness::NoServer;
 use crate::url::dynamodb::DynamodbUrl;
 
 /// What DynamoDB Local calls the Region, whichever one it is asked for.

@@ -17,7 +17,7 @@ use super::Cluster;
 use crate::clock;
 use crate::sync::Mutex;
 use crate::transport::Answer;
-use crate::transport::lanes::Link;
+use crate::transport::connections::Link;
 use crate::url::redis::Address;
 
 /// How often one command is sent on to another node.

@@ -1,4 +1,4 @@
-//! What all lanes know of a Redis Cluster: who serves which slot, and what has changed since.
+//! What all connections know of a Redis Cluster: who serves which slot, and what has changed since.
 //!
 //! A node that is asked for a slot of another one says so (MOVED), which counts at once; the whole map is then read
 //! anew, in the background and not too often.
@@ -222,7 +222,7 @@ struct Told {
     epoch: Option<u64>,
 }
 
-async fn ask(way: &Access, node: &Address) -> Result<Told, NoConnection> {
+async fn ask(sentinel: &Access, node: &Address) -> Result<Told, NoConnection> {
     let fault = |what: &str| {
         let detail = format!("{node}: {}", printable(what));
         NoConnection::Fault(Fault::new(FaultKind::Unreachable, &detail))

@@ -16,8 +16,8 @@ use super::server::Role;
 use super::{Asker, Part, command, refused, words};
 use crate::clock;
 use crate::doctor::Finding;
+use crate::transport::connections::until;
 use crate::transport::info::{Fields, items, printable, text};
-use crate::transport::lanes::until;
 use crate::url::redis::RedisUrl;
 
 /// `?` for the byte 0x1F, which no file of users can have.

@@ -5,8 +5,8 @@ use std::net::IpAddr;
 use super::Part;
 use super::version::Version;
 use crate::doctor::Finding;
+use crate::transport::durability::ServerSettings;
 use crate::transport::info::{Fields, printable};
-use crate::transport::kept::Kept;
 use crate::url::redis::{RedisPlace, RedisUrl};
 
 /// An offset between two clocks that NTP keeps is far below this.

@@ -12,12 +12,12 @@ use super::super::cluster::Cluster;
 use super::super::failovers::Failover;
 use super::super::link::NoConnection;
 use super::super::sentinel::{Sentinels, ask};
-use super::super::way::Way;
+use super::super::store_link::StoreLink;
 use super::{Asker, Home, Part, examine, silent, told, words};
 use crate::clock;
 use crate::doctor::{Finding, Severity};
+use crate::transport::connections::until as within;
 use crate::transport::info::{Fields, printable, setting};
-use crate::transport::lanes::until as within;
 use crate::url::redis::{Address, RedisUrl};
 
 const TOPOLOGY: &str = "redis.topology";
@@ -26,7 +26,7 @@ const COVERAGE: &str = "redis.coverage";
 
 /// One master after the other, of which the first is tried with a lock.
 pub(super) async fn cluster(
-    way: &Way,
+    way: &StoreLink,
     cluster: &Cluster,
     access: &Access,
     url: &RedisUrl,
@@ -101,14 +101,14 @@ async fn coverage(asker: &Asker, map: &Map) -> Finding {
 
 /// What each Sentinel says, then the master itself.
 pub(super) async fn sentinels(
-    way: &Way,
+    way: &StoreLink,
     sentinels: &Sentinels,
     access: &Access,
     url: &RedisUrl,
     until: Monotonic,
 ) -> Vec<Finding> {
     let (mut problems, mut seen, mut answered) = (Vec::new(), None, 0);
-    for sentinel in sentinels.ways() {
+    for sentinel in sentinels.all() {
         let quorum = ask(sentinel, &["SENTINEL", "CKQUORUM", sentinels.name()]).await;
         match &quorum {
             Ok(_) => answered += 1,
@@ -126,7 +126,7 @@ pub(super) async fn sentinels(
         }
     }
     let master = sentinels.master().await.map_err(|why| words(&why));
-    let all = sentinels.ways().len();
+    let all = sentinels.all().len();
     let mut findings =
         vec![watched(&master, seen.as_ref()), votes(all, answered, &problems), failovers(&sentinels.failovers.all())];
     if let (Ok(named), Some(known)) = (&master, sentinels.known())
@@ -138,7 +138,7 @@ pub(super) async fn sentinels(
             "nothing, if it passes: connections move when the old master ends them or refuses",
         ));
     }
-    let Way::One(link) = way else { return findings };
+    let StoreLink::Single(link) = way else { return findings };
     let asker = Asker { link: Arc::clone(link), until, home: None };
     findings.extend(examine(&asker, access, url, Part::Alone).await);
     if let Ok(told) = told(&asker).await {

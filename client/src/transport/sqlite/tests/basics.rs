@@ -53,7 +53,7 @@ fn it_answers_as_the_store_in_memory_does() {
         };
         let answers = [
             one(&file, op.clone()),
-            memory.perform(&request(vec![op.clone()], PATIENCE), Lane::Caller).unwrap().remove(0),
+            memory.perform(&request(vec![op.clone()], PATIENCE), Pool::Caller).unwrap().remove(0),
         ];
         let [file, memory] = answers.map(without_time);
         assert_eq!(file, memory, "step {step}: {op:?}");
@@ -160,7 +160,7 @@ fn a_relative_path_goes_on_meaning_the_same_file() {
             let store = Sqlite::open("locks.db".as_ref()).unwrap();
             std::env::set_current_dir(elsewhere.folder.path()).unwrap();
             token(one(&store, acquire("a", 1)));
-            let background = store.perform(&request(vec![read("a")], PATIENCE), Lane::Background).unwrap().remove(0);
+            let background = store.perform(&request(vec![read("a")], PATIENCE), Pool::Background).unwrap().remove(0);
             assert!(shown(background).is_some());
             assert!(place.file().exists() && !elsewhere.file().exists());
         },
@@ -228,9 +228,9 @@ fn whoever_waits_for_another_writer_gives_up_at_the_deadline() {
     let store = place.open();
     let other = place.raw();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    for lane in [Lane::Caller, Lane::Background] {
+    for lane in [Pool::Caller, Pool::Background] {
         let late = request(vec![acquire("a", 1)], Duration::from_millis(30));
-        let fault = unavailable(store.perform(&late, lane).unwrap().remove(0));
+        let fault = unavailable(store.perform(&late, pool).unwrap().remove(0));
         assert_eq!(fault.kind, FaultKind::Busy);
         assert!(fault.detail.unwrap().contains("written by others"));
         // A little before it, so that the answer is still listened to.
@@ -253,9 +253,9 @@ fn a_crowd_of_callers_does_not_keep_renewals_waiting() {
     one(&store, acquire("a", 1));
     let turn = store.queues.callers.turn(Monotonic::FAR);
     let soon = || request(vec![renew("a", 1, 2)], Duration::from_millis(30));
-    unavailable(store.perform(&soon(), Lane::Caller).unwrap().remove(0));
+    unavailable(store.perform(&soon(), Pool::Caller).unwrap().remove(0));
     let patient = request(vec![renew("a", 1, 2)], PATIENCE);
-    assert_eq!(store.perform(&patient, Lane::Background), Ok(vec![Outcome::Applied(Applied::Renewed)]));
+    assert_eq!(store.perform(&patient, Pool::Background), Ok(vec![Outcome::Applied(Applied::Renewed)]));
     drop(turn);
     assert_eq!(one(&store, renew("a", 1, 3)), Outcome::Applied(Applied::Renewed));
 }
@@ -293,8 +293,8 @@ fn a_request_is_applied_as_a_whole_or_not_at_all() {
 fn every_connection_waits_for_the_disk() {
     let place = Place::new();
     let store = place.open();
-    for lane in [Lane::Caller, Lane::Background] {
-        let settings = store.with_connection(lane, soon(), |connection| {
+    for lane in [Pool::Caller, Pool::Background] {
+        let settings = store.with_connection(pool, soon(), |connection| {
             let text = |pragma| {
                 connection.db().pragma_query_value(None, pragma, |row| row.get::<_, rusqlite::types::Value>(0))
             };

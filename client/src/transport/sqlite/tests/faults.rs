@@ -171,7 +171,7 @@ fn a_full_disk_is_told_and_passes() {
     one(&store, acquire("mine", 1));
     let limit = |pages: u32| {
         store
-            .with_connection(Lane::Caller, soon(), |connection| {
+            .with_connection(Pool::Caller, soon(), |connection| {
                 connection
                     .db()
                     .pragma_update(None, "max_page_count", pages)
@@ -214,8 +214,8 @@ fn a_commit_that_the_disk_fails_is_of_unknown_fate() {
         limit(64 << 10);
         let data = leasehold_core::Payload::new(&[7; leasehold_core::Payload::MAX_BYTES]).unwrap();
         let large = |n: u8| acquire_with(&format!("job/{n}"), n, |op| op.data = Some(data.clone()));
-        for lane in [Lane::Caller, Lane::Background] {
-            let failed = store.perform(&request((0..100).map(large).collect(), PATIENCE), lane);
+        for lane in [Pool::Caller, Pool::Background] {
+            let failed = store.perform(&request((0..100).map(large).collect(), PATIENCE), pool);
             let Err(TransportFault::Unknown(fault)) = failed else { panic!("{failed:?}") };
             assert_eq!(fault.kind, FaultKind::Server);
         }
@@ -231,14 +231,14 @@ fn a_file_deleted_under_a_holder_takes_the_lease_but_not_the_order_of_tokens() {
     let place = Place::new();
     let store = place.open();
     let granted = token(one(&store, acquire_from("a", 1, 1_000)));
-    for lane in [Lane::Caller, Lane::Background] {
-        store.perform(&request(vec![renew("a", 1, 2)], PATIENCE), lane).unwrap();
+    for lane in [Pool::Caller, Pool::Background] {
+        store.perform(&request(vec![renew("a", 1, 2)], PATIENCE), pool).unwrap();
     }
     for suffix in ["", "-wal", "-shm"] {
         fs::remove_file(format!("{}{suffix}", place.file().display())).unwrap();
     }
-    for lane in [Lane::Background, Lane::Caller] {
-        let outcome = store.perform(&request(vec![renew("a", 1, 5)], PATIENCE), lane).unwrap().remove(0);
+    for lane in [Pool::Background, Pool::Caller] {
+        let outcome = store.perform(&request(vec![renew("a", 1, 5)], PATIENCE), pool).unwrap().remove(0);
         assert_eq!(shown(outcome), None);
     }
     let next = token(one(&store, acquire_from("a", 2, granted + 1)));
@@ -275,13 +275,13 @@ fn a_write_into_a_file_that_was_deleted_meanwhile_is_of_unknown_fate() {
     let place = Place::new();
     let store = place.open();
     for op in [acquire("a", 1), renew("a", 1, 2), release("a", 1)] {
-        let done = store.with_connection(Lane::Caller, soon(), |connection| {
+        let done = store.with_connection(Pool::Caller, soon(), |connection| {
             fs::remove_file(place.file()).unwrap();
             transaction::run(connection, &place.file(), store.boot, &[acquire("a", 1), op.clone()], soon())
         });
-        let Err(Stop::Unknown(trouble)) = done else { panic!("{op:?}: {done:?}") };
-        assert!(trouble.to_string().contains("deleted or replaced"), "{trouble}");
-        assert_eq!(trouble.fault().kind, FaultKind::Server);
+        let Err(Stop::Unknown(error)) = done else { panic!("{op:?}: {done:?}") };
+        assert!(error.to_string().contains("deleted or replaced"), "{error}");
+        assert_eq!(error.fault().kind, FaultKind::Server);
         assert_eq!(shown(one(&store, read("a"))), None);
     }
 }
@@ -291,8 +291,8 @@ fn a_turn_that_comes_after_the_deadline_writes_nothing() {
     let place = Place::new();
     let store = place.open();
     let late = Transmit { deadline: clock::monotonic(), ..request(vec![acquire("a", 1)], PATIENCE) };
-    for lane in [Lane::Caller, Lane::Background] {
-        unavailable(store.perform(&late, lane).unwrap().remove(0));
+    for lane in [Pool::Caller, Pool::Background] {
+        unavailable(store.perform(&late, pool).unwrap().remove(0));
     }
     assert_eq!(shown(one(&store, read("a"))), None);
 }

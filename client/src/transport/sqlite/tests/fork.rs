@@ -10,8 +10,8 @@ fn parent_and_child_both_go_on_and_the_file_stays_sound() {
     alone("transport::sqlite::tests::fork::parent_and_child_both_go_on_and_the_file_stays_sound", || {
         let place = Place::new();
         let store = place.open();
-        for lane in [Lane::Caller, Lane::Background] {
-            store.perform(&request(vec![acquire("parent", 1)], PATIENCE), lane).unwrap();
+        for lane in [Pool::Caller, Pool::Background] {
+            store.perform(&request(vec![acquire("parent", 1)], PATIENCE), pool).unwrap();
         }
         for round in 1..=20_u8 {
             let id = 100 + round;
@@ -35,7 +35,7 @@ fn parent_and_child_both_go_on_and_the_file_stays_sound() {
             });
             assert_eq!(code, 0);
             assert_eq!(one(&store, renew("parent", 1, u32::from(round) + 1)), Outcome::Applied(Applied::Renewed));
-            let renewed = store.perform(&request(vec![read("child")], PATIENCE), Lane::Background).unwrap().remove(0);
+            let renewed = store.perform(&request(vec![read("child")], PATIENCE), Pool::Background).unwrap().remove(0);
             assert!(shown(renewed).unwrap().released);
         }
         let sound: String = place.raw().query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();

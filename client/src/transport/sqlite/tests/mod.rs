@@ -15,7 +15,7 @@ use leasehold_core::{LockId, Monotonic, NodeId, Nonce, Owner, RequestId, Resourc
 
 use super::Sqlite;
 use crate::clock;
-use crate::transport::{Lane, Transport};
+use crate::transport::{Pool, Transport};
 
 const TTL: Duration = Duration::from_secs(3600);
 /// So that a store that waits for ever fails its test.
@@ -97,7 +97,7 @@ fn request(ops: Vec<LockOp>, patience: Duration) -> Transmit {
 }
 
 fn all(store: &Sqlite, ops: Vec<LockOp>) -> Result<Vec<Outcome>, TransportFault> {
-    store.perform(&request(ops, PATIENCE), Lane::Caller)
+    store.perform(&request(ops, PATIENCE), Pool::Caller)
 }
 
 fn one(store: &Sqlite, op: LockOp) -> Outcome {

@@ -10,7 +10,7 @@ use leasehold_servers::answers::{Reply, Request, Server};
 use tempfile::TempDir;
 
 use super::*;
-use crate::aws::Surroundings;
+use crate::aws::EnvVars;
 
 /// A home folder, an environment, and everybody who could be asked for keys.
 pub(super) struct World {
@@ -51,17 +51,17 @@ impl World {
         self.write(".aws/config", text)
     }
 
-    pub(super) fn outside(&self) -> Outside {
+    pub(super) fn environment(&self) -> Environment {
         let variables = Arc::clone(&self.variables);
         let variable = move |name: &str| {
             let variables = variables.lock().unwrap();
             variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
         };
-        Outside::fake(Surroundings::new(variable), self.profile.as_deref(), self.server.address())
+        Environment::fake(EnvVars::new(variable), self.profile.as_deref(), self.server.address())
     }
 
-    pub(super) fn credentials(&self) -> Credentials {
-        Credentials::new(self.outside())
+    pub(super) fn credentials(&self) -> CredentialCache {
+        CredentialCache::new(self.environment())
     }
 
     pub(super) fn keys(&self) -> Result<Arc<Keys>, String> {
@@ -115,9 +115,9 @@ pub(super) fn sts(action: &str, id: &str, expiration: &str) -> Reply {
     Reply::new(
         200,
         format!(
-            "<{action}Response xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><{action}Result><Credentials>\
+            "<{action}Response xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><{action}Result><CredentialCache>\
              <AccessKeyId>{id}</AccessKeyId><SecretAccessKey>hunter2</SecretAccessKey><SessionToken>token</SessionToken>\
-             <Expiration>{expiration}</Expiration></Credentials></{action}Result></{action}Response>"
+             <Expiration>{expiration}</Expiration></CredentialCache></{action}Result></{action}Response>"
         ),
     )
 }

@@ -260,13 +260,13 @@ fn who_hangs_is_named_and_given_up() {
     let patience = Duration::from_millis(300);
     let world = World::new(|_| Reply::Hang);
     world.set("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2");
-    let credentials = Credentials::new(world.outside().with_patience(patience));
+    let credentials = CredentialCache::new(world.environment().with_patience(patience));
     let said = block_on(credentials.keys()).unwrap_err().to_string();
     assert!(said.contains("169.254.170.2 gave none within 300ms"), "{said}");
 
     let world = World::empty();
     world.config("[default]\ncredential_process = /bin/sh -c 'sleep 600'\n");
-    let credentials = Credentials::new(world.outside().with_patience(patience));
+    let credentials = CredentialCache::new(world.environment().with_patience(patience));
     let said = block_on(credentials.keys()).unwrap_err().to_string();
     assert!(said.contains("300ms"), "{said}");
 }
@@ -278,6 +278,6 @@ fn nothing_shows_keys() {
     world.set("AWS_SESSION_TOKEN", "hunter2");
     let credentials = world.credentials();
     let keys = block_on(credentials.keys()).unwrap();
-    let shown = format!("{keys:?} {credentials:?} {:?} {:?}", world.outside().surroundings, world.outside().courier);
+    let shown = format!("{keys:?} {credentials:?} {:?} {:?}", world.environment().env, world.environment().sender);
     assert!(!shown.contains("hunter2"), "{shown}");
 }

@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind};
 
 /// Why something was not done, and what helps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Trouble {
+pub(super) struct SqliteError {
     kind: Kind,
     detail: String,
 }
@@ -30,7 +30,7 @@ pub(super) enum Kind {
     Schema,
 }
 
-impl Trouble {
+impl SqliteError {
     pub(super) fn new(kind: Kind, detail: impl Into<String>) -> Self {
         Self { kind, detail: detail.into() }
     }
@@ -84,13 +84,13 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for SqliteError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.detail.fmt(f)
     }
 }
 
-impl From<rusqlite::Error> for Trouble {
+impl From<rusqlite::Error> for SqliteError {
     fn from(error: rusqlite::Error) -> Self {
         let detail = error.to_string();
         let Some(code) = error.sqlite_error_code() else { return Self::new(Kind::Schema, detail) };
@@ -129,13 +129,13 @@ impl From<rusqlite::Error> for Trouble {
     }
 }
 
-impl From<Trouble> for Error {
-    fn from(trouble: Trouble) -> Self {
-        let kind = match trouble.kind {
+impl From<SqliteError> for Error {
+    fn from(error: SqliteError) -> Self {
+        let kind = match error.kind {
             Kind::Busy | Kind::Io | Kind::CannotOpen => ErrorKind::StoreUnavailable,
             Kind::Full | Kind::Permission | Kind::Schema => ErrorKind::StoreRefused,
         };
-        Self::new(kind, trouble.detail)
+        Self::new(kind, error.detail)
     }
 }
 

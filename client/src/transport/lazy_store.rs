@@ -12,7 +12,7 @@ use leasehold_core::op::{Fault, FaultKind, TransportFault};
 use leasehold_core::{NodeConfig, Resource, Transmit};
 
 use super::pauses::Pauses;
-use super::{Answer, Answering, Done, Found, Lane, Network, Transport, Watcher, node_config, open};
+use super::{Answer, Answering, Done, Found, Network, Pool, Transport, Watcher, node_config, open};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
@@ -21,14 +21,14 @@ use crate::sync::{Condvar, Mutex};
 use crate::url::StoreUrl;
 
 /// A store that may not be open yet. Dropping it ends the attempts to open it.
-pub(crate) struct Late {
+pub(crate) struct LazyStore {
     config: NodeConfig,
     is_network: bool,
-    door: Arc<Door>,
+    opening: Arc<Opening>,
 }
 
 /// What the attempts to open it share with those who wait for it.
-struct Door {
+struct Opening {
     store: OnceLock<Arc<dyn Transport>>,
     state: Mutex<State>,
     closed: Condvar,
@@ -42,7 +42,7 @@ struct State {
     is_closed: bool,
 }
 
-impl Late {
+impl LazyStore {
     /// Begins to try; `known` are the nodes that are there already, and `opened` is the store where it is open, and was
     /// not seen yet.
     pub(crate) fn start(
@@ -73,44 +73,45 @@ impl Late {
         mut attempt: impl FnMut() -> Result<Arc<dyn Transport>, Error> + Send + 'static,
     ) -> Self {
         let state = State { why: why.clone(), watchers: Vec::new(), is_closed: false };
-        let door = Arc::new(Door { store: OnceLock::new(), state: Mutex::new(state), closed: Condvar::default() });
-        let theirs = Arc::clone(&door);
-        let knock = move || {
+        let opening =
+            Arc::new(Opening { store: OnceLock::new(), state: Mutex::new(state), closed: Condvar::default() });
+        let theirs = Arc::clone(&opening);
+        let retry_open = move || {
             let mut pauses = Pauses::CONNECTING;
-            while theirs.stays_open_for(pauses.next()) {
+            while theirs.is_wanted_after(pauses.next()) {
                 match attempt() {
                     Ok(store) => return theirs.open(store),
                     Err(error) => theirs.state.lock().why = error,
                 }
             }
         };
-        if let Err(error) = thread::Builder::new().name("leasehold-reopen".to_owned()).spawn(knock) {
-            door.state.lock().why = Error::internal(format!("cannot start a thread to open it: {error}"));
+        if let Err(error) = thread::Builder::new().name("leasehold-reopen".to_owned()).spawn(retry_open) {
+            opening.state.lock().why = Error::internal(format!("cannot start a thread to open it: {error}"));
         }
-        Self { config, is_network, door }
+        Self { config, is_network, opening }
     }
 
     fn store(&self) -> Option<&Arc<dyn Transport>> {
-        self.door.store.get()
+        self.opening.store.get()
     }
 
     fn fault(&self) -> TransportFault {
-        TransportFault::NotSent(Fault::new(FaultKind::Unreachable, &self.door.state.lock().why.to_string()))
+        TransportFault::NotSent(Fault::new(FaultKind::Unreachable, &self.opening.state.lock().why.to_string()))
     }
 
     /// The store, or as long as it is not open, why.
     fn opened(&self) -> Result<&Arc<dyn Transport>, Error> {
         self.store().ok_or_else(|| {
-            let why = self.door.state.lock().why.clone();
+            let why = self.opening.state.lock().why.clone();
             // Whatever keeps it closed, it may pass.
             Error::new(ErrorKind::StoreUnavailable, why.to_string())
         })
     }
 }
 
-impl Door {
+impl Opening {
     /// Waits, and answers whether anybody still wants the store.
-    fn stays_open_for(&self, pause: Duration) -> bool {
+    fn is_wanted_after(&self, pause: Duration) -> bool {
         let until = clock::monotonic().plus(pause);
         let mut state = self.state.lock();
         while !state.is_closed {
@@ -138,7 +139,7 @@ impl Door {
     }
 }
 
-impl Transport for Late {
+impl Transport for LazyStore {
     fn config(&self) -> NodeConfig {
         self.config
     }
@@ -147,9 +148,9 @@ impl Transport for Late {
         self.store().is_some_and(|store| store.is_instant())
     }
 
-    fn perform(&self, request: &Transmit, lane: Lane) -> Answer {
+    fn perform(&self, request: &Transmit, pool: Pool) -> Answer {
         match self.store() {
-            Some(store) => store.perform(request, lane),
+            Some(store) => store.perform(request, pool),
             None => Err(self.fault()),
         }
     }
@@ -160,7 +161,7 @@ impl Transport for Late {
 
     fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
         // The lock also waits for the one who opens it, which only writes things down.
-        let mut state = self.door.state.lock();
+        let mut state = self.opening.state.lock();
         match self.store() {
             Some(store) => {
                 drop(state);
@@ -174,7 +175,7 @@ impl Transport for Late {
     }
 
     fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        let mut state = self.door.state.lock();
+        let mut state = self.opening.state.lock();
         match self.store() {
             Some(store) => {
                 drop(state);
@@ -216,26 +217,26 @@ fn not_open(error: Error) -> Vec<Finding> {
     )]
 }
 
-impl Network for Late {
-    fn ask_here(&self, request: Transmit) -> Result<Answering, Transmit> {
+impl Network for LazyStore {
+    fn call_on_caller(&self, request: Transmit) -> Result<Answering, Transmit> {
         match self.store().and_then(|store| store.network()) {
-            Some(network) => network.ask_here(request),
+            Some(network) => network.call_on_caller(request),
             None => Ok(Box::pin(std::future::ready(Err(self.fault())))),
         }
     }
 
-    fn ask_behind(&self, request: Transmit, done: Done) {
+    fn call_in_background(&self, request: Transmit, done: Done) {
         match self.store().and_then(|store| store.network()) {
-            Some(network) => network.ask_behind(request, done),
+            Some(network) => network.call_in_background(request, done),
             None => done(Err(self.fault())),
         }
     }
 }
 
-impl Drop for Late {
+impl Drop for LazyStore {
     fn drop(&mut self) {
-        self.door.state.lock().is_closed = true;
-        self.door.closed.notify_all();
+        self.opening.state.lock().is_closed = true;
+        self.opening.closed.notify_all();
     }
 }
 
@@ -275,11 +276,11 @@ mod tests {
     fn it_refuses_at_once_and_serves_once_it_is_open() {
         let (go, tries) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let (gate, count) = (Arc::clone(&go), Arc::clone(&tries));
-        let late = Late::begin(memory::config(), false, &closed(), move || {
+        let late = LazyStore::begin(memory::config(), false, &closed(), move || {
             count.fetch_add(1, Ordering::SeqCst);
             if gate.load(Ordering::SeqCst) == 0 { Err(closed()) } else { Ok(memory::open(None)) }
         });
-        let Err(TransportFault::NotSent(fault)) = late.perform(&nothing(), Lane::Caller) else {
+        let Err(TransportFault::NotSent(fault)) = late.perform(&nothing(), Pool::Caller) else {
             panic!("it is closed")
         };
         assert!(fault.to_string().contains("nobody is there") && late.look().is_err());
@@ -291,32 +292,32 @@ mod tests {
         wait_until("it is so", || tries.load(Ordering::SeqCst) > 2);
         go.store(1, Ordering::SeqCst);
         wait_until("it is so", || late.store().is_some());
-        assert!(late.perform(&nothing(), Lane::Caller).is_ok() && late.look().is_ok() && late.is_instant());
+        assert!(late.perform(&nothing(), Pool::Caller).is_ok() && late.look().is_ok() && late.is_instant());
         assert_eq!(heard.subscribed(), ["kept"]);
     }
 
     #[test]
     fn nobody_knocks_after_it_was_dropped() {
-        let (knocking, tries) = (Arc::new(()), Arc::new(AtomicUsize::new(0)));
-        let (alive, count) = (Arc::clone(&knocking), Arc::clone(&tries));
-        let late = Late::begin(memory::config(), false, &closed(), move || {
+        let (trying, tries) = (Arc::new(()), Arc::new(AtomicUsize::new(0)));
+        let (alive, count) = (Arc::clone(&trying), Arc::clone(&tries));
+        let late = LazyStore::begin(memory::config(), false, &closed(), move || {
             let _ = &alive;
             count.fetch_add(1, Ordering::SeqCst);
             Err(closed())
         });
         wait_until("it is so", || tries.load(Ordering::SeqCst) > 0);
         drop(late);
-        wait_until("it is so", || Arc::strong_count(&knocking) == 1);
+        wait_until("it is so", || Arc::strong_count(&trying) == 1);
     }
 
     #[test]
     fn a_store_that_opens_for_nobody_is_let_go() {
         let made = memory::open(None);
-        let (store, knocking) = (Arc::clone(&made), Arc::new(Mutex::new(())));
-        let held = knocking.lock();
+        let (store, trying) = (Arc::clone(&made), Arc::new(Mutex::new(())));
+        let held = trying.lock();
         let begun = Arc::new(AtomicUsize::new(0));
-        let (turn, seen) = (Arc::clone(&knocking), Arc::clone(&begun));
-        let late = Late::begin(memory::config(), false, &closed(), move || {
+        let (turn, seen) = (Arc::clone(&trying), Arc::clone(&begun));
+        let late = LazyStore::begin(memory::config(), false, &closed(), move || {
             seen.fetch_add(1, Ordering::SeqCst);
             let _turn = turn.lock();
             Ok(Arc::clone(&store))

@@ -15,7 +15,7 @@ use reqwest::Client;
 use rustls::ClientConfig;
 
 use super::PATIENCE;
-use crate::aws::{self, Surroundings, region};
+use crate::aws::{self, EnvVars, region};
 use crate::sync::Mutex;
 use crate::transport::{tls, web};
 use crate::url::dynamodb::DynamodbUrl;
@@ -33,44 +33,40 @@ const METADATA: [&str; 5] = ["169.254.170.2", "169.254.170.23", "fd00:ec2::23", 
 
 /// What a search for keys may touch.
 #[derive(Clone)]
-pub(crate) struct Outside {
-    pub(super) surroundings: Surroundings,
+pub(crate) struct Environment {
+    pub(super) env: EnvVars,
     /// The profile that the url names.
     pub(super) profile: Option<String>,
     pub(super) region: String,
-    pub(super) courier: Courier,
+    pub(super) sender: Sender,
     patience: Duration,
 }
 
-impl Outside {
+impl Environment {
     pub(crate) fn new(url: &DynamodbUrl) -> Self {
         Self {
-            surroundings: Surroundings::of_process(),
+            env: EnvVars::of_process(),
             profile: url.profile.clone(),
             region: url.region.clone(),
-            courier: Courier::default(),
+            sender: Sender::default(),
             patience: PATIENCE,
         }
     }
 
     /// Everything that would go to AWS goes to `fake` instead, which finds the host in the header `x-meant-for`.
     #[cfg(test)]
-    pub(super) fn fake(surroundings: Surroundings, profile: Option<&str>, fake: std::net::SocketAddr) -> Self {
-        let courier = Courier { detour: Some(fake), ..Courier::default() };
+    pub(super) fn fake(env: EnvVars, profile: Option<&str>, fake: std::net::SocketAddr) -> Self {
+        let sender = Sender { detour: Some(fake), ..Sender::default() };
         let profile = profile.map(str::to_owned);
-        Self { surroundings, profile, region: "eu-west-1".to_owned(), courier, patience: PATIENCE }
+        Self { env, profile, region: "eu-west-1".to_owned(), sender, patience: PATIENCE }
     }
 
     /// Nobody is asked.
     #[cfg(feature = "fuzzing")]
-    pub(super) fn answered(
-        surroundings: Surroundings,
-        profile: Option<&str>,
-        answers: super::fuzzing::Answers,
-    ) -> Self {
-        let courier = Courier { answers: Some(answers), ..Courier::default() };
+    pub(super) fn answered(env: EnvVars, profile: Option<&str>, answers: super::fuzzing::Answers) -> Self {
+        let sender = Sender { answers: Some(answers), ..Sender::default() };
         let profile = profile.map(str::to_owned);
-        Self { surroundings, profile, region: "eu-west-1".to_owned(), courier, patience: PATIENCE }
+        Self { env, profile, region: "eu-west-1".to_owned(), sender, patience: PATIENCE }
     }
 
     #[cfg(test)]
@@ -85,32 +81,32 @@ impl Outside {
 
     /// For the library: it sees nothing of the environment, and is told what it is to use.
     pub(super) fn context(&self) -> Context {
-        let env = StaticEnv { home_dir: self.surroundings.home(), envs: Default::default() };
-        Context::new().with_env(env).with_file_read(Files).with_http_send(self.courier.clone())
+        let env = StaticEnv { home_dir: self.env.home(), envs: Default::default() };
+        Context::new().with_env(env).with_file_read(Files).with_http_send(self.sender.clone())
     }
 
     /// What the search is busy with.
-    pub(super) fn whom_we_wait_for(&self) -> String {
-        self.courier.errand.lock().asked.clone().unwrap_or_else(|| "a file".to_owned())
+    pub(super) fn waiting_for(&self) -> String {
+        self.sender.last.lock().asked.clone().unwrap_or_else(|| "a file".to_owned())
     }
 
     /// Notes what the search is busy with from now on.
     pub(super) fn wait_for(&self, whom: impl Into<String>) {
-        *self.courier.errand.lock() = Errand { asked: Some(whom.into()), ..Errand::default() };
+        *self.sender.last.lock() = LastRequest { asked: Some(whom.into()), ..LastRequest::default() };
     }
 
     /// Where a search begins.
-    pub(super) fn nobody_was_asked(&self) {
-        *self.courier.errand.lock() = Errand::default();
+    pub(super) fn reset(&self) {
+        *self.sender.last.lock() = LastRequest::default();
     }
 
     /// Whether the last who was asked knows who asks, and said no.
     pub(super) fn was_refused(&self) -> bool {
-        self.courier.errand.lock().refused
+        self.sender.last.lock().refused
     }
 
     /// The library's error with what it leaves out, and without what it should have left out.
-    pub(super) fn told(&self, error: &Error) -> String {
+    pub(super) fn describe(&self, error: &Error) -> String {
         let text = error.to_string();
         // A parser repeats what it cannot read, and that may be a key.
         let text = match text.find("failed to parse") {
@@ -121,7 +117,7 @@ impl Outside {
         for hint in error.context().iter().filter_map(|context| context.strip_prefix("hint: ")) {
             said.push_str(&format!(" ({})", printable(hint)));
         }
-        if let Some(trouble) = &self.courier.errand.lock().trouble {
+        if let Some(trouble) = &self.sender.last.lock().trouble {
             said.push_str(&format!(": {trouble}"));
         }
         said
@@ -156,8 +152,8 @@ fn without_keys(text: &str) -> String {
 
 /// Carries requests to where they may go.
 #[derive(Clone, Default)]
-pub(super) struct Courier {
-    errand: Arc<Mutex<Errand>>,
+pub(super) struct Sender {
+    last: Arc<Mutex<LastRequest>>,
     /// Made when the first request goes to a service of AWS: reading the certificates of the system takes 20 ms.
     tls: Arc<OnceLock<Result<ClientConfig, String>>>,
     #[cfg(test)]
@@ -167,7 +163,7 @@ pub(super) struct Courier {
 }
 
 #[derive(Default)]
-struct Errand {
+struct LastRequest {
     asked: Option<String>,
     trouble: Option<String>,
     refused: bool,
@@ -182,7 +178,7 @@ enum Peer {
     Service,
 }
 
-impl Courier {
+impl Sender {
     /// A client for one request: searches are rare, and each has a runtime of its own.
     fn client(&self, peer: Peer) -> Result<Client, String> {
         let (tls, connect, total) = match peer {
@@ -196,7 +192,7 @@ impl Courier {
         client.build().map_err(|error| format!("no HTTP client: {error}"))
     }
 
-    async fn carry(&self, request: Request<Bytes>) -> Result<Response<Bytes>, String> {
+    async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, String> {
         let peer = peer(request.uri())?;
         #[cfg(feature = "fuzzing")]
         if let Some(answers) = &self.answers {
@@ -230,24 +226,24 @@ impl Courier {
     }
 }
 
-impl HttpSend for Courier {
+impl HttpSend for Sender {
     async fn http_send(&self, request: Request<Bytes>) -> reqsign_core::Result<Response<Bytes>> {
         let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
-        *self.errand.lock() = Errand { asked: Some(host.clone()), ..Errand::default() };
-        let answer = self.carry(request).await;
+        *self.last.lock() = LastRequest { asked: Some(host.clone()), ..LastRequest::default() };
+        let answer = self.send(request).await;
         // The library says so of some providers only. What AWS says with 400 may pass, as where it is asked too often.
         let refusal = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN];
-        self.errand.lock().refused = answer.as_ref().is_ok_and(|answer| refusal.contains(&answer.status()));
+        self.last.lock().refused = answer.as_ref().is_ok_and(|answer| refusal.contains(&answer.status()));
         answer.map_err(|what| {
-            self.errand.lock().trouble = Some(format!("{host}: {what}"));
+            self.last.lock().trouble = Some(format!("{host}: {what}"));
             Error::unexpected("no answer")
         })
     }
 }
 
-impl fmt::Debug for Courier {
+impl fmt::Debug for Sender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Courier")
+        f.write_str("Sender")
     }
 }
 

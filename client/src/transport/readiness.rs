@@ -10,7 +10,7 @@ use leasehold_core::{Monotonic, Transmit};
 use tokio::sync::watch;
 
 use super::Answer;
-use super::lanes::until;
+use super::connections::until;
 use super::pauses::LastAttempt;
 
 /// Why there is no server to ask.
@@ -23,30 +23,30 @@ pub(super) enum NoServer {
 }
 
 /// What came of a greeting.
-pub(super) type Met = Result<(), NoServer>;
+pub(super) type Greeted = Result<(), NoServer>;
 
 /// The first request, and the first after a failure, waits until the server has answered something harmless. That may
 /// take longer than the request has time, so that a far server is reached however short the deadlines are; and as long
 /// as there is no answer, no request has left.
 #[derive(Default)]
-pub(super) struct Meeting {
+pub(super) struct Readiness {
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     met: bool,
-    greeting: Option<watch::Receiver<Option<Met>>>,
+    greeting: Option<watch::Receiver<Option<Greeted>>>,
     last: LastAttempt<NoServer>,
 }
 
-impl Meeting {
-    pub(super) fn is_over(&self) -> bool {
+impl Readiness {
+    pub(super) fn is_ready(&self) -> bool {
         self.state.lock().met
     }
 
     /// The next request waits until the server has shown itself again.
-    pub(super) fn doubt(&self) {
+    pub(super) fn reset(&self) {
         self.state.lock().met = false;
     }
 
@@ -54,10 +54,10 @@ impl Meeting {
     ///
     /// # Errors
     /// It does not, or it refuses us, or is something else.
-    pub(super) async fn met<G: Future<Output = Met> + Send + 'static>(
+    pub(super) async fn wait<G: Future<Output = Greeted> + Send + 'static>(
         self: &Arc<Self>,
         greet: impl FnOnce() -> G,
-    ) -> Met {
+    ) -> Greeted {
         let mut greeting = match self.begin(greet) {
             Ok(greeting) => greeting,
             Err(met) => return met,
@@ -71,10 +71,10 @@ impl Meeting {
     ///
     /// # Errors
     /// What is known without.
-    pub(super) fn begin<G: Future<Output = Met> + Send + 'static>(
+    pub(super) fn begin<G: Future<Output = Greeted> + Send + 'static>(
         self: &Arc<Self>,
         greet: impl FnOnce() -> G,
-    ) -> Result<watch::Receiver<Option<Met>>, Met> {
+    ) -> Result<watch::Receiver<Option<Greeted>>, Greeted> {
         let mut state = self.state.lock();
         if state.met {
             return Err(Ok(()));
@@ -88,11 +88,11 @@ impl Meeting {
             Some(_) | None => {
                 let (done, greeting) = watch::channel(None);
                 state.greeting = Some(greeting.clone());
-                let (meeting, greet) = (Arc::clone(self), greet());
+                let (readiness, greet) = (Arc::clone(self), greet());
                 // On its own, so that it gets its time however little a request has left.
                 tokio::spawn(async move {
                     let met = greet.await;
-                    meeting.ended(&met);
+                    readiness.ended(&met);
                     let _ = done.send(Some(met));
                 });
                 Ok(greeting)
@@ -100,7 +100,7 @@ impl Meeting {
         }
     }
 
-    fn ended(&self, met: &Met) {
+    fn ended(&self, met: &Greeted) {
         let mut state = self.state.lock();
         state.greeting = None;
         state.met = met.is_ok();

@@ -42,7 +42,7 @@ pub(super) trait Link: Send + Sync + 'static {
 }
 
 /// All links to one store.
-pub(super) struct Lanes<L> {
+pub(super) struct Connections<L> {
     make: Box<dyn Fn() -> L + Send + Sync>,
     background: Mutex<Option<Background<L>>>,
     /// No link for a runtime that can have no sockets.
@@ -64,7 +64,7 @@ struct Private<L> {
     link: Arc<L>,
 }
 
-impl<L: Link> Lanes<L> {
+impl<L: Link> Connections<L> {
     pub(super) fn new(make: impl Fn() -> L + Send + Sync + 'static) -> Self {
         Self {
             make: Box::new(make),
@@ -77,7 +77,7 @@ impl<L: Link> Lanes<L> {
 
     /// On the calling thread.
     pub(super) fn perform(&self, request: &Transmit) -> Answer {
-        let (request, behind) = (request.clone(), self.ready_behind());
+        let (request, behind) = (request.clone(), self.ready_background());
         self.block_on(|link| ask(link, behind, request)).map_err(|fault| match fault.kind {
             FaultKind::Cancelled => TransportFault::Unknown(fault),
             FaultKind::Timeout
@@ -93,7 +93,7 @@ impl<L: Link> Lanes<L> {
     ///
     /// # Errors
     /// The request, where there is no such runtime.
-    pub(super) fn ask_here(&self, request: Transmit) -> Result<Answering, Transmit> {
+    pub(super) fn call_on_caller(&self, request: Transmit) -> Result<Answering, Transmit> {
         let Some(id) = Handle::try_current().ok().filter(|_| !self.is_inherited()).map(|runtime| runtime.id()) else {
             return Err(request);
         };
@@ -109,12 +109,12 @@ impl<L: Link> Lanes<L> {
         });
         drop(here);
         let Some(link) = link else { return Err(request) };
-        Ok(Box::pin(ask(link, self.ready_behind(), request)))
+        Ok(Box::pin(ask(link, self.ready_background(), request)))
     }
 
     /// On the thread kept for it.
-    pub(super) fn ask_behind(&self, request: Transmit, done: Done) {
-        match self.behind() {
+    pub(super) fn call_in_background(&self, request: Transmit, done: Done) {
+        match self.background() {
             Ok((runtime, link)) => {
                 runtime.spawn(async move { done(link.ask(request).await) });
             }
@@ -126,7 +126,7 @@ impl<L: Link> Lanes<L> {
     ///
     /// # Errors
     /// No thread or no file descriptor is to be had.
-    pub(super) fn behind(&self) -> Result<(Handle, Arc<L>), Fault> {
+    pub(super) fn background(&self) -> Result<(Handle, Arc<L>), Fault> {
         self.check_process()?;
         let mut background = self.background.lock();
         if background.is_none() {
@@ -137,7 +137,7 @@ impl<L: Link> Lanes<L> {
     }
 
     /// The background runtime and its link, if a request could leave there at once.
-    fn ready_behind(&self) -> Option<(Handle, Arc<L>)> {
+    fn ready_background(&self) -> Option<(Handle, Arc<L>)> {
         let background = self.background.lock();
         let ready = background.as_ref().filter(|background| !self.is_inherited() && background.link.is_ready());
         ready.map(|background| (background.runtime.clone(), Arc::clone(&background.link)))
@@ -180,7 +180,7 @@ impl<L: Link> Lanes<L> {
         R: Send + 'static,
         F: Future<Output = R> + Send + 'static,
     {
-        let (runtime, link) = self.behind()?;
+        let (runtime, link) = self.background()?;
         let (sender, receiver) = mpsc::channel();
         let work = work(link);
         runtime.spawn(async move { sender.send(work.await) });
@@ -286,7 +286,7 @@ mod tests {
     /// Answers once as many ask as are to meet, unless it is too late for that, and remembers which threads it ran on. It is
     /// ready once somebody has prepared it for the second time.
     struct Echo {
-        meeting: Arc<Barrier>,
+        readiness: Arc<Barrier>,
         threads: Arc<Mutex<HashSet<Option<String>>>>,
         prepared: AtomicUsize,
     }
@@ -298,7 +298,7 @@ mod tests {
                 if request.deadline <= clock::monotonic() {
                     std::future::pending::<()>().await;
                 }
-                self.meeting.wait().await;
+                self.readiness.wait().await;
                 tokio::task::yield_now().await;
             };
             let answered = until(request.deadline, answer).await;
@@ -316,7 +316,7 @@ mod tests {
     }
 
     struct Rig {
-        lanes: Arc<Lanes<Echo>>,
+        connections: Arc<Connections<Echo>>,
         made: Arc<AtomicUsize>,
         threads: Arc<Mutex<HashSet<Option<String>>>>,
     }
@@ -329,13 +329,13 @@ mod tests {
         /// Nobody is answered before so many ask.
         fn for_meeting(callers: usize) -> Self {
             let (made, threads) = (Arc::new(AtomicUsize::new(0)), Arc::default());
-            let (count, seen, meeting) = (Arc::clone(&made), Arc::clone(&threads), Arc::new(Barrier::new(callers)));
-            let lanes = Lanes::new(move || {
+            let (count, seen, readiness) = (Arc::clone(&made), Arc::clone(&threads), Arc::new(Barrier::new(callers)));
+            let connections = Connections::new(move || {
                 count.fetch_add(1, Ordering::Relaxed);
-                let (meeting, threads) = (Arc::clone(&meeting), Arc::clone(&seen));
-                Echo { meeting, threads, prepared: AtomicUsize::new(0) }
+                let (readiness, threads) = (Arc::clone(&readiness), Arc::clone(&seen));
+                Echo { readiness, threads, prepared: AtomicUsize::new(0) }
             });
-            Self { lanes: Arc::new(lanes), made, threads }
+            Self { connections: Arc::new(connections), made, threads }
         }
 
         fn made(&self) -> usize {
@@ -360,10 +360,14 @@ mod tests {
     fn a_blocking_caller_waits_on_its_own_thread_and_leaves_its_link_to_the_next() {
         let rig = Rig::new();
         let caller = thread::Builder::new().name("a caller".into());
-        let lanes = Arc::clone(&rig.lanes);
-        caller.spawn(move || assert_eq!(lanes.perform(&soon()), fault(FaultKind::Server))).unwrap().join().unwrap();
+        let connections = Arc::clone(&rig.connections);
+        caller
+            .spawn(move || assert_eq!(connections.perform(&soon()), fault(FaultKind::Server)))
+            .unwrap()
+            .join()
+            .unwrap();
         for _ in 0..5 {
-            assert_eq!(rig.lanes.perform(&soon()), fault(FaultKind::Server));
+            assert_eq!(rig.connections.perform(&soon()), fault(FaultKind::Server));
         }
         assert_eq!(rig.made(), 1, "one link for all");
         let threads = rig.threads.lock();
@@ -376,10 +380,10 @@ mod tests {
         let rig = Rig::for_meeting(callers);
         thread::scope(|scope| {
             for _ in 0..callers {
-                scope.spawn(|| assert_eq!(rig.lanes.perform(&soon()), fault(FaultKind::Server)));
+                scope.spawn(|| assert_eq!(rig.connections.perform(&soon()), fault(FaultKind::Server)));
             }
         });
-        assert_eq!(rig.lanes.idle.lock().len(), MOST_IDLE);
+        assert_eq!(rig.connections.idle.lock().len(), MOST_IDLE);
         assert!(rig.made() >= callers, "{} links for {callers} callers", rig.made());
     }
 
@@ -390,12 +394,12 @@ mod tests {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 for _ in 0..3 {
-                    assert_eq!(rig.lanes.ask_here(soon()).ok().unwrap().await, fault(FaultKind::Server));
+                    assert_eq!(rig.connections.call_on_caller(soon()).ok().unwrap().await, fault(FaultKind::Server));
                 }
             });
             assert_eq!(rig.made(), runtimes);
         }
-        assert!(rig.lanes.ask_here(soon()).is_err(), "there is no runtime here");
+        assert!(rig.connections.call_on_caller(soon()).is_err(), "there is no runtime here");
     }
 
     #[test]
@@ -403,9 +407,9 @@ mod tests {
         let rig = Rig::new();
         for _ in 0..MOST_RUNTIMES * 2 {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async { rig.lanes.ask_here(soon()).ok().unwrap().await }).unwrap();
+            runtime.block_on(async { rig.connections.call_on_caller(soon()).ok().unwrap().await }).unwrap();
         }
-        assert_eq!(rig.lanes.here.lock().len(), MOST_RUNTIMES);
+        assert_eq!(rig.connections.here.lock().len(), MOST_RUNTIMES);
     }
 
     #[test]
@@ -414,7 +418,7 @@ mod tests {
         let (sender, receiver) = mpsc::channel();
         for _ in 0..10 {
             let sender = sender.clone();
-            rig.lanes.ask_behind(soon(), Box::new(move |answer| sender.send(answer).unwrap()));
+            rig.connections.call_in_background(soon(), Box::new(move |answer| sender.send(answer).unwrap()));
         }
         for _ in 0..10 {
             assert_eq!(receiver.recv().unwrap(), fault(FaultKind::Server));
@@ -426,18 +430,18 @@ mod tests {
     #[test]
     fn a_link_without_connection_lets_the_background_ask_until_it_has_one() {
         let rig = Rig::new();
-        let behind = rig.lanes.behind().unwrap().1;
+        let behind = rig.connections.background().unwrap().1;
         behind.prepared.store(2, Ordering::Relaxed);
         let on_caller = || rig.threads.lock().drain().any(|name| name.as_deref() != Some("leasehold-network"));
         let mut blocking = Vec::new();
         for _ in 0..4 {
-            assert_eq!(rig.lanes.perform(&soon()), fault(FaultKind::Server));
+            assert_eq!(rig.connections.perform(&soon()), fault(FaultKind::Server));
             blocking.push(on_caller());
         }
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let mut here = Vec::new();
         for _ in 0..4 {
-            let answer = runtime.block_on(async { rig.lanes.ask_here(soon()).ok().unwrap().await });
+            let answer = runtime.block_on(async { rig.connections.call_on_caller(soon()).ok().unwrap().await });
             assert_eq!(answer, fault(FaultKind::Server));
             here.push(on_caller());
         }
@@ -452,7 +456,7 @@ mod tests {
         {
             let runtime = runtime.unwrap();
             for _ in 0..2 {
-                assert!(runtime.block_on(async { rig.lanes.ask_here(soon()).is_err() }));
+                assert!(runtime.block_on(async { rig.connections.call_on_caller(soon()).is_err() }));
             }
         }
         assert_eq!(rig.made(), 0);
@@ -462,7 +466,7 @@ mod tests {
     fn a_blocking_call_inside_a_runtime_neither_panics_nor_hangs() {
         let rig = Rig::new();
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        let answer = runtime.block_on(async { rig.lanes.perform(&soon()) });
+        let answer = runtime.block_on(async { rig.connections.perform(&soon()) });
         assert_eq!(answer, fault(FaultKind::Server));
         assert!(rig.threads.lock().contains(&Some("leasehold-network".into())));
     }
@@ -470,10 +474,10 @@ mod tests {
     #[test]
     fn lanes_may_be_dropped_inside_a_runtime() {
         let rig = Rig::new();
-        rig.lanes.perform(&soon()).unwrap();
+        rig.connections.perform(&soon()).unwrap();
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
-            rig.lanes.ask_here(soon()).ok().unwrap().await.unwrap();
+            rig.connections.call_on_caller(soon()).ok().unwrap().await.unwrap();
             drop(rig);
         });
     }
@@ -481,7 +485,7 @@ mod tests {
     #[test]
     fn a_deadline_ends_the_wait() {
         let rig = Rig::new();
-        assert_eq!(rig.lanes.perform(&request(Duration::ZERO)), fault(FaultKind::Timeout));
+        assert_eq!(rig.connections.perform(&request(Duration::ZERO)), fault(FaultKind::Timeout));
         let never = async {
             let over = until(Monotonic::default(), std::future::pending::<()>()).await;
             assert_eq!(over, None);

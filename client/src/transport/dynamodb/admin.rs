@@ -8,18 +8,18 @@ use leasehold_wire::dynamodb::{Request, Response, Settings};
 
 use super::{Dynamodb, DynamodbLink, credentials};
 use crate::clock;
-use crate::transport::lanes::Lanes;
-use crate::transport::meeting::NoServer;
+use crate::transport::connections::Connections;
+use crate::transport::readiness::NoServer;
 use crate::transport::web::CONNECT_PATIENCE;
 
 /// The background runtime of a store, where requests and sleeps happen whoever awaits them.
-pub(crate) struct Elsewhere {
-    lanes: Arc<Lanes<DynamodbLink>>,
+pub(crate) struct Admin {
+    connections: Arc<Connections<DynamodbLink>>,
 }
 
 impl Dynamodb {
-    pub(crate) fn elsewhere(&self) -> Elsewhere {
-        Elsewhere { lanes: Arc::clone(&self.lanes) }
+    pub(crate) fn elsewhere(&self) -> Admin {
+        Admin { connections: Arc::clone(&self.connections) }
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -27,11 +27,12 @@ impl Dynamodb {
     }
 }
 
-impl Elsewhere {
+impl Admin {
     /// # Errors
     /// What is known of the request instead.
     pub(crate) async fn ask(&self, request: Request) -> Result<Response, Outcome> {
-        let (runtime, link) = self.lanes.behind().map_err(|fault| Outcome::NotApplied(Refusal::Unavailable(fault)))?;
+        let (runtime, link) =
+            self.connections.background().map_err(|fault| Outcome::NotApplied(Refusal::Unavailable(fault)))?;
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE + credentials::PATIENCE);
         match runtime.spawn(async move { link.command(&request, deadline).await }).await {
             Ok(Ok(response)) => Ok(response),
@@ -43,7 +44,7 @@ impl Elsewhere {
 
     pub(crate) async fn sleep(&self, time: Duration) {
         // Without a runtime there is no request to wait with either.
-        if let Ok((runtime, _)) = self.lanes.behind() {
+        if let Ok((runtime, _)) = self.connections.background() {
             let _ = runtime.spawn(async move { tokio::time::sleep(time).await }).await;
         }
     }

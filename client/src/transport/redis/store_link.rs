@@ -7,43 +7,43 @@ use leasehold_core::Transmit;
 use super::cluster::link::ClusterLink;
 use super::link::RedisLink;
 use crate::transport::Answer;
-use crate::transport::lanes::Link;
+use crate::transport::connections::Link;
 use crate::url::redis::Address;
 
 /// One lane's.
-pub(super) enum Way {
-    One(Arc<RedisLink>),
+pub(super) enum StoreLink {
+    Single(Arc<RedisLink>),
     Cluster(Arc<ClusterLink>),
 }
 
-impl Way {
+impl StoreLink {
     /// To one node of a cluster; where there is but one server, to that.
     pub(super) fn to(&self, node: &Address) -> Arc<RedisLink> {
         match self {
-            Self::One(link) => Arc::clone(link),
+            Self::Single(link) => Arc::clone(link),
             Self::Cluster(link) => link.to(node),
         }
     }
 }
 
-impl Link for Way {
+impl Link for StoreLink {
     async fn ask(self: Arc<Self>, request: Transmit) -> Answer {
         match &*self {
-            Self::One(link) => Arc::clone(link).ask(request).await,
+            Self::Single(link) => Arc::clone(link).ask(request).await,
             Self::Cluster(link) => Arc::clone(link).ask(request).await,
         }
     }
 
     fn is_ready(&self) -> bool {
         match self {
-            Self::One(link) => link.is_ready(),
+            Self::Single(link) => link.is_ready(),
             Self::Cluster(link) => link.is_ready(),
         }
     }
 
     fn prepare(self: Arc<Self>) {
         match &*self {
-            Self::One(link) => Arc::clone(link).prepare(),
+            Self::Single(link) => Arc::clone(link).prepare(),
             Self::Cluster(link) => Arc::clone(link).prepare(),
         }
     }

@@ -1,7 +1,7 @@
 //! How much a server may send, whatever it says.
 //!
 //! The driver keeps what it reads until a reply is whole, so that a server that never ends one would fill the memory
-//! until the request is given up, and for ever where no request is waiting. Every connection therefore has a meter
+//! until the request is given up, and for ever where no request is waiting. Every connection therefore has a limit
 //! below the driver: bytes that nobody has a use for break the connection.
 
 use std::io;
@@ -33,7 +33,7 @@ const SUBSCRIPTION: usize = 256 << 10;
 const WORDS: usize = 1 << 10;
 
 /// How much is still welcome.
-pub(super) struct Meter {
+pub(super) struct ReplyLimit {
     state: Mutex<State>,
 }
 
@@ -49,13 +49,13 @@ struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket(u64);
 
-impl Meter {
+impl ReplyLimit {
     pub(super) fn new() -> Arc<Self> {
         Arc::new(Self { state: Mutex::new(State { left: GREETING, granted: 0, words: Some(Vec::new()) }) })
     }
 
     /// What commands are answered with is welcome from now on.
-    pub(super) fn asked(&self, commands: &[Command]) -> Ticket {
+    pub(super) fn allow(&self, commands: &[Command]) -> Ticket {
         let worth = commands.iter().map(worth).sum::<usize>();
         let mut state = self.state.lock();
         state.left = state.left.saturating_add(worth);
@@ -64,30 +64,30 @@ impl Meter {
     }
 
     /// The commands of the ticket are answered, and with them all before: what those left over is welcome no more.
-    pub(super) fn answered(&self, ticket: Ticket) {
+    pub(super) fn settle(&self, ticket: Ticket) {
         let mut state = self.state.lock();
         let later = usize::try_from(state.granted.saturating_sub(ticket.0)).unwrap_or(usize::MAX);
         state.left = state.left.min(later.saturating_add(SLACK));
     }
 
     /// Everything whole that a subscription brought has been taken.
-    pub(super) fn caught_up(&self) {
+    pub(super) fn reset(&self) {
         self.state.lock().left = SUBSCRIPTION;
     }
 
     /// The errors that the server answered its greeting with.
-    pub(super) fn words(&self) -> Vec<String> {
+    pub(super) fn greeting_errors(&self) -> Vec<String> {
         let words = self.state.lock().words.take().unwrap_or_default();
         let errors = words.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"-"));
         errors.map(|error| String::from_utf8_lossy(error.trim_ascii()).into_owned()).collect()
     }
 
     /// The greeting is over.
-    pub(super) fn greeted(&self) {
+    pub(super) fn end_greeting(&self) {
         self.state.lock().words = None;
     }
 
-    fn heard(&self, bytes: &[u8]) -> io::Result<()> {
+    fn received(&self, bytes: &[u8]) -> io::Result<()> {
         let mut state = self.state.lock();
         if let Some(words) = &mut state.words {
             let room = WORDS.saturating_sub(words.len());
@@ -112,21 +112,21 @@ fn worth(command: &Command) -> usize {
     base + FOR_AN_ARGUMENT * command.args.len()
 }
 
-/// A socket with a meter.
-pub(super) struct Metered<S> {
+/// A socket with a limit.
+pub(super) struct LimitedSocket<S> {
     pub(super) socket: S,
-    pub(super) meter: Arc<Meter>,
+    pub(super) limit: Arc<ReplyLimit>,
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for LimitedSocket<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.socket).poll_read(cx, buffer))?;
-        Poll::Ready(self.meter.heard(&buffer.filled()[before..]))
+        Poll::Ready(self.limit.received(&buffer.filled()[before..]))
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for LimitedSocket<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.socket).poll_write(cx, bytes)
     }
@@ -148,57 +148,57 @@ mod tests {
         vec![Command { args: vec![b"x".to_vec(); args] }]
     }
 
-    fn left(meter: &Meter) -> usize {
-        meter.state.lock().left
+    fn left(limit: &ReplyLimit) -> usize {
+        limit.state.lock().left
     }
 
     #[test]
     fn a_request_makes_room_for_its_answer_only() {
-        let meter = Meter::new();
-        meter.heard(&[b'x'; GREETING]).unwrap();
-        meter.heard(b"x").unwrap_err();
-        let ticket = meter.asked(&commands(4));
+        let limit = ReplyLimit::new();
+        limit.received(&[b'x'; GREETING]).unwrap();
+        limit.received(b"x").unwrap_err();
+        let ticket = limit.allow(&commands(4));
         let room = FOR_A_COMMAND + 4 * FOR_AN_ARGUMENT;
-        assert_eq!(left(&meter), room);
-        meter.heard(&vec![b'x'; room]).unwrap();
-        meter.heard(b"x").unwrap_err();
-        meter.answered(ticket);
-        assert_eq!(left(&meter), 0);
+        assert_eq!(left(&limit), room);
+        limit.received(&vec![b'x'; room]).unwrap();
+        limit.received(b"x").unwrap_err();
+        limit.settle(ticket);
+        assert_eq!(left(&limit), 0);
     }
 
     #[test]
     fn what_answers_leave_over_does_not_add_up() {
-        let meter = Meter::new();
+        let limit = ReplyLimit::new();
         for _ in 0..1_000 {
-            let ticket = meter.asked(&commands(100));
-            meter.heard(b"+OK\r\n").unwrap();
-            meter.answered(ticket);
+            let ticket = limit.allow(&commands(100));
+            limit.received(b"+OK\r\n").unwrap();
+            limit.settle(ticket);
         }
-        assert_eq!(left(&meter), SLACK);
+        assert_eq!(left(&limit), SLACK);
     }
 
     #[test]
     fn an_answer_takes_no_room_from_those_still_to_come() {
-        let meter = Meter::new();
-        let first = meter.asked(&commands(1));
+        let limit = ReplyLimit::new();
+        let first = limit.allow(&commands(1));
         // Nobody waits for the second any more.
-        let _ = meter.asked(&commands(400));
-        let third = meter.asked(&commands(1));
-        meter.answered(first);
-        assert!(left(&meter) >= 400 * FOR_AN_ARGUMENT);
-        meter.answered(third);
-        assert_eq!(left(&meter), SLACK);
+        let _ = limit.allow(&commands(400));
+        let third = limit.allow(&commands(1));
+        limit.settle(first);
+        assert!(left(&limit) >= 400 * FOR_AN_ARGUMENT);
+        limit.settle(third);
+        assert_eq!(left(&limit), SLACK);
     }
 
     #[test]
     fn the_words_of_a_refusal_are_kept_until_the_greeting_is_over() {
-        let meter = Meter::new();
-        meter.heard(b"+OK\r\n-WRONGPASS inva").unwrap();
-        meter.heard(b"lid\r\n-NOAUTH\r\n").unwrap();
-        assert_eq!(meter.words(), ["WRONGPASS invalid", "NOAUTH"]);
-        let meter = Meter::new();
-        meter.greeted();
-        meter.heard(b"-ERR no\r\n").unwrap();
-        assert!(meter.words().is_empty());
+        let limit = ReplyLimit::new();
+        limit.received(b"+OK\r\n-WRONGPASS inva").unwrap();
+        limit.received(b"lid\r\n-NOAUTH\r\n").unwrap();
+        assert_eq!(limit.greeting_errors(), ["WRONGPASS invalid", "NOAUTH"]);
+        let limit = ReplyLimit::new();
+        limit.end_greeting();
+        limit.received(b"-ERR no\r\n").unwrap();
+        assert!(limit.greeting_errors().is_empty());
     }
 }
