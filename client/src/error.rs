@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold_core::op::{Fault, Holder, Holding};
 use leasehold_core::{ConfigError, Failure, LostReason, Nonce};
 
-/// What went wrong, on which resource, and what to do.
+/// An error of the client: its kind, the resource, and a message with advice.
 ///
 /// Match on [`Error::kind`]; the message is for people and may change.
 #[derive(Clone, Debug)]
@@ -17,7 +17,7 @@ pub struct Error {
     holder: Option<Box<LockInfo>>,
 }
 
-/// What the caller can do about an [`Error`].
+/// The kind of an [`Error`], by how a caller can react to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -63,17 +63,17 @@ impl ErrorKind {
         }
     }
 
-    /// Whether the same call may succeed later without anybody changing anything.
+    /// Tells if the same call may succeed later without any change.
     pub const fn is_temporary(self) -> bool {
         matches!(self, Self::Busy | Self::TimedOut | Self::StoreUnavailable)
     }
 }
 
-/// Who holds a lock, as far as the store shows it.
+/// The holder of a lock, as far as the store shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockInfo {
-    /// What is locked.
+    /// The locked resource.
     pub resource: String,
     /// The holder's label; `None` for holders that leave none.
     pub owner: Option<String>,
@@ -81,7 +81,7 @@ pub struct LockInfo {
     pub token: Option<u64>,
     /// When the lease was granted, in milliseconds since 1970 by the store's wall clock.
     pub since_unix_ms: Option<u64>,
-    /// How long the lease lasts without renewal.
+    /// The lifetime of the lease without renewal.
     pub ttl: Option<Duration>,
     /// Time until the store frees the lock unless it is renewed; `None` where only observation can tell.
     pub left: Option<Duration>,
@@ -89,12 +89,12 @@ pub struct LockInfo {
     pub data: Option<Vec<u8>>,
     /// Written by another lock library.
     pub foreign: bool,
-    /// How many nodes showed this record, of [`LockInfo::of`] that were looked at: fewer than a majority while an attempt
-    /// is under way, or is being cleaned up behind.
+    /// The number of nodes that showed this record, of [`LockInfo::of`] that answered: fewer than a majority while an
+    /// attempt is under way, or is being cleaned up.
     pub votes: u16,
-    /// How many nodes were looked at: all of a quorum in answer to [`Client::inspect`](crate::Client::inspect) and
-    /// [`Client::break_lock`](crate::Client::break_lock); 1 for a single store, and for [`Error::holder`], which is
-    /// the record that most of the nodes showed that had been heard by then, and counts no votes.
+    /// The number of nodes that were asked: all of a quorum in answer to [`Client::inspect`](crate::Client::inspect)
+    /// and [`Client::break_lock`](crate::Client::break_lock); 1 for a single store, and for [`Error::holder`], which is
+    /// the record that most of the nodes had shown by then, and counts no votes.
     pub of: u16,
     /// The attempt, which tells one lease from all others; foreign holders have none. Knowing it is enough to release the lock.
     pub(crate) nonce: Option<Nonce>,
@@ -120,8 +120,8 @@ impl LockInfo {
         }
     }
 
-    /// Whether a majority of the nodes that were looked at showed the record, so that it is a held lock. Always true for a
-    /// single store, and for [`Error::holder`], which counts no votes.
+    /// Tells if a majority of the nodes showed the record, so that the lock is held. Always true for a single store,
+    /// and for [`Error::holder`], which counts no votes.
     pub const fn is_shown_by_a_majority(&self) -> bool {
         self.votes > self.of / 2
     }
@@ -148,7 +148,7 @@ impl fmt::Display for LockInfo {
 }
 
 impl Error {
-    /// What the caller can do about it.
+    /// The kind, by how a caller can react.
     pub const fn kind(&self) -> ErrorKind {
         self.kind
     }
@@ -158,7 +158,7 @@ impl Error {
         self.resource.as_deref()
     }
 
-    /// Who holds the lock, where that is the reason.
+    /// The holder of the lock, where that is the reason.
     pub fn holder(&self) -> Option<&LockInfo> {
         self.holder.as_deref()
     }

@@ -1,4 +1,4 @@
-//! Guards for the protected resource: refuse whoever holds an older token.
+//! Guards for the protected resource: they reject holders of older tokens.
 //!
 //! A lock alone cannot protect anything. Between a holder's last check and its write any time can pass: the process is
 //! stopped, the machine sleeps, a packet waits. Meanwhile the lease runs out, somebody else is granted the lock with a
@@ -21,7 +21,7 @@
 //! | keys in Redis | [`RedisGuard`]: Lua for the client library that you have |
 //! | items in DynamoDB | [`DynamodbGuard`]: pieces of expressions for the client library that you have |
 //!
-//! In a database one kind keeps its marks in a table of its own, where they survive whatever happens to your rows, and
+//! In a database one kind keeps its marks in a table of its own, where they outlive your rows, and
 //! the other uses a column of your table.
 
 mod dynamodb;
@@ -67,7 +67,7 @@ fn token_of(mark: i64) -> Option<Token> {
     u64::try_from(mark).ok().and_then(Token::new)
 }
 
-/// What a store's mark says about `token`: the mark, unless it stands against it.
+/// Compares a store's mark with `token`. Returns the mark, or an error if it is higher.
 fn not_later(token: Token, mark: i64) -> Result<Token, Error> {
     match token_of(mark) {
         Some(high_water) if high_water > token => Err(Rejected::Stale { token, high_water }.into()),

@@ -1,4 +1,4 @@
-//! Where AWS users keep what every tool of theirs is to know: the environment, and two files in the home folder.
+//! The configuration that AWS's tools share: the environment, and two files in the home folder.
 
 pub(crate) mod profiles;
 pub(crate) mod region;
@@ -13,7 +13,7 @@ const MOST_BYTES: u64 = 1 << 20;
 
 type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
 
-/// The environment and the home folder of whoever asks; tests have their own.
+/// Environment variables and the home folder; tests have their own.
 #[derive(Clone)]
 pub(crate) struct EnvVars {
     variable: Arc<Variables>,
@@ -35,7 +35,7 @@ impl EnvVars {
         (self.variable)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
     }
 
-    /// Whether a variable says `true`.
+    /// Tells if a variable is `true`.
     pub(crate) fn says(&self, name: &str) -> bool {
         self.variable(name).is_some_and(|value| value.eq_ignore_ascii_case("true"))
     }
@@ -64,7 +64,7 @@ impl fmt::Debug for EnvVars {
 /// A file of at most 1 MiB.
 ///
 /// # Errors
-/// Whatever the system says; or the file is longer.
+/// The system's error; or the file is longer.
 pub(crate) fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     std::fs::File::open(path)?.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;

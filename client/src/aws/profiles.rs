@@ -17,7 +17,7 @@ use super::EnvVars;
 /// The profile of those who name none.
 pub(crate) const DEFAULT: &str = "default";
 
-/// What the files say.
+/// The contents of the files.
 #[derive(Debug, Default)]
 pub(crate) struct Profiles {
     profiles: BTreeMap<String, Section>,
@@ -31,7 +31,7 @@ pub(crate) struct Profiles {
 pub(crate) struct Section(BTreeMap<String, String>);
 
 impl Section {
-    /// What is blank counts as not there.
+    /// The value of a property. A blank one counts as missing.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
@@ -59,7 +59,7 @@ impl Profiles {
     /// Files that do not exist say nothing.
     ///
     /// # Errors
-    /// What is wrong with which file, in words.
+    /// A file cannot be read or parsed; the message names it.
     pub(crate) fn read(env: &EnvVars) -> Result<Self, String> {
         let mut found = Self::default();
         let mut places = Vec::new();
@@ -83,7 +83,7 @@ impl Profiles {
         self.profiles.get(name)
     }
 
-    /// What `aws configure sso` calls a session.
+    /// A session, as `aws configure sso` calls it.
     pub(crate) fn sso_session(&self, name: &str) -> Option<&Section> {
         self.sessions.get(name)
     }
@@ -95,7 +95,7 @@ impl Profiles {
         of_service.or_else(|| profile.get("endpoint_url"))
     }
 
-    /// Where the profiles are looked for.
+    /// The files in which profiles are looked for.
     pub(crate) fn places(&self) -> &str {
         &self.places
     }

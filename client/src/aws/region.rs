@@ -1,7 +1,7 @@
 //! Regions, and the names that their services have.
 
-/// What the names of services end with, by what the names of regions begin with: plain ones, and those that have IPv6
-/// addresses as well. The first that fits counts. From the endpoint rules that AWS publishes for its SDKs.
+/// The suffixes of service names, by the prefixes of region names: plain ones, and those that have IPv6 addresses as
+/// well. The first match counts. From the endpoint rules that AWS publishes for its SDKs.
 const PARTITIONS: [(&str, &str, Option<&str>); 8] = [
     ("cn-", "amazonaws.com.cn", Some("api.amazonwebservices.com.cn")),
     ("us-gov-", "amazonaws.com", Some("api.aws")),
@@ -13,14 +13,14 @@ const PARTITIONS: [(&str, &str, Option<&str>); 8] = [
     ("", "amazonaws.com", Some("api.aws")),
 ];
 
-/// Which of the addresses of a service.
+/// The kind of a service's address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Variant {
     pub(crate) cryptography: Cryptography,
     pub(crate) stack: Stack,
 }
 
-/// Which modules encrypt.
+/// The encryption modules of an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Cryptography {
     #[default]
@@ -29,7 +29,7 @@ pub(crate) enum Cryptography {
     Fips,
 }
 
-/// Which addresses a name has.
+/// The IP versions of an address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stack {
     #[default]
@@ -38,7 +38,7 @@ pub(crate) enum Stack {
     Dual,
 }
 
-/// Whether a text can be a region. It becomes part of the names of hosts, so that nothing else may pass.
+/// Tells if a text can be a region. It becomes part of host names, so nothing else may pass.
 pub(crate) fn is_region(text: &str) -> bool {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
     is_plain && (3..=64).contains(&text.len()) && !text.starts_with('-') && !text.ends_with('-')
@@ -49,12 +49,12 @@ fn partition(region: &str) -> (&'static str, Option<&'static str>) {
     found.map_or(("amazonaws.com", None), |(_, plain, dual)| (*plain, *dual))
 }
 
-/// What the plain names of services in a region end with.
+/// The suffix of plain service names in a region.
 pub(crate) fn suffix(region: &str) -> &'static str {
     partition(region).0
 }
 
-/// Whether a host is one of AWS's own services.
+/// Tells if a host is one of AWS's own services.
 pub(crate) fn is_of_aws(host: &str) -> bool {
     let host = host.to_ascii_lowercase();
     let is_below = |suffix: &str| host.strip_suffix(suffix).is_some_and(|rest| rest.ends_with('.'));

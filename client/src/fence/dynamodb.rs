@@ -105,9 +105,9 @@ impl DynamodbGuard {
         Ok([(pieces::VALUE, number(token)?.to_string())])
     }
 
-    /// Why a write with [`DynamodbGuard::check_condition`] ended in `ConditionalCheckFailedException`; `item` names the
-    /// resource in the error. `None`: not by the guard, but for the rest of the condition. In all cases nothing was
-    /// written.
+    /// The reason why a write with [`DynamodbGuard::check_condition`] ended in `ConditionalCheckFailedException`;
+    /// `item` names the resource in the error. `None`: not by the guard, but for the rest of the condition. In all
+    /// cases nothing was written.
     ///
     /// [`ErrorKind::StaleToken`]: a later holder has claimed the item, the message has both tokens; or there is no item,
     /// for a later holder may have deleted it. [`ErrorKind::Config`]: it was never claimed, or the token is above

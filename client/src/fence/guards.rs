@@ -6,7 +6,7 @@ use crate::sync::{Arc, Condvar, HashMap, Mutex, MutexGuard};
 
 /// The marks of many items in one process, for any number of threads.
 ///
-/// For whatever serves requests that carry tokens: a server that keeps its data in memory, or that is the only way to a
+/// For programs that serve requests with tokens: a server that keeps its data in memory, or that is the only way to a
 /// device. Each item has a lock of its own, so that a slow write holds up nobody but those who want the same item.
 ///
 /// # Memory
@@ -26,7 +26,7 @@ use crate::sync::{Arc, Condvar, HashMap, Mutex, MutexGuard};
 /// let total = balance.load(SeqCst);
 /// guards.with("invoice/42", token, || balance.store(total + 10, SeqCst))?; // with every write
 ///
-/// // Whoever still holds an older token comes too late.
+/// // A holder of an older token is rejected.
 /// let late = guards.with("invoice/42", older, || balance.store(0, SeqCst)).unwrap_err();
 /// assert_eq!(late.kind(), leasehold::ErrorKind::StaleToken);
 /// # Ok::<(), leasehold::Error>(())
@@ -103,7 +103,7 @@ impl Guards {
         Ok(write())
     }
 
-    /// Whether a write with `token` would be let through now.
+    /// Checks if a write with `token` would be let through now.
     ///
     /// This is for callers that no other thread can overtake. Wherever another holder could claim between this check and
     /// the write, write in [`Guards::with`].
@@ -132,8 +132,8 @@ impl Guards {
 
     /// Drops the mark of an item that nobody will write again, and gives its room back.
     ///
-    /// A late write is still refused, since the item counts as never claimed. A late *claim* is not: after this, whoever
-    /// comes first may begin anew, with whatever token. It waits for a write that is under way.
+    /// A late write is still refused, since the item counts as never claimed. A late *claim* is not: after this, the
+    /// first claim starts anew, with any token. It waits for a write that is under way.
     pub fn forget(&self, item: &str) {
         let Some(shared) = self.slot(item) else { return };
         let mut slot = shared.idle();
@@ -159,7 +159,7 @@ impl Guards {
         Ok(Writing(shared))
     }
 
-    // The map is locked for the look-up only: whoever waits for an item must not hold up the others.
+    // The map is locked for the look-up only: a caller that waits for one item must not delay others.
     fn slot(&self, item: &str) -> Option<Arc<Item>> {
         self.slots.lock().get(item).map(Arc::clone)
     }

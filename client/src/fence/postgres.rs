@@ -118,8 +118,8 @@ impl PostgresGuard {
         &self.claim
     }
 
-    /// Whether a write with the token (`$2`) to the item (`$1`) may happen. Run it in the transaction of the write, as a
-    /// statement before the write; when the outcome is an error, roll back. At most one row with one bigint for
+    /// Checks if a write with the token (`$2`) to the item (`$1`) may happen. Run it in the transaction of the write,
+    /// as a statement before the write; when the outcome is an error, roll back. At most one row with one bigint for
     /// [`PostgresGuard::outcome`].
     pub fn check_sql(&self) -> &str {
         &self.check
@@ -142,7 +142,7 @@ impl PostgresGuard {
         Ok((item, parameter(token)))
     }
 
-    /// What the answer to a claim or a check means: the bigint of its row, `None` where there was no row.
+    /// Judges the answer to a claim or a check: the bigint of its row, `None` where there was no row.
     ///
     /// # Errors
     /// [`ErrorKind::StaleToken`] when a later holder has claimed the item; the message has both tokens.
@@ -232,7 +232,7 @@ impl PostgresRowGuard {
         &self.claim
     }
 
-    /// Whether a write with the token (`$2`) to the row with this key (`$1`) may happen. Run it in the transaction of
+    /// Checks if a write with the token (`$2`) to the row with this key (`$1`) may happen. Run it in the transaction of
     /// the write, as a statement before the write; when the outcome is an error, roll back. A bigint or NULL for each
     /// row with the key, for [`PostgresRowGuard::check_outcome`].
     pub fn check_sql(&self) -> &str {
@@ -244,14 +244,14 @@ impl PostgresRowGuard {
         &self.read
     }
 
-    /// What raises the mark in the SET list of an UPDATE of your own, where `$parameter` is the token. It needs
-    /// [`PostgresRowGuard::condition`] in the same statement.
+    /// The assignment that raises the mark, for the SET list of an UPDATE of your own, where `$parameter` is the token.
+    /// It needs [`PostgresRowGuard::condition`] in the same statement.
     pub fn raise(&self, parameter: usize) -> String {
         format!("{} = ${parameter}::bigint", self.fence)
     }
 
-    /// What lets an UPDATE of your own through, to be added to its WHERE with AND, where `$parameter` is the token. When
-    /// no row was updated, nothing was written, and [`PostgresRowGuard::refusal`] says why.
+    /// The condition for an UPDATE of your own, to be added to its WHERE with AND, where `$parameter` is the token.
+    /// When no row was updated, nothing was written, and [`PostgresRowGuard::refusal`] gives the reason.
     pub fn condition(&self, parameter: usize) -> String {
         condition(&self.fence, parameter)
     }
@@ -264,7 +264,7 @@ impl PostgresRowGuard {
         number(token).map(parameter)
     }
 
-    /// What the answer to a claim means, given the one column of all its rows.
+    /// Judges the answer to a claim, given the one column of all its rows.
     ///
     /// # Errors
     /// [`ErrorKind::StaleToken`] when a later holder has claimed the row; the message has both tokens.
@@ -275,7 +275,7 @@ impl PostgresRowGuard {
         verdict(number(token)?, only(marks, missing)?)
     }
 
-    /// What the answer to a check means, given the one column of all its rows.
+    /// Judges the answer to a check, given the one column of all its rows.
     ///
     /// # Errors
     /// As [`PostgresRowGuard::claim_outcome`]; [`ErrorKind::StaleToken`] also for a row that does not exist, since a
@@ -284,8 +284,8 @@ impl PostgresRowGuard {
         verdict(number(token)?, only(marks, gone)?)
     }
 
-    /// Why an UPDATE of your own with [`PostgresRowGuard::condition`] has updated no row, given what
-    /// [`PostgresRowGuard::read_sql`] answers after it. Always an error, of the kinds of
+    /// The reason why an UPDATE of your own with [`PostgresRowGuard::condition`] has updated no row, given the answer
+    /// to [`PostgresRowGuard::read_sql`] after it. Always an error, of the kinds of
     /// [`PostgresRowGuard::check_outcome`]; [`ErrorKind::StoreUnavailable`] where the reason has passed by now.
     pub fn refusal(token: u64, marks: &[Option<i64>]) -> Error {
         let stands_against = || not_later(number(token)?, only(marks, gone)?);

@@ -53,7 +53,7 @@ use crate::error::{Error, ErrorKind};
 /// # What Redis can forget
 /// A mark has no expiry and has to outlive its key, so the server's eviction policy has to be `noeviction` or one of
 /// `volatile-*`; `allkeys-*` would evict marks. An item without its mark counts as never claimed: writes are refused,
-/// but the next claim passes, whoever's it is. A failover or a restart that loses the last writes takes marks back
+/// but the next claim passes, even a stale one. A failover or a restart that loses the last writes takes marks back
 /// together with the data: then a stale holder can write until the next claim. Claim again after a failover, or keep
 /// what must not be lost elsewhere.
 #[derive(Clone, Copy, Debug)]
@@ -74,8 +74,8 @@ impl RedisGuard {
         scripts::CLAIM
     }
 
-    /// Whether a write with the token would be let through now. That is good for giving up early, and protects nothing:
-    /// the check that counts is in the script of the write.
+    /// The script that checks if a write with the token would be let through now. Use it to give up early. It protects
+    /// nothing: only the check in the script of the write does.
     pub const fn check_script() -> &'static str {
         scripts::CHECK
     }
@@ -106,7 +106,7 @@ impl RedisGuard {
         Ok(format!("{{{key}}}\u{1f}mark of key"))
     }
 
-    /// What the answer of a script means. `item` names the resource in the error.
+    /// Judges the answer of a script. `item` names the resource in the error.
     ///
     /// # Errors
     /// [`ErrorKind::StaleToken`] when a later holder has claimed the item; the message has both tokens.

@@ -13,7 +13,7 @@ pub(super) fn quoted_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Whether docs/fencing.md has a statement, however it breaks its lines and quotes names.
+/// Tells if docs/fencing.md has a statement, with any line breaks and quoting.
 #[cfg(test)]
 pub(super) fn in_the_guide(statement: &str) -> bool {
     let guide = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/fencing.md");

@@ -30,7 +30,7 @@ use crate::error::{Error, ErrorKind};
 /// change.execute("UPDATE invoices SET total = ?1 WHERE id = 42", [total + 10])?;
 /// change.commit()?;
 ///
-/// // Whoever still holds an older token comes too late.
+/// // A holder of an older token is rejected.
 /// let change = db.transaction()?;
 /// let late = guard.check(&change, "invoice/42", older).unwrap_err();
 /// assert_eq!(late.kind(), leasehold::ErrorKind::StaleToken);
@@ -103,7 +103,7 @@ impl SqliteGuard {
         }
     }
 
-    /// Whether a write with `token` may happen. Call it in the transaction of the write, before the write; when it
+    /// Checks if a write with `token` may happen. Call it in the transaction of the write, before the write; when it
     /// fails, roll back.
     ///
     /// # Errors
@@ -153,8 +153,8 @@ impl SqliteGuard {
         &self.read
     }
 
-    /// Why a claim or a check has changed no row, given what [`SqliteGuard::read_sql`] answers after it. Always an error,
-    /// of the kinds of [`SqliteGuard::check`].
+    /// The reason why a claim or a check has changed no row, given the answer to [`SqliteGuard::read_sql`] after it.
+    /// Always an error, of the kinds of [`SqliteGuard::check`].
     pub fn refusal(item: &str, token: u64, marks: &[Value]) -> Error {
         refusal(token, marks, Rejected::Unclaimed.into()).on(item)
     }
@@ -233,7 +233,7 @@ impl SqliteRowGuard {
         }
     }
 
-    /// Whether a write with `token` to the row may happen. Call it in the transaction of the write, before the write;
+    /// Checks if a write with `token` to the row may happen. Call it in the transaction of the write, before the write;
     /// when it fails, roll back.
     ///
     /// # Errors
@@ -266,14 +266,14 @@ impl SqliteRowGuard {
         &self.read
     }
 
-    /// Why a claim has changed no row, given what [`SqliteRowGuard::read_sql`] answers after it. Always an error, of the
-    /// kinds of [`SqliteRowGuard::claim`].
+    /// The reason why a claim has changed no row, given the answer to [`SqliteRowGuard::read_sql`] after it. Always an
+    /// error, of the kinds of [`SqliteRowGuard::claim`].
     pub fn claim_refusal(token: u64, marks: &[Value]) -> Error {
         refusal(token, marks, Error::config("there is no such row to claim: insert it first, without a fence"))
     }
 
-    /// Why a check has changed no row, given what [`SqliteRowGuard::read_sql`] answers after it. Always an error, of the
-    /// kinds of [`SqliteRowGuard::check`].
+    /// The reason why a check has changed no row, given the answer to [`SqliteRowGuard::read_sql`] after it. Always an
+    /// error, of the kinds of [`SqliteRowGuard::check`].
     pub fn check_refusal(token: u64, marks: &[Value]) -> Error {
         refusal(token, marks, Error::new(ErrorKind::StaleToken, "the row is gone; a later holder may have deleted it"))
     }
@@ -290,7 +290,7 @@ fn marks(db: &Connection, sql: &str, key: &dyn ToSql) -> Result<Vec<Value>, Erro
         .map_err(|error| failed(&error))
 }
 
-/// Why a mark was not raised.
+/// The reason why a mark was not raised.
 fn refusal(token: u64, marks: &[Value], missing: Error) -> Error {
     let token = match number(token) {
         Ok(token) => token,

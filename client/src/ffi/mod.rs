@@ -111,8 +111,8 @@ pub fn release_all(leases: &Leases) -> Result<(), Error> {
     exec::block_on(leases.give_back())
 }
 
-/// What the end of code under a lock has to say after the release, and whether the lease was lost before it: a loss must not
-/// go unheard, but a release that is not confirmed is no failure of what was done under the lock.
+/// Decides if the error of a release is raised at the end of code that ran under a lock: a loss must be reported, but
+/// an unconfirmed release does not make that code fail.
 ///
 /// # Errors
 /// That of the release, if the lease was lost.
@@ -212,7 +212,7 @@ pub fn dismiss(election: Election) {
     election.dismiss();
 }
 
-/// Whether the candidacy has ended: it was resigned, its client was closed, or a callback has panicked.
+/// Tells if the candidacy has ended: it was resigned, its client was closed, or a callback has panicked.
 pub fn is_over(election: &Election) -> bool {
     election.is_over()
 }
@@ -272,8 +272,8 @@ pub fn by_task(request: LockRequest, task: u64) -> LockRequest {
     request.by_task(task)
 }
 
-/// What the clocks of this machine show: nanoseconds on the one that counts on while the machine is suspended, whose
-/// beginning means nothing, and milliseconds since 1970.
+/// The clocks of this machine: nanoseconds on the one that goes on while the machine is suspended, from an arbitrary
+/// start, and milliseconds since 1970.
 pub fn clocks() -> (u64, u64) {
     let now = clock::now();
     (now.monotonic.ns(), now.unix_ms)
@@ -287,7 +287,7 @@ pub fn notice_forks() -> std::io::Result<()> {
     fork::install()
 }
 
-/// How soon an interruption is noticed.
+/// The interval at which an interruption is noticed.
 const SLICE: Duration = Duration::from_millis(50);
 
 fn asking(mut interrupted: impl FnMut() -> bool) -> impl FnMut() -> Pause {

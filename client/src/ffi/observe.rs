@@ -1,10 +1,10 @@
-//! What the client tells, on its way to loggers and observers of a host.
+//! A queue of the client's events and metrics, for loggers and observers in another language.
 //!
-//! Events and samples are noted in bounded lists by whichever thread of the client has them, which waits for nobody: not for
-//! an interpreter, and not for handlers of logging. The host is rung for, and fetches what was noted on a thread of its own.
+//! The threads of the client put events and samples into bounded lists, and wait for nobody: not for an interpreter,
+//! and not for handlers of logging. The binding is notified, and fetches the list on a thread of its own.
 //!
-//! For a library that a host loads, and everything in it belongs to the binding: the first [`Desk`] that wants to hear
-//! something makes itself heard as the global subscriber of `tracing` and recorder of `metrics`.
+//! This is for a library that is loaded into another process and belongs to the binding alone: the first [`EventQueue`]
+//! that wants something becomes the global subscriber of `tracing` and recorder of `metrics`.
 
 use std::fmt::{Debug, Write as _};
 
@@ -22,10 +22,10 @@ use crate::sync::{Arc, Mutex};
 
 pub use super::samples::Sample;
 
-/// What is not fetched in time is dropped, and counted.
+/// The length limit of a queue. Later items are dropped and counted.
 const MOST: usize = 10_000;
 
-/// How much an event matters, from the least up.
+/// The level of an event, from the least up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Each renewal.
@@ -34,9 +34,9 @@ pub enum Level {
     Debug,
     /// Grants and releases.
     Info,
-    /// What may go wrong soon.
+    /// A problem that may come soon.
     Warn,
-    /// What has gone wrong: a lost lease.
+    /// A failure: a lost lease.
     Error,
 }
 
@@ -65,13 +65,13 @@ pub enum Item {
     Event {
         /// Such as `lock.lost`; empty for one without a stable name.
         name: &'static str,
-        /// How much it matters.
+        /// Its level.
         level: Level,
         /// When it happened, in milliseconds since 1970.
         unix_ms: u64,
-        /// What happened, in words.
+        /// The message for people.
         message: String,
-        /// What it happened to: `resource`, `token` and so on; lengths of time are seconds.
+        /// Its details: `resource`, `token` and so on; lengths of time are seconds.
         fields: Vec<(&'static str, Value)>,
     },
     /// One step of a counter, or one value of a histogram.
@@ -93,16 +93,16 @@ pub enum Value {
     Flag(bool),
 }
 
-/// What was fetched.
+/// Items that were fetched.
 #[derive(Clone, Debug, Default)]
 pub struct Noted {
     /// In the order in which it was noted.
     pub items: Vec<Item>,
-    /// How much more there was than could be kept.
+    /// The number of items that were dropped.
     pub dropped: u64,
 }
 
-/// Where threads of the client leave what they tell, for one listener of the host.
+/// A queue of events and samples, for one listener of the binding.
 pub struct Desk {
     noted: Mutex<Noted>,
     ring: Box<dyn Fn() + Send + Sync>,
@@ -287,7 +287,7 @@ impl Visit for Parts {
 mod tests {
     use super::*;
 
-    /// What this test has told: others run beside it.
+    /// The items of this test: others run beside it.
     fn told(desk: &Desk) -> Vec<String> {
         let name = |item| match item {
             Item::Event { name, .. } => name.to_owned(),

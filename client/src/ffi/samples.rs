@@ -23,7 +23,7 @@ pub struct Sample {
 
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 
-/// Whether samples are noted from now on.
+/// Turns samples on or off.
 pub(super) fn want(samples: bool) {
     static BEGUN: AtomicBool = AtomicBool::new(false);
     IS_WANTED.store(samples, Ordering::Release);

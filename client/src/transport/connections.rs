@@ -1,11 +1,12 @@
-//! Whose thread waits for a socket.
+//! Connection pools, one for each kind of caller.
 //!
-//! A connection belongs to the runtime in which it was made, so that each lane has links of its own: the **background**
-//! one runs on a thread of ours, where a blocked runtime, event loop or interpreter of the user's holds up no renewal;
-//! **async** callers use their own runtime, and **blocking** callers a small one that lives on their thread for as long
-//! as the request lasts. Nobody hops to another thread for an answer, with one exception: a link that has no connection
-//! yet lets the background's carry the request, if that has one, and connects meanwhile. So the first request of a lane
-//! needs no time for connecting, and a runtime that runs for the length of a request only has its connection in the end.
+//! A connection belongs to the runtime in which it was made, so each kind of caller has links of its own. The
+//! **background** link runs on a thread of ours, where a blocked runtime, event loop or interpreter of the user delays
+//! no renewal. **Async** callers use their own runtime. **Blocking** callers use a small one that runs on their thread
+//! for as long as the request lasts. No caller hops to another thread for an answer, with one exception: while a link
+//! has no connection yet, the background's link carries its requests, if it has one. So the first request of a caller
+//! needs no time for connecting, and a runtime that runs only for the length of a request gets its connection in the
+//! end.
 
 use std::panic;
 use std::sync::{Arc, mpsc};
@@ -29,15 +30,15 @@ const MOST_IDLE: usize = 32;
 /// Runtimes of async callers that are remembered; an application has one, or one for each core.
 const MOST_RUNTIMES: usize = 256;
 
-/// A way to the store, made of connections that live in one runtime.
+/// A link to the store, made of connections that live in one runtime.
 pub(super) trait Link: Send + Sync + 'static {
     /// Performs a request, and gives up at its deadline.
     fn ask(self: Arc<Self>, request: Transmit) -> impl Future<Output = Answer> + Send + 'static;
 
-    /// Whether a request could leave at once.
+    /// Tells if a request could leave at once.
     fn is_ready(&self) -> bool;
 
-    /// Begins to make a connection, in the current runtime, unless there is one or somebody is at it.
+    /// Begins to make a connection in the current runtime, unless there is one or it is being made.
     fn prepare(self: Arc<Self>);
 }
 
@@ -45,9 +46,9 @@ pub(super) trait Link: Send + Sync + 'static {
 pub(super) struct Connections<L> {
     make: Box<dyn Fn() -> L + Send + Sync>,
     background: Mutex<Option<Background<L>>>,
-    /// No link for a runtime that can have no sockets.
+    /// `None` for a runtime without sockets.
     here: Mutex<Vec<(runtime::Id, Option<Arc<L>>)>>,
-    idle: Mutex<Vec<Private<L>>>,
+    idle: Mutex<Vec<LocalRuntime<L>>>,
     generation: u64,
 }
 
@@ -58,8 +59,8 @@ struct Background<L> {
     _alive: oneshot::Sender<()>,
 }
 
-/// A runtime that runs on the thread of whoever uses it.
-struct Private<L> {
+/// A runtime that runs on its caller's thread.
+struct LocalRuntime<L> {
     runtime: Option<Runtime>,
     link: Arc<L>,
 }
@@ -75,7 +76,7 @@ impl<L: Link> Connections<L> {
         }
     }
 
-    /// On the calling thread.
+    /// Performs a request on the calling thread.
     pub(super) fn perform(&self, request: &Transmit) -> Answer {
         let (request, behind) = (request.clone(), self.ready_background());
         self.block_on(|link| ask(link, behind, request)).map_err(|fault| match fault.kind {
@@ -89,7 +90,7 @@ impl<L: Link> Connections<L> {
         })?
     }
 
-    /// On the runtime of the calling task.
+    /// Performs a request on the runtime of the calling task.
     ///
     /// # Errors
     /// The request, where there is no such runtime.
@@ -112,7 +113,7 @@ impl<L: Link> Connections<L> {
         Ok(Box::pin(ask(link, self.ready_background(), request)))
     }
 
-    /// On the thread kept for it.
+    /// Performs a request on the background thread.
     pub(super) fn call_in_background(&self, request: Transmit, done: Done) {
         match self.background() {
             Ok((runtime, link)) => {
@@ -125,7 +126,7 @@ impl<L: Link> Connections<L> {
     /// The background runtime, started when it is first needed, and the link that lives in it.
     ///
     /// # Errors
-    /// No thread or no file descriptor is to be had.
+    /// No thread or no file descriptor is available.
     pub(super) fn background(&self) -> Result<(Handle, Arc<L>), Fault> {
         self.check_process()?;
         let mut background = self.background.lock();
@@ -143,10 +144,10 @@ impl<L: Link> Connections<L> {
         ready.map(|background| (background.runtime.clone(), Arc::clone(&background.link)))
     }
 
-    /// Runs a future to its end on the calling thread, with a link that nobody else uses meanwhile.
+    /// Runs a future to its end on the calling thread, with a link that is in use nowhere else.
     ///
     /// # Errors
-    /// No file descriptor is to be had, or the store was inherited through a fork.
+    /// No file descriptor is available, or the store was inherited through a fork.
     pub(super) fn block_on<R, F>(&self, work: impl FnOnce(Arc<L>) -> F) -> Result<R, Fault>
     where
         R: Send + 'static,
@@ -159,7 +160,7 @@ impl<L: Link> Connections<L> {
         let idle = self.idle.lock().pop();
         let private = match idle {
             Some(private) => private,
-            None => Private { runtime: Some(new_runtime()?), link: Arc::new((self.make)()) },
+            None => LocalRuntime { runtime: Some(new_runtime()?), link: Arc::new((self.make)()) },
         };
         let Some(runtime) = &private.runtime else { return Err(Fault::new(FaultKind::Unreachable, "no runtime")) };
         let result = runtime.block_on(work(Arc::clone(&private.link)));
@@ -170,11 +171,11 @@ impl<L: Link> Connections<L> {
         Ok(result)
     }
 
-    /// Runs a future to its end in the background. Also for blocking calls from inside a runtime, which cannot be
-    /// entered a second time on its own thread.
+    /// Runs a future to its end in the background. Blocking calls from inside a runtime need this too: its thread
+    /// cannot enter a second one.
     ///
     /// # Errors
-    /// No thread or no file descriptor is to be had, or the store was inherited through a fork.
+    /// No thread or no file descriptor is available, or the store was inherited through a fork.
     pub(super) fn block_on_background<R, F>(&self, work: impl FnOnce(Arc<L>) -> F) -> Result<R, Fault>
     where
         R: Send + 'static,
@@ -216,7 +217,7 @@ impl<L: Link> Background<L> {
     }
 }
 
-impl<L> Drop for Private<L> {
+impl<L> Drop for LocalRuntime<L> {
     fn drop(&mut self) {
         // A plain drop would panic inside another runtime.
         if let Some(runtime) = self.runtime.take() {
@@ -225,7 +226,7 @@ impl<L> Drop for Private<L> {
     }
 }
 
-/// Waits for `work` until a deadline. Timers of runtimes do not count suspended time, so the clock is asked again.
+/// Waits for `work` until a deadline. Timers of runtimes do not count suspended time, so the clock is checked again.
 pub(super) async fn until<R>(deadline: leasehold_core::Monotonic, work: impl Future<Output = R>) -> Option<R> {
     const LONGEST_NAP: Duration = Duration::from_secs(1);
     let mut work = std::pin::pin!(work);
@@ -253,8 +254,8 @@ async fn ask<L: Link>(link: Arc<L>, behind: Option<(Handle, Arc<L>)>, request: T
     }
 }
 
-/// Whether the current runtime was built with sockets and timers. There is no way to ask but to try, and to catch the
-/// panic of those that were not; what the panic hook says of it is at least true.
+/// Tells if the current runtime was built with sockets and timers. The only way to find out is to use them and catch
+/// the panic; the message that the panic hook prints is at least true.
 fn has_sockets() -> bool {
     let tried = panic::catch_unwind(|| {
         drop(tokio::time::sleep(Duration::ZERO));
@@ -283,8 +284,8 @@ mod tests {
 
     use super::*;
 
-    /// Answers once as many ask as are to meet, unless it is too late for that, and remembers which threads it ran on. It is
-    /// ready once somebody has prepared it for the second time.
+    /// Answers once enough callers wait at the same time, unless the deadline passes first, and records the threads on
+    /// which it ran. It is ready after the second `prepare`.
     struct Echo {
         readiness: Arc<Barrier>,
         threads: Arc<Mutex<HashSet<Option<String>>>>,
@@ -326,7 +327,7 @@ mod tests {
             Self::for_meeting(1)
         }
 
-        /// Nobody is answered before so many ask.
+        /// Answers only when this many callers wait.
         fn for_meeting(callers: usize) -> Self {
             let (made, threads) = (Arc::new(AtomicUsize::new(0)), Arc::default());
             let (count, seen, readiness) = (Arc::clone(&made), Arc::clone(&threads), Arc::new(Barrier::new(callers)));

@@ -1,12 +1,11 @@
-//! What a Redis keeps, and what it removes or forgets by itself, in its own words, by whatever way they came. Nothing
-//! here asks; it judges what was answered.
+//! Judges the eviction and persistence of a Redis by its answers, over a socket or HTTP. It sends nothing.
 
 use leasehold_core::member::Durability;
 
 use super::info::{Fields, printable};
 use crate::doctor::Finding;
 
-/// What the server told. An `Err` has its words of refusal.
+/// The answers of the server. An `Err` has the server's words of refusal.
 pub(super) struct Kept {
     pub(super) info: Result<Fields, String>,
     pub(super) save: Result<String, String>,
@@ -19,17 +18,17 @@ impl Kept {
         self.info.as_ref().ok()?.get(name)
     }
 
-    /// Why something cannot be seen, in the server's words.
+    /// The reason why a field cannot be seen, in the server's words.
     pub(super) fn unseen(&self) -> &str {
         self.info.as_ref().err().map_or("INFO does not tell", String::as_str)
     }
 
-    /// How many replicas are connected.
+    /// The number of connected replicas.
     pub(super) fn replicas(&self) -> Option<u64> {
         self.info.as_ref().ok()?.number("connected_slaves")
     }
 
-    /// What it removes or forgets.
+    /// Checks for ways to lose locks.
     pub(super) fn losses(&self) -> Vec<Finding> {
         vec![self.eviction(), self.persistence()]
     }
@@ -142,7 +141,7 @@ impl Kept {
         }
     }
 
-    /// Whether what the url says is true.
+    /// Checks the url's claim of durability against the server.
     pub(super) fn durable(&self, durability: Durability) -> Option<Finding> {
         const CHECK: &str = "redis.durable";
         const ADVICE: &str = "set appendonly yes and appendfsync always, or take durable=yes out of the url";

@@ -1,10 +1,10 @@
-//! What a Redis says of itself, by whatever way it is asked, and as far as it may be asked.
+//! The fields of `INFO` and `CONFIG`, over a socket or HTTP, as far as the user may read them.
 
 use std::collections::HashMap;
 
 use leasehold_wire::resp::Value;
 
-/// More of what a server says is not repeated.
+/// The most characters of a server's text that are repeated.
 const MOST_WORDS: usize = 200;
 
 /// The lines `name:value` of `INFO`, or the pairs of `HELLO` and `CONFIG GET`.
@@ -35,10 +35,10 @@ impl Fields {
     }
 }
 
-/// From the reply to `INFO`.
+/// Reads the reply to `INFO`.
 ///
 /// # Errors
-/// Why it is none, in the server's words.
+/// The server's words, where the reply has no such fields.
 pub(in crate::transport) fn fields(info: &Value) -> Result<Fields, String> {
     match (info.as_error(), text(info)) {
         (None, Some(text)) => Ok(Fields::of_text(&text)),
@@ -46,21 +46,21 @@ pub(in crate::transport) fn fields(info: &Value) -> Result<Fields, String> {
     }
 }
 
-/// From the reply to `CONFIG GET`.
+/// Reads the reply to `CONFIG GET`.
 ///
 /// # Errors
-/// Why the setting is not in it, in the server's words.
+/// The server's words, where the setting is missing.
 pub(in crate::transport) fn setting(name: &str, reply: &Value) -> Result<String, String> {
     let value = Fields::of_pairs(reply).get(name).map(str::to_owned);
     value.ok_or_else(|| printable(reply.as_error().unwrap_or("CONFIG does not tell")))
 }
 
-/// What a list has in it; other replies have nothing.
+/// The items of a list; other replies have none.
 pub(in crate::transport) fn items(reply: &Value) -> &[Value] {
     if let Value::Array(items) = reply { items } else { &[] }
 }
 
-/// The text of a reply that has one.
+/// The text of a reply, if it has one.
 pub(in crate::transport) fn text(reply: &Value) -> Option<String> {
     match reply {
         Value::Simple(text) | Value::Double(text) | Value::BigNumber(text) => Some(text.clone()),
@@ -76,7 +76,7 @@ pub(in crate::transport) fn text(reply: &Value) -> Option<String> {
     }
 }
 
-/// Text of a server, fit for a terminal and a log.
+/// A server's text, made safe for terminals and logs.
 pub(in crate::transport) fn printable(text: &str) -> String {
     text.chars().take(MOST_WORDS).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

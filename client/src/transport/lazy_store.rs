@@ -1,7 +1,7 @@
-//! A node of a quorum that did not answer when the client connected: it is opened, and seen to be none of the others, as
-//! soon as it does.
+//! A node of a quorum that did not answer when the client connected. It is opened, and checked to be none of the
+//! others, as soon as it answers.
 //!
-//! Until then it refuses at once, so that the other nodes decide without waiting for it.
+//! Until then it refuses requests at once, so that the other nodes decide without waiting for it.
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
@@ -27,7 +27,7 @@ pub(crate) struct LazyStore {
     opening: Arc<Opening>,
 }
 
-/// What the attempts to open it share with those who wait for it.
+/// The state shared by the attempts to open the store and the callers that use it.
 struct Opening {
     store: OnceLock<Arc<dyn Transport>>,
     state: Mutex<State>,
@@ -35,16 +35,16 @@ struct Opening {
 }
 
 struct State {
-    /// Why it is not open.
+    /// The reason why it is not open.
     why: Error,
-    /// To be told once it is.
+    /// Watchers to be registered once it is open.
     watchers: Vec<(Resource, Weak<dyn Watcher>)>,
     is_closed: bool,
 }
 
 impl LazyStore {
-    /// Begins to try; `known` are the nodes that are there already, and `opened` is the store where it is open, and was
-    /// not seen yet.
+    /// Starts the attempts. `known` are the nodes that are open already; `opened` is the store, if it was opened but
+    /// not looked at.
     pub(crate) fn start(
         url: StoreUrl,
         name: String,
@@ -99,18 +99,18 @@ impl LazyStore {
         TransportFault::NotSent(Fault::new(FaultKind::Unreachable, &self.opening.state.lock().why.to_string()))
     }
 
-    /// The store, or as long as it is not open, why.
+    /// The store, or the reason why it is not open.
     fn opened(&self) -> Result<&Arc<dyn Transport>, Error> {
         self.store().ok_or_else(|| {
             let why = self.opening.state.lock().why.clone();
-            // Whatever keeps it closed, it may pass.
+            // Any reason may pass.
             Error::new(ErrorKind::StoreUnavailable, why.to_string())
         })
     }
 }
 
 impl Opening {
-    /// Waits, and answers whether anybody still wants the store.
+    /// Waits, and tells if the store is still wanted.
     fn is_wanted_after(&self, pause: Duration) -> bool {
         let until = clock::monotonic().plus(pause);
         let mut state = self.state.lock();
@@ -125,7 +125,7 @@ impl Opening {
     }
 
     fn open(&self, store: Arc<dyn Transport>) {
-        // Locked throughout, so that nobody begins to watch in between and is forgotten.
+        // Locked throughout, so that no watcher that comes in between is forgotten.
         let mut state = self.state.lock();
         if state.is_closed {
             return;
@@ -160,7 +160,7 @@ impl Transport for LazyStore {
     }
 
     fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        // The lock also waits for the one who opens it, which only writes things down.
+        // The lock may wait for the thread that opens the store, which holds it only for a moment.
         let mut state = self.opening.state.lock();
         match self.store() {
             Some(store) => {

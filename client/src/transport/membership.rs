@@ -1,4 +1,4 @@
-//! What a Redis remembers of its quorum, by whatever way it is asked.
+//! The quorum membership that a Redis remembers, over a socket or HTTP.
 
 use std::fmt::Display;
 
@@ -12,14 +12,14 @@ use crate::clock;
 use crate::error::{Error, ErrorKind};
 use crate::quorum::request_id;
 
-/// What the replies to the commands of a look say.
+/// Reads the replies to the commands of a look.
 pub(super) fn found(url: &dyn Display, replies: &[Value]) -> Result<Found, Error> {
     let redis::Found { marker, text, run, run_refused } =
         redis::found(replies).map_err(|outcome| judged(url, outcome))?;
     Ok(Found { marker, text, run, run_refused, file: None, table: None })
 }
 
-/// `ask` answers each command.
+/// Replaces the marker; `ask` sends each command.
 pub(super) fn mark(
     url: &dyn Display,
     found: &[u8],
@@ -31,7 +31,7 @@ pub(super) fn mark(
     redis::marked(id, &reply).map_err(|outcome| judged(url, outcome))
 }
 
-/// How far the server's clock is ahead of ours, and by how much that may be wrong, in milliseconds.
+/// The offset of the server's clock from ours, and its error, in milliseconds.
 pub(super) fn clock_offset(ask: impl Fn(Vec<Command>) -> Result<Vec<Value>, Error>) -> Option<(i64, u64)> {
     let time = || ask(vec![Command { args: vec![b"TIME".to_vec()] }]);
     // The first answer may have waited for a connection.
@@ -44,7 +44,7 @@ pub(super) fn clock_offset(ask: impl Fn(Vec<Command>) -> Result<Vec<Value>, Erro
     Some((theirs - ours, got.saturating_sub(sent) / 2 + 1))
 }
 
-/// A refusal as an error of somebody who connects.
+/// Converts a refusal to an error of connecting.
 pub(super) fn refused(url: &dyn Display, refusal: &Refusal) -> Error {
     match refusal {
         Refusal::Denied(denial) => Error::new(ErrorKind::StoreRefused, format!("{url}: {denial}")),

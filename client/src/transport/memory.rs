@@ -18,15 +18,15 @@ use crate::error::Error;
 use crate::fork::{self, PerProcess};
 use crate::sync::{Arc, Mutex, Weak};
 
-/// A process's memory knows one boot only.
+/// All records of a process's memory are of one boot.
 const BOOT: BootId = BootId([0; 16]);
-/// How many neighbours of a new name are looked at. Two would do to keep up; four makes the rest small.
+/// The number of neighbours of a new name that are cleaned up. Two would keep up; four leave less behind.
 const LOOKED_AT: usize = 4;
 
 type Named = Mutex<BTreeMap<String, Weak<Memory>>>;
 static NAMED: PerProcess<Named> = PerProcess::new(|| Mutex::new(BTreeMap::new()));
 
-/// Opens a store: a new one, or the one that has this name in this process for as long as anybody uses it.
+/// Opens a new store, or the one of this name that is in use in this process.
 pub(super) fn open(name: Option<&str>) -> Arc<dyn Transport> {
     let Some(name) = name else { return Arc::new(Memory::new()) };
     let mut named = NAMED.get().lock();
@@ -39,7 +39,7 @@ pub(super) fn open(name: Option<&str>) -> Arc<dyn Transport> {
     memory
 }
 
-/// What such a store can do. It forgets only when its process ends, and with that everybody who knew of it.
+/// The properties of such a store. It forgets only when its process ends, and all its clients with it.
 pub(super) fn config() -> NodeConfig {
     NodeConfig { poll: Poll::Acquire, watch: true, durability: Durability::Declared, ..NodeConfig::default() }
 }
@@ -53,7 +53,7 @@ struct Memory {
 #[derive(Default)]
 struct Kept {
     records: BTreeMap<Resource, Entry>,
-    /// What it remembers of the quorum that it is a node of.
+    /// The quorum membership that it remembers.
     marker: Option<Marker>,
     trust: BTreeMap<Resource, LossId>,
 }
@@ -150,8 +150,8 @@ impl Transport for Memory {
     }
 }
 
-/// Forgets counters that no longer matter, a few for each name that is new, so that ever-new names cannot fill the
-/// memory. Names that count upwards or carry a date have their oldest relatives right after them, in a circle.
+/// Forgets counters that no longer matter, a few for each new name, so that ever-new names cannot fill the memory.
+/// Names that count upwards or have a date are followed by their oldest relatives, in a circle.
 fn forget_neighbours(records: &mut BTreeMap<Resource, Entry>, name: &Resource, now: &StoreNow) {
     let after = records.range((Bound::Excluded(name), Bound::Unbounded));
     let forgotten: Vec<Resource> = after
@@ -271,7 +271,7 @@ mod tests {
             .chain([Box::new(digest) as Box<dyn Fn(u64) -> String>])
         {
             let store = Memory::new();
-            // A hundred a day: those of seven days must stay.
+            // A hundred a day: those of the last seven days must stay.
             for n in 0..10_000 {
                 let now = at(DAY * u32::try_from(n).unwrap() / 100);
                 store.apply(&[acquire(&scheme(n), 1), release(&scheme(n), 1)], &now);
@@ -286,7 +286,7 @@ mod tests {
         let store = Memory::new();
         let long = LockOp { resource: Resource::new("b").unwrap(), ..acquire("b", 1) };
         store.apply(&[long, acquire("c", 1), release("c", 1)], &at(DAY));
-        // The lease of "b" is not renewed but its record says that it lasts, as after a very long suspend.
+        // The lease of "b" is not renewed, but its record says that it lasts, as after a long suspend.
         store
             .kept
             .lock()

@@ -1,4 +1,4 @@
-//! How requests reach stores: the only place that knows files and sockets.
+//! The transports to stores: the only module that knows files and sockets.
 
 #[cfg(feature = "network")]
 mod connections;
@@ -40,107 +40,107 @@ use crate::error::Error;
 use crate::url::StoreUrl;
 pub(crate) use lazy_store::LazyStore;
 
-/// What came of a request: one outcome for each operation, in order; an error speaks for all of them.
+/// The result of a request: one outcome for each operation, in order; an error stands for all of them.
 pub(crate) type Answer = Result<Vec<Outcome>, TransportFault>;
-/// An [`Answer`] that is on its way.
+/// An [`Answer`] under way.
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Answer> + Send>>;
 /// Takes an [`Answer`].
 pub(crate) type Done = Box<dyn FnOnce(Answer) + Send>;
 
 /// One store, as the driver sees it.
 pub(crate) trait Transport: Send + Sync {
-    /// What the store can do.
+    /// The store's properties.
     fn config(&self) -> NodeConfig;
 
-    /// Whether a request is answered in microseconds without any waiting, so that any thread may perform it.
+    /// Tells if requests are answered within microseconds and without waiting, so that any thread may perform them.
     fn is_instant(&self) -> bool;
 
     /// Performs a request on the calling thread, and gives up at its deadline.
     ///
-    /// `pool` tells whose thread it is: renewals must not wait for the connections of callers.
+    /// `pool` is the kind of that thread: renewals must not wait for the connections of callers.
     fn perform(&self, request: &Transmit, pool: Pool) -> Answer;
 
-    /// The store again, if it is behind a socket, and so can be asked without holding up a thread.
+    /// The store again, if it is behind a socket, so that requests need not block a thread.
     fn network(&self) -> Option<&dyn Network> {
         None
     }
 
-    /// Tells `watcher` of each release of the resource that is seen here, until [`Transport::unwatch`]. Called with the
-    /// driver locked: must neither block nor wait for the store.
+    /// Notifies `watcher` of each release of the resource that is seen here, until [`Transport::unwatch`]. It is called
+    /// with the driver locked, so it must neither block nor wait for the store.
     fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>);
 
     /// Ends [`Transport::watch`].
     fn unwatch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>);
 
-    /// Looks for what could make locks fail, and says what to do about it.
+    /// Checks for conditions that could make locks fail, with advice.
     fn diagnose(&self) -> Vec<Finding>;
 
-    /// The same, for a node of a quorum, whose memory counts for more.
+    /// The same for a node of a quorum, which has stricter conditions.
     fn diagnose_node(&self) -> Vec<Finding> {
         self.diagnose()
     }
 
-    /// What the store remembers of the quorum that it is a node of.
+    /// Reads the quorum membership that the store remembers.
     fn look(&self) -> Result<Found, Error>;
 
-    /// Writes a marker in the place of the one that was found, or none; `false` where that one is no longer there.
+    /// Replaces the marker that was found by another, or by none; `false` if it has changed meanwhile.
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error>;
 
-    /// How far the store's clock is ahead of ours, and by how much that may be wrong, in milliseconds. `None` where it
-    /// is the same clock, or does not tell.
+    /// The offset of the store's clock from ours, and its error, in milliseconds. `None` where it is the same clock, or
+    /// cannot be read.
     fn clock_offset(&self) -> Option<(i64, u64)> {
         None
     }
 }
 
-/// What a store remembers of the quorum that it is a node of.
+/// The quorum membership that a store remembers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
-    /// The marker, where there is one that this version understands.
+    /// The marker, if this version understands it.
     pub(crate) marker: Option<Marker>,
-    /// The marker as it is written; empty where there is none.
+    /// The marker as it is stored; empty where there is none.
     pub(crate) text: Vec<u8>,
-    /// The run of its server; `None` where it has none, or does not tell.
+    /// The run of its server; `None` where it has none, or does not show it.
     pub(crate) run: Option<RunId>,
-    /// Why the run could not be asked, in the server's words.
+    /// The server's words, where the run could not be read.
     pub(crate) run_refused: Option<String>,
-    /// Which file it is, under whatever name; `None` where it is none.
+    /// The identity of the file, whatever its name; `None` for other stores.
     pub(crate) file: Option<FileId>,
-    /// Which table it is, under whatever address; `None` where it is none, or that is not to be known.
+    /// The identity of the table, whatever its address; `None` for other stores, and where it cannot be read.
     pub(crate) table: Option<String>,
 }
 
-/// What tells one file from another.
+/// The identity of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileId {
     pub(crate) device: u64,
     pub(crate) inode: u64,
 }
 
-/// A store that waits for sockets, not for disks.
+/// A store behind a socket.
 pub(crate) trait Network: Sync {
     /// Performs a request on the runtime of the calling task.
     ///
     /// # Errors
-    /// The request, where there is no runtime that could.
+    /// The request, where that runtime cannot perform it.
     fn call_on_caller(&self, request: Transmit) -> Result<Answering, Transmit>;
 
-    /// Performs a request in the background, beside whatever else is under way. Does not block.
+    /// Performs a request in the background, beside others. Does not block.
     fn call_in_background(&self, request: Transmit, done: Done);
 }
 
-/// Whose thread performs a request; connections share no connection.
+/// The kind of thread that performs a request. The two share no connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pool {
     /// The caller's own thread, which waits for the answer.
     Caller,
-    /// A thread of the client's.
+    /// A thread of the client.
     Background,
 }
 
-/// Who wants to hear of releases. Its methods must not block, and must not call back into the transport.
+/// A receiver of releases. Its methods must not block, and must not call back into the transport.
 pub(crate) trait Watcher: Send + Sync {
-    /// From now on releases of the resource are seen.
+    /// Releases of the resource are seen from now on.
     fn subscribed(&self, resource: &Resource);
 
     /// A resource was released.
@@ -170,7 +170,7 @@ pub(crate) fn of(store: &dyn fmt::Display, said: &dyn fmt::Display) -> String {
     format!("{prefix}{}", said.to_string().replace(&prefix, ""))
 }
 
-/// What a store can do, known before it is opened.
+/// The properties of a store, known before it is opened.
 pub(crate) fn node_config(url: &StoreUrl) -> NodeConfig {
     match url {
         StoreUrl::Memory { .. } => memory::config(),

@@ -1,4 +1,4 @@
-//! Pauses between attempts to reach a store, each twice as long as the one before.
+//! Pauses between attempts to reach a store, each twice as long as the last.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use leasehold_core::Monotonic;
 #[cfg(feature = "network")]
 use crate::clock;
 
-/// The pauses after failures in a row; after a success they begin anew.
+/// The pauses after consecutive failures; a success starts them anew.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pauses {
     longest: Duration,
@@ -16,14 +16,14 @@ pub(super) struct Pauses {
 }
 
 impl Pauses {
-    /// Between attempts to connect.
+    /// The pauses between attempts to connect.
     pub(super) const CONNECTING: Self = Self::new(Duration::from_millis(20), Duration::from_secs(1));
 
     pub(super) const fn new(first: Duration, longest: Duration) -> Self {
         Self { longest, next: first }
     }
 
-    /// The pause after one more failure.
+    /// The pause after another failure.
     pub(super) fn next(&mut self) -> Duration {
         let pause = self.next;
         self.next = self.longest.min(pause * 2);
@@ -31,7 +31,7 @@ impl Pauses {
     }
 }
 
-/// How the last attempt to connect ended, for whoever wants to make the next one.
+/// The result of the last attempt to connect.
 #[cfg(feature = "network")]
 #[derive(Debug)]
 pub(super) struct LastAttempt<W> {
@@ -48,7 +48,7 @@ impl<W> Default for LastAttempt<W> {
 
 #[cfg(feature = "network")]
 impl<W: Clone> LastAttempt<W> {
-    /// Why not to try again yet; `None` once the pause is over, and after a success.
+    /// The last error, as long as its pause lasts; `None` after it, and after a success.
     pub(super) fn forbids_another(&self) -> Option<W> {
         self.failed.as_ref().filter(|(_, until)| clock::monotonic() < *until).map(|(why, _)| why.clone())
     }

@@ -1,4 +1,4 @@
-//! Whether a server behind HTTP is known to answer.
+//! Tracks if a server behind HTTP is known to answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::Answer;
 use super::connections::until;
 use super::pauses::LastAttempt;
 
-/// Why there is no server to ask.
+/// The reason why there is no server to ask.
 #[derive(Clone, Debug)]
 pub(super) enum NoServer {
     /// It may work later.
@@ -22,12 +22,12 @@ pub(super) enum NoServer {
     Refused(Refusal),
 }
 
-/// What came of a greeting.
+/// The result of a greeting.
 pub(super) type Greeted = Result<(), NoServer>;
 
-/// The first request, and the first after a failure, waits until the server has answered something harmless. That may
-/// take longer than the request has time, so that a far server is reached however short the deadlines are; and as long
-/// as there is no answer, no request has left.
+/// The first request, and the first after a failure, waits until the server has answered a harmless one. This may take
+/// longer than the request's deadline, so that a distant server is reached even with short deadlines. Until the server
+/// has answered, no request has left.
 #[derive(Default)]
 pub(super) struct Readiness {
     state: Mutex<State>,
@@ -45,15 +45,15 @@ impl Readiness {
         self.state.lock().met
     }
 
-    /// The next request waits until the server has shown itself again.
+    /// The next request waits until the server has answered again.
     pub(super) fn reset(&self) {
         self.state.lock().met = false;
     }
 
-    /// Waits until the server has answered; `greet` asks it, unless somebody is at that.
+    /// Waits until the server has answered; calls `greet` unless a greeting is under way.
     ///
     /// # Errors
-    /// It does not, or it refuses us, or is something else.
+    /// The server does not answer, refuses us, or is of another kind.
     pub(super) async fn wait<G: Future<Output = Greeted> + Send + 'static>(
         self: &Arc<Self>,
         greet: impl FnOnce() -> G,
@@ -70,7 +70,7 @@ impl Readiness {
     /// The greeting that is under way, or a new one.
     ///
     /// # Errors
-    /// What is known without.
+    /// The result, if it is known already.
     pub(super) fn begin<G: Future<Output = Greeted> + Send + 'static>(
         self: &Arc<Self>,
         greet: impl FnOnce() -> G,
@@ -83,13 +83,13 @@ impl Readiness {
             return Err(Err(why));
         }
         match &state.greeting {
-            // Whoever was greeting may have gone with its runtime.
+            // The runtime that was greeting may be gone.
             Some(greeting) if greeting.has_changed().is_ok() => Ok(greeting.clone()),
             Some(_) | None => {
                 let (done, greeting) = watch::channel(None);
                 state.greeting = Some(greeting.clone());
                 let (readiness, greet) = (Arc::clone(self), greet());
-                // On its own, so that it gets its time however little a request has left.
+                // In a task of its own, so that it gets its time even if the request has little left.
                 tokio::spawn(async move {
                     let met = greet.await;
                     readiness.ended(&met);
@@ -112,7 +112,7 @@ impl Readiness {
 }
 
 impl NoServer {
-    /// What it means for a request, of which nothing has left.
+    /// The answer to a request of which nothing has left.
     pub(super) fn answer(self, request: &Transmit) -> Answer {
         match self {
             Self::Fault(fault) => Err(TransportFault::NotSent(fault)),
@@ -120,7 +120,7 @@ impl NoServer {
         }
     }
 
-    /// The same of a server that nothing was asked of yet.
+    /// The same, before the request itself was sent.
     #[cfg(feature = "dynamodb")]
     pub(super) fn before(self) -> Self {
         match self {
@@ -142,7 +142,7 @@ pub(super) fn all(request: &Transmit, outcome: &Outcome) -> Vec<Outcome> {
 /// Gives up at the deadline.
 ///
 /// # Errors
-/// What `asked` says, or that it said nothing in time.
+/// The error of `asked`, or a timeout.
 pub(super) async fn in_time<T>(
     deadline: Monotonic,
     asked: impl Future<Output = Result<T, NoServer>>,

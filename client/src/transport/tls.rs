@@ -1,4 +1,4 @@
-//! TLS, the same for all stores behind sockets: which authorities are trusted, and who we are.
+//! TLS, the same for all stores behind sockets: the trusted authorities, and the client's certificate.
 
 use std::fmt;
 use std::path::Path;
@@ -11,12 +11,13 @@ use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore};
 use rustls_platform_verifier::BuilderVerifierExt;
 
-/// Trusts the authorities in a PEM file, or those of the operating system. Make it once: reading those takes 20 ms.
+/// A configuration that trusts the authorities in a PEM file, or those of the operating system. Make it once: reading
+/// those takes 20 ms.
 ///
 /// # Errors
-/// What is wrong, in words: the file cannot be read, or the system has no authorities.
+/// The file cannot be read, or the system has no authorities.
 pub(super) fn trusting(ca: Option<&Path>) -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, String> {
-    // Without effect where the application has chosen its own.
+    // No effect where the application has installed its own.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match ca {
         Some(file) => Ok(ClientConfig::builder().with_root_certificates(roots(file)?)),
@@ -26,10 +27,10 @@ pub(super) fn trusting(ca: Option<&Path>) -> Result<ConfigBuilder<ClientConfig, 
     }
 }
 
-/// Shows the server a certificate of ours.
+/// A configuration with a client certificate.
 ///
 /// # Errors
-/// What is wrong, in words: a file cannot be read, or the two do not belong together.
+/// A file cannot be read, or the two do not belong together.
 #[cfg(feature = "redis")]
 pub(super) fn showing(
     tls: ConfigBuilder<ClientConfig, WantsClientCert>,
@@ -41,8 +42,7 @@ pub(super) fn showing(
     tls.with_client_auth_cert(chain, secret).map_err(|error| wrong(certificate, &error))
 }
 
-/// Advice for a failed connection, if what the system or the library says of it points at something: text
-/// that is added to it.
+/// Advice for a failed connection, by the message of the system or the library; it is appended to that message.
 pub(super) fn advice(said: &str) -> &'static str {
     if said.contains("certificate") {
         "; if the server's certificate is of an authority of your own, name its file in the parameter ca"
@@ -55,7 +55,7 @@ pub(super) fn advice(said: &str) -> &'static str {
     }
 }
 
-/// Added to what is said of a server that does not answer in TLS.
+/// Appended to the message where a server does not answer in TLS.
 pub(super) const NO_TLS: &str = "; the server took the connection and does not answer in TLS: name its port for TLS, or \
                                  write the store url without (redis:// in place of rediss://, http in place of https)";
 

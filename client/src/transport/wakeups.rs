@@ -1,4 +1,4 @@
-//! Who in this process waits for which resource of a store.
+//! The waiters of this process for resources of a store.
 
 use std::collections::hash_map::Entry;
 
@@ -7,7 +7,7 @@ use leasehold_core::Resource;
 use super::Watcher;
 use crate::sync::{Arc, HashMap, Mutex, Weak};
 
-/// The watchers of one store. Whoever is watching but gone is forgotten: the hub keeps nobody alive.
+/// The watchers of one store. It keeps none of them alive, and forgets those that are gone.
 #[derive(Default)]
 pub(super) struct Wakeups {
     watchers: Mutex<HashMap<Resource, Vec<Weak<dyn Watcher>>>>,
@@ -36,7 +36,7 @@ impl Wakeups {
         }
     }
 
-    /// Tells everybody who watches. Call it without holding anything that a watcher could want.
+    /// Notifies all watchers. Call it without holding anything that a watcher could need.
     pub(super) fn released(&self, resource: &Resource) {
         let those: Vec<_> = self
             .watchers
@@ -54,7 +54,7 @@ impl Wakeups {
 pub(super) mod tests {
     use super::*;
 
-    /// Remembers what it was told.
+    /// Records its notifications.
     #[derive(Default)]
     pub(crate) struct Heard(Mutex<Vec<String>>, Mutex<Vec<String>>);
 

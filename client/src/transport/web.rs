@@ -1,4 +1,4 @@
-//! What all stores behind HTTP share: one server, spoken to directly, and nobody else.
+//! The HTTP client of all stores behind HTTP: it speaks directly to one server.
 
 use std::error::Error as _;
 use std::fmt;
@@ -11,18 +11,18 @@ use rustls::{ClientConfig, RootCertStore};
 
 use super::tls;
 
-/// How long the first answer may take, connecting included.
+/// The time limit for the first answer, connecting included.
 pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
-/// Connections are closed on this side first, for servers and what stands before them keep idle ones about a minute.
+/// Idle connections are closed on this side first: servers and proxies close them after about a minute.
 const IDLE: Duration = Duration::from_secs(30);
-/// Of one lane; more requests wait for their turn. As many are kept, so that a crowd does not make new ones all the time.
+/// The most connections of one pool; more requests wait. All are kept, so that many callers do not make new ones all the time.
 pub(super) const MOST_CONNECTIONS: usize = 32;
-/// A peer that vanished without a word is noticed after about this long, where nothing else notices it.
+/// The time after which a peer that vanished silently is noticed, where nothing else notices it.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
-/// For a server that is spoken to in plain text.
+/// A configuration for servers without TLS.
 pub(super) fn without_tls() -> ClientConfig {
-    // Without effect where the application has chosen its own.
+    // No effect where the application has installed its own.
     let _ = rustls::crypto::ring::default_provider().install_default();
     ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
 }
@@ -30,7 +30,7 @@ pub(super) fn without_tls() -> ClientConfig {
 /// A client for one pool: its connections belong to the runtime that makes them.
 ///
 /// # Errors
-/// There is no memory, or no file, for it.
+/// There is not enough memory, or no file descriptor.
 pub(super) fn client(tls: &ClientConfig, https_only: bool) -> Result<Client, Fault> {
     let client = builder(tls.clone())
         .https_only(https_only)
@@ -43,25 +43,25 @@ pub(super) fn client(tls: &ClientConfig, https_only: bool) -> Result<Client, Fau
     client.build().map_err(|error| unable(&error))
 }
 
-/// What no client of ours does: follow redirects, ask again, use proxies, tell where it comes from, unpack.
+/// A client without redirects, retries, proxies, referers and compression.
 pub(super) fn builder(tls: ClientConfig) -> ClientBuilder {
     Client::builder()
         .user_agent(concat!("leasehold/", env!("CARGO_PKG_VERSION")))
         .tls_backend_preconfigured(tls)
         .http1_only()
         .redirect(redirect::Policy::none())
-        // Whether to ask again is for the core to decide.
+        // The core decides on retries.
         .retry(reqwest::retry::never())
         .referer(false)
         .no_proxy()
-        // Others in the same build may have turned these features on.
+        // Other crates in the same build may have enabled these features.
         .no_gzip()
         .no_brotli()
         .no_zstd()
         .no_deflate()
 }
 
-/// What went wrong below HTTP, at `server`. Before a connection stands, nothing of a request has left.
+/// Converts a failure below HTTP, at `server`. Before there is a connection, no byte of a request has left.
 pub(super) fn fault(error: reqwest::Error, server: &dyn fmt::Display) -> TransportFault {
     let never_left = error.is_connect() || error.is_builder();
     let timed_out = error.is_timeout();
@@ -74,7 +74,7 @@ pub(super) fn fault(error: reqwest::Error, server: &dyn fmt::Display) -> Transpo
     TransportFault::Unknown(Fault::new(kind, &said))
 }
 
-/// The layers above only say that something failed.
+/// The innermost cause: the outer errors only say that something failed.
 pub(super) fn innermost(error: &reqwest::Error) -> String {
     let Some(mut cause) = error.source() else { return error.to_string() };
     while let Some(deeper) = cause.source() {
@@ -83,14 +83,13 @@ pub(super) fn innermost(error: &reqwest::Error) -> String {
     cause.to_string()
 }
 
-/// A runtime that stood still hears only now which of its connections have been closed meanwhile; what is written to one
-/// of those has an unknown fate.
+/// Lets a runtime that was blocked notice which of its connections have been closed; a request written to one of those
+/// would have an unknown fate.
 pub(super) async fn catch_up() {
     tokio::task::yield_now().await;
 }
 
-/// The body, as far as it is worth reading: one byte more than an answer may have. What the head says of its length is
-/// not looked at.
+/// The body, up to one byte more than an answer may have. The length that the head declares is ignored.
 ///
 /// # Errors
 /// The connection ends before it does.
@@ -106,7 +105,7 @@ pub(super) async fn read(response: &mut Response, most: usize) -> reqwest::Resul
     Ok(body)
 }
 
-/// A header of an answer, if it is text.
+/// A header of a response, if it is text.
 pub(super) fn header(response: &Response, name: HeaderName) -> Option<String> {
     response.headers().get(name)?.to_str().ok().map(str::to_owned)
 }

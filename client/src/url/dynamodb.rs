@@ -1,6 +1,6 @@
 //! `dynamodb://TABLE?region=eu-west-1`: a table of DynamoDB.
 //!
-//! Who is asking does not stand in the url: keys come from where AWS users keep them.
+//! The url has no keys: they come from where AWS's tools keep them.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -25,7 +25,7 @@ pub struct DynamodbUrl {
     /// The attribute that names the lock: the table's partition key.
     pub(crate) key: String,
     pub(crate) sort: Option<Sort>,
-    /// `None` for whatever the environment says.
+    /// `None`: the environment decides.
     pub(crate) profile: Option<String>,
     /// The attribute that the table's TTL looks at, where rows are to have it.
     pub(crate) expires: Option<String>,
@@ -35,7 +35,7 @@ pub struct DynamodbUrl {
     pub(crate) ca: Option<PathBuf>,
 }
 
-/// Where requests go.
+/// The endpoint of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     /// Scheme, host and port, without a slash behind.
@@ -44,7 +44,7 @@ pub(crate) struct Endpoint {
     pub(crate) given: Given,
 }
 
-/// Who says where requests go.
+/// The source of the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Given {
     /// The region.
@@ -61,7 +61,7 @@ pub(crate) struct Sort {
     pub(crate) value: String,
 }
 
-/// What is done about a table whose replicas in other regions lag behind.
+/// The policy for a table whose replicas in other regions lag behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Replicas {
     /// A warning.
@@ -70,7 +70,7 @@ pub(crate) enum Replicas {
     MustAgree,
 }
 
-/// Whether everybody on the way may read and change what is sent.
+/// The permission to send requests without encryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plaintext {
     ToLoopback,
@@ -80,7 +80,7 @@ enum Plaintext {
 const FORM: &str = "write dynamodb://TABLE?region=eu-west-1";
 const PARAMETERS: &str = "ca, dualstack, durable, endpoint, expires, fips, key, plaintext, profile, region, require_strong, \
                           sort_key and sort_key_value";
-/// What clients write that need no sort key where the table has one.
+/// The default value of the sort key, for tables that have one although leasehold needs none.
 const SORT_KEY_VALUE: &str = "-";
 
 /// The parameters, as they are written.
@@ -396,7 +396,7 @@ fn endpoint(
     Ok(Endpoint { base: format!("https://{host}"), reach: Reach::Tls, given: Given::ByRegion })
 }
 
-/// What environment or profile say of the endpoint, and where they say it.
+/// The endpoint in the environment or profile, and where it was found.
 fn configured(env: &EnvVars, profile: &str, files: &mut Option<Profiles>) -> Result<Option<(String, String)>, String> {
     if env.says("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS") {
         return Ok(None);
@@ -446,7 +446,7 @@ fn named(text: &str, place: &str, plaintext: Plaintext) -> Result<Endpoint, Stri
     }
 }
 
-/// The same for everybody who reaches the table, through whichever of the region's own endpoints.
+/// The same for all clients of the table, through any of the region's own endpoints.
 impl fmt::Display for DynamodbUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "dynamodb://{}?region={}", self.table, self.region)?;

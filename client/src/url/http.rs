@@ -13,7 +13,7 @@ pub(crate) use super::Reach;
 use super::{decoded, durability, has_doubtful_parameters, has_unencoded_login, is_loopback, without_secrets};
 use crate::error::Error;
 
-/// Where a Redis behind HTTP is, and how to get in. Neither `Debug` nor `Display` show the token or password.
+/// The address of a Redis behind HTTP, and the login. Neither `Debug` nor `Display` shows the token or password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpUrl {
     pub(crate) dialect: Dialect,
@@ -26,7 +26,7 @@ pub struct HttpUrl {
     pub(crate) ca: Option<PathBuf>,
 }
 
-/// How to get in.
+/// The login.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Login {
     Nobody,
@@ -197,7 +197,7 @@ impl HttpUrl {
     }
 }
 
-/// Whether secrets may be sent where others can read them.
+/// The permission to send secrets without encryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plaintext {
     WithoutSecrets,

@@ -67,7 +67,7 @@ pub enum StoreUrl {
     Dynamodb(DynamodbUrl),
 }
 
-/// Who can read what is sent.
+/// The exposure of requests on the network.
 #[cfg(any(feature = "http", feature = "dynamodb"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reach {
@@ -98,8 +98,8 @@ impl StoreUrl {
 }
 
 impl StoreUrl {
-    /// What the store is called among the nodes of a quorum: the url without user, password and parameters, the same
-    /// for all clients that reach the store by the same way. Files go by their real path where they exist.
+    /// The store's name among the nodes of a quorum: the url without user, password and parameters, the same for all
+    /// clients that reach the store by the same way. Files are named by their real path where they exist.
     pub fn node_name(&self) -> String {
         match self {
             Self::Memory { .. } => self.to_string(),
@@ -146,7 +146,7 @@ impl StoreUrl {
 
 const HERE: &str = "this machine";
 
-/// A host by its name, whichever way this one is written.
+/// The normal form of a host name.
 #[cfg(feature = "network")]
 fn machine(host: &str) -> String {
     let bare = host.trim_matches(['[', ']']);
@@ -266,8 +266,8 @@ fn without_secrets(url: &str) -> String {
     if is_doubtful || host.starts_with(':') { format!("{scheme}://...") } else { format!("{scheme}://{host}") }
 }
 
-/// Whether an `@` stands in the path, or in the name of a parameter: then the host is none, but the beginning of a user, token
-/// or password that somebody forgot to encode, and no part of the url can be shown.
+/// Tells if an `@` stands in the path, or in the name of a parameter. Then the host is not one, but the beginning of a
+/// user, token or password that was not encoded, and no part of the url can be shown.
 #[cfg(any(feature = "redis", feature = "http"))]
 fn has_unencoded_login(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
@@ -276,14 +276,14 @@ fn has_unencoded_login(url: &str) -> bool {
     in_path || parameters.split('&').filter_map(|pair| pair.split('=').next()).any(|name| name.contains('@'))
 }
 
-/// Whether an `@` stands among the parameters: what seems to be one of them may be the rest of a password that somebody forgot
-/// to encode, and is not to be shown where it is wrong.
+/// Tells if an `@` stands among the parameters. Then a parameter may be the rest of a password that was not encoded,
+/// and must not be shown in an error.
 #[cfg(any(feature = "redis", feature = "http"))]
 fn has_doubtful_parameters(url: &str) -> bool {
     url.split_once('?').is_some_and(|(_, parameters)| parameters.contains('@'))
 }
 
-/// Whether a store loses nothing in a restart, as its user says.
+/// Reads the parameter `durable`: the store loses nothing in a restart.
 #[cfg(feature = "network")]
 fn durability(value: &str) -> Result<leasehold_core::member::Durability, String> {
     match value {

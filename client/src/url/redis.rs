@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use super::{decoded, durability, has_doubtful_parameters, has_unencoded_login, without_secrets};
 use crate::error::Error;
 
-/// Where a Redis is, and how to get in. Neither `Debug` nor `Display` show the password.
+/// The address of a Redis, and the login. Neither `Debug` nor `Display` shows the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct RedisUrl {
     pub(crate) place: RedisPlace,
@@ -22,7 +22,7 @@ pub struct RedisUrl {
     pub(crate) replicas: Option<u32>,
     pub(crate) durability: Durability,
     pub(crate) tls: TlsFiles,
-    /// Who we are to Sentinels, which have users of their own.
+    /// The login to Sentinels, which have users of their own.
     pub(crate) sentinel: SentinelLogin,
 }
 
@@ -60,7 +60,7 @@ pub(crate) enum RedisPlace {
     },
 }
 
-/// Whether connections are encrypted.
+/// The encryption of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Wire {
     Plain,
@@ -84,7 +84,7 @@ const MOST_HOSTS: usize = 100;
 const PARAMETERS: &str = "db, username, password, wait_replicas, durable, ca, cert and key, and for Sentinels sentinel_username \
                           and sentinel_password";
 
-/// What stands behind the scheme.
+/// The part behind the scheme.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     One,
@@ -257,7 +257,7 @@ impl RedisUrl {
         Ok(())
     }
 
-    /// Whether connections use TLS.
+    /// Tells if connections use TLS.
     pub(crate) fn is_encrypted(&self) -> bool {
         match &self.place {
             RedisPlace::Tls { .. } => true,

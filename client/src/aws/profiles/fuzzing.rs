@@ -8,7 +8,7 @@ pub type Properties = Vec<(String, String)>;
 /// The profiles in the texts of the two files, and how all of it is shown.
 ///
 /// # Errors
-/// What is wrong with a text.
+/// The text cannot be parsed.
 pub fn profiles(config: &str, credentials: &str) -> Result<(Vec<(String, Properties)>, String), String> {
     let mut found = Profiles::default();
     found.add(Kind::Config, config)?;

@@ -1,4 +1,4 @@
-//! Where the table is, who asks, and how requests are signed.
+//! The address of the table, and signed requests to it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -69,7 +69,7 @@ impl Access {
         web::client(&self.tls, self.reach == Reach::Tls)
     }
 
-    /// Where a server says that it is well, to anybody.
+    /// The health check of a server, which needs no keys.
     pub(super) fn greeting(&self, client: &Client) -> RequestBuilder {
         client.get(format!("{}/", self.base))
     }
@@ -117,7 +117,7 @@ impl Access {
         self.ahead_ms.store(i64::try_from(ahead).unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// What came back, as far as it is worth reading.
+    /// The response, with its body up to the size limit.
     ///
     /// # Errors
     /// The connection ends before the answer does.

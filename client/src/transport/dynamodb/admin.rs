@@ -1,4 +1,4 @@
-//! Requests that are no operations on locks, awaited from any executor.
+//! Administrative requests: operations on the table instead of locks, awaited from any executor.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::transport::connections::Connections;
 use crate::transport::readiness::NoServer;
 use crate::transport::web::CONNECT_PATIENCE;
 
-/// The background runtime of a store, where requests and sleeps happen whoever awaits them.
+/// Sends requests, and sleeps, in a store's background runtime, so that any executor can await them.
 pub(crate) struct Admin {
     connections: Arc<Connections<DynamodbLink>>,
 }
@@ -29,7 +29,7 @@ impl Dynamodb {
 
 impl Admin {
     /// # Errors
-    /// What is known of the request instead.
+    /// The request has failed; its outcome.
     pub(crate) async fn ask(&self, request: Request) -> Result<Response, Outcome> {
         let (runtime, link) =
             self.connections.background().map_err(|fault| Outcome::NotApplied(Refusal::Unavailable(fault)))?;

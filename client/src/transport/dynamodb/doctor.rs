@@ -1,7 +1,7 @@
-//! Whether this table, asked by this machine, can keep locks.
+//! Checks if this table, used from this machine, can keep locks.
 //!
-//! What the table says of itself is judged in [`described`], what we may do is tried. A question that we may not ask
-//! costs its own answer and no other.
+//! [`described`] judges how the table describes itself; permissions are tried. A question that is not permitted costs
+//! its own answer and no other.
 
 mod described;
 
@@ -71,7 +71,7 @@ struct Asking<'a> {
     store: &'a Dynamodb,
     asked: u32,
     throttled: Option<(u32, String)>,
-    /// How far the server's clock is ahead, and by how much that may be wrong, in milliseconds.
+    /// The offset of the server's clock, and its error, in milliseconds.
     ahead: Option<(i64, u64)>,
 }
 
@@ -160,7 +160,7 @@ fn way(url: &DynamodbUrl) -> Finding {
     }
 }
 
-/// Who gave the keys, never the keys.
+/// The source of the keys, without the keys.
 fn keys(keys: &Keys, unix_ms: u64) -> Finding {
     const CHECK: &str = "dynamodb.keys";
     let source = &keys.source;
@@ -168,7 +168,7 @@ fn keys(keys: &Keys, unix_ms: u64) -> Finding {
         Some(at) if at <= unix_ms => Finding::warning(
             CHECK,
             format!("of {source}; by this machine's clock they expired {} ago", lasting(unix_ms - at)),
-            "see that this machine's clock is right, and that whoever gives the keys renews them",
+            "check that this machine's clock is right, and that the source of the keys renews them",
         ),
         Some(at) => Finding::good(
             CHECK,
@@ -192,7 +192,7 @@ fn lasting(ms: u64) -> String {
     }
 }
 
-/// What a lock needs, tried: a read, and a write that never happens.
+/// Tries the permissions that a lock needs: a read, and a write whose condition never holds.
 fn rights(asking: &mut Asking<'_>, arn: Option<&str>) -> Vec<Finding> {
     let session = &asking.store.session;
     let table = arn.unwrap_or_else(|| session.settings().table());
@@ -260,7 +260,7 @@ fn unusable(check: &'static str, why: &NoServer) -> Finding {
     }
 }
 
-/// Whether nobody answered, or nobody who is DynamoDB.
+/// Tells if there was no answer, or none of DynamoDB.
 fn is_away(why: &NoServer) -> bool {
     match why {
         NoServer::Fault(_) => true,

@@ -72,7 +72,7 @@ impl DynamodbLink {
         .await
     }
 
-    /// What requests are signed with now.
+    /// The keys that requests are signed with now.
     ///
     /// # Errors
     /// Nobody gives any.

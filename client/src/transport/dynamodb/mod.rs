@@ -1,9 +1,9 @@
 //! DynamoDB: single-row conditional writes over HTTPS.
 //!
-//! What is said stands in `leasehold_wire::dynamodb`; here is who says it ([`credentials`]) and how it gets there.
-//! Whether to ask again is decided in the core alone: nothing here repeats a request, except that one whose signature
-//! was refused is signed anew, once, with fresh keys or by the server's clock. Nothing tells of releases, so that
-//! waiters ask again and again, by reads.
+//! The formats of messages are in `leasehold_wire::dynamodb`; this module signs them ([`credentials`]) and sends
+//! them. The core alone decides on retries: this module repeats no request, except that a request whose signature was
+//! refused is signed anew, once, with fresh keys or by the server's clock. DynamoDB sends no notifications of releases,
+//! so waiters poll by reads.
 
 mod access;
 mod admin;
@@ -36,7 +36,7 @@ use crate::error::{Error, ErrorKind};
 use crate::fork;
 use crate::url::dynamodb::DynamodbUrl;
 
-/// What such a store can do.
+/// The properties of such a store.
 pub(super) fn config(url: &DynamodbUrl) -> NodeConfig {
     NodeConfig { poll: Poll::Read, watch: false, batch: MOST_CONNECTIONS, durability: url.durability }
 }
@@ -46,7 +46,7 @@ pub(crate) struct Dynamodb {
     connections: Arc<Connections<DynamodbLink>>,
     session: Session,
     url: DynamodbUrl,
-    /// What DynamoDB calls the table, and no other; `None` where we may not know.
+    /// The table's id in DynamoDB; `None` where the permission to read it is missing.
     id: Option<String>,
 }
 
@@ -76,7 +76,7 @@ impl Dynamodb {
         asked.map_err(NoServer::Fault)?
     }
 
-    /// What requests are signed with now.
+    /// The keys that requests are signed with now.
     fn keys(&self) -> Result<Arc<Keys>, NoServer> {
         let found = self.connections.block_on_background(|link| async move { link.keys().await });
         found.map_err(NoServer::Fault)?
@@ -98,7 +98,7 @@ impl Dynamodb {
 }
 
 /// # Errors
-/// What DynamoDB would not take either.
+/// A name or setting that DynamoDB would refuse too.
 fn settings(url: &DynamodbUrl) -> Result<Settings, Error> {
     let build = || -> Result<Settings, Denial> {
         let mut settings = Settings::new(&url.table)?.key(&url.key)?;
@@ -158,7 +158,7 @@ impl Transport for Dynamodb {
     }
 }
 
-/// How far the clock of whoever responded is ahead of this machine's, and by how much that may be wrong.
+/// The offset of the server's clock from this machine's, and its error, in milliseconds.
 fn ahead(sent: u64, got: u64, response: &Response) -> Option<(i64, u64)> {
     // Whole seconds are counted, so that half a second is missing on average.
     let theirs = i64::try_from(http_date(response.date.as_deref()?)? + 500).ok()?;

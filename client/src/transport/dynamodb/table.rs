@@ -58,7 +58,7 @@ pub(super) fn check(store: &Dynamodb) -> Result<Option<String>, Error> {
     }
 }
 
-/// What the table is like; `None` where we may not know.
+/// The table's description; `None` where the permission to read it is missing.
 ///
 /// # Errors
 /// It is not there, or cannot be reached.
@@ -85,7 +85,7 @@ fn judge(store: &Dynamodb, description: &Description) -> Result<Reach, Error> {
     Ok(reach)
 }
 
-/// Whether a table had to be made.
+/// The result of creating a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Made {
     /// It had.
@@ -127,7 +127,7 @@ pub(crate) fn create(
     Ok((made, description, expires))
 }
 
-/// What the table that the url names is like.
+/// The description of the table that the url names.
 ///
 /// # Errors
 /// It is not there, cannot be reached, or we may not know.

@@ -72,7 +72,7 @@ impl Access {
         Ok(request.body(asked.body))
     }
 
-    /// What went wrong below HTTP. Before a connection stands, nothing of a request has left.
+    /// Converts a failure below HTTP. Before there is a connection, no byte of a request has left.
     pub(super) fn fault(&self, error: reqwest::Error) -> TransportFault {
         web::fault(error, self)
     }
@@ -85,7 +85,7 @@ impl Access {
         }
     }
 
-    /// What the server ought to be.
+    /// The kind of server that the url names, for messages.
     pub(super) fn kind_of_server(&self) -> &'static str {
         match self.dialect {
             Dialect::Upstash => "an Upstash REST server",

@@ -1,4 +1,4 @@
-//! Whether this server, over this way, can keep locks.
+//! Checks if this server, over HTTP, can keep locks.
 
 use std::time::Duration;
 
@@ -102,8 +102,8 @@ fn scripts(reply: &Result<Value, NoServer>) -> Finding {
     }
 }
 
-/// What it keeps. Many such servers do not tell: it is somebody else's then to see to it, unless the url says something
-/// of it.
+/// The durability of its data. Many such servers do not report it: then it is up to their operator, unless the url
+/// declares it.
 fn kept(connections: &Connections<HttpLink>, durability: Durability) -> Vec<Finding> {
     let told = |reply: Result<Value, NoServer>| reply.map_err(|why| why.to_string());
     // Webdis takes INFO to pieces, unless a script asks; others tell nothing to scripts.

@@ -20,7 +20,7 @@ use crate::transport::connections::{Link, until};
 use crate::transport::readiness::{Greeted, NoServer, Readiness, all, in_time};
 use crate::transport::web::{CONNECT_PATIENCE, MOST_CONNECTIONS, catch_up, header, read};
 
-/// Why there is no reply to a command.
+/// The reason why there is no reply to a command.
 enum NoReply {
     Transport(TransportFault),
     /// The status or the body say so, and what it means.
@@ -38,7 +38,7 @@ pub(super) struct HttpLink {
     readiness: Arc<Readiness>,
 }
 
-/// Whether any byte of a request may have left.
+/// Tells if any byte of a request may have left.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sent {
     No,
@@ -165,7 +165,7 @@ impl HttpLink {
                 Ok(command) => command,
                 Err(denial) => return Ok(all(request, &Outcome::NotApplied(Refusal::Denied(denial)))),
             };
-            // The semaphore is never closed. Whoever finds no room in time has sent nothing.
+            // The semaphore is never closed. A request that gets no permit in time has sent nothing.
             let _turn = self.room.acquire().await;
             *sent = Sent::Perhaps;
             match self.post(command).await {

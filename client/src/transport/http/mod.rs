@@ -1,9 +1,9 @@
 //! Redis behind HTTP: Upstash's REST interface and Webdis.
 //!
-//! What is said stands in `leasehold_wire`; here is how it gets there: HTTP/1.1 on connections that are kept, one
-//! pool for each lane. The server named in the url is spoken to directly and nobody else ever is: proxies that the
-//! environment names are not used, redirects are not followed, for the token is meant for one host. Nothing tells of
-//! releases here, so that waiters ask again and again.
+//! The formats of messages are in `leasehold_wire`; this module sends them over HTTP/1.1, on connections that are
+//! kept, one pool for each kind of caller. It speaks only and directly to the server that the url names: it ignores
+//! proxies in the environment and follows no redirects, because the token is meant for one host. The server sends no
+//! notifications of releases, so waiters poll.
 
 mod access;
 mod doctor;
@@ -33,7 +33,7 @@ use crate::error::{Error, ErrorKind};
 use crate::fork;
 use crate::url::http::HttpUrl;
 
-/// What such a store can do.
+/// The properties of such a store.
 pub(super) fn config(url: &HttpUrl) -> NodeConfig {
     NodeConfig { poll: Poll::Acquire, watch: false, durability: url.durability, ..NodeConfig::default() }
 }

@@ -1,4 +1,4 @@
-//! What each answer, and each end without one, says of a request.
+//! The outcome of a request for each answer, and for each failure.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -158,7 +158,7 @@ fn as_long_as_the_server_has_not_answered_nothing_has_left() {
         );
         receiver.recv().unwrap()
     };
-    // Whoever did not answer has to be met anew.
+    // A server that did not answer must be greeted again.
     server.misbehave_on("EVALSHA", Misbehave::Hang);
     assert_eq!(class(&behind(Duration::from_millis(200))).0, "unknown");
     server.misbehave_on("PING", Misbehave::Hang);
@@ -167,7 +167,7 @@ fn as_long_as_the_server_has_not_answered_nothing_has_left() {
     assert_eq!(server.requests(), 3, "two PINGs, and what is unknown");
     // The greeting goes on, and those who come later wait for it until it has failed.
     server.cut_all();
-    wait_until("the lane meets the server", || granted(&behind(Duration::from_secs(60))).is_some());
+    wait_until("the background link has greeted the server", || granted(&behind(Duration::from_secs(60))).is_some());
 }
 
 #[test]

@@ -29,12 +29,12 @@ use crate::transport::info::printable;
 use crate::transport::tls;
 use crate::url::redis::{Address, RedisPlace, RedisUrl};
 
-/// How long a connection may take, greeting included.
+/// The time limit for a connection, greeting included.
 pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
 /// A peer that vanished without a word is noticed after about this long, where nothing else notices it.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
-/// The way to a server, or to whichever server it is just now.
+/// Makes connections to a server, or to the server that is the master at the moment.
 pub(super) struct Access {
     to: To,
     entry: Arc<Entry>,
@@ -46,19 +46,19 @@ pub(super) struct Access {
 enum To {
     Socket(PathBuf),
     Host(Address),
-    /// Whoever is the master.
+    /// The current master.
     Master(Arc<Sentinels>),
     /// Any node.
     Nodes(Arc<Cluster>),
 }
 
-/// Who we are, and whether what we say is encrypted.
+/// The login, and the encryption of connections.
 pub(super) struct Entry {
     login: RedisConnectionInfo,
     tls: Option<TlsConnector>,
 }
 
-/// A connection for requests. It closes with the last clone, whatever is under way.
+/// A connection for requests. It closes with the last clone, even while requests are under way.
 #[derive(Clone)]
 pub(super) struct Connection {
     pub(super) driver: MultiplexedConnection,
@@ -72,17 +72,17 @@ pub(super) struct Listening {
     pub(super) sink: PubSubSink,
     pub(super) stream: PubSubStream,
     pub(super) limit: Arc<ReplyLimit>,
-    /// Where it leads; nowhere known for a socket file.
+    /// The server's address; `None` for a socket file.
     pub(super) address: Option<Address>,
 }
 
 impl Connection {
-    /// Whether it is at an end, as far as its runtime has noticed.
+    /// Tells if the connection has ended, as far as its runtime has noticed.
     pub(super) fn is_over(&self) -> bool {
         self.task.0.is_finished()
     }
 
-    /// What is at the other end, asked once.
+    /// The role of the server, asked once.
     pub(super) async fn role(&self) -> Role {
         *self.role.get_or_init(async || role_of(self).await).await
     }
@@ -149,7 +149,7 @@ impl Access {
         Self::at(&self.entry, address)
     }
 
-    /// What is known of the cluster that it leads to, if it is one.
+    /// The cluster that it leads to, if it is one.
     pub(super) fn cluster(&self) -> Option<&Arc<Cluster>> {
         match &self.to {
             To::Nodes(cluster) => Some(cluster),
@@ -157,7 +157,7 @@ impl Access {
         }
     }
 
-    /// Who tells where the server is, if that must be asked.
+    /// The Sentinels that know the server's address, if there are any.
     pub(super) fn sentinels(&self) -> Option<&Arc<Sentinels>> {
         match &self.to {
             To::Master(sentinels) => Some(sentinels),
@@ -201,7 +201,7 @@ impl Access {
         match &self.to {
             To::Socket(_) | To::Host(_) => self.listen_there().await,
             To::Master(sentinels) => self.beside(&sentinels.master().await?).listen_there().await,
-            // Whoever is asked tells of releases on every node.
+            // Each node publishes the releases of all nodes.
             To::Nodes(cluster) => {
                 let mut last = NoConnection::Fault(Fault::of(FaultKind::Unreachable));
                 for address in cluster.everybody() {
@@ -272,7 +272,7 @@ impl Access {
             To::Host(address) => address,
             To::Master(_) | To::Nodes(_) => return Err(io::Error::other("it is not known where")),
         };
-        // Whichever address answers first: the others may be of a network that leads nowhere.
+        // The first address that answers: the others may belong to an unreachable network.
         let tries: Vec<_> = lookup_host((host.as_str(), *port)).await?.map(TcpStream::connect).collect();
         if tries.is_empty() {
             return Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address"));
@@ -330,7 +330,7 @@ fn login_of(username: Option<&str>, password: Option<&str>) -> RedisConnectionIn
     login
 }
 
-/// What a server said when it let us not in; the driver only says that it did.
+/// The server's words when it refused a login; the driver only reports the refusal.
 fn refused_login(driver: &str, words: &[String]) -> Refusal {
     // What follows a refusal is that nobody has logged in; what Redis 5 says to a user name the driver has mended.
     let passing = |error: &&String| !error.starts_with("NOAUTH") && !error.contains("wrong number of arguments");

@@ -1,7 +1,7 @@
-//! Whether this Redis, with this user and these settings, can keep locks.
+//! Checks if this Redis, with this user and these settings, can keep locks.
 //!
-//! What the server says of itself is judged in `server`, what this user may do is tried in `rights`. A question that
-//! the user may not ask costs its own answer and no other.
+//! `server` judges the answers of the server; `rights` tries the user's permissions. A question that is not permitted
+//! costs its own answer and no other.
 
 mod replicas;
 mod rights;
@@ -32,7 +32,7 @@ use crate::url::redis::{Address, RedisUrl};
 /// For everything together.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the server is for.
+/// The part that the server plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// It decides alone.
@@ -107,7 +107,7 @@ fn silent(why: &str) -> Finding {
 struct Asker {
     link: Arc<RedisLink>,
     until: Monotonic,
-    /// Which node of a cluster it leads to.
+    /// The node of a cluster that it leads to.
     home: Option<Home>,
 }
 
@@ -119,7 +119,7 @@ struct Home {
 }
 
 impl Asker {
-    /// Whether the server has a say in this key.
+    /// Tells if this server serves the key's slot.
     fn serves(&self, key: &[u8]) -> bool {
         let home = self.home.as_ref();
         home.is_none_or(|home| home.map.master_of(slot(key)) == Some(&home.node))

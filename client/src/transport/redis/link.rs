@@ -29,7 +29,7 @@ const SENTINEL: &str = "the server is a Sentinel, which keeps no locks; write re
 const CLUSTER: &str = "the server is a node of a Redis Cluster, and the name belongs to another node; write \
                        redis+cluster://host:6379 in the place of redis://host:6379";
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Clone, Debug)]
 pub(super) enum NoConnection {
     /// It may work later.
@@ -48,7 +48,7 @@ pub(super) struct RedisLink {
     state: Mutex<State>,
 }
 
-/// Whether connections are kept that one request at a time uses alone.
+/// Tells if connections are kept for requests that need one alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Spares {
     None,
@@ -72,7 +72,7 @@ struct Open {
     number: u64,
 }
 
-/// What a server says it is.
+/// The role that a server reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Master,
@@ -82,7 +82,7 @@ pub(super) enum Role {
     Unknown,
 }
 
-/// Why commands have no replies.
+/// The reason why commands have no replies.
 #[derive(Debug)]
 pub(super) enum NoReply {
     /// None of them left.
@@ -93,7 +93,7 @@ pub(super) enum NoReply {
 
 type Connected = Result<Open, NoConnection>;
 
-/// Whether any byte of a request may have left.
+/// Tells if any byte of a request may have left.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sent {
     No,
@@ -186,7 +186,7 @@ impl RedisLink {
             return Err(Err(why));
         }
         match &state.connecting {
-            // Whoever was making it may have gone with its runtime.
+            // The runtime that was making it may be gone.
             Some(connecting) if connecting.has_changed().is_ok() => Ok(connecting.clone()),
             Some(_) | None => {
                 let (done, connecting) = watch::channel(None);
@@ -239,7 +239,7 @@ impl RedisLink {
             state.made
         };
         let open = Open { connection, number };
-        // Now, so that no request needs the time for it; whoever gets no answer asks again.
+        // Now, so that no request needs the time for it. Without an answer the request asks again.
         if self.session.topology() == Topology::Single {
             let _ = tokio::time::timeout(CONNECT_PATIENCE, open.misleads()).await;
         }
@@ -255,7 +255,7 @@ impl RedisLink {
                 return Ok((open, permit));
             }
         }
-        // On its own, for whoever comes next if the request has no time for it.
+        // In a task of its own: if this request has no time for it, the next one can use it.
         let (give, take) = oneshot::channel();
         let link = Arc::clone(self);
         tokio::spawn(async move {
@@ -303,7 +303,7 @@ impl RedisLink {
             Ok(exchange) => exchange,
             Err(denial) => return Ok(refused(request, &Refusal::Denied(denial))),
         };
-        // Whoever waits for replicas holds up everything that comes after on the same connection.
+        // A request that waits for replicas delays all later ones on the same connection.
         let mut turn = None;
         if exchange.commands().iter().any(awaits_replicas) {
             let (spare, permit) = match self.aside().await {
@@ -323,7 +323,7 @@ impl RedisLink {
                 Ok(replies) => {
                     // The name may by now lead to the new primary.
                     let mut in_doubt = replies.iter().any(is_of_a_replica);
-                    // Whoever is directed to another server has named one node of several.
+                    // A redirection means that the url names one node of a cluster.
                     let replies = replies.into_iter().map(|reply| of_one_server(reply, CLUSTER));
                     let progress = exchange.answers(replies.collect());
                     if let Progress::Done(outcomes) = &progress {
@@ -353,8 +353,8 @@ impl RedisLink {
 }
 
 impl Open {
-    /// Why it leads to the wrong server: a replica that takes writes would grant what its primary has granted to
-    /// somebody else. Whoever may not ask is trusted to have named the primary.
+    /// The reason why it leads to the wrong server, if it does: a writable replica would grant locks that its primary
+    /// has granted to others. Where the user may not ask, the server is assumed to be the primary.
     async fn misleads(&self) -> Option<&'static str> {
         match self.connection.role().await {
             Role::Replica => Some(REPLICA),
@@ -450,7 +450,7 @@ fn is_of_a_replica(reply: &Value) -> bool {
     matches!(reply, Value::Error(error) if error.contains("READONLY"))
 }
 
-/// What went wrong on a connection that had been made.
+/// Converts an error of an established connection.
 fn fault_of(error: &::redis::RedisError) -> Fault {
     let kind = if error.is_timeout() {
         FaultKind::Timeout

@@ -1,7 +1,7 @@
 //! Redis and Valkey over a socket: one server, the master that Sentinels name, or a cluster.
 //!
-//! What is said stands in `leasehold_wire::redis`; here is how it gets there. Connections are made when they are
-//! needed, and each lane has its own, so that a caller's runtime that stands still holds up no renewal.
+//! The formats of messages are in `leasehold_wire::redis`; this module sends them. Connections are made when they
+//! are needed, and each kind of caller has its own, so that a caller's blocked runtime delays no renewal.
 
 mod access;
 mod cluster;
@@ -38,7 +38,7 @@ use crate::error::{Error, ErrorKind};
 use crate::fork;
 use crate::url::redis::RedisUrl;
 
-/// What such a store can do.
+/// The properties of such a store.
 pub(super) fn config(url: &RedisUrl) -> NodeConfig {
     NodeConfig { poll: Poll::Acquire, watch: true, durability: url.durability, ..NodeConfig::default() }
 }

@@ -1,8 +1,8 @@
-//! How much a server may send, whatever it says.
+//! A limit on the bytes that a server may send.
 //!
-//! The driver keeps what it reads until a reply is whole, so that a server that never ends one would fill the memory
-//! until the request is given up, and for ever where no request is waiting. Every connection therefore has a limit
-//! below the driver: bytes that nobody has a use for break the connection.
+//! The driver keeps all bytes until a reply is complete. A server whose reply never ends would fill the memory until
+//! the request is given up, and for ever where no request is waiting. Every connection therefore has a limit below the
+//! driver: bytes beyond it close the connection.
 
 use std::io;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use crate::sync::Mutex;
 use leasehold_wire::redis::Command;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// What greeting a server may cost: a handful of short replies.
+/// The limit for the replies to a greeting: a handful of short ones.
 pub(super) const GREETING: usize = 64 << 10;
 /// For any command at all, as `INFO` of a server with many modules.
 const FOR_A_COMMAND: usize = 64 << 10;
@@ -25,23 +25,23 @@ const FOR_A_MAP: usize = 4 << 20;
 const FOR_AN_ARGUMENT: usize = 4 << 10;
 /// Replies to requests that nobody waits for any more are still on their way when later ones are already answered.
 const SLACK: usize = 256 << 10;
-/// What a subscription may bring between two moments in which everything that was whole has been taken: a confirmation
-/// for each of 100 channels is half of it at most. Counted from a whole message and not by time: how many releases a second
-/// are too many, nobody can say, but a message of ours is never longer than 2 KiB.
+/// The limit for a subscription between two moments in which all complete messages have been taken. Confirmations of
+/// 100 channels need half of it at most. It is counted from a complete message and not by time: no number of releases
+/// in a second is known to be too many, but one message is never longer than 2 KiB.
 const SUBSCRIPTION: usize = 256 << 10;
 /// The driver keeps the server's words about a refused password to itself, so they are kept here too.
 const WORDS: usize = 1 << 10;
 
-/// How much is still welcome.
+/// Counts the bytes that are still allowed.
 pub(super) struct ReplyLimit {
     state: Mutex<State>,
 }
 
 struct State {
     left: usize,
-    /// What all requests so far were worth.
+    /// The bytes allowed for all requests so far.
     granted: u64,
-    /// What was said first, while greeting.
+    /// The first bytes received while greeting.
     words: Option<Vec<u8>>,
 }
 
@@ -54,7 +54,7 @@ impl ReplyLimit {
         Arc::new(Self { state: Mutex::new(State { left: GREETING, granted: 0, words: Some(Vec::new()) }) })
     }
 
-    /// What commands are answered with is welcome from now on.
+    /// Allows the bytes of the replies to these commands.
     pub(super) fn allow(&self, commands: &[Command]) -> Ticket {
         let worth = commands.iter().map(worth).sum::<usize>();
         let mut state = self.state.lock();

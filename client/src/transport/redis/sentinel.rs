@@ -1,4 +1,4 @@
-//! Who is the master: Sentinels are asked, one after the other, until one knows.
+//! Finds the master: asks the Sentinels in turn until one answers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(super) struct Sentinels {
     sentinels: Vec<Access>,
     name: String,
-    /// Whoever answered last is asked first.
+    /// The Sentinel that answered last; it is asked first.
     first: AtomicUsize,
     master: watch::Sender<Option<Address>>,
     pub(super) failovers: Failovers,
@@ -34,7 +34,7 @@ impl Sentinels {
         Self { sentinels, name, first: AtomicUsize::new(0), master, failovers: Failovers::default() }
     }
 
-    /// What the master is called.
+    /// The name of the master.
     pub(super) fn name(&self) -> &str {
         &self.name
     }
@@ -44,7 +44,7 @@ impl Sentinels {
         &self.sentinels
     }
 
-    /// Where the master is, as far as the first Sentinel knows that answers.
+    /// The address of the master, by the first Sentinel that answers.
     ///
     /// # Errors
     /// Nobody knows; what each of them said. A refusal only if one refuses, and none knows.

@@ -1,4 +1,4 @@
-//! The way to a store: one server, or the nodes of a cluster.
+//! The link to a store: one server, or the nodes of a cluster.
 
 use std::sync::Arc;
 
@@ -10,14 +10,14 @@ use crate::transport::Answer;
 use crate::transport::connections::Link;
 use crate::url::redis::Address;
 
-/// One lane's.
+/// A link of one kind of caller.
 pub(super) enum StoreLink {
     Single(Arc<RedisLink>),
     Cluster(Arc<ClusterLink>),
 }
 
 impl StoreLink {
-    /// To one node of a cluster; where there is but one server, to that.
+    /// The link to one node of a cluster; where there is only one server, to that.
     pub(super) fn to(&self, node: &Address) -> Arc<RedisLink> {
         match self {
             Self::Single(link) => Arc::clone(link),

@@ -22,11 +22,11 @@ use crate::transport::Watcher;
 use crate::transport::connections::Connections;
 use crate::transport::pauses::Pauses;
 
-/// How long a confirmation is awaited before the connection counts as dead.
+/// The time limit for a confirmation; after it the connection counts as dead.
 const CONFIRM_PATIENCE: Duration = Duration::from_secs(2);
 /// Until the next connection is tried after a failure; waiters poll meanwhile.
 const PAUSES: Pauses = Pauses::new(Duration::from_millis(50), Duration::from_secs(5));
-/// How long the connection is kept once nobody waits any more.
+/// The time for which the connection is kept after the last waiter has gone.
 const IDLE: Duration = Duration::from_secs(30);
 /// Channels in one command. Their confirmations come at once, and count as one (see `limit`).
 const CHUNK: usize = 100;
@@ -76,7 +76,7 @@ struct Listener {
     watchers: HashMap<Resource, Weak<dyn Watcher>>,
 }
 
-/// Why listening stopped.
+/// The reason why listening stopped.
 enum Stop {
     /// The client is gone.
     Over,

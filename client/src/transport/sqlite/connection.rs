@@ -16,7 +16,7 @@ use super::schema;
 use crate::clock;
 use crate::fork::gate;
 
-/// Which file a path leads to.
+/// The file that a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileId {
     device: u64,
@@ -94,12 +94,12 @@ impl Connection {
         self.until.store(until.ns(), Ordering::Relaxed);
     }
 
-    /// Whether the path still leads to this file: it may have been deleted, or another put in its place.
+    /// Tells if the path still leads to this file: it may have been deleted or replaced.
     pub(super) fn is_at(&self, path: &Path) -> bool {
         FileId::of(path) == Some(self.file)
     }
 
-    /// Whether it can serve another request.
+    /// Tells if it can serve another request.
     pub(super) fn is_idle(&self) -> bool {
         self.db.is_autocommit()
     }
@@ -115,7 +115,7 @@ fn may_wait(until: Monotonic) -> bool {
     !gate::is_closing() && clock::monotonic() < until
 }
 
-/// SQLite's own pauses grow with every try, so that whoever waited longest comes last; short ones of random length
+/// SQLite's own pauses grow with every try, so the longest waiter would come last; short ones of random length
 /// serve all alike.
 pub(super) fn pause() {
     let random = getrandom::u32().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Whether this file, on this file system and this machine, can keep locks.
+//! Checks if this file, on this file system and this machine, can keep locks.
 
 use std::path::Path;
 use std::time::Duration;
@@ -126,7 +126,7 @@ fn records(store: &Sqlite, db: &rusqlite::Connection) -> rusqlite::Result<Vec<Fi
         findings.push(Finding::warning(
             "sqlite.records",
             format!("{other_boot} held records come from another boot, or from a container with another clock"),
-            "nothing, if this machine has just started: whoever waits takes them over after their ttl. Otherwise the \
+            "nothing, if this machine has just started: waiting clients take them over after their ttl. Otherwise the \
              file is shared by machines, which SQLite cannot do safely",
         ));
     }

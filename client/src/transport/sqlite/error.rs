@@ -1,4 +1,4 @@
-//! What SQLite's errors mean here, and what to do about them.
+//! Converts SQLite's errors, with advice.
 
 use std::fmt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use crate::error::{Error, ErrorKind};
 
-/// Why something was not done, and what helps.
+/// The reason why an operation failed, with advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SqliteError {
     kind: Kind,
@@ -66,7 +66,7 @@ impl SqliteError {
         Self { kind: Kind::Full, detail }
     }
 
-    /// What it means for an operation that was certainly not applied.
+    /// The refusal for an operation that was certainly not applied.
     pub(super) fn refusal(&self) -> Refusal {
         let denied = |kind| Refusal::Denied(Denial::new(kind, &self.detail));
         match self.kind {
@@ -78,7 +78,7 @@ impl SqliteError {
         }
     }
 
-    /// What it means for an operation whose fate is unknown.
+    /// The fault for an operation whose fate is unknown.
     pub(super) fn fault(&self) -> Fault {
         Fault::new(FaultKind::Server, &self.detail)
     }
@@ -139,7 +139,7 @@ impl From<SqliteError> for Error {
     }
 }
 
-/// Whether a COMMIT that failed like this has certainly left nothing behind.
+/// Tells if a failed COMMIT has certainly left nothing behind.
 ///
 /// Busy and locked mean that it did not begin. When the disk is full, the last frame of the log, which carries the mark
 /// of the commit, was not written as a whole. After any other failure, above all of fsync, the frames may lie in the log
@@ -154,7 +154,7 @@ pub(super) fn free_bytes(path: &Path) -> Option<u64> {
     Some(vfs.f_bavail.saturating_mul(vfs.f_frsize))
 }
 
-/// What in the file system keeps this process from writing the file, and what to do about it.
+/// The obstacle in the file system that keeps this process from writing the file, with advice.
 fn obstacle(path: &Path) -> Option<String> {
     let file = path.display();
     let uid = rustix::process::geteuid().as_raw();

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Error, params_from_iter};
 
 use super::record;
 
-/// What stands in a column, whatever the table says of its type.
+/// The value of a column, of any type.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "SQLite's own types")]
 pub enum Cell {
@@ -49,10 +49,10 @@ fn with_table<T>(use_: impl FnOnce(&Connection) -> Result<T, Error>) -> T {
     })
 }
 
-/// What is made of a row with these columns, in the order of the table and without the name.
+/// Reads a row with these columns, in the order of the table and without the name.
 ///
 /// # Errors
-/// What is wrong with the row.
+/// The row is not valid.
 pub fn read_back(resource: &Resource, cells: &[Cell; 11]) -> Result<Option<Record>, Denial> {
     with_table(|db| {
         let name = Cell::Text(resource.as_str().as_bytes().to_vec());
@@ -61,10 +61,10 @@ pub fn read_back(resource: &Resource, cells: &[Cell; 11]) -> Result<Option<Recor
     })
 }
 
-/// What is made of a row that was written by ourselves.
+/// Writes a row and reads it back.
 ///
 /// # Errors
-/// What is wrong with the row.
+/// The row is not valid.
 pub fn written(resource: &Resource, record: &Record, now: &StoreNow) -> Result<Option<Record>, Denial> {
     with_table(|db| {
         record::write(db, resource, record, now)?;

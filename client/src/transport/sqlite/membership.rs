@@ -1,4 +1,4 @@
-//! What the file remembers of the quorum that it is a node of, in tables that are made when it becomes one.
+//! The quorum membership of the file, in tables that are made when it becomes a node.
 
 use leasehold_core::Resource;
 use leasehold_core::member::{LossId, Marker};
@@ -16,7 +16,7 @@ CREATE TABLE IF NOT EXISTS quorum_trust (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// What the file remembers.
+/// The membership that the file remembers.
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
     pub(super) marker: Option<Marker>,

@@ -2,7 +2,7 @@
 //!
 //! Every operation is a transaction around the core's reference store, and reaches the disk before it is answered. A
 //! file is made with the permissions that the umask leaves; SQLite gives the same to the files that it keeps beside it.
-//! Whoever can write the file can break every lock in it, and whoever can read it sees owners and data.
+//! A user who can write the file can break every lock in it; a user who can read it sees owners and data.
 
 mod connection;
 mod doctor;
@@ -42,13 +42,13 @@ use crate::reports;
 use crate::sync::Mutex;
 use crate::url::StoreUrl;
 
-/// How long opening waits for other processes that open or write the same file.
+/// The time for which opening waits for other processes that open or write the same file.
 const OPEN_PATIENCE: Duration = Duration::from_secs(5);
 
 type Shared = Mutex<BTreeMap<PathBuf, Weak<Wakeups>>>;
 static WAKEUPS: PerProcess<Shared> = PerProcess::new(|| Mutex::new(BTreeMap::new()));
 
-/// What such a store can do. Every commit reaches the disk before it is answered.
+/// The properties of such a store. Every commit reaches the disk before it is answered.
 pub(super) fn config() -> NodeConfig {
     NodeConfig { poll: Poll::Read, watch: true, batch: 100, durability: Durability::Declared }
 }
@@ -110,7 +110,7 @@ impl Sqlite {
         }
     }
 
-    /// Gives `work` a connection. Whatever happens, the connection is kept or closed inside the gate.
+    /// Gives `work` a connection. In all cases the connection is kept or closed inside the gate.
     fn with_connection<R>(
         &self,
         pool: Pool,

@@ -21,8 +21,8 @@ pub(super) struct Queue {
     turns: Mutex<Turns>,
 }
 
-/// Whoever came first is next. If the turn were up for grabs, the thread that just ended one would have it again most of
-/// the time, and others never.
+/// The turns of waiting threads, in the order of their arrival. Without this order the thread that has just finished
+/// would win most of the time, and others would starve.
 #[derive(Default)]
 struct Turns {
     taken: bool,
@@ -95,7 +95,7 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// The connections of one store, a queue for each lane.
+/// The connections of one store, a queue for each kind of thread.
 pub(super) struct Queues {
     pub(super) callers: Queue,
     pub(super) background: Queue,

@@ -1,4 +1,4 @@
-//! A row, read with suspicion: whoever can write the file can write anything into it.
+//! A row. Every column is checked: any user who can write the file can write anything into it.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ const FORGET: &str = "DELETE FROM leases WHERE resource IN (
         UNION SELECT resource FROM (SELECT resource FROM leases ORDER BY resource LIMIT 4))
     AND touched_ms < ?2 AND (released = 1 OR (boot = ?3 AND expires_ns <= ?4))";
 
-/// What stands in a row.
+/// The columns of a row.
 pub(super) type Found = Result<Option<Record>, Denial>;
 
 /// Reads the row of a resource. An error is SQLite's; what the row says is judged inside.

@@ -1,4 +1,4 @@
-//! What a database of ours looks like, and how it is told from others.
+//! The schema of a database, and how to recognise it.
 
 use rusqlite::Connection;
 
@@ -31,7 +31,7 @@ CREATE TABLE leases (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// What a file turns out to be.
+/// The contents of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Found {
     Empty,

@@ -14,7 +14,7 @@ use super::membership::{self, Remembered};
 use super::record;
 use crate::clock;
 
-/// Why a request brought no outcomes.
+/// The reason why a request has no outcomes.
 #[derive(Debug)]
 pub(super) enum Stop {
     /// Certainly none of it happened.
@@ -51,7 +51,7 @@ pub(super) fn run(
         let error = SqliteError::from(error).at(path);
         return Err(if nothing { Stop::NotApplied(error) } else { Stop::Unknown(error) });
     }
-    // Whoever deletes the file in the middle leaves us alone with the old one while others lock in a new one.
+    // If the file was deleted meanwhile, this is the old file, and others lock in a new one.
     if !connection.is_at(path) {
         let detail = "the file was deleted or replaced while it was being written";
         return Err(Stop::Unknown(SqliteError::new(Kind::Io, detail).at(path)));

@@ -207,7 +207,7 @@ fn another_process_finds_the_same_table_with_the_same_rows() {
          &profile=two+words&expires=gone&durable=yes",
     ] {
         let first = parse(text, &[], config).unwrap();
-        // Whatever stands in the other's environment.
+        // For any environment of the other client.
         let other = [("AWS_REGION", "eu-north-1"), ("AWS_ENDPOINT_URL", "https://example.com")];
         let second = parse(&first.in_full(), &other, config).unwrap();
         let named = Endpoint { given: Given::ByName, ..first.endpoint.clone() };

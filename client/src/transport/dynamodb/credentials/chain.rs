@@ -1,8 +1,8 @@
-//! Where keys are looked for, in the order of AWS's own tools: the environment, a profile, a token of a web identity,
-//! what serves a container, what serves a machine.
+//! The search for keys, in the order of AWS's own tools: the environment, a profile, a web identity token, the
+//! container's endpoint, the machine's endpoint.
 //!
-//! Somebody who is named there and gives nothing ends the search with an error: to go on would be to ask as somebody
-//! else. A profile that the url names comes without the environment's keys.
+//! A source that is named there but gives no keys ends the search with an error: going on would mean asking as somebody
+//! else. A profile that the url names is used without the environment's keys.
 
 use std::pin::Pin;
 
@@ -25,7 +25,7 @@ const MACHINE: &str = "http://169.254.169.254";
 const MACHINE_IPV6: &str = "http://[fd00:ec2::254]";
 const TASK: &str = "http://169.254.170.2";
 
-/// What somebody gives: keys, or the reason why it is not meant.
+/// The keys of one source, or the reason why the source is not configured.
 pub(super) enum Credentials {
     Found(Box<Keys>),
     None(String),
@@ -81,7 +81,7 @@ async fn ask_all(environment: &Environment, tried: &mut Vec<String>) -> Option<R
     note("EC2 instance metadata", machine.or_else(|why| Ok(Credentials::None(why))))
 }
 
-/// What the library found, or why it found nothing.
+/// Converts the result of the library.
 pub(super) fn provider_result(
     environment: &Environment,
     found: reqsign_core::Result<Option<Credential>>,
@@ -119,7 +119,7 @@ async fn chosen_profile(environment: &Environment, name: &str) -> ProviderResult
     if is_meant { Err(why) } else { Ok(Credentials::None(format!("it is not in {}", profiles.places()))) }
 }
 
-/// What a profile gives, by itself or with the help of another. `above` are those that it helps.
+/// The keys of a profile, by itself or with the help of another. `above` are the profiles that it helps.
 fn profile<'a>(
     environment: &'a Environment,
     profiles: &'a Profiles,

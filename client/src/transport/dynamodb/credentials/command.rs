@@ -16,7 +16,7 @@ use crate::clock;
 
 /// No program that prints keys prints more.
 const MOST_OUTPUT: u64 = 64 << 10;
-/// How often a program is looked at that has said everything and not ended.
+/// The interval of checks for the end of a program that has closed its output.
 const GLANCE: Duration = Duration::from_millis(5);
 
 /// A command line, which the library would split in its own way.
@@ -28,7 +28,7 @@ pub(super) struct Program {
 
 impl Program {
     /// # Errors
-    /// What is wrong with the command line.
+    /// The command line cannot be parsed.
     pub(super) fn parse(line: &str, patience: Duration) -> Result<Self, String> {
         let words = words(line)?;
         if words.is_empty() { Err("it is empty".to_owned()) } else { Ok(Self { words, patience }) }

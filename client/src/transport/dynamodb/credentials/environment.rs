@@ -1,7 +1,7 @@
-//! What a search for keys may touch, and nothing else: the environment, small files, and a few hosts.
+//! The environment of a search for keys: variables, small files, and a few hosts. A search reaches nothing else.
 //!
-//! Keys travel in what is sent here. So there are no proxies and no redirects, plain HTTP goes to the fixed addresses at
-//! which AWS serves machines, tasks and pods, and to loopback; everything else is HTTPS, to hosts of AWS.
+//! Requests sent here carry keys. So there are no proxies and no redirects; plain HTTP goes only to loopback and to the
+//! fixed addresses at which AWS serves machines, tasks and pods; all other requests are HTTPS, to hosts of AWS.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -28,10 +28,10 @@ const SERVICE_CONNECT: Duration = Duration::from_secs(5);
 const SERVICE_TOTAL: Duration = Duration::from_secs(10);
 /// No answer with keys is longer.
 const MOST_BODY: usize = 256 << 10;
-/// Where AWS serves tasks (ECS), pods (EKS) and machines (EC2).
+/// The addresses at which AWS serves tasks (ECS), pods (EKS) and machines (EC2).
 const METADATA: [&str; 5] = ["169.254.170.2", "169.254.170.23", "fd00:ec2::23", "169.254.169.254", "fd00:ec2::254"];
 
-/// What a search for keys may touch.
+/// Everything that a search for keys may use.
 #[derive(Clone)]
 pub(crate) struct Environment {
     pub(super) env: EnvVars,
@@ -74,7 +74,7 @@ impl Environment {
         Self { patience, ..self }
     }
 
-    /// How long a search may take.
+    /// The time limit of a search.
     pub(super) fn patience(&self) -> Duration {
         self.patience
     }
@@ -85,7 +85,7 @@ impl Environment {
         Context::new().with_env(env).with_file_read(Files).with_http_send(self.sender.clone())
     }
 
-    /// What the search is busy with.
+    /// The source that the search is waiting for.
     pub(super) fn waiting_for(&self) -> String {
         self.sender.last.lock().asked.clone().unwrap_or_else(|| "a file".to_owned())
     }
@@ -95,12 +95,12 @@ impl Environment {
         *self.sender.last.lock() = LastRequest { asked: Some(whom.into()), ..LastRequest::default() };
     }
 
-    /// Where a search begins.
+    /// Forgets the last request, at the start of a search.
     pub(super) fn reset(&self) {
         *self.sender.last.lock() = LastRequest::default();
     }
 
-    /// Whether the last who was asked knows who asks, and said no.
+    /// Tells if the last request was answered with a refusal.
     pub(super) fn was_refused(&self) -> bool {
         self.sender.last.lock().refused
     }
@@ -133,7 +133,7 @@ pub(super) fn printable(text: &str) -> String {
 /// Secret keys have 40 signs of base64, and tokens more.
 const KEY_BYTES: usize = 32;
 
-/// A text with an asterisk for whatever could be a key or a token by its length and its signs.
+/// Replaces everything that could be a key or a token, by its length and characters, with an asterisk.
 fn without_keys(text: &str) -> String {
     let is_of_a_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
     let is_key = |run: &str| {
@@ -169,10 +169,10 @@ struct LastRequest {
     refused: bool,
 }
 
-/// Who is asked.
+/// The kind of server that a request goes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Peer {
-    /// What serves this machine, task or pod.
+    /// The endpoint of this machine, task or pod.
     Metadata,
     /// A service of AWS.
     Service,
@@ -264,7 +264,7 @@ fn peer(uri: &Uri) -> Result<Peer, String> {
     }
 }
 
-/// Whether somebody there is asked.
+/// Tells if requests for keys may go there.
 #[cfg(feature = "fuzzing")]
 pub(super) fn is_asked(uri: &Uri) -> bool {
     peer(uri).is_ok()

@@ -16,7 +16,7 @@ use crate::sync::Mutex;
 /// Status and body.
 type Answer = (u16, Vec<u8>);
 
-/// What is answered instead of by anybody, one after the other, and then nothing.
+/// Answers for the requests, in order, and then none.
 #[derive(Clone, Default)]
 pub(super) struct Answers(Arc<Mutex<VecDeque<Answer>>>);
 
@@ -35,14 +35,14 @@ pub struct Found {
     pub parts: Vec<String>,
     /// When they expire.
     pub expires_unix_ms: Option<u64>,
-    /// How they are shown.
+    /// Their debug output.
     pub shown: String,
 }
 
 /// Looks for keys in this environment, where everybody who is asked answers as it is said here.
 ///
 /// # Errors
-/// Why there are none, as it is told.
+/// The error message of the search.
 pub fn keys(
     profile: Option<&str>,
     variable: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
@@ -61,12 +61,12 @@ pub fn keys(
 /// The words of a `credential_process`.
 ///
 /// # Errors
-/// What is wrong with the line.
+/// The line cannot be parsed.
 pub fn command_line(line: &str) -> Result<Vec<String>, String> {
     Program::parse(line, PATIENCE).map(Program::into_words)
 }
 
-/// Whether keys are asked for at this address.
+/// Tells if requests for keys may go to this address.
 pub fn is_asked_for_keys(url: &str) -> bool {
     url.parse().is_ok_and(|url| environment::is_asked(&url))
 }

@@ -1,8 +1,8 @@
-//! Who asks: the keys that requests are signed with, and when to get new ones.
+//! The keys that requests are signed with, and when to get new ones.
 //!
-//! Keys are looked for as AWS's own tools look for them ([`chain`]), on a thread that lives for as long as the search:
-//! whoever waits for it may be cancelled, and a search that hangs holds up nobody whose keys still serve. There is one
-//! search at a time, and all who wait get what it finds.
+//! Keys are searched as AWS's own tools do it ([`chain`]), on a thread that lives as long as the search: a caller that
+//! waits for it may be cancelled, and a search that hangs delays no caller whose keys are still valid. Only one search
+//! runs at a time, and all waiting callers get its result.
 
 mod chain;
 mod command;
@@ -32,7 +32,7 @@ use crate::sync::Mutex;
 
 /// The longest search: a program that asks its own server may take a while.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// How much longer a waiter looks than the search may take.
+/// The extra time that a caller waits beyond the time limit of a search.
 const GRACE: Duration = Duration::from_secs(2);
 /// So long before they expire, keys are replaced, and serve meanwhile; AWS gives out new ones from there on.
 const EARLY: Duration = Duration::from_secs(5 * 60);
@@ -42,21 +42,21 @@ const LATE: Duration = Duration::from_secs(10);
 /// have expired before they came: more likely this machine's clock is wrong.
 const PAUSE: Duration = Duration::from_secs(5);
 
-/// What requests are signed with.
+/// The keys that requests are signed with.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Keys {
     pub(crate) access_key_id: String,
     pub(crate) secret_access_key: Zeroizing<String>,
     pub(crate) session_token: Option<Zeroizing<String>>,
-    /// In milliseconds since 1970, by the clock of whoever gave them; `None` where they last.
+    /// In milliseconds since 1970, by the clock of their source; `None` where they do not expire.
     pub(crate) expires_unix_ms: Option<u64>,
-    /// Who gave them, for messages.
+    /// The source of the keys, for messages.
     pub(crate) source: String,
 }
 
 impl Keys {
     /// # Errors
-    /// What is wrong with them, without repeating them.
+    /// A part of the keys is empty or has characters that it cannot have. The message does not repeat it.
     fn new(credential: Credential, source: impl Into<String>) -> Result<Self, String> {
         let Credential { access_key_id, secret_access_key, session_token, expires_in } = credential;
         let secret_access_key = Zeroizing::new(secret_access_key);
@@ -93,19 +93,19 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// Why there are no keys: what was tried, and what to do.
+/// The reason why there are no keys: the sources that were tried, and advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NoKeys {
     missing: Missing,
     detail: String,
 }
 
-/// Whether waiting for keys may help.
+/// Tells a missing source from a refusal: only the first may pass by waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missing {
     /// Nobody gives any, as yet.
     Missing,
-    /// Whoever was asked knows who asks, and gives none to them.
+    /// A source knows the caller, and refuses to give it keys.
     Refused,
 }
 
@@ -114,7 +114,7 @@ impl NoKeys {
         Self { missing: Missing::NotFound, detail: detail.into() }
     }
 
-    /// What it means for a request.
+    /// The refusal for a request that has no keys.
     pub(crate) fn refusal(&self) -> Refusal {
         match self.missing {
             Missing::NotFound => Refusal::NeedsCredentials(Fault::new(FaultKind::Unreachable, &self.detail)),
@@ -138,7 +138,7 @@ pub(crate) struct CredentialCache {
 struct Shared {
     environment: Environment,
     state: Mutex<State>,
-    /// How many searches have ended.
+    /// The number of searches that have ended.
     ended: watch::Sender<u64>,
 }
 
@@ -176,7 +176,7 @@ impl Held {
     }
 }
 
-/// What to do about the keys that there are.
+/// The use of the current keys.
 enum Verdict {
     Use(Arc<Keys>),
     /// They serve, and are to be replaced.
@@ -350,12 +350,12 @@ impl State {
         }
     }
 
-    /// Whether the last search was a moment ago.
+    /// Tells if the last search ended less than [`PAUSE`] ago.
     fn paused(&self, now: Monotonic) -> bool {
         self.last.as_ref().is_some_and(|(ended, _)| now < ended.plus(PAUSE))
     }
 
-    /// What the search that ended just now has found.
+    /// The result of the search that has just ended.
     fn outcome(&self) -> Result<Arc<Keys>, NoKeys> {
         match (&self.last, &self.held) {
             (Some((_, Some(why))), _) => Err(why.clone()),

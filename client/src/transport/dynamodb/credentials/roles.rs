@@ -13,12 +13,12 @@ use crate::aws::profiles::{Profiles, Section};
 use crate::aws::region;
 use crate::clock;
 
-/// Who is told to have taken a role, where nobody says.
+/// The session name of a role, where the profile has none.
 fn session_name() -> String {
     format!("leasehold-{}", clock::unix_ms())
 }
 
-/// What AWS allows, in seconds.
+/// The duration of a role, in seconds and within AWS's bounds.
 fn duration(section: &Section) -> Result<Option<u32>, String> {
     let Some(text) = section.get("duration_seconds") else { return Ok(None) };
     let seconds = text.parse().ok().filter(|seconds| (900..=43_200).contains(seconds));
@@ -104,7 +104,7 @@ async fn web_identity(
     })
 }
 
-/// What a profile gets by `aws sso login`; `None` where it is not made for that.
+/// The keys that a profile gets by `aws sso login`; `None` where it has no SSO.
 pub(super) async fn sso(
     environment: &Environment,
     profiles: &Profiles,

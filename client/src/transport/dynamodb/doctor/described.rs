@@ -1,4 +1,4 @@
-//! What a table says of itself, and what that means for locks.
+//! Judges how a table describes itself, for locks.
 
 use leasehold_core::op::{DenialKind, Refusal};
 use leasehold_wire::dynamodb::Settings;
@@ -8,7 +8,7 @@ use crate::doctor::Finding;
 use crate::transport::readiness::NoServer;
 use crate::url::dynamodb::DynamodbUrl;
 
-/// What DynamoDB Local calls the Region, whichever one it is asked for.
+/// The name that DynamoDB Local gives every region.
 const LOCAL: &str = "ddblocal";
 
 pub(super) fn findings(settings: &Settings, url: &DynamodbUrl, description: &Description) -> Vec<Finding> {
@@ -92,7 +92,7 @@ fn replicas(reach: &Reach, witnesses: &[String]) -> Finding {
     }
 }
 
-/// DynamoDB removes rows by the table's time to live whoever holds them.
+/// DynamoDB removes rows by the table's time to live even while they are held.
 pub(super) fn expiry(settings: &Settings, told: Result<Option<String>, NoServer>) -> Finding {
     const CHECK: &str = "dynamodb.expiry";
     let removed = match told {

@@ -1,4 +1,4 @@
-//! One lane's way to a cluster: a connection to each master, and each command to the node that has its slot.
+//! A link to a cluster: a connection to each master. Each command goes to the node that has its slot.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::transport::Answer;
 use crate::transport::connections::Link;
 use crate::url::redis::Address;
 
-/// How often one command is sent on to another node.
+/// The most redirections of one command.
 const MOST_REDIRECTIONS: u8 = 5;
 /// Links to nodes that have left are dropped when there are so many more than nodes.
 const MOST_LEFT_OVER: usize = 16;
@@ -39,12 +39,12 @@ struct Errand {
     /// Its place, and how many commands it is.
     at: usize,
     count: usize,
-    /// Whether the node serves its slot only to those who ask.
+    /// The node wants an ASKING before the command.
     asking: bool,
     redirections: u8,
 }
 
-/// What came of the errands that went to one node together.
+/// The replies of one node to the commands that it was sent together.
 struct Visit {
     node: Address,
     errands: Vec<Errand>,
@@ -52,7 +52,7 @@ struct Visit {
     came_back: Result<(Vec<Value>, u64), NoReply>,
 }
 
-/// What is known of each command so far, and which connections told it.
+/// The answer to each command so far, and the connections that brought them.
 struct Ledger {
     answers: Vec<Option<Result<Value, Outcome>>>,
     used: Vec<(Arc<RedisLink>, u64)>,

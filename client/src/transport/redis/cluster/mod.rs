@@ -1,7 +1,7 @@
-//! What all connections know of a Redis Cluster: who serves which slot, and what has changed since.
+//! The map of a Redis Cluster, shared by all connections: the node of each slot, and later changes.
 //!
-//! A node that is asked for a slot of another one says so (MOVED), which counts at once; the whole map is then read
-//! anew, in the background and not too often.
+//! A node that is asked for a slot of another one redirects the client (MOVED). The redirection counts at once; the
+//! whole map is then read again, in the background and not too often.
 
 pub(super) mod link;
 
@@ -41,13 +41,13 @@ pub(super) struct Cluster {
     learned: watch::Sender<Arc<Map>>,
     /// The epoch of that map, by which nodes tell what is older.
     epoch: AtomicU64,
-    /// What was told of single slots since.
+    /// Redirections of single slots since the map was read.
     moved: Mutex<HashMap<u16, Address>>,
     pub(super) failovers: Failovers,
     /// Spreads those who ask any node over all of them.
     turn: AtomicUsize,
     reading: Mutex<Reading>,
-    /// Where the map is read, whichever lane wants it.
+    /// The runtime in which the map is read.
     background: OnceLock<Handle>,
 }
 
@@ -57,7 +57,7 @@ struct Reading {
     not_before: Monotonic,
 }
 
-/// Whoever reads says so until it ends, however it ends.
+/// Marks a reading as under way until it is dropped.
 struct Reader(Arc<Cluster>);
 
 impl Drop for Reader {
@@ -82,12 +82,12 @@ impl Cluster {
         }
     }
 
-    /// What is known.
+    /// The latest map.
     pub(super) fn map(&self) -> Arc<Map> {
         Arc::clone(&self.learned.borrow())
     }
 
-    /// Who serves a slot, as far as is known.
+    /// The node that serves a slot, if it is known.
     pub(super) fn master_of(&self, slot: u16) -> Option<Address> {
         let moved = self.moved.lock().get(&slot).cloned();
         moved.or_else(|| self.map().master_of(slot).cloned())
@@ -215,7 +215,7 @@ impl Cluster {
     }
 }
 
-/// What one node says of the cluster.
+/// One node's view of the cluster.
 struct Told {
     map: Map,
     /// `None` if the user may not ask.

@@ -1,4 +1,5 @@
-//! What replicas mean: they take over without the last locks, and a master that was cut off from them goes on.
+//! Judges replicas: a promoted replica lacks the last locks, and a master that lost contact to its replicas goes on
+//! granting.
 
 use super::Part;
 use super::server::Told;
@@ -7,7 +8,7 @@ use crate::transport::info::printable;
 
 const CHECK: &str = "redis.replicas";
 const FENCE: &str = "set min-replicas-to-write 1 and min-replicas-max-lag 10 or less on every server that can be the master, \
-                     or give a node of a quorum no replicas; whatever comes back after a failover must start empty";
+                     or give a node of a quorum no replicas; a server that comes back after a failover must start empty";
 
 impl Told {
     pub(super) fn replicas(&self, wanted: Option<u32>, part: Part) -> Finding {
@@ -94,7 +95,7 @@ impl Told {
     }
 }
 
-/// What is no number protects as little as nothing.
+/// A value that is not a number counts as 0.
 fn number(setting: &Result<String, String>) -> Result<u64, &str> {
     setting.as_ref().map(|text| text.parse().unwrap_or(0)).map_err(String::as_str)
 }

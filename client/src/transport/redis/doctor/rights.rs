@@ -1,4 +1,4 @@
-//! What this user may do: each command on names that nobody uses, then a lock from beginning to end.
+//! Tries the permissions of this user: each command on unused names, then a whole lock.
 //!
 //! A server judges rights in the order command, key, channel, so a user of other names still hears of each command.
 
@@ -22,7 +22,7 @@ use crate::url::redis::RedisUrl;
 
 /// `?` for the byte 0x1F, which no file of users can have.
 const MARKER_RULE: &str = "~leasehold?quorum";
-/// What the scripts of locks use, on a key.
+/// The commands that the scripts of locks run on a key.
 const ON_KEYS: [&str; 7] = ["getrange", "exists", "pttl", "type", "set", "pexpire", "del"];
 /// With a single slot of all, one in 16384 would do.
 const MOST_NAMES: u64 = 1 << 18;
@@ -52,7 +52,7 @@ impl Names {
     }
 }
 
-/// What a command of a probe is about.
+/// The target of a probe's command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum About {
     Lock,
@@ -63,7 +63,7 @@ enum About {
     Nothing,
 }
 
-/// What is refused.
+/// A command or name that is refused.
 #[derive(Debug, Default)]
 struct Missing {
     /// Rules that locks need.
@@ -169,8 +169,9 @@ async fn probe(asker: &Asker, url: &RedisUrl, part: Part, names: &Names) -> Resu
     Ok(missing)
 }
 
-/// What a vote does beside locking. Writing a marker to see whether that is allowed would end or begin a membership; a
-/// script that is given a key and leaves it alone is judged by the same rules, and `SET` itself is tried on the lock.
+/// The commands of a vote beside those of a lock. A probe cannot write a marker, which would begin or end a membership;
+/// so it runs a script that is given the key and leaves it alone, which needs the same permissions, and tries `SET`
+/// itself on the lock.
 fn votes(trust: &[u8]) -> Vec<(About, &'static str, Command)> {
     let [get, info] = look();
     let marker = get.args.last().cloned().unwrap_or_default();
@@ -184,7 +185,7 @@ fn votes(trust: &[u8]) -> Vec<(About, &'static str, Command)> {
         (About::Marker, "eval", given(&marker)),
         (About::Trust, "get", Command { args: get_trust.into() }),
         (About::Trust, "eval", given(trust)),
-        // Whatever the url says of durability: a node without marker is given one that names the run.
+        // For any durability in the url: a node without a marker is given one that names the run.
         (About::Nothing, "info", info),
     ]
 }
@@ -302,7 +303,7 @@ async fn key_patterns(asker: &Asker) -> Result<Option<Vec<String>>, String> {
     Ok(keys.map(|pair| items(&pair[1]).iter().filter_map(text).collect()))
 }
 
-/// What names begin with that a pattern such as `~jobs/*` allows.
+/// The prefix of the names that a pattern such as `~jobs/*` allows.
 fn prefix_of(pattern: &str) -> Option<&str> {
     let pattern = pattern.strip_prefix("%RW").unwrap_or(pattern);
     let prefix = pattern.strip_prefix('~').unwrap_or(pattern).strip_suffix('*')?;

@@ -1,4 +1,4 @@
-//! What the settings of a server mean for locks. Nothing here asks; it judges what was answered.
+//! Judges the settings of a server for locks. It sends nothing; it reads answers.
 
 use std::net::IpAddr;
 
@@ -13,7 +13,7 @@ use crate::url::redis::{RedisPlace, RedisUrl};
 const LARGE_OFFSET_MS: u64 = 60_000;
 const OLDEST: u64 = 5;
 
-/// What the server told of itself. An `Err` has its words of refusal.
+/// The answers of the server. An `Err` has the server's words of refusal.
 pub(super) struct Told {
     pub(super) kept: Kept,
     pub(super) hello: Option<Fields>,
@@ -23,7 +23,7 @@ pub(super) struct Told {
     pub(super) bind: Result<String, String>,
 }
 
-/// What sort of server it is, as far as the rest of the examination depends on it.
+/// The properties of the server that other checks depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     Master,
@@ -67,7 +67,7 @@ impl Told {
         findings
     }
 
-    /// Whether a master that the others have given up goes on granting.
+    /// Checks if a master that was replaced goes on granting locks.
     pub(super) fn cut_off(&self) -> Finding {
         const CHECK: &str = "redis.min_replicas";
         let advice =
@@ -144,10 +144,10 @@ impl Told {
         }
     }
 
-    /// Whether others get in without a password.
+    /// Checks if clients can log in without a password.
     fn password(&self, url: &RedisUrl) -> Option<Finding> {
         const CHECK: &str = "redis.password";
-        let advice = "set a password (requirepass, or ACL users): whoever gets in can free locks and fake tokens";
+        let advice = "set a password (requirepass, or ACL users): anybody who logs in can free locks and fake tokens";
         if url.password.is_some() {
             return None;
         }
@@ -166,7 +166,7 @@ impl Told {
     }
 }
 
-/// Whether no connection leaves this host, as far as the url tells.
+/// Tells if the url leads to this host.
 fn is_local(url: &RedisUrl) -> bool {
     url.hosts().iter().all(|host| is_loopback(host))
 }
@@ -186,7 +186,7 @@ fn plaintext(url: &RedisUrl) -> Option<Finding> {
         return None;
     }
     let what = if url.password.is_some() {
-        "the password goes over the network in clear: whoever listens has it, and with it every lock"
+        "the password goes over the network in clear text: anybody who listens can read it, and then break every lock"
     } else {
         "the connection is not encrypted: others can read and change it"
     };
@@ -201,7 +201,7 @@ fn is_loopback(host: &str) -> bool {
 /// The server's clock against ours: at `sent_ms` we asked, at `got_ms` we had `server_ms`.
 pub(super) fn clock(sent_ms: u64, server_ms: u64, got_ms: u64) -> Finding {
     const CHECK: &str = "redis.clock";
-    // Whatever time the server said lies between the two of ours.
+    // The server's time was read between our two.
     let (ahead, behind) = (server_ms.saturating_sub(got_ms), sent_ms.saturating_sub(server_ms));
     if ahead.max(behind) <= LARGE_OFFSET_MS {
         return Finding::good(CHECK, format!("within {} ms of this host's", ahead.max(behind)));

@@ -99,7 +99,7 @@ async fn coverage(asker: &Asker, map: &Map) -> Finding {
     )
 }
 
-/// What each Sentinel says, then the master itself.
+/// The answers of each Sentinel, then of the master itself.
 pub(super) async fn sentinels(
     way: &StoreLink,
     sentinels: &Sentinels,

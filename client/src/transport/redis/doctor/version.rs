@@ -1,4 +1,4 @@
-//! Which server it is, and which Redis it is like.
+//! Identifies the server, and the version of Redis that it corresponds to.
 
 use crate::transport::info::{Fields, printable};
 

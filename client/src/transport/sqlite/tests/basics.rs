@@ -1,4 +1,4 @@
-//! What the store does when nothing is wrong.
+//! The store without faults.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -103,14 +103,14 @@ fn a_lease_of_another_boot_is_neither_free_nor_of_known_length() {
     let store = place.open();
     one(&store, acquire("a", 1));
     let other = BootId([9; 16]);
-    // Its uptime is meaningless here, whatever it says.
+    // Its uptime means nothing here.
     for expires in [1, i64::MAX] {
         place.raw().execute("UPDATE leases SET boot = ?1, expires_ns = ?2", (other.0, expires)).unwrap();
         let held = shown(one(&store, acquire("a", 2))).unwrap();
         assert_eq!((held.left, held.released, held.record_ttl), (None, false, Some(TTL)));
         assert_eq!(shown(one(&store, read("a"))).unwrap(), held);
     }
-    // Whoever watched it stand still for its ttl may take it over, but only what it watched.
+    // A client that has watched it unchanged for its ttl may take it over, but only this record.
     let held = shown(one(&store, read("a"))).unwrap();
     let take = |seq| {
         let version = leasehold_core::Version::of(&nonce(1), Seq::new(seq));
@@ -228,7 +228,7 @@ fn whoever_waits_for_another_writer_gives_up_at_the_deadline() {
     let store = place.open();
     let other = place.raw();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    for lane in [Pool::Caller, Pool::Background] {
+    for pool in [Pool::Caller, Pool::Background] {
         let late = request(vec![acquire("a", 1)], Duration::from_millis(30));
         let fault = unavailable(store.perform(&late, pool).unwrap().remove(0));
         assert_eq!(fault.kind, FaultKind::Busy);
@@ -293,7 +293,7 @@ fn a_request_is_applied_as_a_whole_or_not_at_all() {
 fn every_connection_waits_for_the_disk() {
     let place = Place::new();
     let store = place.open();
-    for lane in [Pool::Caller, Pool::Background] {
+    for pool in [Pool::Caller, Pool::Background] {
         let settings = store.with_connection(pool, soon(), |connection| {
             let text = |pragma| {
                 connection.db().pragma_query_value(None, pragma, |row| row.get::<_, rusqlite::types::Value>(0))

@@ -97,7 +97,7 @@ fn only_the_folder_of_the_default_store_is_made() {
     });
 }
 
-/// What `work` has to say as a user who is not the administrator, to whom permissions mean nothing.
+/// Runs `work` as a user without administrator's rights, and returns its message.
 fn as_another_user(place: &Place, work: impl FnOnce() -> String) -> String {
     let says = place.folder.path().join("says");
     fs::write(&says, "").unwrap();
@@ -214,7 +214,7 @@ fn a_commit_that_the_disk_fails_is_of_unknown_fate() {
         limit(64 << 10);
         let data = leasehold_core::Payload::new(&[7; leasehold_core::Payload::MAX_BYTES]).unwrap();
         let large = |n: u8| acquire_with(&format!("job/{n}"), n, |op| op.data = Some(data.clone()));
-        for lane in [Pool::Caller, Pool::Background] {
+        for pool in [Pool::Caller, Pool::Background] {
             let failed = store.perform(&request((0..100).map(large).collect(), PATIENCE), pool);
             let Err(TransportFault::Unknown(fault)) = failed else { panic!("{failed:?}") };
             assert_eq!(fault.kind, FaultKind::Server);
@@ -231,13 +231,13 @@ fn a_file_deleted_under_a_holder_takes_the_lease_but_not_the_order_of_tokens() {
     let place = Place::new();
     let store = place.open();
     let granted = token(one(&store, acquire_from("a", 1, 1_000)));
-    for lane in [Pool::Caller, Pool::Background] {
+    for pool in [Pool::Caller, Pool::Background] {
         store.perform(&request(vec![renew("a", 1, 2)], PATIENCE), pool).unwrap();
     }
     for suffix in ["", "-wal", "-shm"] {
         fs::remove_file(format!("{}{suffix}", place.file().display())).unwrap();
     }
-    for lane in [Pool::Background, Pool::Caller] {
+    for pool in [Pool::Background, Pool::Caller] {
         let outcome = store.perform(&request(vec![renew("a", 1, 5)], PATIENCE), pool).unwrap().remove(0);
         assert_eq!(shown(outcome), None);
     }
@@ -291,7 +291,7 @@ fn a_turn_that_comes_after_the_deadline_writes_nothing() {
     let place = Place::new();
     let store = place.open();
     let late = Transmit { deadline: clock::monotonic(), ..request(vec![acquire("a", 1)], PATIENCE) };
-    for lane in [Pool::Caller, Pool::Background] {
+    for pool in [Pool::Caller, Pool::Background] {
         unavailable(store.perform(&late, pool).unwrap().remove(0));
     }
     assert_eq!(shown(one(&store, read("a"))), None);

@@ -10,7 +10,7 @@ fn parent_and_child_both_go_on_and_the_file_stays_sound() {
     alone("transport::sqlite::tests::fork::parent_and_child_both_go_on_and_the_file_stays_sound", || {
         let place = Place::new();
         let store = place.open();
-        for lane in [Pool::Caller, Pool::Background] {
+        for pool in [Pool::Caller, Pool::Background] {
             store.perform(&request(vec![acquire("parent", 1)], PATIENCE), pool).unwrap();
         }
         for round in 1..=20_u8 {

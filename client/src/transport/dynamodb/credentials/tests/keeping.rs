@@ -63,7 +63,7 @@ fn refused_keys_are_replaced_once() {
     let first = block_on(credentials.keys_at(now)).unwrap();
     let second = block_on(credentials.other_than_at(&first, now)).unwrap();
     assert_eq!((second.access_key_id.as_str(), world.asked().len()), ("KEY2", 2));
-    // Whoever was refused with the first ones as well gets what is there.
+    // A caller that was refused with the first keys as well gets the new ones.
     let also = block_on(credentials.other_than_at(&first, now)).unwrap();
     assert_eq!((also.access_key_id.as_str(), world.asked().len()), ("KEY2", 2));
     assert_eq!(block_on(credentials.keys_at(now)).unwrap().access_key_id, "KEY2");

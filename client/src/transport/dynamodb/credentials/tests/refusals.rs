@@ -1,4 +1,4 @@
-//! What is wrong is said, and nobody else is asked in the place of who is meant.
+//! Errors name the cause, and no other source is asked instead of the one that was named.
 
 use super::*;
 
@@ -92,7 +92,7 @@ fn who_is_meant_and_gives_nothing_ends_the_search() {
     }
 }
 
-/// Whoever gives keys may refuse them to those who ask: that is no store that is away.
+/// A refusal of keys is not an unavailable store.
 #[test]
 fn who_is_refused_is_told_so_whoever_refuses() {
     const ROLE: &str = "arn:aws:iam::123456789012:role/locks";
