@@ -22,18 +22,18 @@ use crate::url::dynamodb::DynamodbUrl;
 /// The most of a body that is read.
 pub(super) const MOST_BODY: usize = 1 << 20;
 
-/// The way to one table.
+/// Access to one table.
 pub(super) struct Access {
     /// Scheme, host and port.
     base: String,
-    /// As the header `Host` has it.
+    /// The value of the header `Host`.
     host: String,
     region: String,
     reach: Reach,
     tls: ClientConfig,
     credentials: CredentialCache,
     signer: Mutex<Signer>,
-    /// By how much the server's clock is ahead of this one; for signatures, and what is written for people to read.
+    /// The offset of the server's clock from ours; for signatures, and for times that people read.
     ahead_ms: AtomicI64,
     shown: String,
 }
@@ -83,10 +83,10 @@ impl Access {
         self.credentials.other_than(refused).await.map_err(|why| why.refusal())
     }
 
-    /// Signed at this moment, by the server's clock as far as that is known.
+    /// A request, signed now, by the server's clock if it is known.
     ///
     /// # Errors
-    /// The request cannot be written down.
+    /// The request cannot be encoded.
     pub(super) fn request(&self, client: &Client, request: &Request, keys: &Keys) -> Result<RequestBuilder, Fault> {
         let credentials = sigv4::CredentialCache {
             access_key_id: keys.access_key_id.clone(),
@@ -106,12 +106,12 @@ impl Access {
         Ok(asked.body(request.body.clone()))
     }
 
-    /// Milliseconds since 1970 by the server's clock, as far as that is known.
+    /// Milliseconds since 1970 by the server's clock, if it is known, or else by ours.
     pub(super) fn unix_ms(&self) -> u64 {
         clock::unix_ms().saturating_add_signed(self.ahead_ms.load(Ordering::Relaxed))
     }
 
-    /// From now on signatures go by a server's clock that shows this now, in milliseconds since 1970.
+    /// Sets the server's clock, in milliseconds since 1970, for later signatures.
     pub(super) fn set_clock(&self, unix_ms: u64) {
         let ahead = i128::from(unix_ms) - i128::from(clock::unix_ms());
         self.ahead_ms.store(i64::try_from(ahead).unwrap_or(0), Ordering::Relaxed);
@@ -128,7 +128,7 @@ impl Access {
     }
 }
 
-/// Without the port where that is the scheme's own, since HTTP clients leave it out.
+/// The authority without the scheme's default port, because HTTP clients leave it out.
 fn host_header(base: &str) -> &str {
     let (scheme, host) = base.split_once("://").unwrap_or(("", base));
     let usual = if scheme == "https" { ":443" } else { ":80" };

@@ -43,7 +43,7 @@ impl Admin {
     }
 
     pub(crate) async fn sleep(&self, time: Duration) {
-        // Without a runtime there is no request to wait with either.
+        // Without a runtime no request is under way either.
         if let Ok((runtime, _)) = self.connections.background() {
             let _ = runtime.spawn(async move { tokio::time::sleep(time).await }).await;
         }

@@ -19,9 +19,9 @@ use crate::transport::readiness::NoServer;
 use crate::url::Reach;
 use crate::url::dynamodb::DynamodbUrl;
 
-/// Signatures of clocks that are further off are refused.
+/// DynamoDB refuses signatures of clocks that are further off.
 const SIGNED_WITHIN_MS: u64 = 5 * 60_000;
-/// Tokens begin at the wall clock: one that was forgotten is outbid only by clocks that agree.
+/// Tokens start at the wall clock: only clocks that agree can exceed a forgotten token.
 const LARGE_OFFSET_MS: u64 = 60_000;
 
 const ASK_AGAIN: &str = "ask again";
@@ -66,7 +66,7 @@ pub(super) fn diagnose(store: &Dynamodb) -> Vec<Finding> {
     findings
 }
 
-/// Requests that are no operations on locks, and what their answers show by the way.
+/// Sends requests that are no operations on locks, and notes the server's clock.
 struct Asking<'a> {
     store: &'a Dynamodb,
     asked: u32,
@@ -236,7 +236,7 @@ fn lack(done: &str, right: &str, table: &str, why: &NoServer) -> Finding {
     }
 }
 
-/// The store's own words, which are the exact ones, and what may mend it.
+/// The store's own words, which are exact, and advice.
 fn unusable(check: &'static str, why: &NoServer) -> Finding {
     let what = why.to_string();
     if is_away(why) {
@@ -264,7 +264,7 @@ fn unusable(check: &'static str, why: &NoServer) -> Finding {
 fn is_away(why: &NoServer) -> bool {
     match why {
         NoServer::Fault(_) => true,
-        // The others are answers.
+        // All other failures are answers.
         NoServer::Refused(Refusal::Unavailable(fault)) => fault.kind != FaultKind::Busy,
         NoServer::Refused(_) => false,
     }

@@ -1,4 +1,4 @@
-//! One pool of connections to DynamoDB, and whether it is known to answer.
+//! One pool of connections to DynamoDB, and the server's readiness.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use crate::transport::connections::{Link, until};
 use crate::transport::readiness::{Greeted, NoServer, Readiness, all, in_time};
 use crate::transport::web::{self, CONNECT_PATIENCE, MOST_CONNECTIONS, catch_up};
 
-/// Requests share it, each on a connection that it has to itself meanwhile.
+/// A pool that requests share, each on a connection of its own while it lasts.
 ///
-/// The server is met by asking whether it is well, and by finding keys to sign with.
+/// It greets the server by a health check, and by finding keys to sign with.
 pub(super) struct DynamodbLink {
     access: Arc<Access>,
     client: Result<Client, Fault>,
@@ -30,7 +30,7 @@ pub(super) struct DynamodbLink {
     readiness: Arc<Readiness>,
 }
 
-/// A response, or what is known of its request.
+/// A response, or the outcome that its absence means.
 type Asked = Result<Response, Outcome>;
 
 impl DynamodbLink {
@@ -39,10 +39,10 @@ impl DynamodbLink {
         Self { access, client, session, room: Semaphore::new(MOST_CONNECTIONS), readiness: Arc::default() }
     }
 
-    /// Asks for something that is no operation on a lock. Fresh keys and the server's time are tried, as for those.
+    /// Sends a request that is no operation on a lock. As for those, it tries fresh keys and the server's clock.
     ///
     /// # Errors
-    /// No server, no keys, or no response, each in the time that is usual for it, and all by `deadline`.
+    /// No server, no keys, or no response, each within its own time limit, and all by `deadline`.
     pub(super) async fn command(
         self: &Arc<Self>,
         request: &Request,
@@ -75,7 +75,7 @@ impl DynamodbLink {
     /// The keys that requests are signed with now.
     ///
     /// # Errors
-    /// Nobody gives any.
+    /// No source has keys.
     pub(super) async fn keys(&self) -> Result<Arc<Keys>, NoServer> {
         self.access.keys().await.map_err(NoServer::Refused)
     }
@@ -86,7 +86,7 @@ impl DynamodbLink {
 
     async fn greet(self: Arc<Self>) -> Greeted {
         let met = match tokio::time::timeout(CONNECT_PATIENCE, self.is_there()).await {
-            // The search has its own patience, and its own words for what it waits for.
+            // The search has its own time limit and error message.
             Ok(Ok(())) => self.access.keys().await.map(|_| ()).map_err(NoServer::Refused),
             Ok(Err(fault)) => Err(NoServer::Fault(fault)),
             Err(_) => {
@@ -103,11 +103,11 @@ impl DynamodbLink {
         met
     }
 
-    /// Any answer will do: that of DynamoDB Local is that it wants a signature.
+    /// Any answer will do: DynamoDB Local answers that it wants a signature.
     async fn is_there(&self) -> Result<(), Fault> {
         let client = self.client.as_ref().map_err(Clone::clone)?;
         match self.access.greeting(client).send().await {
-            // Read to its end, so that the connection serves again.
+            // Read to the end, so that the connection can be used again.
             Ok(response) => {
                 self.access.response(response).await.map(|_| ()).map_err(|error| fault_of(self.broken(error)))
             }
@@ -119,7 +119,7 @@ impl DynamodbLink {
         web::fault(error, &*self.access)
     }
 
-    /// A request that is not answered by the deadline takes its connection with it, so that its answer is nobody else's.
+    /// A request without an answer by the deadline closes its connection, so that no other request gets its answer.
     async fn post(&self, request: &Request, keys: &Keys, deadline: Monotonic) -> Asked {
         let not_sent = |fault: &Fault| TransportFault::NotSent(fault.clone()).outcome();
         let client = self.client.as_ref().map_err(not_sent)?;
@@ -164,7 +164,7 @@ impl DynamodbLink {
                     let others = until(request.deadline, self.access.other_keys(&keys)).await;
                     match others.unwrap_or_else(|| Err(no_keys_in_time())) {
                         Ok(others) => keys = others,
-                        // What else was asked is answered already; the exchange has kept it.
+                        // The exchange keeps the answers of all other operations.
                         Err(refusal) => {
                             let refused = exchange.requests().iter().map(|_| Err(Outcome::NotApplied(refusal.clone())));
                             if let Progress::Done(outcomes) = exchange.answers(refused.collect()) {

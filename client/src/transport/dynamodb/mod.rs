@@ -51,14 +51,14 @@ pub(crate) struct Dynamodb {
 }
 
 impl Dynamodb {
-    /// Looks at the table, so that a wrong url, key or right is told here and now.
+    /// Reads the table's description, so that a wrong url, key or permission is reported at once.
     pub(crate) fn open(url: &DynamodbUrl) -> Result<Self, Error> {
         let mut store = Self::unchecked(url)?;
         store.id = table::check(&store)?;
         Ok(store)
     }
 
-    /// Without looking.
+    /// Makes a store without contacting it.
     fn unchecked(url: &DynamodbUrl) -> Result<Self, Error> {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
         let session = Session::new(settings(url)?);
@@ -68,7 +68,7 @@ impl Dynamodb {
         Ok(Self { connections, session, url: url.clone(), id: None })
     }
 
-    /// In the background, whose connections then serve all connections until they have met the server themselves.
+    /// Greets the server in the background, whose connections then serve all callers until they have their own.
     fn ask(&self, request: Request) -> Result<Response, NoServer> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE + credentials::PATIENCE);
         let asked =
@@ -84,7 +84,7 @@ impl Dynamodb {
 
     fn told(&self, why: &NoServer) -> Error {
         let kind = match why {
-            // A page of something else is not mended by waiting for it.
+            // If another kind of server answers, waiting does not help.
             NoServer::Fault(fault) if fault.kind == FaultKind::Protocol => ErrorKind::StoreRefused,
             NoServer::Refused(Refusal::Denied(_) | Refusal::NeedsCredentials(_)) => ErrorKind::StoreRefused,
             NoServer::Fault(_) | NoServer::Refused(_) => ErrorKind::StoreUnavailable,
@@ -149,7 +149,7 @@ impl Transport for Dynamodb {
         self.session.marked(marker, &response).map_err(|outcome| self.judged(outcome))
     }
 
-    /// By the header `Date`, which counts whole seconds.
+    /// Reads the header `Date`, which has whole seconds.
     fn clock_offset(&self) -> Option<(i64, u64)> {
         self.ask(self.session.look()).ok()?;
         let sent = clock::unix_ms();
@@ -160,7 +160,7 @@ impl Transport for Dynamodb {
 
 /// The offset of the server's clock from this machine's, and its error, in milliseconds.
 fn ahead(sent: u64, got: u64, response: &Response) -> Option<(i64, u64)> {
-    // Whole seconds are counted, so that half a second is missing on average.
+    // The header has whole seconds, so half a second is missing on average.
     let theirs = i64::try_from(http_date(response.date.as_deref()?)? + 500).ok()?;
     let ours = i64::try_from(sent / 2 + got / 2).ok()?;
     Some((theirs - ours, got.saturating_sub(sent) / 2 + 501))

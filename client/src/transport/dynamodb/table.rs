@@ -1,4 +1,4 @@
-//! The table as a whole: whether locks are safe in it, and making one.
+//! The table as a whole: its description, and creating it.
 
 use std::thread::sleep;
 use std::time::Duration;
@@ -15,12 +15,12 @@ use crate::transport::Transport;
 use crate::transport::pauses::Pauses;
 use crate::url::dynamodb::{DynamodbUrl, Replicas};
 
-/// DynamoDB takes seconds to make a table, and now and then a minute.
+/// DynamoDB takes seconds to create a table, and sometimes a minute.
 const CREATION: Duration = Duration::from_secs(300);
-/// So long a table that was made may not be known everywhere, or our right to look at it.
+/// The time for which a new table, or the permission to read its description, may not be known everywhere.
 const RUMOUR: Duration = Duration::from_secs(30);
 
-/// For a client that connects: which table it is, where we may know.
+/// The id of the table, for a client that connects; `None` where the permission to read it is missing.
 ///
 /// # Errors
 /// The table cannot keep locks, or it cannot be reached.
@@ -36,7 +36,7 @@ pub(super) fn check(store: &Dynamodb) -> Result<Option<String>, Error> {
                 ),
             ));
         }
-        // The key of a row that need not be there tells as much of the schema as is to be had.
+        // Without that permission, reading a row that need not exist shows as much of the schema as possible.
         return store.look().map(|_| None);
     };
     match judge(store, &description)? {
@@ -61,7 +61,7 @@ pub(super) fn check(store: &Dynamodb) -> Result<Option<String>, Error> {
 /// The table's description; `None` where the permission to read it is missing.
 ///
 /// # Errors
-/// It is not there, or cannot be reached.
+/// The table does not exist, or cannot be reached.
 pub(super) fn description(store: &Dynamodb) -> Result<Option<Description>, Error> {
     let settings = store.session.settings();
     let response = store.ask(table::describe(settings)).map_err(|why| store.told(&why))?;
@@ -73,7 +73,7 @@ pub(super) fn description(store: &Dynamodb) -> Result<Option<Description>, Error
 }
 
 /// # Errors
-/// The table is not one for us, or not yet.
+/// The table cannot keep locks, or is not ready.
 fn judge(store: &Dynamodb, description: &Description) -> Result<Reach, Error> {
     let url = &store.url;
     let reach = table::judge(store.session.settings(), description);
@@ -88,17 +88,17 @@ fn judge(store: &Dynamodb, description: &Description) -> Result<Reach, Error> {
 /// The result of creating a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Made {
-    /// It had.
+    /// The table was created.
     New,
-    /// It was there, and is one for us.
+    /// The table existed, and can keep locks.
     Before,
 }
 
-/// Makes the table that the url names, and waits until it can be used. Switches its time to live on where the url names
-/// an attribute for that, and answers by which one it goes.
+/// Creates the table that the url names, and waits until it can be used. Enables its time to live where the url names
+/// an attribute for that. Returns the attribute that is in use.
 ///
 /// # Errors
-/// There is one with another schema, or DynamoDB does not make it.
+/// There is a table with another schema, or DynamoDB refuses to create it.
 pub(crate) fn create(
     url: &DynamodbUrl,
     billing: Billing,
@@ -130,7 +130,7 @@ pub(crate) fn create(
 /// The description of the table that the url names.
 ///
 /// # Errors
-/// It is not there, cannot be reached, or we may not know.
+/// The table does not exist, cannot be reached, or its description may not be read.
 pub(crate) fn describe(url: &DynamodbUrl) -> Result<(Description, Option<String>), Error> {
     let store = Dynamodb::unchecked(url)?;
     let forbidden = || {
@@ -141,7 +141,7 @@ pub(crate) fn describe(url: &DynamodbUrl) -> Result<(Description, Option<String>
     Ok((description, expires(&store)))
 }
 
-/// The attribute that the table's time to live goes by; `None` also where we may not know.
+/// The attribute of the table's time to live; `None` also where it may not be read.
 pub(super) fn expires(store: &Dynamodb) -> Option<String> {
     let settings = store.session.settings();
     let response = store.ask(table::describe_expiry(settings)).ok()?;

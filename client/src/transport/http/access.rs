@@ -1,4 +1,4 @@
-//! Making clients of HTTP: where to, TLS, who we are.
+//! Making HTTP clients: addresses, TLS, logins.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::transport::{tls, web};
 use crate::url::http::{HttpUrl, Login, Reach};
 
-/// The way to one server.
+/// Access to one server.
 pub(super) struct Access {
     pub(super) dialect: Dialect,
     pub(super) reach: Reach,
@@ -51,7 +51,7 @@ impl Access {
     }
 
     /// # Errors
-    /// The request cannot be written down.
+    /// The request cannot be encoded.
     pub(super) fn request(&self, client: &Client, command: &Command) -> Result<RequestBuilder, Fault> {
         let token = match &self.login {
             Login::Token(token) => Some(token.as_str()),

@@ -106,7 +106,7 @@ fn scripts(reply: &Result<Value, NoServer>) -> Finding {
 /// declares it.
 fn kept(connections: &Connections<HttpLink>, durability: Durability) -> Vec<Finding> {
     let told = |reply: Result<Value, NoServer>| reply.map_err(|why| why.to_string());
-    // Webdis takes INFO to pieces, unless a script asks; others tell nothing to scripts.
+    // Webdis splits the reply to INFO, except in a script; other servers refuse INFO in scripts.
     let mut info = told(perform(connections, info_by_script(None))).and_then(|reply| fields(&reply));
     if info.is_err() {
         info = told(ask(connections, &["INFO"])).and_then(|reply| fields(&reply)).or(info);

@@ -1,4 +1,4 @@
-//! One pool of connections to a server, and whether that server is known to answer.
+//! One pool of connections to a server, and the server's readiness.
 
 use std::sync::Arc;
 
@@ -23,13 +23,13 @@ use crate::transport::web::{CONNECT_PATIENCE, MOST_CONNECTIONS, catch_up, header
 /// The reason why there is no reply to a command.
 enum NoReply {
     Transport(TransportFault),
-    /// The status or the body say so, and what it means.
+    /// The status or the body gives the reason; the outcome that it means.
     Judged(Outcome),
 }
 
-/// Requests share it, each on a connection that it has to itself meanwhile.
+/// A pool that requests share, each on a connection of its own while it lasts.
 ///
-/// The server is met by a `PING`.
+/// It greets the server by a `PING`.
 pub(super) struct HttpLink {
     access: Arc<Access>,
     client: Result<Client, Fault>,
@@ -54,12 +54,12 @@ impl HttpLink {
     /// Waits until the server has answered.
     ///
     /// # Errors
-    /// It does not, not by `deadline`, or it refuses us, or is something else.
+    /// The server does not answer by `deadline`, refuses us, or is of another kind.
     pub(super) async fn ready_by(self: &Arc<Self>, deadline: Monotonic) -> Greeted {
         in_time(deadline, self.wait_ready()).await
     }
 
-    /// Sends a command as it is.
+    /// Sends a command.
     ///
     /// # Errors
     /// No server, or no reply by `deadline`.
@@ -103,7 +103,7 @@ impl HttpLink {
             return Err(NoServer::Fault(Fault::new(FaultKind::Protocol, &said)));
         };
         match refusal(error) {
-            // A user who may not PING has got in all the same.
+            // A user who may not PING is logged in all the same.
             _ if error.starts_with("NOPERM") => Ok(()),
             Some(refusal) => Err(NoServer::Refused(refusal)),
             None => Err(NoServer::Fault(Fault::new(FaultKind::Server, error))),
@@ -171,7 +171,7 @@ impl HttpLink {
             match self.post(command).await {
                 Ok(reply) => match exchange.replies(vec![reply]) {
                     Progress::Done(outcomes) => return Ok(outcomes),
-                    // Nothing was done in the first round, so the second decides alone.
+                    // The first round applied nothing, so the second decides alone.
                     Progress::Again => {}
                 },
                 Err(NoReply::Judged(outcome)) => return Ok(all(request, &outcome)),
@@ -187,7 +187,7 @@ impl HttpLink {
 impl Link for HttpLink {
     async fn ask(self: Arc<Self>, request: Transmit) -> Answer {
         let mut sent = Sent::No;
-        // A request that is dropped takes its connection with it, so that its reply is nobody else's.
+        // Dropping a request closes its connection, so that no other request gets its reply.
         let answer = until(request.deadline, self.exchange(&request, &mut sent)).await;
         answer.unwrap_or_else(|| match sent {
             Sent::No => {
@@ -210,7 +210,8 @@ impl Link for HttpLink {
     }
 }
 
-/// Without replicas there is one command for each operation, or one for all renewals, and the core batches nothing else.
+/// The only command of an exchange. Without replicas there is one for each operation, or one for all renewals, and the
+/// core batches nothing else.
 fn only_command(exchange: &Exchange) -> Result<&Command, Denial> {
     match exchange.commands() {
         [command] => Ok(command),

@@ -46,12 +46,12 @@ pub(super) struct Http {
 }
 
 impl Http {
-    /// Asks once, so that a wrong url, token or host is told here and now.
+    /// Sends a first request, so that a wrong url, token or host is reported at once.
     pub(super) fn open(url: &HttpUrl) -> Result<Self, Error> {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
         let access = Arc::new(Access::new(url)?);
         let links = Arc::clone(&access);
-        // Nothing is asked of replicas: a request would need a connection of its own between server and Redis.
+        // No replicas: a WAIT would need a connection of its own between server and Redis.
         let session = Session::new(Settings::default());
         let connections = Arc::new(Connections::new(move || HttpLink::new(Arc::clone(&links), session.clone())));
         let store = Self { access, connections, url: url.clone() };
@@ -59,7 +59,7 @@ impl Http {
         Ok(store)
     }
 
-    /// In the background, whose connections then serve all connections until they have met the server themselves.
+    /// Greets the server in the background, whose connections then serve all callers until they have their own.
     fn greet(&self) -> Result<(), NoServer> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
         self.connections
@@ -69,7 +69,7 @@ impl Http {
 }
 
 impl Http {
-    /// One after the other, for each is a request of its own.
+    /// In turn, because each is a request of its own.
     fn ask(&self, commands: Vec<Command>) -> Result<Vec<Value>, Error> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
         let asked = self.connections.block_on(move |link| async move {
@@ -85,7 +85,7 @@ impl Http {
 
 fn told(url: &HttpUrl, why: &NoServer) -> Error {
     let kind = match why {
-        // A page of something else is not mended by waiting for it.
+        // If another kind of server answers, waiting does not help.
         NoServer::Fault(fault) if fault.kind == FaultKind::Protocol => ErrorKind::StoreRefused,
         NoServer::Refused(Refusal::Denied(_)) => ErrorKind::StoreRefused,
         NoServer::Fault(_) | NoServer::Refused(_) => ErrorKind::StoreUnavailable,
@@ -119,7 +119,7 @@ impl Transport for Http {
     }
 
     fn look(&self) -> Result<Found, Error> {
-        // Webdis takes INFO to pieces, unless a script asks.
+        // Webdis splits the reply to INFO, except in a script.
         membership::found(&self.url, &self.ask(look_by_script().into())?)
     }
 

@@ -1,4 +1,4 @@
-//! Making connections: sockets, TLS, who we are.
+//! Making connections: sockets, TLS, logins.
 
 use std::fmt;
 use std::io;
@@ -31,7 +31,7 @@ use crate::url::redis::{Address, RedisPlace, RedisUrl};
 
 /// The time limit for a connection, greeting included.
 pub(super) const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
-/// A peer that vanished without a word is noticed after about this long, where nothing else notices it.
+/// The time after which a peer that vanished silently is noticed, where nothing else notices it.
 const KEEPALIVE: Duration = Duration::from_secs(15);
 
 /// Makes connections to a server, or to the server that is the master at the moment.
@@ -39,7 +39,7 @@ pub(super) struct Access {
     to: To,
     entry: Arc<Entry>,
     shown: String,
-    /// The last server took a connection, and has not answered in TLS since.
+    /// The last server accepted a connection, and has not answered in TLS since.
     is_mute: AtomicBool,
 }
 
@@ -48,7 +48,7 @@ enum To {
     Host(Address),
     /// The current master.
     Master(Arc<Sentinels>),
-    /// Any node.
+    /// Any node of a cluster.
     Nodes(Arc<Cluster>),
 }
 
@@ -138,13 +138,13 @@ impl Access {
         Ok(Self { to, entry: Arc::new(entry), shown: url.to_string(), is_mute: AtomicBool::new(false) })
     }
 
-    /// The way to one server by its address.
+    /// Access to one server by its address.
     pub(super) fn at(entry: &Arc<Entry>, address: &Address) -> Self {
         let to = To::Host(address.clone());
         Self { to, entry: Arc::clone(entry), shown: address.to_string(), is_mute: AtomicBool::new(false) }
     }
 
-    /// The way to one of several servers that are entered alike.
+    /// Access to one of several servers with the same login.
     pub(super) fn beside(&self, address: &Address) -> Self {
         Self::at(&self.entry, address)
     }
@@ -165,7 +165,7 @@ impl Access {
         }
     }
 
-    /// A connection for requests.
+    /// Makes a connection for requests.
     pub(super) async fn connect(&self) -> Result<Connection, NoConnection> {
         match &self.to {
             To::Socket(_) | To::Host(_) => self.connect_there().await,
@@ -196,7 +196,7 @@ impl Access {
         }
     }
 
-    /// A connection for wake-ups alone.
+    /// Makes a connection for wake-ups alone.
     pub(super) async fn listen(&self) -> Result<Listening, NoConnection> {
         match &self.to {
             To::Socket(_) | To::Host(_) => self.listen_there().await,
@@ -215,7 +215,7 @@ impl Access {
         }
     }
 
-    /// Waits until wake-ups had better come from another server than this one.
+    /// Waits until wake-ups should come from another server than this one.
     pub(super) async fn turns_away_from(&self, address: Option<&Address>) {
         match (&self.to, address) {
             (To::Master(sentinels), Some(address)) => sentinels.turn_away_from(address).await,
@@ -224,12 +224,12 @@ impl Access {
         }
     }
 
-    /// Without asking anybody where: for those that lead to one server.
+    /// Connects to one known server, without asking for its address.
     pub(super) async fn connect_there(&self) -> Result<Connection, NoConnection> {
         let limit = ReplyLimit::new();
         let greet = async {
             let socket = LimitedSocket { socket: self.reach().await?, limit: Arc::clone(&limit) };
-            // The core decides how long an answer is awaited, and for which request.
+            // The core decides how long to wait for an answer.
             let config = AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(1_024);
             MultiplexedConnection::new_with_config(&self.entry.login, socket, config).await
         };
@@ -293,7 +293,7 @@ impl Access {
         }
     }
 
-    /// There is no connection in time.
+    /// The error of a connection that was not made in time.
     pub(super) fn too_late(&self, said: &str) -> Fault {
         let advice = if self.is_mute.load(Ordering::Relaxed) { tls::NO_TLS } else { "" };
         Fault::new(FaultKind::Unreachable, &format!("{}: {said}{advice}", self.shown))
@@ -332,7 +332,7 @@ fn login_of(username: Option<&str>, password: Option<&str>) -> RedisConnectionIn
 
 /// The server's words when it refused a login; the driver only reports the refusal.
 fn refused_login(driver: &str, words: &[String]) -> Refusal {
-    // What follows a refusal is that nobody has logged in; what Redis 5 says to a user name the driver has mended.
+    // After a refused login come errors that it is missing; the driver has handled Redis 5's error about a user name.
     let passing = |error: &&String| !error.starts_with("NOAUTH") && !error.contains("wrong number of arguments");
     let said = words.iter().find(passing).or_else(|| words.first()).map(|said| printable(said));
     match said {

@@ -29,7 +29,7 @@ use crate::transport::durability::ServerSettings;
 use crate::transport::info::{Fields, fields, printable, setting};
 use crate::url::redis::{Address, RedisUrl};
 
-/// For everything together.
+/// The time limit for all checks together.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The part that the server plays.
@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(super) enum Part {
     /// It decides alone.
     Alone,
-    /// It votes, and what it remembers of its membership lies beside the locks.
+    /// It votes, and keeps its membership beside the locks.
     Node,
 }
 
@@ -103,7 +103,7 @@ fn silent(why: &str) -> Finding {
     )
 }
 
-/// One link, and the time that is left for all questions.
+/// One link, and the time left for all questions.
 struct Asker {
     link: Arc<RedisLink>,
     until: Monotonic,
@@ -111,7 +111,7 @@ struct Asker {
     home: Option<Home>,
 }
 
-/// One node, and what all of them serve.
+/// One node, and the map of all nodes.
 #[derive(Clone)]
 struct Home {
     map: Arc<Map>,
@@ -131,7 +131,7 @@ impl Asker {
     }
 
     /// # Errors
-    /// No answer at all; that a command is refused is an answer.
+    /// There was no answer. A refused command is an answer.
     async fn all(&self, commands: &[Command]) -> Result<Vec<Value>, String> {
         self.link.command(commands, self.until).await.map_err(|why| words(&why))
     }
@@ -157,7 +157,7 @@ fn refused(refusal: &Refusal) -> String {
     }
 }
 
-/// A question for the time, and when it was asked and answered.
+/// The server's answer to TIME, with the times of the question and the answer.
 struct Trip {
     reply: Value,
     took: Duration,

@@ -1,5 +1,5 @@
-//! Masters that gave way to others while we looked on. Replication is asynchronous, so the new one may lack locks that
-//! the old one had acknowledged: each change is told, in the log and by `doctor`.
+//! Failovers that were seen while the client was connected. Replication is asynchronous, so the new master may lack
+//! locks that the old one had acknowledged: each failover is reported in the log and by `doctor`.
 
 use tracing::Level;
 
@@ -8,10 +8,10 @@ use crate::reports;
 use crate::sync::Mutex;
 use crate::url::redis::Address;
 
-/// The latest are kept.
+/// The most failovers that are kept.
 const MOST_KEPT: usize = 16;
 
-/// One change of masters.
+/// One failover.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Failover {
     pub(super) from: Address,
@@ -20,7 +20,7 @@ pub(super) struct Failover {
     pub(super) unix_ms: u64,
 }
 
-/// Those since the client connected.
+/// The failovers since the client connected.
 #[derive(Default)]
 pub(super) struct Failovers(Mutex<Vec<Failover>>);
 
@@ -45,7 +45,7 @@ impl Failovers {
         });
     }
 
-    /// The latest last.
+    /// All of them, the latest last.
     pub(super) fn all(&self) -> Vec<Failover> {
         self.0.lock().clone()
     }

@@ -1,4 +1,4 @@
-//! One connection to a Redis, made when it is needed, and left as soon as it is in doubt.
+//! One connection to a Redis, made when it is needed, and abandoned as soon as it is in doubt.
 
 use std::sync::Arc;
 
@@ -19,8 +19,8 @@ use crate::transport::Answer;
 use crate::transport::connections::{Link, until};
 use crate::transport::pauses::LastAttempt;
 
-/// Requests of one link that wait for replicas at the same time, each on a connection of its own; more wait for their
-/// turn. So many of those connections are kept when nobody uses them.
+/// The most requests of one link that wait for replicas at the same time, each on a connection of its own; more wait
+/// for their turn. [`MOST_ASIDE`] of those connections are kept for later.
 const MOST_ALONE: usize = 16;
 const MOST_ASIDE: usize = 4;
 
@@ -43,7 +43,7 @@ pub(super) struct RedisLink {
     access: Arc<Access>,
     session: Session,
     spares: Spares,
-    /// For those who use a connection alone.
+    /// Permits for connections that one request uses alone.
     room: Arc<Semaphore>,
     state: Mutex<State>,
 }
@@ -68,7 +68,7 @@ struct State {
 #[derive(Clone)]
 struct Open {
     connection: Connection,
-    /// Tells this connection from the ones before and after it.
+    /// Identifies this connection.
     number: u64,
 }
 
@@ -78,16 +78,16 @@ pub(super) enum Role {
     Master,
     Replica,
     Sentinel,
-    /// It may not be asked.
+    /// The user may not ask for it.
     Unknown,
 }
 
 /// The reason why commands have no replies.
 #[derive(Debug)]
 pub(super) enum NoReply {
-    /// None of them left.
+    /// None of the commands has left.
     NotSent(NoConnection),
-    /// Each may have been carried out.
+    /// Each command may have been carried out.
     Unknown(Fault),
 }
 
@@ -105,10 +105,10 @@ impl RedisLink {
         Self { access, session, spares, room: Arc::new(Semaphore::new(MOST_ALONE)), state: Mutex::default() }
     }
 
-    /// Sends commands as they are, one reply each.
+    /// Sends commands, one reply each.
     ///
     /// # Errors
-    /// No connection, no answer by `deadline`, or an answer that is no RESP.
+    /// No connection, no answer by `deadline`, or an answer that is not RESP.
     pub(super) async fn command(
         self: &Arc<Self>,
         commands: &[Command],
@@ -121,11 +121,11 @@ impl RedisLink {
         }
     }
 
-    /// Sends commands of requests, one reply each, and says for certain whether any of them may have left. The number
-    /// is that of the connection, for [`Self::leave`].
+    /// Sends commands of requests, one reply each, and reports if any of them may have left. The number is that of the
+    /// connection, for [`Self::leave`].
     ///
     /// # Errors
-    /// No connection, no answer by `deadline`, or an answer that is no RESP.
+    /// No connection, no answer by `deadline`, or an answer that is not RESP.
     pub(super) async fn call(
         self: &Arc<Self>,
         commands: &[Command],
@@ -162,7 +162,7 @@ impl RedisLink {
         }
     }
 
-    /// The open connection, or the one that somebody is making, or a new one.
+    /// The open connection, or the one that is being made, or a new one.
     async fn connection(self: &Arc<Self>) -> Connected {
         let mut connecting = match self.connecting() {
             Ok(connecting) => connecting,
@@ -176,7 +176,7 @@ impl RedisLink {
     /// The connection that is being made, or a new one.
     ///
     /// # Errors
-    /// The one that is open, or why there is none for now.
+    /// The open connection, or the reason why there is none.
     fn connecting(self: &Arc<Self>) -> Result<watch::Receiver<Option<Connected>>, Connected> {
         let mut state = self.state.lock();
         if let Some(open) = state.open.as_ref().filter(|open| !open.connection.is_over()) {
@@ -191,7 +191,7 @@ impl RedisLink {
             Some(_) | None => {
                 let (done, connecting) = watch::channel(None);
                 state.connecting = Some(connecting.clone());
-                // On its own, so that it gets its time however little a request has left.
+                // In a task of its own, so that it gets its time even if the request has little left.
                 tokio::spawn(Arc::clone(self).connect(done));
                 Ok(connecting)
             }
@@ -201,7 +201,7 @@ impl RedisLink {
     async fn connect(self: Arc<Self>, done: watch::Sender<Option<Connected>>) {
         let connected = match self.spares {
             Spares::None => self.make().await,
-            // Together, so that a first request with replicas need not wait for the second.
+            // Both at once, so that a first request with replicas need not wait for a second connection.
             Spares::ForWaits => {
                 let (connected, spare) = tokio::join!(self.make(), self.make());
                 if let Ok(spare) = spare {
@@ -246,7 +246,7 @@ impl RedisLink {
         Ok(open)
     }
 
-    /// A connection that nobody else uses for as long as the permit lives.
+    /// A connection for the exclusive use of the permit's owner.
     async fn aside(self: &Arc<Self>) -> Result<(Open, OwnedSemaphorePermit), NoConnection> {
         let gone = || NoConnection::Fault(Fault::of(FaultKind::Cancelled));
         let permit = Arc::clone(&self.room).acquire_owned().await.map_err(|_| gone())?;
@@ -278,7 +278,8 @@ impl RedisLink {
         }
     }
 
-    /// Others may still wait for their answers on it; it closes with the last of them.
+    /// Uses the connection for no new request. Others may still wait for answers on it; it closes with the last of
+    /// them.
     pub(super) fn leave(&self, number: u64) {
         let mut state = self.state.lock();
         if state.open.as_ref().is_some_and(|open| open.number == number) {
@@ -321,13 +322,13 @@ impl RedisLink {
             *sent = Sent::Perhaps(open.number);
             match send(&mut open.connection, exchange.commands()).await {
                 Ok(replies) => {
-                    // The name may by now lead to the new primary.
+                    // The name may lead to the new primary by now.
                     let mut in_doubt = replies.iter().any(is_of_a_replica);
                     // A redirection means that the url names one node of a cluster.
                     let replies = replies.into_iter().map(|reply| of_one_server(reply, CLUSTER));
                     let progress = exchange.answers(replies.collect());
                     if let Progress::Done(outcomes) = &progress {
-                        // After a reply that is not to its request, the next ones are not to theirs.
+                        // After a reply that does not belong to its request, later ones do not belong to theirs.
                         in_doubt |= outcomes.iter().any(is_nonsense);
                     }
                     if in_doubt {
@@ -385,7 +386,7 @@ impl Link for RedisLink {
         answer.unwrap_or_else(|| match sent {
             Sent::No => Err(TransportFault::NotSent(self.access.too_late("no connection in time"))),
             Sent::Perhaps(number) => {
-                // Its next reply would be the one to this request.
+                // Its next reply would belong to this request.
                 self.leave(number);
                 Err(TransportFault::Unknown(Fault::of(FaultKind::Timeout)))
             }
@@ -438,7 +439,7 @@ pub(super) fn is_nonsense(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Unknown(fault) if fault.kind == FaultKind::Protocol)
 }
 
-/// Of renewals, which share one reply, each may have been an error.
+/// Renewals share one reply, in which each may be an error.
 fn is_of_a_replica(reply: &Value) -> bool {
     let is_readonly = |pair: &[Value]| {
         matches!(pair, [Value::Bulk(word), Value::Bulk(error)]

@@ -52,7 +52,7 @@ pub(super) struct Redis {
 }
 
 impl Redis {
-    /// Connects once, so that a wrong url, password or host is told here and now.
+    /// Connects once, so that a wrong url, password or host is reported at once.
     pub(super) fn open(url: &RedisUrl) -> Result<Self, Error> {
         fork::install().map_err(|error| Error::internal(format!("cannot watch for forks: {error}")))?;
         let access = Arc::new(Access::new(url)?);
@@ -72,7 +72,7 @@ impl Redis {
         Ok(store)
     }
 
-    /// In the background, whose connection then serves all connections until they have their own.
+    /// Greets the server in the background, whose connection then serves all callers until they have their own.
     fn greet(&self) -> Result<(), NoConnection> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
         let ping = Command { args: vec![b"PING".to_vec()] };
@@ -90,7 +90,7 @@ impl Redis {
         };
         let replies = self.connections.block_on_background(greeting).map_err(NoConnection::Fault)??;
         match replies.first() {
-            // A user who may not PING has got in all the same.
+            // A user who may not PING is logged in all the same.
             Some(Value::Error(said)) if !said.starts_with("NOPERM") => match refusal(said) {
                 Some(refusal) => Err(NoConnection::Refused(refusal)),
                 None => Err(NoConnection::Fault(Fault::new(FaultKind::Server, said))),

@@ -16,20 +16,21 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The limit for the replies to a greeting: a handful of short ones.
 pub(super) const GREETING: usize = 64 << 10;
-/// For any command at all, as `INFO` of a server with many modules.
+/// The limit for the reply to any command, such as `INFO` of a server with many modules.
 const FOR_A_COMMAND: usize = 64 << 10;
-/// The map of a cluster names its nodes again for every range of slots, and there may be thousands of those.
+/// The limit for the map of a cluster, which repeats its nodes for every range of slots. There may be thousands of
+/// those.
 const FOR_A_MAP: usize = 4 << 20;
-/// For each argument of it. A holder with the longest data and name takes less than 16 KiB in a reply, and costs at
-/// least four arguments.
+/// The addition for each argument of a command. A holder with the longest data and name takes less than 16 KiB in a
+/// reply, and its command has at least four arguments.
 const FOR_AN_ARGUMENT: usize = 4 << 10;
-/// Replies to requests that nobody waits for any more are still on their way when later ones are already answered.
+/// The allowance for late replies: those to abandoned requests may arrive after later ones were answered.
 const SLACK: usize = 256 << 10;
 /// The limit for a subscription between two moments in which all complete messages have been taken. Confirmations of
 /// 100 channels need half of it at most. It is counted from a complete message and not by time: no number of releases
 /// in a second is known to be too many, but one message is never longer than 2 KiB.
 const SUBSCRIPTION: usize = 256 << 10;
-/// The driver keeps the server's words about a refused password to itself, so they are kept here too.
+/// The driver does not pass on the server's words about a refused password, so they are kept here too.
 const WORDS: usize = 1 << 10;
 
 /// Counts the bytes that are still allowed.
@@ -45,7 +46,7 @@ struct State {
     words: Option<Vec<u8>>,
 }
 
-/// Remembers what had been granted up to a request.
+/// The total that was allowed up to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket(u64);
 
@@ -63,26 +64,26 @@ impl ReplyLimit {
         Ticket(state.granted)
     }
 
-    /// The commands of the ticket are answered, and with them all before: what those left over is welcome no more.
+    /// Ends the allowance of these commands and all earlier ones, except for [`SLACK`].
     pub(super) fn settle(&self, ticket: Ticket) {
         let mut state = self.state.lock();
         let later = usize::try_from(state.granted.saturating_sub(ticket.0)).unwrap_or(usize::MAX);
         state.left = state.left.min(later.saturating_add(SLACK));
     }
 
-    /// Everything whole that a subscription brought has been taken.
+    /// Starts the allowance of a subscription anew, after all complete messages have been taken.
     pub(super) fn reset(&self) {
         self.state.lock().left = SUBSCRIPTION;
     }
 
-    /// The errors that the server answered its greeting with.
+    /// The errors in the replies to the greeting.
     pub(super) fn greeting_errors(&self) -> Vec<String> {
         let words = self.state.lock().words.take().unwrap_or_default();
         let errors = words.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(b"-"));
         errors.map(|error| String::from_utf8_lossy(error.trim_ascii()).into_owned()).collect()
     }
 
-    /// The greeting is over.
+    /// Stops recording the replies to the greeting.
     pub(super) fn end_greeting(&self) {
         self.state.lock().words = None;
     }
@@ -181,7 +182,7 @@ mod tests {
     fn an_answer_takes_no_room_from_those_still_to_come() {
         let limit = ReplyLimit::new();
         let first = limit.allow(&commands(1));
-        // Nobody waits for the second any more.
+        // The second was abandoned.
         let _ = limit.allow(&commands(400));
         let third = limit.allow(&commands(1));
         limit.settle(first);

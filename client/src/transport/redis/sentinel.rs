@@ -15,7 +15,7 @@ use super::link::{NoConnection, send};
 use crate::transport::info::printable;
 use crate::url::redis::Address;
 
-/// For each Sentinel, from connecting to its answer: the next one may know as well.
+/// The time limit for each Sentinel, connecting included; then the next one is asked.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The Sentinels of one master.
@@ -39,7 +39,7 @@ impl Sentinels {
         &self.name
     }
 
-    /// Each of them, as the url names them.
+    /// All of them, in the order of the url.
     pub(super) fn all(&self) -> &[Access] {
         &self.sentinels
     }
@@ -47,7 +47,7 @@ impl Sentinels {
     /// The address of the master, by the first Sentinel that answers.
     ///
     /// # Errors
-    /// Nobody knows; what each of them said. A refusal only if one refuses, and none knows.
+    /// No Sentinel knows the master; the message has each answer. A refusal only if one refuses, and none knows.
     pub(super) async fn master(&self) -> Result<Address, NoConnection> {
         let first = self.first.load(Ordering::Relaxed);
         let (mut said, mut refused) = (Vec::new(), None);
@@ -75,7 +75,7 @@ impl Sentinels {
         })
     }
 
-    /// The server there says that it is the master.
+    /// Notes that the server at this address reports itself as the master.
     pub(super) fn found(&self, address: &Address) {
         let before = self.master.send_replace(Some(address.clone()));
         if let Some(before) = before.filter(|before| before != address) {
@@ -88,7 +88,7 @@ impl Sentinels {
         self.master.borrow().clone()
     }
 
-    /// Waits until another master than this one is found; not at all, if one was found already.
+    /// Waits until another master than this one is found; returns at once if it was found already.
     pub(super) async fn turn_away_from(&self, address: &Address) {
         let mut master = self.master.subscribe();
         let is_another = |now: &Option<Address>| now.as_ref().is_some_and(|now| now != address);
@@ -98,7 +98,7 @@ impl Sentinels {
     }
 }
 
-/// One question to one Sentinel.
+/// Sends one question to one Sentinel.
 pub(super) async fn ask(sentinel: &Access, words: &[&str]) -> Result<Value, NoConnection> {
     let command = Command { args: words.iter().map(|word| word.as_bytes().to_vec()).collect() };
     let asked = async {

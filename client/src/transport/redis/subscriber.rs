@@ -1,4 +1,4 @@
-//! Wake-ups: one connection that listens for releases while somebody waits.
+//! Wake-ups: one connection that listens for releases while there are waiters.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -24,49 +24,49 @@ use crate::transport::pauses::Pauses;
 
 /// The time limit for a confirmation; after it the connection counts as dead.
 const CONFIRM_PATIENCE: Duration = Duration::from_secs(2);
-/// Until the next connection is tried after a failure; waiters poll meanwhile.
+/// The pauses between attempts to connect after a failure; waiters poll meanwhile.
 const PAUSES: Pauses = Pauses::new(Duration::from_millis(50), Duration::from_secs(5));
 /// The time for which the connection is kept after the last waiter has gone.
 const IDLE: Duration = Duration::from_secs(30);
-/// Channels in one command. Their confirmations come at once, and count as one (see `limit`).
+/// The channels in one command. Their confirmations come together, and count as one (see `reply_limit`).
 const CHUNK: usize = 100;
 
-/// Listens, in the background, for as long as it is not dropped.
+/// Listens in the background until it is dropped.
 pub(super) struct Subscriber {
     access: Arc<Access>,
     connections: Arc<Connections<StoreLink>>,
-    wishes: Mutex<Option<UnboundedSender<Wish>>>,
+    changes: Mutex<Option<UnboundedSender<Change>>>,
 }
 
-enum Wish {
+enum Change {
     Watch(Resource, Weak<dyn Watcher>),
     Unwatch(Resource),
 }
 
 impl Subscriber {
     pub(super) fn new(access: Arc<Access>, connections: Arc<Connections<StoreLink>>) -> Self {
-        Self { access, connections, wishes: Mutex::default() }
+        Self { access, connections, changes: Mutex::default() }
     }
 
     pub(super) fn watch(&self, resource: &Resource, watcher: &Arc<dyn Watcher>) {
-        self.wish(Wish::Watch(resource.clone(), Arc::downgrade(watcher)));
+        self.change(Change::Watch(resource.clone(), Arc::downgrade(watcher)));
     }
 
     pub(super) fn unwatch(&self, resource: &Resource) {
-        self.wish(Wish::Unwatch(resource.clone()));
+        self.change(Change::Unwatch(resource.clone()));
     }
 
-    fn wish(&self, wish: Wish) {
-        let mut wishes = self.wishes.lock();
-        if wishes.is_none() {
-            // Where there is no background to listen in, waiters have their timers.
+    fn change(&self, change: Change) {
+        let mut changes = self.changes.lock();
+        if changes.is_none() {
+            // Without a background runtime, waiters rely on their timers.
             let Ok((runtime, _)) = self.connections.background() else { return };
             let (sender, receiver) = unbounded_channel();
             runtime.spawn(Listener { access: Arc::clone(&self.access), watchers: HashMap::new() }.run(receiver));
-            *wishes = Some(sender);
+            *changes = Some(sender);
         }
-        if let Some(sender) = wishes.as_ref() {
-            let _ = sender.send(wish);
+        if let Some(sender) = changes.as_ref() {
+            let _ = sender.send(change);
         }
     }
 }
@@ -80,22 +80,22 @@ struct Listener {
 enum Stop {
     /// The client is gone.
     Over,
-    /// Nobody has waited for a while.
+    /// There have been no waiters for a while.
     Idle,
     Broken,
 }
 
 impl Listener {
-    async fn run(mut self, mut wishes: UnboundedReceiver<Wish>) {
+    async fn run(mut self, mut changes: UnboundedReceiver<Change>) {
         let mut pauses = PAUSES;
         loop {
             if self.watchers.is_empty() {
-                let Some(wish) = wishes.recv().await else { return };
-                self.note(wish);
+                let Some(change) = changes.recv().await else { return };
+                self.note(change);
                 continue;
             }
             match self.access.listen().await {
-                Ok(mut connection) => match self.listen(&mut connection, &mut wishes, &mut pauses).await {
+                Ok(mut connection) => match self.listen(&mut connection, &mut changes, &mut pauses).await {
                     Stop::Over => return,
                     Stop::Idle => continue,
                     Stop::Broken => self.report(Level::DEBUG, |store| {
@@ -114,8 +114,8 @@ impl Listener {
             loop {
                 tokio::select! {
                     () = &mut rest => break,
-                    wish = wishes.recv() => match wish {
-                        Some(wish) => { self.note(wish); }
+                    change = changes.recv() => match change {
+                        Some(change) => { self.note(change); }
                         None => return,
                     },
                 }
@@ -126,7 +126,7 @@ impl Listener {
     async fn listen(
         &mut self,
         connection: &mut Listening,
-        wishes: &mut UnboundedReceiver<Wish>,
+        changes: &mut UnboundedReceiver<Change>,
         pauses: &mut Pauses,
     ) -> Stop {
         let all: Vec<Resource> = self.watchers.keys().cloned().collect();
@@ -138,7 +138,7 @@ impl Listener {
         }
         let (access, address) = (Arc::clone(&self.access), connection.address.clone());
         let mut elsewhere = std::pin::pin!(access.turns_away_from(address.as_ref()));
-        // As long as those who tell where to listen disagree with what was found, one try must not follow the other.
+        // If the Sentinels or the map disagree with the server that was found, attempts need a pause between them.
         if elsewhere.as_mut().now_or_never().is_some() {
             return Stop::Broken;
         }
@@ -146,7 +146,7 @@ impl Listener {
         loop {
             let idle = sleep(IDLE);
             tokio::select! {
-                // Another server has what is told by now.
+                // Releases are published by another server now.
                 () = &mut elsewhere => return Stop::Broken,
                 message = connection.stream.next() => match message {
                     Some(message) => {
@@ -155,12 +155,12 @@ impl Listener {
                     }
                     None => return Stop::Broken,
                 },
-                wish = wishes.recv() => {
-                    let Some(wish) = wish else { return Stop::Over };
-                    // Many waiters come and go at once: what they want travels together.
-                    let mut touched = vec![self.note(wish)];
-                    while let Ok(wish) = wishes.try_recv() {
-                        touched.push(self.note(wish));
+                change = changes.recv() => {
+                    let Some(change) = change else { return Stop::Over };
+                    // Many waiters come and go at once: their changes are sent together.
+                    let mut touched = vec![self.note(change)];
+                    while let Ok(change) = changes.try_recv() {
+                        touched.push(self.note(change));
                     }
                     touched.sort_unstable();
                     touched.dedup();
@@ -184,31 +184,31 @@ impl Listener {
         }
     }
 
-    /// Takes everything whole that has come. Only after something whole came, so that a message without end is not taken
-    /// for one that nothing has come of yet.
+    /// Takes all complete messages. It is called only after a complete message, so that a message without end is not
+    /// mistaken for silence.
     fn catch_up(&self, connection: &mut Listening) {
-        // Unconstrained, or else it would seem to be over before it is.
+        // Unconstrained: the runtime's budget would end the loop too early.
         while let Some(Some(message)) = unconstrained(connection.stream.next()).now_or_never() {
             self.tell(&message);
         }
         connection.limit.reset();
     }
 
-    /// Answers what the wish is about.
-    fn note(&mut self, wish: Wish) -> Resource {
-        match wish {
-            Wish::Watch(resource, watcher) => {
+    /// Notes a change, and returns its resource.
+    fn note(&mut self, change: Change) -> Resource {
+        match change {
+            Change::Watch(resource, watcher) => {
                 self.watchers.insert(resource.clone(), watcher);
                 resource
             }
-            Wish::Unwatch(resource) => {
+            Change::Unwatch(resource) => {
                 self.watchers.remove(&resource);
                 resource
             }
         }
     }
 
-    /// Tells the watchers once the server has confirmed: a release in between is then not missed.
+    /// Subscribes, and notifies the watchers after the confirmation: so no release in between is missed.
     async fn subscribe(&self, sink: &mut PubSubSink, resources: &[Resource]) -> bool {
         if resources.is_empty() {
             return true;

@@ -1,4 +1,4 @@
-//! Replies as the driver reads them, in the words of the core.
+//! Converts the driver's replies to those of the core.
 
 use ::redis::{RedisError, RedisResult, ServerError, Value as Theirs};
 use leasehold_wire::resp::Value;
@@ -19,12 +19,12 @@ pub(super) fn of(reply: Theirs) -> Value {
         Theirs::BigNumber(digits) => Value::BigNumber(String::from_utf8_lossy(&digits).into_owned()),
         Theirs::Push { data, .. } => Value::Push(data.into_iter().map(of).collect()),
         Theirs::ServerError(error) => Value::Error(words(&error)),
-        // What the driver may learn to read one day is nothing that our scripts answer.
+        // Our scripts never return types that later versions of the driver may add.
         _ => Value::Nil,
     }
 }
 
-/// An error reply is an answer; everything else that the driver calls an error is not.
+/// An error reply is an answer; other errors of the driver are not.
 pub(super) fn of_error(error: RedisError) -> RedisResult<Value> {
     match error.code() {
         Some(code) if !error.is_io_error() => Ok(Value::Error(said(code, error.detail()))),

@@ -19,7 +19,7 @@ const ADVICE: &str = "; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a 
                       or give the machine, task or pod a role";
 const REFUSED: &str = "; that was a refusal, and waiting does not change it: see the role's trust policy, the session or the \
                        settings of the machine";
-/// Profiles that take a role from one another.
+/// The most profiles that take a role from one another.
 const MOST_PROFILES: usize = 8;
 const MACHINE: &str = "http://169.254.169.254";
 const MACHINE_IPV6: &str = "http://[fd00:ec2::254]";
@@ -31,7 +31,7 @@ pub(super) enum Credentials {
     None(String),
 }
 
-/// Keys, nothing, or an error in words.
+/// Keys, the reason why there are none, or an error message.
 pub(super) type ProviderResult = Result<Credentials, String>;
 
 pub(super) async fn search(environment: &Environment) -> Result<Keys, NoKeys> {
@@ -45,7 +45,7 @@ pub(super) async fn search(environment: &Environment) -> Result<Keys, NoKeys> {
         Some(Err(why)) => (format!("{why} (before that, {list})"), ""),
         None => (list, ADVICE),
     };
-    // Nobody is asked after a refusal, so it is what the last answer was.
+    // A refusal ends the search, so it was the last answer.
     let (missing, advice) =
         if environment.was_refused() { (Missing::Refused, REFUSED) } else { (Missing::NotFound, advice) };
     Err(NoKeys { missing, detail: format!("no AWS credentials: {what}{advice}") })
@@ -76,7 +76,7 @@ async fn ask_all(environment: &Environment, tried: &mut Vec<String>) -> Option<R
     if let Some(end) = note("container", container(environment).await) {
         return Some(end);
     }
-    // Where nobody answers there is no such machine.
+    // Without an answer this is no such machine.
     let machine = machine(environment).await;
     note("EC2 instance metadata", machine.or_else(|why| Ok(Credentials::None(why))))
 }
@@ -129,7 +129,7 @@ fn profile<'a>(
     Box::pin(async move {
         let missing = || format!("there is no profile {name:?} in {}", profiles.places());
         let section = profiles.profile(name).ok_or_else(missing)?;
-        // A profile may take its role with its own keys.
+        // A profile may use its own keys to take its role.
         if section.get("role_arn").is_some() && !above.contains(&name) {
             return role(environment, profiles, name, section, above).await;
         }
@@ -205,13 +205,13 @@ async fn process(environment: &Environment, name: &str, line: &str) -> ProviderR
     environment.wait_for(format!("the credential_process of the profile {name:?}"));
     let wrong = |what: String| format!("credential_process: {what}");
     let program = Program::parse(line, environment.patience()).map_err(wrong)?;
-    // The library has the program run by ours, which has its own words for it.
+    // The library runs the program through our executor, which has better error messages.
     let provider = ProcessCredentialProvider::new().with_command("credential_process");
     let found = provider.provide_credential(&environment.context().with_command_execute(program)).await;
     provider_result(environment, found, format!("the credential_process of the profile {name:?}")).map_err(wrong)
 }
 
-/// ECS and EKS.
+/// The endpoint of ECS and EKS.
 async fn container(environment: &Environment) -> ProviderResult {
     let variable = |name| environment.env.variable(name);
     let relative = variable("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI");
@@ -223,7 +223,7 @@ async fn container(environment: &Environment) -> ProviderResult {
         (None, None) => return Ok(Credentials::None("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI is not set".to_owned())),
     };
     let mut provider = ECSCredentialProvider::new().with_endpoint(endpoint);
-    // The file comes first: its token is renewed.
+    // The file has precedence: its token is renewed.
     if let Some(file) = variable("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE") {
         provider = provider.with_auth_token_file(file);
     } else if let Some(token) = variable("AWS_CONTAINER_AUTHORIZATION_TOKEN") {
@@ -232,7 +232,7 @@ async fn container(environment: &Environment) -> ProviderResult {
     provider_result(environment, provider.provide_credential(&environment.context()).await, "the container")
 }
 
-/// EC2.
+/// The endpoint of EC2.
 async fn machine(environment: &Environment) -> ProviderResult {
     let env = &environment.env;
     if env.says("AWS_EC2_METADATA_DISABLED") {

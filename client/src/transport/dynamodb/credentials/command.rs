@@ -1,4 +1,4 @@
-//! `credential_process`: a program of the user's that prints keys.
+//! `credential_process`: a program of the user that prints keys.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -14,12 +14,12 @@ use reqsign_core::{CommandExecute, CommandOutput, Error};
 use super::environment::printable;
 use crate::clock;
 
-/// No program that prints keys prints more.
+/// The most output of a program.
 const MOST_OUTPUT: u64 = 64 << 10;
 /// The interval of checks for the end of a program that has closed its output.
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// A command line, which the library would split in its own way.
+/// A command line, split here because the library would split it in another way.
 #[derive(Clone)]
 pub(super) struct Program {
     words: Vec<String>,
@@ -39,12 +39,12 @@ impl Program {
         self.words
     }
 
-    /// Runs it, without a shell, and ends it when it takes too long.
+    /// Runs it without a shell, and kills it when it takes too long.
     fn run(&self) -> Result<CommandOutput, String> {
         let (name, args) = self.words.split_first().ok_or("it is empty")?;
         let mut command = Command::new(name);
         command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // What it has started is ended with it, where it takes too long.
+        // The processes that it starts are killed with it.
         #[cfg(unix)]
         command.process_group(0);
         let deadline = clock::monotonic().plus(self.patience);
@@ -81,7 +81,7 @@ impl Program {
 
 impl CommandExecute for Program {
     async fn command_execute<'a>(&'a self, _: &'a str, _: &'a [&'a str]) -> reqsign_core::Result<CommandOutput> {
-        // The thread has nothing else to do.
+        // This thread has no other work.
         self.run().map_err(Error::unexpected)
     }
 }
@@ -92,7 +92,7 @@ impl fmt::Debug for Program {
     }
 }
 
-/// Ended when it is dropped, if it still runs.
+/// A process that is killed when this is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -109,7 +109,7 @@ impl Drop for Running {
     }
 }
 
-/// Both pipes are read at once: a program that fills one waits until somebody does.
+/// Reads a pipe on a thread. Both pipes are read at once: a program that has filled one waits until it is read.
 fn reading(pipe: Option<impl Read + Send + 'static>) -> Receiver<io::Result<Vec<u8>>> {
     let (sender, receiver) = channel();
     if let Some(pipe) = pipe {
@@ -117,7 +117,7 @@ fn reading(pipe: Option<impl Read + Send + 'static>) -> Receiver<io::Result<Vec<
             let mut bytes = Vec::new();
             let mut bounded = pipe.take(MOST_OUTPUT);
             let read = bounded.read_to_end(&mut bytes).map(|_| bytes);
-            // The rest is nobody's.
+            // Discards the rest.
             let _ = io::copy(&mut bounded.into_inner(), &mut io::sink());
             let _ = sender.send(read);
         });
@@ -125,7 +125,7 @@ fn reading(pipe: Option<impl Read + Send + 'static>) -> Receiver<io::Result<Vec<
     receiver
 }
 
-/// The words of a command line, as a shell has them, without anything else that a shell does.
+/// Splits a command line into words, as a shell does, and expands nothing.
 fn words(line: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -185,7 +185,7 @@ mod tests {
         let long = Duration::from_secs(60);
         let output = run("echo out; echo err >&2; exit 3", long).unwrap();
         assert_eq!((output.status, &output.stdout[..], &output.stderr[..]), (3, &b"out\n"[..], &b"err"[..]));
-        // More than a pipe holds, on both.
+        // More than a pipe holds, on both pipes.
         let output = run("head -c 300000 /dev/zero >&2; head -c 300000 /dev/zero; echo end", long).unwrap();
         assert_eq!((output.status, output.stdout.len()), (0, 64 << 10));
         let said = run("sleep 600 & sleep 600; echo never", Duration::from_millis(50)).unwrap_err();
@@ -203,7 +203,7 @@ mod tests {
         let pid: i32 = std::fs::read_to_string(pid).unwrap().trim().parse().unwrap();
         let pid = rustix::process::Pid::from_raw(pid).unwrap();
         let is_gone = || {
-            // One that nobody has waited for is gone as well.
+            // A zombie counts as gone.
             let state = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
             rustix::process::test_kill_process(pid).is_err() || state.contains(") Z ")
         };

@@ -20,13 +20,13 @@ use crate::sync::Mutex;
 use crate::transport::{tls, web};
 use crate::url::dynamodb::DynamodbUrl;
 
-/// At the fixed addresses there is either a server, a few hops away at most, or nothing.
+/// The time limit for connecting to the fixed addresses: a server there is a few hops away, or does not exist.
 const METADATA_CONNECT: Duration = Duration::from_secs(1);
-/// The server there may have to ask another one.
+/// The time limit for its answer: it may have to ask another server.
 const METADATA_TOTAL: Duration = Duration::from_secs(5);
 const SERVICE_CONNECT: Duration = Duration::from_secs(5);
 const SERVICE_TOTAL: Duration = Duration::from_secs(10);
-/// No answer with keys is longer.
+/// The longest answer with keys.
 const MOST_BODY: usize = 256 << 10;
 /// The addresses at which AWS serves tasks (ECS), pods (EKS) and machines (EC2).
 const METADATA: [&str; 5] = ["169.254.170.2", "169.254.170.23", "fd00:ec2::23", "169.254.169.254", "fd00:ec2::254"];
@@ -53,7 +53,7 @@ impl Environment {
         }
     }
 
-    /// Everything that would go to AWS goes to `fake` instead, which finds the host in the header `x-meant-for`.
+    /// Sends all requests for AWS to `fake` instead, with the host in the header `x-meant-for`.
     #[cfg(test)]
     pub(super) fn fake(env: EnvVars, profile: Option<&str>, fake: std::net::SocketAddr) -> Self {
         let sender = Sender { detour: Some(fake), ..Sender::default() };
@@ -61,7 +61,7 @@ impl Environment {
         Self { env, profile, region: "eu-west-1".to_owned(), sender, patience: PATIENCE }
     }
 
-    /// Nobody is asked.
+    /// Uses these answers and sends no requests.
     #[cfg(feature = "fuzzing")]
     pub(super) fn answered(env: EnvVars, profile: Option<&str>, answers: super::fuzzing::Answers) -> Self {
         let sender = Sender { answers: Some(answers), ..Sender::default() };
@@ -79,7 +79,7 @@ impl Environment {
         self.patience
     }
 
-    /// For the library: it sees nothing of the environment, and is told what it is to use.
+    /// The context for the library: it sees nothing of the environment except what it is given.
     pub(super) fn context(&self) -> Context {
         let env = StaticEnv { home_dir: self.env.home(), envs: Default::default() };
         Context::new().with_env(env).with_file_read(Files).with_http_send(self.sender.clone())
@@ -90,7 +90,7 @@ impl Environment {
         self.sender.last.lock().asked.clone().unwrap_or_else(|| "a file".to_owned())
     }
 
-    /// Notes what the search is busy with from now on.
+    /// Notes the source that the search waits for from now on.
     pub(super) fn wait_for(&self, whom: impl Into<String>) {
         *self.sender.last.lock() = LastRequest { asked: Some(whom.into()), ..LastRequest::default() };
     }
@@ -105,10 +105,10 @@ impl Environment {
         self.sender.last.lock().refused
     }
 
-    /// The library's error with what it leaves out, and without what it should have left out.
+    /// The library's error with missing details added and possible keys removed.
     pub(super) fn describe(&self, error: &Error) -> String {
         let text = error.to_string();
-        // A parser repeats what it cannot read, and that may be a key.
+        // A parser repeats text that it cannot read, which may be a key.
         let text = match text.find("failed to parse") {
             Some(at) => text[at..].split(':').next().unwrap_or_default().to_owned(),
             None => text,
@@ -124,13 +124,13 @@ impl Environment {
     }
 }
 
-/// Short, on one line, and without what may be a key: an answer is repeated as it came.
+/// Shortens a text to one line, and removes possible keys.
 pub(super) fn printable(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     without_keys(&words.join(" ")).chars().filter(|c| !c.is_control()).take(300).collect()
 }
 
-/// Secret keys have 40 signs of base64, and tokens more.
+/// Secret keys have 40 characters of base64; tokens have more.
 const KEY_BYTES: usize = 32;
 
 /// Replaces everything that could be a key or a token, by its length and characters, with an asterisk.
@@ -150,11 +150,11 @@ fn without_keys(text: &str) -> String {
     shown
 }
 
-/// Carries requests to where they may go.
+/// Sends requests, to the permitted hosts only.
 #[derive(Clone, Default)]
 pub(super) struct Sender {
     last: Arc<Mutex<LastRequest>>,
-    /// Made when the first request goes to a service of AWS: reading the certificates of the system takes 20 ms.
+    /// Made for the first request to a service of AWS: reading the certificates of the system takes 20 ms.
     tls: Arc<OnceLock<Result<ClientConfig, String>>>,
     #[cfg(test)]
     detour: Option<std::net::SocketAddr>,
@@ -231,7 +231,7 @@ impl HttpSend for Sender {
         let host = request.uri().authority().map(ToString::to_string).unwrap_or_default();
         *self.last.lock() = LastRequest { asked: Some(host.clone()), ..LastRequest::default() };
         let answer = self.send(request).await;
-        // The library says so of some providers only. What AWS says with 400 may pass, as where it is asked too often.
+        // The library reports this for some providers only. An answer of 400 may pass, as when requests are throttled.
         let refusal = [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN];
         self.last.lock().refused = answer.as_ref().is_ok_and(|answer| refusal.contains(&answer.status()));
         answer.map_err(|what| {
@@ -248,7 +248,7 @@ impl fmt::Debug for Sender {
 }
 
 /// # Errors
-/// Nobody there is to see what is sent.
+/// Keys must not be sent there.
 fn peer(uri: &Uri) -> Result<Peer, String> {
     let host = uri.host().unwrap_or_default();
     if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
@@ -283,7 +283,7 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || address(host).is_some_and(|address| address.to_canonical().is_loopback())
 }
 
-/// The layers above only say that something failed.
+/// The innermost cause: the outer errors only say that something failed.
 fn reason(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "no answer in time".to_owned();
@@ -291,13 +291,13 @@ fn reason(error: &reqwest::Error) -> String {
     web::innermost(error)
 }
 
-/// Files that are small, as those with keys are.
+/// Reads small files, as those with keys are.
 #[derive(Debug)]
 struct Files;
 
 impl FileRead for Files {
     async fn file_read(&self, path: &str) -> reqsign_core::Result<Vec<u8>> {
-        // The thread has nothing else to do.
+        // This thread has no other work.
         aws::read(path.as_ref()).map_err(Error::from)
     }
 }

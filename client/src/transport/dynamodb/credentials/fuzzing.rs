@@ -1,4 +1,4 @@
-//! Searches for keys whose every answer is made up, for the fuzzers of `testing/fuzz`.
+//! Searches for keys with made-up answers, for the fuzzers of `testing/fuzz`.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub struct Found {
     pub shown: String,
 }
 
-/// Looks for keys in this environment, where everybody who is asked answers as it is said here.
+/// Searches for keys in this environment, with these answers.
 ///
 /// # Errors
 /// The error message of the search.

@@ -30,16 +30,16 @@ use crate::clock;
 use crate::fork;
 use crate::sync::Mutex;
 
-/// The longest search: a program that asks its own server may take a while.
+/// The longest search: a program that asks its own server may need a while.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// The extra time that a caller waits beyond the time limit of a search.
 const GRACE: Duration = Duration::from_secs(2);
-/// So long before they expire, keys are replaced, and serve meanwhile; AWS gives out new ones from there on.
+/// Keys are replaced this long before they expire, and used meanwhile; AWS gives out new ones from then on.
 const EARLY: Duration = Duration::from_secs(5 * 60);
-/// So long before they expire, they are no longer used: a request is under way for a while, and clocks differ.
+/// Keys are no longer used this long before they expire: requests take a while, and clocks differ.
 const LATE: Duration = Duration::from_secs(10);
-/// Between one search and the next, unless the keys were refused meanwhile. Also how long keys are used that seem to
-/// have expired before they came: more likely this machine's clock is wrong.
+/// The pause between searches, unless the keys were refused meanwhile. Also the time for which keys are used that seem
+/// to have expired on arrival: more likely this machine's clock is wrong.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// The keys that requests are signed with.
@@ -103,7 +103,7 @@ pub(crate) struct NoKeys {
 /// Tells a missing source from a refusal: only the first may pass by waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missing {
-    /// Nobody gives any, as yet.
+    /// No source has keys so far.
     Missing,
     /// A source knows the caller, and refuses to give it keys.
     Refused,
@@ -146,7 +146,7 @@ struct Shared {
 struct State {
     held: Option<Held>,
     search: Search,
-    /// When the last search ended, and why in vain.
+    /// The end of the last search, and its error if it failed.
     last: Option<(Monotonic, Option<NoKeys>)>,
 }
 
@@ -154,15 +154,15 @@ struct State {
 enum Search {
     #[default]
     Idle,
-    /// In this process: threads do not survive a fork.
+    /// Only in this process: threads do not survive a fork.
     UnderWay { generation: u64 },
 }
 
 struct Held {
     keys: Arc<Keys>,
-    /// From then on new ones are looked for.
+    /// The time from which new keys are searched.
     early: Option<Monotonic>,
-    /// From then on these are not used.
+    /// The time from which these keys are not used.
     late: Option<Monotonic>,
     refused: bool,
 }
@@ -179,23 +179,23 @@ impl Held {
 /// The use of the current keys.
 enum Verdict {
     Use(Arc<Keys>),
-    /// They serve, and are to be replaced.
+    /// They are valid, and are to be replaced.
     UseAndSearch(Arc<Keys>),
     Search,
     Fail(NoKeys),
 }
 
 impl CredentialCache {
-    /// Looks for nothing yet.
+    /// Makes an empty cache; searches nothing yet.
     pub(crate) fn new(environment: Environment) -> Self {
         let shared = Shared { environment, state: Mutex::default(), ended: watch::Sender::new(0) };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Keys that serve now. Waits only where there are none.
+    /// The current keys. Waits only where there are none.
     ///
     /// # Errors
-    /// Nobody gives any.
+    /// No source has keys.
     pub(crate) async fn keys(&self) -> Result<Arc<Keys>, NoKeys> {
         self.keys_at(clock::monotonic()).await
     }
@@ -204,8 +204,8 @@ impl CredentialCache {
         self.decide(|state| state.verdict(now), now).await
     }
 
-    /// Other keys than these, which the store has refused as unknown or expired: those that somebody has got meanwhile,
-    /// or new ones, which are looked for once.
+    /// Other keys than these, which the store has refused as unknown or expired: those that another request has got
+    /// meanwhile, or new ones, which are searched once.
     ///
     /// # Errors
     /// There are no others.
@@ -225,7 +225,7 @@ impl CredentialCache {
         let (verdict, mut ended) = {
             let mut state = self.shared.state.lock();
             let verdict = decide(&mut state);
-            // Searches end with the state locked, so that this is told of the end of one that is under way now.
+            // A search ends with the state locked, so this receiver sees the end of one that is under way.
             let ended = self.shared.ended.subscribe();
             if matches!(verdict, Verdict::UseAndSearch(_) | Verdict::Search) {
                 self.begin(&mut state, now);
@@ -246,7 +246,7 @@ impl CredentialCache {
         self.shared.state.lock().outcome()
     }
 
-    /// Unless somebody has begun.
+    /// Starts a search, unless one is under way.
     fn begin(&self, state: &mut State, now: Monotonic) {
         let generation = fork::generation();
         if state.search == (Search::UnderWay { generation }) {
@@ -255,7 +255,7 @@ impl CredentialCache {
         state.search = Search::UnderWay { generation };
         let shared = Arc::clone(&self.shared);
         let spawned = thread::Builder::new().name("leasehold-aws".to_owned()).spawn(move || {
-            // A panic must not look like a search that goes on.
+            // A panic must not look like a search under way.
             let searching = std::panic::AssertUnwindSafe(|| search(&shared.environment));
             let broken = |_| Err(NoKeys::missing("no AWS credentials: the search for them broke off"));
             let found = std::panic::catch_unwind(searching).unwrap_or_else(broken);
@@ -337,7 +337,7 @@ impl State {
         let paused = self.paused(now);
         match &mut self.held {
             Some(held) if !held.keys.are_the_same_as(refused) => Verdict::Use(Arc::clone(&held.keys)),
-            // Everybody whose request was under way with these keys comes here; one search is enough for them.
+            // All requests that were under way with these keys come here; one search is enough for them.
             Some(held) if held.refused && paused => {
                 let why = self.last.as_ref().and_then(|(_, why)| why.clone());
                 Verdict::Fail(why.unwrap_or_else(|| same_again(&held.keys)))

@@ -1,4 +1,4 @@
-//! Keys for a time: roles that are taken with other keys or with a token, and SSO.
+//! Temporary keys: roles that are taken with other keys or with a token, and SSO.
 
 use reqsign_aws_v4::{
     AssumeRoleCredentialProvider, AssumeRoleWithWebIdentityCredentialProvider, RequestSigner, SSOCredentialProvider,
@@ -25,7 +25,7 @@ fn duration(section: &Section) -> Result<Option<u32>, String> {
     seconds.map(Some).ok_or_else(|| "duration_seconds is no number from 900 to 43200".to_owned())
 }
 
-/// Takes the role of a profile with the keys of somebody else.
+/// Takes the role of a profile with other keys.
 pub(super) async fn assume(environment: &Environment, name: &str, section: &Section, with: Keys) -> ProviderResult {
     if section.get("mfa_serial").is_some() {
         return Err(
@@ -56,7 +56,7 @@ pub(super) async fn assume(environment: &Environment, name: &str, section: &Sect
         .map_err(|why| format!("its role cannot be taken with the keys of {}: {why}", with.source))
 }
 
-/// IRSA, and workers in other clouds.
+/// The web identity of IRSA, and of workers in other clouds.
 pub(super) async fn web_identity_of_environment(environment: &Environment) -> ProviderResult {
     let variable = |name| environment.env.variable(name);
     match (variable("AWS_WEB_IDENTITY_TOKEN_FILE"), variable("AWS_ROLE_ARN")) {
@@ -64,7 +64,7 @@ pub(super) async fn web_identity_of_environment(environment: &Environment) -> Pr
             web_identity(environment, &file, role, variable("AWS_ROLE_SESSION_NAME"), None, "the web identity").await
         }
         (Some(_), None) => Err("AWS_WEB_IDENTITY_TOKEN_FILE is set and AWS_ROLE_ARN is not; set both".to_owned()),
-        // A role alone means nothing, here as in AWS's tools.
+        // A role alone means nothing, as in AWS's tools.
         (None, _) => Ok(Credentials::None("AWS_WEB_IDENTITY_TOKEN_FILE is not set".to_owned())),
     }
 }
@@ -139,8 +139,8 @@ async fn sso_of(
     if !region::is_region(&at) {
         return Err(format!("sso_region is {at:?}, which is no region"));
     }
-    // The file with the token is named after the session, or, without one, after the start url: nothing else is made of
-    // the latter.
+    // The file with the token is named after the session or, without one, after the start url. The start url is used
+    // for nothing else.
     let named_after = match session {
         Some(named) => named.to_owned(),
         None => wanted(common, "sso_start_url")?,

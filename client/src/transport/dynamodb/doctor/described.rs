@@ -32,7 +32,7 @@ pub(super) fn findings(settings: &Settings, url: &DynamodbUrl, description: &Des
     findings
 }
 
-/// By the table's ARN; a table that is named without one is in the account of the keys.
+/// The account in the table's ARN; without an ARN, the table is in the account of the keys.
 fn identity(url: &DynamodbUrl, description: &Description) -> Option<Finding> {
     const CHECK: &str = "dynamodb.identity";
     let mut parts = description.arn.as_deref()?.split(':').skip(3);

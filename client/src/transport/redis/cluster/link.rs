@@ -22,7 +22,7 @@ use crate::url::redis::Address;
 
 /// The most redirections of one command.
 const MOST_REDIRECTIONS: u8 = 5;
-/// Links to nodes that have left are dropped when there are so many more than nodes.
+/// Links to nodes that have left are dropped when there are this many more links than nodes.
 const MOST_LEFT_OVER: usize = 16;
 
 /// A connection to each node that is needed.
@@ -34,9 +34,9 @@ pub(in super::super) struct ClusterLink {
     nodes: Mutex<HashMap<Address, Arc<RedisLink>>>,
 }
 
-/// A command on its way, with the WAIT that belongs to it.
+/// A command under way, with the WAIT that belongs to it.
 struct Errand {
-    /// Its place, and how many commands it is.
+    /// Its position, and the number of commands.
     at: usize,
     count: usize,
     /// The node wants an ASKING before the command.
@@ -63,7 +63,7 @@ impl ClusterLink {
         Self { access, cluster, session, spares, nodes: Mutex::default() }
     }
 
-    /// The way to one node.
+    /// The link to one node.
     pub(in super::super) fn to(&self, node: &Address) -> Arc<RedisLink> {
         let mut nodes = self.nodes.lock();
         if let Some(link) = nodes.get(node) {
@@ -79,8 +79,8 @@ impl ClusterLink {
         link
     }
 
-    /// Each operation has its own outcome: a node that hangs takes nothing from those that others have answered. For
-    /// that it is given up a little before the deadline, at which the whole request would be.
+    /// Sends a request. Each operation has its own outcome: a node that hangs does not affect operations that others
+    /// have answered. So it is given up a little before the deadline of the whole request.
     async fn exchange(&self, request: &Transmit) -> Answer {
         let now = clock::monotonic();
         let left = request.deadline.since(now);
@@ -96,7 +96,7 @@ impl ClusterLink {
             let answers = answers.into_iter().map(|answer| answer.unwrap_or_else(unanswered)).collect();
             match exchange.answers(answers) {
                 Progress::Done(outcomes) => {
-                    // After a reply that is not to its request, the next ones are not to theirs.
+                    // After a reply that does not belong to its request, later ones do not belong to theirs.
                     if outcomes.iter().any(is_nonsense) {
                         used.iter().for_each(|(link, number)| link.leave(*number));
                     }
@@ -107,7 +107,7 @@ impl ClusterLink {
         }
     }
 
-    /// Sends each command to the node of its slot, all nodes at once, and on from there where a node says so.
+    /// Sends each command to the node of its slot, all nodes at once, and follows redirections.
     async fn carry(&self, commands: &[Command], deadline: Monotonic) -> Ledger {
         let mut ledger = Ledger { answers: commands.iter().map(|_| None).collect(), used: Vec::new() };
         let mut leaving: BTreeMap<Address, Vec<Errand>> = BTreeMap::new();

@@ -30,21 +30,21 @@ use crate::transport::info::printable;
 use crate::transport::pauses::Pauses;
 use crate::url::redis::Address;
 
-/// For each node, from connecting to its answer: the next one knows as well.
+/// The time limit for each node, connecting included; then the next one is asked.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Between two readings.
+/// The pauses between two readings.
 const PAUSES: Pauses = Pauses::new(Duration::from_millis(100), Duration::from_secs(1));
 
 /// One cluster.
 pub(super) struct Cluster {
     seeds: Vec<Address>,
     learned: watch::Sender<Arc<Map>>,
-    /// The epoch of that map, by which nodes tell what is older.
+    /// The epoch of that map, by which older maps are recognised.
     epoch: AtomicU64,
     /// Redirections of single slots since the map was read.
     moved: Mutex<HashMap<u16, Address>>,
     pub(super) failovers: Failovers,
-    /// Spreads those who ask any node over all of them.
+    /// Spreads questions that any node can answer over all of them.
     turn: AtomicUsize,
     reading: Mutex<Reading>,
     /// The runtime in which the map is read.
@@ -93,7 +93,7 @@ impl Cluster {
         moved.or_else(|| self.map().master_of(slot).cloned())
     }
 
-    /// Each node once, beginning with another one each time; those that only the url names come last.
+    /// Each node once, starting with another one each time; nodes that only the url names come last.
     pub(super) fn everybody(&self) -> Vec<Address> {
         let map = self.map();
         let mut all: Vec<Address> = map.everybody().cloned().collect();
@@ -109,7 +109,7 @@ impl Cluster {
         all
     }
 
-    /// Waits until a node is no longer one of the cluster; not at all, if it is none already.
+    /// Waits until a node has left the cluster; returns at once if it is not part of it.
     pub(super) async fn forgets(&self, address: &Address) {
         let mut learned = self.learned.subscribe();
         let is_gone = |map: &Arc<Map>| !map.everybody().any(|node| node == address);
@@ -118,21 +118,21 @@ impl Cluster {
         }
     }
 
-    /// A node has said who serves a slot now.
+    /// Notes the node that serves a slot now.
     fn note_moved(&self, slot: u16, to: &Address) {
         self.moved.lock().insert(slot, to.clone());
     }
 
-    /// Reads the map for the first time, in the runtime that will do so from now on.
+    /// Reads the map for the first time, in the runtime that will read it from now on.
     ///
     /// # Errors
-    /// No node answers, or they are of no cluster; what each has said.
+    /// No node answers, or none is of a cluster; the message has each answer.
     pub(super) async fn begin(&self, access: &Access) -> Result<(), NoConnection> {
         let _ = self.background.set(Handle::current());
         self.read(access).await
     }
 
-    /// Has the map read anew, soon, unless that is under way.
+    /// Starts to read the map again, unless that is under way.
     pub(super) fn refresh(self: &Arc<Self>, access: &Arc<Access>) {
         let Some(background) = self.background.get() else { return };
         let rest = {
@@ -165,7 +165,7 @@ impl Cluster {
     /// Reads the map now.
     ///
     /// # Errors
-    /// No node tells; what each has said.
+    /// No node answers; the message has each answer.
     pub(super) async fn read(&self, access: &Access) -> Result<(), NoConnection> {
         let (mut said, mut refused, mut behind) = (Vec::new(), None, None::<Told>);
         for node in self.everybody() {
@@ -173,7 +173,7 @@ impl Cluster {
                 Ok(told) if told.map.covered() == 0 => {
                     said.push(format!("{node}: it knows of no node that has slots"));
                 }
-                // It may have been cut off from the others, and still believe in what was before.
+                // It may have lost contact to the others, and still have an older map.
                 Ok(told) if told.epoch.is_some_and(|epoch| epoch < self.epoch.load(Ordering::Relaxed)) => {
                     if behind.as_ref().is_none_or(|other| other.epoch < told.epoch) {
                         behind = Some(told);
@@ -187,7 +187,7 @@ impl Cluster {
                 Err(NoConnection::Refused(refusal)) => refused = refused.or(Some(refusal)),
             }
         }
-        // All there are: who knew better is out of reach, or the cluster was made anew.
+        // There is no newer map: nodes with one are unreachable, or the cluster was created anew.
         if let Some(told) = behind {
             self.learn(told);
             return Ok(());

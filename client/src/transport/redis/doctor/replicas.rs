@@ -61,8 +61,8 @@ impl Told {
         }
     }
 
-    /// Of a node of a quorum that has replicas: whether it stops when it is cut off from them. One that does not goes on
-    /// as the same run with the same marker, while a promoted replica comes to vote as well.
+    /// Checks if a node of a quorum with replicas stops when it loses contact to them. Otherwise it goes on as the same
+    /// run with the same marker, while a promoted replica begins to vote as well.
     fn fenced(&self, connected: u64) -> Finding {
         let both =
             "when it is cut off from them and one is promoted, both could vote, for different holders of one lock";

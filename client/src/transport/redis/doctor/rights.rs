@@ -1,6 +1,7 @@
 //! Tries the permissions of this user: each command on unused names, then a whole lock.
 //!
-//! A server judges rights in the order command, key, channel, so a user of other names still hears of each command.
+//! A server checks the command, then the key, then the channel. So a user of other names still learns about each
+//! command.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,20 +21,21 @@ use crate::transport::connections::until;
 use crate::transport::info::{Fields, items, printable, text};
 use crate::url::redis::RedisUrl;
 
-/// `?` for the byte 0x1F, which no file of users can have.
+/// `?` stands for the byte 0x1F, which an ACL file cannot have.
 const MARKER_RULE: &str = "~leasehold?quorum";
 /// The commands that the scripts of locks run on a key.
 const ON_KEYS: [&str; 7] = ["getrange", "exists", "pttl", "type", "set", "pexpire", "del"];
-/// With a single slot of all, one in 16384 would do.
+/// Even if only one slot of 16384 is allowed, a name in it is found.
 const MOST_NAMES: u64 = 1 << 18;
-/// If this process ends in the middle, the keys of the trial do so soon after.
+/// The keys of the trial expire soon if this process ends in the middle.
 const TRIAL: Duration = Duration::from_secs(10);
 const TRIAL_COUNTER: Duration = Duration::from_secs(60);
-/// For each step of the trial. Replicas that do not confirm take most of it, and twice where a script is new.
+/// The time limit for each step of the trial. Replicas that do not confirm take most of it, twice where a script is
+/// new.
 const STEP: Duration = Duration::from_secs(2);
-/// For removing the keys of the trial, even when the time for questions is over.
+/// The time limit for removing the keys of the trial, even after the time for questions is over.
 const REMOVAL: Duration = Duration::from_secs(1);
-/// A message that was sent is there at once.
+/// A published message arrives at once.
 const MESSAGE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The keys and the channel of one name.
@@ -103,11 +105,11 @@ pub(super) async fn examine(
         }
     }
     let mut findings = missing.judge(url, &names, patterns.as_deref());
-    // Why a lock cannot be had there stands in the finding on the role already.
+    // The finding on the role already says why no lock is possible there.
     let can_lock = missing.commands.is_empty() && missing.unknown.is_empty() && !missing.lock && !missing.fence;
     let serves = match role {
         Role::Master | Role::Unknown => true,
-        // Alone, it has not all names.
+        // A single store does not need all names.
         Role::ClusterNode => asker.home.is_some(),
         Role::Replica | Role::Sentinel => false,
     };
@@ -116,7 +118,7 @@ pub(super) async fn examine(
     Ok(findings)
 }
 
-/// A name that nobody uses and that the server would serve.
+/// An unused name that the server would serve.
 fn nobodys(asker: &Asker, prefix: &str, random: [u8; 16]) -> Result<Names, String> {
     let random = u64::try_from(u128::from_le_bytes(random) >> 64).unwrap_or_default();
     for other in 0..MOST_NAMES {
@@ -142,7 +144,7 @@ async fn probe(asker: &Asker, url: &RedisUrl, part: Part, names: &Names) -> Resu
         probes.push((About::Nothing, "wait", command(&["WAIT", "0", "1"])));
     }
     for name in ON_KEYS {
-        // Of a key that is not there, each of these answers that it is not, and changes nothing.
+        // Without the key, each of these commands says so and changes nothing.
         let rest: &[&[u8]] = match name {
             "getrange" => &[b"0", b"0"],
             "set" => &[b"", b"XX", b"PX", b"1"],
@@ -202,7 +204,7 @@ impl Missing {
             let list = if about == About::Channel { &mut self.wake_ups } else { &mut self.unknown };
             add(list, name.to_ascii_uppercase());
         } else if !error.starts_with("noperm") {
-            // Refused for another reason than rights, which the trial meets as well.
+            // Refused for another reason than permissions; the trial will show it too.
         } else if error.contains("permissions to run") {
             let list = if about == About::Channel { &mut self.wake_ups } else { &mut self.commands };
             add(list, format!("+{name}"));
@@ -290,7 +292,7 @@ fn grant(url: &RedisUrl, rules: &str) -> String {
     format!("ACL SETUSER {} {rules}, and the same where the server keeps its users", printable(user))
 }
 
-/// The patterns of keys that the user may use; `None` if it may not ask.
+/// The key patterns that the user may use; `None` if it may not read them.
 async fn key_patterns(asker: &Asker) -> Result<Option<Vec<String>>, String> {
     let Some(user) = text(&asker.one(&["ACL", "WHOAMI"]).await?) else { return Ok(None) };
     let reply = asker.one(&["ACL", "GETUSER", &user]).await?;
@@ -298,7 +300,7 @@ async fn key_patterns(asker: &Asker) -> Result<Option<Vec<String>>, String> {
     if let Some(keys) = Fields::of_pairs(&reply).get("keys") {
         return Ok(Some(split(keys)));
     }
-    // Redis 6 answers a list of patterns.
+    // Redis 6 returns a list of patterns.
     let keys = items(&reply).chunks_exact(2).find(|pair| text(&pair[0]).as_deref() == Some("keys"));
     Ok(keys.map(|pair| items(&pair[1]).iter().filter_map(text).collect()))
 }
@@ -374,13 +376,13 @@ async fn wake_ups(
                 Finding::warning(CHECK, format!("the release of a lock was not heard; {poll}"), advice)
             })
         }
-        // Nothing was released.
+        // There was nothing to release.
         Ok(_) => None,
     });
     Ok(findings)
 }
 
-/// Takes, renews and releases a lock, and removes what is left of it.
+/// Acquires, renews and releases a lock, and removes its remains.
 async fn try_lock(asker: &Asker, url: &RedisUrl, names: &Names, nonce: Nonce) -> Result<(), String> {
     let replicas = url.replicas.map(|count| Replicas { count });
     let session = Session::new(Settings { retention: TRIAL_COUNTER, replicas, ..Settings::default() });

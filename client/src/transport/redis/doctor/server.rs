@@ -9,7 +9,7 @@ use crate::transport::durability::ServerSettings;
 use crate::transport::info::{Fields, printable};
 use crate::url::redis::{RedisPlace, RedisUrl};
 
-/// An offset between two clocks that NTP keeps is far below this.
+/// NTP keeps offsets between clocks far below this.
 const LARGE_OFFSET_MS: u64 = 60_000;
 const OLDEST: u64 = 5;
 
@@ -198,7 +198,7 @@ fn is_loopback(host: &str) -> bool {
     by_name || host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// The server's clock against ours: at `sent_ms` we asked, at `got_ms` we had `server_ms`.
+/// Compares the server's clock with ours: it was `server_ms` between `sent_ms` and `got_ms` of ours.
 pub(super) fn clock(sent_ms: u64, server_ms: u64, got_ms: u64) -> Finding {
     const CHECK: &str = "redis.clock";
     // The server's time was read between our two.

@@ -1,4 +1,4 @@
-//! Several servers that are one store: who they are, whether they can replace one another, and whether they have.
+//! Several servers that are one store: their addresses, their ability to replace one another, and past failovers.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ const TOPOLOGY: &str = "redis.topology";
 const SENTINELS: &str = "redis.sentinels";
 const COVERAGE: &str = "redis.coverage";
 
-/// One master after the other, of which the first is tried with a lock.
+/// The masters in turn. A lock is tried on the first one.
 pub(super) async fn cluster(
     way: &StoreLink,
     cluster: &Cluster,
@@ -49,7 +49,7 @@ pub(super) async fn cluster(
             findings.push(coverage(&asker, &map).await);
             findings.extend(examine(&asker, access, url, Part::Alone).await);
         }
-        // What is as it should be was said of the first already.
+        // Findings that are good were reported for the first one already.
         let mut more = match told(&asker).await {
             Ok(told) if place == 0 => vec![told.cut_off()],
             Ok(told) => [told.kept.losses(), vec![told.cut_off()]].concat(),

@@ -2,7 +2,7 @@
 
 use crate::transport::info::{Fields, printable};
 
-/// Names under which servers that speak the protocol of Redis give their own version.
+/// The fields in which compatible servers report their own version.
 const RELATIVES: [(&str, &str); 6] = [
     ("valkey_version", "Valkey"),
     ("keydb_version", "KeyDB"),
@@ -12,16 +12,16 @@ const RELATIVES: [(&str, &str); 6] = [
     ("upstash_version", "Upstash"),
 ];
 
-/// A server's name, and the version of Redis that it is like.
+/// A server's name, and the version of Redis that it corresponds to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Version {
     pub(super) shown: String,
-    /// The first number of what it gives as Redis's version; `None` if that is no number.
+    /// The major version of Redis that it reports; `None` if that is not a number.
     pub(super) major: Option<u64>,
 }
 
 impl Version {
-    /// From `INFO`, or else from `HELLO`.
+    /// Reads the reply to `INFO`, or else to `HELLO`.
     pub(super) fn of(info: Option<&Fields>, hello: Option<&Fields>) -> Option<Self> {
         let (name, version, like) = match info {
             Some(info) => {
