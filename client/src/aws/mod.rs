@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// No file that is looked at here is longer.
+/// The most bytes of a file that are read.
 const MOST_BYTES: u64 = 1 << 20;
 
 type Variables = dyn Fn(&str) -> Option<String> + Send + Sync;
@@ -20,17 +20,17 @@ pub(crate) struct EnvVars {
 }
 
 impl EnvVars {
-    /// Those of this process.
+    /// The environment of this process.
     pub(crate) fn of_process() -> Self {
         Self::new(|name| std::env::var(name).ok())
     }
 
-    /// Those that `variable` tells of.
+    /// An environment with these variables.
     pub(crate) fn new(variable: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
         Self { variable: Arc::new(variable) }
     }
 
-    /// A variable of the environment. What is blank counts as not set.
+    /// A variable of the environment. A blank one counts as not set.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         (self.variable)(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
     }
@@ -45,7 +45,7 @@ impl EnvVars {
         named.map(PathBuf::from).filter(|home| home.is_absolute())
     }
 
-    /// A path with its `~`.
+    /// Expands the `~` of a path.
     fn expanded(&self, path: &str) -> Option<PathBuf> {
         match path.strip_prefix("~/") {
             Some(below) => Some(self.home()?.join(below)),
@@ -61,7 +61,7 @@ impl fmt::Debug for EnvVars {
     }
 }
 
-/// A file of at most 1 MiB.
+/// Reads a file of at most 1 MiB.
 ///
 /// # Errors
 /// The system's error; or the file is longer.

@@ -100,7 +100,7 @@ impl Profiles {
         &self.places
     }
 
-    /// The names of the profiles that there are, for a message.
+    /// The names of the profiles, for messages.
     pub(crate) fn names(&self) -> String {
         let names: Vec<&str> = self.profiles.keys().map(String::as_str).take(20).collect();
         if names.is_empty() { "no profile at all".to_owned() } else { names.join(", ") }
@@ -126,7 +126,7 @@ impl Profiles {
                 above = None;
                 continue;
             }
-            // What is in sections of other kinds is somebody else's.
+            // Sections of other kinds are not ours.
             let Some(section) = header.as_ref().and_then(|header| sections.get_mut(header)) else { continue };
             let pair = line.split_once('=').map(|(name, value)| (name.trim().to_ascii_lowercase(), plain(value)));
             match (is_indented, &above, pair) {
@@ -137,7 +137,7 @@ impl Profiles {
                 (true, Some(above), Some((name, value))) if section.get(above).is_none() => {
                     section.0.insert(format!("{above}.{name}"), value.to_owned());
                 }
-                // The rest of a long value, which nothing here has.
+                // The rest of a multi-line value, which no property here has.
                 (true, Some(_), _) => {}
                 (false, _, None) | (true, None, _) => return Err(wrong("no property; write name = value")),
             }
@@ -160,7 +160,7 @@ enum Kind {
     Credentials,
 }
 
-/// Later ones override earlier ones where they have the same name.
+/// Later sections override earlier ones of the same name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Header {
     /// `[profile default]` overrides `[default]`.

@@ -1,4 +1,4 @@
-//! Regions, and the names that their services have.
+//! Regions, and the host names of their services.
 
 /// The suffixes of service names, by the prefixes of region names: plain ones, and those that have IPv6 addresses as
 /// well. The first match counts. From the endpoint rules that AWS publishes for its SDKs.
@@ -25,7 +25,7 @@ pub(crate) struct Variant {
 pub(crate) enum Cryptography {
     #[default]
     Any,
-    /// Validated under FIPS 140, on the side of AWS.
+    /// Validated under FIPS 140 by AWS.
     Fips,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn is_of_aws(host: &str) -> bool {
     PARTITIONS.iter().any(|(_, plain, dual)| is_below(plain) || dual.is_some_and(is_below))
 }
 
-/// The host of DynamoDB; `None` where the region has no such.
+/// The host of DynamoDB; `None` where the region has none of this kind.
 pub(crate) fn dynamodb(region: &str, variant: Variant) -> Option<String> {
     let (plain, dual) = partition(region);
     let suffix = match variant.stack {
@@ -69,7 +69,7 @@ pub(crate) fn dynamodb(region: &str, variant: Variant) -> Option<String> {
         Stack::Dual => dual?,
     };
     let service = match (variant.cryptography, variant.stack) {
-        // There the plain name is the validated one.
+        // In these regions the plain name is the validated one.
         (Cryptography::Fips, Stack::Ipv4) if region.starts_with("us-gov-") => "dynamodb",
         (Cryptography::Fips, Stack::Ipv4 | Stack::Dual) => "dynamodb-fips",
         (Cryptography::Any, Stack::Ipv4 | Stack::Dual) => "dynamodb",

@@ -45,7 +45,7 @@ pub fn connect(builder: ClientBuilder, stores: impl Stores) -> Result<Client, Er
     builder.open(stores.urls()?)
 }
 
-/// See [`LockRequest`]; given up, and nothing held, once `interrupted` answers `true`.
+/// See [`LockRequest`]. Gives up, with nothing held, once `interrupted` returns `true`.
 ///
 /// # Errors
 /// As [`blocking::LockRequest::acquire`](crate::blocking::LockRequest::acquire); [`ErrorKind::Cancelled`] when it was
@@ -62,7 +62,7 @@ pub fn try_acquire(request: LockRequest, interrupted: impl FnMut() -> bool) -> R
     free_or_error(acquire(request.once(), interrupted))
 }
 
-/// See [`LockAllRequest`]; given up, and nothing held, once `interrupted` answers `true`.
+/// See [`LockAllRequest`]. Gives up, with nothing held, once `interrupted` returns `true`.
 ///
 /// # Errors
 /// As awaiting the request; [`ErrorKind::Cancelled`] when it was interrupted.
@@ -86,10 +86,10 @@ pub fn release_if(client: &Client, resource: &str, holder: &HolderMatch) -> Resu
     exec::block_on(client.release_matching(resource, holder, Caller::Blocking))
 }
 
-/// Tells if a holder with this token and label is the one that is meant, for fake stores in tests.
+/// Tells if a holder with this token and label matches `holder`, for fake stores in tests.
 ///
 /// # Errors
-/// As [`Client::release_if`], where `holder` says nothing.
+/// As [`Client::release_if`], where `holder` names neither.
 pub fn is_meant(holder: &HolderMatch, token: Option<u64>, owner: Option<&str>) -> Result<bool, Error> {
     holder.check()?;
     Ok(holder.fits(token, owner))
@@ -123,12 +123,12 @@ pub fn left(was_lost: bool, released: Result<(), Error>) -> Result<(), Error> {
     }
 }
 
-/// A lease by itself, or one of several that were taken together: they end with the last of their handles.
+/// A lease by itself, or one of several that were taken together; those end with the last of their handles.
 #[derive(Clone, Debug)]
 pub enum Held {
     /// By itself.
     Single(Arc<Lease>),
-    /// The one in this place.
+    /// The one at this position.
     OneOf(Arc<Leases>, usize),
 }
 
@@ -143,9 +143,9 @@ impl Deref for Held {
     }
 }
 
-/// Ends the lease this long from now, counted anew with each call: its holder is told that it is lost, and the lock is
-/// released, whether the work is done or not. Until then it is renewed as ever. For locks of other libraries, whose time
-/// limit means that. Answers whether there was a lease to end.
+/// Ends the lease this long from now; each call starts the time anew. Its holder is told that it is lost, and the lock
+/// is released, even if the work is not done. Until then it is renewed as usual. For locks of other libraries, whose
+/// time limit means that. Returns whether there was a lease to end.
 pub fn end_after(lease: &Lease, time: Duration) -> bool {
     lease.end_after(time)
 }

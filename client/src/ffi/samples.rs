@@ -1,4 +1,4 @@
-//! The client's metrics as single samples, since libraries for metrics each count in their own way.
+//! The client's metrics as single samples, because each library for metrics counts in its own way.
 
 use metrics::{
     Counter, CounterFn, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder, SharedString, Unit,
@@ -15,7 +15,7 @@ pub struct Sample {
     pub name: String,
     /// `counter` or `histogram`.
     pub kind: &'static str,
-    /// By how much to count; for a histogram, seconds.
+    /// The step of a counter; for a histogram, seconds.
     pub value: f64,
     /// Never the name of a resource.
     pub labels: Vec<(String, String)>,
@@ -28,7 +28,7 @@ pub(super) fn want(samples: bool) {
     static BEGUN: AtomicBool = AtomicBool::new(false);
     IS_WANTED.store(samples, Ordering::Release);
     if samples && !BEGUN.swap(true, Ordering::AcqRel) {
-        // Nobody else is there to be asked: what is linked into a binding belongs to it alone.
+        // Fails if the process has another recorder; but what is linked into a binding belongs to it alone.
         let _ = metrics::set_global_recorder(Book);
     }
 }

@@ -16,7 +16,7 @@ use crate::aws::profiles::{self, Profiles};
 use crate::aws::region::{self, Cryptography, Stack, Variant};
 use crate::error::Error;
 
-/// A table of DynamoDB, where it is, and what its rows look like.
+/// A table of DynamoDB: its address, and the names in its rows.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DynamodbUrl {
     pub(crate) table: String,
@@ -27,7 +27,7 @@ pub struct DynamodbUrl {
     pub(crate) sort: Option<Sort>,
     /// `None`: the environment decides.
     pub(crate) profile: Option<String>,
-    /// The attribute that the table's TTL looks at, where rows are to have it.
+    /// The attribute of the table's TTL, where rows are to have it.
     pub(crate) expires: Option<String>,
     pub(crate) replicas: Replicas,
     pub(crate) durability: Durability,
@@ -38,7 +38,7 @@ pub struct DynamodbUrl {
 /// The endpoint of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Endpoint {
-    /// Scheme, host and port, without a slash behind.
+    /// Scheme, host and port, without a trailing slash.
     pub(crate) base: String,
     pub(crate) reach: Reach,
     pub(crate) given: Given,
@@ -47,9 +47,9 @@ pub(crate) struct Endpoint {
 /// The source of the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Given {
-    /// The region.
+    /// The region's own endpoint.
     ByRegion,
-    /// Somebody who had reasons.
+    /// The url, the environment or the profile.
     ByName,
 }
 
@@ -57,14 +57,14 @@ pub(crate) enum Given {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Sort {
     pub(crate) name: String,
-    /// The same in all rows.
+    /// Its value, the same in all rows.
     pub(crate) value: String,
 }
 
 /// The policy for a table whose replicas in other regions lag behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Replicas {
-    /// A warning.
+    /// It gets a warning.
     MayLag,
     /// It is refused.
     MustAgree,
@@ -83,7 +83,7 @@ const PARAMETERS: &str = "ca, dualstack, durable, endpoint, expires, fips, key, 
 /// The default value of the sort key, for tables that have one although leasehold needs none.
 const SORT_KEY_VALUE: &str = "-";
 
-/// The parameters, as they are written.
+/// The parameters, as they are written in the url.
 #[derive(Default)]
 struct Parameters {
     region: Option<String>,
@@ -101,7 +101,7 @@ struct Parameters {
 }
 
 impl DynamodbUrl {
-    /// Reads the url, and of the environment and the profile what it leaves open: region and endpoint.
+    /// Reads the url, and takes what it leaves open (region, endpoint) from the environment and the profile.
     pub(crate) fn parse(text: &str, env: &EnvVars) -> Result<Self, Error> {
         let shown = without_secrets(text);
         Self::of(text, env).map_err(|what| Error::config(format!("store url {shown:?}: {what}")))
@@ -137,7 +137,7 @@ impl DynamodbUrl {
         if given.ca.is_some() && endpoint.reach != Reach::Tls {
             return Err("certificates are used with https only".to_owned());
         }
-        // Emulators run on this machine, and forget everything when they are started again.
+        // Emulators run on this machine, and lose everything in a restart.
         let usual = match endpoint.reach {
             Reach::Tls | Reach::Plaintext => Durability::Declared,
             Reach::Loopback => Durability::NotDeclared,
@@ -156,8 +156,8 @@ impl DynamodbUrl {
         })
     }
 
-    /// The url as another process has to write it, with all that this one found in its environment and in the profile.
-    /// There is no secret in it.
+    /// The url for another process, with everything that this one found in its environment and in the profile. It has
+    /// no secrets.
     pub fn in_full(&self) -> String {
         let mut query = form_urlencoded::Serializer::new(String::new());
         query.append_pair("region", &self.region).append_pair("endpoint", &self.endpoint.base);
@@ -245,7 +245,7 @@ impl Parameters {
     }
 }
 
-/// The name of a parameter, unless it is something else that got there.
+/// The name of a parameter, if it looks like one and not like something misplaced.
 fn shown(name: &str) -> String {
     let is_name = name.len() <= 40 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
     if is_name { format!("{name:?}") } else { "\"...\"".to_owned() }
@@ -329,7 +329,7 @@ fn opened<'a>(files: &'a mut Option<Profiles>, env: &EnvVars) -> Result<&'a Prof
 fn region(given: &Parameters, env: &EnvVars, profile: &str, files: &mut Option<Profiles>) -> Result<String, String> {
     let variable = |name| env.variable(name).map(|value| (value, name));
     let named = given.region.clone().map(|value| (value, "region"));
-    // A profile that the url names is meant with all it has.
+    // A profile that the url names is used with all its settings.
     let of_profile = |files: &mut Option<Profiles>| -> Result<_, String> {
         let section = opened(files, env)?.profile(profile);
         let value = section.and_then(|section| section.get("region"));

@@ -17,7 +17,7 @@ use crate::error::Error;
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpUrl {
     pub(crate) dialect: Dialect,
-    /// Without credentials and parameters; its path ends without a slash, so that another path may follow.
+    /// Without credentials and parameters; its path has no trailing slash, so that another path may follow.
     pub(crate) base: String,
     pub(crate) reach: Reach,
     pub(crate) login: Login,
@@ -34,7 +34,7 @@ pub(crate) enum Login {
     Basic { user: String, password: Zeroizing<String> },
 }
 
-/// Upstash tells its users to set these.
+/// The variables of Upstash's documentation.
 const URL_VARIABLE: &str = "UPSTASH_REDIS_REST_URL";
 const TOKEN_VARIABLE: &str = "UPSTASH_REDIS_REST_TOKEN";
 const WEBDIS_PORT: u16 = 7379;
@@ -85,7 +85,7 @@ impl HttpUrl {
     fn named(text: &str) -> Result<Self, Error> {
         let shown = without_secrets(text);
         let wrong = |what: &str| Error::config(format!("store url {shown:?}: {what}"));
-        // A backslash ends the host for servers of the web, and nowhere else.
+        // Web servers end the host at a backslash.
         if text.contains(['#', '\\']) || has_unencoded_login(text) {
             return Err(wrong(SIGNS));
         }
@@ -101,7 +101,7 @@ impl HttpUrl {
         if !address.starts_with("https://") && !address.starts_with("http://") {
             return Err(wrong(&format!("the host is missing; write {form}")));
         }
-        // As a scheme that it knows, the parser would drop a port that is this scheme's default, and be read no more.
+        // The parser must not know the scheme: it would drop a port that is the scheme's default.
         let unreadable = |error| wrong(&format!("{error}; write {form}; {SIGNS}"));
         let literal = Url::parse(text).map_err(unreadable)?;
         let url = Url::parse(address).map_err(unreadable)?;

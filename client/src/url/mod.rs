@@ -1,4 +1,4 @@
-//! Store urls: which store, and where.
+//! Store urls: the kind and the address of a store.
 
 #[cfg(feature = "dynamodb")]
 pub(crate) mod dynamodb;
@@ -19,7 +19,7 @@ pub use self::http::HttpUrl;
 pub use self::redis::RedisUrl;
 use crate::error::Error;
 
-/// A store, as named by a url.
+/// A store, as its url names it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[allow(clippy::large_enum_variant, reason = "a client has a few of them, and features decide which is the largest")]
@@ -35,24 +35,24 @@ pub enum StoreUrl {
         path: PathBuf,
     },
     /// `redis://[user:password@]host[:6379][/db]`, `rediss://` with TLS, `redis+unix:///path/to.sock`: one Redis or
-    /// Valkey. Parameters: `db`, `username`, `password`, `wait_replicas` (a grant counts once so many replicas have
-    /// confirmed it), `durable=yes` (in a quorum: a restart loses nothing, which is true only with `appendfsync always`
-    /// and without eviction), and for TLS `ca`, `cert`, `key` (PEM files).
+    /// Valkey. Parameters: `db`, `username`, `password`, `wait_replicas` (a grant counts only after this many replicas
+    /// have confirmed it), `durable=yes` (in a quorum: a restart loses nothing, which is true only with `appendfsync
+    /// always` and without eviction), and for TLS `ca`, `cert`, `key` (PEM files).
     ///
-    /// `redis+cluster://[user:password@]host[:6379][,host...]`: a Redis Cluster, which any of its nodes tells of.
+    /// `redis+cluster://[user:password@]host[:6379][,host...]`: a Redis Cluster, by any of its nodes.
     /// `redis+sentinel://[user:password@]host[:26379][,host...]/master-name[/db]`: the master that Sentinels name, with
     /// `sentinel_username` and `sentinel_password` for the Sentinels themselves. `rediss+...` is with TLS.
     #[cfg(feature = "redis")]
     Redis(RedisUrl),
-    /// `upstash+https://:TOKEN@host`, or `upstash:` for what the environment variables `UPSTASH_REDIS_REST_URL` and
-    /// `UPSTASH_REDIS_REST_TOKEN` say; `webdis+http://[user:password@]host[:7379]`, `webdis+https://`: one Redis behind
+    /// `upstash+https://:TOKEN@host`, or `upstash:` for the environment variables `UPSTASH_REDIS_REST_URL` and
+    /// `UPSTASH_REDIS_REST_TOKEN`; `webdis+http://[user:password@]host[:7379]`, `webdis+https://`: one Redis behind
     /// HTTP. Parameters: `ca` (a PEM file, trusted instead of the operating system's certificates), `plaintext=allow`
-    /// (`http` sends a token or password to loopback only, unless this is said), `durable=yes` (as for `redis://`). Proxies
-    /// that the environment names are not used.
+    /// (otherwise `http` sends a token or password only to loopback), `durable=yes` (as for `redis://`). Proxies in the
+    /// environment are not used.
     #[cfg(feature = "http")]
     Http(HttpUrl),
-    /// `dynamodb://TABLE?region=eu-west-1`: a table of DynamoDB. Keys come from where AWS users keep them: environment,
-    /// profiles, roles. Parameters:
+    /// `dynamodb://TABLE?region=eu-west-1`: a table of DynamoDB. Keys come from where AWS's tools keep them:
+    /// environment, profiles, roles. Parameters:
     ///
     /// - `region`, else `AWS_REGION`, `AWS_DEFAULT_REGION`, the profile's `region`; `profile`, else `AWS_PROFILE`, else
     ///   `default`. A profile that the url names comes before the environment, with its region and its keys;
@@ -61,8 +61,8 @@ pub enum StoreUrl {
     ///   be `http` beyond loopback; `ca` is a PEM file, trusted instead of the operating system's certificates;
     /// - `key`, the partition key (default `key`); `sort_key` with `sort_key_value` (default `-`), where the table has one;
     ///   `expires`, the attribute of the table's TTL;
-    /// - `require_strong=true` refuses a table whose replicas in other regions lag behind; `durable=no` takes back that a
-    ///   table forgets nothing, which is assumed of all but endpoints on loopback.
+    /// - `require_strong=true` refuses a table whose replicas in other regions lag behind; `durable=no` says
+    ///   that a restart may lose records, which is otherwise assumed only of endpoints on loopback.
     #[cfg(feature = "dynamodb")]
     Dynamodb(DynamodbUrl),
 }
@@ -71,17 +71,16 @@ pub enum StoreUrl {
 #[cfg(any(feature = "http", feature = "dynamodb"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Reach {
-    /// The server alone.
+    /// Only the server can read requests.
     Tls,
-    /// This machine alone.
+    /// Only this machine can read requests.
     Loopback,
-    /// Everybody on the way.
+    /// Everybody on the way can read requests.
     Plaintext,
 }
 
 impl StoreUrl {
-    /// The store that is used where none is named: `leasehold/locks.db` in the user's state folder
-    /// (`$XDG_STATE_HOME`, else `~/.local/state`).
+    /// The default store: `leasehold/locks.db` in the user's state folder (`$XDG_STATE_HOME`, else `~/.local/state`).
     ///
     /// # Errors
     /// Neither `XDG_STATE_HOME` nor `HOME` names an absolute folder.
@@ -107,7 +106,7 @@ impl StoreUrl {
                 let real = std::fs::canonicalize(path).or_else(|_| std::path::absolute(path));
                 format!("sqlite:{}", real.as_ref().unwrap_or(path).display())
             }
-            // Hosts are the same however they are written.
+            // Different spellings of a host are the same.
             #[cfg(feature = "redis")]
             Self::Redis(url) => match &url.place {
                 redis::RedisPlace::Unix { .. } => self.to_string(),
@@ -125,7 +124,7 @@ impl StoreUrl {
 }
 
 impl StoreUrl {
-    /// The machine that the store is on; `None` where the url names others, who tell.
+    /// The machine of the store; `None` where the url names servers that know it.
     pub(crate) fn machine(&self) -> Option<String> {
         match self {
             Self::Memory { .. } | Self::Sqlite { .. } => Some(HERE.to_owned()),
@@ -250,18 +249,18 @@ impl fmt::Display for StoreUrl {
     }
 }
 
-/// A url as it may be shown: without user, password and parameters.
+/// A url without user, password and parameters, for messages.
 fn without_secrets(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else {
         let plain = url.split(['?', '#']).next().unwrap_or_default();
-        // Somebody forgot the slashes, or the scheme.
+        // The slashes or the scheme are missing.
         let scheme = plain.split_once(':').map_or("", |(scheme, _)| scheme);
         return if url.contains('@') { format!("{scheme}:...") } else { plain.to_owned() };
     };
-    // A password may contain what ends the host otherwise, if somebody forgot to encode it.
+    // A password that was not encoded may contain characters that end the host.
     let host = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
     let host = host.split(['?', '#']).next().unwrap_or_default();
-    // The same sign may stand in a parameter.
+    // A parameter may contain the same character.
     let is_doubtful = rest.find(['?', '#']).is_some_and(|end| rest[end..].contains('@'));
     if is_doubtful || host.starts_with(':') { format!("{scheme}://...") } else { format!("{scheme}://{host}") }
 }
@@ -296,7 +295,7 @@ fn durability(value: &str) -> Result<leasehold_core::member::Durability, String>
     }
 }
 
-/// A part of a url as it was meant; `Some(None)` where it is empty, `None` where it is no text.
+/// A decoded part of a url; `Some(None)` where it is empty, `None` where it is not UTF-8.
 #[cfg(any(feature = "redis", feature = "http"))]
 fn decoded(text: &str) -> Option<Option<String>> {
     let bytes: Vec<u8> = percent(text);
@@ -304,7 +303,7 @@ fn decoded(text: &str) -> Option<Option<String>> {
     Some(Some(text).filter(|text| !text.is_empty()))
 }
 
-/// Undoes percent-encoding, which is all that a path or password of a url has.
+/// Undoes percent-encoding, the only encoding of a path or password in a url.
 #[cfg(any(feature = "redis", feature = "http"))]
 fn percent(text: &str) -> Vec<u8> {
     let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));

@@ -26,14 +26,14 @@ pub struct RedisUrl {
     pub(crate) sentinel: SentinelLogin,
 }
 
-/// User and password for Sentinels; neither unless given.
+/// User and password for Sentinels, or neither.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct SentinelLogin {
     pub(crate) username: Option<String>,
     pub(crate) password: Option<Zeroizing<String>>,
 }
 
-/// The socket, or those who know where it is.
+/// The socket, or the servers that know its address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum RedisPlace {
     Tcp {
@@ -52,7 +52,7 @@ pub(crate) enum RedisPlace {
         seeds: Vec<Address>,
         wire: Wire,
     },
-    /// Sentinels, and what they call the master.
+    /// Sentinels, and their name of the master.
     Sentinel {
         sentinels: Vec<Address>,
         master: String,
@@ -70,7 +70,7 @@ pub(crate) enum Wire {
 /// Certificates in PEM files.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct TlsFiles {
-    /// Trusted instead of those of the operating system.
+    /// The authorities that are trusted instead of those of the operating system.
     pub(crate) ca: Option<PathBuf>,
     pub(crate) cert: Option<PathBuf>,
     pub(crate) key: Option<PathBuf>,
@@ -104,7 +104,7 @@ fn kind(scheme: &str) -> (Kind, Wire) {
     (kind, if matches!(name, "rediss" | "valkeys") { Wire::Tls } else { Wire::Plain })
 }
 
-/// The hosts of a url, and the url with the first one alone.
+/// The hosts of a url, and the url with only the first one.
 fn split_hosts(text: &str) -> (Vec<&str>, String) {
     let Some((scheme, rest)) = text.split_once("://") else { return (Vec::new(), text.to_owned()) };
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -266,7 +266,7 @@ impl RedisUrl {
         }
     }
 
-    /// The hosts that are named.
+    /// The hosts that the url names.
     pub(crate) fn hosts(&self) -> Vec<&str> {
         match &self.place {
             RedisPlace::Tcp { host, .. } | RedisPlace::Tls { host, .. } => vec![host],

@@ -1,11 +1,11 @@
-//! Files that anybody may have written, for the fuzzers of `testing/fuzz`.
+//! Files with any contents, for the fuzzers of `testing/fuzz`.
 
 use super::{Kind, Profiles};
 
 /// Names and values.
 pub type Properties = Vec<(String, String)>;
 
-/// The profiles in the texts of the two files, and how all of it is shown.
+/// The profiles in the texts of the two files, and their debug output.
 ///
 /// # Errors
 /// The text cannot be parsed.

@@ -24,27 +24,28 @@ pub(super) struct FileId {
 }
 
 impl FileId {
-    /// By name only: closing a file that SQLite has open as well would end all locks of this process on it.
+    /// Reads the identity by name only: opening and closing a file that SQLite has open would end all locks of this
+    /// process on it.
     pub(super) fn of(path: &Path) -> Option<Self> {
         let metadata = std::fs::metadata(path).ok()?;
         Some(Self { device: metadata.dev(), inode: metadata.ino() })
     }
 }
 
-/// A connection, and the file it leads to. Use it, and drop it, inside the gate only.
+/// A connection, and the file it leads to. Use it and drop it only inside the gate.
 pub(super) struct Connection {
     db: rusqlite::Connection,
     file: FileId,
-    /// When the current request gives up waiting for other writers.
+    /// The time at which the current request stops waiting for other writers.
     until: Arc<AtomicU64>,
 }
 
 impl Connection {
-    /// Opens the file, makes it ours if it is new, and waits for others who do the same until the deadline.
+    /// Opens the file, initialises a new one, and waits until the deadline for others who do the same.
     pub(super) fn open(path: &Path, until: Monotonic) -> Result<Self, SqliteError> {
         loop {
             match Self::try_open(path, until) {
-                // Changing the journal mode does not ask the busy handler in all cases.
+                // A change of the journal mode does not always call the busy handler.
                 Err(error) if error.kind() == Kind::Busy && may_wait(until) => pause(),
                 Err(error) => return Err(error.at(path)),
                 Ok(connection) => return Ok(connection),
@@ -69,14 +70,14 @@ impl Connection {
         }))?;
         let file = match (before, FileId::of(path)) {
             (Some(before), Some(after)) if before == after => after,
-            // Just created, or replaced meanwhile: which file is open is not known.
+            // Just created, or replaced meanwhile: the open file is unknown.
             _ => {
                 let connection = Self { db, file: FileId { device: 0, inode: 0 }, until };
                 connection.abandon();
                 return Err(SqliteError::new(Kind::Busy, "the file is being created or replaced"));
             }
         };
-        // SQLite falls back to reading only, and would say so at the first write.
+        // SQLite falls back to reading only, and would report it at the first write.
         if db.is_readonly(MAIN_DB)? {
             return Err(SqliteError::new(Kind::Permission, "the file can only be read"));
         }
@@ -89,7 +90,7 @@ impl Connection {
         &self.db
     }
 
-    /// Until when statements wait for other writers.
+    /// Sets the time at which statements stop waiting for other writers.
     pub(super) fn give_up_at(&self, until: Monotonic) {
         self.until.store(until.ns(), Ordering::Relaxed);
     }
@@ -104,8 +105,8 @@ impl Connection {
         self.db.is_autocommit()
     }
 
-    /// Closes it without tidying up. Tidying is by name, and the name may belong to another file by now; before a fork
-    /// it would only take time.
+    /// Closes it without a checkpoint. A checkpoint uses the name, which may belong to another file by now; before a
+    /// fork it would only take time.
     pub(super) fn abandon(self) {
         let _ = self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
     }

@@ -18,7 +18,7 @@ use crate::transport::Pool;
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The write-ahead log grows to about 4 MiB before it is folded back into the file.
 const ENOUGH_BYTES: u64 = 16 << 20;
-/// So many unreadable records are named.
+/// The most unreadable records that are named.
 const NAMED: usize = 5;
 
 pub(super) fn diagnose(store: &Sqlite) -> Vec<Finding> {
@@ -42,7 +42,7 @@ fn database(store: &Sqlite, connection: &Connection) -> rusqlite::Result<Vec<Fin
     let db = connection.db();
     let text = |pragma| db.pragma_query_value(None, pragma, |row| row.get::<_, String>(0));
     let number = |pragma| db.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
-    // A write of what is there already goes all the way to the disk.
+    // A write of unchanged data still reaches the disk.
     let format = number("user_version")?;
     db.pragma_update(None, "user_version", format)?;
     let mut findings = vec![
@@ -191,7 +191,7 @@ fn file_system(path: &Path) -> Finding {
     }
 }
 
-/// The network file system that the file lies on, if it is a known one.
+/// The network file system of the file, if it is a known one.
 pub(super) fn shared_by_hosts(path: &Path) -> Option<&'static str> {
     kind_of(path).filter(|kind| is_shared(kind))
 }
@@ -200,11 +200,11 @@ fn is_shared(kind: &str) -> bool {
     !["tmpfs", "overlayfs"].contains(&kind)
 }
 
-/// The file systems that matter, by the numbers of statfs(2).
+/// Network file systems, by their numbers in statfs(2).
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn kind_of(path: &Path) -> Option<&'static str> {
     let statfs = rustix::fs::statfs(path.parent()?).ok()?;
-    // The type of the field differs between architectures; the numbers have 32 bits.
+    // The type of the field depends on the architecture; the numbers have 32 bits.
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "needed on some architectures only")]
     named(statfs.f_type as u32)
 }

@@ -18,15 +18,15 @@ pub(super) struct SqliteError {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Somebody else is writing.
+    /// Another connection is writing.
     Busy,
-    /// A passing failure of the machine.
+    /// A temporary failure of the machine.
     Io,
-    /// As [`Kind::Io`], or a lack of permissions: the file system has to be asked.
+    /// As [`Kind::Io`], or missing permissions: the file system decides.
     CannotOpen,
     Full,
     Permission,
-    /// The file holds something else than our tables.
+    /// The file does not contain our tables.
     Schema,
 }
 
@@ -39,7 +39,7 @@ impl SqliteError {
         self.kind
     }
 
-    /// Adds what the file system can tell about it.
+    /// Adds details from the file system.
     pub(super) fn at(self, path: &Path) -> Self {
         let Self { kind, detail } = self;
         let file = path.display();
@@ -47,12 +47,12 @@ impl SqliteError {
             Kind::Busy => Self { kind, detail: format!("{file} is being written by others ({detail})") },
             Kind::Schema => Self { kind, detail: format!("{file}: {detail}") },
             Kind::Full => Self::full(path),
-            // A full disk shows itself as a failed system call in places where SQLite has no better word.
+            // A full disk appears as a failed system call where SQLite has no better error.
             Kind::Io if free_bytes(path) == Some(0) => Self::full(path),
             Kind::Io => Self { kind, detail: format!("{file}: {detail}") },
             Kind::CannotOpen | Kind::Permission => match obstacle(path) {
                 Some(obstacle) => Self { kind: Kind::Permission, detail: obstacle },
-                // Nothing forbids it, so it may be a limit, such as the one on open files.
+                // No permission is missing, so it may be a limit, such as the one on open files.
                 None if kind == Kind::CannotOpen => {
                     Self { kind: Kind::Io, detail: format!("{file} cannot be opened now ({detail})") }
                 }
@@ -96,7 +96,7 @@ impl From<rusqlite::Error> for SqliteError {
         let Some(code) = error.sqlite_error_code() else { return Self::new(Kind::Schema, detail) };
         #[expect(clippy::wildcard_enum_match_arm, reason = "the list is not exhaustive, and the rest is one case")]
         match code {
-            // "Locking protocol" is what SQLite says when others came first too many times in a row.
+            // "Locking protocol" is SQLite's error when others came first too many times in a row.
             ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed => {
                 Self::new(Kind::Busy, detail)
             }
@@ -116,7 +116,7 @@ impl From<rusqlite::Error> for SqliteError {
                      and -shm files: a new one is made, and tokens go on growing"
                 ),
             ),
-            // No such table or column, a violated constraint: somebody changed the schema.
+            // No such table or column, a violated constraint: the schema was changed.
             ErrorCode::Unknown
             | ErrorCode::SchemaChanged
             | ErrorCode::ConstraintViolation
@@ -141,14 +141,14 @@ impl From<SqliteError> for Error {
 
 /// Tells if a failed COMMIT has certainly left nothing behind.
 ///
-/// Busy and locked mean that it did not begin. When the disk is full, the last frame of the log, which carries the mark
-/// of the commit, was not written as a whole. After any other failure, above all of fsync, the frames may lie in the log
-/// complete, and a recovery would find them.
+/// Busy and locked mean that it did not start. When the disk is full, the last frame of the log, which carries the mark
+/// of the commit, was not written completely. After any other failure, above all of fsync, the frames may lie complete
+/// in the log, and a recovery would find them.
 pub(super) fn commit_left_nothing(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::DiskFull))
 }
 
-/// Bytes that this process may still write beside the file, where the system tells.
+/// The bytes that this process may still write beside the file, where the system reports them.
 pub(super) fn free_bytes(path: &Path) -> Option<u64> {
     let vfs = rustix::fs::statvfs(path.parent()?).ok()?;
     Some(vfs.f_bavail.saturating_mul(vfs.f_frsize))
@@ -180,7 +180,7 @@ fn obstacle(path: &Path) -> Option<String> {
              change its owner, group or mode"
         ));
     }
-    // The files beside it have their own permissions, when another user made them.
+    // The files beside it have permissions of their own, if another user created them.
     for suffix in ["-wal", "-shm"] {
         let mut beside = path.as_os_str().to_owned();
         beside.push(suffix);

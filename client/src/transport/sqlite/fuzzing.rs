@@ -1,4 +1,4 @@
-//! Rows that anybody may have written, for the fuzzers of `testing/fuzz`.
+//! Rows with any contents, for the fuzzers of `testing/fuzz`.
 
 use leasehold_core::Resource;
 use leasehold_core::op::Denial;

@@ -24,7 +24,7 @@ pub(super) struct Remembered {
     pub(super) trusted: Option<LossId>,
 }
 
-/// An error is SQLite's; what is written there is judged inside.
+/// Reads the membership. The outer error is SQLite's, the inner one that of the contents.
 pub(super) fn read(db: &Connection, resource: &Resource) -> rusqlite::Result<Result<Remembered, Denial>> {
     let Some(text) = text(db)? else { return Ok(Ok(Remembered::default())) };
     let Some(marker) = Marker::parse(text.as_bytes()) else { return Ok(Err(unknown_form())) };
@@ -34,7 +34,7 @@ pub(super) fn read(db: &Connection, resource: &Resource) -> rusqlite::Result<Res
     Ok(Ok(Remembered { marker: Some(marker), trusted }))
 }
 
-/// The marker as it is written; `None` also where the tables were never made.
+/// The marker as it is stored; `None` also where the tables do not exist.
 pub(super) fn text(db: &Connection) -> rusqlite::Result<Option<String>> {
     let tables = "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'quorum'";
     if db.prepare_cached(tables)?.query_row([], |row| row.get::<_, i64>(0))? == 0 {
@@ -43,14 +43,14 @@ pub(super) fn text(db: &Connection) -> rusqlite::Result<Option<String>> {
     db.prepare_cached("SELECT marker FROM quorum WHERE one = 1")?.query_row([], |row| row.get(0)).optional()
 }
 
-/// Trust that was won after an earlier loss ends with it.
+/// Writes the marker, and forgets trust that was gained after an earlier loss.
 pub(super) fn write_marker(db: &Connection, marker: &Marker) -> rusqlite::Result<()> {
     db.execute_batch(CREATE)?;
     db.prepare_cached("INSERT OR REPLACE INTO quorum (one, marker) VALUES (1, ?1)")?.execute([marker.text()])?;
     db.prepare_cached("DELETE FROM quorum_trust WHERE stamp <> ?1")?.execute([marker.stamp.0]).map(drop)
 }
 
-/// Of a file that has one.
+/// Removes the marker of a file that has one.
 pub(super) fn remove_marker(db: &Connection) -> rusqlite::Result<()> {
     db.prepare_cached("DELETE FROM quorum")?.execute([]).map(drop)
 }

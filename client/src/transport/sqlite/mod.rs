@@ -1,7 +1,7 @@
 //! A store in a SQLite file, for the processes of one machine.
 //!
 //! Every operation is a transaction around the core's reference store, and reaches the disk before it is answered. A
-//! file is made with the permissions that the umask leaves; SQLite gives the same to the files that it keeps beside it.
+//! new file gets the permissions that the umask allows; SQLite gives the same to the files that it keeps beside it.
 //! A user who can write the file can break every lock in it; a user who can read it sees owners and data.
 
 mod connection;
@@ -63,13 +63,14 @@ pub(super) struct Sqlite {
 }
 
 impl Sqlite {
-    /// Opens the file, and makes it if there is none. The folder must exist, unless it is the one of the default store.
+    /// Opens the file, and creates it if there is none. The folder must exist, unless it is the one of the default
+    /// store.
     pub(super) fn open(path: &Path) -> Result<Self, Error> {
         let cannot = |what: &str, error: std::io::Error| {
             Error::new(ErrorKind::StoreUnavailable, format!("{}: {what}: {error}", path.display()))
         };
         fork::install().map_err(|error| cannot("cannot be protected from forks", error))?;
-        // The path must go on meaning the same file when the process changes its folder.
+        // The path must lead to the same file after the process has changed its folder.
         let path = &std::path::absolute(path).map_err(|error| cannot("no file can have this name", error))?;
         make_default_folder(path).map_err(|error| cannot("its folder cannot be made", error))?;
         let boot = clock::boot_id().map_err(|error| {
@@ -98,7 +99,7 @@ impl Sqlite {
                 tracing::warn!(target: "leasehold", %file, kind, "{file} is on a network file system ({kind}): several machines that use it have no exclusion, and the file can be damaged; keep it on a local disk");
             });
         }
-        // By its real name, which a new file has only now.
+        // By its real path, which a new file has only now.
         store.wakeups = wakeups_of(path);
         Ok(store)
     }
@@ -141,7 +142,7 @@ impl Sqlite {
                     }
                 }
             };
-            // Also when a fork asked everybody to leave, and was answered "busy" by those who waited for the file.
+            // Also when a fork wanted all threads to leave, and those that waited for the file answered "busy".
             if is_busy(&done) && clock::monotonic() < until {
                 connection::pause();
                 continue;
@@ -151,7 +152,7 @@ impl Sqlite {
     }
 
     fn run(&self, ops: &[LockOp], deadline: Monotonic, pool: Pool) -> Result<Vec<Outcome>, Stop> {
-        // Waiting for the file ends before the core stops listening, which would leave a plain "busy" in doubt.
+        // The wait for the file ends before the core's deadline, after which a plain "busy" would be in doubt.
         let now = clock::monotonic();
         let until = now.plus(deadline.since(now) * 7 / 8);
         self.with_connection(pool, until, |connection| transaction::run(connection, &self.path, self.boot, ops, until))
@@ -227,7 +228,7 @@ impl Transport for Sqlite {
 
 impl Drop for Sqlite {
     fn drop(&mut self) {
-        // Nothing is left to close in a forked child: the fork did it, or it was unclean, and the gate stays shut.
+        // A forked child has nothing to close: the fork did it, or it was unclean, and the gate stays shut.
         let Ok(pass) = gate::enter(Monotonic::FAR) else { return };
         let erased: Arc<dyn CloseBeforeFork> = self.queues.clone();
         gate::unregister(&pass, &erased);
@@ -248,7 +249,7 @@ impl From<Shut> for SqliteError {
     }
 }
 
-/// One for each file and process, however many stores have it open.
+/// The wake-ups of a file: one object in each process, for all stores that have the file open.
 fn wakeups_of(path: &Path) -> Arc<Wakeups> {
     let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut shared = WAKEUPS.get().lock();
@@ -261,8 +262,8 @@ fn wakeups_of(path: &Path) -> Arc<Wakeups> {
     wakeups
 }
 
-/// Only the folder of the default store is made; a folder that somebody names may be a mistyped one, or a volume that
-/// is not mounted.
+/// Creates the folder of the default store only. A folder that the user names may be mistyped, or a volume that is not
+/// mounted.
 fn make_default_folder(path: &Path) -> std::io::Result<()> {
     match (path.parent(), StoreUrl::default_store()) {
         (Some(folder), Ok(StoreUrl::Sqlite { path: default })) if default == path => std::fs::create_dir_all(folder),

@@ -1,4 +1,4 @@
-//! A connection, and the threads that queue for it.
+//! A connection, and the queue of threads for it.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -13,10 +13,10 @@ use crate::clock;
 use crate::fork::gate::CloseBeforeFork;
 use crate::sync::{Condvar, Mutex};
 
-/// One connection for many threads. SQLite lets one write at a time anyway; a queue hands over faster than the file
-/// lock, for which everybody sleeps and tries again, and it starves nobody.
+/// One connection for many threads. SQLite lets one write at a time anyway. A queue hands over faster than the file
+/// lock, for which threads sleep and try again, and it starves no thread.
 pub(super) struct Queue {
-    /// Touched inside the gate only.
+    /// Used only inside the gate.
     connection: Mutex<Option<Connection>>,
     turns: Mutex<Turns>,
 }
@@ -29,7 +29,8 @@ struct Turns {
     waiting: VecDeque<Arc<Condvar>>,
 }
 
-/// The right to use the connection. Taken before entering the gate, so that a fork does not wait for those who wait.
+/// The right to use the connection. It is taken before the gate is entered, so that a fork does not wait for waiting
+/// threads.
 pub(super) struct Turn<'a>(&'a Queue);
 
 impl Queue {
@@ -50,7 +51,7 @@ impl Queue {
                     turns.call_next();
                     return None;
                 }
-                // The condition variable's own clock stands still in suspend: it is not trusted with more than a second.
+                // The condition variable's clock stops in suspend, so it never waits longer than a second.
                 let wait = left.min(Duration::from_secs(1));
                 turns = me.wait_timeout(turns, wait);
             }
@@ -81,7 +82,7 @@ impl Turn<'_> {
         Connection::open(path, until)
     }
 
-    /// Keeps the connection for the next one.
+    /// Keeps the connection for the next turn.
     pub(super) fn keep(&self, connection: Connection) {
         *self.0.connection.lock() = Some(connection);
     }
@@ -106,7 +107,7 @@ impl Queues {
         Self { callers: Queue::new(), background: Queue::new() }
     }
 
-    /// Closes everything in good order, the write-ahead log included. Call it inside the gate.
+    /// Closes all connections, the write-ahead log included. Call it inside the gate.
     pub(super) fn close(&self) {
         for queue in [&self.callers, &self.background] {
             drop(queue.connection.lock().take());
@@ -128,7 +129,7 @@ impl CloseBeforeFork for Queues {
 mod tests {
     use super::*;
 
-    /// Returns once so many threads wait for a turn.
+    /// Returns once this many threads wait for a turn.
     fn until_waiting(queue: &Queue, count: usize) {
         let give_up = clock::monotonic().plus(Duration::from_secs(20));
         while queue.turns.lock().waiting.len() != count {

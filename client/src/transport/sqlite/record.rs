@@ -17,9 +17,9 @@ const READ_ALL: &str = "SELECT resource, counter, nonce, seq, released, ttl_ns, 
 const WRITE: &str = "INSERT OR REPLACE INTO leases (resource, counter, touched_ms, nonce, seq, released, ttl_ns, boot, \
                      expires_ns, since_ms, owner, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 
-/// Looks at a few neighbours of a new name, in a circle, and forgets those whose counter no longer matters. Names that
-/// count upwards or carry a date have their oldest relatives right after them, so a few for each new name are enough to
-/// keep ever-new names from filling the disk. A row of another boot that was not released is never certainly free.
+/// Finds a few neighbours of a new name, in a circle, whose counter no longer matters. Names that count upwards or have
+/// a date are followed by their oldest relatives, so a few for each new name keep ever-new names from filling the disk.
+/// A row of another boot that was not released is never certainly free.
 const FORGET: &str = "DELETE FROM leases WHERE resource IN (
         SELECT resource FROM (SELECT resource FROM leases WHERE resource > ?1 ORDER BY resource LIMIT 4)
         UNION SELECT resource FROM (SELECT resource FROM leases ORDER BY resource LIMIT 4))
@@ -28,13 +28,13 @@ const FORGET: &str = "DELETE FROM leases WHERE resource IN (
 /// The columns of a row.
 pub(super) type Found = Result<Option<Record>, Denial>;
 
-/// Reads the row of a resource. An error is SQLite's; what the row says is judged inside.
+/// Reads the row of a resource. The outer error is SQLite's, the inner one that of the row.
 pub(super) fn read(db: &Connection, resource: &Resource) -> rusqlite::Result<Found> {
     let found = db.prepare_cached(READ)?.query_row([resource.as_str()], |row| Ok(decode(row))).optional()?;
     Ok(found.transpose())
 }
 
-/// Shows every row to `each`, with its name as far as it has one.
+/// Calls `each` with every row, and its name if it has one.
 pub(super) fn read_all(db: &Connection, mut each: impl FnMut(&str, Result<Record, Denial>)) -> rusqlite::Result<()> {
     let mut statement = db.prepare(READ_ALL)?;
     let mut rows = statement.query([])?;
@@ -47,7 +47,7 @@ pub(super) fn read_all(db: &Connection, mut each: impl FnMut(&str, Result<Record
 
 /// Writes the row of a resource.
 pub(super) fn write(db: &Connection, resource: &Resource, record: &Record, now: &StoreNow) -> rusqlite::Result<()> {
-    // The core keeps the last lease for as long as the counter, so there is none without.
+    // The core keeps the last lease as long as the counter, so there is one.
     let Some(lease) = &record.lease else { return Ok(()) };
     let row = (
         resource.as_str(),
@@ -66,7 +66,7 @@ pub(super) fn write(db: &Connection, resource: &Resource, record: &Record, now: 
     db.prepare_cached(WRITE)?.execute(row).map(drop)
 }
 
-/// Forgets a few resources near a new one that nobody has locked for a long time.
+/// Forgets a few resources near a new one that have not been locked for a long time.
 pub(super) fn forget_neighbours(db: &Connection, new: &Resource, now: &StoreNow) -> rusqlite::Result<usize> {
     let oldest = integer(now.unix_ms.saturating_sub(u64::try_from(RETENTION.as_millis()).unwrap_or(u64::MAX)));
     db.prepare_cached(FORGET)?.execute((new.as_str(), oldest, now.boot.0, integer(now.uptime.ns())))
@@ -76,7 +76,7 @@ fn integer(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-/// A row that could not be read is an error and never "free": somebody may hold the lock.
+/// A row that cannot be read is an error and never "free": the lock may be held.
 fn decode(row: &Row<'_>) -> Result<Record, Denial> {
     let record_ttl = Duration::from_nanos(number(row, "ttl_ns", u64::MAX)?);
     if record_ttl < Ttl::MIN {

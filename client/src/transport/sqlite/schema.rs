@@ -4,16 +4,16 @@ use rusqlite::Connection;
 
 use super::error::{Kind, SqliteError};
 
-/// Says that a SQLite file is ours: "LsHd".
+/// Marks a SQLite file as ours: "LsHd".
 const APPLICATION_ID: i32 = 0x4c73_4864;
 
 /// The format of the tables. A later format that this version must not write has to rename the table as well: clients
-/// that have the file open look at this number only when they connect.
+/// that have the file open read this number only when they connect.
 const FORMAT: i32 = 1;
 
-/// The counter of tokens stands beside the lease, not in it: a release ends the lease only. Rows are sorted by name, so
-/// that names that count upwards lie together. Lengths of time are nanoseconds, `expires_ns` is uptime in the boot that
-/// the row names, and the two wall-clock columns serve people and forgetting.
+/// The counter of tokens is beside the lease and not part of it: a release ends only the lease. Rows are sorted by
+/// name, so that names that count upwards lie together. Lengths of time are nanoseconds; `expires_ns` is uptime in the
+/// boot that the row names; the two wall-clock columns are for people and for forgetting.
 const CREATE: &str = "
 CREATE TABLE leases (
     resource   TEXT    NOT NULL PRIMARY KEY,
@@ -38,10 +38,10 @@ enum Found {
     Ours,
 }
 
-/// Makes sure that the database is ours and set as we need it; an empty one becomes ours. Touches no other.
+/// Checks that the database is ours, with the settings that we need; initialises an empty one. Changes no other.
 pub(super) fn adopt(db: &Connection) -> Result<(), SqliteError> {
     let found = within(db, "BEGIN", look)?;
-    // Others may have set it back, which is allowed as long as nobody has the file open.
+    // Others may have changed it back, which SQLite allows while the file is not open elsewhere.
     let mode: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
     if mode != "wal" {
         let mode: String = db.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
@@ -64,7 +64,7 @@ pub(super) fn adopt(db: &Connection) -> Result<(), SqliteError> {
     Ok(())
 }
 
-/// The settings of one connection. A token that goes back after a power cut breaks a promise, so every commit reaches
+/// The settings of one connection. A token that decreases after a power cut breaks a promise, so every commit reaches
 /// the disk.
 pub(super) fn configure(db: &Connection) -> Result<(), rusqlite::Error> {
     db.execute_batch(if cfg!(target_vendor = "apple") {

@@ -17,13 +17,13 @@ use crate::clock;
 /// The reason why a request has no outcomes.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// Certainly none of it happened.
+    /// Certainly none of them happened.
     NotApplied(SqliteError),
-    /// Some or all of it may have happened.
+    /// Some or all of them may have happened.
     Unknown(SqliteError),
 }
 
-/// Performs operations in order, all or none. Reading alone takes no lock.
+/// Performs operations in order, all or none. Reads alone take no lock.
 pub(super) fn run(
     connection: &Connection,
     path: &Path,
@@ -68,7 +68,7 @@ fn read(connection: &Connection, boot: BootId, ops: &[LockOp]) -> rusqlite::Resu
         .collect()
 }
 
-/// Writes a marker in the place of the one that was found; `false` where that one is no longer there.
+/// Replaces the marker that was found; `false` if it has changed meanwhile.
 pub(super) fn mark(
     connection: &Connection,
     path: &Path,
@@ -106,7 +106,7 @@ pub(super) fn mark(
 
 fn begin(connection: &Connection, until: Monotonic) -> Result<(), SqliteError> {
     execute(connection, "BEGIN IMMEDIATE")?;
-    // A process that was stopped while it waited has been given up by now: what it would write, nobody expects.
+    // A process that was stopped while it waited has been given up by now, so it must not write.
     if clock::monotonic() >= until {
         return Err(SqliteError::new(Kind::Busy, "its turn came after the deadline"));
     }
@@ -119,7 +119,7 @@ struct Applied {
 }
 
 fn apply(connection: &Connection, boot: BootId, ops: &[LockOp]) -> Result<Applied, SqliteError> {
-    // Read once the lock is had: nobody else's record can change from here on.
+    // Read after the lock was taken: from here on no other record can change.
     let now = clock::store_now(boot);
     let mut applied = Applied { outcomes: Vec::with_capacity(ops.len()), changed: false };
     for LockOp { resource, op, .. } in ops {
@@ -167,7 +167,7 @@ fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
     connection.db().prepare_cached(sql)?.execute([]).map(drop)
 }
 
-/// A connection that cannot even roll back is not idle, and so not used again; closing it rolls back.
+/// Rolls back. A connection that cannot even do that is not idle, and so not used again; closing it rolls back.
 fn roll_back(connection: &Connection) {
     if !connection.is_idle() {
         let _ = execute(connection, "ROLLBACK");
