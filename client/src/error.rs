@@ -132,7 +132,7 @@ impl fmt::Display for LockInfo {
         match &self.owner {
             Some(owner) => write!(f, "held by {owner}")?,
             None if self.foreign => f.write_str("held by a client of another library")?,
-            None => f.write_str("held by somebody without a label")?,
+            None => f.write_str("held by a client without a label")?,
         }
         if let Some(token) = self.token {
             write!(f, ", token {token}")?;
@@ -143,7 +143,7 @@ impl fmt::Display for LockInfo {
         if self.is_shown_by_a_majority() {
             return Ok(());
         }
-        write!(f, ", shown by {} of {} nodes only, which is no majority", self.votes, self.of)
+        write!(f, ", shown by only {} of {} nodes, which is not a majority", self.votes, self.of)
     }
 }
 
@@ -197,14 +197,14 @@ impl Error {
     pub(crate) fn failed(resource: &str, failure: Failure) -> Self {
         let held = |kind, what: &str, holding: Option<Box<Holding>>| {
             let holder = holding.map(|holding| Box::new(LockInfo::shown(resource, &holding)));
-            let who = holder.as_ref().map_or_else(|| "held by somebody else".to_owned(), |holder| holder.to_string());
+            let who = holder.as_ref().map_or_else(|| "held by another client".to_owned(), |holder| holder.to_string());
             Self { holder, ..Self::new(kind, format!("{what}: {who}")) }
         };
         match failure {
             Failure::Busy { holding } => held(ErrorKind::Busy, "busy", holding),
             Failure::TimedOut { holding } => held(ErrorKind::TimedOut, "not free within the wait", holding),
             Failure::Throttled(fault) => {
-                Self::new(ErrorKind::StoreUnavailable, format!("the store asks for patience ({fault})"))
+                Self::new(ErrorKind::StoreUnavailable, format!("the store is throttling requests ({fault})"))
             }
             Failure::Unavailable(fault) => {
                 Self::new(ErrorKind::StoreUnavailable, format!("the store cannot be used now ({fault})"))
@@ -212,13 +212,13 @@ impl Error {
             Failure::Abstains { left } => Self::new(
                 ErrorKind::StoreUnavailable,
                 format!(
-                    "too many nodes are new, or lost their memory, and do not vote for another {:.1} s; new ones vote at \
-                     once after `leasehold quorum init`, or with create_quorum (Node: createQuorum) when connecting",
+                    "too many nodes are new, or lost their memory, and do not vote for another {:.1} s; new ones vote \
+                     at once after `leasehold quorum init`, or with create_quorum (Node: createQuorum) when connecting",
                     left.as_secs_f64()
                 ),
             ),
             Failure::Refused(denial) => Self::new(ErrorKind::StoreRefused, format!("the store refuses: {denial}")),
-            Failure::Cancelled => Self::new(ErrorKind::Cancelled, "the acquisition was given up"),
+            Failure::Cancelled => Self::new(ErrorKind::Cancelled, "the acquisition was cancelled"),
         }
         .on(resource)
     }

@@ -59,7 +59,7 @@ impl From<Rejected> for Error {
 
 fn number(token: u64) -> Result<Token, Error> {
     Token::new(token)
-        .ok_or_else(|| Error::config(format!("{token} is no fencing token: the largest is {}", Token::MAX)))
+        .ok_or_else(|| Error::config(format!("{token} is not a fencing token: the largest is {}", Token::MAX)))
 }
 
 /// A mark as a store answers it.
@@ -80,7 +80,7 @@ fn not_later(token: Token, mark: i64) -> Result<Token, Error> {
 fn verdict(token: Token, mark: i64) -> Result<(), Error> {
     let mark = not_later(token, mark)?;
     if mark < token {
-        let advice = "it is kept where a token does not fit, or this is no answer to the guard";
+        let advice = "it is kept where a token does not fit, or this is not an answer to the guard";
         let message = format!("the mark is {mark} and was not raised to {token}: {advice}");
         return Err(Error::new(ErrorKind::StoreRefused, message));
     }
@@ -88,5 +88,5 @@ fn verdict(token: Token, mark: i64) -> Result<(), Error> {
 }
 
 fn no_token(mark: &dyn std::fmt::Display) -> Error {
-    Error::new(ErrorKind::StoreRefused, format!("the mark is no token but {mark}; let nothing but the guard write it"))
+    Error::new(ErrorKind::StoreRefused, format!("the mark is not a token but {mark}; let only the guard write it"))
 }

@@ -75,7 +75,7 @@ impl Profiles {
             }
         }
         found.places =
-            if places.is_empty() { "the home folder, which is not known".to_owned() } else { places.join(" or ") };
+            if places.is_empty() { "the home folder, which is unknown".to_owned() } else { places.join(" or ") };
         Ok(found)
     }
 

@@ -171,7 +171,7 @@ impl Guards {
         }
         if slots.len() >= self.most {
             let message =
-                format!("{} items are claimed, as many as there may be: forget those that are done with", self.most);
+                format!("{} items are claimed, which is the limit: forget those that are no longer used", self.most);
             return Err(Error::new(ErrorKind::StoreRefused, message).on(item));
         }
         let slot = Arc::default();

@@ -137,7 +137,7 @@ impl PostgresGuard {
     pub fn parameters(item: &str, token: u64) -> Result<(&str, i64), Error> {
         let token = number(token).map_err(|error| error.on(item))?;
         if item.contains('\0') {
-            return Err(Error::config("PostgreSQL keeps no NUL: name the item without it").on(item));
+            return Err(Error::config("PostgreSQL cannot store NUL: name the item without it").on(item));
         }
         Ok((item, parameter(token)))
     }
@@ -293,7 +293,7 @@ impl PostgresRowGuard {
             Err(error) => error,
             Ok(_) => Error::new(
                 ErrorKind::StoreUnavailable,
-                "nothing was written, but not for this mark: it has just changed, or something else is wrong",
+                "nothing was written, but not because of this mark: it has just changed, or something else is wrong",
             ),
         }
     }

@@ -98,8 +98,8 @@ impl RedisGuard {
             return Ok(format!("{key}\u{1f}mark"));
         }
         if key.is_empty() || key.contains('}') {
-            let message = "no other key is in the slot of one that is empty or has `}` but no hash tag, which is text \
-                           between `{` and the next `}`: name the key otherwise";
+            let message = "a key that is empty, or has `}` but no hash tag (text between `{` and the next `}`), shares \
+                           its slot with no other key: choose another name";
             return Err(Error::config(message).on(key));
         }
         // Not the same ending: the keys `a` and `{a}` must not share a mark.
@@ -119,10 +119,10 @@ impl RedisGuard {
                 scripts::UNCLAIMED => Err(Rejected::Unclaimed.into()),
                 scripts::NO_MARK => Err(Error::new(
                     ErrorKind::StoreRefused,
-                    "the mark is no token: its key holds something else; let nothing but the guard write it",
+                    "the mark is not a token: its key holds something else; let only the guard write it",
                 )),
                 scripts::NO_TOKEN => Err(Error::config(
-                    "the first argument of the script was no fencing token: pass it in decimal digits",
+                    "the first argument of the script was not a fencing token: pass it in decimal digits",
                 )),
                 mark => verdict(token, mark),
             })

@@ -319,16 +319,14 @@ fn as_token(mark: &Value) -> Option<Token> {
 fn no_token(mark: &Value) -> Error {
     Error::new(
         ErrorKind::StoreRefused,
-        format!(
-            "the mark is no token but {mark:?}; let nothing but the guard write it, into a column declared as INTEGER"
-        ),
+        format!("the mark is not a token but {mark:?}; let only the guard write it, into a column declared as INTEGER"),
     )
 }
 
 /// Outside of one, another holder could claim between the check and the write.
 fn within_transaction(db: &Connection) -> Result<(), Error> {
     if db.is_autocommit() {
-        return Err(Error::config("check belongs into the transaction of the write: begin one first"));
+        return Err(Error::config("check belongs in the transaction of the write: begin one first"));
     }
     Ok(())
 }

@@ -190,7 +190,7 @@ impl<L: Link> Connections<L> {
 
     fn check_process(&self) -> Result<(), Fault> {
         if self.is_inherited() {
-            let detail = "this store belongs to the process that this one was forked from; connect anew";
+            let detail = "this store belongs to the parent process; connect again after the fork";
             return Err(Fault::new(FaultKind::Unreachable, detail));
         }
         Ok(())
@@ -270,7 +270,7 @@ fn has_sockets() -> bool {
 
 fn new_runtime() -> Result<Runtime, Fault> {
     let runtime = Builder::new_current_thread().enable_all().build();
-    runtime.map_err(|error| Fault::new(FaultKind::Unreachable, &format!("no runtime can be made: {error}")))
+    runtime.map_err(|error| Fault::new(FaultKind::Unreachable, &format!("cannot create a runtime: {error}")))
 }
 
 #[cfg(test)]

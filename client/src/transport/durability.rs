@@ -20,7 +20,7 @@ impl Kept {
 
     /// The reason why a field cannot be seen, in the server's words.
     pub(super) fn unseen(&self) -> &str {
-        self.info.as_ref().err().map_or("INFO does not tell", String::as_str)
+        self.info.as_ref().err().map_or("INFO does not show it", String::as_str)
     }
 
     /// The number of connected replicas.
@@ -39,7 +39,7 @@ impl Kept {
             return Finding::warning(
                 CHECK,
                 format!("cannot be seen: {}", self.unseen()),
-                "see that maxmemory is 0 or maxmemory-policy is noeviction; +info lets this user see",
+                "check that maxmemory is 0 or maxmemory-policy is noeviction; with +info this user can see it",
             );
         };
         let policy = info.get("maxmemory_policy").map(printable);
@@ -53,22 +53,22 @@ impl Kept {
                 Finding::problem(
                     CHECK,
                     format!(
-                        "past {} KiB the policy {policy} may evict locks, which have expiries, and then two may hold \
-                         one",
+                        "past {} KiB the policy {policy} may evict locks, because they expire, and then two clients \
+                         may hold one",
                         bytes.div_ceil(1024)
                     ),
-                    "set maxmemory-policy noeviction, or give locks a server of their own",
+                    "set maxmemory-policy noeviction, or use a separate server for locks",
                 )
             }
             (_, Some(policy)) => Finding::warning(
                 CHECK,
-                format!("the policy is {policy}, and what it evicts is not known here"),
-                "see that the server never removes keys before they expire",
+                format!("the policy is {policy}, and its effect on locks is unknown"),
+                "check that the server never removes keys before they expire",
             ),
             (_, None) => Finding::warning(
                 CHECK,
                 "cannot be seen: INFO shows no maxmemory_policy",
-                "see that the server never removes keys before they expire",
+                "check that the server never removes keys before they expire",
             ),
         }
     }
@@ -76,7 +76,7 @@ impl Kept {
     fn persistence(&self) -> Finding {
         const CHECK: &str = "redis.persistence";
         const WAIT: &str = "after a crash leave the server down for the longest ttl before it starts again";
-        let tokens = "tokens go on growing, for the server's clock is their floor, unless it was ahead";
+        let tokens = "tokens keep growing, because they start at the server's clock, unless that was ahead";
         match self.told("aof_enabled") {
             Some("0") => match self.save() {
                 Some("") => Finding::warning(
@@ -101,7 +101,7 @@ impl Kept {
                     format!(
                         "no append-only file; snapshots cannot be seen: {}. A restart forgets some locks or all, and \
                          those can be granted again while their holders still work; {tokens}",
-                        self.save.as_ref().err().map_or("CONFIG does not tell", String::as_str)
+                        self.save.as_ref().err().map_or("CONFIG does not show it", String::as_str)
                     ),
                     format!("set appendonly yes and appendfsync always, or {WAIT}"),
                 ),
@@ -129,14 +129,14 @@ impl Kept {
                 ),
                 Err(why) => Finding::warning(
                     CHECK,
-                    format!("there is an append-only file; how soon it reaches the disk cannot be seen: {why}"),
-                    format!("see that appendfsync is always, or {WAIT}"),
+                    format!("there is an append-only file, but appendfsync cannot be seen: {why}"),
+                    format!("check that appendfsync is always, or {WAIT}"),
                 ),
             },
             None => Finding::warning(
                 CHECK,
                 format!("cannot be seen: {}", self.unseen()),
-                format!("see that appendonly is yes and appendfsync is always, or {WAIT}"),
+                format!("check that appendonly is yes and appendfsync is always, or {WAIT}"),
             ),
         }
     }
@@ -144,7 +144,7 @@ impl Kept {
     /// Checks the url's claim of durability against the server.
     pub(super) fn durable(&self, durability: Durability) -> Option<Finding> {
         const CHECK: &str = "redis.durable";
-        const ADVICE: &str = "set appendonly yes and appendfsync always, or take durable=yes out of the url";
+        const ADVICE: &str = "set appendonly yes and appendfsync always, or remove durable=yes from the url";
         if durability == Durability::NotDeclared {
             return None;
         }
@@ -157,10 +157,10 @@ impl Kept {
             return Some(Finding::problem(
                 CHECK,
                 format!(
-                    "the url says durable=yes, but {connected} replicas are connected: one that is promoted votes at once, \
-                     without the last locks of its master, and two could hold one lock"
+                    "the url says durable=yes, but {connected} replicas are connected: one that is promoted votes at \
+                     once, without the last locks of its master, and two could hold one lock"
                 ),
-                "take durable=yes out of the url, or give this node of a quorum no replicas",
+                "remove durable=yes from the url, or give this node of a quorum no replicas",
             ));
         }
         match (self.told("aof_enabled"), self.appendfsync.as_deref()) {

@@ -42,7 +42,7 @@ impl Fields {
 pub(in crate::transport) fn fields(info: &Value) -> Result<Fields, String> {
     match (info.as_error(), text(info)) {
         (None, Some(text)) => Ok(Fields::of_text(&text)),
-        (error, _) => Err(printable(error.unwrap_or("INFO is no text"))),
+        (error, _) => Err(printable(error.unwrap_or("the reply to INFO is not text"))),
     }
 }
 
@@ -52,7 +52,7 @@ pub(in crate::transport) fn fields(info: &Value) -> Result<Fields, String> {
 /// The server's words, where the setting is missing.
 pub(in crate::transport) fn setting(name: &str, reply: &Value) -> Result<String, String> {
     let value = Fields::of_pairs(reply).get(name).map(str::to_owned);
-    value.ok_or_else(|| printable(reply.as_error().unwrap_or("CONFIG does not tell")))
+    value.ok_or_else(|| printable(reply.as_error().unwrap_or("CONFIG does not show it")))
 }
 
 /// The items of a list; other replies have none.

@@ -213,7 +213,7 @@ fn not_open(error: Error) -> Vec<Finding> {
     vec![Finding::problem(
         "store.open",
         error.to_string(),
-        "see that the node is there and answers; it is connected to as soon as it does",
+        "check that the node runs and answers; the client connects as soon as it does",
     )]
 }
 

@@ -52,7 +52,7 @@ pub(super) fn refused(url: &dyn Display, refusal: &Refusal) -> Error {
             Error::new(ErrorKind::StoreUnavailable, format!("{url}: {fault}"))
         }
         Refusal::Conflict(_) | Refusal::Abstains { .. } => {
-            Error::new(ErrorKind::StoreUnavailable, format!("{url}: the server does not serve now"))
+            Error::new(ErrorKind::StoreUnavailable, format!("{url}: the server is not ready"))
         }
     }
 }

@@ -105,7 +105,7 @@ impl Transport for Memory {
 
     fn perform(&self, request: &Transmit, _pool: Pool) -> Answer {
         if self.generation != fork::generation() {
-            let detail = "this store belongs to the process that this one was forked from; connect anew";
+            let detail = "this store belongs to the parent process; connect again after the fork";
             return Err(TransportFault::NotSent(Fault::new(FaultKind::Unreachable, detail)));
         }
         let outcomes = self.apply(&request.ops, &clock::store_now(BOOT));
@@ -128,7 +128,7 @@ impl Transport for Memory {
     fn diagnose(&self) -> Vec<Finding> {
         vec![Finding::warning(
             "memory.scope",
-            "this store lives in one process: nobody outside sees its locks, and its tokens end with it",
+            "this store exists in one process only: other processes do not see its locks, and its tokens end with it",
             "to lock against other processes, use a file: sqlite:PATH",
         )]
     }

@@ -45,7 +45,7 @@ pub(super) fn showing(
 /// Advice for a failed connection, by the message of the system or the library; it is appended to that message.
 pub(super) fn advice(said: &str) -> &'static str {
     if said.contains("certificate") {
-        "; if the server's certificate is of an authority of your own, name its file in the parameter ca"
+        "; if the server's certificate is from your own authority, name its file in the parameter ca"
     } else if said.contains("InvalidContentType") {
         NO_TLS
     } else if said.contains("Connection refused") {
@@ -56,8 +56,9 @@ pub(super) fn advice(said: &str) -> &'static str {
 }
 
 /// Appended to the message where a server does not answer in TLS.
-pub(super) const NO_TLS: &str = "; the server took the connection and does not answer in TLS: name its port for TLS, or \
-                                 write the store url without (redis:// in place of rediss://, http in place of https)";
+pub(super) const NO_TLS: &str = "; the server accepted the connection and does not answer in TLS: name its port for \
+                                 TLS, or write the store url without TLS (redis:// instead of rediss://, http instead \
+                                 of https)";
 
 fn roots(file: &Path) -> Result<RootCertStore, String> {
     let mut roots = RootCertStore::empty();

@@ -78,8 +78,8 @@ enum Plaintext {
 }
 
 const FORM: &str = "write dynamodb://TABLE?region=eu-west-1";
-const PARAMETERS: &str = "ca, dualstack, durable, endpoint, expires, fips, key, plaintext, profile, region, require_strong, \
-                          sort_key and sort_key_value";
+const PARAMETERS: &str = "ca, dualstack, durable, endpoint, expires, fips, key, plaintext, profile, region, \
+                          require_strong, sort_key and sort_key_value";
 /// The default value of the sort key, for tables that have one although leasehold needs none.
 const SORT_KEY_VALUE: &str = "-";
 
@@ -121,7 +121,7 @@ impl DynamodbUrl {
         if let Some(name) = &given.profile {
             let files = files.insert(Profiles::read(env)?);
             if files.profile(name).is_none() {
-                return Err(format!("there is no profile {name:?} in {}; there is {}", files.places(), files.names()));
+                return Err(format!("there is no profile {name:?} in {}, only {}", files.places(), files.names()));
             }
         }
         let name = given.profile.clone().unwrap_or_else(|| profiles::usual(env));
@@ -237,7 +237,7 @@ impl Parameters {
                 _ => return Err(format!("there is no parameter {}; there are {PARAMETERS}", shown(&name))),
             }
             if seen.contains(&name) {
-                return Err(format!("{name} is there twice"));
+                return Err(format!("{name} is given twice"));
             }
             seen.push(name);
         }
@@ -252,7 +252,7 @@ fn shown(name: &str) -> String {
 }
 
 fn no_keys() -> String {
-    "access keys do not belong into the url: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile with \
+    "access keys do not belong in the url: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or name a profile with \
      ?profile=NAME"
         .to_owned()
 }
@@ -273,7 +273,7 @@ fn check_table(table: &str) -> Result<(), String> {
         return Err(format!("the table is missing; {FORM}"));
     }
     if table.contains(':') && !table.starts_with("arn:") {
-        return Err(format!("behind dynamodb:// stands a table, not a host; {FORM}&endpoint=http://127.0.0.1:8000"));
+        return Err(format!("dynamodb:// is followed by a table, not a host; {FORM}&endpoint=http://127.0.0.1:8000"));
     }
     let is_plain = table.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
     if !is_plain || !(3..=255).contains(&table.len()) {
@@ -285,11 +285,11 @@ fn check_table(table: &str) -> Result<(), String> {
 fn check_attribute(parameter: &str, name: &str) -> Result<(), String> {
     let most = Settings::MAX_NAME;
     if name.len() > most || name.chars().any(char::is_control) {
-        return Err(format!("{parameter} is no attribute's name, which has at most {most} bytes"));
+        return Err(format!("{parameter} is not the name of an attribute, which has at most {most} bytes"));
     }
     if Settings::reserves(name) {
         return Err(format!(
-            "{parameter} is {name:?}, which every lock has for something else; name another attribute"
+            "{parameter} is {name:?}, which every lock uses for something else; name another attribute"
         ));
     }
     Ok(())
@@ -303,7 +303,7 @@ fn keys(given: &Parameters) -> Result<(String, Option<Sort>), String> {
             check_attribute("sort_key", name)?;
             if *name == key {
                 return Err(format!(
-                    "key and sort_key are both {name:?}; a table has two different ones, or no sort key"
+                    "key and sort_key are both {name:?}; a table has two different keys, or no sort key"
                 ));
             }
             let value = value.clone().unwrap_or_else(|| SORT_KEY_VALUE.to_owned());
@@ -351,7 +351,7 @@ fn region(given: &Parameters, env: &EnvVars, profile: &str, files: &mut Option<P
         ));
     };
     if !region::is_region(&region) {
-        return Err(format!("{place} is {region:?}, which is no region; write one such as eu-west-1"));
+        return Err(format!("{place} is {region:?}, which is not a region; write one such as eu-west-1"));
     }
     Ok(region)
 }
@@ -420,7 +420,7 @@ fn named(text: &str, place: &str, plaintext: Plaintext) -> Result<Endpoint, Stri
     if !text.starts_with("https://") && !text.starts_with("http://") {
         return Err(format!("{place} must begin with https:// or http://; {example}"));
     }
-    let url = Url::parse(text).map_err(|error| format!("{place} is no url: {error}; {example}"))?;
+    let url = Url::parse(text).map_err(|error| format!("{place} is not a url: {error}; {example}"))?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(format!("{place} has a user or password; {}", no_keys()));
     }
@@ -435,8 +435,8 @@ fn named(text: &str, place: &str, plaintext: Plaintext) -> Result<Endpoint, Stri
     };
     match (reach, plaintext) {
         (Reach::Plaintext, Plaintext::ToLoopback) => Err(format!(
-            "over http everybody on the way could read what is sent; give {place} https://, or add plaintext=allow where \
-             the network is trusted"
+            "over http everybody on the network path could read requests; give {place} https://, or add \
+             plaintext=allow where the network is trusted"
         )),
         (Reach::Tls, Plaintext::Allowed) => Err("plaintext=allow is for http only; leave it out".to_owned()),
         (Reach::Tls | Reach::Loopback | Reach::Plaintext, _) => {

@@ -69,14 +69,15 @@ impl HttpUrl {
         let wrong = |what: &str| Error::config(format!("store url \"upstash:\": {what}"));
         if !address.starts_with("https://") && !address.starts_with("http://") {
             return Err(wrong(&format!(
-                "{URL_VARIABLE} must begin with https://; it is the REST url that Upstash shows, not the one for redis-cli"
+                "{URL_VARIABLE} must begin with https://; it is the REST url that Upstash shows, not the one for \
+                 redis-cli"
             )));
         }
         let address = Zeroizing::new(address + parameters);
-        let url = Url::parse(&address).map_err(|error| wrong(&format!("{URL_VARIABLE} is no url: {error}")))?;
+        let url = Url::parse(&address).map_err(|error| wrong(&format!("{URL_VARIABLE} is not a url: {error}")))?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(wrong(&format!(
-                "{URL_VARIABLE} has a user or password; the token belongs into {TOKEN_VARIABLE}"
+                "{URL_VARIABLE} has a user or password; the token belongs in {TOKEN_VARIABLE}"
             )));
         }
         Self::of(Dialect::Upstash, &url, url.port(), Login::Token(token)).map_err(|what| wrong(&what))
@@ -141,8 +142,8 @@ impl HttpUrl {
                 ("durable", value) => parsed.durability = durability(value)?,
                 ("wait_replicas", _) => {
                     return Err(
-                        "wait_replicas is not possible over HTTP: the server pools its connections to Redis, and \
-                                WAIT speaks of the writes of one connection; use redis:// or rediss:// for it"
+                        "wait_replicas is not possible over HTTP: the server pools its connections to Redis, and WAIT \
+                         covers the writes of one connection only; use redis:// or rediss:// instead"
                             .to_owned(),
                     );
                 }
@@ -178,7 +179,7 @@ impl HttpUrl {
         if self.reach == Reach::Plaintext && plaintext == Plaintext::WithoutSecrets {
             let scheme = self.scheme();
             return Err(format!(
-                "over http everybody on the way could read the {secret}; write {scheme}+https://, or add \
+                "over http everybody on the network path could read the {secret}; write {scheme}+https://, or add \
                  ?plaintext=allow where the network is trusted"
             ));
         }

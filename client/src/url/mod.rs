@@ -192,7 +192,7 @@ impl FromStr for StoreUrl {
                 }
                 if path == ":memory:" {
                     return Err(Error::config(format!(
-                        "store url {url:?}: a SQLite database in memory is seen by nobody else; write memory: instead"
+                        "store url {url:?}: a SQLite database in memory is not shared; write memory: instead"
                     )));
                 }
                 if path.contains(['?', '\0']) {
@@ -226,8 +226,8 @@ impl FromStr for StoreUrl {
             "dynamodb" => Err(Error::config("this build has no DynamoDB: enable the feature `dynamodb`")),
             _ => Err(Error::config(format!(
                 "store url {:?} has the unknown scheme {scheme:?}; this version knows memory:, sqlite:, redis://, \
-                 rediss://, redis+unix:, redis+cluster://, redis+sentinel://, upstash+https://, upstash:, webdis+http:// \
-                 and dynamodb://",
+                 rediss://, redis+unix:, redis+cluster://, redis+sentinel://, upstash+https://, upstash:, \
+                 webdis+http:// and dynamodb://",
                 without_secrets(url)
             ))),
         }
@@ -289,8 +289,8 @@ fn durability(value: &str) -> Result<leasehold_core::member::Durability, String>
         "yes" => Ok(leasehold_core::member::Durability::Declared),
         "no" => Ok(leasehold_core::member::Durability::NotDeclared),
         _ => Err(format!(
-            "durable is {value:?}; write durable=yes for a server with appendfsync always and without eviction, or leave \
-             it out"
+            "durable is {value:?}; write durable=yes for a server with appendfsync always and without eviction, or \
+             leave it out"
         )),
     }
 }

@@ -81,8 +81,8 @@ const PORT: u16 = 6379;
 const MOST_DATABASES: u32 = 1_000_000;
 const SENTINEL_PORT: u16 = 26_379;
 const MOST_HOSTS: usize = 100;
-const PARAMETERS: &str = "db, username, password, wait_replicas, durable, ca, cert and key, and for Sentinels sentinel_username \
-                          and sentinel_password";
+const PARAMETERS: &str = "db, username, password, wait_replicas, durable, ca, cert and key, and for Sentinels \
+                          sentinel_username and sentinel_password";
 
 /// The part behind the scheme.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -169,7 +169,7 @@ impl RedisUrl {
                     RedisPlace::Unix { path: PathBuf::from(&path) }
                 }
                 Some(_) | None => {
-                    return Err(wrong("name the socket by its whole path, as redis+unix:///run/redis.sock"));
+                    return Err(wrong("name the socket by its full path, as redis+unix:///run/redis.sock"));
                 }
             },
             Kind::One => {
@@ -187,7 +187,7 @@ impl RedisUrl {
             }
             Kind::Cluster => {
                 if !behind.is_empty() && behind != "0" {
-                    return Err(wrong("a cluster has no databases but 0; write redis+cluster://host:6379,host:6379"));
+                    return Err(wrong("a cluster has only the database 0; write redis+cluster://host:6379,host:6379"));
                 }
                 RedisPlace::Cluster { seeds: named()?, wire }
             }
@@ -252,7 +252,7 @@ impl RedisUrl {
             return Err("sentinel_username and sentinel_password are used with redis+sentinel:// only".to_owned());
         }
         if self.db != 0 && matches!(self.place, RedisPlace::Cluster { .. }) {
-            return Err("a cluster has no databases but 0".to_owned());
+            return Err("a cluster has only the database 0".to_owned());
         }
         Ok(())
     }
@@ -299,7 +299,7 @@ fn not_a_database(text: &str) -> String {
     if text.contains('@') {
         return "a / in a password is written %2F".to_owned();
     }
-    format!("{text:?} is no database number; write redis://host:6379/0")
+    format!("{text:?} is not a database number; write redis://host:6379/0")
 }
 
 fn scheme(wire: Wire) -> &'static str {

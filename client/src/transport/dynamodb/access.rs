@@ -98,7 +98,7 @@ impl Access {
         drop(signer);
         let mut asked = client.post(format!("{}/", self.base));
         for (name, value) in headers.iter() {
-            let unwritable = |_| Fault::new(FaultKind::Protocol, &format!("the header {name} cannot be written"));
+            let unwritable = |_| Fault::new(FaultKind::Protocol, &format!("the header {name} cannot be encoded"));
             let mut value = HeaderValue::try_from(value).map_err(unwritable)?;
             value.set_sensitive(true);
             asked = asked.header(HeaderName::from_static(name), value);

@@ -47,7 +47,7 @@ pub(super) fn diagnose(store: &Dynamodb) -> Vec<Finding> {
         Err(NoServer::Refused(Refusal::Denied(denial))) if denial.kind == DenialKind::Permission => {
             findings.push(Finding::warning(
                 "dynamodb.table",
-                "we may not look at the table, so its keys, its replicas and its billing are not known",
+                "this identity may not describe the table, so its keys, replicas and billing are unknown",
                 "allow dynamodb:DescribeTable on it",
             ));
         }
@@ -102,15 +102,16 @@ impl<'a> Asking<'a> {
         let (count, words) = self.throttled.as_ref()?;
         Some(Finding::warning(
             "dynamodb.throttling",
-            format!("{count} of the {} requests of this check were refused for being too many: {words}", self.asked),
-            "bill the table by request, or give it more units; a lock whose renewals are refused for its whole ttl is lost",
+            format!("{count} of the {} requests of this check were throttled: {words}", self.asked),
+            "bill the table by request, or give it more units; a lock whose renewals are refused for its whole ttl is \
+             lost",
         ))
     }
 
     fn clock(&self) -> Finding {
         const CHECK: &str = "dynamodb.clock";
         let Some((offset, doubt)) = self.ahead else {
-            return Finding::good(CHECK, "the server does not tell its time");
+            return Finding::good(CHECK, "the server does not report its time");
         };
         let seconds = offset as f64 / 1e3;
         let off = offset.unsigned_abs();
@@ -118,8 +119,8 @@ impl<'a> Asking<'a> {
             Finding::problem(
                 CHECK,
                 format!(
-                    "the server's clock is {seconds:+.0} s off this machine's: AWS refuses signatures by a clock that is \
-                     more than 5 minutes off"
+                    "the server's clock is {seconds:+.0} s off this machine's: AWS refuses signatures by a clock that \
+                     is more than 5 minutes off"
                 ),
                 "set this machine's clock, and keep it with NTP. Locks are signed by the server's clock after one \
                  refusal, roles and SSO sessions are not",
@@ -129,7 +130,7 @@ impl<'a> Asking<'a> {
                 CHECK,
                 format!("the server's clock is {seconds:+.0} s off this machine's"),
                 "keep this machine's clock with NTP: leases do not depend on it, but beyond 5 minutes signatures are \
-                 refused, and a token that is forgotten is outbid only by clocks that agree",
+                 refused, and only clocks that agree can exceed a forgotten token",
             )
         } else {
             Finding::good(CHECK, format!("within {:.1} s of this machine's", seconds.abs().max(0.1)))
@@ -145,8 +146,8 @@ fn way(url: &DynamodbUrl) -> Finding {
     {
         return Finding::warning(
             CHECK,
-            format!("{base} is not by its name in the Region {}, for which requests are signed", url.region),
-            "name the Region of the endpoint, or leave the endpoint out",
+            format!("by its name, {base} is not in the Region {} for which requests are signed", url.region),
+            "name the Region of the endpoint, or omit the endpoint",
         );
     }
     match url.endpoint.reach {
@@ -154,7 +155,7 @@ fn way(url: &DynamodbUrl) -> Finding {
         Reach::Loopback => Finding::good(CHECK, format!("{base} is on this machine")),
         Reach::Plaintext => Finding::warning(
             CHECK,
-            "nothing is encrypted: everybody on the way can read what is sent, and change what comes back",
+            "nothing is encrypted: everybody on the network path can read requests and change answers",
             "use https, or keep to a network that you trust",
         ),
     }
@@ -172,11 +173,11 @@ fn keys(keys: &Keys, unix_ms: u64) -> Finding {
         ),
         Some(at) => Finding::good(
             CHECK,
-            format!("of {source}; they last another {}, and are asked for again before", lasting(at - unix_ms)),
+            format!("of {source}; they last another {}, and are renewed before", lasting(at - unix_ms)),
         ),
         None if keys.session_token.is_some() => Finding::warning(
             CHECK,
-            format!("temporary ones of {source}, which does not say until when they last"),
+            format!("temporary ones of {source}, which does not say when they expire"),
             "where they are not replaced there, locks are lost when they expire: name a profile, role or process that \
              renews them",
         ),
@@ -218,10 +219,10 @@ fn lack(done: &str, right: &str, table: &str, why: &NoServer) -> Finding {
             format!("rows cannot be {done}: {why}"),
             format!(
                 "allow {right} on {table} in the policy of this identity. Where it is allowed: a role is taken only by \
-                 those whom its trust policy names, so look who this is (`aws sts get-caller-identity`); Region, account \
-                 and table of the policy's ARN have to be these; a policy of the organisation, the endpoint or the \
-                 table may forbid it; and one that is limited by dynamodb:LeadingKeys has to allow the row `leasehold` \
-                 0x1F `quorum` for this check, and nothing more for locks alone"
+                 those whom its trust policy names, so look who this is (`aws sts get-caller-identity`); Region, \
+                 account and table of the policy's ARN have to be these; a policy of the organisation, the endpoint or \
+                 the table may forbid it; and one that is limited by dynamodb:LeadingKeys has to allow the row \
+                 `leasehold` 0x1F `quorum` for this check, and nothing more for locks alone"
             ),
         ),
         NoServer::Refused(Refusal::Throttled(_) | Refusal::Unavailable(_) | Refusal::Abstains { .. })
@@ -240,7 +241,7 @@ fn lack(done: &str, right: &str, table: &str, why: &NoServer) -> Finding {
 fn unusable(check: &'static str, why: &NoServer) -> Finding {
     let what = why.to_string();
     if is_away(why) {
-        let advice = "see that the network reaches the endpoint, and that Region and endpoint are right";
+        let advice = "check that the network reaches the endpoint, and that Region and endpoint are right";
         return Finding::problem(check, what, advice);
     }
     match why {
@@ -248,10 +249,10 @@ fn unusable(check: &'static str, why: &NoServer) -> Finding {
             Finding::problem(check, what, KEYS_MATCH)
         }
         NoServer::Refused(Refusal::Denied(_)) => {
-            Finding::problem(check, what, "correct what is named here, then ask again; waiting does not help")
+            Finding::problem(check, what, "fix the cause named here, then run this check again; waiting does not help")
         }
         NoServer::Refused(Refusal::NeedsCredentials(_)) => {
-            Finding::problem(check, what, "give this process keys that serve: by a role, a profile or the environment")
+            Finding::problem(check, what, "give this process valid keys, by a role, a profile or the environment")
         }
         NoServer::Fault(_)
         | NoServer::Refused(

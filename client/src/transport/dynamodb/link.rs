@@ -207,7 +207,7 @@ fn repeat(session: &Session, response: &Response) -> Option<Repeat> {
 }
 
 fn no_keys_in_time() -> Refusal {
-    Refusal::NeedsCredentials(Fault::new(FaultKind::Timeout, "keys that serve are not there in time"))
+    Refusal::NeedsCredentials(Fault::new(FaultKind::Timeout, "there were no valid keys in time"))
 }
 
 fn fault_of(trouble: TransportFault) -> Fault {

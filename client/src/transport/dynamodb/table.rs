@@ -31,8 +31,8 @@ pub(super) fn check(store: &Dynamodb) -> Result<Option<String>, Error> {
             return Err(Error::new(
                 ErrorKind::StoreRefused,
                 format!(
-                    "{url}: whether the table's replicas agree is not to be known: allow dynamodb:DescribeTable, or leave \
-                     out require_strong"
+                    "{url}: the consistency of the table's replicas cannot be read: allow dynamodb:DescribeTable, or \
+                     remove require_strong"
                 ),
             ));
         }
@@ -43,8 +43,9 @@ pub(super) fn check(store: &Dynamodb) -> Result<Option<String>, Error> {
         Reach::OneRegion | Reach::AllRegions => Ok(description.id),
         Reach::EachRegionAlone { regions } => {
             let what = format!(
-                "{url}: the table has replicas that lag behind, in {}: clients of different Regions can hold the same lock \
-                 at the same time. Let all clients use one Region, or use a table with strong consistency across Regions",
+                "{url}: the table has replicas that lag behind, in {}: clients of different Regions can hold the same \
+                 lock at the same time. Let all clients use one Region, or use a table with strong consistency across \
+                 Regions",
                 regions.join(", ")
             );
             if url.replicas == Replicas::MustAgree {
@@ -134,7 +135,7 @@ pub(crate) fn create(
 pub(crate) fn describe(url: &DynamodbUrl) -> Result<(Description, Option<String>), Error> {
     let store = Dynamodb::unchecked(url)?;
     let forbidden = || {
-        let what = format!("{url}: not allowed to look at the table: allow dynamodb:DescribeTable");
+        let what = format!("{url}: not allowed to describe the table: allow dynamodb:DescribeTable");
         Error::new(ErrorKind::StoreRefused, what)
     };
     let description = description(&store)?.ok_or_else(forbidden)?;
@@ -161,7 +162,7 @@ fn wait_until_usable(store: &Dynamodb, made: Made) -> Result<Description, Error>
             Ok(Some(description)) => judge(store, &description).map(|_| description),
             Ok(None) => {
                 let what = format!(
-                    "{}: the table is made; whether it can be used, only dynamodb:DescribeTable tells",
+                    "{}: the table was created; dynamodb:DescribeTable is needed to see when it can be used",
                     store.url
                 );
                 return Err(Error::new(ErrorKind::StoreRefused, what));

@@ -60,7 +60,7 @@ impl Access {
         let asked = rest::request(self.dialect, std::slice::from_ref(command), token);
         let mut request = client.post(format!("{}{}", self.base, asked.path));
         for (name, value) in asked.headers {
-            let unwritable = |_| Fault::new(FaultKind::Protocol, &format!("the header {name} cannot be written"));
+            let unwritable = |_| Fault::new(FaultKind::Protocol, &format!("the header {name} cannot be encoded"));
             let mut value = HeaderValue::try_from(value).map_err(unwritable)?;
             let name = HeaderName::from_static(name);
             value.set_sensitive(name == AUTHORIZATION);

@@ -50,7 +50,7 @@ fn way(access: &Access) -> Finding {
         Reach::Loopback => Finding::good(CHECK, "the server is on this machine"),
         Reach::Plaintext => Finding::warning(
             CHECK,
-            "nothing is encrypted: everybody on the way can read what is sent, and free locks with it",
+            "nothing is encrypted: everybody on the network path can read requests, and break locks with what they see",
             "use https, or keep to a network that you trust",
         ),
     }
@@ -61,7 +61,7 @@ fn login(access: &Access) -> Finding {
     match (&access.login, access.reach) {
         (Login::Nobody, Reach::Tls | Reach::Plaintext) => Finding::warning(
             CHECK,
-            "no user is named: if the server asks for none, everybody who reaches it can do everything",
+            "the url has no user: if the server needs no login, everybody who reaches it can do everything",
             "give the server http_basic_auth in its acl, and write webdis+https://user:password@host",
         ),
         (Login::Nobody, Reach::Loopback) => Finding::good(CHECK, "none, on this machine"),
@@ -76,15 +76,15 @@ fn server(access: &Access, met: &Result<Value, NoServer>) -> Finding {
         Ok(Value::Error(error)) => Finding::warning(
             CHECK,
             format!("{access} answers a PING with {error:?}"),
-            "allow PING, so that a server that is there can be told from one that is not",
+            "allow PING, so that a running server can be distinguished from a missing one",
         ),
         Ok(_) => Finding::good(CHECK, format!("{access} answers")),
         Err(why) => Finding::problem(
             CHECK,
             why.to_string(),
             match why {
-                NoServer::Fault(_) => "see that the server runs and that this is its address, then ask again",
-                NoServer::Refused(_) => "correct what is named here, then ask again; waiting does not help",
+                NoServer::Fault(_) => "check that the server runs at this address, then run this check again",
+                NoServer::Refused(_) => "fix the cause named here, then run this check again; waiting does not help",
             },
         ),
     }
@@ -92,8 +92,8 @@ fn server(access: &Access, met: &Result<Value, NoServer>) -> Finding {
 
 fn scripts(reply: &Result<Value, NoServer>) -> Finding {
     const CHECK: &str = "http.scripts";
-    const ADVICE: &str = "allow EVAL and EVALSHA, to the token or user and in the server's own list of commands: every lock \
-                          is a script";
+    const ADVICE: &str = "allow EVAL and EVALSHA, to the token or user and in the server's own list of commands: every \
+                          lock is a script";
     match reply {
         Ok(Value::Integer(1)) => Finding::good(CHECK, "scripts run"),
         Ok(Value::Error(error)) => Finding::problem(CHECK, format!("scripts do not run: {error}"), ADVICE),
@@ -122,12 +122,10 @@ fn kept(connections: &Connections<HttpLink>, durability: Durability) -> Vec<Find
 
 fn limits(access: &Access) -> Finding {
     let what = match access.dialect {
-        Dialect::Upstash => {
-            "over REST there is no WAIT for replicas, and nobody is told of releases: waiters ask again"
-        }
+        Dialect::Upstash => "REST has no WAIT for replicas and no notifications of releases: waiters poll",
         Dialect::Webdis => {
-            "over Webdis there is no WAIT for replicas, since it pools its connections, and nobody is told of releases: \
-             waiters ask again"
+            "Webdis has no WAIT for replicas, because it pools its connections, and no notifications of releases: \
+             waiters poll"
         }
     };
     Finding {

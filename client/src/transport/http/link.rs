@@ -99,7 +99,7 @@ impl HttpLink {
             return Ok(());
         }
         let Value::Error(error) = reply else {
-            let said = self.something_else("its answer to PING is no PONG");
+            let said = self.something_else("its answer to PING is not PONG");
             return Err(NoServer::Fault(Fault::new(FaultKind::Protocol, &said)));
         };
         match refusal(error) {
@@ -217,10 +217,7 @@ fn only_command(exchange: &Exchange) -> Result<&Command, Denial> {
         [command] => Ok(command),
         commands => {
             debug_assert_eq!(commands.len(), 1, "one request over HTTP carries one command");
-            Err(Denial::new(
-                DenialKind::Other,
-                "operations that share no command cannot be asked for together over HTTP",
-            ))
+            Err(Denial::new(DenialKind::Other, "operations in different commands cannot be sent together over HTTP"))
         }
     }
 }

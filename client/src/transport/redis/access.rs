@@ -174,7 +174,7 @@ impl Access {
                 let connection = self.beside(&address).connect_there().await?;
                 match tokio::time::timeout(CONNECT_PATIENCE, connection.role()).await {
                     Ok(Role::Replica | Role::Sentinel) => {
-                        let detail = format!("{}: {address}, named as the master, is none", self.shown);
+                        let detail = format!("{}: {address}, named as the master, is not a master", self.shown);
                         Err(NoConnection::Fault(Fault::new(FaultKind::Server, &detail)))
                     }
                     Ok(Role::Master | Role::Unknown) | Err(_) => {
@@ -270,7 +270,7 @@ impl Access {
         let Address { host, port } = match &self.to {
             To::Socket(path) => return Ok(Box::new(UnixStream::connect(path).await?)),
             To::Host(address) => address,
-            To::Master(_) | To::Nodes(_) => return Err(io::Error::other("it is not known where")),
+            To::Master(_) | To::Nodes(_) => return Err(io::Error::other("the address is not known")),
         };
         // The first address that answers: the others may belong to an unreachable network.
         let tries: Vec<_> = lookup_host((host.as_str(), *port)).await?.map(TcpStream::connect).collect();
@@ -341,7 +341,7 @@ fn refused_login(driver: &str, words: &[String]) -> Refusal {
             Refusal::Denied(Denial::new(DenialKind::Permission, &detail))
         }),
         None => {
-            let detail = format!("{driver}; look at user and password in the store url, and at the server's ACL");
+            let detail = format!("{driver}; check user and password in the store url, and the server's ACL");
             Refusal::Denied(Denial::new(DenialKind::Permission, &detail))
         }
     }

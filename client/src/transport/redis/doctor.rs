@@ -99,7 +99,7 @@ fn silent(why: &str) -> Finding {
     Finding::problem(
         "redis.reachable",
         format!("no answer: {}", printable(why)),
-        "see that the server runs, is not held up by a slow command, and can be reached from here",
+        "check that the server runs, is not blocked by a slow command, and can be reached from here",
     )
 }
 
@@ -150,7 +150,7 @@ fn words(why: &NoConnection) -> String {
 
 fn refused(refusal: &Refusal) -> String {
     match refusal {
-        Refusal::Conflict(_) => "somebody else has it".to_owned(),
+        Refusal::Conflict(_) => "it is held by another client".to_owned(),
         Refusal::Throttled(fault) | Refusal::Unavailable(fault) | Refusal::NeedsCredentials(fault) => fault.to_string(),
         Refusal::Abstains { .. } => "the node does not vote yet".to_owned(),
         Refusal::Denied(denial) => denial.to_string(),
@@ -177,8 +177,8 @@ impl Trip {
             Some(server_ms) => server::clock(self.sent_ms, server_ms, self.got_ms),
             None => Finding::warning(
                 "redis.clock",
-                format!("cannot be seen: {}", self.reply.as_error().unwrap_or("TIME does not tell")),
-                "see that NTP keeps the clock of the server; +time lets this user see",
+                format!("cannot be seen: {}", self.reply.as_error().unwrap_or("TIME does not show it")),
+                "check that NTP keeps the server's clock; with +time this user can see it",
             ),
         }
     }

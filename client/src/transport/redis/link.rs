@@ -27,7 +27,7 @@ const MOST_ASIDE: usize = 4;
 const REPLICA: &str = "READONLY: the server is a replica; name its primary in the store url";
 const SENTINEL: &str = "the server is a Sentinel, which keeps no locks; write redis+sentinel://host:26379/master-name";
 const CLUSTER: &str = "the server is a node of a Redis Cluster, and the name belongs to another node; write \
-                       redis+cluster://host:6379 in the place of redis://host:6379";
+                       redis+cluster://host:6379 instead of redis://host:6379";
 
 /// The reason why there is no connection.
 #[derive(Clone, Debug)]

@@ -101,7 +101,7 @@ impl ReplyLimit {
             }
             None => {
                 state.left = 0;
-                Err(io::Error::new(io::ErrorKind::ConnectionReset, "the server sends more than any answer has"))
+                Err(io::Error::new(io::ErrorKind::ConnectionReset, "the server sends more than any answer may have"))
             }
         }
     }

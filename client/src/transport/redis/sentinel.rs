@@ -69,7 +69,7 @@ impl Sentinels {
         Err(match refused {
             Some(refusal) => NoConnection::Refused(refusal),
             None => {
-                let detail = format!("no Sentinel tells where the master is: {}", said.join("; "));
+                let detail = format!("no Sentinel knows the master's address: {}", said.join("; "));
                 NoConnection::Fault(Fault::new(FaultKind::Unreachable, &detail))
             }
         })

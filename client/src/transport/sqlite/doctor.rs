@@ -32,7 +32,7 @@ pub(super) fn diagnose(store: &Sqlite) -> Vec<Finding> {
         Err(Stop::NotApplied(error) | Stop::Unknown(error)) => findings.push(Finding::problem(
             "sqlite.file",
             error.to_string(),
-            "locks in this file cannot be taken until this is mended",
+            "locks in this file cannot be acquired until this is fixed",
         )),
     }
     findings
@@ -56,7 +56,7 @@ fn database(store: &Sqlite, connection: &Connection) -> rusqlite::Result<Vec<Fin
         Finding::problem(
             "sqlite.journal",
             format!("the journal mode is {journal:?}, not \"wal\""),
-            "let no other program change the mode of this file; connecting again sets it back",
+            "let no other program change the mode of this file; connecting again restores it",
         )
     });
     let synchronous = number("synchronous")?;
@@ -65,8 +65,8 @@ fn database(store: &Sqlite, connection: &Connection) -> rusqlite::Result<Vec<Fin
     } else {
         Finding::problem(
             "sqlite.synchronous",
-            format!("synchronous is {synchronous}: a power cut can take tokens back"),
-            "this build of SQLite does not keep the setting; use the one that leasehold brings",
+            format!("synchronous is {synchronous}: after a power cut tokens may decrease"),
+            "this build of SQLite does not keep the setting; use the one that comes with leasehold",
         )
     });
     let integrity: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
@@ -76,7 +76,7 @@ fn database(store: &Sqlite, connection: &Connection) -> rusqlite::Result<Vec<Fin
         Finding::problem(
             "sqlite.integrity",
             format!("the file is damaged: {integrity}"),
-            "when no process uses it, move it away together with its -wal and -shm files; tokens go on growing",
+            "when no process uses it, move it away together with its -wal and -shm files; tokens keep growing",
         )
     });
     findings.extend(records(store, db)?);
@@ -135,13 +135,11 @@ fn records(store: &Sqlite, db: &rusqlite::Connection) -> rusqlite::Result<Vec<Fi
 
 fn time(store: &Sqlite) -> Finding {
     match clock::boot_id() {
-        Ok(boot) if boot == store.boot => {
-            Finding::good("sqlite.clock", "the boot and its clock can be told from others")
-        }
+        Ok(boot) if boot == store.boot => Finding::good("sqlite.clock", "the boot and its clock can be identified"),
         Ok(_) => Finding::problem(
             "sqlite.clock",
             "the boot id has changed while this process ran",
-            "start this process anew: it was moved between machines or clock namespaces",
+            "restart this process: it was moved between machines or clock namespaces",
         ),
         Err(error) => Finding::problem(
             "sqlite.clock",
@@ -156,14 +154,10 @@ fn space(path: &Path) -> Finding {
         Some(bytes) if bytes < ENOUGH_BYTES => Finding::warning(
             "sqlite.space",
             format!("{} KiB are left on the file system of {}", bytes >> 10, path.display()),
-            "free some space: with none left no lock can be taken or renewed",
+            "free some space: without any, no lock can be acquired or renewed",
         ),
         Some(bytes) => Finding::good("sqlite.space", format!("{} MiB are left", bytes >> 20)),
-        None => Finding::warning(
-            "sqlite.space",
-            "the file system does not say how much space is left",
-            "see to it yourself",
-        ),
+        None => Finding::warning("sqlite.space", "the file system does not report its free space", "check it yourself"),
     }
 }
 
@@ -174,7 +168,7 @@ fn file_system(path: &Path) -> Finding {
         return Finding::problem(
             CHECK,
             format!(
-                "{} lies on {kind}, where SQLite's locks and shared memory do not hold across machines",
+                "{} is on {kind}, where SQLite's locks and shared memory do not work across machines",
                 path.display()
             ),
             elsewhere,
@@ -183,8 +177,8 @@ fn file_system(path: &Path) -> Finding {
     match kind_of(path) {
         Some("tmpfs") => Finding::warning(
             CHECK,
-            "the file lies in memory (tmpfs) and is gone after a reboot, token counters included",
-            "fine where the protected data goes with it; otherwise name a file on a disk",
+            "the file is in memory (tmpfs) and is lost in a reboot, token counters included",
+            "fine if the protected data is lost with it; otherwise name a file on a disk",
         ),
         Some(kind) => Finding::good(CHECK, kind),
         None => Finding::good(CHECK, "no network file system that is known"),

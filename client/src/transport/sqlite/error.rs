@@ -56,13 +56,13 @@ impl SqliteError {
                 None if kind == Kind::CannotOpen => {
                     Self { kind: Kind::Io, detail: format!("{file} cannot be opened now ({detail})") }
                 }
-                None => Self { kind, detail: format!("{file} refuses to be written ({detail})") },
+                None => Self { kind, detail: format!("{file} cannot be written ({detail})") },
             },
         }
     }
 
     fn full(path: &Path) -> Self {
-        let detail = format!("no room is left to write {}; free some space on its file system", path.display());
+        let detail = format!("no space is left to write {}; free some on its file system", path.display());
         Self { kind: Kind::Full, detail }
     }
 
@@ -113,7 +113,7 @@ impl From<rusqlite::Error> for SqliteError {
                 Kind::Schema,
                 format!(
                     "the database is damaged ({detail}); when no process uses it, move it away together with its -wal \
-                     and -shm files: a new one is made, and tokens go on growing"
+                     and -shm files: a new one is created, and tokens keep growing"
                 ),
             ),
             // No such table or column, a violated constraint: the schema was changed.

@@ -61,7 +61,7 @@ pub(super) fn write_trust(db: &Connection, resource: &Resource, stamp: LossId) -
 }
 
 fn unknown_form() -> Denial {
-    let detail = "the table \"quorum\" holds a membership that this version does not know; update leasehold, or mark the \
-                  nodes anew with `leasehold quorum init --force` while nobody holds a lock";
+    let detail = "the table \"quorum\" holds a membership that this version does not know; update leasehold, or mark \
+                  the nodes again with `leasehold quorum init --force` while nobody holds a lock";
     Denial::new(DenialKind::Membership, detail)
 }

@@ -72,7 +72,7 @@ impl Sqlite {
         fork::install().map_err(|error| cannot("cannot be protected from forks", error))?;
         // The path must lead to the same file after the process has changed its folder.
         let path = &std::path::absolute(path).map_err(|error| cannot("no file can have this name", error))?;
-        make_default_folder(path).map_err(|error| cannot("its folder cannot be made", error))?;
+        make_default_folder(path).map_err(|error| cannot("its folder cannot be created", error))?;
         let boot = clock::boot_id().map_err(|error| {
             cannot(
                 "the boot id of this machine cannot be read, so the age of leases is unknown (is /proc there?)",
@@ -119,7 +119,7 @@ impl Sqlite {
         mut work: impl FnMut(&connection::Connection) -> Result<R, Stop>,
     ) -> Result<R, Stop> {
         if self.generation != fork::generation() {
-            let detail = "this store belongs to the process that this one was forked from; connect anew";
+            let detail = "this store belongs to the parent process; connect again after the fork";
             return Err(Stop::NotApplied(SqliteError::new(Kind::Io, detail)));
         }
         loop {

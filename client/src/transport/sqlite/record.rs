@@ -12,8 +12,8 @@ use rusqlite::{Connection, OptionalExtension, Row};
 
 const READ: &str = "SELECT counter, nonce, seq, released, ttl_ns, boot, expires_ns, since_ms, owner, data \
                     FROM leases WHERE resource = ?1";
-const READ_ALL: &str = "SELECT resource, counter, nonce, seq, released, ttl_ns, boot, expires_ns, since_ms, owner, data \
-                        FROM leases ORDER BY resource";
+const READ_ALL: &str = "SELECT resource, counter, nonce, seq, released, ttl_ns, boot, expires_ns, since_ms, owner, \
+                        data FROM leases ORDER BY resource";
 const WRITE: &str = "INSERT OR REPLACE INTO leases (resource, counter, touched_ms, nonce, seq, released, ttl_ns, boot, \
                      expires_ns, since_ms, owner, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 
@@ -100,7 +100,7 @@ fn decode(row: &Row<'_>) -> Result<Record, Denial> {
             boot: BootId(bytes(row, "boot")?),
             expires: Monotonic::from_ns(number(row, "expires_ns", u64::MAX)?),
             since_unix_ms: number(row, "since_ms", u64::MAX)?,
-            owner: owner.ok_or_else(|| corrupt("owner", "no short, printable text"))?,
+            owner: owner.ok_or_else(|| corrupt("owner", "text that is long or not printable"))?,
             data,
         }),
     })
@@ -145,7 +145,7 @@ fn corrupt(column: &str, what: &str) -> Denial {
         DenialKind::CorruptRecord,
         &format!(
             "the record was not written by an honest client: column {column} holds {what}; if nobody holds the lock, \
-             delete its row from the table \"leases\" by hand (tokens go on growing)"
+             delete its row from the table \"leases\" by hand (tokens keep growing)"
         ),
     )
 }

@@ -15,10 +15,10 @@ use super::roles;
 use super::{Keys, Missing, NoKeys};
 use crate::aws::profiles::{self, Profiles, Section};
 
-const ADVICE: &str = "; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile with ?profile=NAME or AWS_PROFILE, \
-                      or give the machine, task or pod a role";
-const REFUSED: &str = "; that was a refusal, and waiting does not change it: see the role's trust policy, the session or the \
-                       settings of the machine";
+const ADVICE: &str = "; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, name a profile with ?profile=NAME or \
+                      AWS_PROFILE, or give the machine, task or pod a role";
+const REFUSED: &str = "; this is a refusal, and waiting does not help: check the role's trust policy, the session or \
+                       the settings of the machine";
 /// The most profiles that take a role from one another.
 const MOST_PROFILES: usize = 8;
 const MACHINE: &str = "http://169.254.169.254";
@@ -114,7 +114,7 @@ async fn chosen_profile(environment: &Environment, name: &str) -> ProviderResult
     if profiles.profile(name).is_some() {
         return profile(environment, &profiles, name, Vec::new()).await;
     }
-    let why = format!("it is not in {}; there is {}", profiles.places(), profiles.names());
+    let why = format!("it is not in {}, which has {}", profiles.places(), profiles.names());
     let is_meant = environment.profile.is_some() || environment.env.variable("AWS_PROFILE").is_some();
     if is_meant { Err(why) } else { Ok(Credentials::None(format!("it is not in {}", profiles.places()))) }
 }
@@ -176,7 +176,9 @@ async fn role<'a>(
     let helper = match (section.get("source_profile"), section.get("credential_source")) {
         (Some(source), None) => {
             if above.len() >= MOST_PROFILES || (source != name && above.contains(&source)) {
-                return Err(format!("its source_profile {source:?} leads back to it, or through too many others"));
+                return Err(format!(
+                    "its source_profile {source:?} is circular, or goes through too many other profiles"
+                ));
             }
             above.push(name);
             profile(environment, profiles, source, above).await?

@@ -50,14 +50,14 @@ impl Program {
         let deadline = clock::monotonic().plus(self.patience);
         let mut running = Running(command.spawn().map_err(|error| format!("{name:?} cannot be started: {error}"))?);
         let (stdout, stderr) = (reading(running.0.stdout.take()), reading(running.0.stderr.take()));
-        let late = || format!("{name:?} does not end within {:?}", self.patience);
+        let late = || format!("{name:?} did not end within {:?}", self.patience);
         let read = |pipe: &Receiver<io::Result<Vec<u8>>>| {
             let left = deadline.since(clock::monotonic());
             match pipe.recv_timeout(left) {
                 Ok(Ok(bytes)) => Ok(bytes),
                 Ok(Err(error)) => Err(format!("the output of {name:?} cannot be read: {error}")),
                 Err(RecvTimeoutError::Timeout) => Err(late()),
-                Err(RecvTimeoutError::Disconnected) => Err(format!("the output of {name:?} broke off")),
+                Err(RecvTimeoutError::Disconnected) => Err(format!("the output of {name:?} ended too early")),
             }
         };
         let (stdout, stderr) = (read(&stdout)?, read(&stderr)?);

@@ -252,13 +252,14 @@ impl fmt::Debug for Sender {
 fn peer(uri: &Uri) -> Result<Peer, String> {
     let host = uri.host().unwrap_or_default();
     if uri.authority().is_some_and(|authority| authority.as_str().contains('@')) {
-        return Err("a url with a user in it is not asked for keys".to_owned());
+        return Err("keys are not requested from a url with a user name".to_owned());
     }
     match uri.scheme_str() {
         Some("https") if region::is_of_aws(host) && uri.port().is_none() => Ok(Peer::Service),
         Some("http") if is_metadata(host) || is_loopback(host) => Ok(Peer::Metadata),
         _ => Err(format!(
-            "it is not asked for keys: they are fetched over http from {} and loopback only, and over https from AWS",
+            "keys are not requested from there: they are fetched over http only from {} and loopback, and over https \
+             only from AWS",
             METADATA.join(", ")
         )),
     }

@@ -240,7 +240,7 @@ impl CredentialCache {
         let patience = self.shared.environment.patience() + GRACE;
         if tokio::time::timeout(patience, ended.changed()).await.is_err() {
             return Err(NoKeys::missing(format!(
-                "no AWS credentials: the search for them does not end within {patience:?}"
+                "no AWS credentials: the search for them did not end within {patience:?}"
             )));
         }
         self.shared.state.lock().outcome()
@@ -257,12 +257,12 @@ impl CredentialCache {
         let spawned = thread::Builder::new().name("leasehold-aws".to_owned()).spawn(move || {
             // A panic must not look like a search under way.
             let searching = std::panic::AssertUnwindSafe(|| search(&shared.environment));
-            let broken = |_| Err(NoKeys::missing("no AWS credentials: the search for them broke off"));
+            let broken = |_| Err(NoKeys::missing("no AWS credentials: the search for them failed"));
             let found = std::panic::catch_unwind(searching).unwrap_or_else(broken);
             shared.end(found, clock::monotonic().max(now), clock::unix_ms());
         });
         if let Err(error) = spawned {
-            let why = NoKeys::missing(format!("no AWS credentials: no thread to look for them: {error}"));
+            let why = NoKeys::missing(format!("no AWS credentials: cannot start a thread to look for them: {error}"));
             state.end(Err(why), now, clock::unix_ms());
             self.shared.ended.send_modify(|count| *count += 1);
         }
@@ -277,8 +277,9 @@ impl fmt::Debug for CredentialCache {
 
 fn search(environment: &Environment) -> Result<Keys, NoKeys> {
     let runtime = Builder::new_current_thread().enable_io().enable_time().build();
-    let runtime = runtime
-        .map_err(|error| NoKeys::missing(format!("no AWS credentials: no runtime to look for them: {error}")))?;
+    let runtime = runtime.map_err(|error| {
+        NoKeys::missing(format!("no AWS credentials: cannot create a runtime to look for them: {error}"))
+    })?;
     let patience = environment.patience();
     runtime.block_on(async {
         let found = tokio::time::timeout(patience, chain::search(environment)).await;
@@ -291,8 +292,8 @@ fn search(environment: &Environment) -> Result<Keys, NoKeys> {
 
 fn same_again(keys: &Keys) -> NoKeys {
     NoKeys::missing(format!(
-        "the store refuses the keys of {}, which gives no others; renew them there, or see that they are of the right \
-         account and not revoked",
+        "the store refuses the keys of {}, which has no others; renew them there, or check that they belong to the \
+         right account and are not revoked",
         keys.source
     ))
 }

@@ -22,15 +22,15 @@ fn session_name() -> String {
 fn duration(section: &Section) -> Result<Option<u32>, String> {
     let Some(text) = section.get("duration_seconds") else { return Ok(None) };
     let seconds = text.parse().ok().filter(|seconds| (900..=43_200).contains(seconds));
-    seconds.map(Some).ok_or_else(|| "duration_seconds is no number from 900 to 43200".to_owned())
+    seconds.map(Some).ok_or_else(|| "duration_seconds must be a number from 900 to 43200".to_owned())
 }
 
 /// Takes the role of a profile with other keys.
 pub(super) async fn assume(environment: &Environment, name: &str, section: &Section, with: Keys) -> ProviderResult {
     if section.get("mfa_serial").is_some() {
         return Err(
-            "its role wants the code of a device (mfa_serial), which nobody can be asked for here; use SSO or a \
-                    credential_process"
+            "its role needs a code from an MFA device (mfa_serial), which cannot be entered here; use SSO or a \
+             credential_process"
                 .to_owned(),
         );
     }
@@ -137,7 +137,7 @@ async fn sso_of(
     };
     let at = wanted(common, "sso_region")?;
     if !region::is_region(&at) {
-        return Err(format!("sso_region is {at:?}, which is no region"));
+        return Err(format!("sso_region is {at:?}, which is not a region"));
     }
     // The file with the token is named after the session or, without one, after the start url. The start url is used
     // for nothing else.

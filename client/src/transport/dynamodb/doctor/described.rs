@@ -22,9 +22,9 @@ pub(super) fn findings(settings: &Settings, url: &DynamodbUrl, description: &Des
         }
     };
     findings.push(match &description.status {
-        Status::Active | Status::Updating => Finding::good("dynamodb.table", "it is there, and its keys are ours"),
+        Status::Active | Status::Updating => Finding::good("dynamodb.table", "it exists, with the right keys"),
         Status::Creating | Status::Other(_) => {
-            Finding::problem("dynamodb.table", "it cannot be used yet", "wait until DynamoDB has made it")
+            Finding::problem("dynamodb.table", "it cannot be used yet", "wait until DynamoDB has created it")
         }
     });
     findings.push(billing(description));
@@ -40,7 +40,7 @@ fn identity(url: &DynamodbUrl, description: &Description) -> Option<Finding> {
     if region == LOCAL {
         return Some(Finding::good(
             CHECK,
-            format!("account {account}, of DynamoDB Local, which asks nobody who it is"),
+            format!("account {account}, of DynamoDB Local, which does not check identities"),
         ));
     }
     if region != url.region {
@@ -59,9 +59,12 @@ fn billing(description: &Description) -> Finding {
         Some(Billing::OnDemand) => Finding::good(CHECK, "by request"),
         Some(Billing::Provisioned { read_units, write_units }) => Finding::warning(
             CHECK,
-            format!("{read_units} read units and {write_units} write units in a second; what is above them is refused"),
-            "a held lock takes about 7 writes in a minute at the default ttl, a waiter about one read in a second; if that \
-             may be too much, bill the table by request",
+            format!(
+                "{read_units} read units and {write_units} write units per second; requests beyond them are \
+                     refused"
+            ),
+            "a held lock takes about 7 writes in a minute at the default ttl, a waiter about one read in a second; if \
+             that may be too much, bill the table by request",
         ),
         None => Finding::good(CHECK, "not told"),
     }
@@ -70,9 +73,10 @@ fn billing(description: &Description) -> Finding {
 fn replicas(reach: &Reach, witnesses: &[String]) -> Finding {
     const CHECK: &str = "dynamodb.replicas";
     match reach {
-        Reach::OneRegion => {
-            Finding::good(CHECK, "none are told of: the table is in one Region, unless it is a global table of 2017")
-        }
+        Reach::OneRegion => Finding::good(
+            CHECK,
+            "none are reported: the table is in one Region, unless it is a global table of version 2017",
+        ),
         Reach::AllRegions if witnesses.is_empty() => {
             Finding::good(CHECK, "they agree: strong consistency across Regions")
         }
@@ -86,8 +90,8 @@ fn replicas(reach: &Reach, witnesses: &[String]) -> Finding {
                 "those in {} lag behind: clients of different Regions do not exclude each other",
                 regions.join(", ")
             ),
-            "let all clients use one Region, or make a table with strong consistency across Regions; require_strong=true in \
-             the url refuses tables such as this",
+            "let all clients use one Region, or create a table with strong consistency across Regions; \
+             require_strong=true in the url refuses tables such as this",
         ),
     }
 }
@@ -100,12 +104,12 @@ pub(super) fn expiry(settings: &Settings, told: Result<Option<String>, NoServer>
         Err(why) => {
             let not_known = match &why {
                 NoServer::Refused(Refusal::Denied(denial)) if denial.kind == DenialKind::Permission => {
-                    "whether the table has a time to live is not known: dynamodb:DescribeTimeToLive is not allowed, which \
-                     locks do not need"
+                    "the table's time to live is unknown: dynamodb:DescribeTimeToLive is not allowed, but locks do \
+                     not need it"
                         .to_owned()
                 }
                 NoServer::Refused(_) | NoServer::Fault(_) => {
-                    format!("whether the table has a time to live is not known: {why}")
+                    format!("the table's time to live is unknown: {why}")
                 }
             };
             return Finding::good(CHECK, not_known);
@@ -116,7 +120,8 @@ pub(super) fn expiry(settings: &Settings, told: Result<Option<String>, NoServer>
         (None, Some(ours)) => Finding::warning(
             CHECK,
             format!("the table's time to live is off, so rows stay although they have {ours:?}"),
-            "switch it on for that attribute, as `leasehold table create` with this url does, or leave expires out",
+            "enable it for that attribute, as `leasehold table create` with this url does, or remove expires from the \
+             url",
         ),
         (Some(theirs), Some(ours)) if theirs == ours => Finding::good(
             CHECK,
@@ -124,13 +129,13 @@ pub(super) fn expiry(settings: &Settings, told: Result<Option<String>, NoServer>
         ),
         (Some(theirs), _) if settings.clone().expires(theirs).is_err() => Finding::problem(
             CHECK,
-            format!("the table's time to live goes by {theirs:?}, where locks keep something else"),
-            "switch it off, and on for an attribute of its own, which expires names in the url",
+            format!("the table's time to live uses {theirs:?}, where locks keep something else"),
+            "disable it, and enable it for an attribute of its own, named by expires in the url",
         ),
         (Some(theirs), Some(ours)) => Finding::problem(
             CHECK,
             format!(
-                "the table's time to live goes by {theirs:?}, and the url says {ours:?}: a row that has \
+                "the table's time to live uses {theirs:?}, and the url says {ours:?}: a row that has \
                  {theirs:?} is removed while its lock is held"
             ),
             format!("write expires={theirs} in the url of every client"),
@@ -138,8 +143,8 @@ pub(super) fn expiry(settings: &Settings, told: Result<Option<String>, NoServer>
         (Some(theirs), None) => Finding::warning(
             CHECK,
             format!(
-                "the table's time to live goes by {theirs:?}, which our writes do not put off: a row that has it from \
-                 another program is removed while we hold its lock"
+                "the table's time to live uses {theirs:?}, which our writes do not update: a row that has it from \
+                 another program is removed while its lock is held"
             ),
             format!("add expires={theirs} to the url of every client"),
         ),

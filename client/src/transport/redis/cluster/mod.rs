@@ -171,7 +171,7 @@ impl Cluster {
         for node in self.everybody() {
             match ask(&access.beside(&node), &node).await {
                 Ok(told) if told.map.covered() == 0 => {
-                    said.push(format!("{node}: it knows of no node that has slots"));
+                    said.push(format!("{node}: it knows no node with slots"));
                 }
                 // It may have lost contact to the others, and still have an older map.
                 Ok(told) if told.epoch.is_some_and(|epoch| epoch < self.epoch.load(Ordering::Relaxed)) => {
@@ -195,7 +195,7 @@ impl Cluster {
         Err(match refused {
             Some(refusal) => NoConnection::Refused(refusal),
             None => {
-                let detail = format!("no node of the cluster tells of it: {}", said.join("; "));
+                let detail = format!("no node of the cluster describes it: {}", said.join("; "));
                 NoConnection::Fault(Fault::new(FaultKind::Unreachable, &detail))
             }
         })
@@ -240,7 +240,7 @@ async fn ask(sentinel: &Access, node: &Address) -> Result<Told, NoConnection> {
     };
     match error {
         error if error.contains("cluster support disabled") => {
-            let detail = format!("{node} is no node of a Redis Cluster; write redis://{node}");
+            let detail = format!("{node} is not a node of a Redis Cluster; write redis://{node}");
             Err(NoConnection::Refused(Refusal::Denied(Denial::new(DenialKind::Other, &detail))))
         }
         error if error.starts_with("NOPERM") => {

@@ -7,8 +7,9 @@ use crate::doctor::Finding;
 use crate::transport::info::printable;
 
 const CHECK: &str = "redis.replicas";
-const FENCE: &str = "set min-replicas-to-write 1 and min-replicas-max-lag 10 or less on every server that can be the master, \
-                     or give a node of a quorum no replicas; a server that comes back after a failover must start empty";
+const FENCE: &str = "set min-replicas-to-write 1 and min-replicas-max-lag 10 or less on every server that can be the \
+                     master, or give a node of a quorum no replicas; a server that comes back after a failover must \
+                     start empty";
 
 impl Told {
     pub(super) fn replicas(&self, wanted: Option<u32>, part: Part) -> Finding {
@@ -18,7 +19,8 @@ impl Told {
                 format!("cannot be seen: {}", self.kept.unseen()),
                 match part {
                     Part::Alone => {
-                        "if a replica can take over, put wait_replicas into the store url; +info lets this user see"
+                        "if a replica can take over, put wait_replicas into the store url; with +info this user can \
+                         see them"
                     }
                     Part::Node => FENCE,
                 },
@@ -37,16 +39,18 @@ impl Told {
             _ if connected > 0 && part == Part::Node => self.fenced(connected),
             Some(wanted) if wanted == connected => Finding::good(
                 CHECK,
-                format!("{connected} connected, and every one of them has a lock before it counts{enough}"),
+                format!("{connected} connected, and a lock counts only once all of them have it{enough}"),
             ),
             Some(wanted) => Finding::good(
                 CHECK,
                 format!(
-                    "{connected} connected, and {wanted} of them have a lock before it counts{enough}; a failover loses \
-                     it only by picking another"
+                    "{connected} connected, and a lock counts only once {wanted} of them have it{enough}; a failover \
+                     loses it only by picking another one"
                 ),
             ),
-            None if connected == 0 => Finding::good(CHECK, "none connected, so none can take over without the locks"),
+            None if connected == 0 => {
+                Finding::good(CHECK, "none connected, so no replica without the locks can take over")
+            }
             None => Finding::warning(
                 CHECK,
                 format!(
@@ -65,13 +69,13 @@ impl Told {
     /// run with the same marker, while a promoted replica begins to vote as well.
     fn fenced(&self, connected: u64) -> Finding {
         let both =
-            "when it is cut off from them and one is promoted, both could vote, for different holders of one lock";
+            "when it loses contact to them and one is promoted, both could vote, for different holders of one lock";
         match (number(&self.min_replicas), number(&self.max_lag)) {
             (Err(why), _) | (_, Err(why)) => Finding::warning(
                 CHECK,
                 format!(
-                    "{connected} connected; whether min-replicas-to-write and min-replicas-max-lag stop a master cannot be \
-                     seen: {}. Without them, {both}",
+                    "{connected} connected; whether min-replicas-to-write and min-replicas-max-lag stop a master \
+                     cannot be seen: {}. Without them, {both}",
                     printable(why)
                 ),
                 FENCE,
@@ -81,14 +85,16 @@ impl Told {
             }
             (Ok(_), Ok(0)) => Finding::problem(
                 CHECK,
-                format!("{connected} connected, and min-replicas-max-lag is 0, so that none is ever missed: {both}"),
+                format!(
+                    "{connected} connected, and min-replicas-max-lag is 0, so no replica ever counts as missing: {both}"
+                ),
                 FENCE,
             ),
             (Ok(count), Ok(lag)) => Finding::good(
                 CHECK,
                 format!(
-                    "{connected} connected; without {count} of them it stops within {lag} s (min-replicas-to-write). After a \
-                     failover the former master must start empty"
+                    "{connected} connected; without {count} of them it stops within {lag} s (min-replicas-to-write). \
+                     After a failover the former master must start empty"
                 ),
             ),
         }

@@ -127,7 +127,7 @@ fn nobodys(asker: &Asker, prefix: &str, random: [u8; 16]) -> Result<Names, Strin
             return Names::new(&name);
         }
     }
-    Err("the node has no slot that a name for a trial was found for".to_owned())
+    Err("no name for a trial was found in the slots of this node".to_owned())
 }
 
 async fn probe(asker: &Asker, url: &RedisUrl, part: Part, names: &Names) -> Result<Missing, String> {
@@ -227,7 +227,7 @@ impl Missing {
             findings.push(Finding::problem(
                 CHECK,
                 format!("the server has no command {}", self.unknown.join(", ")),
-                "undo rename-command, or use a server that has what Redis 5 has",
+                "undo rename-command, or use a server with all commands of Redis 5",
             ));
         }
         if !self.commands.is_empty() {
@@ -237,7 +237,7 @@ impl Missing {
         if self.marker {
             findings.push(Finding::problem(
                 CHECK,
-                "the key leasehold\\x1fquorum is refused, which has what a node of a quorum remembers of it: this node \
+                "the key leasehold\\x1fquorum is refused, which keeps the membership of a quorum's node: this node \
                  never votes",
                 grant(url, MARKER_RULE),
             ));
@@ -259,25 +259,27 @@ impl Missing {
                 CHECK,
                 match shown {
                     Some(patterns) => format!("the user may use {patterns} only, and no name there was tried"),
-                    None => format!("names such as {:?} are refused; which are not cannot be seen", names.resource),
+                    None => format!("names such as {:?} are refused; the allowed ones cannot be seen", names.resource),
                 },
-                "nothing, if that is meant so: locks named jobs/* need ~jobs/* ~{jobs/* and, for wake-ups, &{jobs/*; \
+                "nothing, if that is intended: locks named jobs/* need ~jobs/* ~{jobs/* and, for wake-ups, &{jobs/*; \
                  `leasehold exec --no-wait NAME -- true` tries one",
             )),
             (false, true) => findings.push(Finding::problem(
                 CHECK,
-                format!("of {:?} the lock's key is allowed, and the key of its counter is not", names.resource),
+                format!("of {:?} the lock's key is allowed, but the key of its counter is not", names.resource),
                 format!("locks named jobs/* need ~{{jobs/* beside ~jobs/*: {}", grant(url, "~{jobs/*")),
             )),
             (true, false) => findings.push(Finding::problem(
                 CHECK,
-                format!("of {:?} the key of its counter is allowed, and the lock's is not", names.resource),
+                format!("of {:?} the key of its counter is allowed, but the lock's key is not", names.resource),
                 format!("locks named jobs/* need ~jobs/* beside ~{{jobs/*: {}", grant(url, "~jobs/*")),
             )),
             (false, false) if findings.is_empty() => {
                 let what = match shown {
-                    Some(_) => format!("the user may do what locks need, on names such as {:?}", names.resource),
-                    None => "the user may do what locks need".to_owned(),
+                    Some(_) => {
+                        format!("the user has all permissions that locks need, on names such as {:?}", names.resource)
+                    }
+                    None => "the user has all permissions that locks need".to_owned(),
                 };
                 findings.push(Finding::good(CHECK, what));
             }
@@ -344,15 +346,15 @@ async fn wake_ups(
         Err(why) => Finding::problem(
             "redis.trial",
             printable(why),
-            "correct what is named here: every lock fails in the same way",
+            "fix the cause named here: every lock fails in the same way",
         ),
     }));
-    let poll = "waiters try again at growing intervals instead of being woken";
+    let poll = "waiters poll at growing intervals instead of being woken";
     findings.extend(match listener {
         Err(why) => Some(Finding::warning(
             CHECK,
             format!("no connection to listen on: {}; {poll}", printable(&why)),
-            "see that the server allows as many connections as are needed (maxclients)",
+            "check that the server allows enough connections (maxclients)",
         )),
         Ok(_) if !missing.wake_ups.is_empty() => {
             let rules = missing.wake_ups.join(" ");
@@ -370,10 +372,10 @@ async fn wake_ups(
                 Session::released_by(message.get_channel_name().as_bytes(), message.get_payload_bytes())
             });
             Some(if told.as_ref() == Some(&names.resource) {
-                Finding::good(CHECK, "a release is heard by those who wait")
+                Finding::good(CHECK, "waiters are notified of a release")
             } else {
-                let advice = "see that nothing between here and the server swallows PUBLISH";
-                Finding::warning(CHECK, format!("the release of a lock was not heard; {poll}"), advice)
+                let advice = "check that no proxy between here and the server drops PUBLISH";
+                Finding::warning(CHECK, format!("the notification of a release did not arrive; {poll}"), advice)
             })
         }
         // There was nothing to release.

@@ -71,16 +71,17 @@ impl Told {
     pub(super) fn cut_off(&self) -> Finding {
         const CHECK: &str = "redis.min_replicas";
         let advice =
-            "set min-replicas-to-write 1 and min-replicas-max-lag to a few seconds, if there are replicas enough";
+            "set min-replicas-to-write 1 and min-replicas-max-lag to a few seconds, if there are enough replicas";
         match self.min_replicas.as_deref() {
             Ok("0") => Finding::warning(
                 CHECK,
-                "min-replicas-to-write is 0: a master that is cut off goes on granting locks that the next one lacks",
+                "min-replicas-to-write is 0: a master that has lost contact goes on granting locks that the next one \
+                 lacks",
                 advice,
             ),
             Ok(count) => Finding::good(
                 CHECK,
-                format!("min-replicas-to-write is {}: a master that is cut off stops granting", printable(count)),
+                format!("min-replicas-to-write is {}: a master that has lost contact stops granting", printable(count)),
             ),
             Err(why) => Finding::warning(CHECK, format!("min-replicas-to-write cannot be seen: {why}"), advice),
         }
@@ -96,12 +97,12 @@ impl Told {
             Some(Version { shown, major: None }) => Finding::warning(
                 CHECK,
                 shown,
-                "see that it can do what Redis 5 can; redis.trial shows whether locks work",
+                "check that it supports all of Redis 5; redis.trial shows whether locks work",
             ),
             None => Finding::warning(
                 CHECK,
                 format!("cannot be seen: {}", self.kept.unseen()),
-                "see that it is Redis 5 or newer, or Valkey; +info lets this user see",
+                "check that it is Redis 5 or newer, or Valkey; with +info this user can see it",
             ),
         }
     }
@@ -121,9 +122,9 @@ impl Told {
                     (_, _) => String::new(),
                 };
                 let (what, advice) = if self.info("slave_read_only") == Some("0") {
-                    ("a replica that takes writes, which its master never sees and which it loses", "")
+                    ("a writable replica, whose writes its master never sees and which it loses", "")
                 } else {
-                    ("a replica, which takes no writes", ": no lock can be taken here")
+                    ("a read-only replica", ": no lock can be taken here")
                 };
                 Finding::problem(CHECK, what, format!("name the master in the store url{master}{advice}"))
             }
@@ -132,14 +133,13 @@ impl Told {
             }
             Role::ClusterNode => Finding::warning(
                 CHECK,
-                "a node of a Redis Cluster; redis:// speaks to this node alone, and names in slots of other nodes are \
-                 refused",
-                "write redis+cluster:// in the place of redis://",
+                "a node of a Redis Cluster; redis:// uses this node alone, which refuses names in slots of other nodes",
+                "write redis+cluster:// instead of redis://",
             ),
             Role::Unknown => Finding::warning(
                 CHECK,
                 format!("cannot be seen: {}", self.kept.unseen()),
-                "see that it is a master; redis.trial shows whether it takes writes",
+                "check that it is a master; redis.trial shows whether it takes writes",
             ),
         }
     }
@@ -155,12 +155,12 @@ impl Told {
             if url.is_encrypted() && url.tls.cert.is_some() {
                 return None;
             }
-            return Some(Finding::warning(CHECK, "the server lets anybody in who reaches it over the network", advice));
+            return Some(Finding::warning(CHECK, "the server accepts anybody who reaches it over the network", advice));
         }
         let open = self.protected_mode.as_deref() == Ok("no");
         let listens = self.bind.as_deref().is_ok_and(listens_beyond_loopback);
         (open && listens).then(|| {
-            let what = "no password and protected-mode no: the server lets in anybody who reaches this host";
+            let what = "no password and protected-mode no: the server accepts anybody who reaches this host";
             Finding::warning(CHECK, what, advice)
         })
     }
@@ -210,11 +210,11 @@ pub(super) fn clock(sent_ms: u64, server_ms: u64, got_ms: u64) -> Finding {
     Finding::warning(
         CHECK,
         format!(
-            "the server's clock is {} s {which} this host's. Leases last as long as they should; but tokens start from \
-             a clock, and one that is set back while their counters are lost gives them twice",
+            "the server's clock is {} s {which} this host's. Leases are not affected; but tokens start at the clock, \
+             and a clock that is set back while counters are lost gives them twice",
             ahead.max(behind) / 1000
         ),
-        "let NTP slew both clocks: a step of the server's clock ends leases early, or late",
+        "let NTP slew both clocks: a step of the server's clock ends leases early or late",
     )
 }
 

@@ -35,7 +35,7 @@ pub(super) async fn cluster(
     match within(until, cluster.read(access)).await {
         Some(Ok(())) => {}
         Some(Err(why)) => return vec![silent(&words(&why))],
-        None => return vec![silent("no node of the cluster answers in time")],
+        None => return vec![silent("no node of the cluster answered in time")],
     }
     let map = cluster.map();
     let asker = |node: &Address| {
@@ -75,8 +75,8 @@ fn members(map: &Map) -> Finding {
     }
     Finding::warning(
         TOPOLOGY,
-        format!("{what}; nobody can take over from {}", printable(&alone.join(", "))),
-        "add a replica to each master, or take into account that its locks are not to be had while it is down",
+        format!("{what}; no replica can take over from {}", printable(&alone.join(", "))),
+        "add a replica to each master, or accept that its locks cannot be acquired while it is down",
     )
 }
 
@@ -94,7 +94,7 @@ async fn coverage(asker: &Asker, map: &Map) -> Finding {
     }
     Finding::problem(
         COVERAGE,
-        format!("{missing} of {SLOTS} slots are served by nobody, and names there cannot be locked{then}"),
+        format!("no node serves {missing} of {SLOTS} slots, and names there cannot be locked{then}"),
         "see CLUSTER SLOTS and redis-cli --cluster fix",
     )
 }
@@ -134,8 +134,8 @@ pub(super) async fn sentinels(
     {
         findings.push(Finding::warning(
             "redis.failover",
-            format!("the Sentinels name {named} as the master, and this client is connected to {known}"),
-            "nothing, if it passes: connections move when the old master ends them or refuses",
+            format!("the Sentinels name {named} as the master, but this client is connected to {known}"),
+            "nothing, if it passes: connections move when the old master closes or refuses them",
         ));
     }
     let StoreLink::Single(link) = way else { return findings };
@@ -151,20 +151,20 @@ fn watched(master: &Result<Address, String>, seen: Option<&Fields>) -> Finding {
     let number = |name| seen.and_then(|seen| seen.number(name));
     let known = |number: Option<u64>| number.map_or("an unknown number of".to_owned(), |number| number.to_string());
     match master {
-        Err(why) => Finding::problem(TOPOLOGY, printable(why), "see that the Sentinels run and watch that name"),
+        Err(why) => Finding::problem(TOPOLOGY, printable(why), "check that the Sentinels run and watch that name"),
         Ok(master) => {
             let replicas = number("num-slaves");
             let sentinels = number("num-other-sentinels").map(|others| others.saturating_add(1));
             let what =
                 format!("{master} is the master, with {} replicas and {} Sentinels", known(replicas), known(sentinels));
             if replicas == Some(0) {
-                return Finding::warning(TOPOLOGY, what, "add a replica: nobody can take over");
+                return Finding::warning(TOPOLOGY, what, "add a replica: none can take over");
             }
             if sentinels.is_some_and(|count| count < 3) {
                 return Finding::warning(
                     TOPOLOGY,
                     what,
-                    "run three Sentinels or more: fewer cannot agree when one is gone",
+                    "run at least three Sentinels: fewer cannot agree when one is down",
                 );
             }
             Finding::good(TOPOLOGY, what)
@@ -175,16 +175,16 @@ fn watched(master: &Result<Address, String>, seen: Option<&Fields>) -> Finding {
 fn votes(all: usize, answered: usize, problems: &[(Severity, String)]) -> Finding {
     let said = || printable(&problems.iter().map(|(_, said)| said.as_str()).collect::<Vec<_>>().join("; "));
     match problems.iter().map(|(severity, _)| *severity).max() {
-        None => Finding::good(SENTINELS, format!("all {all} that the url names answer, and can agree on a failover")),
+        None => Finding::good(SENTINELS, format!("all {all} in the url answer, and can agree on a failover")),
         Some(Severity::Problem) => Finding::problem(
             SENTINELS,
             format!("they cannot agree on a failover: {}", said()),
-            "see that as many Sentinels run and reach each other as their quorum and a majority need",
+            "check that enough Sentinels run and reach each other for their quorum and for a majority",
         ),
         Some(Severity::Warning | Severity::Good) => Finding::warning(
             SENTINELS,
-            format!("{answered} of {all} that the url names answer: {}", said()),
-            "start the others, or name those that there are in the store url",
+            format!("{answered} of {all} in the url answer: {}", said()),
+            "start the others, or name only running ones in the store url",
         ),
     }
 }
@@ -202,8 +202,8 @@ fn failovers(all: &[Failover]) -> Finding {
     Finding::warning(
         CHECK,
         format!(
-            "failover since this client connected: {}; a lock that the old master had acknowledged may be lost, for \
-             replication is asynchronous",
+            "failover since this client connected: {}; a lock that the old master had acknowledged may be lost, \
+             because replication is asynchronous",
             printable(&all.iter().rev().map(told).collect::<Vec<_>>().join(", "))
         ),
         "put wait_replicas into the store url, or use a quorum of servers that do not replicate; and check fencing \
