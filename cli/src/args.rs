@@ -7,11 +7,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::{duration, status};
 
-/// Run a job under a lock, see who holds it, check a store.
+/// Run a job under a lock, show a lock's holder, check a store.
 ///
-/// A lock is a lease: it is granted for a while (the ttl), renewed in the background, and ends by itself when its
-/// holder dies. Every grant has a fencing token, a number that only grows, so that whatever the lock protects can refuse
-/// a holder that comes late.
+/// A lock is a lease: it is granted for a limited time (the ttl), renewed in the background, and ends by itself when
+/// its holder dies. Every grant has a fencing token, a number that only grows, so that the protected resource can
+/// reject late writes of a former holder.
 #[derive(Debug, Parser)]
 #[command(name = "leasehold", version, after_long_help = MAIN_HELP, max_term_width = 100)]
 pub(crate) struct Cli {
@@ -21,28 +21,29 @@ pub(crate) struct Cli {
     pub command: Command,
 }
 
-/// Accepted before and after the command's name. Not as one global argument, or the second of two would silently win.
+/// Options that are accepted before and after the command's name. As global arguments, the second of two would
+/// silently win.
 #[derive(Debug, Args)]
 pub(crate) struct StoreArgs {
-    /// The store of the locks, such as sqlite:/var/lib/app/locks.db; several times for the nodes of a quorum
+    /// The store of the locks, such as sqlite:/var/lib/app/locks.db; repeat it for the nodes of a quorum
     ///
-    /// sqlite:PATH serves all processes of one machine; the file is made when it is missing. redis://HOST serves many
-    /// machines; upstash+https://:TOKEN@HOST and webdis+http://HOST do over HTTP, and so does
-    /// dynamodb://TABLE?region=REGION. Without --store the environment variable LEASEHOLD_STORE counts, and without that a
-    /// file in your state folder (~/.local/state/leasehold/locks.db), of which a warning is printed: only your own
-    /// processes on this machine see its locks. LEASEHOLD_REQUIRE_STORE=1 refuses instead. Given several times, or with several urls in LEASEHOLD_STORE, the
-    /// stores form a quorum of independent nodes: a majority of them grants a lock, so that a minority may fail.
+    /// sqlite:PATH serves all processes of one machine; a missing file is created. redis://HOST serves many machines, as
+    /// do upstash+https://:TOKEN@HOST, webdis+http://HOST and dynamodb://TABLE?region=REGION. Without --store the
+    /// environment variable LEASEHOLD_STORE is used. Without that, a file in your state folder
+    /// (~/.local/state/leasehold/locks.db) is used, with a warning: only your own processes on this machine see its
+    /// locks. LEASEHOLD_REQUIRE_STORE=1 makes this an error. Several --store options, or several urls in
+    /// LEASEHOLD_STORE, are the independent nodes of a quorum: a majority of them grants a lock, so a minority may fail.
     #[arg(long = "store", value_name = "URL")]
     pub urls: Vec<String>,
-    /// For a quorum: the longest ttl of its locks [default: what most nodes remember, or else 60s]
+    /// For a quorum: the longest ttl of its locks [default: the one that most nodes remember, or else 60s]
     ///
-    /// Without it, the environment variable LEASEHOLD_MAX_TTL counts. One store alone has no such setting, and the
-    /// variable is not read for it.
+    /// Without it, the environment variable LEASEHOLD_MAX_TTL is used. A single store has no such setting, and ignores
+    /// the variable.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     pub max_ttl: Option<Duration>,
-    /// For a quorum: what its nodes know it by [default: follows from their names]
+    /// For a quorum: its id [default: derived from the names of its nodes]
     ///
-    /// Without it, the environment variable LEASEHOLD_QUORUM_ID counts, except for one store alone.
+    /// Without it, the environment variable LEASEHOLD_QUORUM_ID is used, except for a single store.
     #[arg(long, value_name = "ID")]
     pub quorum_id: Option<String>,
 }
@@ -51,29 +52,30 @@ pub(crate) struct StoreArgs {
 pub(crate) enum Command {
     /// Run a command while holding a lock
     ///
-    /// The command finds LEASEHOLD_RESOURCE, LEASEHOLD_TOKEN and LEASEHOLD_STORE in its environment, the store as it was given,
-    /// secrets too; of a quorum also LEASEHOLD_MAX_TTL and LEASEHOLD_QUORUM_ID, where they were set. It runs in a process group of its own. HUP, INT, QUIT, TERM, USR1, USR2, TSTP and CONT are passed on to that group; signals
+    /// The command's environment has LEASEHOLD_RESOURCE, LEASEHOLD_TOKEN and LEASEHOLD_STORE (the store as it was given,
+    /// secrets included), and for a quorum also LEASEHOLD_MAX_TTL and LEASEHOLD_QUORUM_ID, if they were set. It runs in a
+    /// process group of its own. HUP, INT, QUIT, TERM, USR1, USR2, TSTP and CONT are passed on to that group; signals
     /// that were ignored at the start stay ignored.
     #[command(after_long_help = EXEC_HELP)]
     Exec(ExecArgs),
-    /// Show who holds a lock: since when, with which token, and the time left
+    /// Show the holder of a lock: since when, with which token, and the time left
     ///
-    /// The answer is old when it arrives: use it to look, never to decide.
+    /// The answer is out of date when it arrives: use it for information, never for decisions.
     #[command(after_long_help = INSPECT_HELP)]
     Inspect(InspectArgs),
     /// Take a lock from its holder, after asking
     ///
-    /// The last resort, for a holder that is known to be dead or must give way before its ttl is over. If it still works,
-    /// two do from now on: it learns of its loss only with its next renewal. The token is kept, so that the next holder
-    /// gets a larger one, and a protected side that checks tokens refuses the former.
+    /// The last resort, for a holder that is known to be dead, or that must give way before its ttl ends. If the holder
+    /// still works, two work from now on: it learns of its loss only at its next renewal. The token is kept, so the next
+    /// holder gets a larger one, and a protected resource that checks tokens rejects the former holder.
     #[command(after_long_help = BREAK_HELP)]
     Break(BreakArgs),
-    /// Check a store, and say what is wrong and what to do
+    /// Check a store, and show problems with advice
     #[command(after_long_help = DOCTOR_HELP)]
     Doctor(DoctorArgs),
-    /// Make a quorum of several stores, see which of its nodes vote, or wait until they do
+    /// Make a quorum of several stores, show which of its nodes vote, or wait until they do
     Quorum(QuorumArgs),
-    /// Make a DynamoDB table for locks, or look at one
+    /// Create a DynamoDB table for locks, or show one
     Table(TableArgs),
     /// Print a completion script for a shell
     #[command(after_long_help = COMPLETIONS_HELP)]
@@ -97,7 +99,7 @@ impl Command {
         }
     }
 
-    /// Whether a machine reads the answer.
+    /// Tells if the answer is for machines.
     pub(crate) const fn json(&self) -> bool {
         match self {
             Self::Inspect(args) => args.json,
@@ -117,40 +119,40 @@ impl Command {
 pub(crate) struct ExecArgs {
     #[command(flatten)]
     pub store: StoreArgs,
-    /// How long the lease lasts without renewal: 100ms to 24h
+    /// The lifetime of the lease without renewal: 100ms to 24h
     ///
-    /// leasehold renews it every third of that. If leasehold is killed or its machine dies, others wait that long; if
+    /// leasehold renews it after a third of that. If leasehold is killed or its machine dies, others wait that long; if
     /// the store cannot be reached for that long, the lease is lost.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration::parse)]
     #[arg(allow_hyphen_values = true)]
     pub ttl: Duration,
-    /// How long to wait for the lock; without it, for ever
+    /// The longest wait for the lock [default: for ever]
     ///
-    /// For as long, a store that cannot be reached is tried again. Without it, such a store ends leasehold at once. On a
-    /// terminal, a wait of more than 1s says who holds the lock.
+    /// A store that cannot be reached is retried for as long. Without --wait, such a store ends leasehold at once. On a
+    /// terminal, a message names the holder after a wait of 1s.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     pub wait: Option<Duration>,
     /// Try once and do not wait; the same as --wait 0s
     #[arg(long, conflicts_with = "wait")]
     pub no_wait: bool,
-    /// What others see as the holder: at most 256 bytes [default: host:pid:thread]
+    /// The holder's label that others see: at most 256 bytes [default: host:pid:thread]
     #[arg(long, value_name = "LABEL")]
     pub owner: Option<String>,
     /// Stop renewing this long after the grant: at least the ttl
     ///
-    /// A command that hangs then cannot hold the lock for ever: its lease ends, and with it the command. Off by default.
+    /// So a command that hangs cannot hold the lock for ever: its lease ends, and the command with it. Off by default.
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     pub max_hold: Option<Duration>,
-    /// What happens to the command when the lease is lost
+    /// The action when the lease is lost
     #[arg(long, value_name = "ACTION", default_value = "term")]
     pub on_lost: OnLost,
-    /// Exit status when the lock was not had; with 0, nothing is said about it either
+    /// Exit status if the lock could not be acquired; with 0, there is no message either
     #[arg(long, value_name = "STATUS", default_value_t = status::BUSY)]
     pub busy_status: u8,
-    /// Exit status when the lease was lost or in danger
+    /// Exit status if the lease was lost or in danger
     #[arg(long, value_name = "STATUS", default_value_t = status::LOST)]
     pub lost_status: u8,
-    /// What to lock: 1 to 1024 bytes, no control characters
+    /// The name of the lock: 1 to 1024 bytes, no control characters
     pub resource: String,
     /// The command and its arguments
     #[arg(last = true, required = true, num_args = 1.., value_name = "COMMAND")]
@@ -158,13 +160,13 @@ pub(crate) struct ExecArgs {
 }
 
 impl ExecArgs {
-    /// How long to try; `None` is for ever.
+    /// The time limit for the lock; `None` waits for ever.
     pub(crate) fn wait(&self) -> Option<Duration> {
         if self.no_wait { Some(Duration::ZERO) } else { self.wait }
     }
 }
 
-/// What happens to the command when the lease is lost.
+/// The action when the lease is lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OnLost {
     /// TERM while the lease is in danger, KILL before it ends
@@ -192,15 +194,15 @@ pub(crate) struct BreakArgs {
     pub resource: String,
     /// Only if its holder has this fencing token, as `leasehold inspect` shows it
     ///
-    /// Each grant has its own token, so that a later holder is left alone.
+    /// Each grant has its own token, so a later holder keeps the lock.
     #[arg(long, value_name = "TOKEN")]
     pub token: Option<u64>,
-    /// Only if this is the label of its holder; * stands for any characters
+    /// Only if its holder has this label; * stands for any characters
     ///
-    /// 'worker-7:1234:*' is every thread of process 1234 on the machine worker-7, where labels are the default ones.
+    /// With default labels, 'worker-7:1234:*' matches every thread of process 1234 on the machine worker-7.
     #[arg(long, value_name = "LABEL")]
     pub owner: Option<String>,
-    /// Do not ask; needed where there is no terminal to ask on
+    /// Do not ask; needed without a terminal
     #[arg(long)]
     pub yes: bool,
     /// Answer in JSON
@@ -227,20 +229,20 @@ pub(crate) struct QuorumArgs {
 pub(crate) enum QuorumAction {
     /// Mark new stores as the nodes of a quorum
     ///
-    /// Each node remembers which quorum it belongs to; one that has lost its data is told by that, and does not vote until
-    /// all leases are over that it may have forgotten. Without this command a new quorum comes up by itself, but only once
-    /// all of its nodes answer, and for a client that stays for a little more than the longest ttl.
+    /// Each node remembers its quorum. So a node that has lost its data is recognised, and does not vote until all leases
+    /// that it may have forgotten have expired. Without this command a new quorum comes up by itself, but only once all
+    /// of its nodes answer, and for a client that stays a little longer than the longest ttl.
     #[command(after_long_help = INIT_HELP)]
     Init(InitArgs),
-    /// Show which nodes answer, vote, or abstain, and what that means
+    /// Show which nodes answer, vote or abstain, with explanations
     #[command(after_long_help = STATUS_HELP)]
     Status(StatusArgs),
-    /// Stay until all nodes vote that answer
+    /// Wait until every reachable node votes
     ///
-    /// A node that has lost its memory votes again once one client has stayed for a little more than the longest ttl, and
-    /// asked it then. Programs that hold or want locks for that long do so by the way; where all are short, such as jobs
-    /// of cron, run this after a loss. A new quorum that nobody has marked comes up in the same way, if all of its
-    /// nodes answer. It takes the lock leasehold:join, and several may join at once.
+    /// A node that has lost its memory votes again once one client has stayed a little longer than the longest ttl, and
+    /// then asked it. Programs that hold or wait for locks that long do this by themselves; if all clients are
+    /// short-lived, such as cron jobs, run this after a loss. A new quorum without marks comes up in the same way, if all
+    /// of its nodes answer. It takes the lock leasehold:join, and several may join at once.
     #[command(after_long_help = JOIN_HELP)]
     Join(JoinArgs),
 }
@@ -249,7 +251,7 @@ pub(crate) enum QuorumAction {
 pub(crate) struct InitArgs {
     #[command(flatten)]
     pub store: StoreArgs,
-    /// Mark all nodes that answer, whatever they remember; only while nobody holds a lock
+    /// Mark all nodes that answer, even if they remember a quorum; use it only while no lock is held
     #[arg(long)]
     pub force: bool,
     /// Answer in JSON
@@ -270,7 +272,7 @@ pub(crate) struct StatusArgs {
 pub(crate) struct JoinArgs {
     #[command(flatten)]
     pub store: StoreArgs,
-    /// How long to stay at most [default: twice the longest ttl, and 30s]
+    /// The longest wait [default: twice the longest ttl, and 30s]
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, allow_hyphen_values = true)]
     pub timeout: Option<Duration>,
     /// Answer in JSON
@@ -286,14 +288,14 @@ pub(crate) struct TableArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TableAction {
-    /// Make the table that the store's url names, unless it is there
+    /// Create the table that the store's url names, unless it exists
     ///
-    /// Its keys are those that the url names, `key` unless it says otherwise. Where the url has expires=ATTRIBUTE,
-    /// DynamoDB's time to live is switched on for that attribute. The command ends once the table can be used, after
-    /// 5 minutes at most. A table that was there keeps its billing and its tags.
+    /// Its keys are those of the url, by default `key`. If the url has expires=ATTRIBUTE, DynamoDB's time to live is
+    /// enabled for that attribute. The command ends once the table can be used, after 5 minutes at most. An existing
+    /// table keeps its billing and its tags.
     #[command(after_long_help = CREATE_HELP)]
     Create(CreateArgs),
-    /// Show a table: its keys, how it is paid for, what its replicas promise
+    /// Show a table: its keys, its billing, the consistency of its replicas
     #[command(after_long_help = DESCRIBE_HELP)]
     Describe(DescribeArgs),
 }
@@ -302,13 +304,13 @@ pub(crate) enum TableAction {
 pub(crate) struct CreateArgs {
     #[command(flatten)]
     pub store: StoreArgs,
-    /// Pay for so many reads in a second, each consistent and of up to 4 KB [default: pay by request]
+    /// Pay for this many reads per second, each consistent and of up to 4 KB [default: pay by request]
     #[arg(long, value_name = "N", requires = "write_units", value_parser = clap::value_parser!(u64).range(1..))]
     pub read_units: Option<u64>,
-    /// Pay for so many writes in a second, each of up to 1 KB [default: pay by request]
+    /// Pay for this many writes per second, each of up to 1 KB [default: pay by request]
     #[arg(long, value_name = "N", requires = "read_units", value_parser = clap::value_parser!(u64).range(1..))]
     pub write_units: Option<u64>,
-    /// A tag of the table, for people and bills; several times for several
+    /// A tag of the table; repeat it for more
     #[arg(long = "tag", value_name = "NAME=VALUE", value_parser = tag)]
     pub tags: Vec<(String, String)>,
     /// Answer in JSON
@@ -342,16 +344,16 @@ const MAIN_HELP: &str = "\
 Durations have a unit: 500ms, 30s, 1.5s, 2m, 1h.
 
 Environment, where the option is not given:
-  LEASEHOLD_STORE          --store, several urls with spaces in between
-  LEASEHOLD_REQUIRE_STORE  1: no store is taken that nobody has named
+  LEASEHOLD_STORE          --store; several urls separated by spaces
+  LEASEHOLD_REQUIRE_STORE  1: a store must be named, there is no default
   LEASEHOLD_MAX_TTL        --max-ttl, if there are several stores
   LEASEHOLD_QUORUM_ID      --quorum-id, if there are several stores
 
 Examples:
   export LEASEHOLD_STORE=redis://locks.example.com
-  leasehold exec nightly -- ./report.sh    one at a time
-  leasehold inspect nightly                who is at it?
-  leasehold doctor                         is the store in order?
+  leasehold exec nightly -- ./report.sh    run one at a time
+  leasehold inspect nightly                show the holder
+  leasehold doctor                         check the store
 
 Exit status, for every command:
    64  wrong arguments, url or name
@@ -360,7 +362,7 @@ Exit status, for every command:
    71  the operating system refuses a thread, a pipe or a process
    74  the answer cannot be written
    77  the store refuses: permissions, a full disk, a record it cannot read
-Each command's own are in its help.
+See `leasehold help COMMAND` for those of a command.
 ";
 
 const EXEC_HELP: &str = "\
@@ -373,7 +375,7 @@ Examples:
   leasehold exec db -- sh -c 'psql -v fence=$LEASEHOLD_TOKEN -f write.sql'
 
 Exit status: that of the command, or 128 + N if signal N ended it, except
-   75  the lock was not had: held by somebody else, or not free within the wait
+   75  the lock could not be acquired: it was held, or not free within the wait
        (--busy-status)
    76  the lease was lost or in danger, or the lock was found broken when the
        command had ended (--lost-status)
@@ -381,32 +383,32 @@ Exit status: that of the command, or 128 + N if signal N ended it, except
   127  the command was not found; the lock was released at once
 128+N  signal N came while waiting for the lock
 and 64, 69, 70, 71, 77 as in `leasehold --help`. Whenever leasehold ends with a
-status of its own, a line on stderr that begins with `leasehold:` says why.
+status of its own, a line on stderr that begins with `leasehold:` explains it.
 
 When the lease is lost:
   When less than a sixth of the ttl is left and no renewal has succeeded, the
   command's process group gets TERM. When 1/24 of the ttl is left (at least
-  10ms, at most 1s), or the lease ends early because somebody broke the lock, it
-  gets KILL. So does what is left of the group after the command has ended.
+  10ms, at most 1s), or the lease ends early because the lock was broken, it
+  gets KILL. So does the rest of the group after the command has ended.
   With --on-lost ignore the command goes on beside the next holder, and its own
-  status counts; a warning says so.
+  status counts; there is a warning.
   If leasehold itself is killed, the command's group is killed too, and the lock
   is free when the ttl has passed.
 
 Stopping:
   Ctrl-Z stops the command and leasehold. A stopped leasehold renews nothing:
-  the lease runs out after the ttl, others may have the lock, and on `fg` the
-  command is killed instead of continued. A command that is stopped alone, by
-  `kill -STOP`, keeps the lock; --max-hold bounds that.
+  the lease expires after the ttl, others may get the lock, and on `fg` the
+  command is killed instead of continued. If only the command is stopped, by
+  `kill -STOP`, the lock stays held; --max-hold bounds that.
 
 Not guaranteed:
   - While leasehold itself is stopped or starved, or KILL has not yet reached a
-    command that hangs in the kernel, the command can write though its lease is
-    over. Only the protected side can refuse that, by comparing LEASEHOLD_TOKEN
-    with the largest token it has seen.
+    command that hangs in the kernel, the command can write after its lease has
+    ended. Only the protected resource can reject that, by comparing
+    LEASEHOLD_TOKEN with the largest token it has seen.
   - A command that runs as another user cannot be signalled: sudo, su, setuid
-    programs. It goes on when the lease is lost or leasehold is killed; for a
-    lost lease a message says so. Run `sudo leasehold exec` instead.
+    programs. It goes on when the lease is lost (a message says so) or leasehold
+    is killed. Run `sudo leasehold exec` instead.
   - Processes that the command leaves behind when it ends are left alone, and
     the lock no longer covers them.
   - Processes that leave the command's process group (setsid, daemons) are not
@@ -420,11 +422,11 @@ Exit status:
     1  the lock is free
 and 64, 69, 70, 74, 77 as in `leasehold --help`.
 
-JSON: resource, held, store (its url, or several with spaces in between; files
-by their whole paths); if held also owner, token, since (RFC 3339),
-since_unix_ms, ttl_ms, left_ms (until the lock is free unless renewed),
-data_bytes, foreign (written by another lock library), nodes: votes, of (how
-many nodes show it; 1 of 1 for one store alone). What the store does not show is
+JSON: resource, held, store (its url, or several separated by spaces; files by
+their full paths); if held also owner, token, since (RFC 3339), since_unix_ms,
+ttl_ms, left_ms (until the lock is free unless renewed), data_bytes, foreign
+(written by another lock library), nodes: votes, of (the number of nodes that
+show it; 1 of 1 for a single store). Values that the store does not show are
 null. A failure is {\"error\": {\"kind\", \"message\"}}.
 ";
 
@@ -433,19 +435,19 @@ Examples:
   leasehold break nightly
       show the holder, ask, and take the lock from that holder
   leasehold break --token 1727695801234 --yes nightly
-      for a script that has looked before: only this lease
+      in a script that has inspected the lock: only this lease
   leasehold break --owner 'worker-7:1234:*' --yes nightly
-      for a supervisor that knows that this process has died
+      in a supervisor that knows that this process has died
 
-What is compared is also what is released: a holder that comes in between keeps
-the lock. The lock of another library is refused (77): release it with that
+Comparing and releasing is one step: a holder that comes in between keeps the
+lock. The lock of another library is refused (77): release it with that
 library's own tools.
 
 Exit status:
     0  the lock was taken from its holder
     1  the lock was free already
-    2  not confirmed, held by another holder than the one that was named, or the
-       lock changed hands while you were asked; nothing was changed
+    2  nothing was changed: not confirmed, held by another holder than the named
+       one, or the lock changed hands while you were asked
 and 64 (also: no terminal to ask on, and no --yes), 69, 70, 74, 77 as in
 `leasehold --help`.
 
@@ -457,8 +459,8 @@ const DOCTOR_HELP: &str = "\
 Exit status:
     0  all is good
     1  warnings, and nothing worse
-    2  a problem: locks cannot be relied on, or do not work at all; that the
-       store cannot be opened is one
+    2  a problem: locks are not reliable, or do not work at all; also if the
+       store cannot be opened
 and 64 (an empty --store), 74 as in `leasehold --help`.
 
 With several --store, the nodes of a quorum are checked one by one and against
@@ -478,20 +480,20 @@ Exit status:
        not vote yet come back by themselves
 and 64 (also: a node is marked otherwise), 69, 74, 77 as in `leasehold --help`.
 
-With --force nodes forget what keeps them from voting. If somebody holds a lock
-meanwhile, or believes to, two may hold it. After a change of nodes or of
---max-ttl: stop all clients, wait for the longest ttl, then use it. Where a
-node fails, the marks of the others are taken back.
+With --force all nodes vote at once. If a client holds a lock meanwhile, or
+believes that it does, two may hold it. After a change of nodes or of
+--max-ttl: stop all clients, wait for the longest ttl, then use it. If a node
+fails, the marks of the others are undone.
 
-JSON: quorum, result (marked, exists, recovering or coming_up), nodes (how many
-were marked), left_out and recovering (names). A failure is
+JSON: quorum, result (marked, exists, recovering or coming_up), nodes (the
+number that were marked), left_out and recovering (names). A failure is
 {\"error\": {\"kind\", \"message\"}}.
 ";
 
 const STATUS_HELP: &str = "\
 Exit status:
     0  a majority of the nodes votes
-    1  it does not: no lock can be had
+    1  it does not: no lock can be acquired
 and 64, 74 as in `leasehold --help`.
 
 JSON: quorum, max_ttl_ms, majority, voting, nodes: name, standing (member,
@@ -503,12 +505,11 @@ const JOIN_HELP: &str = "\
 Example, after a machine of the quorum was replaced:
   leasehold quorum join --store redis://a --store redis://b --store redis://c
 
-On stderr it says what it waits for, and until when at most; again whenever
-that changes.
+It reports on stderr what it waits for and until when, and any change.
 
 Exit status:
     0  all nodes that answer vote, and they are a majority
-    1  they do not, and the time is over; the answer names the nodes and why
+    1  they do not after the timeout; the answer names the nodes and reasons
 and 64 (also: a node is marked otherwise), 69, 74, 77 as in `leasehold --help`.
 
 JSON: quorum, result (complete or timed_out), majority, voting, reasons, nodes
@@ -523,7 +524,7 @@ Examples:
       --store 'dynamodb://locks?region=eu-west-1&expires=ttl'
 
 Exit status:
-    0  the table is there, made now or before
+    0  the table exists, created now or before
 and 64, 69, 74, 77 (also: a table of that name has other keys) as in
 `leasehold --help`.
 
@@ -537,13 +538,13 @@ shows. A failure is {\"error\": {\"kind\", \"message\"}}.
 const DESCRIBE_HELP: &str = "\
 Exit status:
     0  the table can be used
-    1  it is there, and cannot be used now
-and 64, 69, 74, 77 (also: there is no such table) as in `leasehold --help`.
+    1  it exists, but cannot be used now
+and 64, 69, 74, 77 (also: the table does not exist) as in `leasehold --help`.
 
 JSON: name, status, keys (name, type), billing (mode: on_demand or provisioned;
 read_units, write_units), expires (the attribute of its time to live), replicas
-(Regions), consistency (strong or eventual), witnesses (Regions), arn. What
-DynamoDB does not show, or does not show us, is null. A failure is
+(Regions), consistency (strong or eventual), witnesses (Regions), arn. Values
+that DynamoDB does not show, or not to us, are null. A failure is
 {\"error\": {\"kind\", \"message\"}}.
 ";
 

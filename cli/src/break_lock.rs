@@ -19,7 +19,7 @@ pub(crate) fn run(args: &BreakArgs, target: &Target) -> Result<u8, Failure> {
     if !args.yes && meant.matches(&holder) {
         if !stdin().is_terminal() {
             return Err(Failure::usage(format!(
-                "there is no terminal to ask on; say --yes to take the lock from its holder ({holder})"
+                "there is no terminal to ask on; add --yes to take the lock from its holder ({holder})"
             )));
         }
         if !confirmed(&holder)? {
@@ -27,13 +27,13 @@ pub(crate) fn run(args: &BreakArgs, target: &Target) -> Result<u8, Failure> {
             return Ok(status::NOT_DONE);
         }
     }
-    // Minutes may lie between question and answer: only the lease that was shown is released.
+    // Minutes may pass between question and answer: only the lease that was shown is released.
     match client.release_if(&args.resource, meant.clone().lease(&holder))? {
         ReleaseIfOutcome::Released(loser) => taken(args, &loser),
         ReleaseIfOutcome::Free => free(args),
         ReleaseIfOutcome::NotMatched(now) => {
             if meant.matches(&holder) {
-                say("the lock changed hands meanwhile, so nothing was changed; look again");
+                say("the lock changed hands meanwhile, so nothing was changed; try again");
             } else {
                 say(format_args!(
                     "{:?}: {now}, which is not the holder that was named; nothing was changed",
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &BreakArgs, target: &Target) -> Result<u8, Failure> {
     }
 }
 
-/// The holder that the arguments name; without any, the present one.
+/// The holder that the arguments name, or else the present one.
 fn meant(args: &BreakArgs) -> HolderMatch {
     let mut meant = HolderMatch::default();
     if let Some(token) = args.token {
@@ -62,8 +62,8 @@ fn meant(args: &BreakArgs) -> HolderMatch {
 
 fn confirmed(holder: &LockInfo) -> Result<bool, Failure> {
     ask(format_args!(
-        "{}If the holder still works, two do from now on; it learns of its loss with its next renewal.\n\
-         Take the lock from it? Type yes:",
+        "{}If the holder still works, two work from now on; it learns of its loss at its next renewal.\nTake the lock \
+         from it? Type yes:",
         lock_text(holder)
     ));
     let mut line = String::new();

@@ -1,4 +1,4 @@
-//! `leasehold doctor`: what is wrong with a store, and what to do about it.
+//! `leasehold doctor`: checks a store, with advice.
 
 use leasehold::{Error, ErrorKind, Finding, Severity, Stores};
 use serde_json::json;
@@ -8,7 +8,7 @@ use crate::output::{Failure, answer, answer_json};
 use crate::status;
 use crate::store::{Target, shown};
 
-/// A finding of the client, or of this command when there is no client to ask.
+/// A finding of the client, or of this command where no client could be made.
 struct Line {
     severity: Severity,
     check: &'static str,
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &DoctorArgs, target: &Target) -> Result<u8, Failure> {
     })
 }
 
-/// The stores' urls, as far as they can be read, and what is to be said about them.
+/// The stores' urls, as far as they can be read, and their findings.
 fn examine(target: &Target) -> (Option<String>, Vec<Line>) {
     match target.open().and_then(|client| Ok((shown(client.stores()), client.doctor()?))) {
         Ok((store, findings)) => (Some(store), findings.into_iter().map(Line::from).collect()),
@@ -69,11 +69,11 @@ impl From<Finding> for Line {
 
 impl From<&Error> for Line {
     fn from(error: &Error) -> Self {
-        // The store's own words, which stand before this, are the exact ones.
+        // The store's own words, which come first, are the exact ones.
         let advice = match error.kind() {
             ErrorKind::Config => "correct the store's url, in --store or LEASEHOLD_STORE",
-            ErrorKind::StoreUnavailable => "see that the store is there and answers, then ask again",
-            ErrorKind::StoreRefused => "correct what is named above, then ask again; waiting does not help",
+            ErrorKind::StoreUnavailable => "check that the store runs and answers, then run this check again",
+            ErrorKind::StoreRefused => "fix the cause named above, then run this check again; waiting does not help",
             ErrorKind::Busy
             | ErrorKind::TimedOut
             | ErrorKind::Lost

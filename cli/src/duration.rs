@@ -1,15 +1,15 @@
-//! Durations as people type them: one number, one unit.
+//! Durations as people type them: a number and a unit.
 
 use std::time::Duration;
 
-/// Beyond any use, and far from any overflow.
+/// More than any use needs, and far from an overflow.
 const LONGEST: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 const RIGHT: &str = "write a number and a unit, such as 500ms, 30s, 1.5s, 2m or 1h";
 
-/// Reads `500ms`, `30s`, `1.5s`, `2m`, `1h`. Exact to the nanosecond; finer digits are cut off.
+/// Reads `500ms`, `30s`, `1.5s`, `2m`, `1h`. Exact to the nanosecond; further digits are cut off.
 ///
 /// # Errors
-/// What is wrong with the text, and what would be right.
+/// The text is not a duration; the message says how to write one.
 pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     if text.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
@@ -22,16 +22,16 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
         "s" => Duration::from_secs(1),
         "m" => Duration::from_secs(60),
         "h" => Duration::from_secs(3600),
-        _ if number.is_empty() => return Err(format!("this is no duration; {RIGHT}")),
+        _ if number.is_empty() => return Err(format!("this is not a duration; {RIGHT}")),
         "" => return Err(format!("the unit is missing; {RIGHT}")),
-        unit => return Err(format!("{unit:?} is no unit; {RIGHT}")),
+        unit => return Err(format!("{unit:?} is not a unit; {RIGHT}")),
     };
     let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
     if whole.is_empty() || fraction.is_empty() || fraction.contains('.') {
-        return Err(format!("{number:?} is no number; {RIGHT}"));
+        return Err(format!("{number:?} is not a number; {RIGHT}"));
     }
     let too_long = || format!("the duration is too long; the longest is {}h", LONGEST.as_secs() / 3600);
-    // Only digits are left, so that nothing but the size can be wrong.
+    // Only digits are left, so only the size can be wrong.
     let whole: u32 = whole.parse().map_err(|_| too_long())?;
     let billionths = fraction.bytes().chain(std::iter::repeat(b'0')).take(9);
     let billionths = billionths.fold(0_u128, |sum, digit| sum * 10 + u128::from(digit - b'0'));
@@ -72,21 +72,21 @@ mod tests {
             ("1.5", "unit is missing"),
             ("-5s", "negative"),
             ("-1", "negative"),
-            ("", "no duration"),
+            ("", "not a duration"),
             ("s", "no number"),
-            ("NaN", "no duration"),
-            ("inf", "no duration"),
-            ("abc", "no duration"),
-            ("--wait", "no duration"),
-            ("1e3s", "\"e3s\" is no unit"),
-            ("5d", "\"d\" is no unit"),
-            ("5 s", "\" s\" is no unit"),
-            ("1m30s", "\"m30s\" is no unit"),
-            ("30S", "\"S\" is no unit"),
+            ("NaN", "not a duration"),
+            ("inf", "not a duration"),
+            ("abc", "not a duration"),
+            ("--wait", "not a duration"),
+            ("1e3s", "\"e3s\" is not a unit"),
+            ("5d", "\"d\" is not a unit"),
+            ("5 s", "\" s\" is not a unit"),
+            ("1m30s", "\"m30s\" is not a unit"),
+            ("30S", "\"S\" is not a unit"),
             (".5s", "no number"),
             ("5.s", "no number"),
             ("1.2.3s", "no number"),
-            ("٣s", "no duration"),
+            ("٣s", "not a duration"),
         ] {
             let error = parse(text).unwrap_err();
             assert!(error.contains(wrong) && error.contains("500ms, 30s"), "{text:?}: {error}");

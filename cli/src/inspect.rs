@@ -1,4 +1,4 @@
-//! `leasehold inspect`: who holds a lock.
+//! `leasehold inspect`: shows the holder of a lock.
 
 use serde_json::json;
 

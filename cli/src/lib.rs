@@ -1,8 +1,8 @@
 //! The `leasehold` command as a function: arguments in, exit status out.
 //!
 //! [`run`] neither ends the process nor changes it for good. Only `leasehold exec` catches signals, while it runs, and
-//! puts back what it found; it also stops the process if the command is stopped from the terminal. So the command line
-//! can be offered by a program in another language as well.
+//! restores the former handlers; it also stops the process when the command is stopped from the terminal. So a program
+//! in another language can offer the command line as well.
 //!
 //! Exit statuses are listed in [`status`] and in the help texts.
 
@@ -30,18 +30,18 @@ use store::Target;
 
 /// Runs the command line. The first argument is the program's name.
 ///
-/// Reads the environment variables `LEASEHOLD_STORE`, `LEASEHOLD_MAX_TTL` and `LEASEHOLD_QUORUM_ID`, writes answers to stdout and everything else to stderr. Returns
-/// one of the statuses in [`status`], or for `exec` that of its command.
+/// Reads the environment variables `LEASEHOLD_STORE`, `LEASEHOLD_MAX_TTL` and `LEASEHOLD_QUORUM_ID`, writes answers to
+/// stdout and everything else to stderr. Returns one of the statuses in [`status`], or for `exec` that of its command.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     ExitCode::from(status_of(args))
 }
 
-/// As [`run`], for callers that have to pass the status on as a number.
+/// As [`run`], for callers that need the status as a number.
 pub fn status_of(args: impl IntoIterator<Item = OsString>) -> u8 {
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(error) => {
-            // Where not even the complaint can be written, the status still tells.
+            // If the error cannot be written, the status still shows it.
             let _ = error.print();
             return if error.use_stderr() { status::USAGE } else { status::DONE };
         }

@@ -1,4 +1,4 @@
-//! What the program says: answers to stdout, for people or for machines, and everything else to stderr.
+//! The program's output: answers to stdout, for people or for machines, and everything else to stderr.
 
 use std::fmt::Display;
 use std::io::{ErrorKind as IoKind, Write};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::status;
 
-/// Why a command did not do what was asked.
+/// The reason why a command failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub status: u8,
@@ -22,7 +22,7 @@ impl Failure {
         Self { status: status::USAGE, kind: "config", message: message.into() }
     }
 
-    /// The operating system refuses `what`.
+    /// A failure of the operating system to do `what`.
     pub(crate) fn system(what: &str, error: &std::io::Error) -> Self {
         Self { status: status::SYSTEM, kind: "system", message: format!("{what}: {error}") }
     }
@@ -31,11 +31,11 @@ impl Failure {
         Self { status, ..self }
     }
 
-    /// Tells people on stderr, and machines on stdout as well.
+    /// Reports the failure to people on stderr, and to machines on stdout as well.
     pub(crate) fn tell(&self, json: bool) {
         say(&self.message);
         if json {
-            // The status is that of the failure, whether or not this can be written.
+            // The status is that of the failure, even if this cannot be written.
             let _ = answer_json(&json!({ "error": { "kind": self.kind, "message": self.message } }));
         }
     }
@@ -47,14 +47,14 @@ impl From<Error> for Failure {
     }
 }
 
-/// A line on stderr. That nobody reads it must not stop anything.
+/// Writes a line to stderr. A stderr that is not read must not stop anything.
 pub(crate) fn say(message: impl Display) {
-    // One write, so that lines of several processes on one terminal stay whole.
+    // One write, so that lines of several processes are not mixed.
     let line = format!("leasehold: {}\n", printable(&message.to_string()));
     let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
-/// Without what could steer a terminal, or reorder what it shows: names and labels come from anybody.
+/// Removes characters that control a terminal or reorder text: names and labels may come from anybody.
 pub(crate) fn printable(text: &str) -> String {
     let steers = |c: char| {
         let reorders = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}');
@@ -70,12 +70,12 @@ pub(crate) fn printable(text: &str) -> String {
     })
 }
 
-/// A question on stderr, which the answer follows on the same line.
+/// Writes a question to stderr; the answer follows on the same line.
 pub(crate) fn ask(question: impl Display) {
     let _ = write!(std::io::stderr().lock(), "leasehold: {question} ");
 }
 
-/// A text on stdout. A reader that went away is no failure.
+/// Writes a text to stdout. A reader that has gone is no failure.
 pub(crate) fn answer(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -92,7 +92,7 @@ pub(crate) fn answer_json(value: &Value) -> Result<(), Failure> {
     answer(&format!("{value:#}\n"))
 }
 
-/// A held lock for machines. What the store does not show is `null`.
+/// A held lock for machines. A value that the store does not show is `null`.
 pub(crate) fn lock_json(info: &LockInfo) -> Value {
     json!({
         "resource": info.resource,
@@ -109,13 +109,13 @@ pub(crate) fn lock_json(info: &LockInfo) -> Value {
     })
 }
 
-/// A held lock for people, one line for each thing that is known.
+/// A held lock for people, one line for each known value.
 pub(crate) fn lock_text(info: &LockInfo) -> String {
     let unknown = || "unknown".to_owned();
     let owner = match &info.owner {
         Some(owner) => owner.clone(),
         None if info.foreign => "a client of another library".to_owned(),
-        None => "somebody without a label".to_owned(),
+        None => "a client without a label".to_owned(),
     };
     let since = info.since_unix_ms.map_or_else(unknown, |ms| utc(ms).unwrap_or_else(|| format!("{ms} ms after 1970")));
     let left = info.left.map_or_else(unknown, |left| format!("{} unless renewed", seconds(left)));
@@ -123,14 +123,14 @@ pub(crate) fn lock_text(info: &LockInfo) -> String {
         (_, 1) => String::new(),
         (true, of) => format!("  nodes      {} of {of} show it\n", info.votes),
         (false, of) => format!(
-            "  nodes      only {} of {of} show it, which is no majority: an attempt that is under way, is being cleaned up, \
-             or runs out by itself\n",
+            "  nodes      only {} of {of} show it, which is not a majority: an attempt that is under way, is being \
+             cleaned up, or runs out by itself\n",
             info.votes
         ),
     };
     format!(
-        "{} is held\n  owner      {owner}\n  token      {}\n  since      {since}\n  ttl        {}\n  time left  {left}\n  \
-         data       {} bytes\n{nodes}",
+        "{} is held\n  owner      {owner}\n  token      {}\n  since      {since}\n  ttl        {}\n  time left  \
+         {left}\n  data       {} bytes\n{nodes}",
         info.resource,
         info.token.map_or_else(unknown, |token| token.to_string()),
         info.ttl.map_or_else(unknown, seconds),
@@ -154,10 +154,10 @@ pub(crate) fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// An instant as RFC 3339 writes it; `None` beyond the year 9999, which no honest clock shows.
+/// A time in RFC 3339; `None` beyond the year 9999, which no correct clock shows.
 pub(crate) fn utc(unix_ms: u64) -> Option<String> {
     let (days, ms) = (unix_ms / 86_400_000, unix_ms % 86_400_000);
-    // Years that begin in March end with the leap day, so that no month's place depends on the year:
+    // In years that begin in March the leap day comes last, so the position of a month does not depend on the year:
     // https://howardhinnant.github.io/date_algorithms.html#civil_from_days
     let days = days + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

@@ -1,4 +1,4 @@
-//! `leasehold quorum`: makes a quorum of new stores, shows which of its nodes vote, and waits until they do.
+//! `leasehold quorum`: marks new stores as a quorum, shows which of its nodes vote, and waits until they do.
 
 use leasehold::quorum::{Force, Init, Join, JoinProgress, NodeStatus, Quorum, Standing};
 use serde_json::json;
@@ -41,9 +41,9 @@ fn init(args: &InitArgs, target: &Target) -> Result<u8, Failure> {
     if let Init::Marked { left_out, .. } = &done
         && args.force
     {
-        say("what the nodes remembered no longer keeps them from voting: if anybody holds a lock, two may hold it now");
+        say("the nodes vote again in spite of what they remembered: if a lock is held, two clients may hold it now");
         for name in left_out {
-            say(format_args!("{name} did not answer and was left out; mark it, too, before anybody takes a lock"));
+            say(format_args!("{name} did not answer and was left out; mark it, too, before any lock is acquired"));
         }
     }
     Ok(match done {
@@ -60,13 +60,14 @@ fn told(quorum: &Quorum, done: &Init) -> String {
             seconds(quorum.max_ttl())
         ),
         Init::Recovering { nodes } => format!(
-            "quorum {id}: nothing was done: {} lost its memory, or was restarted; it comes back by itself {wait} after a \
-             client that wants a lock has noticed and stays, as `leasehold quorum join` does\n",
+            "quorum {id}: nothing was done: {} lost its memory, or was restarted; it comes back by itself {wait} after \
+             a client that wants a lock has noticed and stays, as `leasehold quorum join` does\n",
             nodes.join(", ")
         ),
         Init::ComingUp => format!(
             "quorum {id}: nothing was done: clients are waiting for it to come up by itself, {wait} after the first of \
-             them began, if that one stays, as `leasehold quorum join` does. With --force it is there at once; only while nobody holds a lock\n"
+             them began, if that one stays, as `leasehold quorum join` does. With --force it is ready at once; use \
+             that only while no lock is held\n"
         ),
         Init::Exists | _ => format!("quorum {id}: all nodes are members already\n"),
     }
@@ -97,7 +98,7 @@ fn join(args: &JoinArgs, target: &Target) -> Result<u8, Failure> {
     let (id, majority) = (quorum.id(), quorum.majority());
     let mut told = (Vec::new(), 0);
     let done = quorum.join(args.timeout, |progress| {
-        // Words of errors may change without any news in them.
+        // The words of an error may change without any news.
         let standings: Vec<Standing> = progress.nodes.iter().map(|node| node.standing).collect();
         let news = (standings, progress.reasons.len());
         if told != news {
@@ -132,7 +133,7 @@ fn join(args: &JoinArgs, target: &Target) -> Result<u8, Failure> {
     Ok(if result == "complete" { status::DONE } else { status::NOTHING })
 }
 
-/// What is waited for, and until when.
+/// The message about a wait and its time limit.
 fn tell(progress: &JoinProgress, majority: usize) {
     let until = utc(progress.until_unix_ms).map(|date| format!(", until {date}")).unwrap_or_default();
     say(format_args!(
@@ -170,11 +171,11 @@ fn text(quorum: &Quorum, nodes: &[NodeStatus], voting: usize) -> String {
         "quorum {id}, max_ttl {}\n{voting} of {} nodes vote, {majority} are needed{}\n",
         seconds(quorum.max_ttl()),
         nodes.len(),
-        if voting < majority { ": no lock can be had now" } else { "" },
+        if voting < majority { ": no lock can be acquired now" } else { "" },
     );
     for node in nodes {
         text.push_str(&format!("\n{}\n  standing   {}\n", node.name, node.standing.name()));
-        // What agrees with the quorum stands above.
+        // Values that agree with the quorum's are shown above.
         if let Some(other) = node.quorum.as_ref().filter(|other| **other != id) {
             text.push_str(&format!("  quorum     {other}\n"));
         }

@@ -4,10 +4,11 @@ use leasehold::ErrorKind;
 
 /// Done; for `inspect`, the lock is held; for `doctor`, all is good.
 pub const DONE: u8 = 0;
-/// `inspect` and `break`: nobody holds the lock. `doctor`: nothing worse than warnings. `quorum init`: nothing was done,
-/// for the quorum comes up by itself. `quorum status`: no majority votes. `quorum join`: not all nodes that answer vote.
+/// `inspect` and `break`: the lock is free. `doctor`: nothing worse than warnings. `quorum init`: nothing was done,
+/// because the quorum comes up by itself. `quorum status`: no majority votes. `quorum join`: not all nodes that answer
+/// vote.
 pub const NOTHING: u8 = 1;
-/// `break`: not confirmed, or not broken since the lock changed hands. `doctor`: a problem.
+/// `break`: not confirmed, or not broken because the lock changed hands. `doctor`: a problem.
 pub const NOT_DONE: u8 = 2;
 /// The arguments, the store's url or the resource's name are wrong.
 pub const USAGE: u8 = 64;
@@ -19,9 +20,9 @@ pub const INTERNAL: u8 = 70;
 pub const SYSTEM: u8 = 71;
 /// The answer cannot be written.
 pub const OUTPUT: u8 = 74;
-/// `exec`: the lock was not had, unless `--busy-status` says otherwise.
+/// `exec`: the lock could not be acquired, unless `--busy-status` is given.
 pub const BUSY: u8 = 75;
-/// `exec`: the lease was lost or in danger, unless `--lost-status` says otherwise.
+/// `exec`: the lease was lost or in danger, unless `--lost-status` is given.
 pub const LOST: u8 = 76;
 /// The store refuses: permissions, a full disk, a record that cannot be read.
 pub const REFUSED: u8 = 77;
@@ -29,7 +30,7 @@ pub const REFUSED: u8 = 77;
 pub const NOT_EXECUTABLE: u8 = 126;
 /// `exec`: the command was not found.
 pub const NOT_FOUND: u8 = 127;
-/// `exec`: added to the number of the signal that ended the command, or the wait for the lock.
+/// `exec`: added to the number of the signal that ended the command or the wait for the lock.
 pub const SIGNAL: u8 = 128;
 
 /// The status for an error of the client.

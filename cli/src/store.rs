@@ -1,4 +1,4 @@
-//! Which stores a command speaks to.
+//! The stores that a command uses.
 
 use std::env::{self, VarError};
 use std::ffi::OsString;
@@ -18,8 +18,8 @@ pub(crate) const STORE: &str = "LEASEHOLD_STORE";
 const MAX_TTL: &str = "LEASEHOLD_MAX_TTL";
 const QUORUM_ID: &str = "LEASEHOLD_QUORUM_ID";
 
-/// What was named before and after the command. Where it is nothing, the client asks the environment, or takes its
-/// default.
+/// The stores and settings that were named before or after the command. Without any, the client reads the environment,
+/// or takes its default.
 #[derive(Debug)]
 pub(crate) struct Target {
     urls: Vec<String>,
@@ -41,15 +41,15 @@ impl Target {
             max_ttl: once("--max-ttl", all().filter_map(|args| args.max_ttl))?,
             quorum_id: once("--quorum-id", all().filter_map(|args| args.quorum_id.clone()))?,
         };
-        // Where the stores cannot be read, whoever opens them says so.
+        // Urls that cannot be parsed are reported when they are opened.
         if target.urls().is_ok_and(|urls| urls.len() > 1) {
             target.ask_environment()?;
         }
         Ok(target)
     }
 
-    /// A quorum's settings that were not given. A single store would refuse them, though the same environment may serve
-    /// for both.
+    /// The settings of a quorum that were not given. A single store would refuse them, although the same environment
+    /// may be used for both.
     fn ask_environment(&mut self) -> Result<(), Failure> {
         if self.max_ttl.is_none()
             && let Some(text) = variable(MAX_TTL)?
@@ -63,15 +63,15 @@ impl Target {
         Ok(())
     }
 
-    /// A quorum's settings that were made, as the environment variables of another process.
+    /// The settings of a quorum, as environment variables for another process.
     pub(crate) fn environment(&self) -> impl Iterator<Item = (&'static str, OsString)> {
         let max_ttl = self.max_ttl.map(|max_ttl| (MAX_TTL, format!("{}ms", max_ttl.as_millis()).into()));
         let id = self.quorum_id.as_ref().map(|id| (QUORUM_ID, id.into()));
         max_ttl.into_iter().chain(id)
     }
 
-    /// The urls as another process has to write them, with files by their whole paths, and all else as it was given,
-    /// secrets and parameters too. `stores` are those that were opened.
+    /// The urls for another process: files by their full paths, and all else as it was given, secrets and parameters
+    /// included. `stores` are those that were opened.
     pub(crate) fn handed_on(&self, stores: &[StoreUrl]) -> OsString {
         let environment = if self.urls.is_empty() { env::var(STORE).unwrap_or_default() } else { String::new() };
         let named = self.urls.iter().map(String::as_str).chain([environment.as_str()]);
@@ -91,7 +91,7 @@ impl Target {
         all
     }
 
-    /// With the settings that belong to the stores.
+    /// A builder with the settings of the stores.
     pub(crate) fn settings(&self) -> ClientBuilder {
         let mut settings = leasehold::Client::builder();
         if let Some(max_ttl) = self.max_ttl {
@@ -112,7 +112,7 @@ impl Target {
         warnings::said(|| Quorum::connect(&self.settings(), self))
     }
 
-    /// Connects for a command that is about locks which others see too.
+    /// Connects for a command about locks that other processes see too.
     pub(crate) fn connect(&self) -> Result<Client, Failure> {
         let client = self.open()?;
         must_be_shared(client.stores())?;
@@ -129,8 +129,8 @@ impl Stores for Target {
     }
 }
 
-/// The urls for people, without secrets; files by their whole paths, since the same short one is another file in another
-/// folder.
+/// The urls for people, without secrets; files by their full paths, because a relative one means another file in
+/// another folder.
 pub(crate) fn shown(stores: &[StoreUrl]) -> String {
     let shown = stores.iter().map(|store| {
         if let StoreUrl::Sqlite { path } = store {
@@ -142,24 +142,24 @@ pub(crate) fn shown(stores: &[StoreUrl]) -> String {
     shown.collect::<Vec<_>>().join(" ")
 }
 
-/// The url of a file by its whole path.
+/// The url of a file by its full path.
 fn whole(path: &Path) -> OsString {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    // Two slashes behind the colon belong to the url, and not to the path.
+    // Two slashes after the colon belong to the url, not to the path.
     let is_long = path.as_os_str().as_encoded_bytes().starts_with(b"//");
     let mut url = OsString::from(if is_long { "sqlite://" } else { "sqlite:" });
     url.push(path);
     url
 }
 
-/// Whether the environment names these stores, however it writes them.
+/// Tells if the environment names these stores, in any spelling.
 pub(crate) fn is_in_environment(stores: &[StoreUrl]) -> bool {
     let named = env::var(STORE).ok().filter(|text| !text.trim().is_empty()).and_then(|text| text.urls().ok());
     let names = |stores: &[StoreUrl]| stores.iter().map(StoreUrl::node_name).collect::<Vec<_>>();
     named.is_some_and(|named| names(&named) == names(stores))
 }
 
-/// An environment variable; an empty one is as good as none.
+/// An environment variable; an empty one counts as not set.
 pub(crate) fn variable(name: &str) -> Result<Option<String>, Failure> {
     match env::var(name) {
         Ok(text) => Ok(Some(text).filter(|text| !text.is_empty())),
@@ -168,11 +168,11 @@ pub(crate) fn variable(name: &str) -> Result<Option<String>, Failure> {
     }
 }
 
-/// A setting of the whole command line; one of two must not silently win.
+/// A setting of the whole command line: if it is given twice, one must not silently win.
 fn once<T>(name: &str, mut given: impl Iterator<Item = T>) -> Result<Option<T>, Failure> {
     let first = given.next();
     match given.next() {
-        Some(_) => Err(Failure::usage(format!("{name} was given twice; say it once"))),
+        Some(_) => Err(Failure::usage(format!("{name} was given twice; give it once"))),
         None => Ok(first),
     }
 }

@@ -1,4 +1,4 @@
-//! `leasehold table`: makes a DynamoDB table for locks, and shows one.
+//! `leasehold table`: creates a DynamoDB table for locks, or shows one.
 
 use crate::args::TableArgs;
 use crate::output::Failure;
@@ -37,12 +37,12 @@ mod with {
         let mut names: Vec<&str> = args.tags.iter().map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();
         if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(Failure::usage(format!("--tag {} was given twice; say it once", twice[0])));
+            return Err(Failure::usage(format!("--tag {} was given twice; give it once", twice[0])));
         }
         new.tags.clone_from(&args.tags);
         let done = table::create(target, &new)?;
         let (result, told) = match done.made {
-            Made::New => ("made", "the table is made"),
+            Made::New => ("made", "the table was created"),
             Made::Before => ("exists", "the table was there before; its billing and its tags are as they were"),
         };
         if args.json {
@@ -68,7 +68,7 @@ mod with {
         })
     }
 
-    /// For machines.
+    /// The output for machines.
     fn shown(table: &Table) -> Value {
         let keys: Vec<Value> = table.keys.iter().map(|key| json!({ "name": key.name, "type": key.kind })).collect();
         json!({
@@ -89,19 +89,19 @@ mod with {
         })
     }
 
-    /// For people.
+    /// The output for people.
     fn text(table: &Table) -> String {
         let keys: Vec<String> = table.keys.iter().map(|key| format!("{} ({})", key.name, key.kind)).collect();
         let billing = match table.billing {
             Some(Billing::OnDemand) => "by request".to_owned(),
             Some(Billing::Provisioned { read_units, write_units }) => {
-                format!("{read_units} read units and {write_units} write units in a second")
+                format!("{read_units} read units and {write_units} write units per second")
             }
             None => "not told".to_owned(),
         };
         let listed = |regions: &[String]| if regions.is_empty() { "none".to_owned() } else { regions.join(", ") };
         let consistency = match consistency(table) {
-            None => "that of one Region",
+            None => "within one Region",
             Some("strong") => "strong: all Regions share the locks",
             Some(_) => "eventual: clients of different Regions do NOT exclude each other",
         };
@@ -109,7 +109,7 @@ mod with {
             ("status", status_name(&table.status).to_owned()),
             ("keys", keys.join(", ")),
             ("billing", billing),
-            ("expires", table.expires.clone().unwrap_or_else(|| "off, or not for us to know".to_owned())),
+            ("expires", table.expires.clone().unwrap_or_else(|| "off, or not permitted to read".to_owned())),
             ("replicas", listed(&table.replicas)),
             ("consistency", consistency.to_owned()),
             ("witnesses", listed(&table.witnesses)),
@@ -128,7 +128,7 @@ mod with {
         }
     }
 
-    /// Nothing is said of a table without replicas.
+    /// The line is missing for a table without replicas.
     fn consistency(table: &Table) -> Option<&'static str> {
         match table.consistency {
             Consistency::Strong => Some("strong"),

@@ -11,8 +11,8 @@ fn bad_durations_say_what_would_be_right() {
         for (value, wrong) in [
             ("30", "the unit is missing"),
             ("-5s", "cannot be negative"),
-            ("NaN", "no duration"),
-            ("", "no duration"),
+            ("NaN", "not a duration"),
+            ("", "not a duration"),
             ("5parsecs", "\"parsecs\" is no unit"),
             ("99999999999999999999s", "too long; the longest is 87600h"),
         ] {

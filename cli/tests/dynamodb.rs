@@ -39,7 +39,7 @@ fn a_table_is_made_shown_and_used() {
     let rig = Rig::start();
     rig.run("", &["table", "describe"]).expect(77).says("leasehold table create");
     let made = rig.run("", &["table", "create"]).expect(0).stdout;
-    for part in ["the table is made", "key (S)", "by request", "active", "that of one Region"] {
+    for part in ["the table was created", "key (S)", "by request", "active", "within one Region"] {
         assert!(made.contains(part), "no {part:?} in {made}");
     }
     let again = rig.run("", &["table", "create", "--tag", "team=billing"]).expect(0).stdout;

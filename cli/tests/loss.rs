@@ -116,7 +116,7 @@ fn a_command_of_another_user_goes_on_and_that_is_said() {
     };
     let work = "./sudo --reuid 0 sh -c 'echo $$ > pid; while [ ! -e done ]; do sleep 0.01; done'";
     for (script, says) in [
-        (format!("exec {work}"), "the command could not be killed, since it runs as another user"),
+        (format!("exec {work}"), "the command could not be killed, because it runs as another user"),
         (format!("trap '' TERM; {work}; true"), "processes of the command could not be killed"),
     ] {
         let job = start(&script);

@@ -53,7 +53,7 @@ impl Rig {
 fn a_quorum_is_made_once_and_shown() {
     let rig = Rig::start();
     let shown = rig.run(&["quorum", "status"]).expect(1).stdout;
-    assert!(shown.contains("0 of 3 nodes vote, 2 are needed: no lock can be had now"), "{shown}");
+    assert!(shown.contains("0 of 3 nodes vote, 2 are needed: no lock can be acquired now"), "{shown}");
     assert!(shown.contains("standing   unmarked") && shown.contains("quorum init"), "{shown}");
     let made = rig.run(&["quorum", "init"]).expect(0).stdout;
     assert!(made.contains("3 nodes are members now, max_ttl 2 s"), "{made}");
@@ -88,7 +88,7 @@ fn a_node_that_lost_its_memory_comes_back_by_itself() {
     rig.servers[0].kill();
     assert_eq!(rig.standings(1), ["unreachable", "unmarked", "member"]);
     let shown = rig.run(&["quorum", "status"]).expect(1).stdout;
-    assert!(shown.contains("no lock can be had now") && shown.contains("does not answer"), "{shown}");
+    assert!(shown.contains("no lock can be acquired now") && shown.contains("does not answer"), "{shown}");
     let forced = rig.run(&["quorum", "init", "--force"]).expect(0);
     let forced = forced.says("two may hold it").says("was left out");
     assert!(forced.stdout.contains("2 nodes are members now"), "{}", forced.stdout);

@@ -35,7 +35,7 @@ export function failed(resource, { tag, val }) {
     case "timed-out":
       return held(LockTimeoutError, "not free within the wait", resource, val.holding);
     case "throttled":
-      return unavailable(`the store asks for patience (${fault(val)})`);
+      return unavailable(`the store is throttling requests (${fault(val)})`);
     case "unavailable":
       return unavailable(`the store cannot be used now (${fault(val)})`);
     case "abstains":
@@ -46,7 +46,7 @@ export function failed(resource, { tag, val }) {
     case "refused":
       return new StoreRefusedError(on(resource, `the store refuses: ${val.detail}`), { resource });
     case "cancelled":
-      return new LeaseholdError(on(resource, "the acquisition was given up"), { code: "cancelled", resource });
+      return new LeaseholdError(on(resource, "the acquisition was cancelled"), { code: "cancelled", resource });
     default:
       return new LeaseholdError(on(resource, val?.message ?? tag), { resource });
   }
@@ -77,7 +77,7 @@ function info(resource, { holder, counter, owner, recordTtlMs, leftMs, sinceUnix
 }
 
 function who({ owner, foreign, token, left }) {
-  const somebody = foreign ? "held by a client of another library" : "held by somebody without a label";
+  const somebody = foreign ? "held by a client of another library" : "held by a client without a label";
   const parts = [owner === undefined ? somebody : `held by ${owner}`];
   if (token !== undefined) parts.push(`token ${token}`);
   if (left !== undefined) parts.push(`${seconds(left, 1)} s left unless renewed`);

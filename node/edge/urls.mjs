@@ -88,7 +88,7 @@ function dynamodb(url) {
   const given = named(query ?? "", DYNAMODB, wrong);
   const { region, endpoint, key, expires, sort_key: sortKey, sort_key_value: sortValue } = given;
   if (region === undefined) throw wrong(`the region is missing; ${TABLE_FORM}`);
-  if (!/^[a-z0-9][a-z0-9-]{1,62}[a-z0-9]$/.test(region)) throw wrong(`region is no region; write one such as eu-west-1`);
+  if (!/^[a-z0-9][a-z0-9-]{1,62}[a-z0-9]$/.test(region)) throw wrong(`region is not a region; write one such as eu-west-1`);
   if (sortKey === undefined && sortValue !== undefined) throw wrong("sort_key_value without sort_key; name the attribute too");
   const base = endpoint?.replace(/\/$/, "") ?? `https://dynamodb.${region}.${domain(region, wrong)}`;
   const plaintext = allowed(given, /^https?:/.exec(base)?.[0], wrong);
@@ -124,7 +124,7 @@ function named(search, known, wrong) {
   for (const [name, value] of new URLSearchParams(search)) {
     // Without its name, which may be the rest of a token that has a question mark.
     if (!known.includes(name)) throw wrong(`it has an unknown parameter; there are ${known.join(", ")}`);
-    if (name in given) throw wrong(`${name} is there twice`);
+    if (name in given) throw wrong(`${name} is given twice`);
     if (value === "") throw wrong(`${name} is empty; give it a value, or leave it out`);
     given[name] = value;
   }
@@ -184,7 +184,7 @@ function isLoopback(url, wrong) {
     const { hostname } = new URL(url);
     return /^(localhost|.*\.localhost|127\.[0-9.]+|\[::1\]|\[::ffff:7f[0-9a-f]{2}:[0-9a-f]+\])$/.test(hostname);
   } catch {
-    throw wrong("endpoint is no url; write it like https://dynamodb.eu-west-1.amazonaws.com");
+    throw wrong("endpoint is not a url; write it like https://dynamodb.eu-west-1.amazonaws.com");
   }
 }
 

@@ -94,7 +94,7 @@ def _check(
         raise sql.check_refusal(key, token, marks)
     if not db.in_transaction:
         # A mark that was raised to a token that was good enough does no harm; a write that follows could.
-        raise ConfigError("check belongs into the transaction of the write: begin one first")
+        raise ConfigError("check belongs in the transaction of the write: begin one first")
 
 
 def _marks_against(db: sqlite3.Connection, sql: str, read_sql: str, key: object, token: int) -> list[object] | None:

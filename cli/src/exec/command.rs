@@ -1,4 +1,4 @@
-//! The command as a process group: started, signalled, watched and reaped as a whole.
+//! The command as a process group, which is started, signalled, watched and reaped as a whole.
 
 use std::ffi::OsString;
 use std::io;
@@ -19,7 +19,7 @@ use super::inbox::{Event, tell};
 use super::terminal::{self, Terminal};
 use crate::status;
 
-/// A command that runs, or was not reaped yet. Dropping it kills what is left.
+/// A command that runs, or is not reaped yet. Dropping it kills the rest of its group.
 pub(super) struct Running {
     child: Child,
     group: Pid,
@@ -28,7 +28,7 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Starts the command in a group of its own. To be called on a thread that outlives it, since the system takes the
+    /// Starts the command in a group of its own. Call it on a thread that outlives the command: the system takes the
     /// end of that thread for the death of the parent.
     ///
     /// # Errors
@@ -41,7 +41,7 @@ impl Running {
     ) -> io::Result<Self> {
         let [program, arguments @ ..] = command else { return Err(io::ErrorKind::NotFound.into()) };
         let tty = terminal.for_command().map(std::fs::File::try_clone).transpose()?;
-        // Best effort: where there is no shell, the command itself still dies with leasehold on Linux.
+        // Without a shell there is no guard, but on Linux the command itself still dies with leasehold.
         let guard = Guard::start().ok();
         let desk = guard.as_ref().map(Guard::desk).transpose()?;
         let parent = getpid();
@@ -70,37 +70,37 @@ impl Running {
         self.group
     }
 
-    /// Sends a signal to all processes of the group, and answers whether the system lets us: `false` where all of them run as
-    /// another user. That there may be none any more is no error.
+    /// Sends a signal to all processes of the group. Returns `false` where the system refuses, because all of them run
+    /// as another user. A group that has ended is no error.
     pub(super) fn signal(&self, signal: Signal) -> bool {
         kill_process_group(self.group, signal) != Err(Errno::PERM)
     }
 
-    /// Whether the command was continued since it was last stopped.
+    /// Tells if the command was continued since it was last stopped.
     pub(super) fn went_on(&self) -> bool {
         let continued = waitid(WaitId::Pid(self.group), WaitIdOptions::CONTINUED | WaitIdOptions::NOHANG);
         matches!(continued, Ok(Some(_)))
     }
 
-    /// Whether processes of the group are left, after the command itself was reaped.
+    /// Tells if processes of the group are left, after the command itself was reaped.
     pub(super) fn has_remains(&self) -> bool {
-        // Orphans come to us where we are the first process of a container, and nobody else would reap them.
+        // The first process of a container inherits orphans, and must reap them.
         while let Ok(Some(_)) = waitpgid(self.group, WaitOptions::NOHANG) {}
-        // EPERM: they belong to somebody else, and are there.
+        // EPERM means that they exist, and run as another user.
         test_kill_process_group(self.group) != Err(Errno::SRCH)
     }
 
-    /// After [`Event::Ended`]: the command's status, as a shell would show it.
+    /// The command's status after [`Event::Ended`], as a shell would show it.
     ///
     /// # Errors
-    /// Somebody else has reaped it.
+    /// It was reaped by other code of this process.
     pub(super) fn reap(&mut self) -> io::Result<u8> {
         let ended = self.child.wait();
         self.reaped = true;
         ended.map(status_of)
     }
 
-    /// The command is over, or nothing is left of it: what remains is nobody's business.
+    /// Lets the rest of the group go, after the command has ended.
     pub(super) fn dismiss(&mut self) {
         self.guard = None;
     }
@@ -116,7 +116,7 @@ impl Drop for Running {
     }
 }
 
-/// The status for a command that cannot be started, with what to say.
+/// The status for a command that cannot be started, and the message.
 pub(super) fn not_started(command: &[OsString], error: &io::Error) -> (u8, String) {
     let name = command.first().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let kind = error.kind();
@@ -134,7 +134,7 @@ fn status_of(ended: ExitStatus) -> u8 {
     code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
 }
 
-/// Reports stops, and the end, without reaping: until it is reaped the group's number stays its own.
+/// Reports stops and the end without reaping: until it is reaped, the group's number cannot be reused.
 fn watch(command: Pid, events: &Sender<Event>) {
     let both = WaitIdOptions::EXITED | WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
     loop {
@@ -147,17 +147,17 @@ fn watch(command: Pid, events: &Sender<Event>) {
             tell(events, Event::Ended);
             return;
         };
-        // The report of a stop is taken, or it would come again at once.
+        // Takes the report of a stop, or it would come again at once.
         let _ = waitid(WaitId::Pid(command), WaitIdOptions::STOPPED | WaitIdOptions::NOHANG);
         tell(events, Event::Stopped(stop));
     }
 }
 
-/// Has the system kill this process when its parent dies.
+/// Makes the system kill this process when its parent dies.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn die_with(parent: Pid) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    // It may have died before the system was told.
+    // The parent may have died before.
     if getppid() == Some(parent) { Ok(()) } else { Err(Errno::SRCH.into()) }
 }
 

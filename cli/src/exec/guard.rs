@@ -1,4 +1,4 @@
-//! A process that kills the command's group when leasehold dies without having been able to.
+//! A process that kills the command's group when leasehold dies suddenly.
 //!
 //! The system can be asked to kill a child whose parent dies, but not that child's children, and not on every system.
 
@@ -9,10 +9,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use rustix::process::{getpid, setsid};
 
-/// The first line names the group. When the input ends before a second one, leasehold is dead.
+/// The first line names the group. If the input ends before a second line, leasehold is dead.
 const SCRIPT: &str = r#"trap '' HUP INT QUIT TERM; read -r group && { read -r line || kill -s KILL -- "-$group"; }"#;
 
-/// Dropping it sends the guard away: the group is left to itself.
+/// Dropping it dismisses the guard: the group runs on.
 pub(super) struct Guard {
     shell: Child,
     input: ChildStdin,
@@ -20,13 +20,13 @@ pub(super) struct Guard {
 
 impl Guard {
     /// # Errors
-    /// There is no shell, or no process to be had.
+    /// There is no shell, or no process can be started.
     pub(super) fn start() -> io::Result<Self> {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", SCRIPT]).env_clear().current_dir("/");
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        // A session of its own: nothing that is typed, and no end of a terminal, reaches it. This also keeps the standard
-        // library from `vfork`, under which Ctrl-Z could stop the child halfway and leave this process hanging.
+        // A session of its own: no key and no end of a terminal reaches it. This also keeps the standard library from
+        // using `vfork`, under which Ctrl-Z could stop the child halfway and leave this process hanging.
         let leave = || setsid().map(drop).map_err(io::Error::from);
         // SAFETY: one system call between fork and exec.
         unsafe { shell.pre_exec(leave) };
@@ -37,7 +37,7 @@ impl Guard {
         }
     }
 
-    /// Where a process has itself guarded.
+    /// The pipe to the guard, for a process that wants to be guarded.
     ///
     /// # Errors
     /// The system is out of file descriptors.
@@ -46,8 +46,8 @@ impl Guard {
     }
 }
 
-/// Has the group of the calling process guarded. Run by the command's process itself between fork and exec, so that
-/// there is no moment in which it runs unguarded.
+/// Registers the calling process's group with the guard. The command's process itself does it between fork and exec, so
+/// that it is never unguarded.
 pub(super) fn report_to(desk: BorrowedFd<'_>) -> io::Result<()> {
     let mut line = [0; 16];
     let size = line.len();
@@ -60,7 +60,7 @@ pub(super) fn report_to(desk: BorrowedFd<'_>) -> io::Result<()> {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // Two lines, since a command that could not be started may not have written the first.
+        // Two lines, because a command that could not be started may not have written the first.
         let _ = self.input.write_all(b"\n\n");
         let _ = self.shell.wait();
     }

@@ -1,4 +1,4 @@
-//! One queue for all that can happen while `exec` runs, so that one thread can decide what follows.
+//! One queue for all events while `exec` runs, so that one thread decides.
 
 use std::future::Future;
 use std::ops::ControlFlow;
@@ -10,27 +10,27 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-/// How often a future is polled that nobody wakes.
+/// The interval at which a future is polled that nothing wakes.
 const GLANCE: Duration = Duration::from_secs(1);
 
-/// What the thread that runs `exec` is told.
+/// An event for the thread that runs `exec`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// leasehold got a signal.
     Signal(Signal),
     /// A signal stopped the command.
     Stopped(Signal),
-    /// The command has ended, and waits to be reaped.
+    /// The command has ended, and is not reaped yet.
     Ended,
     /// Little of the lease is left, and no renewal has succeeded.
     Expiring,
-    /// Look at the lease: it is over.
+    /// The lease has ended.
     Lost,
-    /// The future that is being driven wants to go on.
+    /// The future that is being run can go on.
     Wake,
 }
 
-/// Sends an event; once the work is done nobody listens, which is no error.
+/// Sends an event. Once the work is done there is no receiver, which is no error.
 pub(super) fn tell(events: &Sender<Event>, event: Event) {
     let _ = events.send(event);
 }
@@ -62,13 +62,13 @@ impl Inbox {
         self.sender.clone()
     }
 
-    /// The next event, `None` when there is none within `patience`.
+    /// The next event, or `None` after `patience`.
     pub(super) fn next(&self, patience: Duration) -> Option<Event> {
         self.events.recv_timeout(patience).ok()
     }
 
-    /// Runs a future to its end on this thread, unless `on_event` breaks off first, which drops the future. Polls it once a
-    /// second at least, so that it can look at the clock.
+    /// Runs a future to its end on this thread, unless `on_event` ends it early, which drops the future. Polls it at
+    /// least once a second, so that it can check the clock.
     pub(super) fn drive<F: Future, B>(
         &self,
         future: F,
@@ -90,7 +90,7 @@ impl Inbox {
         }
     }
 
-    /// Runs a future to its end, whatever happens meanwhile.
+    /// Runs a future to its end, ignoring events.
     pub(super) fn finish<F: Future>(&self, future: F) -> F::Output {
         match self.drive(future, |_| ControlFlow::<std::convert::Infallible>::Continue(())) {
             ControlFlow::Continue(output) => output,

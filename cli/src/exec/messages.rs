@@ -1,5 +1,5 @@
-//! What `exec` has to say, said by a thread of its own: a stderr that nobody reads must not hold up the end of a command
-//! whose lease is over.
+//! The messages of `exec`, written by a thread of its own: a stderr that is not read must not delay the end of a
+//! command whose lease has ended.
 
 use std::fmt::Display;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use crate::output;
 
-/// How long a message is waited for that should stand there before something else happens.
+/// The time limit for a message that should be written before anything else happens.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// Dropping it waits until all is said.
+/// Writes messages on a thread. Dropping it waits until all are written.
 pub(super) struct Messages {
     sender: Option<Sender<Message>>,
     thread: Option<JoinHandle<()>>,
@@ -19,7 +19,7 @@ pub(super) struct Messages {
 
 struct Message {
     text: String,
-    /// Dropped when the text stands there.
+    /// Dropped when the text is written.
     said: Option<Sender<()>>,
 }
 
@@ -40,16 +40,16 @@ impl Messages {
         Ok(Self { sender: Some(sender), thread: Some(thread) })
     }
 
-    /// Never waits.
+    /// Queues a message. Never waits.
     pub(super) fn say(&self, text: impl Display) {
         self.send(Message { text: text.to_string(), said: None });
     }
 
-    /// Waits a moment until it is said.
+    /// Waits a moment until the message is written.
     pub(super) fn say_first(&self, text: impl Display) {
         let (said, done) = channel();
         self.send(Message { text: text.to_string(), said: Some(said) });
-        // Nothing is ever sent: the wait ends with the other end.
+        // The channel carries no values: the wait ends when the sender is dropped.
         let _ = done.recv_timeout(PATIENCE);
     }
 

@@ -1,4 +1,4 @@
-//! `leasehold exec`: runs a command while holding a lock, and not a moment longer.
+//! `leasehold exec`: runs a command while holding a lock.
 
 mod command;
 mod guard;
@@ -32,8 +32,8 @@ use signals::Signals;
 use supervise::{Ending, Supervisor};
 use terminal::Terminal;
 
-/// One run of `exec`. Dropped from the first field to the last: what is still held is given back before anything can wait
-/// for a reader of stderr, and only then are signals left to themselves.
+/// One run of `exec`. Its fields are dropped in order: first leases are released, then pending messages are written,
+/// and only then are the former signal handlers restored.
 struct Exec<'a> {
     client: Client,
     messages: Messages,
@@ -59,7 +59,7 @@ pub(crate) fn run(args: &ExecArgs, target: &Target) -> Result<u8, Failure> {
     Exec { client, messages, signals, inbox, args, target, patience }.run()
 }
 
-/// Connects, again and again while there is time for it: a server that is being restarted comes back.
+/// Connects, and tries again while there is time: a server that is being restarted comes back.
 fn connect(
     settings: &ClientBuilder,
     target: &Target,
@@ -72,7 +72,7 @@ fn connect(
             Err(error) if error.kind() == ErrorKind::StoreUnavailable => error,
             result => return result,
         };
-        // Without an end, a store that is named wrongly would be waited for as well.
+        // Without a time limit, a wrong store url would be retried for ever.
         let Some(left) = patience.left().filter(|left| !left.is_zero()) else { return Err(error) };
         if !told && patience.is_long() {
             told = true;
@@ -83,7 +83,7 @@ fn connect(
     }
 }
 
-/// From half of it to all of it: many may have lost the same server at the same time.
+/// A random pause from half of it to all of it: many clients may have lost the same server at once.
 fn jittered(pause: Duration) -> Duration {
     let now = Duration::from_nanos(ffi::clocks().0);
     pause.mul_f64(0.5 + f64::from(now.subsec_nanos()) / 2e9)
@@ -95,14 +95,14 @@ impl Exec<'_> {
             ControlFlow::Continue(Ok(lease)) => lease,
             ControlFlow::Continue(Err(error)) => return self.not_had(error),
             ControlFlow::Break(signal) => {
-                // What was given up is cleaned up behind, or the next one would wait for its ttl.
+                // Clean up what was given up, or the next client would wait for its ttl.
                 if let Err(error) = self.inbox.finish(self.client.clone().close()) {
                     self.messages.say(error);
                 }
                 return Ok(status::of_signal(signal.as_raw()));
             }
         };
-        // leasehold may have been stopped while the grant was on its way.
+        // leasehold may have been stopped while the grant was under way.
         if let Err(error) = lease.check(Duration::ZERO) {
             return Err(Failure::from(error).with_status(self.args.lost_status));
         }
@@ -124,7 +124,7 @@ impl Exec<'_> {
         }
     }
 
-    /// Waits for the lock. A signal breaks off, also one that comes together with the grant, which is then given back.
+    /// Waits for the lock. A signal ends the wait. If it comes together with the grant, the lock is released.
     fn acquire(&self) -> ControlFlow<Signal, Result<Lease, leasehold::Error>> {
         let interrupted = |event| match event {
             Event::Signal(signal) => ControlFlow::Break(signal),
@@ -137,7 +137,7 @@ impl Exec<'_> {
         ControlFlow::Continue(result)
     }
 
-    /// On a terminal, says once for whom it waits.
+    /// Announces the holder once, on a terminal.
     async fn wait_for_lock(&self) -> Result<Lease, leasehold::Error> {
         let mut request = pin!(self.request().into_future());
         let mut look = pin!(self.client.inspect(&self.args.resource));
@@ -161,7 +161,7 @@ impl Exec<'_> {
     fn say_for_whom(&self, holder: Result<Option<LockInfo>, leasehold::Error>) {
         match holder {
             Ok(Some(holder)) => self.messages.say(format_args!("{:?}: waiting: {holder}", self.args.resource)),
-            // It is about to be had.
+            // The lock is about to be granted.
             Ok(None) => {}
             Err(error) => self.messages.say(format_args!("waiting: {error}")),
         }
@@ -184,7 +184,7 @@ impl Exec<'_> {
     fn not_had(&self, error: leasehold::Error) -> Result<u8, Failure> {
         let failure = Failure::from(error);
         match (failure.status, self.args.busy_status) {
-            // Not having the lock is as good as having had it, then, and a line would be mailed by cron.
+            // With status 0 a busy lock counts as success, and cron would mail any output.
             (status::BUSY, status::DONE) => Ok(status::DONE),
             (status::BUSY, busy) => Err(failure.with_status(busy)),
             _ => Err(failure),
@@ -223,7 +223,7 @@ impl Exec<'_> {
     }
 }
 
-/// A command that asks for the lock under which it runs waits for its own end.
+/// Detects a command that asks for the lock under which it runs: it would wait for its own end.
 fn warn_of_waiting_for_itself(args: &ExecArgs, client: &Client, inbox: &Inbox) {
     let told = |name: &str, value: &OsStr| std::env::var_os(name).is_some_and(|told| told == value);
     let runs_under_it =
@@ -231,7 +231,7 @@ fn warn_of_waiting_for_itself(args: &ExecArgs, client: &Client, inbox: &Inbox) {
     if !runs_under_it || args.wait() == Some(Duration::ZERO) {
         return;
     }
-    // A daemon that outlived its lock may ask again; while the token is still the holder's, the lock is the own one.
+    // A daemon that outlived its lock may ask again. Only while the token is still the holder's is the lock its own.
     if let Ok(Some(holder)) = inbox.finish(client.inspect(&args.resource))
         && holder.token.is_some_and(|token| told("LEASEHOLD_TOKEN", OsStr::new(&token.to_string())))
     {
@@ -260,7 +260,7 @@ mod tests {
         let (messages, signals) = (Messages::start().unwrap(), Signals::catch(inbox.sender()).unwrap());
         let patience = Patience::start(None);
         let exec = Exec { client, messages, signals, inbox, args, target, patience };
-        // A store in memory grants at once, before any event is looked at.
+        // A store in memory grants at once, before any event is handled.
         tell(&exec.inbox.sender(), Event::Signal(Signal::INT));
         match exec.acquire() {
             ControlFlow::Break(signal) => assert_eq!(signal, Signal::INT),

@@ -1,4 +1,4 @@
-//! How long `exec` waits, from its start on, and whether a person who watches wants to know for what.
+//! The wait of `exec` for the lock, and its announcement to people at a terminal.
 
 use std::io::{IsTerminal, stderr};
 use std::time::Duration;
@@ -9,11 +9,11 @@ use leasehold::ffi;
 const SHORT: Duration = Duration::from_secs(1);
 
 pub(super) struct Patience {
-    /// On the client's own clock.
+    /// By the client's own clock.
     start_ns: u64,
-    /// `None` is for ever.
+    /// `None` waits for ever.
     wait: Option<Duration>,
-    /// Nobody watches a file or a pipe.
+    /// False for a file or a pipe.
     is_watched: bool,
 }
 
@@ -31,7 +31,7 @@ impl Patience {
         Duration::from_nanos(ffi::clocks().0.saturating_sub(self.start_ns))
     }
 
-    /// Set while the wait has yet to be explained.
+    /// True while the wait has not been announced.
     pub(super) fn is_long(&self) -> bool {
         self.is_watched && self.passed() >= SHORT
     }

@@ -1,6 +1,6 @@
-//! Catching signals for as long as `exec` runs, and putting back what was there before.
+//! Catches signals while `exec` runs, and restores the former handlers afterwards.
 //!
-//! Crates for signals keep their handlers installed for good, which a function inside somebody else's program must not.
+//! Crates for signals keep their handlers installed for good, which a function inside another program must not do.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::mem::MaybeUninit;
@@ -16,19 +16,19 @@ use rustix::process::Signal;
 
 use super::inbox::{Event, tell};
 
-/// Passed on to the command. Without one they end leasehold, as they would without handlers.
+/// Signals that are passed on to the command. While there is none they end leasehold, as without handlers.
 const ENDING: [c_int; 6] = [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGUSR1, libc::SIGUSR2];
-/// Passed on to the command; left to the system while there is none.
+/// Signals that are passed on to the command, and left to the system while there is none.
 const STOPPING: [c_int; 2] = [libc::SIGTSTP, libc::SIGCONT];
 
-/// Where handlers write; negative while nothing is caught.
+/// The descriptor that handlers write to; negative while none is installed.
 static PIPE: AtomicI32 = AtomicI32::new(-1);
-/// Handlers that are running, on whatever thread.
+/// The number of running handlers, on all threads.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
-/// Signals belong to the process, so only one `exec` at a time can have them.
+/// Signals belong to the process, so only one `exec` at a time can catch them.
 static TAKEN: Mutex<()> = Mutex::new(());
 
-/// While this lives, signals are events. Dropping it puts the former handlers back. It belongs to one thread.
+/// Turns signals into events while it lives. Dropping it restores the former handlers. It belongs to one thread.
 pub(super) struct Signals {
     saved: Vec<(c_int, libc::sigaction)>,
     mask: libc::sigset_t,
@@ -38,10 +38,10 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Catches the signals that end things.
+    /// Catches the signals that end programs.
     ///
     /// # Errors
-    /// When another `exec` runs in this process, or the system refuses a pipe or a thread.
+    /// Another `exec` runs in this process, or the system refuses a pipe or a thread.
     pub(super) fn catch(events: Sender<Event>) -> io::Result<Self> {
         let taken = match TAKEN.try_lock() {
             Ok(taken) => taken,
@@ -54,7 +54,8 @@ impl Signals {
         let reader =
             thread::Builder::new().name("leasehold-signals".to_owned()).spawn(move || forward(reader, &events))?;
         PIPE.store(pipe.as_raw_fd(), Ordering::SeqCst);
-        // What leasehold prints must not stop it while the command has the terminal; nor must taking that back.
+        // Output of leasehold must not stop it while the command has the terminal, and neither must taking the terminal
+        // back.
         let mask = block(libc::SIGTTOU);
         let mut signals = Self { saved: Vec::new(), mask, pipe, reader: Some(reader), _taken: taken };
         for signal in ENDING {
@@ -64,13 +65,13 @@ impl Signals {
         Ok(signals)
     }
 
-    /// From now on there is a command to be stopped and continued, or will be in a moment.
+    /// Also catches the signals that stop and continue programs, because there is a command now.
     pub(super) fn catch_stops(&mut self) -> io::Result<()> {
         STOPPING.into_iter().try_for_each(|signal| self.install(signal))
     }
 
-    /// Stops the process as Ctrl-Z would have done. Returns when it is continued, and at once where the system knows of
-    /// nobody who could continue it.
+    /// Stops the process as Ctrl-Z would have done. Returns when it is continued, or at once where the system knows no
+    /// process that could continue it.
     pub(super) fn stop_process(&self) -> io::Result<()> {
         let ours = set_action(libc::SIGTSTP, &action(libc::SIG_DFL))?;
         // SAFETY: raises a signal in this thread; its action is the system's own.
@@ -80,7 +81,7 @@ impl Signals {
 
     fn install(&mut self, signal: c_int) -> io::Result<()> {
         let old = get_action(signal)?;
-        // Whoever started leasehold wants it ignored (nohup, a job in the background), by the command too.
+        // The parent of leasehold wants it ignored (nohup, a background job), by the command too.
         if old.sa_sigaction != libc::SIG_IGN {
             let handler: extern "C" fn(c_int) = note;
             set_action(signal, &action(handler as libc::sighandler_t))?;
@@ -89,7 +90,7 @@ impl Signals {
         Ok(())
     }
 
-    /// Where the death of children is ignored, the system keeps no status of them.
+    /// If the death of children is ignored, the system keeps no status of them.
     fn reap_children(&mut self) -> io::Result<()> {
         let old = get_action(libc::SIGCHLD)?;
         if old.sa_sigaction == libc::SIG_IGN {
@@ -103,11 +104,11 @@ impl Signals {
 impl Drop for Signals {
     fn drop(&mut self) {
         for (signal, old) in self.saved.drain(..) {
-            // It was accepted before; and if not, nothing else could be done.
+            // It was accepted before; if it fails now, there is no alternative.
             let _ = set_action(signal, &old);
         }
         PIPE.store(-1, Ordering::SeqCst);
-        // A handler that took the number of the pipe must be through before the number can mean something else.
+        // A handler that has read the pipe's number must finish before the number can be reused.
         while RUNNING.load(Ordering::SeqCst) > 0 {
             thread::yield_now();
         }
@@ -119,7 +120,7 @@ impl Drop for Signals {
     }
 }
 
-/// Turns bytes into events until a zero comes.
+/// Turns bytes into events until it reads a zero.
 fn forward(mut pipe: PipeReader, events: &Sender<Event>) {
     let mut bytes = [0; 64];
     loop {
@@ -138,7 +139,7 @@ fn forward(mut pipe: PipeReader, events: &Sender<Event>) {
     }
 }
 
-/// The handler. Only calls that are safe in one: atomics and `write`, and `errno` is left as it was.
+/// The signal handler. It makes only calls that are safe in one, atomics and `write`, and keeps `errno`.
 extern "C" fn note(signal: c_int) {
     RUNNING.fetch_add(1, Ordering::SeqCst);
     let pipe = PIPE.load(Ordering::SeqCst);
@@ -163,7 +164,7 @@ mod errno {
     use libc::__error as location;
 
     pub(super) fn get() -> c_int {
-        // SAFETY: points to this thread's own variable for as long as the thread lives.
+        // SAFETY: points to this thread's own variable, which lives as long as the thread.
         unsafe { *location() }
     }
 
@@ -177,20 +178,20 @@ fn action(handler: libc::sighandler_t) -> libc::sigaction {
     // SAFETY: all zeroes is a valid `sigaction`: an empty mask, no flags.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = handler;
-    // Other threads of the process must not see their calls interrupted, and may have small stacks.
+    // Other threads must not have their calls interrupted, and may have small stacks.
     action.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
     action
 }
 
 fn get_action(signal: c_int) -> io::Result<libc::sigaction> {
     let mut old = MaybeUninit::zeroed();
-    // SAFETY: a null action asks only; `old` is valid for the write.
+    // SAFETY: a null action only queries; `old` is valid for the write.
     let failed = unsafe { libc::sigaction(signal, std::ptr::null(), old.as_mut_ptr()) };
     // SAFETY: all zeroes is valid, and so is what the call wrote.
     if failed == 0 { Ok(unsafe { old.assume_init() }) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Answers what was set before.
+/// Sets an action, and returns the former one.
 fn set_action(signal: c_int, new: &libc::sigaction) -> io::Result<libc::sigaction> {
     let mut old = MaybeUninit::zeroed();
     // SAFETY: both pointers are valid; the handler is the system's, a former one, or `note`, which is safe at any time.
@@ -199,7 +200,7 @@ fn set_action(signal: c_int, new: &libc::sigaction) -> io::Result<libc::sigactio
     if failed == 0 { Ok(unsafe { old.assume_init() }) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Blocks a signal in this thread, and answers the mask from before. Safe between fork and exec.
+/// Blocks a signal in this thread, and returns the former mask. Safe between fork and exec.
 pub(super) fn block(signal: c_int) -> libc::sigset_t {
     let mut set = MaybeUninit::zeroed();
     let mut old = MaybeUninit::zeroed();
@@ -214,6 +215,6 @@ pub(super) fn block(signal: c_int) -> libc::sigset_t {
 
 /// Undoes [`block`].
 pub(super) fn restore(mask: &libc::sigset_t) {
-    // SAFETY: the pointer is valid; a null pointer asks for no answer.
+    // SAFETY: the pointer is valid; a null pointer means that no former mask is returned.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, mask, std::ptr::null_mut()) };
 }

@@ -1,4 +1,4 @@
-//! Watching a command and its lease at once: whichever ends first decides.
+//! Watches a command and its lease at the same time; the first to end decides.
 
 use std::fmt::Display;
 use std::io;
@@ -14,17 +14,17 @@ use super::terminal::Terminal;
 use crate::args::OnLost;
 use crate::output::seconds;
 
-/// Waiting does not count the time that a machine is suspended, so no wait is longer than this.
+/// The longest single wait, because waiting does not count the time that a machine is suspended.
 const LONGEST_NAP: Duration = Duration::from_secs(1);
-/// How often to look whether the rest of the group is gone; nothing reports that.
+/// The interval of checks for the rest of the group, whose end is not reported.
 const GLANCE: Duration = Duration::from_millis(10);
-/// How long killed processes are awaited. Only one that hangs in the kernel takes longer.
+/// The time limit for the end of killed processes. Only a process that hangs in the kernel takes longer.
 const GLANCES_AFTER_KILL: u32 = 100;
 
 const UNTOUCHABLE: &str =
-    "the command could not be killed, since it runs as another user (sudo, setuid): it goes on without the lock";
+    "the command could not be killed, because it runs as another user (sudo, setuid): it goes on without the lock";
 
-/// How it came to an end.
+/// The result of a supervised command.
 pub(super) enum Ending {
     /// The command ended by itself, with this status.
     Command(io::Result<u8>),
@@ -32,11 +32,11 @@ pub(super) enum Ending {
     Endangered,
 }
 
-/// How far the command was pushed to its end.
+/// The strongest signal that the command was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Push {
     None,
-    /// It was told to wind up.
+    /// It was told to end.
     Term,
     Kill,
 }
@@ -44,15 +44,15 @@ enum Push {
 pub(super) struct Supervisor<'a> {
     exec: &'a Exec<'a>,
     lease: &'a Lease,
-    /// The command is killed when no more than this is left of the lease.
+    /// The command is killed when no more than this much of the lease is left.
     margin: Duration,
     command: Running,
     terminal: Terminal,
     push: Push,
-    /// It could not be killed, and that was said.
+    /// It could not be killed, and a message has said so.
     untouchable: bool,
     lost: bool,
-    /// leasehold was to stop with the command; a CONT continues both.
+    /// leasehold should stop with the command; a CONT continues both.
     stopping: bool,
 }
 
@@ -72,7 +72,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Returns when the command is over and, if the lease came first, nothing is left of its group.
+    /// Returns when the command has ended and, if the lease ended first, all of its group.
     pub(super) fn run(mut self) -> Ending {
         loop {
             let nap = self.watch_lease();
@@ -82,7 +82,7 @@ impl<'a> Supervisor<'a> {
                 None => self.stop_was_refused(),
             }
         }
-        // Before anything else: the command may have outlived the lease while leasehold was not looking.
+        // First of all: the command may have outlived the lease while leasehold was stopped.
         self.watch_lease();
         let group = self.command.group();
         let ended = self.command.reap();
@@ -94,7 +94,7 @@ impl<'a> Supervisor<'a> {
         if self.lost || self.push > Push::None { Ending::Endangered } else { Ending::Command(ended) }
     }
 
-    /// Does what the lease demands now, and answers when to look again at the latest.
+    /// Takes the action that the lease demands now, and returns the longest time to the next check.
     fn watch_lease(&mut self) -> Duration {
         let left = self.lease.remaining();
         let lost_now = left.is_zero() && !self.lost;
@@ -118,7 +118,7 @@ impl<'a> Supervisor<'a> {
         LONGEST_NAP
     }
 
-    /// Kills the command, and answers what to say of it.
+    /// Kills the command, and returns the message about it.
     fn kill(&mut self) -> &'static str {
         self.untouchable = !self.command.signal(Signal::KILL);
         if self.untouchable { UNTOUCHABLE } else { "the command was killed" }
@@ -139,15 +139,15 @@ impl<'a> Supervisor<'a> {
             }
             Event::Stopped(signal) => self.stopped(signal),
             Event::Expiring => self.expiring(),
-            // Looked at before each event, and after the last.
+            // Checked before each event, and after the last.
             Event::Lost | Event::Ended | Event::Wake => {}
         }
     }
 
-    /// Answers whether it could be.
+    /// Signals the command. Returns if that was possible.
     fn pass_on(&self, signal: Signal) -> bool {
         let passed = self.command.signal(signal);
-        // A stopped command could not hear that it should end, and its stop may not have been reported yet.
+        // A stopped command could not react, and its stop may not have been reported yet.
         if [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM].contains(&signal) {
             self.command.signal(Signal::CONT);
         }
@@ -165,7 +165,7 @@ impl<'a> Supervisor<'a> {
             return;
         }
         self.push = Push::Term;
-        // A refusal is told when it is to be killed.
+        // A refused signal is reported when the command is to be killed.
         if self.pass_on(Signal::TERM) {
             self.say(format_args!("the lease ends in {left}; the command was told to end"));
         }
@@ -186,7 +186,8 @@ impl<'a> Supervisor<'a> {
             self.say("the command was stopped; the lock stays held and is renewed");
             return;
         }
-        // A shell waits for leasehold, not for the command: without this, Ctrl-Z would leave nobody to type to.
+        // A shell waits for leasehold, not for the command: without this, Ctrl-Z would leave a terminal without a
+        // reader.
         self.terminal.take_back(group);
         let left = seconds(self.lease.remaining());
         self.exec.messages.say_first(
@@ -198,7 +199,7 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// Continues the command, unless its lease is gone by now.
+    /// Continues the command, unless its lease has ended.
     fn resume(&mut self) {
         self.watch_lease();
         if self.push == Push::Kill {
@@ -209,8 +210,8 @@ impl<'a> Supervisor<'a> {
         self.command.signal(Signal::CONT);
     }
 
-    /// No CONT came after leasehold was to stop. So it never did, since nobody is there to continue it, and the command
-    /// must not stay stopped either.
+    /// No CONT came after leasehold should have stopped. So it did not stop, because there is no process that could
+    /// continue it; then the command must not stay stopped either.
     fn stop_was_refused(&mut self) {
         if self.stopping {
             self.resume();
@@ -225,7 +226,7 @@ impl<'a> Supervisor<'a> {
         format!("{:?}: {what}", self.exec.args.resource)
     }
 
-    /// The command is gone, but others of its group may still work: they have until the margin.
+    /// The command has ended, but others of its group may still work. They have time until the margin.
     fn sweep(&mut self) {
         let mut glances = 0;
         while self.command.has_remains() && glances < GLANCES_AFTER_KILL {
@@ -237,13 +238,16 @@ impl<'a> Supervisor<'a> {
             }
         }
         if self.command.has_remains() && !self.untouchable {
-            self.say("processes of the command could not be killed, since they run as another user or hang in the kernel: they go on without the lock");
+            self.say(
+                "processes of the command could not be killed, because they run as another user or hang in the \
+                      kernel: they go on without the lock",
+            );
         }
     }
 }
 
-/// Between the order to end and this margin lies the time for winding up. The rest is for a busy machine to get around
-/// to killing.
+/// The time between the order to end and this margin is for winding up. The rest is for a busy machine to kill the
+/// group.
 fn margin(ttl: Duration) -> Duration {
     (ttl / 24).clamp(Duration::from_millis(10), Duration::from_secs(1))
 }

@@ -1,8 +1,8 @@
-//! Who has the terminal: leasehold's process group, or the command's.
+//! Passes the terminal between leasehold's process group and the command's.
 //!
-//! Only the group in the foreground may read from a terminal, and Ctrl-C and Ctrl-Z reach that group alone. A command
-//! that is the only thing on the terminal gets the foreground at once. Beside others, in a pipeline or a script, it gets
-//! it when it asks, or those others could not go on.
+//! Only the group in the foreground may read from a terminal, and Ctrl-C and Ctrl-Z reach only that group. A command
+//! that is alone on the terminal gets the foreground at once. In a pipeline or a script it gets it when it asks for it,
+//! or the others could not go on.
 
 use std::fs::File;
 use std::io::{self, IsTerminal};
@@ -14,7 +14,7 @@ use super::signals;
 
 pub(super) struct Terminal {
     tty: Option<File>,
-    /// The command has had the foreground, so it gets it again when leasehold is back there.
+    /// The command has had the foreground, so it gets it again when leasehold has it.
     wanted: bool,
 }
 
@@ -32,12 +32,12 @@ impl Terminal {
         self.tty.as_ref().filter(|_| self.wanted)
     }
 
-    /// Whether leasehold's group is in the foreground.
+    /// Tells if leasehold's group is in the foreground.
     fn is_ours(&self) -> bool {
         self.foreground() == Some(getpgrp())
     }
 
-    /// Whether `group` is in the foreground.
+    /// Tells if `group` is in the foreground.
     pub(super) fn is_with(&self, group: Pid) -> bool {
         self.foreground() == Some(group)
     }
@@ -51,14 +51,14 @@ impl Terminal {
         self.set(group)
     }
 
-    /// As [`Terminal::lend`], to a command that had it before.
+    /// As [`Terminal::lend`], for a command that had it before.
     pub(super) fn lend_again(&mut self, group: Pid) {
         if self.wanted {
             self.lend(group);
         }
     }
 
-    /// Takes the foreground back, unless it went to somebody else meanwhile.
+    /// Takes the foreground back, unless another group has got it meanwhile.
     pub(super) fn take_back(&self, group: Pid) {
         if self.is_with(group) {
             self.set(getpgrp());
@@ -76,16 +76,17 @@ impl Terminal {
         self.tty.as_ref().and_then(|tty| tcgetpgrp(tty).ok())
     }
 
-    /// The system answers whoever does this from the background with TTOU, which this thread blocks.
+    /// The system sends TTOU to a background process that does this; this thread blocks it.
     fn set(&self, group: Pid) -> bool {
         self.tty.as_ref().is_some_and(|tty| tcsetpgrp(tty, group).is_ok())
     }
 }
 
-/// Run by the command's process itself between fork and exec, so that it cannot look before it has the foreground.
+/// Takes the foreground. The command's process itself does it between fork and exec, so that the command starts in the
+/// foreground.
 pub(super) fn take_for_self(tty: &File) {
     let mask = signals::block(libc::SIGTTOU);
-    // A terminal that cannot be had now can still be lent later.
+    // A terminal that is not available now can still be lent later.
     let _ = tcsetpgrp(tty, getpid());
     signals::restore(&mask);
 }

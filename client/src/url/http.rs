@@ -361,7 +361,7 @@ mod tests {
             ("upstash:", "rediss://default:hunter2@calm-1.upstash.io", "not the one for redis-cli"),
             ("upstash:", "https://:hunter2@calm-1.upstash.io", TOKEN_VARIABLE),
             ("upstash:", "http://calm-1.upstash.io", "plaintext=allow"),
-            ("upstash:", "https://", "no url"),
+            ("upstash:", "https://", "not a url"),
             ("upstash:host", "https://calm-1.upstash.io", "names none itself"),
             ("upstash:?db=1", "https://calm-1.upstash.io", "there is no parameter"),
         ] {

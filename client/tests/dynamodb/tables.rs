@@ -101,7 +101,7 @@ fn a_table_that_is_made_is_waited_for_until_it_is_known() {
     // Where that may not be seen at all, waiting does not help.
     forbid_looking(&gateway);
     let error = table::create(&through(&new_url(&server), gateway.address()), &NewTable::default()).unwrap_err();
-    says(&error, ErrorKind::StoreRefused, &["only dynamodb:DescribeTable tells"]);
+    says(&error, ErrorKind::StoreRefused, &["dynamodb:DescribeTable is needed"]);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn the_right_to_look_at_the_table_is_not_needed() {
     lease.check(ms(1)).unwrap();
     lease.release().unwrap();
     let error = refused(&format!("{url}&require_strong=true"));
-    says(&error, ErrorKind::StoreRefused, &["not to be known", "dynamodb:DescribeTable"]);
+    says(&error, ErrorKind::StoreRefused, &["cannot be read", "dynamodb:DescribeTable"]);
 }
 
 #[test]

@@ -67,9 +67,9 @@ fn a_good_server_is_good_and_stays_as_it_was() {
         find(&findings, &format!("redis.{check}"));
     }
     expect(&findings, "redis.persistence", Severity::Good, "before it is answered");
-    expect(&findings, "redis.rights", Severity::Good, "may do what locks need");
+    expect(&findings, "redis.rights", Severity::Good, "all permissions that locks need");
     expect(&findings, "redis.trial", Severity::Good, "taken, renewed and released");
-    expect(&findings, "redis.wakeups", Severity::Good, "is heard");
+    expect(&findings, "redis.wakeups", Severity::Good, "are notified");
     let version = server.info("redis_version").unwrap();
     expect(&findings, "redis.version", Severity::Good, &format!("Redis {version}"));
     assert_eq!(server.command(&["DBSIZE"]).integer(), 0);
@@ -122,11 +122,11 @@ fn replicas_are_a_risk_unless_they_are_waited_for() {
     expect(&findings, "redis.replicas", Severity::Warning, "1 connected, asynchronously");
     assert!(find(&findings, "redis.replicas").advice.contains("wait_replicas=1"));
     let waited = doctor(&url(1));
-    expect(&waited, "redis.replicas", Severity::Good, "every one of them");
+    expect(&waited, "redis.replicas", Severity::Good, "all of them have it");
     expect(&waited, "redis.trial", Severity::Good, "taken");
 
     let findings = doctor(&replica.url());
-    expect(&findings, "redis.role", Severity::Problem, "takes no writes");
+    expect(&findings, "redis.role", Severity::Problem, "read-only replica");
     assert!(find(&findings, "redis.role").advice.contains(&format!("127.0.0.1:{}", primary.port())));
     assert_eq!(severities(&findings, Severity::Problem), ["redis.role"], "{findings:#?}");
     assert!(findings.iter().all(|finding| finding.check != "redis.trial"), "{findings:#?}");

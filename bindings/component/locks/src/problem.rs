@@ -36,14 +36,14 @@ pub(crate) fn failed(name: &str, failure: Failure) -> wit::Error {
         Failure::TimedOut { holding } => {
             held(name, ErrorKind::TimedOut, "not free within the wait", holding.as_deref())
         }
-        Failure::Throttled(fault) => unavailable(format!("the store asks for patience ({fault})")),
+        Failure::Throttled(fault) => unavailable(format!("the store is throttling requests ({fault})")),
         Failure::Unavailable(fault) => unavailable(format!("the store cannot be used now ({fault})")),
         Failure::Abstains { left } => {
             let left = Seconds(left, 1);
             unavailable(format!("too many nodes are new, or lost their memory, and do not vote for another {left} s"))
         }
         Failure::Refused(denial) => on(name, ErrorKind::StoreRefused, format!("the store refuses: {denial}")),
-        Failure::Cancelled => on(name, ErrorKind::Other, "the acquisition was given up"),
+        Failure::Cancelled => on(name, ErrorKind::Other, "the acquisition was cancelled"),
     }
 }
 
@@ -76,7 +76,7 @@ fn who(holder: &wit::Holder) -> String {
     let mut said = match &holder.owner {
         Some(owner) => format!("held by {owner}"),
         None if holder.foreign => "held by a client of another library".to_owned(),
-        None => "held by somebody without a label".to_owned(),
+        None => "held by a client without a label".to_owned(),
     };
     if let Some(token) = holder.token {
         said.push_str(&format!(", token {token}"));

@@ -299,7 +299,7 @@ mod tests {
             (some_keys(hour, Some("opensesame")), Severity::Good, "another 59 min"),
             (some_keys(Some(NOW + 90_000), Some("opensesame")), Severity::Good, "another 90 s"),
             (some_keys(Some(NOW - 3 * 3_600_000), Some("opensesame")), Severity::Warning, "expired 3 h ago"),
-            (some_keys(None, Some("opensesame")), Severity::Warning, "does not say until when"),
+            (some_keys(None, Some("opensesame")), Severity::Warning, "does not say when they expire"),
         ] {
             let found = keys(&given, NOW);
             assert!(found.severity == severity && found.what.contains(part), "{found:?}");

@@ -311,7 +311,7 @@ fn something_else_is_told_apart_at_once() {
             "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>",
             "this is not an Upstash REST server (HTTP status 200",
         ),
-        ("HTTP/1.1 200 OK\r\n\r\n{\"result\":\"pang\"}", "no PONG"),
+        ("HTTP/1.1 200 OK\r\n\r\n{\"result\":\"pang\"}", "not PONG"),
         ("HTTP/1.1 200 OK\r\n\r\n{\"result\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "this is not"),
         ("HTTP/1.1 404 Not Found\r\n\r\n", "check the host and path"),
         ("HTTP/1.1 401 Unauthorized\r\n\r\n", "refuses the token"),

@@ -66,11 +66,11 @@ fn who_is_meant_and_gives_nothing_ends_the_search() {
         (
             &[],
             format!("[default]\n{role}source_profile = b\n[profile b]\n{role}source_profile = default\n"),
-            "leads back to it",
+            "is circular",
         ),
         (&[], "[default]\nsso_session = gone\n".into(), "\"gone\" is not in"),
         (&[], "[default]\nsso_start_url = x\n".into(), "sso_region is missing; run aws configure sso"),
-        (&[], "[default]\nsso_start_url = x\nsso_region = a.example/\n".into(), "which is no region"),
+        (&[], "[default]\nsso_start_url = x\nsso_region = a.example/\n".into(), "which is not a region"),
         (&[("AWS_WEB_IDENTITY_TOKEN_FILE", "HOME/gone")], String::new(), "AWS_ROLE_ARN is not; set both"),
         (
             &[("AWS_WEB_IDENTITY_TOKEN_FILE", "HOME/gone"), ("AWS_ROLE_ARN", "arn:aws:iam::1:role/a")],
@@ -133,7 +133,7 @@ fn who_is_refused_is_told_so_whoever_refuses() {
                     Refusal::Denied(denial) => {
                         assert!(matches!(status, 401 | 403), "{status}: {said}");
                         assert_eq!(denial.kind, DenialKind::Permission);
-                        assert!(denial.detail.contains("waiting does not change it"), "{denial}");
+                        assert!(denial.detail.contains("waiting does not help"), "{denial}");
                     }
                     Refusal::NeedsCredentials(_) => assert!(!matches!(status, 401 | 403), "{status}: {said}"),
                     other => panic!("{other:?}"),
@@ -157,11 +157,11 @@ fn keys_are_fetched_from_nowhere_else() {
         let world = World::empty();
         world.set("AWS_CONTAINER_CREDENTIALS_FULL_URI", url).set("AWS_CONTAINER_AUTHORIZATION_TOKEN", "hunter2");
         let said = world.refused();
-        assert!(said.contains("is not asked for keys") && world.asked().is_empty(), "{said}");
+        assert!(said.contains("keys are not requested from") && world.asked().is_empty(), "{said}");
     }
     let world = World::empty();
     world.set("AWS_EC2_METADATA_SERVICE_ENDPOINT", "http://evil.example");
-    assert!(world.refused().contains("is not asked for keys") && world.asked().is_empty());
+    assert!(world.refused().contains("keys are not requested from") && world.asked().is_empty());
     // The library would send the token of SSO there.
     let world = World::new(|_| Reply::new(307, ""));
     world.set("AWS_SSO_ENDPOINT", "http://evil.example");
