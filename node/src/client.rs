@@ -18,7 +18,7 @@ impl Client {
     }
 }
 
-/// Begins to open a store, or the nodes of a quorum.
+/// Opens a store, or the nodes of a quorum.
 #[napi(catch_unwind)]
 pub fn connect(stores: Vec<String>, options: ConnectOptions) -> Operation {
     let builder = match options.builder() {
@@ -27,7 +27,7 @@ pub fn connect(stores: Vec<String>, options: ConnectOptions) -> Operation {
     };
     Operation::new(async move {
         let client = match <[String; 1]>::try_from(stores) {
-            // An empty text, or one with several urls in it, has a meaning of its own.
+            // An empty text, or one with several urls, has a meaning of its own.
             Ok([text]) => builder.connect(text).await?,
             Err(urls) => builder.connect(urls).await?,
         };
@@ -107,10 +107,10 @@ impl Client {
     }
 }
 
-/// For the end of the process: closes all clients at once, within one patience of two seconds. What is not confirmed by
-/// then runs out by itself.
+/// Closes all clients at once, within 2 s together, at the end of the process. A lease whose release is not confirmed
+/// by then expires.
 #[napi(catch_unwind)]
 pub fn end(clients: Vec<ClassInstance<'_, Client>>) {
-    // There is nobody left to hear of a release that is not confirmed.
+    // An unconfirmed release can be reported to nobody.
     let _ = ffi::close(clients.iter().map(|client| client.0.clone()));
 }

@@ -1,7 +1,7 @@
 //! Leader election.
 //!
-//! The election has a thread of its own, which waits for each callback. JavaScript asks for one [`Step`] after the other,
-//! and says when its callback is done.
+//! The election has a thread of its own, which waits for each callback. JavaScript asks for one [`Step`] after the
+//! other, and reports the end of its callback.
 
 use std::sync::{Arc, mpsc};
 
@@ -34,7 +34,7 @@ enum Term {
     Ended(Option<Error>),
 }
 
-/// How a callback ended.
+/// The result of a callback.
 enum Verdict {
     Done,
     Threw,
@@ -50,7 +50,7 @@ pub(crate) fn start(request: ElectionRequest) -> Result<Election, Error> {
     Ok(Election { steps: Arc::new(AsyncMutex::new(steps)), running: Mutex::new(Some(election)) })
 }
 
-/// Waits for the callback. Where nobody is left to call it, nobody is left to wait for.
+/// Waits for the callback. If the receiver is gone, no callback can run, and nothing is waited for.
 fn call(due: &steps::UnboundedSender<Step>, term: Term) {
     let (done, verdict) = mpsc::channel();
     if due.send(Step { term, done: Some(done) }).is_err() {
@@ -71,8 +71,8 @@ impl Election {
 impl Drop for Election {
     fn drop(&mut self) {
         let Some(election) = self.running.lock().take() else { return };
-        // Its end waits for callbacks, which this thread would have to run. Without another thread it campaigns on until
-        // its client is closed.
+        // The end of an election waits for callbacks, which this thread would have to run. If no thread can be started,
+        // it campaigns on until its client is closed.
         let election = std::mem::ManuallyDrop::new(election);
         let _ = std::thread::Builder::new().spawn(move || drop(std::mem::ManuallyDrop::into_inner(election)));
     }
@@ -86,7 +86,7 @@ impl Election {
         self.look(leasehold::Election::term).flatten().map(whole)
     }
 
-    /// Why the last campaign failed.
+    /// The error of the last campaign, if it failed.
     #[napi(getter, catch_unwind)]
     pub fn last_error(&self) -> Option<Failure> {
         self.look(leasehold::Election::last_error).flatten().map(Failure::from)
@@ -99,7 +99,7 @@ impl Election {
         Operation::new(async move { Ok(steps.lock().await.recv().await.map_or(Outcome::Nothing, Outcome::Step)) })
     }
 
-    /// See `Election::resign`. The callbacks are asked for meanwhile.
+    /// See `Election::resign`. Callbacks are still requested meanwhile.
     #[napi(catch_unwind)]
     pub fn resign(&self) -> Operation {
         let Some(election) = self.running.lock().take() else {
@@ -114,7 +114,7 @@ impl Election {
             return Operation::failed(Failure::internal(format!("cannot start a thread: {error}")));
         }
         Operation::new(async move {
-            // Gone without a word means a panic of a callback's, which ended the candidacy as well.
+            // A closed channel means that a callback has panicked, which ended the candidacy as well.
             let _ = over.await;
             Ok(Outcome::Nothing)
         })
@@ -123,7 +123,7 @@ impl Election {
 
 #[napi]
 impl Step {
-    /// What was won, where a term has begun.
+    /// The lease of the term, if one has begun.
     #[napi(getter, catch_unwind)]
     pub fn lease(&self) -> Option<Lease> {
         match &self.term {
@@ -132,7 +132,7 @@ impl Step {
         }
     }
 
-    /// Why the term has ended, unless this candidate resigned.
+    /// The reason why the term has ended, unless this candidate resigned.
     #[napi(getter, catch_unwind)]
     pub fn loss(&self) -> Option<Failure> {
         match &self.term {
@@ -157,7 +157,7 @@ impl Step {
 impl Step {
     fn end(&mut self, verdict: Verdict) {
         if let Some(done) = self.done.take() {
-            // An election that has ended meanwhile wants no verdict.
+            // An election that has ended meanwhile needs no verdict.
             let _ = done.send(verdict);
         }
     }

@@ -1,4 +1,4 @@
-//! Errors on their way to JavaScript, where their classes are.
+//! Errors on their way to JavaScript, where their classes are defined.
 
 use leasehold::{Error, ErrorKind};
 use napi_derive::napi;
@@ -6,7 +6,7 @@ use napi_derive::napi;
 use crate::info::LockInfo;
 use crate::value::Value;
 
-/// What an error of the client says.
+/// The parts of an error of the client.
 #[napi]
 pub struct Failure {
     kind: &'static str,
@@ -18,7 +18,7 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// What the protocol without I/O refuses, and why where that is a value.
+    /// A refusal of the protocol without I/O, with its reason if that is a value.
     pub(crate) fn told(kind: &'static str, message: String, reason: Option<Value>) -> Self {
         Self { kind, message, resource: None, holder: None, is_temporary: false, reason }
     }
@@ -55,7 +55,7 @@ impl Failure {
         self.kind
     }
 
-    /// For people.
+    /// The message for people.
     #[napi(getter, catch_unwind)]
     pub fn message(&self) -> &str {
         &self.message
@@ -67,19 +67,19 @@ impl Failure {
         self.resource.as_deref()
     }
 
-    /// Who holds the lock, where that is the reason.
+    /// The holder of the lock, where that is the reason.
     #[napi(getter, catch_unwind)]
     pub fn holder(&self) -> Option<LockInfo> {
         self.holder.clone().map(|holder| LockInfo::from(*holder))
     }
 
-    /// Why, as a value, for what the protocol without I/O refuses.
+    /// The reason as a value, for refusals of the protocol without I/O.
     #[napi(getter, catch_unwind)]
     pub fn reason(&self) -> Option<Value> {
         self.reason.clone()
     }
 
-    /// Whether the same call may succeed later without anybody changing anything.
+    /// True if the same call may succeed later without any change.
     #[napi(getter, catch_unwind)]
     pub fn is_temporary(&self) -> bool {
         self.is_temporary

@@ -1,4 +1,4 @@
-//! Guards for the protected side.
+//! Guards for the protected resource.
 
 use leasehold::fence;
 use napi::Either;
@@ -8,7 +8,7 @@ use crate::failure::Failure;
 use crate::info::whole;
 use crate::options::natural;
 
-/// Nothing, or what is wrong.
+/// Nothing, or an error.
 type Told = Option<Failure>;
 
 fn told(result: Result<(), Failure>) -> Told {
@@ -32,7 +32,7 @@ pub struct Guards(fence::Guards);
 
 #[napi]
 impl Guards {
-    /// At most so many items.
+    /// Guards with room for this many items.
     #[napi(constructor, catch_unwind)]
     pub fn new(most: u32) -> Self {
         Self(fence::Guards::new(usize::try_from(most).unwrap_or(usize::MAX)))
@@ -44,7 +44,7 @@ impl Guards {
         told(token_of(token).and_then(|token| Ok(self.0.claim(&item, token)?)))
     }
 
-    /// See `fence::Guards::check`, and `check_in_order` where there is a number.
+    /// See `fence::Guards::check`, and `check_in_order` if there is a number.
     #[napi(catch_unwind)]
     pub fn check(&self, item: String, token: f64, number: Option<f64>) -> Told {
         told(token_of(token).and_then(|token| match number {
@@ -69,13 +69,13 @@ impl Guards {
 /// The statements of a guard for PostgreSQL.
 #[napi(object, object_from_js = false)]
 pub struct Statements {
-    /// Makes the table of marks, where the guard has one.
+    /// Creates the table of marks, if the guard has one.
     pub create: Option<String>,
-    /// Claims.
+    /// Claims an item or a row.
     pub claim: String,
-    /// Checks.
+    /// Checks an item or a row.
     pub check: String,
-    /// Reads the mark.
+    /// Reads a mark.
     pub read: String,
 }
 
@@ -97,7 +97,7 @@ pub fn postgres_guard(table: Option<String>, schema: Option<String>) -> Either<S
     }))
 }
 
-/// See `fence::PostgresGuard::outcome`. Drivers answer a bigint as text.
+/// See `fence::PostgresGuard::outcome`. Drivers return a bigint as text.
 #[napi(catch_unwind)]
 pub fn postgres_outcome(item: String, token: f64, mark: Option<String>) -> Told {
     told(
@@ -142,18 +142,18 @@ impl PostgresRowGuard {
     }
 }
 
-/// A question about the marks that a statement of a row guard has answered.
+/// The statement of a row guard whose marks are to be judged.
 #[napi(string_enum = "lowercase")]
 pub enum Asked {
     /// A claim.
     Claim,
     /// A check.
     Check,
-    /// Why a statement of one's own has written nothing.
+    /// A statement of the user that has written nothing.
     Refusal,
 }
 
-/// What the marks mean: see `fence::PostgresRowGuard::claim_outcome`, `check_outcome` and `refusal`.
+/// Judges the marks: see `fence::PostgresRowGuard::claim_outcome`, `check_outcome` and `refusal`.
 #[napi(catch_unwind)]
 pub fn postgres_row_outcome(asked: Asked, token: f64, marks: Vec<Option<String>>) -> Told {
     told(token_of(token).and_then(|token| {
@@ -166,7 +166,7 @@ pub fn postgres_row_outcome(asked: Asked, token: f64, marks: Vec<Option<String>>
     }))
 }
 
-/// Whether this is a token, for what has to be passed on as text.
+/// Checks a token that is to be passed on as text.
 #[napi(catch_unwind)]
 pub fn check_token(token: f64) -> Told {
     told(token_of(token).map(|_| ()))
@@ -179,7 +179,7 @@ fn bigint(text: String) -> Result<i64, Failure> {
 /// The scripts of `fence::RedisGuard`.
 #[napi(object, object_from_js = false)]
 pub struct RedisScripts {
-    /// A Lua function to put in front of a script.
+    /// A Lua function, to be put in front of a script.
     pub function: String,
     /// KEYS: mark. ARGV: token.
     pub claim: String,
@@ -215,9 +215,9 @@ pub fn redis_outcome(item: String, token: f64, reply: i64) -> Told {
 /// One entry of `ExpressionAttributeNames` or `ExpressionAttributeValues`.
 #[napi(object, object_from_js = false)]
 pub struct Placeholder {
-    /// What stands in the expression.
+    /// The placeholder in the expression.
     pub placeholder: String,
-    /// What it stands for; of a value, the digits of a number.
+    /// The name, or the digits of the value.
     pub stands_for: String,
 }
 
@@ -256,16 +256,17 @@ pub fn dynamodb_values(token: f64) -> Either<Vec<Placeholder>, Failure> {
     either(values.map(|values| values.map(|(name, digits)| placeholder(name, &digits)).into()))
 }
 
-/// What `ALL_OLD` shows of an item whose condition did not hold.
+/// The item in `ALL_OLD` whose condition did not hold.
 #[napi(object, object_to_js = false)]
 pub struct Old {
-    /// Whether there is an item.
+    /// True if there is an item.
     pub exists: bool,
-    /// Its attribute of the mark, as far as there is one.
+    /// The attribute with its mark, if there is one.
     pub mark: Option<String>,
 }
 
-/// Why a condition did not hold, unless for the rest of it: see `fence::DynamodbGuard::refusal` and `refusal_of_claim`.
+/// The reason why a condition did not hold, unless it is the rest of the condition: see `fence::DynamodbGuard::refusal`
+/// and `refusal_of_claim`.
 #[napi(catch_unwind)]
 pub fn dynamodb_refusal(asked: Asked, item: String, token: f64, old: Old) -> Told {
     let token = match token_of(token) {

@@ -1,14 +1,14 @@
-//! Who holds a lock.
+//! The holder of a lock.
 
 use napi::bindgen_prelude::Buffer;
 use napi_derive::napi;
 
 use crate::options::milliseconds;
 
-/// Who holds a lock, as far as the store shows it. Lengths of time are milliseconds.
+/// The holder of a lock, as far as the store shows it. Lengths of time are milliseconds.
 #[napi(object, object_from_js = false)]
 pub struct LockInfo {
-    /// What is locked.
+    /// The locked resource.
     pub resource: String,
     /// The holder's label.
     pub owner: Option<String>,
@@ -16,17 +16,17 @@ pub struct LockInfo {
     pub token: Option<i64>,
     /// When the lease was granted, since 1970 by the store's wall clock.
     pub since: Option<f64>,
-    /// How long the lease lasts without renewal.
+    /// The lifetime of the lease without renewal.
     pub ttl: Option<f64>,
     /// Time until the store frees the lock unless it is renewed.
     pub left: Option<f64>,
     /// The holder's payload.
     pub data: Option<Buffer>,
-    /// Whether another lock library wrote the record.
+    /// True if another lock library wrote the record.
     pub foreign: bool,
-    /// How many nodes showed this record.
+    /// The number of nodes that showed this record.
     pub votes: u32,
-    /// How many nodes were looked at.
+    /// The number of nodes that were asked.
     pub of: u32,
 }
 
@@ -50,7 +50,7 @@ impl From<leasehold::LockInfo> for LockInfo {
 /// The outcome of a conditional release.
 #[napi(object, object_from_js = false)]
 pub struct ReleaseIfOutcome {
-    /// True if the lock was released for the holder that was meant.
+    /// True if the lock was released for the holder that was named.
     pub released: bool,
     /// The holder whose lock was released, or the present one.
     pub holder: Option<LockInfo>,
@@ -66,7 +66,7 @@ impl From<leasehold::ReleaseIfOutcome> for ReleaseIfOutcome {
     }
 }
 
-/// A token as JavaScript's number, which holds every token there can be.
+/// A token as a JavaScript number, which can hold every token.
 pub(crate) fn whole(token: u64) -> i64 {
     i64::try_from(token).expect("invariant: tokens are below 2^53")
 }

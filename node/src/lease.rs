@@ -1,4 +1,4 @@
-//! What a holder has.
+//! A held lease.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Lease {
         whole(self.0.token())
     }
 
-    /// What is locked.
+    /// The locked resource.
     #[napi(getter, catch_unwind)]
     pub fn resource(&self) -> &str {
         self.0.resource()
@@ -44,13 +44,13 @@ impl Lease {
         self.0.owner()
     }
 
-    /// Milliseconds for which the lease can still be believed in.
+    /// Milliseconds for which the lease is valid if no renewal succeeds.
     #[napi(catch_unwind)]
     pub fn remaining(&self) -> f64 {
         milliseconds(self.0.remaining())
     }
 
-    /// Whether the lease is over without having been released.
+    /// True if the lease has ended without having been released.
     #[napi(catch_unwind)]
     pub fn is_lost(&self) -> bool {
         self.0.is_lost()
@@ -88,7 +88,7 @@ impl Lease {
         })
     }
 
-    /// Fails when the lease is lost, with the reason; does not end once it was released. It does not keep the lease.
+    /// Fails with the reason when the lease is lost; never ends once it was released. It does not keep the lease alive.
     #[napi(catch_unwind)]
     pub fn lost(&self) -> Operation {
         let lost = self.0.lost();

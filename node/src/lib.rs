@@ -1,10 +1,11 @@
 //! The native half of the Node package `leasehold`.
 //!
-//! It converts and decides nothing: calls and values go to the crate `leasehold` and come back as JavaScript's. What takes
-//! its time is an [`reactor::Operation`], which Node's own thread polls. The modules beside `index.cjs` show all of this under
-//! better names; nothing here is for users.
+//! It converts and decides nothing: calls and values go to the crate `leasehold` and come back as JavaScript's. A call
+//! that takes time is a [`reactor::Operation`], which Node's own thread polls. The modules beside `index.cjs` export
+//! all of this under better names; nothing here is for users.
 //!
-//! No function throws for an error of the client: it answers a [`failure::Failure`], which JavaScript makes an error of.
+//! No function throws for an error of the client: it returns a [`failure::Failure`], which JavaScript turns into an
+//! error.
 
 pub mod client;
 pub mod command;

@@ -1,4 +1,4 @@
-//! What the client tells, on its way to observers in JavaScript.
+//! The client's events, on their way to observers in JavaScript.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ const LEVELS: [(Level, &str); 5] = [
     (Level::Error, "error"),
 ];
 
-/// Where the observers of one event loop hear of all clients of the process.
+/// The observers of one event loop, for all clients of the process.
 #[napi]
 pub struct Observation(Arc<Desk>);
 
@@ -30,24 +30,24 @@ impl Observation {
     pub fn new(ring: Function<'_, (), ()>) -> Result<Self> {
         type Call = ThreadsafeFunction<(), (), (), Status, false, true>;
         let call: Call = ring.build_threadsafe_function::<()>().callee_handled::<false>().weak::<true>().build()?;
-        // Where the loop has ended there is nobody left to tell.
+        // Once the loop has ended there is nothing to notify.
         Ok(Self(Desk::open(move || {
             call.call((), ThreadsafeFunctionCallMode::NonBlocking);
         })))
     }
 
-    /// From now on hears events of this level and above, none without one, and samples if `samples` says so.
+    /// Sets the least level of events, or none without one, and turns samples on or off.
     #[napi(catch_unwind)]
     pub fn want(&self, level: Option<String>, samples: bool) {
         let level = level.and_then(|name| LEVELS.iter().find(|(_, known)| **known == *name));
         self.0.want(level.map(|(level, _)| *level), samples);
     }
 
-    /// What was noted since, as objects, and how much more there was than could be kept.
+    /// The items since the last call, as objects, and the number of items that were dropped.
     #[napi(catch_unwind)]
     pub fn fetch(&self) -> Fetched {
         let Noted { items, dropped } = self.0.fetch();
-        // No count of drops comes near 2^53.
+        // The number of drops never comes near 2^53.
         #[expect(clippy::cast_precision_loss, reason = "as above")]
         let dropped = dropped as f64;
         Fetched { items: items.into_iter().map(shown).collect(), dropped }
@@ -60,12 +60,12 @@ impl Drop for Observation {
     }
 }
 
-/// What was fetched.
+/// Items that were fetched.
 #[napi(object, object_from_js = false)]
 pub struct Fetched {
     /// Events, which have a `level`, and samples, which have a `kind`.
     pub items: Vec<Value>,
-    /// How many more there were.
+    /// The number of items that were dropped.
     pub dropped: f64,
 }
 

@@ -1,4 +1,4 @@
-//! Settings as JavaScript gives them. Lengths of time are milliseconds.
+//! Settings from JavaScript. Lengths of time are milliseconds.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ pub struct ConnectOptions {
 pub struct LockOptions {
     /// See `LockRequest::ttl`.
     pub ttl: Option<f64>,
-    /// See `LockRequest::wait`; infinite for ever.
+    /// See `LockRequest::wait`; infinity is for ever.
     pub wait: Option<f64>,
     /// See `LockRequest::owner`.
     pub owner: Option<String>,
@@ -42,7 +42,7 @@ pub struct LockOptions {
     pub max_hold: Option<f64>,
     /// See `LockRequest::renew_every`.
     pub renew_every: Option<f64>,
-    /// JavaScript's own way to say it; anything else than `false` is the default.
+    /// The default is true; `renew: false` turns renewals off.
     pub renew: Option<bool>,
 }
 
@@ -51,7 +51,7 @@ pub struct LockOptions {
 pub struct AllOptions {
     /// See `LockAllRequest::ttl`.
     pub ttl: Option<f64>,
-    /// See `LockAllRequest::wait`; infinite for ever.
+    /// See `LockAllRequest::wait`; infinity is for ever.
     pub wait: Option<f64>,
     /// See `LockAllRequest::owner`.
     pub owner: Option<String>,
@@ -68,7 +68,7 @@ pub struct ElectOptions {
     pub owner: Option<String>,
 }
 
-/// Which holder is meant.
+/// The holder that is meant.
 #[napi(object, object_to_js = false)]
 pub struct HolderOptions {
     /// See `HolderMatch::token`.
@@ -176,7 +176,7 @@ impl ElectOptions {
     }
 }
 
-/// `None` for ever.
+/// `None` is for ever.
 fn patience(wait: Option<f64>) -> Result<Option<Duration>, Failure> {
     wait.filter(|wait| *wait != f64::INFINITY).map(|wait| length("wait", wait)).transpose()
 }
@@ -193,7 +193,7 @@ pub(crate) fn milliseconds(length: Duration) -> f64 {
     length.as_secs_f64() * 1_000.0
 }
 
-/// A number that has to be a whole one from 0 on, such as a token: JavaScript has no such type of its own.
+/// A whole number from 0 on, such as a token: JavaScript has no such type.
 pub(crate) fn natural(name: &str, number: f64) -> Result<u64, Failure> {
     let most = 9_007_199_254_740_991.0;
     if (0.0..=most).contains(&number) && number.fract() == 0.0 {
@@ -204,6 +204,6 @@ pub(crate) fn natural(name: &str, number: f64) -> Result<u64, Failure> {
 }
 
 fn parts_per_million(ppm: f64) -> Result<u32, Failure> {
-    // The bounds are the client's; what is beyond this type is beyond them too.
+    // The client checks the bounds; larger numbers are beyond them too.
     natural("driftPpm", ppm).map(|ppm| u32::try_from(ppm).unwrap_or(u32::MAX))
 }

@@ -21,7 +21,7 @@ enum Object {
     Reader(Box<redis::Reader>),
 }
 
-/// Makes one, by the name of its kind and of what makes it.
+/// Makes one, by the name of its kind and of its constructor.
 #[napi(catch_unwind)]
 pub fn protocol_make(of: String, name: String, args: Vec<Value>) -> Either<Protocol, Failure> {
     let args: Vec<&Value> = args.iter().collect();
@@ -61,7 +61,7 @@ pub struct TestStore(Store);
 
 #[napi]
 impl TestStore {
-    /// An empty one, which can be reached.
+    /// An empty store that can be reached.
     #[napi(constructor, catch_unwind)]
     pub fn new() -> Self {
         Self::default()
@@ -76,13 +76,13 @@ impl TestStore {
         }))
     }
 
-    /// Whether requests reach the store from now on.
+    /// Sets if requests reach the store.
     #[napi(catch_unwind)]
     pub fn set_up(&self, is_up: bool) {
         self.0.set_reach(if is_up { Reach::Up } else { Reach::Down });
     }
 
-    /// Whether requests reach the store.
+    /// Tells if requests reach the store.
     #[napi(getter, catch_unwind)]
     pub fn is_up(&self) -> bool {
         self.0.reach() == Reach::Up
@@ -101,7 +101,7 @@ impl TestStore {
     }
 }
 
-/// For `leasehold/testing`: whether a holder is the one that is meant.
+/// Tells if a holder is the one that is meant, for `leasehold/testing`.
 #[napi(catch_unwind)]
 pub fn is_meant(meant: HolderOptions, token: Option<f64>, owner: Option<String>) -> Either<bool, Failure> {
     let judged = meant.meant().and_then(|meant| {
@@ -114,7 +114,7 @@ pub fn is_meant(meant: HolderOptions, token: Option<f64>, owner: Option<String>)
     }
 }
 
-/// What the clocks of this machine show, as the WIT's `now`.
+/// The clocks of this machine, as the WIT's `now`.
 #[napi(catch_unwind)]
 pub fn clocks() -> Value {
     let (monotonic_ns, unix_ms) = ffi::clocks();

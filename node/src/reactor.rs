@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::info::{LockInfo, ReleaseIfOutcome, whole};
 use crate::lease::{Lease, Leases};
 
-/// What an operation ends with.
+/// The result of an operation.
 pub(crate) enum Outcome {
     Nothing,
     Client(leasehold::Client),
@@ -32,7 +32,7 @@ pub(crate) enum Outcome {
 
 type End = std::result::Result<Outcome, Failure>;
 
-/// Something that was begun and is to be run by a reactor.
+/// An operation that a reactor can run.
 #[napi]
 pub struct Operation(Option<Task<End>>);
 
@@ -41,7 +41,7 @@ impl Operation {
         Self(Some(ffi::task(future)))
     }
 
-    /// One that fails before it has begun.
+    /// An operation that fails at once.
     pub(crate) fn failed(failure: Failure) -> Self {
         Self::new(std::future::ready(Err(failure)))
     }
@@ -65,7 +65,7 @@ impl Reactor {
         let build = || awake.build_threadsafe_function::<()>().callee_handled::<false>();
         // Does not keep the process alive.
         let notify: Call<true> = build().weak::<true>().build()?;
-        // Where the loop has ended there is nobody left to notify.
+        // Once the loop has ended there is nothing to notify.
         let executor = Executor::new(move || {
             notify.call((), ThreadsafeFunctionCallMode::NonBlocking);
         });
@@ -74,7 +74,8 @@ impl Reactor {
         Ok(reactor)
     }
 
-    /// Starts an operation. Answers the number by which [`Reactor::run`] will tell of its end, or what it ended with.
+    /// Starts an operation. Returns the number by which [`Reactor::run`] reports its end, or its result if it has
+    /// ended.
     #[napi(catch_unwind)]
     pub fn start<'env>(&mut self, env: &'env Env, operation: &mut Operation) -> Result<Unknown<'env>> {
         let task = operation.0.take().ok_or_else(|| napi::Error::from_reason("the operation was started before"))?;
@@ -90,7 +91,8 @@ impl Reactor {
         self.executor.cancel(id.unsigned_abs());
     }
 
-    /// Polls all operations that can go on. Answers numbers of operations that have ended, each followed by its result.
+    /// Polls all operations that can go on. Returns the numbers of operations that have ended, each followed by its
+    /// result.
     #[napi(catch_unwind)]
     pub fn run<'env>(&mut self, env: &'env Env) -> Result<Vec<Unknown<'env>>> {
         let mut ended = Vec::new();

@@ -1,13 +1,13 @@
-//! Plain values of JavaScript, for the protocol without I/O: copied on their way in, so that no code of theirs runs while
-//! a call is under way.
+//! Plain values of JavaScript, for the protocol without I/O. They are copied on their way in, so that none of their
+//! code runs during a call.
 
 use leasehold_protocol::{Sink, Source, Unfit};
 use napi::bindgen_prelude::{BigInt, FromNapiValue, JsObjectValue, JsValue, Object, ToNapiValue, Uint8Array, Unknown};
 use napi::{Env, Result, ValueType, sys};
 
-/// The values of the protocol nest nine times at most; what nests more may go in circles.
+/// The most levels of nesting. The values of the protocol have nine at most; deeper ones may be circular.
 const DEEPEST: u32 = 9;
-/// Values within one argument: more than any call has, and few enough for an object that was not meant.
+/// The most values within one argument: more than any call has, and few enough for an object passed by mistake.
 const MOST: u32 = 1 << 20;
 /// The largest integer that a number of JavaScript holds exactly, and the next one.
 const LARGEST: f64 = 9_007_199_254_740_991.0;
@@ -31,25 +31,25 @@ pub enum Value {
     Items(Vec<Self>),
     /// Any other object: its enumerable properties.
     Object(Vec<(String, Self)>),
-    /// What is no value, such as a function.
+    /// Something else, such as a function.
     Other(&'static str),
 }
 
 impl FromNapiValue for Value {
     unsafe fn from_napi_value(env: sys::napi_env, value: sys::napi_value) -> Result<Self> {
-        // SAFETY: both are of the call that is under way, which is what the caller promises.
+        // SAFETY: both belong to the current call, as the caller promises.
         unsafe { read(env, value, 0, &mut { MOST }) }
     }
 }
 
 /// # Safety
-/// The value must be one of the environment's, in a scope that is open.
+/// The value must belong to the environment, in an open scope.
 unsafe fn read(env: sys::napi_env, value: sys::napi_value, depth: u32, left: &mut u32) -> Result<Value> {
     *left = left.saturating_sub(1);
     if depth > DEEPEST || *left == 0 {
         return Ok(Value::Other("what nests too deep, goes in circles or never ends"));
     }
-    // SAFETY: as this function's caller promises; `get_type` has told what the value is.
+    // SAFETY: as this function's caller promises; `get_type` has reported the type of the value.
     unsafe {
         let unknown = Unknown::from_napi_value(env, value)?;
         Ok(match unknown.get_type()? {
@@ -89,7 +89,7 @@ unsafe fn read(env: sys::napi_env, value: sys::napi_value, depth: u32, left: &mu
 
 impl ToNapiValue for Value {
     unsafe fn to_napi_value(env: sys::napi_env, value: Self) -> Result<sys::napi_value> {
-        // SAFETY: the environment is that of the call that is under way, which is what the caller promises.
+        // SAFETY: the environment is that of the current call, as the caller promises.
         unsafe {
             match value {
                 Self::Nothing | Self::Other(_) | Self::Big(None) => <()>::to_napi_value(env, ()),

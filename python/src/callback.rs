@@ -1,8 +1,9 @@
-//! Callbacks of the client, run by threads of Python's.
+//! Callbacks of the client, run by threads of Python.
 //!
-//! An interpreter that ends stops every thread that comes back to it, by unwinding the thread's stack, and no frame of Rust
-//! can be unwound so: the process would abort. Therefore no frame of Rust ever waits for Python's code of unknown length, a
-//! hook for exceptions among it. A thread of the client starts a daemon thread for it, and waits without the interpreter.
+//! An interpreter that ends stops every thread that returns to it, by unwinding the thread's stack. Frames of Rust
+//! cannot be unwound so: the process would abort. Therefore no frame of Rust ever waits for Python code that may take
+//! long, exception hooks included. A thread of the client starts a daemon thread for it, and waits without the
+//! interpreter.
 
 use std::sync::mpsc::{Sender, channel};
 
@@ -10,7 +11,7 @@ use leasehold::ffi::Mutex;
 
 use pyo3::prelude::*;
 
-/// How a callback ended.
+/// The result of a callback.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ended {
     Returned,
@@ -18,7 +19,7 @@ pub(crate) enum Ended {
     Raised,
 }
 
-/// The last message of a thread of Python's: dropped without a word, after its exception was shown.
+/// The last message of a Python thread. It is dropped without a message after an exception, which the thread has shown.
 #[pyclass(frozen, module = "leasehold._native")]
 pub(crate) struct Done(Mutex<Option<Sender<Ended>>>);
 
@@ -26,18 +27,18 @@ pub(crate) struct Done(Mutex<Option<Sender<Ended>>>);
 impl Done {
     fn returned(&self) {
         let sender = self.0.lock().take();
-        // Nobody waits any more in a process that ends.
+        // In a process that ends there is no waiter any more.
         let _ = sender.map(|sender| sender.send(Ended::Returned));
     }
 }
 
 /// # Errors
-/// `TypeError` for what cannot be called, or would be awaited in vain.
+/// `TypeError` for an object that cannot be called, and for a coroutine function.
 pub(crate) fn check(py: Python<'_>, callback: &Py<PyAny>) -> PyResult<()> {
     py.import("leasehold._callbacks")?.getattr("check")?.call1((callback,)).map(drop)
 }
 
-/// Calls it with what `argument` makes, and waits for its end; for ever, once the interpreter has ended.
+/// Calls it with the result of `argument`, and waits for its end; for ever, once the interpreter has ended.
 pub(crate) fn call<'a>(
     callback: &'a Py<PyAny>,
     argument: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>> + 'a,

@@ -17,7 +17,7 @@ use crate::reactor::{Operation, Outcome};
 use crate::request::{Request, Settings};
 use crate::signals::{self, Signals};
 
-/// What is to be connected to, and how.
+/// The stores and settings of a client.
 #[pyclass(frozen, module = "leasehold._native")]
 pub(crate) struct Connector {
     builder: ClientBuilder,
@@ -237,7 +237,7 @@ impl Client {
         Operation::new(async move { client.release_if(name, info::meant(token, owner)).await.map(Outcome::ReleaseIf) })
     }
 
-    /// Tells if the store shows the lease. Its record then stands for as long as is said.
+    /// Tells if the store shows the lease, and makes its record last for `record_ttl` from now on.
     fn refresh(&self, py: Python<'_>, lease: &Lease, record_ttl: Seconds) -> PyResult<bool> {
         let record_ttl = record_ttl.finite(py, "record_ttl")?;
         let refreshed = py.detach(|| ffi::refresh_blocking(&self.0, lease.held(), record_ttl));
@@ -267,11 +267,11 @@ impl Client {
     }
 }
 
-/// For the end of the interpreter: closes all clients at once, within one patience of two seconds. What is not confirmed by
-/// then runs out by itself.
+/// Closes all clients at once, within 2 s together, at the end of the interpreter. A lease whose release is not
+/// confirmed by then expires.
 #[pyfunction]
 pub(crate) fn end(py: Python<'_>) {
     signals::end();
-    // There is nobody to hear of a release that is not confirmed.
+    // An unconfirmed release can be reported to nobody.
     let _ = py.detach(ffi::close_tracked);
 }

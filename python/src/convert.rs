@@ -1,4 +1,4 @@
-//! Values between Python and Rust, and how long Rust ones live.
+//! Conversion of values between Python and Rust, and the lifetime of those of Rust.
 
 use std::mem::ManuallyDrop;
 use std::ops::Deref;
@@ -10,11 +10,11 @@ use pyo3::types::{PyBool, PyInt};
 
 use crate::errors;
 
-/// A length of time as Python gives it: seconds as a number, or a `timedelta`.
+/// A length of time from Python: seconds as a number, or a `timedelta`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seconds {
     length: Length,
-    /// Without a unit beside it.
+    /// A number without a unit.
     is_number: bool,
 }
 
@@ -26,7 +26,7 @@ enum Length {
 
 impl Seconds {
     /// # Errors
-    /// `ConfigError` for a length without an end, where one is needed.
+    /// `ConfigError` for an infinite length, where it must be finite.
     pub(crate) fn finite(self, py: Python<'_>, name: &str) -> PyResult<Duration> {
         match self.length {
             Length::Finite(length) => Ok(length),
@@ -34,7 +34,7 @@ impl Seconds {
         }
     }
 
-    /// `None` for ever.
+    /// `None` is for ever.
     pub(crate) fn if_finite(self) -> Option<Duration> {
         match self.length {
             Length::Finite(length) => Some(length),
@@ -54,7 +54,7 @@ impl FromPyObject<'_, '_> for Seconds {
         if value.is_instance_of::<PyBool>() {
             return Err(PyTypeError::new_err(format!("{NO_LENGTH} bool")));
         }
-        // Numbers first: asking whether a value is a timedelta imports its module.
+        // Numbers first: the check for a timedelta imports its module.
         if let Ok(seconds) = value.extract::<f64>() {
             if seconds == f64::INFINITY {
                 return Ok(number(Length::Endless));
@@ -63,7 +63,7 @@ impl FromPyObject<'_, '_> for Seconds {
                 .map(|length| number(Length::Finite(length)))
                 .map_err(|_| refuse());
         }
-        // A number all the same, and more than any float.
+        // An integer that is larger than any float.
         if value.is_instance_of::<PyInt>() {
             return Err(refuse());
         }
@@ -77,7 +77,7 @@ impl FromPyObject<'_, '_> for Seconds {
     }
 }
 
-/// A whole number from 0 on: a token above all, whose upper end is for the guards to say.
+/// A whole number from 0 on, above all a token; the guards check its upper limit.
 pub(crate) struct Natural(pub(crate) u64);
 
 impl FromPyObject<'_, '_> for Natural {
@@ -99,7 +99,7 @@ const NO_LENGTH: &str = "a length of time is a number of seconds or a timedelta,
 /// Warns of numbers that were most likely meant as milliseconds: whole thousands of seconds.
 ///
 /// # Errors
-/// Where warnings are errors.
+/// The warning is an error.
 pub(crate) fn warn_of_milliseconds<const N: usize>(
     py: Python<'_>,
     lengths: [(&str, Option<Seconds>); N],
@@ -120,7 +120,8 @@ pub(crate) fn warn_of_milliseconds<const N: usize>(
     Ok(())
 }
 
-/// What may take its time to be dropped, or wake threads that want the interpreter: dropped with it detached.
+/// A value that may take long to be dropped, or wake threads that need the interpreter: it is dropped with the
+/// interpreter detached.
 pub(crate) struct Kept<T: Send>(ManuallyDrop<T>);
 
 impl<T: Send> Kept<T> {
@@ -141,7 +142,7 @@ impl<T: Send> Drop for Kept<T> {
     fn drop(&mut self) {
         // SAFETY: the field is not used again; `drop` runs once.
         let value = unsafe { ManuallyDrop::take(&mut self.0) };
-        // Where there is no interpreter to detach from any more, the value is dropped all the same.
+        // Without an interpreter to detach from, the value is dropped all the same.
         let _ = Python::try_attach(|py| py.detach(|| drop(value)));
     }
 }

@@ -18,12 +18,12 @@ use crate::signals::Signals;
 pub(crate) struct Election {
     resource: String,
     candidacy: Kept<Arc<Candidacy>>,
-    /// Of `leasehold._election`.
+    /// The callbacks, as `leasehold._election` wraps them.
     callbacks: Py<PyAny>,
 }
 
-/// Nobody waits for the end of one that is dropped: its callbacks may want the very thread that drops it, and one of them
-/// may never return.
+/// Dropping an election does not wait for its end: the callbacks may need the very thread that drops it, and one of
+/// them may never return.
 struct Candidacy(Option<leasehold::Election>);
 
 impl Drop for Candidacy {
@@ -34,7 +34,7 @@ impl Drop for Candidacy {
     }
 }
 
-/// Resigns a candidacy that still stands when this is dropped.
+/// Resigns a candidacy when it is dropped, unless it has ended.
 pub(crate) struct Tie(Weak<Candidacy>);
 
 impl Tie {
@@ -86,11 +86,11 @@ pub(crate) fn start(
     Ok(Election { resource: resource.to_owned(), candidacy, callbacks: callbacks.unbind() })
 }
 
-/// An exception of the callback ends the candidacy as a panic would.
+/// Turns an exception of the callback into a panic, which ends the candidacy.
 fn call<'a>(callback: &'a Py<PyAny>, argument: impl for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>> + 'a) {
     match callback::call(callback, argument) {
         Ended::Returned => {}
-        // Without the message of a panic: the exception has been shown.
+        // Without the message of a panic: the exception was shown.
         Ended::Raised => std::panic::resume_unwind(Box::new("a callback raised an exception")),
     }
 }
@@ -107,20 +107,20 @@ impl Election {
 
 #[pymethods]
 impl Election {
-    /// What is stood for.
+    /// The name of the election.
     #[getter]
     fn resource(&self) -> &str {
         &self.resource
     }
 
-    /// The fencing token of the current term; None while somebody else leads, and once the lease of the term is over, also
-    /// while a callback is still running.
+    /// The fencing token of the current term; None while another candidate leads, and once the lease of the term has
+    /// ended, even while a callback is still running.
     #[getter]
     fn term(&self) -> Option<u64> {
         self.running().term()
     }
 
-    /// Why the last campaign failed, if it did: the store is down or refuses.
+    /// The error of the last campaign, if it failed: the store is down or refuses.
     #[getter]
     fn last_error(&self, py: Python<'_>) -> Option<PyErr> {
         self.running().last_error().map(|error| raised(py, &error))

@@ -1,4 +1,4 @@
-//! Errors as exceptions. Their classes are Python's own, since each has two bases.
+//! Errors as exceptions. Their classes are written in Python, because each has two bases.
 
 use leasehold::{Error, ErrorKind};
 use pyo3::exceptions::PySystemExit;
@@ -9,10 +9,10 @@ use crate::signals;
 
 /// The exception for an error of the client.
 pub(crate) fn raised(py: Python<'_>, error: &Error) -> PyErr {
-    // Whoever comes later than the waiters finds its client closed.
+    // A caller that comes after the waiters finds its client closed.
     let is_closed = || error.kind() == ErrorKind::Closed && !signals::is_main_thread(py).unwrap_or(true);
     if signals::is_ending() && (error.kind() == ErrorKind::Cancelled || is_closed()) {
-        // A daemon thread still waits for a lock, or begins to, and should end without a word.
+        // A daemon thread that waits for a lock, or begins to, should end silently.
         return PySystemExit::new_err(());
     }
     let holder = error.holder().cloned().map(LockInfo::new);
@@ -24,17 +24,17 @@ pub(crate) fn config(py: Python<'_>, message: &str) -> PyErr {
     made(py, "config", message, None, None)
 }
 
-/// Tells if others hold the lock, and held it for the whole wait.
+/// Tells if the lock was held by others, now or for the whole wait.
 ///
 /// # Errors
-/// Where the classes cannot be found.
+/// The classes cannot be found.
 pub(crate) fn is_busy(py: Python<'_>, error: &PyErr) -> PyResult<bool> {
     let errors = py.import("leasehold._errors")?;
     let busy = (errors.getattr("LockBusyError")?, errors.getattr("LockTimeoutError")?);
     Ok(error.is_instance(py, &busy.0) || error.is_instance(py, &busy.1))
 }
 
-/// The exception for a kind of error.
+/// The exception for an error of this kind.
 pub(crate) fn made(
     py: Python<'_>,
     kind: &str,

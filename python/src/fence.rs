@@ -1,4 +1,4 @@
-//! Guards for the protected side.
+//! Guards for the protected resource.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::convert::Natural;
 use crate::errors::raised;
 use crate::fence_sql::Mark;
 
-/// The marks of many items in one process, for any number of threads. `most` bounds how many items there may be.
+/// The marks of many items in one process, for any number of threads. `most` limits the number of items.
 #[pyclass(frozen, subclass, module = "leasehold.fence")]
 pub(crate) struct Guards(fence::Guards);
 
@@ -27,15 +27,15 @@ impl Guards {
         py.detach(|| self.0.claim(item, token.0)).map_err(|error| raised(py, &error))
     }
 
-    /// Lets a write through for as long as the answer is entered. The write itself belongs to Python alone: the end of the
-    /// interpreter could not unwind a thread whose write a frame of Rust had called.
+    /// Lets a write through while the returned object is entered. The write itself runs in Python only: the end of the
+    /// interpreter could not unwind a thread whose write was called by a frame of Rust.
     #[pyo3(signature = (item, token, *, number = None))]
     fn _enter(&self, py: Python<'_>, item: &str, token: Natural, number: Option<Natural>) -> PyResult<Writing> {
         let entered = py.detach(|| ffi::enter(&self.0, item, token.0, number.map(|number| number.0)));
         entered.map(|writing| Writing(Mutex::new(Some(writing)))).map_err(|error| raised(py, &error))
     }
 
-    /// Whether a write with `token` would be let through now, by raising if not; for callers that no other thread can
+    /// Checks if a write with `token` would be let through now, and raises if not; for callers that no other thread can
     /// overtake. `number` starts at 1, grows with each write, and refuses delayed writes of the same lease as well.
     #[pyo3(signature = (item, token, *, number = None))]
     fn check(&self, py: Python<'_>, item: &str, token: Natural, number: Option<Natural>) -> PyResult<()> {
@@ -57,7 +57,7 @@ impl Guards {
     }
 }
 
-/// A write that was let through. It ends when it is left, or dropped.
+/// A write that was let through. It ends when this is exited, or dropped.
 #[pyclass(frozen, module = "leasehold._native")]
 pub(crate) struct Writing(Mutex<Option<ffi::Writing>>);
 
@@ -91,7 +91,7 @@ impl DynamodbGuard {
     #[classattr]
     const CHECK_CONDITION: &'static str = fence::DynamodbGuard::check_condition();
 
-    /// What every write sets beside its own values.
+    /// The assignment in every write, beside its own values.
     #[classattr]
     const SET: &'static str = fence::DynamodbGuard::set();
 
@@ -100,7 +100,7 @@ impl DynamodbGuard {
         self.0.names().into_iter().collect()
     }
 
-    /// For ExpressionAttributeValues: numbers as decimal text. Raises ConfigError for what is no token.
+    /// For ExpressionAttributeValues: numbers as decimal text. Raises ConfigError for an invalid token.
     #[staticmethod]
     fn values(py: Python<'_>, token: Natural) -> PyResult<HashMap<&'static str, String>> {
         let values = fence::DynamodbGuard::values(token.0).map_err(|error| raised(py, &error))?;
@@ -138,7 +138,7 @@ pub(crate) fn redis_mark_key(py: Python<'_>, key: &str) -> PyResult<String> {
     fence::RedisGuard::mark_key(key).map_err(|error| raised(py, &error))
 }
 
-/// What the answer of a script means.
+/// Judges the answer of a script.
 #[pyfunction]
 pub(crate) fn redis_outcome(py: Python<'_>, item: &str, token: Natural, reply: Mark) -> PyResult<()> {
     fence::RedisGuard::outcome(item, token.0, reply.0).map_err(|error| raised(py, &error))

@@ -1,4 +1,4 @@
-//! Guards in SQL databases: their statements as a driver of Python's takes them, and what the answers mean.
+//! Guards in SQL databases: their statements in the form of Python's drivers, and the judgement of answers.
 
 use leasehold::fence;
 use leasehold::fence::rusqlite::types::Value;
@@ -9,7 +9,7 @@ use pyo3::types::{PyDict, PyInt};
 use crate::convert::Natural;
 use crate::errors::{self, raised};
 
-/// How a driver writes the places of parameters.
+/// The form in which a driver writes parameters.
 #[derive(Clone, Copy)]
 enum ParamStyle {
     /// `$1`: asyncpg, and PostgreSQL itself.
@@ -20,7 +20,7 @@ enum ParamStyle {
 
 impl ParamStyle {
     /// # Errors
-    /// `ConfigError` for a style that is not known.
+    /// `ConfigError` for an unknown style.
     fn of(py: Python<'_>, name: &str) -> PyResult<Self> {
         match name {
             "numeric_dollar" => Ok(Self::NumericDollar),
@@ -35,7 +35,7 @@ impl ParamStyle {
         }
     }
 
-    /// A statement of PostgreSQL's, whose parameters `$1`, `$2` have these names.
+    /// A statement of PostgreSQL, with these names for its parameters `$1` and `$2`.
     fn write(self, sql: &str, names: [&str; 2]) -> String {
         match self {
             Self::NumericDollar => sql.to_owned(),
@@ -61,7 +61,8 @@ impl ParamStyle {
     }
 }
 
-/// Names in quotes may have anything in them, and psycopg takes a percent sign for the start of a parameter everywhere.
+/// Rewrites a statement for psycopg. Quoted names may contain anything, and psycopg takes every percent sign for the
+/// start of a parameter.
 fn pyformat(sql: &str, names: [&str; 2]) -> String {
     let mut written = String::with_capacity(sql.len());
     let (mut is_quoted, mut characters) = (false, sql.chars());
@@ -81,7 +82,7 @@ fn pyformat(sql: &str, names: [&str; 2]) -> String {
     written
 }
 
-/// A mark as a driver answers it.
+/// A mark, as a driver returns it.
 pub(crate) struct Mark(pub(crate) i64);
 
 impl FromPyObject<'_, '_> for Mark {
@@ -104,7 +105,7 @@ fn numbers(marks: &[Option<Mark>]) -> Vec<Option<i64>> {
 
 /// The SQL that keeps marks in a table of PostgreSQL, for the driver that you have.
 ///
-/// `paramstyle` is how the driver writes parameters: "numeric_dollar" for asyncpg, "pyformat" for psycopg.
+/// `paramstyle` is the form of the driver's parameters: "numeric_dollar" for asyncpg, "pyformat" for psycopg.
 #[pyclass(frozen, module = "leasehold.fence")]
 pub(crate) struct PostgresGuard {
     guard: fence::PostgresGuard,
@@ -129,7 +130,7 @@ impl PostgresGuard {
         Ok(Self { guard, style: ParamStyle::of(py, paramstyle)? })
     }
 
-    /// Makes the table of marks unless it is there. It takes no parameters.
+    /// Creates the table of marks unless it exists. It takes no parameters.
     #[getter]
     fn create_sql(&self) -> &str {
         self.guard.create_sql()
@@ -153,14 +154,15 @@ impl PostgresGuard {
         self.style.write(self.guard.read_sql(), Self::NAMES)
     }
 
-    /// The parameters of a claim or a check: a tuple, or for "pyformat" a dict. Raises ConfigError for what is no token.
+    /// The parameters of a claim or a check: a tuple, or for "pyformat" a dict. Raises ConfigError for an invalid
+    /// token.
     fn parameters<'py>(&self, py: Python<'py>, item: &str, token: Natural) -> PyResult<Bound<'py, PyAny>> {
         let (item, token) = fence::PostgresGuard::parameters(item, token.0).map_err(|error| raised(py, &error))?;
         let [one, two] = Self::NAMES;
         self.style.parameters(py, [(one, item.into_bound_py_any(py)?), (two, token.into_bound_py_any(py)?)])
     }
 
-    /// Judges the answered mark, None where no row was answered. Raises StaleTokenError.
+    /// Judges the returned mark, None if no row was returned. Raises StaleTokenError.
     #[staticmethod]
     fn outcome(py: Python<'_>, item: &str, token: Natural, mark: Option<Mark>) -> PyResult<()> {
         fence::PostgresGuard::outcome(item, token.0, mark.map(|mark| mark.0)).map_err(|error| raised(py, &error))
@@ -178,10 +180,10 @@ pub(crate) struct PostgresRowGuard {
 
 impl PostgresRowGuard {
     const NAMES: [&str; 2] = ["key", "token"];
-    /// Where the statements have the token.
+    /// The number of the token's parameter in the statements.
     const TOKEN: usize = 2;
 
-    /// A piece of a statement of the user's, whose token is this parameter.
+    /// A piece for a statement of the user, in which the token is this parameter.
     fn piece(&self, parameter: Option<Parameter>, piece: impl Fn(usize) -> String, py: Python<'_>) -> PyResult<String> {
         match (self.style, parameter) {
             (ParamStyle::NumericDollar, None) => Ok(piece(Self::TOKEN)),
@@ -232,21 +234,22 @@ impl PostgresRowGuard {
         self.style.write(self.guard.read_sql(), Self::NAMES)
     }
 
-    /// The assignment that raises the mark, for the SET list of an UPDATE of your own. `parameter` is the number or the name of the token's
-    /// parameter there; default: 2, or "token". It needs `condition_sql` in the same statement.
+    /// The assignment that raises the mark, for the SET list of an UPDATE of your own. `parameter` is the number or
+    /// name of the token's parameter there; default: 2, or "token". It needs `condition_sql` in the same statement.
     #[pyo3(signature = (parameter = None))]
     fn raise_sql(&self, py: Python<'_>, parameter: Option<Parameter>) -> PyResult<String> {
         self.piece(parameter, |number| self.guard.raise(number), py)
     }
 
-    /// The condition for an UPDATE of your own, to be added to its WHERE with AND. Where it has updated no row, `refusal` says
-    /// why.
+    /// The condition for an UPDATE of your own, to be added to its WHERE with AND. If no row was updated, `refusal`
+    /// gives the reason.
     #[pyo3(signature = (parameter = None))]
     fn condition_sql(&self, py: Python<'_>, parameter: Option<Parameter>) -> PyResult<String> {
         self.piece(parameter, |number| self.guard.condition(number), py)
     }
 
-    /// The parameters of a claim or a check: a tuple, or for "pyformat" a dict. Raises ConfigError for what is no token.
+    /// The parameters of a claim or a check: a tuple, or for "pyformat" a dict. Raises ConfigError for an invalid
+    /// token.
     fn parameters<'py>(&self, py: Python<'py>, key: Bound<'py, PyAny>, token: Natural) -> PyResult<Bound<'py, PyAny>> {
         let token = fence::PostgresRowGuard::parameter(token.0).map_err(|error| raised(py, &error))?;
         let [one, two] = Self::NAMES;
@@ -267,8 +270,8 @@ impl PostgresRowGuard {
         fence::PostgresRowGuard::check_outcome(token.0, &numbers(&marks)).map_err(|error| raised(py, &error))
     }
 
-    /// The error to raise where an UPDATE of your own with `condition_sql` has updated no row, given what `read_sql` answers
-    /// after it.
+    /// The error to raise if an UPDATE of your own with `condition_sql` has updated no row, given the answer to
+    /// `read_sql` after it.
     #[staticmethod]
     fn refusal(py: Python<'_>, token: Natural, marks: Vec<Option<Mark>>) -> PyErr {
         raised(py, &fence::PostgresRowGuard::refusal(token.0, &numbers(&marks)))
@@ -308,13 +311,13 @@ impl SqliteGuard {
         self.0.read_sql()
     }
 
-    /// Why a claim has changed no row.
+    /// The error of a claim that has changed no row.
     #[staticmethod]
     fn claim_refusal(py: Python<'_>, key: &str, token: Natural, marks: Vec<Bound<'_, PyAny>>) -> PyErr {
         raised(py, &fence::SqliteGuard::refusal(key, token.0, &values(&marks)))
     }
 
-    /// Why a check has changed no row.
+    /// The error of a check that has changed no row.
     #[staticmethod]
     fn check_refusal(py: Python<'_>, key: &str, token: Natural, marks: Vec<Bound<'_, PyAny>>) -> PyErr {
         Self::claim_refusal(py, key, token, marks)
@@ -347,14 +350,14 @@ impl SqliteRowGuard {
         self.0.read_sql()
     }
 
-    /// Why a claim has changed no row.
+    /// The error of a claim that has changed no row.
     #[staticmethod]
     fn claim_refusal(py: Python<'_>, key: Bound<'_, PyAny>, token: Natural, marks: Vec<Bound<'_, PyAny>>) -> PyErr {
         drop(key);
         raised(py, &fence::SqliteRowGuard::claim_refusal(token.0, &values(&marks)))
     }
 
-    /// Why a check has changed no row.
+    /// The error of a check that has changed no row.
     #[staticmethod]
     fn check_refusal(py: Python<'_>, key: Bound<'_, PyAny>, token: Natural, marks: Vec<Bound<'_, PyAny>>) -> PyErr {
         drop(key);
@@ -362,20 +365,20 @@ impl SqliteRowGuard {
     }
 }
 
-/// The value of the column, as `sqlite3` reads it.
+/// The values of the column, as `sqlite3` reads them.
 fn values(marks: &[Bound<'_, PyAny>]) -> Vec<Value> {
     let value = |mark: &Bound<'_, PyAny>| {
         if mark.is_none() {
             return Value::Null;
         }
         let integer = mark.is_instance_of::<PyInt>().then(|| mark.extract().ok()).flatten();
-        // A guard takes no other kind for a mark, but shows it.
+        // A guard accepts no other type as a mark, but shows it in the error.
         integer.map_or_else(|| Value::Text(mark.to_string()), Value::Integer)
     };
     marks.iter().map(value).collect()
 }
 
-/// A token as databases take it.
+/// A token in the form of databases.
 #[pyfunction]
 pub(crate) fn token_parameter(py: Python<'_>, token: Natural) -> PyResult<i64> {
     fence::PostgresRowGuard::parameter(token.0).map_err(|error| raised(py, &error))

@@ -1,4 +1,4 @@
-//! Who holds a lock.
+//! The holder of a lock.
 
 use leasehold::{HolderMatch, ffi};
 use pyo3::prelude::*;
@@ -28,13 +28,14 @@ impl ReleaseIfOutcome {
 
 #[pymethods]
 impl ReleaseIfOutcome {
-    /// True if the lock was released for the holder that was meant.
+    /// True if the lock was released for the holder that was named.
     #[getter]
     fn released(&self) -> bool {
         self.released
     }
 
-    /// The holder whose lock was released; otherwise the present holder, another than was meant. None where there is none.
+    /// The holder whose lock was released, or else the present one, which is another than the named one. None if the
+    /// lock was free.
     #[getter]
     fn holder(&self, py: Python<'_>) -> Option<Py<LockInfo>> {
         self.holder.as_ref().map(|holder| holder.clone_ref(py))
@@ -50,7 +51,7 @@ impl ReleaseIfOutcome {
     }
 }
 
-/// The holder that is meant.
+/// The holder with this token and label.
 pub(crate) fn meant(token: Option<Natural>, owner: Option<String>) -> HolderMatch {
     let mut meant = HolderMatch::default();
     if let Some(token) = token {
@@ -62,7 +63,7 @@ pub(crate) fn meant(token: Option<Natural>, owner: Option<String>) -> HolderMatc
     meant
 }
 
-/// For stand-ins of stores: whether a holder with this token and label is the one that is meant.
+/// Tells if a holder with this token and label is the one that is meant, for fake stores in tests.
 #[pyfunction]
 pub(crate) fn is_meant(
     py: Python<'_>,
@@ -74,7 +75,8 @@ pub(crate) fn is_meant(
     ffi::is_meant(&meant(token, owner), holder_token, holder_owner).map_err(|error| raised(py, &error))
 }
 
-/// Who holds a lock, as far as the store shows it. The answer is old when it arrives: use it to look, never to decide.
+/// The holder of a lock, as far as the store shows it. It is out of date when it arrives: use it for information, never
+/// for decisions.
 #[pyclass(frozen, module = "leasehold")]
 pub(crate) struct LockInfo(leasehold::LockInfo);
 
@@ -86,13 +88,13 @@ impl LockInfo {
 
 #[pymethods]
 impl LockInfo {
-    /// What is locked.
+    /// The locked resource.
     #[getter]
     fn resource(&self) -> &str {
         &self.0.resource
     }
 
-    /// The holder's label; None for holders that leave none.
+    /// The holder's label; None for holders without one.
     #[getter]
     fn owner(&self) -> Option<&str> {
         self.0.owner.as_deref()
@@ -110,7 +112,7 @@ impl LockInfo {
         self.0.since_unix_ms.map(|ms| std::time::Duration::from_millis(ms).as_secs_f64())
     }
 
-    /// How long the lease lasts without renewal, in seconds.
+    /// The lifetime of the lease without renewal, in seconds.
     #[getter]
     fn ttl(&self) -> Option<f64> {
         self.0.ttl.map(|ttl| ttl.as_secs_f64())
@@ -128,19 +130,19 @@ impl LockInfo {
         self.0.data.as_ref().map(|data| PyBytes::new(py, data))
     }
 
-    /// Whether another lock library wrote the record.
+    /// True if another lock library wrote the record.
     #[getter]
     fn foreign(&self) -> bool {
         self.0.foreign
     }
 
-    /// How many nodes showed this record, of those that were looked at.
+    /// The number of nodes that showed this record.
     #[getter]
     fn votes(&self) -> u16 {
         self.0.votes
     }
 
-    /// How many nodes were looked at: 1 for a single store, and for the holder that an error names.
+    /// The number of nodes that were asked: 1 for a single store, and for the holder of an error.
     #[getter]
     fn of(&self) -> u16 {
         self.0.of

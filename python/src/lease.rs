@@ -1,4 +1,4 @@
-//! What a holder has.
+//! A held lease.
 
 use std::ffi::CString;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::signals::{self, Signals};
 
 /// A held lock. It is renewed in the background until it is released, dropped or lost.
 ///
-/// Dropping the last reference to a lease releases it. A lease is no proof: between a check and the write that it guards any
-/// amount of time can pass. Only the resource itself, refusing tokens older than it has seen, closes that gap: see
-/// `leasehold.fence`.
+/// Dropping the last reference to a lease releases it. A lease is no proof: any amount of time can pass between a check
+/// and the write that it guards. Only the resource itself closes that gap, by rejecting tokens older than it has seen:
+/// see `leasehold.fence`.
 #[pyclass(frozen, module = "leasehold", weakref)]
 pub(crate) struct Lease(Kept<Held>);
 
@@ -45,7 +45,7 @@ impl Lease {
         self.0.token()
     }
 
-    /// What is locked.
+    /// The locked resource.
     #[getter]
     fn resource(&self) -> &str {
         self.0.resource()
@@ -57,53 +57,55 @@ impl Lease {
         self.0.owner()
     }
 
-    /// Seconds for which the lease can still be believed in if no renewal succeeds; 0.0 once it is lost or released.
-    /// Costs a read of the clock, and never waits.
+    /// Seconds for which the lease is valid if no renewal succeeds; 0.0 once it is lost or released. Costs a read of
+    /// the clock, and never waits.
     fn remaining(&self) -> f64 {
         self.0.remaining().as_secs_f64()
     }
 
-    /// Raises LeaseLostError unless at least `min` seconds of validity are left: to be called before a step that takes
-    /// that long. Raises NotOwnedError after a release.
+    /// Raises LeaseLostError unless at least `min` seconds of validity are left. Call it before a step that takes that
+    /// long. Raises NotOwnedError after a release.
     #[pyo3(signature = (min = None))]
     fn check(&self, py: Python<'_>, min: Option<Seconds>) -> PyResult<()> {
         let min = min.map_or(Ok(Duration::ZERO), |min| min.finite(py, "min"))?;
         self.0.check(min).map_err(|error| raised(py, &error))
     }
 
-    /// Whether the lease was lost, as an event that can be waited for.
+    /// An event that is set once the lease is lost.
     #[getter]
     fn lost(&self) -> Lost {
         Lost(Kept::new(self.0.clone()))
     }
 
-    /// Calls `callback(error)` once if the lease is lost, on a thread kept for callbacks; soon, if it was lost before.
-    /// A callback that owns the lease keeps it from ever being dropped. Raises TypeError for what is no plain function.
+    /// Calls `callback(error)` once if the lease is lost, on a thread for callbacks; soon, if it was lost before. A
+    /// callback that owns the lease keeps it from ever being dropped. Raises TypeError for anything but a plain
+    /// function.
     fn on_lost(&self, py: Python<'_>, callback: Py<PyAny>) -> PyResult<()> {
         callback::check(py, &callback)?;
         self.0.on_lost(move |error| {
-            // What it has raised was shown, and concerns nobody else.
+            // Its exception was shown, and concerns no other code.
             let _ = callback::call(&callback, |py| Ok(raised(py, &error).into_pyobject(py)?.into_any()));
         });
         Ok(())
     }
 
-    /// Gives the lock back. It ends here at once; the store's confirmation is awaited for up to 2 s.
+    /// Releases the lease. It ends here at once; the store's confirmation is awaited for up to 2 s.
     ///
-    /// Raises LeaseLostError if the lease was lost before, or the store shows that the lock was not ours any more;
+    /// Raises LeaseLostError if the lease was lost before, or if the store shows that the lock was not ours any more;
     /// NotOwnedError if it was released before, StoreUnavailableError if the store has not confirmed: then the release
     /// goes on in the background.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| ffi::release(&self.0)).map_err(|error| raised(py, &error))
     }
 
-    /// Ends the lease this many seconds from now, counted anew with each call. Answers whether there was one to end.
+    /// Ends the lease this many seconds from now; each call starts the time anew. Returns whether there was a lease to
+    /// end.
     fn _end_after(&self, py: Python<'_>, seconds: Seconds) -> PyResult<bool> {
         let after = seconds.finite(py, "the time")?;
         Ok(py.detach(|| ffi::end_after(&self.0, after)))
     }
 
-    /// Ends the lease now: its record was seen to be gone.
+    /// Ends the lease now, because its record is known to be gone.
     fn _end_gone(&self, py: Python<'_>) {
         py.detach(|| ffi::end_gone(&self.0));
     }
@@ -112,7 +114,7 @@ impl Lease {
         slf
     }
 
-    /// Releases the lock. Raises LeaseLostError if the lease was lost, unless the body has raised something already.
+    /// Releases the lock. Raises LeaseLostError if the lease was lost, unless the body has raised an exception.
     #[pyo3(signature = (kind, error, traceback, /))]
     fn __exit__(
         &self,
@@ -131,7 +133,7 @@ impl Lease {
         Operation::new(async move { held.release().await.map(|()| Outcome::Nothing) })
     }
 
-    /// Ready when the lease is lost; it does not keep the lease.
+    /// A future that is ready when the lease is lost; it does not keep the lease alive.
     fn _begin_lost(&self) -> Operation {
         let lost = self.0.lost();
         Operation::new(async move { Ok(Outcome::Loss(lost.await)) })
@@ -160,7 +162,7 @@ impl Drop for Lease {
     }
 }
 
-/// Warns where the last handle of what is held goes, and the lock with it, in the middle of whatever it protected.
+/// Warns if the last handle of a lease is dropped, and the lock with it, in the middle of some work.
 fn warn_of_drop(held: &Held) {
     match held {
         Held::Single(lease) if Arc::strong_count(lease) == 1 => warn_of_drops([&**lease]),
@@ -170,7 +172,7 @@ fn warn_of_drop(held: &Held) {
 }
 
 fn warn_of_drops<'a>(leases: impl IntoIterator<Item = &'a leasehold::Lease>) {
-    // At the end of the interpreter all is released.
+    // The end of the interpreter releases everything.
     let mut held = leases.into_iter().filter(|lease| !lease.remaining().is_zero() && !signals::is_ending());
     let Some(lease) = held.next() else { return };
     let (resource, token) = (lease.resource(), lease.token());
@@ -179,7 +181,7 @@ fn warn_of_drops<'a>(leases: impl IntoIterator<Item = &'a leasehold::Lease>) {
          `with`, or release() it"
     );
     let _ = Python::try_attach(|py| {
-        // What is dropped may go with an exception that is on its way.
+        // The handle may be dropped while an exception is propagating.
         let pending = PyErr::take(py);
         let warned = CString::new(message)
             .map_err(PyErr::from)
@@ -202,7 +204,7 @@ fn shown(lease: &leasehold::Lease) -> String {
     }
 }
 
-/// How the body of a `with` statement ended.
+/// The end of the body of a `with` statement.
 #[derive(Clone, Copy)]
 enum Body {
     Done,
@@ -215,7 +217,7 @@ impl Body {
     }
 }
 
-/// The body's own exception goes first.
+/// The body's own exception has precedence.
 fn leave(was_lost: bool, body: Body, released: Result<(), Error>) -> Result<(), Error> {
     match body {
         Body::Done => ffi::left(was_lost, released),
@@ -253,7 +255,7 @@ impl Leases {
         self.0.len()
     }
 
-    /// The lease of this resource, or at this place in the order of names.
+    /// The lease of this resource, or at this position in the order of names.
     fn __getitem__(&self, which: Which) -> PyResult<Lease> {
         let at = match &which {
             Which::Place(at) if *at < 0 => self.0.len().checked_add_signed(*at),
@@ -274,7 +276,7 @@ impl Leases {
         self.0.check(min).map_err(|error| raised(py, &error))
     }
 
-    /// Releases all of them, the last one taken first, within one patience of 2 s.
+    /// Releases all of them, the last one taken first, within 2 s together.
     fn release(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| ffi::release_all(&self.0)).map_err(|error| raised(py, &error))
     }
@@ -283,7 +285,7 @@ impl Leases {
         slf
     }
 
-    /// Releases all of them. Raises LeaseLostError if one was lost, unless the body has raised something already.
+    /// Releases all of them. Raises LeaseLostError if one was lost, unless the body has raised an exception.
     #[pyo3(signature = (kind, error, traceback, /))]
     fn __exit__(
         &self,
@@ -334,13 +336,13 @@ impl Drop for Lost {
 
 #[pymethods]
 impl Lost {
-    /// Whether the lease is over without having been released.
+    /// True if the lease has ended without having been released.
     fn is_set(&self) -> bool {
         self.0.is_lost()
     }
 
-    /// Waits until the lease is over, for at most `wait` seconds (default: for ever), and answers whether it was lost:
-    /// False when it was released, or still holds.
+    /// Waits until the lease has ended, for at most `wait` seconds (default: for ever), and returns whether it was
+    /// lost: False if it was released, or still holds.
     #[pyo3(signature = (wait = None))]
     fn wait(&self, py: Python<'_>, wait: Option<Seconds>) -> PyResult<bool> {
         let mut signals = Signals::default();
@@ -350,7 +352,7 @@ impl Lost {
         Ok(self.is_set())
     }
 
-    /// The error that tells why, None while the lease holds or after it was released.
+    /// The reason of the loss as an error; None while the lease holds, and after it was released.
     #[getter]
     fn reason(&self, py: Python<'_>) -> Option<PyErr> {
         let lease: &leasehold::Lease = &self.0;

@@ -1,8 +1,8 @@
 //! The native half of the Python package `leasehold`.
 //!
 //! It converts and decides nothing: calls and values go to the crate `leasehold` and come back as Python's. A call
-//! without async does its I/O on the calling thread with the interpreter detached; one of asyncio is a future that the
-//! event loop's own thread polls, told of progress through a watched pipe (`reactor`).
+//! without async does its I/O on the calling thread with the interpreter detached. A call of asyncio is a future that
+//! the event loop's own thread polls, woken through a watched pipe (`reactor`).
 
 mod callback;
 mod client;
@@ -25,7 +25,7 @@ use pyo3::exceptions::PyImportError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// What `leasehold._native` holds. Everything in it is private to the package, which shows it under better names.
+/// The contents of `leasehold._native`. All of it is private to the package, which exports it under better names.
 #[pymodule]
 mod _native {
     #[pymodule_export]
@@ -67,10 +67,10 @@ mod _native {
 }
 
 /// # Errors
-/// Outside of the main interpreter. Exceptions and callbacks of one would end up in another one, and the exit of the
-/// process waits for both.
+/// This is not the main interpreter. Exceptions and callbacks of one interpreter would end up in another one, and the
+/// exit of the process waits for both.
 fn refuse_subinterpreters() -> PyResult<()> {
-    // SAFETY: whoever imports a module is attached to an interpreter.
+    // SAFETY: a thread that imports a module is attached to an interpreter.
     let interpreter = unsafe { ffi::PyInterpreterState_GetID(ffi::PyInterpreterState_Get()) };
     if interpreter == 0 {
         return Ok(());

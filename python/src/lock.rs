@@ -1,29 +1,28 @@
-//! A lock that is entered and left.
+//! The base class of `leasehold.Lock`, a context manager.
 
 use std::thread::{self, ThreadId};
 
 use leasehold::ffi::Mutex;
-
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors;
 
-/// The leases that threads hold through one `Lock`. Taking it and giving it back takes no step of Python's own, between any two of
-/// which the handler of a signal could raise, and the lock stay held.
+/// The leases that threads hold through one `Lock`. Acquiring and releasing take no step in Python: between two of
+/// those, a signal handler could raise, and the lock would stay held.
 #[pyclass(frozen, subclass, module = "leasehold._native")]
 pub(crate) struct LockBase {
     client: Py<PyAny>,
     name: Py<PyAny>,
     options: Py<PyDict>,
-    /// Acquires by `acquire()`; also one of `leasehold.testing`.
+    /// Its `acquire()` acquires the lock; in tests, that of `leasehold.testing`.
     request: Py<PyAny>,
     held: Mutex<Vec<(ThreadId, Py<PyAny>)>>,
 }
 
 impl LockBase {
-    /// Keeps the lease that `acquire` answers; None is passed on.
+    /// Keeps the lease that `acquire` returns; None is passed on.
     fn keep<'py>(&self, acquire: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let lease = acquire.call0()?;
         if !lease.is_none() {
@@ -47,21 +46,22 @@ impl LockBase {
 impl LockBase {
     #[new]
     fn new(client: Bound<'_, PyAny>, name: Bound<'_, PyAny>, options: Bound<'_, PyDict>) -> PyResult<Self> {
-        // Refuses what cannot be now, and not in the middle of somebody's work.
+        // Refuses impossible settings now, and not in the middle of some work.
         let request = client.call_method1("_request", (&name, &options))?.unbind();
         let (client, name, options) = (client.unbind(), name.unbind(), options.unbind());
         Ok(Self { client, name, options, request, held: Mutex::default() })
     }
 
-    /// Tells if any thread holds something.
+    /// Tells if any thread holds a lease.
     fn _is_held(&self) -> bool {
         !self.held.lock().is_empty()
     }
 
-    /// As `threading.Lock.acquire`: whether the lock was had. A thread that would wait for itself gets a ConfigError.
+    /// As `threading.Lock.acquire`: returns whether the lock was acquired. A thread that would wait for itself gets a
+    /// ConfigError.
     ///
-    /// With `timeout=-1` it waits as long as the lock's own `wait` says. Raises what `Client.acquire` raises when the store
-    /// is down or refuses: that is never the same as a lock that others hold.
+    /// With `timeout=-1` it waits as long as the lock's own `wait`. Raises the errors of `Client.acquire` when the
+    /// store is down or refuses: that is never the same as a held lock.
     #[pyo3(signature = (blocking = true, timeout = None), text_signature = "(self, blocking=True, timeout=-1)")]
     fn acquire(&self, py: Python<'_>, blocking: bool, timeout: Option<Bound<'_, PyAny>>) -> PyResult<bool> {
         let timeout = match timeout {
@@ -103,7 +103,7 @@ impl LockBase {
         self.take(py)?.call_method1("__exit__", (kind, error, traceback)).map(drop)
     }
 
-    /// Releases what this thread holds through this object, or else what another one does.
+    /// Releases a lease that this thread holds through this object, or else one of another thread.
     ///
     /// Raises LeaseLostError if the lease was lost before, NotOwnedError (a RuntimeError) if nothing is held,
     /// StoreUnavailableError if the store has not confirmed within 2 s: then the release goes on in the background.

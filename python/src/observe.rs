@@ -1,7 +1,7 @@
-//! What the client tells, on its way to Python's loggers and observers of metrics.
+//! The client's events, on their way to Python's loggers and observers of metrics.
 //!
-//! A thread of Python's watches a pipe and fetches what was noted; no frame of Rust is on its stack while it waits, so that
-//! the end of the interpreter can unwind it.
+//! A Python thread watches a pipe and fetches the queue; no frame of Rust is on its stack while it waits, so that the
+//! end of the interpreter can unwind it.
 
 use std::cell::Cell;
 use std::io::{PipeReader, Write, pipe};
@@ -18,7 +18,7 @@ use pyo3::types::{PyBool, PyDict};
 
 use crate::signals;
 
-/// How often loggers are asked for their level, at most.
+/// The shortest interval at which loggers are asked for their level.
 const LOOK_EVERY_MS: u64 = 1_000;
 const LEVELS: [(Level, u32); 5] =
     [(Level::Trace, 5), (Level::Debug, 10), (Level::Info, 20), (Level::Warn, 30), (Level::Error, 40)];
@@ -31,9 +31,9 @@ struct Process {
     looked_at_ms: AtomicU64,
 }
 
-/// Looks from time to time whether anybody listens: where a call of Python's begins that will have something to tell. A
-/// thread of Python's does it: loggers take locks, and on the main thread the handler of a signal could raise in between,
-/// where nobody could tell that from a logger which is broken.
+/// Checks from time to time if there are listeners, at the start of calls that may have events. A Python thread does
+/// it: loggers take locks, and on the main thread a signal handler could raise in between, which could not be
+/// distinguished from a broken logger.
 fn look(py: Python<'_>) {
     let (now, looked_at) = (ffi::clocks().1, &PROCESS.get().looked_at_ms);
     if now.abs_diff(looked_at.load(Ordering::Relaxed)) < LOOK_EVERY_MS || signals::is_ending() {
@@ -44,14 +44,14 @@ fn look(py: Python<'_>) {
         let callbacks = py.import("leasehold._callbacks")?;
         callbacks.getattr("start_new_thread")?.call1((callbacks.getattr("look")?, ()))
     };
-    // An interpreter that ends starts no threads, and no more does a machine without memory.
+    // An interpreter that ends cannot start threads, and neither can a machine without memory.
     drop(start());
 }
 
-/// Begins each call that acquires something: [`look`], and makes the name of the thread known.
+/// Begins each call that acquires something: calls [`look`], and passes on the name of the thread.
 ///
 /// # Errors
-/// The exception that the handler of a signal has raised.
+/// The exception of a signal handler.
 pub(crate) fn begin(py: Python<'_>) -> PyResult<()> {
     thread_local! {
         static IS_NAMED: Cell<bool> = const { Cell::new(false) };
@@ -65,8 +65,8 @@ pub(crate) fn begin(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-/// From now on events of this level of logging's and above are noted, and samples of metrics if `samples` says so. Answers
-/// the descriptor on which something can be read once anything was noted.
+/// Queues events of this level of logging and above from now on, and samples of metrics if `samples` is true. Returns
+/// the descriptor that becomes readable when the queue has items.
 #[pyfunction]
 pub(crate) fn observe(level: u32, samples: bool) -> PyResult<i32> {
     let refuse = |error: std::io::Error| PyOSError::new_err(error.to_string());
@@ -76,7 +76,7 @@ pub(crate) fn observe(level: u32, samples: bool) -> PyResult<i32> {
         Some(desk) => desk,
         none => {
             let (heard, rings) = pipe().map_err(refuse)?;
-            // A few bytes at most are in the pipe, so it takes one more.
+            // The pipe holds a few bytes at most, so it takes one more.
             none.insert((heard, Desk::open(move || drop((&rings).write(&[1])))))
         }
     };
@@ -84,7 +84,7 @@ pub(crate) fn observe(level: u32, samples: bool) -> PyResult<i32> {
     Ok(heard.as_raw_fd())
 }
 
-/// Fetches what was noted, and how much more there was than could be kept.
+/// Fetches the queue, and the number of items that were dropped.
 #[pyfunction]
 pub(crate) fn observed(py: Python<'_>) -> PyResult<(Vec<Bound<'_, PyAny>>, u64)> {
     let desk = PROCESS.get().desk.lock();

@@ -101,7 +101,8 @@ impl TestStore {
     }
 }
 
-/// What only one thread may call, and no code of a value that it reads: so it never waits.
+/// Locks an object without waiting. Only one thread may use it at a time, and no code of a value that it reads may use
+/// it.
 fn alone<T>(object: &Mutex<T>) -> PyResult<MutexGuard<'_, T>> {
     object.try_lock().map_err(|error| match error {
         TryLockError::WouldBlock => PyRuntimeError::new_err("this object is in use: one thread at a time may call it"),
@@ -153,7 +154,7 @@ fn raised(py: Python<'_>, problem: Problem) -> PyErr {
     }
 }
 
-/// A value that Python gives.
+/// A value from Python.
 struct Given<'py>(Bound<'py, PyAny>);
 
 impl Given<'_> {
@@ -223,7 +224,7 @@ impl Source for Given<'_> {
     }
 
     fn only(&self, _: &[&'static str]) -> Result<(), Unfit> {
-        // Classes have the fields that they have.
+        // Classes have fixed fields.
         Ok(())
     }
 

@@ -21,7 +21,7 @@ use crate::errors::raised;
 use crate::info::{LockInfo, ReleaseIfOutcome};
 use crate::lease::{Lease, Leases};
 
-/// What an operation ends with.
+/// The result of an operation.
 pub(crate) enum Outcome {
     Nothing,
     Answer(bool),
@@ -36,7 +36,7 @@ pub(crate) enum Outcome {
 
 type End = Result<Outcome, Error>;
 
-/// Something that was begun and is to be run by a reactor.
+/// An operation that a reactor can run.
 #[pyclass(frozen, module = "leasehold._native")]
 pub(crate) struct Operation(Kept<Mutex<Option<Task<End>>>>);
 
@@ -49,7 +49,7 @@ impl Operation {
 /// Runs operations on one event loop.
 #[pyclass(frozen, module = "leasehold._native", weakref)]
 pub(crate) struct Reactor {
-    /// Each task ends with the future of asyncio that somebody awaits, and its result.
+    /// The output of a task is the future of asyncio that waits for it, and the result.
     executor: Kept<Executor<(Py<PyAny>, End)>>,
     /// Both ends live as long as any task can be woken.
     pipe: Arc<(PipeReader, PipeWriter)>,
@@ -110,13 +110,13 @@ impl Reactor {
         // Before the executor looks, so that a later wake-up writes again.
         let _ = (&self.pipe.0).read(&mut [0; 64]);
         let ended = py.detach(|| self.executor.run());
-        // Where one cannot be told, the others still wait to hear.
+        // An error for one waiter must not keep the others from their results.
         let told: Vec<_> = ended.into_iter().map(|(_, (waiter, end))| tell(waiter.bind(py), end)).collect();
         told.into_iter().collect()
     }
 }
 
-/// What nobody awaits any more is dropped, which releases a lock that was granted.
+/// Gives a waiter its result. If the waiter was cancelled, the result is dropped, which releases a granted lock.
 fn tell(waiter: &Bound<'_, PyAny>, end: End) -> PyResult<()> {
     let py = waiter.py();
     if waiter.call_method0("done")?.extract()? {

@@ -1,4 +1,4 @@
-//! A lock that is asked for.
+//! A request for a lock.
 
 use leasehold::{LockRequest, ffi};
 use pyo3::prelude::*;
@@ -24,7 +24,7 @@ pub(crate) struct Settings<'py> {
     pub(crate) lock_delay: Option<Seconds>,
     pub(crate) max_hold: Option<Seconds>,
     pub(crate) renew_every: Option<Seconds>,
-    /// Python's own way to say it; anything else than `False` is the default.
+    /// The default is true; `renew=False` turns renewals off.
     pub(crate) renew: bool,
 }
 
@@ -81,7 +81,7 @@ impl Request {
         result.map(|lease| lease.map(Lease::new)).map_err(|error| raised(py, &error))
     }
 
-    /// `task` is a number of the task that acquires.
+    /// `task` is the number of the task that acquires.
     #[pyo3(signature = (task = None))]
     fn begin_acquire(&self, py: Python<'_>, task: Option<u64>) -> PyResult<Operation> {
         observe::begin(py)?;

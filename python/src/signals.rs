@@ -1,4 +1,4 @@
-//! Signals of Python while a call waits, and its end.
+//! Python's signals while a call waits, and the end of the interpreter.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 
 static ENDING: AtomicBool = AtomicBool::new(false);
 
-/// The interpreter ends, and all clients are about to be closed.
+/// Notes that the interpreter ends, and that all clients are about to be closed.
 pub(crate) fn end() {
     ENDING.store(true, Ordering::Relaxed);
 }
@@ -15,8 +15,8 @@ pub(crate) fn is_ending() -> bool {
     ENDING.load(Ordering::Relaxed)
 }
 
-/// Lets Python's signal handlers run while a call waits with the interpreter detached, and keeps what they raise:
-/// `KeyboardInterrupt` above all.
+/// Runs Python's signal handlers while a call waits with the interpreter detached, and keeps the exception that one
+/// raises, above all `KeyboardInterrupt`.
 #[derive(Default)]
 pub(crate) struct Signals {
     handled_here: Option<bool>,
@@ -24,7 +24,8 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Whether a handler has raised something. Handlers run on the main thread alone; others do not bother the interpreter.
+    /// Tells if a handler has raised an exception. Handlers run only on the main thread; other threads do not disturb
+    /// the interpreter.
     pub(crate) fn interrupt(&mut self) -> bool {
         if self.handled_here == Some(false) {
             return false;
@@ -38,16 +39,16 @@ impl Signals {
     fn handle(&mut self, py: Python<'_>) -> PyResult<()> {
         let here = match self.handled_here {
             Some(here) => here,
-            // It runs code of Python's, so that a handler may run, and raise, in the middle of it.
+            // This runs Python code, during which a handler may run and raise.
             None => *self.handled_here.insert(is_main_thread(py)?),
         };
         if here { py.check_signals() } else { Ok(()) }
     }
 
-    /// What a handler raised comes before what the call answers.
+    /// The exception of a handler has precedence over the result of the call.
     ///
     /// # Errors
-    /// What a handler raised.
+    /// The exception of a handler.
     pub(crate) fn check(self) -> PyResult<()> {
         self.raised.map_or(Ok(()), Err)
     }
