@@ -451,7 +451,7 @@ function info(resource, { owner, counter, sinceUnixMs, recordTtlMs, leftMs, data
 
 function nanoseconds(ms) {
   if (!(number("a length of time", ms) >= 0 && ms < Number.MAX_SAFE_INTEGER)) {
-    throw new errors.ConfigError(`${ms} is no length of time: give milliseconds, from 0 on`);
+    throw new errors.ConfigError(`${ms} is not a length of time: give milliseconds, from 0 on`);
   }
   return BigInt(Math.round(ms * 1e6));
 }

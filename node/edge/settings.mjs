@@ -8,7 +8,7 @@ const { ConfigError } = errors;
 /** A length of time in ms that makes sense as one. */
 export function length(name, ms) {
   if (ms === Infinity) throw new ConfigError(`${name} cannot be infinite`);
-  if (!(ms >= 0)) throw new ConfigError(`${name}: ${ms} is no length of time: give milliseconds, from 0 on`);
+  if (!(ms >= 0)) throw new ConfigError(`${name}: ${ms} is not a length of time: give milliseconds, from 0 on`);
   return ms;
 }
 
@@ -50,7 +50,7 @@ export function lockOptions(given, owner) {
 /** Settings of a client of these nodes. */
 export function config({ driftPpm, requestTimeout, maxTtl, quorumId }, nodes) {
   if (driftPpm !== undefined && !(Number.isSafeInteger(driftPpm) && driftPpm >= 0)) {
-    throw new ConfigError(`driftPpm: ${driftPpm} is no safe integer from 0 on`);
+    throw new ConfigError(`driftPpm: ${driftPpm} is not a safe integer from 0 on`);
   }
   return {
     nodes: nodes.map(({ durability }) => ({ poll: "acquire", watch: false, durability })),

@@ -173,7 +173,12 @@ pub fn check_token(token: f64) -> Told {
 }
 
 fn bigint(text: String) -> Result<i64, Failure> {
-    text.parse().map_err(|_| Failure::config(format!("{text:?} is no mark: pass on what the statement has answered")))
+    text.parse().map_err(|_| {
+        Failure::config(format!(
+            "{text:?} is not a mark: pass on the value that the statement \
+                                                      returned"
+        ))
+    })
 }
 
 /// The scripts of `fence::RedisGuard`.

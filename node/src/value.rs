@@ -157,13 +157,13 @@ impl Source for &Value {
         }
         let Value::Number(number) = self else { return Err(self.no("number")) };
         let is_whole = number.fract() == 0.0 && (0.0..=LARGEST).contains(number);
-        if is_whole { Ok(*number as u64) } else { Err(Unfit::value("this is no whole number from 0 to 2^53 - 1")) }
+        if is_whole { Ok(*number as u64) } else { Err(Unfit::value("this is not a whole number from 0 to 2^53 - 1")) }
     }
 
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, and within bounds")]
     fn milliseconds(&self) -> std::result::Result<u64, Unfit> {
         let Value::Number(ms) = self else { return Err(self.no("number of milliseconds")) };
-        let refuse = || Unfit::value("this is no length of time: give milliseconds, from 0 on");
+        let refuse = || Unfit::value("this is not a length of time: give milliseconds, from 0 on");
         if (0.0..=LARGEST).contains(ms) { Ok(ms.ceil() as u64) } else { Err(refuse()) }
     }
 

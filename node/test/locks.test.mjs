@@ -204,8 +204,8 @@ test("values that cannot be are refused by name", async () => {
   await refused({ signal: {} }, { name: "TypeError", message: /AbortSignal/ });
   await refused({ ttl: 50 }, { code: "config", message: /50ms is below the smallest, 100ms/ });
   await refused({ ttl: Infinity }, { code: "config", message: "ttl cannot be infinite" });
-  await refused({ ttl: NaN }, { code: "config", message: /NaN is no length of time/ });
-  await refused({ wait: -1 }, { code: "config", message: /-1 is no length of time/ });
+  await refused({ ttl: NaN }, { code: "config", message: /NaN is not a length of time/ });
+  await refused({ wait: -1 }, { code: "config", message: /-1 is not a length of time/ });
   await refused({ renew: false, renewEvery: 1_000 }, { code: "config", message: /contradict/ });
   await refused({ owner: "a\nb" }, ConfigError);
   await assert.rejects(client.tryAcquire("a", { wait: 5 }), { name: "TypeError", message: /no option wait/ });

@@ -581,7 +581,7 @@ def _wait(wait: object) -> Wait.Case:
 def _ns(seconds: Seconds) -> int:
     length = seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
     if not 0 <= length < float("inf"):
-        raise ConfigError(f"{seconds!r} is no length of time: give seconds, from 0 on")
+        raise ConfigError(f"{seconds!r} is not a length of time: give seconds, from 0 on")
     return int(length * 1e9)
 
 

@@ -48,7 +48,10 @@ impl FromPyObject<'_, '_> for Seconds {
 
     fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
         let refuse = || {
-            errors::config(value.py(), &format!("{:?} is no length of time: give seconds, from 0 on", value.as_any()))
+            errors::config(
+                value.py(),
+                &format!("{:?} is not a length of time: give seconds, from 0 on", value.as_any()),
+            )
         };
         let number = |length| Self { length, is_number: true };
         if value.is_instance_of::<PyBool>() {

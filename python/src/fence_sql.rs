@@ -28,8 +28,8 @@ impl ParamStyle {
             other => Err(errors::config(
                 py,
                 &format!(
-                    "paramstyle {other:?} is not known: write \"pyformat\" for psycopg, whose parameters are %(name)s, or \
-                     \"numeric_dollar\" for asyncpg, whose parameters are $1"
+                    "paramstyle {other:?} is not known: write \"pyformat\" for psycopg, whose parameters are %(name)s, \
+                     or \"numeric_dollar\" for asyncpg, whose parameters are $1"
                 ),
             )),
         }
@@ -93,7 +93,7 @@ impl FromPyObject<'_, '_> for Mark {
             if !value.is_instance_of::<PyInt>() {
                 return error;
             }
-            let what = format!("{:?} is no mark: pass on what the statement has answered", value.as_any());
+            let what = format!("{:?} is not a mark: pass on the value that the statement returned", value.as_any());
             errors::config(value.py(), &what)
         })
     }

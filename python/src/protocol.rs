@@ -201,7 +201,7 @@ impl Source for Given<'_> {
 
     fn text(&self) -> Result<String, Unfit> {
         let text = self.0.cast::<PyString>().map_err(|_| self.no("str"))?;
-        text.to_cow().map(String::from).map_err(|_| Unfit::value("this str is no Unicode: it has lone surrogates"))
+        text.to_cow().map(String::from).map_err(|_| Unfit::value("this str is not Unicode: it has lone surrogates"))
     }
 
     fn bytes(&self) -> Result<Vec<u8>, Unfit> {
