@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leasehold::ffi::observe::{Desk, Item, Level, Noted, Value as Field};
+use leasehold::ffi::observe::{EventQueue, Fetched as Queued, Item, Level, Value as Field};
 use napi::bindgen_prelude::Function;
 use napi::threadsafe_function::{ThreadsafeFunction, ThreadsafeFunctionCallMode};
 use napi::{Result, Status};
@@ -20,18 +20,17 @@ const LEVELS: [(Level, &str); 5] = [
 
 /// The observers of one event loop, for all clients of the process.
 #[napi]
-pub struct Observation(Arc<Desk>);
+pub struct Observation(Arc<EventQueue>);
 
 #[napi]
 impl Observation {
-    /// `ring` is called on the loop when there is something to [`Observation::fetch`]; that alone does not keep the process
-    /// alive.
+    /// `ring` is called on the loop when there are items to [`Observation::fetch`]. This does not keep the process alive.
     #[napi(constructor, catch_unwind)]
     pub fn new(ring: Function<'_, (), ()>) -> Result<Self> {
         type Call = ThreadsafeFunction<(), (), (), Status, false, true>;
         let call: Call = ring.build_threadsafe_function::<()>().callee_handled::<false>().weak::<true>().build()?;
         // Once the loop has ended there is nothing to notify.
-        Ok(Self(Desk::open(move || {
+        Ok(Self(EventQueue::open(move || {
             call.call((), ThreadsafeFunctionCallMode::NonBlocking);
         })))
     }
@@ -46,7 +45,7 @@ impl Observation {
     /// The items since the last call, as objects, and the number of items that were dropped.
     #[napi(catch_unwind)]
     pub fn fetch(&self) -> Fetched {
-        let Noted { items, dropped } = self.0.fetch();
+        let Queued { items, dropped } = self.0.fetch();
         // The number of drops never comes near 2^53.
         #[expect(clippy::cast_precision_loss, reason = "as above")]
         let dropped = dropped as f64;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use leasehold::ffi::Mutex;
-use leasehold::ffi::observe::{Desk, Item, Level, Noted, Value};
+use leasehold::ffi::observe::{EventQueue, Fetched, Item, Level, Value};
 use leasehold::ffi::{self, PerProcess};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -27,7 +27,7 @@ static PROCESS: PerProcess<Process> = PerProcess::new(Process::default);
 
 #[derive(Default)]
 struct Process {
-    desk: Mutex<Option<(PipeReader, Arc<Desk>)>>,
+    queue: Mutex<Option<(PipeReader, Arc<EventQueue>)>>,
     looked_at_ms: AtomicU64,
 }
 
@@ -71,25 +71,25 @@ pub(crate) fn begin(py: Python<'_>) -> PyResult<()> {
 pub(crate) fn observe(level: u32, samples: bool) -> PyResult<i32> {
     let refuse = |error: std::io::Error| PyOSError::new_err(error.to_string());
     ffi::notice_forks().map_err(refuse)?;
-    let mut desk = PROCESS.get().desk.lock();
-    let (heard, desk) = match &mut *desk {
-        Some(desk) => desk,
+    let mut queue = PROCESS.get().queue.lock();
+    let (heard, queue) = match &mut *queue {
+        Some(queue) => queue,
         none => {
             let (heard, rings) = pipe().map_err(refuse)?;
             // The pipe holds a few bytes at most, so it takes one more.
-            none.insert((heard, Desk::open(move || drop((&rings).write(&[1])))))
+            none.insert((heard, EventQueue::open(move || drop((&rings).write(&[1])))))
         }
     };
-    desk.want(LEVELS.iter().find(|(_, number)| *number >= level).map(|(level, _)| *level), samples);
+    queue.want(LEVELS.iter().find(|(_, number)| *number >= level).map(|(level, _)| *level), samples);
     Ok(heard.as_raw_fd())
 }
 
 /// Fetches the queue, and the number of items that were dropped.
 #[pyfunction]
 pub(crate) fn observed(py: Python<'_>) -> PyResult<(Vec<Bound<'_, PyAny>>, u64)> {
-    let desk = PROCESS.get().desk.lock();
-    let Noted { items, dropped } = desk.as_ref().map(|(_, desk)| desk.fetch()).unwrap_or_default();
-    drop(desk);
+    let queue = PROCESS.get().queue.lock();
+    let Fetched { items, dropped } = queue.as_ref().map(|(_, queue)| queue.fetch()).unwrap_or_default();
+    drop(queue);
     let shown = items.into_iter().map(|item| match item {
         Item::Event { name, level, unix_ms, message, fields } => {
             let level = LEVELS.iter().find(|(known, _)| *known == level).map_or(0, |(_, number)| *number);

@@ -1,6 +1,6 @@
 //! Guards for data in PostgreSQL.
 
-use super::sql::{quoted, quoted_name};
+use super::sql::{no_row, quoted, quoted_name, row_is_gone, several_rows};
 use super::{Rejected, Token, not_later, number, verdict};
 use crate::error::{Error, ErrorKind};
 
@@ -271,8 +271,7 @@ impl PostgresRowGuard {
     /// [`ErrorKind::Config`] for a token above 2^53 - 1, for a row that does not exist, and for a key that names several
     /// rows: then roll back. [`ErrorKind::StoreRefused`] for a mark that is no token.
     pub fn claim_outcome(token: u64, marks: &[Option<i64>]) -> Result<(), Error> {
-        let missing = || Error::config("there is no such row to claim: insert it first, without a fence");
-        verdict(number(token)?, only(marks, missing)?)
+        verdict(number(token)?, only(marks, no_row)?)
     }
 
     /// Judges the answer to a check, given the one column of all its rows.
@@ -281,14 +280,14 @@ impl PostgresRowGuard {
     /// As [`PostgresRowGuard::claim_outcome`]; [`ErrorKind::StaleToken`] also for a row that does not exist, since a
     /// later holder may have deleted it; [`ErrorKind::Config`] also for a row that was never claimed.
     pub fn check_outcome(token: u64, marks: &[Option<i64>]) -> Result<(), Error> {
-        verdict(number(token)?, only(marks, gone)?)
+        verdict(number(token)?, only(marks, row_is_gone)?)
     }
 
     /// The reason why an UPDATE of your own with [`PostgresRowGuard::condition`] has updated no row, given the answer
     /// to [`PostgresRowGuard::read_sql`] after it. Always an error, of the kinds of
     /// [`PostgresRowGuard::check_outcome`]; [`ErrorKind::StoreUnavailable`] where the reason has passed by now.
     pub fn refusal(token: u64, marks: &[Option<i64>]) -> Error {
-        let stands_against = || not_later(number(token)?, only(marks, gone)?);
+        let stands_against = || not_later(number(token)?, only(marks, row_is_gone)?);
         match stands_against() {
             Err(error) => error,
             Ok(_) => Error::new(
@@ -299,10 +298,6 @@ impl PostgresRowGuard {
     }
 }
 
-fn gone() -> Error {
-    Error::new(ErrorKind::StaleToken, "the row is gone; a later holder may have deleted it")
-}
-
 fn condition(fence: &str, parameter: usize) -> String {
     format!("{fence} BETWEEN 0 AND ${parameter}::bigint")
 }
@@ -311,7 +306,7 @@ fn only(marks: &[Option<i64>], missing: impl FnOnce() -> Error) -> Result<i64, E
     match marks {
         [] => Err(missing()),
         [mark] => mark.ok_or_else(|| Rejected::Unclaimed.into()),
-        several => Err(Error::config(format!("the key names {} rows: guard a column that is unique", several.len()))),
+        several => Err(several_rows(several.len())),
     }
 }
 

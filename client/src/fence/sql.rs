@@ -1,6 +1,6 @@
-//! Names in SQL, as the guards for SQLite and PostgreSQL write them.
+//! Quoted names and errors that the guards for SQLite and PostgreSQL share.
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 
 pub(super) fn quoted(what: &str, name: &str) -> Result<String, Error> {
     if name.is_empty() || name.contains('\0') {
@@ -11,6 +11,20 @@ pub(super) fn quoted(what: &str, name: &str) -> Result<String, Error> {
 
 pub(super) fn quoted_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The error of a claim for a row that does not exist.
+pub(super) fn no_row() -> Error {
+    Error::config("there is no such row to claim: insert it first, without a fence")
+}
+
+/// The error of a check for a row that does not exist.
+pub(super) fn row_is_gone() -> Error {
+    Error::new(ErrorKind::StaleToken, "the row is gone; a later holder may have deleted it")
+}
+
+pub(super) fn several_rows(count: usize) -> Error {
+    Error::config(format!("the key names {count} rows: guard a column that is unique"))
 }
 
 /// Tells if docs/fencing.md has a statement, with any line breaks and quoting.

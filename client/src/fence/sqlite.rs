@@ -3,7 +3,7 @@
 use rusqlite::types::{ToSql, Value};
 use rusqlite::{Connection, ErrorCode};
 
-use super::sql::{quoted, quoted_name};
+use super::sql::{no_row, quoted, quoted_name, row_is_gone, several_rows};
 use super::{Rejected, Token, number, token_of};
 use crate::error::{Error, ErrorKind};
 
@@ -97,10 +97,7 @@ impl SqliteGuard {
     /// [`ErrorKind::StoreRefused`] for anything else that SQLite says.
     pub fn claim(&self, db: &Connection, item: &str, token: u64) -> Result<(), Error> {
         let token = number(token)?;
-        match execute(db, &self.claim, &item, token)? {
-            0 => Err(Self::refusal(item, token.get(), &marks(db, &self.read, &item)?)),
-            _ => Ok(()),
-        }
+        raise(db, [&self.claim, &self.read], &item, token, |marks| Self::refusal(item, token.get(), marks))
     }
 
     /// Checks if a write with `token` may happen. Call it in the transaction of the write, before the write; when it
@@ -112,10 +109,7 @@ impl SqliteGuard {
     pub fn check(&self, db: &Connection, item: &str, token: u64) -> Result<(), Error> {
         let token = number(token)?;
         within_transaction(db)?;
-        match execute(db, &self.check, &item, token)? {
-            0 => Err(Self::refusal(item, token.get(), &marks(db, &self.read, &item)?)),
-            _ => Ok(()),
-        }
+        raise(db, [&self.check, &self.read], &item, token, |marks| Self::refusal(item, token.get(), marks))
     }
 
     /// The highest token that has claimed the item; `None` where none has.
@@ -227,10 +221,7 @@ impl SqliteRowGuard {
     /// rows. [`ErrorKind::StoreUnavailable`] when the database is busy, [`ErrorKind::StoreRefused`] for anything else
     /// that SQLite says, and for a mark that is no token.
     pub fn claim(&self, db: &Connection, key: &dyn ToSql, token: u64) -> Result<(), Error> {
-        match execute(db, &self.claim, key, number(token)?)? {
-            0 => Err(Self::claim_refusal(token, &marks(db, &self.read, key)?)),
-            _ => Ok(()),
-        }
+        raise(db, [&self.claim, &self.read], key, number(token)?, |marks| Self::claim_refusal(token, marks))
     }
 
     /// Checks if a write with `token` to the row may happen. Call it in the transaction of the write, before the write;
@@ -242,10 +233,7 @@ impl SqliteRowGuard {
     pub fn check(&self, db: &Connection, key: &dyn ToSql, token: u64) -> Result<(), Error> {
         let token = number(token)?;
         within_transaction(db)?;
-        match execute(db, &self.check, key, token)? {
-            0 => Err(Self::check_refusal(token.get(), &marks(db, &self.read, key)?)),
-            _ => Ok(()),
-        }
+        raise(db, [&self.check, &self.read], key, token, |marks| Self::check_refusal(token.get(), marks))
     }
 }
 
@@ -269,19 +257,30 @@ impl SqliteRowGuard {
     /// The reason why a claim has changed no row, given the answer to [`SqliteRowGuard::read_sql`] after it. Always an
     /// error, of the kinds of [`SqliteRowGuard::claim`].
     pub fn claim_refusal(token: u64, marks: &[Value]) -> Error {
-        refusal(token, marks, Error::config("there is no such row to claim: insert it first, without a fence"))
+        refusal(token, marks, no_row())
     }
 
     /// The reason why a check has changed no row, given the answer to [`SqliteRowGuard::read_sql`] after it. Always an
     /// error, of the kinds of [`SqliteRowGuard::check`].
     pub fn check_refusal(token: u64, marks: &[Value]) -> Error {
-        refusal(token, marks, Error::new(ErrorKind::StaleToken, "the row is gone; a later holder may have deleted it"))
+        refusal(token, marks, row_is_gone())
     }
 }
 
-fn execute(db: &Connection, sql: &str, key: &dyn ToSql, token: Token) -> Result<usize, Error> {
+/// Runs a claim or a check. If it changes no row, reads the marks for the refusal.
+fn raise(
+    db: &Connection,
+    [raise, read]: [&str; 2],
+    key: &dyn ToSql,
+    token: Token,
+    refusal: impl FnOnce(&[Value]) -> Error,
+) -> Result<(), Error> {
     let token = i64::try_from(token.get()).unwrap_or(i64::MAX);
-    db.prepare_cached(sql).and_then(|mut raise| raise.execute((key, token))).map_err(|error| failed(&error))
+    let raised = db.prepare_cached(raise).and_then(|mut raise| raise.execute((key, token)));
+    match raised.map_err(|error| failed(&error))? {
+        0 => Err(refusal(&marks(db, read, key)?)),
+        _ => Ok(()),
+    }
 }
 
 fn marks(db: &Connection, sql: &str, key: &dyn ToSql) -> Result<Vec<Value>, Error> {
@@ -305,7 +304,7 @@ fn refusal(token: u64, marks: &[Value], missing: Error) -> Error {
             Some(_) => Error::new(ErrorKind::StoreUnavailable, "the mark has just changed; try again"),
             None => no_token(mark),
         },
-        several => Error::config(format!("the key names {} rows: guard a column that is unique", several.len())),
+        several => several_rows(several.len()),
     }
 }
 

@@ -6,6 +6,7 @@
 //! calling thread. Calls that may wait long can be **interrupted**: while a call waits, and sends no request, it asks every
 //! 50 ms whether the caller wants to give up, because of a signal, for example.
 
+mod events;
 mod executor;
 #[cfg(feature = "metrics")]
 pub mod observe;
@@ -35,6 +36,7 @@ use crate::sync::{Arc, Weak};
 pub use crate::fence::Writing;
 pub use crate::fork::PerProcess;
 pub use crate::sync::Mutex;
+pub use events::{EventSubscriber, LogEvent};
 pub use executor::{Executor, Task, task};
 
 /// See [`ClientBuilder::connect`].

@@ -6,20 +6,19 @@
 //! This is for a library that is loaded into another process and belongs to the binding alone: the first [`EventQueue`]
 //! that wants something becomes the global subscriber of `tracing` and recorder of `metrics`.
 
-use std::fmt::{Debug, Write as _};
+use std::fmt::Debug;
 
-use tracing::field::{Field, Visit};
+use tracing::Metadata;
 use tracing::level_filters::LevelFilter;
-use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::Interest;
-use tracing::{Event, Metadata, Subscriber};
 
+use super::events::{EventSubscriber, LogEvent};
 use super::samples;
 use crate::clock;
 use crate::fork::PerProcess;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex};
 
+pub use super::events::Value;
 pub use super::samples::Sample;
 
 /// The length limit of a queue. Later items are dropped and counted.
@@ -78,77 +77,61 @@ pub enum Item {
     Sample(Sample),
 }
 
-/// A field of an event.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// Text.
-    Text(String),
-    /// A number that is never negative, such as a token.
-    Whole(u64),
-    /// An integer.
-    Signed(i64),
-    /// A length of time in seconds, say.
-    Number(f64),
-    /// Yes or no.
-    Flag(bool),
-}
-
 /// Items that were fetched.
 #[derive(Clone, Debug, Default)]
-pub struct Noted {
-    /// In the order in which it was noted.
+pub struct Fetched {
+    /// In the order of their arrival.
     pub items: Vec<Item>,
     /// The number of items that were dropped.
     pub dropped: u64,
 }
 
 /// A queue of events and samples, for one listener of the binding.
-pub struct Desk {
-    noted: Mutex<Noted>,
-    ring: Box<dyn Fn() + Send + Sync>,
-    /// As an index into [`Level::ALL`], whose end stands for no level at all.
+pub struct EventQueue {
+    items: Mutex<Fetched>,
+    notify: Box<dyn Fn() + Send + Sync>,
+    /// An index into [`Level::ALL`]; its end stands for no level.
     least: AtomicUsize,
     samples: AtomicBool,
 }
 
-/// Those that are open. A forked child has none: its parent's listeners are not there.
-static OPEN: PerProcess<Mutex<Vec<Arc<Desk>>>> = PerProcess::new(|| Mutex::new(Vec::new()));
-/// The least that any of them wants, as an index like [`Desk::least`].
+/// The open queues. A forked child has none, because it has none of its parent's listeners.
+static OPEN: PerProcess<Mutex<Vec<Arc<EventQueue>>>> = PerProcess::new(|| Mutex::new(Vec::new()));
+/// The least level that any of them wants, as an index like [`EventQueue::least`].
 static LEAST: AtomicUsize = AtomicUsize::new(Level::ALL.len());
 
-impl Desk {
-    /// One that wants to hear nothing yet. `ring` has the host call [`Desk::fetch`], soon and on a thread of its own; it must
-    /// not wait.
-    pub fn open(ring: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
-        let desk = Arc::new(Self {
-            noted: Mutex::default(),
-            ring: Box::new(ring),
+impl EventQueue {
+    /// Opens a queue that wants nothing yet. `notify` makes the binding call [`EventQueue::fetch`], soon and on a thread of
+    /// its own. It must not block.
+    pub fn open(notify: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
+        let queue = Arc::new(Self {
+            items: Mutex::default(),
+            notify: Box::new(notify),
             least: AtomicUsize::new(Level::ALL.len()),
             samples: AtomicBool::new(false),
         });
-        OPEN.get().lock().push(Arc::clone(&desk));
-        desk
+        OPEN.get().lock().push(Arc::clone(&queue));
+        queue
     }
 
-    /// From now on events of this level and above are noted here, none without a level; and samples of metrics if `samples`
-    /// says so.
+    /// Sets the least level of events, or none, and turns samples of metrics on or off.
     pub fn want(&self, least: Option<Level>, samples: bool) {
         static INSTALLED: AtomicBool = AtomicBool::new(false);
         self.least.store(least.map_or(Level::ALL.len(), |least| least as usize), Ordering::Release);
         self.samples.store(samples, Ordering::Release);
         if least.is_some() && !INSTALLED.swap(true, Ordering::AcqRel) {
-            // Nobody else is there to be asked.
-            let _ = tracing::subscriber::set_global_default(Listener);
+            // Fails if the process has another subscriber; but what is linked into a binding belongs to it alone.
+            let _ = tracing::subscriber::set_global_default(EventSubscriber::new(least_level, note_event));
         }
         agree();
     }
 
-    /// Takes what was noted. The next note rings again.
-    pub fn fetch(&self) -> Noted {
-        std::mem::take(&mut *self.noted.lock())
+    /// Takes all items. The next item notifies the binding again.
+    pub fn fetch(&self) -> Fetched {
+        std::mem::take(&mut *self.items.lock())
     }
 
-    /// Nothing is noted here any more.
+    /// Closes the queue: it gets no more items.
     pub fn close(&self) {
         OPEN.get().lock().retain(|open| !std::ptr::eq(&**open, self));
         agree();
@@ -159,32 +142,32 @@ impl Desk {
     }
 
     fn note(&self, item: Item) {
-        let mut noted = self.noted.lock();
-        if noted.items.len() >= MOST {
-            noted.dropped += 1;
+        let mut queued = self.items.lock();
+        if queued.items.len() >= MOST {
+            queued.dropped += 1;
             return;
         }
-        noted.items.push(item);
-        let is_first = noted.items.len() == 1;
-        drop(noted);
+        queued.items.push(item);
+        let is_first = queued.items.len() == 1;
+        drop(queued);
         if is_first {
-            (self.ring)();
+            (self.notify)();
         }
     }
 }
 
-impl Debug for Desk {
+impl Debug for EventQueue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Desk").finish_non_exhaustive()
+        f.debug_struct("EventQueue").finish_non_exhaustive()
     }
 }
 
-/// Has told what any desk wants, and no more.
+/// Tells `tracing` and the recorder what any queue wants.
 fn agree() {
     let open = OPEN.get().lock();
-    let least = open.iter().map(|desk| desk.least.load(Ordering::Acquire)).min().unwrap_or(Level::ALL.len());
-    samples::want(open.iter().any(|desk| desk.samples.load(Ordering::Acquire)));
-    // Before the next one looks around, whose answer is newer.
+    let least = open.iter().map(|queue| queue.least.load(Ordering::Acquire)).min().unwrap_or(Level::ALL.len());
+    samples::want(open.iter().any(|queue| queue.samples.load(Ordering::Acquire)));
+    // Before another thread computes a newer value.
     let was = LEAST.swap(least, Ordering::AcqRel);
     drop(open);
     if was != least {
@@ -193,93 +176,24 @@ fn agree() {
 }
 
 pub(super) fn note_sample(sample: &Sample) {
-    for desk in OPEN.get().lock().iter().filter(|desk| desk.samples.load(Ordering::Acquire)) {
-        desk.note(Item::Sample(sample.clone()));
+    for queue in OPEN.get().lock().iter().filter(|queue| queue.samples.load(Ordering::Acquire)) {
+        queue.note(Item::Sample(sample.clone()));
     }
 }
 
-/// Takes the events of the client, and nobody else's.
-struct Listener;
-
-impl Listener {
-    fn least() -> LevelFilter {
-        Level::ALL.get(LEAST.load(Ordering::Acquire)).map_or(LevelFilter::OFF, |level| level.filter())
-    }
+/// The least level that any queue wants.
+fn least_level() -> LevelFilter {
+    Level::ALL.get(LEAST.load(Ordering::Acquire)).map_or(LevelFilter::OFF, |level| level.filter())
 }
 
-impl Subscriber for Listener {
-    fn register_callsite(&self, metadata: &'static Metadata<'static>) -> Interest {
-        if self.enabled(metadata) { Interest::always() } else { Interest::never() }
-    }
-
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event() && metadata.target().starts_with("leasehold") && *metadata.level() <= Self::least()
-    }
-
-    fn max_level_hint(&self) -> Option<LevelFilter> {
-        Some(Self::least())
-    }
-
-    fn event(&self, event: &Event<'_>) {
-        let metadata = event.metadata();
-        let mut parts = Parts::default();
-        event.record(&mut parts);
-        let level = Level::of(*metadata.level());
-        // An event without a name of its own is named after its place in the source.
-        let name = if metadata.name().starts_with("event ") { "" } else { metadata.name() };
-        let Parts { message, fields } = parts;
-        let item = Item::Event { name, level, unix_ms: clock::now().unix_ms, message, fields };
-        for desk in OPEN.get().lock().iter().filter(|desk| desk.wants(level)) {
-            desk.note(item.clone());
-        }
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-    fn enter(&self, _: &Id) {}
-    fn exit(&self, _: &Id) {}
-}
-
-#[derive(Default)]
-struct Parts {
-    message: String,
-    fields: Vec<(&'static str, Value)>,
-}
-
-impl Visit for Parts {
-    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
-        let mut text = String::new();
-        // Writing into a text does not fail.
-        let _ = write!(text, "{value:?}");
-        if field.name() == "message" {
-            self.message = text;
-        } else {
-            self.fields.push((field.name(), Value::Text(text)));
-        }
-    }
-
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.fields.push((field.name(), Value::Text(value.to_owned())));
-    }
-
-    fn record_u64(&mut self, field: &Field, value: u64) {
-        self.fields.push((field.name(), Value::Whole(value)));
-    }
-
-    fn record_i64(&mut self, field: &Field, value: i64) {
-        self.fields.push((field.name(), Value::Signed(value)));
-    }
-
-    fn record_f64(&mut self, field: &Field, value: f64) {
-        self.fields.push((field.name(), Value::Number(value)));
-    }
-
-    fn record_bool(&mut self, field: &Field, value: bool) {
-        self.fields.push((field.name(), Value::Flag(value)));
+fn note_event(metadata: &Metadata<'static>, event: LogEvent) {
+    let level = Level::of(*metadata.level());
+    // An event without a name of its own is named after its place in the source.
+    let name = if metadata.name().starts_with("event ") { "" } else { metadata.name() };
+    let LogEvent { message, fields } = event;
+    let item = Item::Event { name, level, unix_ms: clock::now().unix_ms, message, fields };
+    for queue in OPEN.get().lock().iter().filter(|queue| queue.wants(level)) {
+        queue.note(item.clone());
     }
 }
 
@@ -288,22 +202,22 @@ mod tests {
     use super::*;
 
     /// The items of this test: others run beside it.
-    fn told(desk: &Desk) -> Vec<String> {
+    fn told(queue: &EventQueue) -> Vec<String> {
         let name = |item| match item {
             Item::Event { name, .. } => name.to_owned(),
             Item::Sample(sample) => sample.name,
         };
-        desk.fetch().items.into_iter().map(name).filter(|name| name.starts_with("test.")).collect()
+        queue.fetch().items.into_iter().map(name).filter(|name| name.starts_with("test.")).collect()
     }
 
     #[test]
-    fn each_desk_hears_what_it_wants_and_is_rung_for_once() {
+    fn a_queue_gets_what_it_wants_and_notifies_once() {
         let rung = Arc::new(AtomicUsize::new(0));
         let rings = Arc::clone(&rung);
-        let all = Desk::open(move || {
+        let all = EventQueue::open(move || {
             rings.fetch_add(1, Ordering::Relaxed);
         });
-        let some = Desk::open(|| {});
+        let some = EventQueue::open(|| {});
         let tell = || {
             tracing::info!(name: "test.granted", target: "leasehold", resource = "a", "granted");
             tracing::error!(name: "test.lost", target: "leasehold", resource = "a", "lost");
@@ -316,7 +230,7 @@ mod tests {
         all.want(Some(Level::Info), true);
         some.want(Some(Level::Error), false);
         tell();
-        assert_eq!(rung.load(Ordering::Relaxed), 1, "what is noted behind the first is found with it");
+        assert_eq!(rung.load(Ordering::Relaxed), 1, "later items are fetched with the first");
         assert_eq!(told(&all), ["test.granted", "test.lost", "test.total"]);
         assert_eq!(told(&some), ["test.lost"]);
 
@@ -331,15 +245,15 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_fetches_is_dropped_and_counted() {
-        let desk = Desk::open(|| {});
+    fn items_beyond_the_limit_are_dropped_and_counted() {
+        let queue = EventQueue::open(|| {});
         let sample = Sample { name: "n".into(), kind: "counter", value: 1.0, labels: Vec::new() };
         for _ in 0..MOST + 3 {
-            desk.note(Item::Sample(sample.clone()));
+            queue.note(Item::Sample(sample.clone()));
         }
-        let Noted { items, dropped } = desk.fetch();
+        let Fetched { items, dropped } = queue.fetch();
         assert_eq!((items.len(), dropped), (MOST, 3));
-        assert_eq!(desk.fetch().dropped, 0);
-        desk.close();
+        assert_eq!(queue.fetch().dropped, 0);
+        queue.close();
     }
 }
