@@ -103,10 +103,30 @@ fn numbers(marks: &[Option<Mark>]) -> Vec<Option<i64>> {
     marks.iter().map(|mark| mark.as_ref().map(|mark| mark.0)).collect()
 }
 
+/// The statements of a guard.
+#[pyclass(frozen, subclass, module = "leasehold._native")]
+pub(crate) struct Statements {
+    /// Claims the item or row; its parameters are those of `parameters`.
+    #[pyo3(get)]
+    claim_sql: String,
+    /// Checks, in the transaction of the write; the same parameters.
+    #[pyo3(get)]
+    check_sql: String,
+    /// Reads the marks of the item or of the rows with the key, the only parameter.
+    #[pyo3(get)]
+    read_sql: String,
+}
+
+impl Statements {
+    fn new([claim, check, read]: [&str; 3], write: impl Fn(&str) -> String) -> Self {
+        Self { claim_sql: write(claim), check_sql: write(check), read_sql: write(read) }
+    }
+}
+
 /// The SQL that keeps marks in a table of PostgreSQL, for the driver that you have.
 ///
 /// `paramstyle` is the form of the driver's parameters: "numeric_dollar" for asyncpg, "pyformat" for psycopg.
-#[pyclass(frozen, module = "leasehold.fence")]
+#[pyclass(frozen, extends = Statements, module = "leasehold.fence")]
 pub(crate) struct PostgresGuard {
     guard: fence::PostgresGuard,
     style: ParamStyle,
@@ -120,38 +140,27 @@ impl PostgresGuard {
 impl PostgresGuard {
     #[new]
     #[pyo3(signature = (table = None, *, schema = None, paramstyle = "numeric_dollar"))]
-    fn new(py: Python<'_>, table: Option<&str>, schema: Option<&str>, paramstyle: &str) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        table: Option<&str>,
+        schema: Option<&str>,
+        paramstyle: &str,
+    ) -> PyResult<(Self, Statements)> {
         let guard = match (schema, table) {
             (None, None) => Ok(fence::PostgresGuard::new()),
             (None, Some(table)) => fence::PostgresGuard::with_table(table),
             (Some(schema), table) => fence::PostgresGuard::in_schema(schema, table.unwrap_or("leasehold_fence")),
         };
-        let guard = guard.map_err(|error| raised(py, &error))?;
-        Ok(Self { guard, style: ParamStyle::of(py, paramstyle)? })
+        let (guard, style) = (guard.map_err(|error| raised(py, &error))?, ParamStyle::of(py, paramstyle)?);
+        let statements = [guard.claim_sql(), guard.check_sql(), guard.read_sql()];
+        let statements = Statements::new(statements, |sql| style.write(sql, Self::NAMES));
+        Ok((Self { guard, style }, statements))
     }
 
     /// Creates the table of marks unless it exists. It takes no parameters.
     #[getter]
     fn create_sql(&self) -> &str {
         self.guard.create_sql()
-    }
-
-    /// Claims an item; its parameters are those of `parameters`.
-    #[getter]
-    fn claim_sql(&self) -> String {
-        self.style.write(self.guard.claim_sql(), Self::NAMES)
-    }
-
-    /// Checks, in the transaction of the write; the same parameters.
-    #[getter]
-    fn check_sql(&self) -> String {
-        self.style.write(self.guard.check_sql(), Self::NAMES)
-    }
-
-    /// Reads the mark of the item, the only parameter: $1 or %(item)s.
-    #[getter]
-    fn read_sql(&self) -> String {
-        self.style.write(self.guard.read_sql(), Self::NAMES)
     }
 
     /// The parameters of a claim or a check: a tuple, or for "pyformat" a dict. Raises ConfigError for an invalid
@@ -172,7 +181,7 @@ impl PostgresGuard {
 /// The SQL that keeps the mark of a row in a column of your table, for the driver that you have.
 ///
 /// The column is a bigint that nothing else writes, and the key names one row. `paramstyle` is that of PostgresGuard.
-#[pyclass(frozen, module = "leasehold.fence")]
+#[pyclass(frozen, extends = Statements, module = "leasehold.fence")]
 pub(crate) struct PostgresRowGuard {
     guard: fence::PostgresRowGuard,
     style: ParamStyle,
@@ -210,28 +219,19 @@ enum Parameter {
 impl PostgresRowGuard {
     #[new]
     #[pyo3(signature = (table, key_column, fence_column, *, paramstyle = "numeric_dollar"))]
-    fn new(py: Python<'_>, table: &str, key_column: &str, fence_column: &str, paramstyle: &str) -> PyResult<Self> {
+    fn new(
+        py: Python<'_>,
+        table: &str,
+        key_column: &str,
+        fence_column: &str,
+        paramstyle: &str,
+    ) -> PyResult<(Self, Statements)> {
         let guard =
             fence::PostgresRowGuard::new(table, key_column, fence_column).map_err(|error| raised(py, &error))?;
-        Ok(Self { guard, style: ParamStyle::of(py, paramstyle)? })
-    }
-
-    /// Claims the row; its parameters are those of `parameters`.
-    #[getter]
-    fn claim_sql(&self) -> String {
-        self.style.write(self.guard.claim_sql(), Self::NAMES)
-    }
-
-    /// Checks, in the transaction of the write; the same parameters.
-    #[getter]
-    fn check_sql(&self) -> String {
-        self.style.write(self.guard.check_sql(), Self::NAMES)
-    }
-
-    /// Reads the marks of the rows with the key, the only parameter: $1 or %(key)s.
-    #[getter]
-    fn read_sql(&self) -> String {
-        self.style.write(self.guard.read_sql(), Self::NAMES)
+        let style = ParamStyle::of(py, paramstyle)?;
+        let statements = [guard.claim_sql(), guard.check_sql(), guard.read_sql()];
+        let statements = Statements::new(statements, |sql| style.write(sql, Self::NAMES));
+        Ok((Self { guard, style }, statements))
     }
 
     /// The assignment that raises the mark, for the SET list of an UPDATE of your own. `parameter` is the number or
@@ -279,36 +279,23 @@ impl PostgresRowGuard {
 }
 
 /// The statements of `leasehold.fence.SqliteGuard`.
-#[pyclass(frozen, module = "leasehold._native")]
+#[pyclass(frozen, extends = Statements, module = "leasehold._native")]
 pub(crate) struct SqliteGuard(fence::SqliteGuard);
 
 #[pymethods]
 impl SqliteGuard {
     #[new]
     #[pyo3(signature = (table = None))]
-    fn new(py: Python<'_>, table: Option<&str>) -> PyResult<Self> {
+    fn new(py: Python<'_>, table: Option<&str>) -> PyResult<(Self, Statements)> {
         let guard = table.map_or_else(|| Ok(fence::SqliteGuard::new()), fence::SqliteGuard::with_table);
-        guard.map(Self).map_err(|error| raised(py, &error))
+        let guard = guard.map_err(|error| raised(py, &error))?;
+        let statements = Statements::new([guard.claim_sql(), guard.check_sql(), guard.read_sql()], str::to_owned);
+        Ok((Self(guard), statements))
     }
 
     #[getter]
     fn create_sql(&self) -> &str {
         self.0.create_sql()
-    }
-
-    #[getter]
-    fn claim_sql(&self) -> &str {
-        self.0.claim_sql()
-    }
-
-    #[getter]
-    fn check_sql(&self) -> &str {
-        self.0.check_sql()
-    }
-
-    #[getter]
-    fn read_sql(&self) -> &str {
-        self.0.read_sql()
     }
 
     /// The error of a claim that has changed no row.
@@ -325,29 +312,16 @@ impl SqliteGuard {
 }
 
 /// The statements of `leasehold.fence.SqliteRowGuard`.
-#[pyclass(frozen, module = "leasehold._native")]
-pub(crate) struct SqliteRowGuard(fence::SqliteRowGuard);
+#[pyclass(frozen, extends = Statements, module = "leasehold._native")]
+pub(crate) struct SqliteRowGuard;
 
 #[pymethods]
 impl SqliteRowGuard {
     #[new]
-    fn new(py: Python<'_>, table: &str, key_column: &str, fence_column: &str) -> PyResult<Self> {
-        fence::SqliteRowGuard::new(table, key_column, fence_column).map(Self).map_err(|error| raised(py, &error))
-    }
-
-    #[getter]
-    fn claim_sql(&self) -> &str {
-        self.0.claim_sql()
-    }
-
-    #[getter]
-    fn check_sql(&self) -> &str {
-        self.0.check_sql()
-    }
-
-    #[getter]
-    fn read_sql(&self) -> &str {
-        self.0.read_sql()
+    fn new(py: Python<'_>, table: &str, key_column: &str, fence_column: &str) -> PyResult<(Self, Statements)> {
+        let guard = fence::SqliteRowGuard::new(table, key_column, fence_column).map_err(|error| raised(py, &error))?;
+        let statements = Statements::new([guard.claim_sql(), guard.check_sql(), guard.read_sql()], str::to_owned);
+        Ok((Self, statements))
     }
 
     /// The error of a claim that has changed no row.

@@ -42,7 +42,7 @@ mod _native {
         redis_claim_script, redis_mark_key, redis_outcome,
     };
     #[pymodule_export]
-    use super::fence_sql::{PostgresGuard, PostgresRowGuard, SqliteGuard, SqliteRowGuard, token_parameter};
+    use super::fence_sql::{PostgresGuard, PostgresRowGuard, SqliteGuard, SqliteRowGuard, Statements, token_parameter};
     #[pymodule_export]
     use super::info::{LockInfo, ReleaseIfOutcome, is_meant};
     #[pymodule_export]
