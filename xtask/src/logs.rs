@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// Every password, key and token of a test has one of these in it. The second is that of the samples in `docs/infra`.
 const SECRETS: [&str; 2] = ["hunter2", "change-me"];
-/// What libraries tell of themselves begins so, see `testing/servers/src/told.rs`; no nonce may stand there.
+/// What libraries tell of themselves begins so, see `testing/servers/src/trace_capture.rs`; no nonce may stand there.
 const TOLD: &str = "told:";
 /// The file for it, in the folder.
 const TOLD_BY_ALL: &str = "told.log";
@@ -101,7 +101,10 @@ impl Logs {
         if fs::metadata(&path).is_ok_and(|file| file.len() > 0) {
             return Ok(());
         }
-        Err(Failure::new(format!("no test has written to {}, see testing/servers/src/told.rs", path.display())))
+        Err(Failure::new(format!(
+            "no test has written to {}, see testing/servers/src/trace_capture.rs",
+            path.display()
+        )))
     }
 
     /// # Errors

@@ -49,7 +49,7 @@ pub mod redis;
 pub mod resp;
 pub mod rest;
 mod slow;
-mod told;
+mod trace_capture;
 pub mod webdis;
 
 pub use slow::is_for_want_of_time;

@@ -50,7 +50,7 @@ impl Server {
     /// Starts a server and waits until it answers.
     #[track_caller]
     pub fn start() -> Self {
-        crate::told::listen();
+        crate::trace_capture::listen();
         for _ in 0..10 {
             if let Some(server) = Self::start_on(ports::free()) {
                 return server;

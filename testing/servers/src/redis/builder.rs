@@ -96,7 +96,7 @@ impl Builder {
     /// When it does not: with the Debian package to install, or with what the server said.
     #[track_caller]
     pub fn start(self) -> Server {
-        crate::told::listen();
+        crate::trace_capture::listen();
         Server::from(self)
     }
 

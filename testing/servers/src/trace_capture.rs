@@ -1,5 +1,5 @@
-//! Whatever a library tells of itself while a test runs, at every level, in the file that `LEASEHOLD_TELL` names: `cargo
-//! xtask test` looks for secrets there. Not in the test's own output, where it would hide why a test has failed.
+//! Writes all log events of a test, of every library and level, to the file that `LEASEHOLD_TELL` names, in which
+//! `cargo xtask test` looks for secrets. In the test's own output they would hide why it has failed.
 
 use std::env;
 use std::fmt::{Debug, Write as _};
@@ -11,24 +11,24 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-struct Told;
+struct Capture;
 
 /// Shared by all processes of a run.
 static FILE: OnceLock<File> = OnceLock::new();
 
-/// What every line begins with.
-const TOLD: &str = "told:";
+/// The start of every line.
+const PREFIX: &str = "told:";
 
-/// From the first server of a process on.
+/// Starts to capture, when the first server of a process starts.
 pub(crate) fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         if let Some(path) = env::var_os("LEASEHOLD_TELL") {
             let file = File::options().create(true).append(true).open(&path);
             let _ = FILE.set(file.expect("the file that LEASEHOLD_TELL names can be written"));
-            // Where a test has set another one, it looks itself.
-            let _ = tracing::subscriber::set_global_default(Told);
-            if log::set_logger(&Told).is_ok() {
+            // A test that has installed another one looks for secrets itself.
+            let _ = tracing::subscriber::set_global_default(Capture);
+            if log::set_logger(&Capture).is_ok() {
                 log::set_max_level(log::LevelFilter::Trace);
             }
         }
@@ -39,10 +39,10 @@ struct Line(String);
 
 impl Line {
     fn of(metadata: &Metadata<'_>) -> Self {
-        Self(format!("{TOLD} {} {} {}", metadata.level(), metadata.target(), metadata.name()))
+        Self(format!("{PREFIX} {} {} {}", metadata.level(), metadata.target(), metadata.name()))
     }
 
-    /// In one piece, so that lines of several processes do not mix.
+    /// Writes the line at once, so that lines of several processes do not mix.
     fn end(mut self) {
         self.0.push('\n');
         if let Some(mut file) = FILE.get() {
@@ -57,7 +57,7 @@ impl Visit for Line {
     }
 }
 
-impl Subscriber for Told {
+impl Subscriber for Capture {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -70,7 +70,7 @@ impl Subscriber for Told {
     }
 
     fn record(&self, _: &Id, values: &Record<'_>) {
-        let mut line = Line(TOLD.to_owned());
+        let mut line = Line(PREFIX.to_owned());
         values.record(&mut line);
         line.end();
     }
@@ -88,13 +88,13 @@ impl Subscriber for Told {
     fn exit(&self, _: &Id) {}
 }
 
-impl log::Log for Told {
+impl log::Log for Capture {
     fn enabled(&self, _: &log::Metadata<'_>) -> bool {
         true
     }
 
     fn log(&self, record: &log::Record<'_>) {
-        Line(format!("{TOLD} {} {} {}", record.level(), record.target(), record.args())).end();
+        Line(format!("{PREFIX} {} {} {}", record.level(), record.target(), record.args())).end();
     }
 
     fn flush(&self) {}
