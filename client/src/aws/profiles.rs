@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_later_word_counts() {
+    fn later_values_override_earlier_ones() {
         let mut profiles = config("[profile default]\nregion = a\n[default]\nregion = b\nsource = config");
         profiles.add(Kind::Credentials, "[default]\nsource = credentials\n[profile x]\nk = v").unwrap();
         assert_eq!(get(&profiles, "default", "region"), Some("a"));

@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn each_runtime_has_one_link_however_many_ask() {
+    fn each_runtime_has_one_link() {
         let rig = Rig::new();
         for runtimes in 1..=2 {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
@@ -473,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_may_be_dropped_inside_a_runtime() {
+    fn connections_may_be_dropped_inside_a_runtime() {
         let rig = Rig::new();
         rig.connections.perform(&soon()).unwrap();
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();

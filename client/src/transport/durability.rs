@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_url_says_of_durability_is_held_against_the_server() {
+    fn durability_in_the_url_is_checked_against_the_server() {
         let judged = |kept: &Kept| kept.durable(Durability::Declared).unwrap();
         for (info, fsync, severity, says) in [
             ("aof_enabled:1", "always", Severity::Good, "as the url says"),

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_knocks_after_it_was_dropped() {
+    fn dropping_it_ends_the_attempts() {
         let (trying, tries) = (Arc::new(()), Arc::new(AtomicUsize::new(0)));
         let (alive, count) = (Arc::clone(&trying), Arc::clone(&tries));
         let late = LazyStore::begin(memory::config(), false, &closed(), move || {
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_opens_for_nobody_is_let_go() {
+    fn a_store_opened_after_the_drop_is_dropped() {
         let made = memory::open(None);
         let (store, trying) = (Arc::clone(&made), Arc::new(Mutex::new(())));
         let held = trying.lock();

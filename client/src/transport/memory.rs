@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_shared_as_long_as_somebody_uses_it_and_no_name_by_nobody() {
+    fn a_named_store_is_shared_while_in_use_and_an_unnamed_one_never() {
         let (one, two) = (open(Some("shared")), open(Some("shared")));
         assert!(matches!(perform(&one, acquire("a", 1)), Outcome::Applied(_)));
         assert!(matches!(perform(&two, acquire("a", 2)), Outcome::NotApplied(Refusal::Conflict(_))));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_watch_hear_of_releases_only() {
+    fn watchers_are_notified_of_releases_only() {
         let store = open(None);
         let (heard, watcher) = Heard::new();
         store.watch(&Resource::new("a").unwrap(), &watcher);

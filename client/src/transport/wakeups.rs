@@ -88,7 +88,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn every_watcher_of_the_resource_is_told_once_and_nobody_else() {
+    fn each_watcher_of_the_resource_is_notified_once() {
         let hub = Wakeups::default();
         let ((one, watch_one), (two, watch_two)) = (Heard::new(), Heard::new());
         hub.watch(&name("a"), &watch_one);
@@ -105,7 +105,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn nothing_is_kept_for_those_who_left() {
+    fn watchers_that_left_are_forgotten() {
         let hub = Wakeups::default();
         let (_one, watch_one) = Heard::new();
         hub.watch(&name("a"), &watch_one);
@@ -121,7 +121,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_watcher_may_come_and_go_while_it_is_told() {
+    fn a_watcher_may_unwatch_while_it_is_notified() {
         struct Leaves {
             hub: Arc<Wakeups>,
             me: Mutex<Option<Arc<dyn Watcher>>>,

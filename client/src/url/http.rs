@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_part_is_named_with_what_would_be_right() {
+    fn errors_name_the_wrong_part_and_the_right_form() {
         for (text, words) in [
             ("upstash+https://", "upstash+https://:TOKEN@host"),
             ("upstash+https:host", "the host is missing"),
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_leave_the_machine_only_under_tls_or_when_told_to() {
+    fn secrets_need_tls_or_permission() {
         for host in ["localhost", "a.localhost", "127.0.0.1", "127.9.9.9", "[::1]", "[::ffff:127.0.0.1]"] {
             assert_eq!(url(&format!("upstash+http://:token@{host}")).reach, Reach::Loopback, "{host}");
         }

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_goes_by_its_place_alone() {
+    fn a_nodes_name_depends_on_its_address_only() {
         let name = |url: &str| url.parse::<StoreUrl>().unwrap().node_name();
         assert_eq!(name("memory:jobs"), "memory:jobs");
         let folder = tempfile::tempdir().unwrap();
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_urls_say_which_part_is_wrong_and_what_would_be_right() {
+    fn bad_urls_name_the_wrong_part_and_the_right_form() {
         assert!(refused("locks.db").contains("no scheme") && refused("locks.db").contains("sqlite:locks.db"));
         assert!(refused("sqlite:").contains("no path"));
         assert!(refused("sqlite::memory:").contains("memory:"));

@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_part_is_named_with_what_would_be_right() {
+    fn errors_name_the_wrong_part_and_the_right_form() {
         for (text, words) in [
             ("redis://", "redis://host:6379/0"),
             ("redis://host/abc", "\"abc\" is not a database number"),

@@ -96,7 +96,7 @@ fn over_a_unix_socket() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_named() {
+fn a_missing_server_is_named() {
     let (kind, said) = refused("redis://127.0.0.1:1");
     assert_eq!(kind, ErrorKind::StoreUnavailable);
     assert!(said.contains("127.0.0.1:1") && said.contains("refused"), "{said}");

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_told_by_who_gave_them_and_how_long_they_last() {
+    fn keys_are_described_by_source_and_lifetime() {
         let hour = Some(NOW + 3_599_000);
         for (given, severity, part) in [
             (some_keys(None, None), Severity::Good, "do not expire"),

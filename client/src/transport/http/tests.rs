@@ -146,7 +146,7 @@ fn a_deadline_ends_the_request_in_flight_and_its_connection() {
 }
 
 #[test]
-fn as_long_as_the_server_has_not_answered_nothing_has_left() {
+fn before_the_first_answer_nothing_has_left() {
     let redis = redis::Server::start();
     let server = rest::Server::start(&redis);
     let store = upstash(&server);
@@ -171,7 +171,7 @@ fn as_long_as_the_server_has_not_answered_nothing_has_left() {
 }
 
 #[test]
-fn a_server_that_is_gone_was_sent_nothing() {
+fn a_missing_server_was_sent_nothing() {
     let redis = redis::Server::start();
     let server = rest::Server::start(&redis);
     let store = upstash(&server);
@@ -186,7 +186,7 @@ fn a_server_that_is_gone_was_sent_nothing() {
 }
 
 #[test]
-fn a_connection_that_was_closed_while_nobody_used_it_costs_nothing() {
+fn a_connection_closed_while_idle_costs_nothing() {
     let redis = redis::Server::start();
     let server = rest::Server::start(&redis);
     let store = upstash(&server);
@@ -270,7 +270,7 @@ const PONG: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent
                     Connection: close\r\n\r\n{\"result\":\"PONG\"}";
 
 #[test]
-fn a_request_says_no_more_than_it_must() {
+fn a_request_has_no_unneeded_headers() {
     let (address, requests) = scripted(&[PONG, PONG]);
     let store = open(&format!("upstash+http://:hunter2-token@{address}/some/way/")).unwrap();
     let (sender, receiver) = channel();
@@ -293,7 +293,7 @@ fn a_request_says_no_more_than_it_must() {
 }
 
 #[test]
-fn webdis_is_told_user_and_password_where_the_url_has_them() {
+fn webdis_gets_user_and_password_of_the_url() {
     const PONG: &str = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{\"PING\":[true,\"PONG\"]}";
     let (address, requests) = scripted(&[PONG, PONG]);
     open(&format!("webdis+http://user:p%40ss@{address}")).unwrap();
@@ -305,7 +305,7 @@ fn webdis_is_told_user_and_password_where_the_url_has_them() {
 }
 
 #[test]
-fn something_else_is_told_apart_at_once() {
+fn another_kind_of_server_is_recognised_at_once() {
     for (answer, words) in [
         (
             "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<html>",
@@ -368,7 +368,7 @@ fn over_tls(redis: &redis::Server) -> String {
 }
 
 #[test]
-fn under_tls_only_a_trusted_server_is_spoken_to() {
+fn tls_accepts_only_a_trusted_server() {
     let redis = redis::Server::builder().tls().start();
     let address = over_tls(&redis);
     let url = format!("upstash+https://:hunter2-token@{address}");
@@ -414,7 +414,7 @@ fn the_doctor_says_what_is_wrong_and_what_to_do() {
 }
 
 #[test]
-fn what_the_server_loses_is_told_where_it_tells() {
+fn losses_are_reported_if_the_server_shows_them() {
     let redis = redis::Server::builder().arg("--maxmemory", "100mb").arg("--maxmemory-policy", "allkeys-lru").start();
     let server = rest::Server::start(&redis);
     let findings = upstash(&server).diagnose();
@@ -425,7 +425,7 @@ fn what_the_server_loses_is_told_where_it_tells() {
 }
 
 #[test]
-fn what_the_url_says_of_durability_is_held_against_the_server() {
+fn durability_in_the_url_is_checked_against_the_server() {
     let judged = |redis: &redis::Server| {
         let (rest, webdis) = (rest::Server::start(redis), webdis::Server::start(redis));
         let upstash = format!("upstash+http://:{}@{}?durable=yes", rest.token(), rest.address());

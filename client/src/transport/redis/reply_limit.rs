@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn what_answers_leave_over_does_not_add_up() {
+    fn unused_allowance_does_not_add_up() {
         let limit = ReplyLimit::new();
         for _ in 0..1_000 {
             let ticket = limit.allow(&commands(100));
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_takes_no_room_from_those_still_to_come() {
+    fn an_answer_keeps_the_allowance_of_later_ones() {
         let limit = ReplyLimit::new();
         let first = limit.allow(&commands(1));
         // The second was abandoned.
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_a_refusal_are_kept_until_the_greeting_is_over() {
+    fn errors_are_recorded_until_the_greeting_ends() {
         let limit = ReplyLimit::new();
         limit.received(b"+OK\r\n-WRONGPASS inva").unwrap();
         limit.received(b"lid\r\n-NOAUTH\r\n").unwrap();

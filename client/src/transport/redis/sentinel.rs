@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_with_another_than_the_master_that_was_found_turns_away_at_once() {
+    fn a_client_of_a_former_master_leaves_it_at_once() {
         let [one, two] = [1, 2].map(|port| Address { host: "a".into(), port });
         let sentinels = Sentinels::new(Vec::new(), "main".into());
         let turns_away = |from: &Address| sentinels.turn_away_from(from).now_or_never().is_some();

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_of_other_machines_are_told_from_local_disks() {
+    fn network_file_systems_are_recognised() {
         let numbers = [0x6969, 0x6573_5546, 0x4750_4653, 0x1983_0326, 0x786f_4256, 0xbacb_acbc];
         let names = ["NFS", "FUSE", "GPFS", "BeeGFS", "a VirtualBox folder", "a VMware folder"];
         assert_eq!(numbers.map(|number| named(number).filter(|kind| is_shared(kind))), names.map(Some));

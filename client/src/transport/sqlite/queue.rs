@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn those_who_wait_come_in_their_order_and_before_whoever_comes_later() {
+    fn waiting_threads_get_turns_in_order() {
         let (queue, came) = (Queue::new(), Mutex::new(Vec::new()));
         std::thread::scope(|scope| {
             let first = queue.turn(Monotonic::FAR).unwrap();
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_gives_up_passes_the_turn_on() {
+    fn a_thread_that_gives_up_passes_the_turn_on() {
         let queue = Queue::new();
         let first = queue.turn(Monotonic::FAR).unwrap();
         assert!(queue.turn(clock::monotonic()).is_none());

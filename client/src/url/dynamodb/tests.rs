@@ -47,7 +47,7 @@ fn every_part_of_a_url_is_read() {
 }
 
 #[test]
-fn a_wrong_part_is_named_with_what_would_be_right() {
+fn errors_name_the_wrong_part_and_the_right_form() {
     for (text, words) in [
         ("dynamodb:locks", "the slashes are missing; write dynamodb://TABLE?region=eu-west-1"),
         ("dynamodb://", "the table is missing; write dynamodb://TABLE?region=eu-west-1"),
@@ -160,7 +160,7 @@ fn the_endpoint_comes_from_where_aws_users_keep_it() {
 }
 
 #[test]
-fn nothing_is_sent_in_the_open_unless_told_so() {
+fn plaintext_needs_permission() {
     for host in ["localhost", "127.0.0.1:8000", "[::1]:8000"] {
         let url = url(&format!("dynamodb://locks?region=eu-west-1&endpoint=http://{host}"));
         assert_eq!((url.endpoint.reach, url.endpoint.base), (Reach::Loopback, format!("http://{host}")));
@@ -175,7 +175,7 @@ fn nothing_is_sent_in_the_open_unless_told_so() {
 }
 
 #[test]
-fn a_table_has_one_name_however_it_is_reached() {
+fn a_table_has_one_name_by_any_endpoint() {
     let name = |text: &str| StoreUrl::Dynamodb(parse(text, &[], "[profile a]").unwrap()).node_name();
     let table = "dynamodb://locks?region=eu-west-1";
     for same in [

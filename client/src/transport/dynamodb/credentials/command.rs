@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_heard_and_ended() {
+    fn a_programs_output_is_read_and_a_slow_one_is_killed() {
         let long = Duration::from_secs(60);
         let output = run("echo out; echo err >&2; exit 3", long).unwrap();
         assert_eq!((output.status, &output.stdout[..], &output.stderr[..]), (3, &b"out\n"[..], &b"err"[..]));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_started_is_ended_with_it() {
+    fn children_of_a_program_are_killed_with_it() {
         let folder = tempfile::tempdir().unwrap();
         let pid = folder.path().join("pid");
         let script = format!("sleep 600 & echo $! > {}; wait", pid.display());

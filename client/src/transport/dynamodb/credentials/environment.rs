@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_asked_of_few() {
+    fn keys_are_requested_from_few_hosts() {
         for (url, expected) in [
             ("https://sts.eu-west-1.amazonaws.com/", Some(Peer::Service)),
             ("https://portal.sso.cn-north-1.amazonaws.com.cn/x", Some(Peer::Service)),

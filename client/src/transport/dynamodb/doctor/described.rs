@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_that_locks_do_not_need_may_be_missing() {
+    fn a_permission_that_locks_do_not_need_may_be_missing() {
         let denied = NoServer::Refused(Refusal::Denied(Denial::new(DenialKind::Permission, "no")));
         let found = expiry(&settings(), Err(denied));
         assert!(found.severity == Severity::Good && found.what.contains("DescribeTimeToLive"), "{found:?}");

@@ -436,7 +436,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_refused_is_told_from_every_wording() {
+    fn refusals_are_recognised_in_every_wording() {
         let note = |about, name, error: &str| {
             let mut missing = Missing::default();
             missing.note(about, name, &Value::Error(error.to_owned()));

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn every_role_is_told() {
+    fn every_role_is_reported() {
         for (info, role) in [
             ("redis_mode:standalone\nrole:master", Role::Master),
             ("redis_mode:standalone\nrole:slave", Role::Replica),
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_leaves_the_host_must_be_encrypted() {
+    fn only_connections_to_other_hosts_must_be_encrypted() {
         for url in ["redis://localhost", "redis://127.0.0.2:1", "redis://[::1]", "redis+unix:///s"].map(url) {
             assert_eq!(plaintext(&url), None, "{url}");
             assert_eq!(told("").password(&url), None, "{url}");

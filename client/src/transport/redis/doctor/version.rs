@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_are_told_by_their_own_names() {
+    fn servers_are_recognised_by_their_names() {
         for (info, shown, major) in [
             ("# Server\r\nredis_version:7.0.15\r\n", "Redis 7.0.15", Some(7)),
             ("redis_version:4.0.9\r\n", "Redis 4.0.9", Some(4)),
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn where_info_is_refused_the_greeting_serves() {
+    fn without_info_the_greeting_is_used() {
         let bulk = |text: &str| Value::Bulk(text.as_bytes().to_vec());
         let pairs = vec![bulk("server"), bulk("valkey"), bulk("version"), bulk("8.0.1"), bulk("proto")];
         let hello = Fields::of_pairs(&Value::Array(pairs));

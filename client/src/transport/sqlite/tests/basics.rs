@@ -223,7 +223,7 @@ fn eight_at_once_may_make_the_file() {
 }
 
 #[test]
-fn whoever_waits_for_another_writer_gives_up_at_the_deadline() {
+fn waiting_for_another_writer_ends_at_the_deadline() {
     let place = Place::new();
     let store = place.open();
     let other = place.raw();

@@ -128,8 +128,8 @@ fn mode(path: &Path, mode: u32) {
 }
 
 #[test]
-fn what_may_not_be_written_is_named_with_the_user_and_the_way_out() {
-    alone("transport::sqlite::tests::faults::what_may_not_be_written_is_named_with_the_user_and_the_way_out", || {
+fn missing_permissions_are_named_with_user_and_advice() {
+    alone("transport::sqlite::tests::faults::missing_permissions_are_named_with_user_and_advice", || {
         let place = Place::new();
         let (folder, file) = (place.folder.path(), place.file());
 
@@ -165,7 +165,7 @@ fn what_may_not_be_written_is_named_with_the_user_and_the_way_out() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_passes() {
+fn a_full_disk_is_reported_and_passes() {
     let place = Place::new();
     let store = place.open();
     one(&store, acquire("mine", 1));

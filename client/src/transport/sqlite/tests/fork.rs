@@ -99,8 +99,8 @@ fn a_fork_among_busy_threads_harms_nobody() {
 }
 
 #[test]
-fn what_the_parent_closes_later_is_not_torn_away_from_the_child() {
-    alone("transport::sqlite::tests::fork::what_the_parent_closes_later_is_not_torn_away_from_the_child", || {
+fn connections_closed_by_the_parent_do_not_affect_the_child() {
+    alone("transport::sqlite::tests::fork::connections_closed_by_the_parent_do_not_affect_the_child", || {
         let place = Place::new();
         let store = place.open();
         one(&store, acquire("parent", 1));
@@ -140,8 +140,8 @@ fn what_the_parent_closes_later_is_not_torn_away_from_the_child() {
 }
 
 #[test]
-fn whoever_waits_for_the_file_does_not_keep_a_fork_waiting() {
-    alone("transport::sqlite::tests::fork::whoever_waits_for_the_file_does_not_keep_a_fork_waiting", || {
+fn threads_that_wait_for_the_file_do_not_delay_a_fork() {
+    alone("transport::sqlite::tests::fork::threads_that_wait_for_the_file_do_not_delay_a_fork", || {
         let place = Place::new();
         let store = place.open();
         let other = place.raw();
@@ -164,8 +164,8 @@ fn whoever_waits_for_the_file_does_not_keep_a_fork_waiting() {
 }
 
 #[test]
-fn after_an_unclean_fork_the_child_is_refused_in_plain_words() {
-    alone("transport::sqlite::tests::fork::after_an_unclean_fork_the_child_is_refused_in_plain_words", || {
+fn after_an_unclean_fork_the_child_is_refused() {
+    alone("transport::sqlite::tests::fork::after_an_unclean_fork_the_child_is_refused", || {
         let place = Place::new();
         let store = place.open();
         let inside = crate::fork::gate::enter(Monotonic::FAR).unwrap();

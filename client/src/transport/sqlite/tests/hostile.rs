@@ -18,7 +18,7 @@ fn tamper(place: &Place, change: &str) {
 }
 
 #[test]
-fn each_is_refused_with_advice_and_hinders_nobody_else() {
+fn a_bad_record_is_refused_with_advice_and_affects_no_other() {
     let day_ns = 24_i64 * 3600 * 1_000_000_000;
     let boot_expires = |days: i64| {
         let now = i64::try_from(clock::monotonic().ns()).unwrap();
@@ -98,7 +98,7 @@ fn a_counter_at_its_end_mints_no_more() {
 }
 
 #[test]
-fn wishes_of_any_shape_are_stored_as_they_are() {
+fn names_and_data_of_any_shape_are_stored_unchanged() {
     let place = Place::new();
     let store = place.open();
     let long = "ß".repeat(Resource::MAX_BYTES / 2);

@@ -25,7 +25,7 @@ fn later(seconds: u64) -> Monotonic {
 }
 
 #[test]
-fn keys_serve_until_shortly_before_they_expire() {
+fn keys_are_used_until_shortly_before_they_expire() {
     let world = numbered(3600);
     let credentials = world.credentials();
     let id = |now| block_on(credentials.keys_at(now)).unwrap().access_key_id.clone();
@@ -116,7 +116,7 @@ fn a_crowd_makes_one_search() {
 }
 
 #[test]
-fn a_search_in_vain_is_not_repeated_at_once_and_costs_no_keys() {
+fn a_failed_search_is_not_repeated_at_once_and_keeps_the_keys() {
     let broken = Arc::new(Mutex::new(true));
     let is_broken = Arc::clone(&broken);
     let world = World::new(move |_| match *is_broken.lock().unwrap() {

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn with_nobody_to_ask_the_error_names_all_that_was_tried() {
+fn without_keys_the_error_names_all_sources() {
     let said = World::empty().refused();
     for part in [
         "environment: AWS_ACCESS_KEY_ID is not set",
@@ -22,7 +22,7 @@ fn with_nobody_to_ask_the_error_names_all_that_was_tried() {
 }
 
 #[test]
-fn a_server_that_is_not_there_is_named() {
+fn a_missing_server_is_named() {
     let world = World::empty();
     let address = { std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap() };
     world.set("AWS_EC2_METADATA_SERVICE_ENDPOINT", &format!("http://{address}"));
@@ -31,7 +31,7 @@ fn a_server_that_is_not_there_is_named() {
 }
 
 #[test]
-fn who_is_meant_and_gives_nothing_ends_the_search() {
+fn a_named_source_without_keys_ends_the_search() {
     // Every case has a machine that would give keys.
     let working = |request: &Request| match request.path.as_str() {
         "/latest/api/token" => Reply::new(200, "t"),
@@ -94,7 +94,7 @@ fn who_is_meant_and_gives_nothing_ends_the_search() {
 
 /// A refusal of keys is not an unavailable store.
 #[test]
-fn who_is_refused_is_told_so_whoever_refuses() {
+fn a_refusal_of_any_source_is_reported() {
     const ROLE: &str = "arn:aws:iam::123456789012:role/locks";
     let token = format!(r#"{{"accessToken":"hunter2","expiresAt":"{}"}}"#, time(3600));
     let by_role = format!(
@@ -185,7 +185,7 @@ fn no_redirect_is_followed() {
 }
 
 #[test]
-fn answers_that_make_no_sense_are_errors_that_repeat_nothing() {
+fn invalid_answers_are_errors_that_repeat_nothing() {
     let expiration = time(3600);
     let part = |name: &str, value: &str| {
         let text = format!(
@@ -256,7 +256,7 @@ fn programs_that_fail_are_named() {
 }
 
 #[test]
-fn who_hangs_is_named_and_given_up() {
+fn a_hanging_source_is_named_and_given_up() {
     let patience = Duration::from_millis(300);
     let world = World::new(|_| Reply::Hang);
     world.set("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/v2");
