@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_says_what_is_wrong_and_what_would_be_right() {
+    fn errors_name_the_mistake_and_the_right_form() {
         for (text, wrong) in [
             ("30", "unit is missing"),
             ("1.5", "unit is missing"),
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_says_the_bound() {
+    fn values_that_are_too_long_name_the_limit() {
         for text in ["99999999999999999999s", "4294967295h", "4294967296s", "87600.1h", "315360001s"] {
             let error = parse(text).unwrap_err();
             assert!(error.contains("too long") && error.contains("87600h"), "{text:?}: {error}");

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn absurd_instants_do_no_harm() {
+    fn impossible_times_do_no_harm() {
         assert_eq!(utc(253_402_300_800_000), None);
         assert_eq!(utc(u64::MAX), None);
     }

@@ -164,7 +164,7 @@ fn doctor_reports_a_store_that_cannot_be_opened_with_advice() {
 }
 
 #[test]
-fn failures_are_told_to_machines_too() {
+fn failures_are_reported_to_machines_too() {
     let place = Place::new();
     for command in ["inspect", "break"] {
         let ran = place.run(&[command, "", "--json"]).expect(64).says("no name");
@@ -177,7 +177,7 @@ fn failures_are_told_to_machines_too() {
 }
 
 #[test]
-fn answers_to_nobody_are_no_failure() {
+fn a_missing_reader_is_no_failure() {
     let place = Place::new();
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

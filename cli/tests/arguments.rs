@@ -5,7 +5,7 @@ mod common;
 use common::Place;
 
 #[test]
-fn bad_durations_say_what_would_be_right() {
+fn errors_of_durations_show_the_right_form() {
     let place = Place::new();
     for option in ["--ttl", "--wait", "--max-hold"] {
         for (value, wrong) in [
@@ -137,7 +137,7 @@ fn locks_in_the_state_folder_are_warned_of_and_can_be_forbidden() {
 }
 
 #[test]
-fn what_connecting_warns_of_is_said_and_answers_stay_whole() {
+fn warnings_while_connecting_are_printed_and_answers_stay_complete() {
     let place = Place::new();
     let two = ["--store", "sqlite:a.db", "--store", "sqlite:b.db"];
     for (command, status) in [(&["inspect", "job", "--json"][..], 1), (&["exec", "--no-wait", "job", "--", "true"], 69)]

@@ -104,7 +104,7 @@ fn a_command_finds_the_table_by_its_own_keys() {
 }
 
 #[test]
-fn wrong_arguments_say_what_would_be_right() {
+fn errors_of_arguments_show_the_right_form() {
     let place = Place::new();
     let url = "dynamodb://locks?region=eu-west-1&endpoint=http://127.0.0.1:1";
     for (options, wrong) in [
@@ -131,7 +131,7 @@ fn wrong_arguments_say_what_would_be_right() {
 }
 
 #[test]
-fn doctor_tells_who_asks_and_shows_no_key() {
+fn doctor_shows_the_identity_and_no_key() {
     let rig = Rig::start();
     rig.run("", &["doctor"]).expect(2).says_nothing_of("hunter2-fish");
     rig.run("", &["table", "create"]).expect(0);

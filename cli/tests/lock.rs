@@ -137,7 +137,7 @@ fn the_lease_is_renewed_for_as_long_as_the_command_runs() {
 }
 
 #[test]
-fn a_release_that_fails_is_told_and_the_command_s_status_counts() {
+fn a_failed_release_is_reported_and_the_command_s_status_counts() {
     let place = Place::new();
     // The folder is the database's only home: without it nothing can be confirmed.
     let ran = place.run(&["exec", "job", "--", "sh", "-c", "rm -f locks.db*; mkdir locks.db; exit 7"]).expect(7);
@@ -145,7 +145,7 @@ fn a_release_that_fails_is_told_and_the_command_s_status_counts() {
 }
 
 #[test]
-fn a_command_that_waits_for_its_own_lock_is_warned() {
+fn a_command_that_waits_for_its_own_lock_gets_a_warning() {
     let place = Place::new();
     let script = "$L exec --wait 50ms job -- true; echo $?; $L exec --wait 50ms other -- true; echo $?";
     let mut command = place.leasehold(&["exec", "job", "--", "sh", "-c", script]);

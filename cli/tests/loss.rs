@@ -46,7 +46,7 @@ fn a_broken_lock_ends_the_command_with_the_next_renewal() {
 
 /// Between two renewals nobody tells the command; the release finds it.
 #[test]
-fn a_lock_that_was_broken_since_the_last_renewal_is_told_at_the_end() {
+fn a_lock_broken_since_the_last_renewal_is_reported_at_the_end() {
     let place = Place::new();
     let exec = |options: &[&str], script: &str| {
         let mut command =
@@ -95,7 +95,7 @@ fn a_command_that_ignores_term_is_killed_while_the_lease_has_time_left() {
 
 /// Only root can start a process that its parent may not signal.
 #[test]
-fn a_command_of_another_user_goes_on_and_that_is_said() {
+fn a_command_of_another_user_goes_on_with_a_message() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
@@ -185,7 +185,7 @@ fn a_stderr_that_nobody_reads_delays_nothing() {
 }
 
 #[test]
-fn with_on_lost_ignore_the_command_goes_on_and_the_loss_is_told() {
+fn with_on_lost_ignore_the_command_goes_on_and_the_loss_is_reported() {
     let place = Place::new();
     let script = "trap 'echo > termed' TERM; echo $$ > pid; while [ ! -e done ]; do sleep 0.01; done; exit 3";
     let job = place.start_job(&["--ttl", "1500ms", "--on-lost", "ignore"], script);

@@ -8,7 +8,7 @@ use common::pty::Pty;
 use leasehold_servers::redis::{Data, Server};
 
 #[test]
-fn doctor_tells_how_bad_it_is_by_its_status() {
+fn doctors_status_shows_the_worst_finding() {
     let place = Place::new();
     let server = Server::builder().appendonly().start();
     let doctor = |status| place.run(&["doctor", "--store", &server.url()]).expect(status).stdout;
@@ -64,7 +64,7 @@ fn doctor_shows_no_password_and_tells_which_one_is_wrong() {
 }
 
 #[test]
-fn a_store_is_known_however_it_is_written_by_who_would_wait_for_itself() {
+fn a_command_under_its_own_lock_is_recognised_by_any_spelling_of_the_store() {
     let place = Place::new();
     let server = Server::start();
     let [short, long] = ["", "/0"].map(|end| format!("redis://127.0.0.1:{}{end}", server.port()));

@@ -155,7 +155,7 @@ fn ctrl_z_reaches_a_command_that_never_had_the_terminal() {
 }
 
 #[test]
-fn without_a_shell_nobody_could_continue_so_nothing_stays_stopped() {
+fn without_a_job_control_shell_nothing_stays_stopped() {
     let place = Place::new();
     let script = "echo $$ > pid; while read -r x; do echo got-$x; done";
     let mut pty = Pty::start(&mut place.leasehold(&["exec", "job", "--", "sh", "-c", script]));
@@ -170,7 +170,7 @@ fn without_a_shell_nobody_could_continue_so_nothing_stays_stopped() {
 }
 
 #[test]
-fn waiting_says_for_whom() {
+fn waiting_names_the_holder() {
     let place = Place::new();
     let holder = place.start_job(&["--owner", "night shift"], "echo > held; while [ ! -e done ]; do sleep 0.01; done");
     place.wait_for_file_exists("held");
@@ -183,7 +183,7 @@ fn waiting_says_for_whom() {
 }
 
 #[test]
-fn break_asks_and_takes_no_for_an_answer() {
+fn break_asks_and_accepts_no() {
     let place = Place::new();
     let holder = place.start_job(&["--owner", "night shift"], "echo > held; while :; do sleep 0.01; done");
     place.wait_for_file_exists("held");
