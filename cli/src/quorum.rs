@@ -36,7 +36,7 @@ fn init(args: &InitArgs, target: &Target) -> Result<u8, Failure> {
             "recovering": recovering,
         }))?;
     } else {
-        answer(&printable(&told(&quorum, &done)))?;
+        answer(&printable(&init_text(&quorum, &done)))?;
     }
     if let Init::Marked { left_out, .. } = &done
         && args.force
@@ -52,7 +52,7 @@ fn init(args: &InitArgs, target: &Target) -> Result<u8, Failure> {
     })
 }
 
-fn told(quorum: &Quorum, done: &Init) -> String {
+fn init_text(quorum: &Quorum, done: &Init) -> String {
     let (id, wait) = (quorum.id(), seconds(quorum.abstention()));
     match done {
         Init::Marked { nodes, .. } => format!(
@@ -96,13 +96,13 @@ fn join(args: &JoinArgs, target: &Target) -> Result<u8, Failure> {
     must_be_shared(&leasehold::Stores::urls(target)?)?;
     let quorum = target.quorum()?;
     let (id, majority) = (quorum.id(), quorum.majority());
-    let mut told = (Vec::new(), 0);
+    let mut reported = (Vec::new(), 0);
     let done = quorum.join(args.timeout, |progress| {
         // The words of an error may change without any news.
         let standings: Vec<Standing> = progress.nodes.iter().map(|node| node.standing).collect();
         let news = (standings, progress.reasons.len());
-        if told != news {
-            told = news;
+        if reported != news {
+            reported = news;
             tell(progress, majority);
         }
     })?;

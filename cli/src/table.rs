@@ -41,7 +41,7 @@ mod with {
         }
         new.tags.clone_from(&args.tags);
         let done = table::create(target, &new)?;
-        let (result, told) = match done.made {
+        let (result, message) = match done.made {
             Made::New => ("made", "the table was created"),
             Made::Before => ("exists", "the table was there before; its billing and its tags are as they were"),
         };
@@ -50,7 +50,7 @@ mod with {
             shown["result"] = result.into();
             answer_json(&shown)?;
         } else {
-            answer(&printable(&format!("{told}\n\n{}", text(&done.table))))?;
+            answer(&printable(&format!("{message}\n\n{}", text(&done.table))))?;
         }
         Ok(status::DONE)
     }
@@ -97,7 +97,7 @@ mod with {
             Some(Billing::Provisioned { read_units, write_units }) => {
                 format!("{read_units} read units and {write_units} write units per second")
             }
-            None => "not told".to_owned(),
+            None => "not shown".to_owned(),
         };
         let listed = |regions: &[String]| if regions.is_empty() { "none".to_owned() } else { regions.join(", ") };
         let consistency = match consistency(table) {
@@ -113,7 +113,7 @@ mod with {
             ("replicas", listed(&table.replicas)),
             ("consistency", consistency.to_owned()),
             ("witnesses", listed(&table.witnesses)),
-            ("arn", table.arn.clone().unwrap_or_else(|| "not told".to_owned())),
+            ("arn", table.arn.clone().unwrap_or_else(|| "not shown".to_owned())),
         ];
         let lines: String = lines.iter().map(|(name, value)| format!("  {name:<12} {value}\n")).collect();
         format!("table {}\n{lines}", table.name)

@@ -19,18 +19,18 @@ pub struct Failure {
 
 impl Failure {
     /// A refusal of the protocol without I/O, with its reason if that is a value.
-    pub(crate) fn told(kind: &'static str, message: String, reason: Option<Value>) -> Self {
+    pub(crate) fn new(kind: &'static str, message: String, reason: Option<Value>) -> Self {
         Self { kind, message, resource: None, holder: None, is_temporary: false, reason }
     }
 
     /// A setting or use that cannot work.
     pub(crate) fn config(message: String) -> Self {
-        Self::told(ErrorKind::Config.name(), message, None)
+        Self::new(ErrorKind::Config.name(), message, None)
     }
 
     /// See [`ErrorKind::Internal`].
     pub(crate) fn internal(message: String) -> Self {
-        Self::told(ErrorKind::Internal.name(), message, None)
+        Self::new(ErrorKind::Internal.name(), message, None)
     }
 }
 

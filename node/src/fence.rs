@@ -9,9 +9,9 @@ use crate::info::whole;
 use crate::options::natural;
 
 /// Nothing, or an error.
-type Told = Option<Failure>;
+type Outcome = Option<Failure>;
 
-fn told(result: Result<(), Failure>) -> Told {
+fn outcome(result: Result<(), Failure>) -> Outcome {
     result.err()
 }
 
@@ -40,14 +40,14 @@ impl Guards {
 
     /// See `fence::Guards::claim`.
     #[napi(catch_unwind)]
-    pub fn claim(&self, item: String, token: f64) -> Told {
-        told(token_of(token).and_then(|token| Ok(self.0.claim(&item, token)?)))
+    pub fn claim(&self, item: String, token: f64) -> Outcome {
+        outcome(token_of(token).and_then(|token| Ok(self.0.claim(&item, token)?)))
     }
 
     /// See `fence::Guards::check`, and `check_in_order` if there is a number.
     #[napi(catch_unwind)]
-    pub fn check(&self, item: String, token: f64, number: Option<f64>) -> Told {
-        told(token_of(token).and_then(|token| match number {
+    pub fn check(&self, item: String, token: f64, number: Option<f64>) -> Outcome {
+        outcome(token_of(token).and_then(|token| match number {
             None => Ok(self.0.check(&item, token)?),
             Some(number) => Ok(self.0.check_in_order(&item, token, natural("number", number)?)?),
         }))
@@ -99,8 +99,8 @@ pub fn postgres_guard(table: Option<String>, schema: Option<String>) -> Either<S
 
 /// See `fence::PostgresGuard::outcome`. Drivers return a bigint as text.
 #[napi(catch_unwind)]
-pub fn postgres_outcome(item: String, token: f64, mark: Option<String>) -> Told {
-    told(
+pub fn postgres_outcome(item: String, token: f64, mark: Option<String>) -> Outcome {
+    outcome(
         token_of(token)
             .and_then(|token| Ok(fence::PostgresGuard::outcome(&item, token, mark.map(bigint).transpose()?)?)),
     )
@@ -155,8 +155,8 @@ pub enum Asked {
 
 /// Judges the marks: see `fence::PostgresRowGuard::claim_outcome`, `check_outcome` and `refusal`.
 #[napi(catch_unwind)]
-pub fn postgres_row_outcome(asked: Asked, token: f64, marks: Vec<Option<String>>) -> Told {
-    told(token_of(token).and_then(|token| {
+pub fn postgres_row_outcome(asked: Asked, token: f64, marks: Vec<Option<String>>) -> Outcome {
+    outcome(token_of(token).and_then(|token| {
         let marks = marks.into_iter().map(|mark| mark.map(bigint).transpose()).collect::<Result<Vec<_>, _>>()?;
         match asked {
             Asked::Claim => Ok(fence::PostgresRowGuard::claim_outcome(token, &marks)?),
@@ -168,8 +168,8 @@ pub fn postgres_row_outcome(asked: Asked, token: f64, marks: Vec<Option<String>>
 
 /// Checks a token that is to be passed on as text.
 #[napi(catch_unwind)]
-pub fn check_token(token: f64) -> Told {
-    told(token_of(token).map(|_| ()))
+pub fn check_token(token: f64) -> Outcome {
+    outcome(token_of(token).map(|_| ()))
 }
 
 fn bigint(text: String) -> Result<i64, Failure> {
@@ -213,8 +213,8 @@ pub fn redis_mark_key(key: String) -> Either<String, Failure> {
 
 /// See `fence::RedisGuard::outcome`.
 #[napi(catch_unwind)]
-pub fn redis_outcome(item: String, token: f64, reply: i64) -> Told {
-    told(token_of(token).and_then(|token| Ok(fence::RedisGuard::outcome(&item, token, reply)?)))
+pub fn redis_outcome(item: String, token: f64, reply: i64) -> Outcome {
+    outcome(token_of(token).and_then(|token| Ok(fence::RedisGuard::outcome(&item, token, reply)?)))
 }
 
 /// One entry of `ExpressionAttributeNames` or `ExpressionAttributeValues`.
@@ -273,7 +273,7 @@ pub struct Old {
 /// The reason why a condition did not hold, unless it is the rest of the condition: see `fence::DynamodbGuard::refusal`
 /// and `refusal_of_claim`.
 #[napi(catch_unwind)]
-pub fn dynamodb_refusal(asked: Asked, item: String, token: f64, old: Old) -> Told {
+pub fn dynamodb_refusal(asked: Asked, item: String, token: f64, old: Old) -> Outcome {
     let token = match token_of(token) {
         Ok(token) => token,
         Err(failure) => return Some(failure),

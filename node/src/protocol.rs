@@ -140,5 +140,5 @@ fn failure(problem: Problem) -> Failure {
         Problem::Malformed(_) => "store_unavailable",
         Problem::Broken(_) => "broken",
     };
-    Failure::told(kind, message, problem.reason(&Values))
+    Failure::new(kind, message, problem.reason(&Values))
 }

@@ -66,7 +66,7 @@ fn connect(
     inbox: &Inbox,
     patience: &Patience,
 ) -> Result<Client, leasehold::Error> {
-    let (mut pause, mut told) = (FIRST_PAUSE, false);
+    let (mut pause, mut is_announced) = (FIRST_PAUSE, false);
     loop {
         let error = match warnings::said(|| inbox.finish(settings.clone().connect(target))) {
             Err(error) if error.kind() == ErrorKind::StoreUnavailable => error,
@@ -74,8 +74,8 @@ fn connect(
         };
         // Without a time limit, a wrong store url would be retried for ever.
         let Some(left) = patience.left().filter(|left| !left.is_zero()) else { return Err(error) };
-        if !told && patience.is_long() {
-            told = true;
+        if !is_announced && patience.is_long() {
+            is_announced = true;
             say(format_args!("waiting for the store: {error}"));
         }
         thread::sleep(jittered(pause).min(left));
@@ -225,15 +225,15 @@ impl Exec<'_> {
 
 /// Detects a command that asks for the lock under which it runs: it would wait for its own end.
 fn warn_of_waiting_for_itself(args: &ExecArgs, client: &Client, inbox: &Inbox) {
-    let told = |name: &str, value: &OsStr| std::env::var_os(name).is_some_and(|told| told == value);
+    let is_set = |name: &str, value: &OsStr| std::env::var_os(name).is_some_and(|set| set == value);
     let runs_under_it =
-        told("LEASEHOLD_RESOURCE", OsStr::new(&args.resource)) && store::is_in_environment(client.stores());
+        is_set("LEASEHOLD_RESOURCE", OsStr::new(&args.resource)) && store::is_in_environment(client.stores());
     if !runs_under_it || args.wait() == Some(Duration::ZERO) {
         return;
     }
     // A daemon that outlived its lock may ask again. Only while the token is still the holder's is the lock its own.
     if let Ok(Some(holder)) = inbox.finish(client.inspect(&args.resource))
-        && holder.token.is_some_and(|token| told("LEASEHOLD_TOKEN", OsStr::new(&token.to_string())))
+        && holder.token.is_some_and(|token| is_set("LEASEHOLD_TOKEN", OsStr::new(&token.to_string())))
     {
         say(format_args!(
             "{:?}: this runs under the very lock that it asks for, and waits until its own parent ends: locks are not \

@@ -113,17 +113,17 @@ impl DynamodbGuard {
     /// for a later holder may have deleted it. [`ErrorKind::Config`]: it was never claimed, or the token is above
     /// 2^53 - 1. [`ErrorKind::StoreRefused`]: the mark is no token.
     pub fn refusal(item: &str, token: u64, shown: Shown<'_>) -> Option<Error> {
-        told(Step::Check, item, token, shown)
+        judge(Step::Check, item, token, shown)
     }
 
     /// As [`DynamodbGuard::refusal`], of a claim with [`DynamodbGuard::claim_condition`], for which there need be neither
     /// item nor mark.
     pub fn refusal_of_claim(item: &str, token: u64, shown: Shown<'_>) -> Option<Error> {
-        told(Step::Claim, item, token, shown)
+        judge(Step::Claim, item, token, shown)
     }
 }
 
-fn told(step: Step, item: &str, token: u64, shown: Shown<'_>) -> Option<Error> {
+fn judge(step: Step, item: &str, token: u64, shown: Shown<'_>) -> Option<Error> {
     let token = match number(token) {
         Ok(token) => token,
         Err(error) => return Some(error.on(item)),

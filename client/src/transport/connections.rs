@@ -286,13 +286,13 @@ mod tests {
 
     /// Answers once enough callers wait at the same time, unless the deadline passes first, and records the threads on
     /// which it ran. It is ready after the second `prepare`.
-    struct Echo {
+    struct EchoLink {
         readiness: Arc<Barrier>,
         threads: Arc<Mutex<HashSet<Option<String>>>>,
         prepared: AtomicUsize,
     }
 
-    impl Link for Echo {
+    impl Link for EchoLink {
         async fn ask(self: Arc<Self>, request: Transmit) -> Answer {
             self.threads.lock().insert(thread::current().name().map(str::to_owned));
             let answer = async {
@@ -316,13 +316,13 @@ mod tests {
         }
     }
 
-    struct Rig {
-        connections: Arc<Connections<Echo>>,
+    struct Setup {
+        connections: Arc<Connections<EchoLink>>,
         made: Arc<AtomicUsize>,
         threads: Arc<Mutex<HashSet<Option<String>>>>,
     }
 
-    impl Rig {
+    impl Setup {
         fn new() -> Self {
             Self::for_meeting(1)
         }
@@ -334,7 +334,7 @@ mod tests {
             let connections = Connections::new(move || {
                 count.fetch_add(1, Ordering::Relaxed);
                 let (readiness, threads) = (Arc::clone(&readiness), Arc::clone(&seen));
-                Echo { readiness, threads, prepared: AtomicUsize::new(0) }
+                EchoLink { readiness, threads, prepared: AtomicUsize::new(0) }
             });
             Self { connections: Arc::new(connections), made, threads }
         }
@@ -359,90 +359,90 @@ mod tests {
 
     #[test]
     fn a_blocking_caller_waits_on_its_own_thread_and_leaves_its_link_to_the_next() {
-        let rig = Rig::new();
+        let setup = Setup::new();
         let caller = thread::Builder::new().name("a caller".into());
-        let connections = Arc::clone(&rig.connections);
+        let connections = Arc::clone(&setup.connections);
         caller
             .spawn(move || assert_eq!(connections.perform(&soon()), fault(FaultKind::Server)))
             .unwrap()
             .join()
             .unwrap();
         for _ in 0..5 {
-            assert_eq!(rig.connections.perform(&soon()), fault(FaultKind::Server));
+            assert_eq!(setup.connections.perform(&soon()), fault(FaultKind::Server));
         }
-        assert_eq!(rig.made(), 1, "one link for all");
-        let threads = rig.threads.lock();
+        assert_eq!(setup.made(), 1, "one link for all");
+        let threads = setup.threads.lock();
         assert!(threads.contains(&Some("a caller".into())) && !threads.contains(&Some("leasehold-network".into())));
     }
 
     #[test]
     fn callers_at_once_have_links_of_their_own_and_few_are_kept() {
         let callers = MOST_IDLE + 8;
-        let rig = Rig::for_meeting(callers);
+        let setup = Setup::for_meeting(callers);
         thread::scope(|scope| {
             for _ in 0..callers {
-                scope.spawn(|| assert_eq!(rig.connections.perform(&soon()), fault(FaultKind::Server)));
+                scope.spawn(|| assert_eq!(setup.connections.perform(&soon()), fault(FaultKind::Server)));
             }
         });
-        assert_eq!(rig.connections.idle.lock().len(), MOST_IDLE);
-        assert!(rig.made() >= callers, "{} links for {callers} callers", rig.made());
+        assert_eq!(setup.connections.idle.lock().len(), MOST_IDLE);
+        assert!(setup.made() >= callers, "{} links for {callers} callers", setup.made());
     }
 
     #[test]
     fn each_runtime_has_one_link() {
-        let rig = Rig::new();
+        let setup = Setup::new();
         for runtimes in 1..=2 {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 for _ in 0..3 {
-                    assert_eq!(rig.connections.call_on_caller(soon()).ok().unwrap().await, fault(FaultKind::Server));
+                    assert_eq!(setup.connections.call_on_caller(soon()).ok().unwrap().await, fault(FaultKind::Server));
                 }
             });
-            assert_eq!(rig.made(), runtimes);
+            assert_eq!(setup.made(), runtimes);
         }
-        assert!(rig.connections.call_on_caller(soon()).is_err(), "there is no runtime here");
+        assert!(setup.connections.call_on_caller(soon()).is_err(), "there is no runtime here");
     }
 
     #[test]
     fn runtimes_that_come_and_go_are_not_remembered_for_ever() {
-        let rig = Rig::new();
+        let setup = Setup::new();
         for _ in 0..MOST_RUNTIMES * 2 {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async { rig.connections.call_on_caller(soon()).ok().unwrap().await }).unwrap();
+            runtime.block_on(async { setup.connections.call_on_caller(soon()).ok().unwrap().await }).unwrap();
         }
-        assert_eq!(rig.connections.here.lock().len(), MOST_RUNTIMES);
+        assert_eq!(setup.connections.here.lock().len(), MOST_RUNTIMES);
     }
 
     #[test]
     fn the_background_answers_many_at_once_on_its_own_thread() {
-        let rig = Rig::new();
+        let setup = Setup::new();
         let (sender, receiver) = mpsc::channel();
         for _ in 0..10 {
             let sender = sender.clone();
-            rig.connections.call_in_background(soon(), Box::new(move |answer| sender.send(answer).unwrap()));
+            setup.connections.call_in_background(soon(), Box::new(move |answer| sender.send(answer).unwrap()));
         }
         for _ in 0..10 {
             assert_eq!(receiver.recv().unwrap(), fault(FaultKind::Server));
         }
-        assert_eq!(rig.made(), 1);
-        assert_eq!(*rig.threads.lock(), HashSet::from([Some("leasehold-network".into())]));
+        assert_eq!(setup.made(), 1);
+        assert_eq!(*setup.threads.lock(), HashSet::from([Some("leasehold-network".into())]));
     }
 
     #[test]
     fn a_link_without_connection_lets_the_background_ask_until_it_has_one() {
-        let rig = Rig::new();
-        let behind = rig.connections.background().unwrap().1;
+        let setup = Setup::new();
+        let behind = setup.connections.background().unwrap().1;
         behind.prepared.store(2, Ordering::Relaxed);
-        let on_caller = || rig.threads.lock().drain().any(|name| name.as_deref() != Some("leasehold-network"));
+        let on_caller = || setup.threads.lock().drain().any(|name| name.as_deref() != Some("leasehold-network"));
         let mut blocking = Vec::new();
         for _ in 0..4 {
-            assert_eq!(rig.connections.perform(&soon()), fault(FaultKind::Server));
+            assert_eq!(setup.connections.perform(&soon()), fault(FaultKind::Server));
             blocking.push(on_caller());
         }
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let mut here = Vec::new();
         for _ in 0..4 {
-            let answer = runtime.block_on(async { rig.connections.call_on_caller(soon()).ok().unwrap().await });
+            let answer = runtime.block_on(async { setup.connections.call_on_caller(soon()).ok().unwrap().await });
             assert_eq!(answer, fault(FaultKind::Server));
             here.push(on_caller());
         }
@@ -451,42 +451,42 @@ mod tests {
 
     #[test]
     fn a_runtime_without_sockets_or_timers_is_left_alone() {
-        let rig = Rig::new();
+        let setup = Setup::new();
         for runtime in
             [Builder::new_current_thread().enable_time().build(), Builder::new_current_thread().enable_io().build()]
         {
             let runtime = runtime.unwrap();
             for _ in 0..2 {
-                assert!(runtime.block_on(async { rig.connections.call_on_caller(soon()).is_err() }));
+                assert!(runtime.block_on(async { setup.connections.call_on_caller(soon()).is_err() }));
             }
         }
-        assert_eq!(rig.made(), 0);
+        assert_eq!(setup.made(), 0);
     }
 
     #[test]
     fn a_blocking_call_inside_a_runtime_neither_panics_nor_hangs() {
-        let rig = Rig::new();
+        let setup = Setup::new();
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        let answer = runtime.block_on(async { rig.connections.perform(&soon()) });
+        let answer = runtime.block_on(async { setup.connections.perform(&soon()) });
         assert_eq!(answer, fault(FaultKind::Server));
-        assert!(rig.threads.lock().contains(&Some("leasehold-network".into())));
+        assert!(setup.threads.lock().contains(&Some("leasehold-network".into())));
     }
 
     #[test]
     fn connections_may_be_dropped_inside_a_runtime() {
-        let rig = Rig::new();
-        rig.connections.perform(&soon()).unwrap();
+        let setup = Setup::new();
+        setup.connections.perform(&soon()).unwrap();
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
-            rig.connections.call_on_caller(soon()).ok().unwrap().await.unwrap();
-            drop(rig);
+            setup.connections.call_on_caller(soon()).ok().unwrap().await.unwrap();
+            drop(setup);
         });
     }
 
     #[test]
     fn a_deadline_ends_the_wait() {
-        let rig = Rig::new();
-        assert_eq!(rig.connections.perform(&request(Duration::ZERO)), fault(FaultKind::Timeout));
+        let setup = Setup::new();
+        assert_eq!(setup.connections.perform(&request(Duration::ZERO)), fault(FaultKind::Timeout));
         let never = async {
             let over = until(Monotonic::default(), std::future::pending::<()>()).await;
             assert_eq!(over, None);

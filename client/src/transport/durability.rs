@@ -14,7 +14,7 @@ pub(super) struct Kept {
 
 impl Kept {
     /// A line of `INFO`.
-    pub(super) fn told(&self, name: &str) -> Option<&str> {
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
         self.info.as_ref().ok()?.get(name)
     }
 
@@ -77,7 +77,7 @@ impl Kept {
         const CHECK: &str = "redis.persistence";
         const WAIT: &str = "after a crash leave the server down for the longest ttl before it starts again";
         let tokens = "tokens keep growing, because they start at the server's clock, unless that was ahead";
-        match self.told("aof_enabled") {
+        match self.field("aof_enabled") {
             Some("0") => match self.save() {
                 Some("") => Finding::warning(
                     CHECK,
@@ -163,7 +163,7 @@ impl Kept {
                 "remove durable=yes from the url, or give this node of a quorum no replicas",
             ));
         }
-        match (self.told("aof_enabled"), self.appendfsync.as_deref()) {
+        match (self.field("aof_enabled"), self.appendfsync.as_deref()) {
             (Some("0"), _) => wrong("nothing is written to disk before it is answered"),
             (Some(_), Ok("always")) => {
                 Some(Finding::good(CHECK, "as the url says: no restart loses what was answered"))

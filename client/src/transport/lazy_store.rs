@@ -261,7 +261,7 @@ mod tests {
     use super::super::memory;
     use leasehold_servers::wait_until;
 
-    use super::super::wakeups::tests::Heard;
+    use super::super::wakeups::tests::RecordingWatcher;
     use super::*;
 
     fn closed() -> Error {
@@ -284,7 +284,7 @@ mod tests {
             panic!("it is closed")
         };
         assert!(fault.to_string().contains("nobody is there") && late.look().is_err());
-        let (heard, watcher) = Heard::new();
+        let (heard, watcher) = RecordingWatcher::new();
         let (kept, left) = (Resource::new("kept").unwrap(), Resource::new("left").unwrap());
         late.watch(&kept, &watcher);
         late.watch(&left, &watcher);

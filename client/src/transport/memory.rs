@@ -176,7 +176,7 @@ mod tests {
     use leasehold_core::op::{Acquire, Op, Refusal, Release};
     use leasehold_core::{LockId, NodeId, Nonce, Owner, RequestId, Seq, Token};
 
-    use super::super::wakeups::tests::Heard;
+    use super::super::wakeups::tests::RecordingWatcher;
     use super::*;
 
     const DAY: Duration = Duration::from_secs(24 * 3600);
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn watchers_are_notified_of_releases_only() {
         let store = open(None);
-        let (heard, watcher) = Heard::new();
+        let (heard, watcher) = RecordingWatcher::new();
         store.watch(&Resource::new("a").unwrap(), &watcher);
         perform(&store, acquire("a", 1));
         perform(&store, release("a", 2));

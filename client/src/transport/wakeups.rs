@@ -56,9 +56,9 @@ pub(super) mod tests {
 
     /// Records its notifications.
     #[derive(Default)]
-    pub(crate) struct Heard(Mutex<Vec<String>>, Mutex<Vec<String>>);
+    pub(crate) struct RecordingWatcher(Mutex<Vec<String>>, Mutex<Vec<String>>);
 
-    impl Watcher for Heard {
+    impl Watcher for RecordingWatcher {
         fn subscribed(&self, resource: &Resource) {
             self.1.lock().push(resource.to_string());
         }
@@ -68,7 +68,7 @@ pub(super) mod tests {
         }
     }
 
-    impl Heard {
+    impl RecordingWatcher {
         pub(crate) fn take(&self) -> Vec<String> {
             std::mem::take(&mut self.0.lock())
         }
@@ -78,8 +78,8 @@ pub(super) mod tests {
         }
 
         pub(crate) fn new() -> (Arc<Self>, Arc<dyn Watcher>) {
-            let heard = Arc::new(Self::default());
-            (heard.clone(), heard)
+            let recording = Arc::new(Self::default());
+            (recording.clone(), recording)
         }
     }
 
@@ -90,7 +90,7 @@ pub(super) mod tests {
     #[test]
     fn each_watcher_of_the_resource_is_notified_once() {
         let hub = Wakeups::default();
-        let ((one, watch_one), (two, watch_two)) = (Heard::new(), Heard::new());
+        let ((one, watch_one), (two, watch_two)) = (RecordingWatcher::new(), RecordingWatcher::new());
         hub.watch(&name("a"), &watch_one);
         hub.watch(&name("a"), &watch_one);
         hub.watch(&name("a"), &watch_two);
@@ -107,13 +107,13 @@ pub(super) mod tests {
     #[test]
     fn watchers_that_left_are_forgotten() {
         let hub = Wakeups::default();
-        let (_one, watch_one) = Heard::new();
+        let (_one, watch_one) = RecordingWatcher::new();
         hub.watch(&name("a"), &watch_one);
         hub.unwatch(&name("a"), &watch_one);
         hub.unwatch(&name("never watched"), &watch_one);
         assert!(hub.watchers.lock().is_empty());
         for _ in 0..100 {
-            let (_gone, watch) = Heard::new();
+            let (_gone, watch) = RecordingWatcher::new();
             hub.watch(&name("a"), &watch);
         }
         assert_eq!(hub.watchers.lock()[&name("a")].len(), 1);

@@ -90,12 +90,12 @@ impl<'a> Asking<'a> {
                 [self.ahead, ahead(sent, got, response)].into_iter().flatten().min_by_key(|(_, doubt)| *doubt);
             self.ahead = closest;
         }
-        let told = answer.and_then(|response| read(&response).map_err(link::no_answer));
-        if let Err(why @ NoServer::Refused(Refusal::Throttled(_))) = &told {
+        let result = answer.and_then(|response| read(&response).map_err(link::no_answer));
+        if let Err(why @ NoServer::Refused(Refusal::Throttled(_))) = &result {
             let count = self.throttled.as_ref().map_or(0, |(count, _)| *count);
             self.throttled = Some((count + 1, why.to_string()));
         }
-        told
+        result
     }
 
     fn throttling(&self) -> Option<Finding> {

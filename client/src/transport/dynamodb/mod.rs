@@ -82,7 +82,7 @@ impl Dynamodb {
         found.map_err(NoServer::Fault)?
     }
 
-    fn told(&self, why: &NoServer) -> Error {
+    fn to_error(&self, why: &NoServer) -> Error {
         let kind = match why {
             // If another kind of server answers, waiting does not help.
             NoServer::Fault(fault) if fault.kind == FaultKind::Protocol => ErrorKind::StoreRefused,
@@ -93,7 +93,7 @@ impl Dynamodb {
     }
 
     pub(crate) fn judged(&self, outcome: Outcome) -> Error {
-        self.told(&link::no_answer(outcome))
+        self.to_error(&link::no_answer(outcome))
     }
 }
 
@@ -139,13 +139,13 @@ impl Transport for Dynamodb {
     }
 
     fn look(&self) -> Result<Found, Error> {
-        let response = self.ask(self.session.look()).map_err(|why| self.told(&why))?;
+        let response = self.ask(self.session.look()).map_err(|why| self.to_error(&why))?;
         let found = self.session.found(&response).map_err(|outcome| self.judged(outcome))?;
         Ok(Found { marker: found.marker, text: found.text, table: self.id.clone(), ..Found::default() })
     }
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
-        let response = self.ask(self.session.mark(found, marker)).map_err(|why| self.told(&why))?;
+        let response = self.ask(self.session.mark(found, marker)).map_err(|why| self.to_error(&why))?;
         self.session.marked(marker, &response).map_err(|outcome| self.judged(outcome))
     }
 

@@ -65,7 +65,7 @@ pub(super) fn check(store: &Dynamodb) -> Result<Option<String>, Error> {
 /// The table does not exist, or cannot be reached.
 pub(super) fn description(store: &Dynamodb) -> Result<Option<Description>, Error> {
     let settings = store.session.settings();
-    let response = store.ask(table::describe(settings)).map_err(|why| store.told(&why))?;
+    let response = store.ask(table::describe(settings)).map_err(|why| store.to_error(&why))?;
     match table::described(settings, &response) {
         Ok(description) => Ok(Some(description)),
         Err(Outcome::NotApplied(Refusal::Denied(denial))) if denial.kind == DenialKind::Permission => Ok(None),
@@ -108,7 +108,7 @@ pub(crate) fn create(
     let store = Dynamodb::unchecked(url)?;
     let settings = store.session.settings();
     let request = table::create(settings, billing, tags).map_err(|denial| Error::config(format!("{url}: {denial}")))?;
-    let response = store.ask(request).map_err(|why| store.told(&why))?;
+    let response = store.ask(request).map_err(|why| store.to_error(&why))?;
     let made = match table::described(settings, &response) {
         Ok(_) => Made::New,
         Err(outcome) => match description(&store) {
@@ -184,6 +184,6 @@ fn switch_expiry_on(store: &Dynamodb, request: leasehold_wire::dynamodb::Request
     if expires(store).as_deref() == settings.expires_name() {
         return Ok(());
     }
-    let response = store.ask(request).map_err(|why| store.told(&why))?;
+    let response = store.ask(request).map_err(|why| store.to_error(&why))?;
     table::expiring(settings, &response).map_err(|outcome| store.judged(outcome))
 }

@@ -105,16 +105,16 @@ fn scripts(reply: &Result<Value, NoServer>) -> Finding {
 /// The durability of its data. Many such servers do not report it: then it is up to their operator, unless the url
 /// declares it.
 fn kept(connections: &Connections<HttpLink>, durability: Durability) -> Vec<Finding> {
-    let told = |reply: Result<Value, NoServer>| reply.map_err(|why| why.to_string());
+    let in_words = |reply: Result<Value, NoServer>| reply.map_err(|why| why.to_string());
     // Webdis splits the reply to INFO, except in a script; other servers refuse INFO in scripts.
-    let mut info = told(perform(connections, info_by_script(None))).and_then(|reply| fields(&reply));
+    let mut info = in_words(perform(connections, info_by_script(None))).and_then(|reply| fields(&reply));
     if info.is_err() {
-        info = told(ask(connections, &["INFO"])).and_then(|reply| fields(&reply)).or(info);
+        info = in_words(ask(connections, &["INFO"])).and_then(|reply| fields(&reply)).or(info);
     }
     if info.is_err() && durability == Durability::NotDeclared {
         return Vec::new();
     }
-    let of = |name| told(ask(connections, &["CONFIG", "GET", name])).and_then(|reply| setting(name, &reply));
+    let of = |name| in_words(ask(connections, &["CONFIG", "GET", name])).and_then(|reply| setting(name, &reply));
     let kept = Kept { info, save: of("save"), appendfsync: of("appendfsync") };
     let losses = if kept.info.is_ok() { kept.losses() } else { Vec::new() };
     losses.into_iter().chain(kept.durable(durability)).collect()

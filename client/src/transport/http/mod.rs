@@ -55,7 +55,7 @@ impl Http {
         let session = Session::new(Settings::default());
         let connections = Arc::new(Connections::new(move || HttpLink::new(Arc::clone(&links), session.clone())));
         let store = Self { access, connections, url: url.clone() };
-        store.greet().map_err(|why| told(url, &why))?;
+        store.greet().map_err(|why| to_error(url, &why))?;
         Ok(store)
     }
 
@@ -79,11 +79,11 @@ impl Http {
             }
             Ok(replies)
         });
-        asked.unwrap_or_else(|fault| Err(NoServer::Fault(fault))).map_err(|why| told(&self.url, &why))
+        asked.unwrap_or_else(|fault| Err(NoServer::Fault(fault))).map_err(|why| to_error(&self.url, &why))
     }
 }
 
-fn told(url: &HttpUrl, why: &NoServer) -> Error {
+fn to_error(url: &HttpUrl, why: &NoServer) -> Error {
     let kind = match why {
         // If another kind of server answers, waiting does not help.
         NoServer::Fault(fault) if fault.kind == FaultKind::Protocol => ErrorKind::StoreRefused,

@@ -18,7 +18,7 @@ use leasehold_wire::redis::cluster::Map;
 use leasehold_wire::redis::{Command, slot, time_ms};
 use leasehold_wire::resp::Value;
 
-use self::server::{Role, Told};
+use self::server::{Role, ServerAnswers};
 use super::access::Access;
 use super::link::{NoConnection, RedisLink};
 use super::store_link::StoreLink;
@@ -78,16 +78,16 @@ async fn examine(asker: &Asker, access: &Access, url: &RedisUrl, part: Part) -> 
         Finding::good("redis.reachable", format!("answered in {:.1} ms", trip.took.as_secs_f64() * 1e3)),
         trip.clock(),
     ];
-    let told = match told(asker).await {
-        Ok(told) => told,
+    let answers = match server_answers(asker).await {
+        Ok(answers) => answers,
         Err(why) => {
             findings.push(silent(&why));
             return findings;
         }
     };
-    findings.extend(told.judge(url, part));
-    if told.role() != Role::Sentinel {
-        match rights::examine(asker, access, url, part, told.role()).await {
+    findings.extend(answers.judge(url, part));
+    if answers.role() != Role::Sentinel {
+        match rights::examine(asker, access, url, part, answers.role()).await {
             Ok(more) => findings.extend(more),
             Err(why) => findings.push(silent(&why)),
         }
@@ -184,7 +184,7 @@ impl Trip {
     }
 }
 
-async fn told(asker: &Asker) -> Result<Told, String> {
+async fn server_answers(asker: &Asker) -> Result<ServerAnswers, String> {
     let settings = ["save", "appendfsync", "min-replicas-to-write", "min-replicas-max-lag", "protected-mode", "bind"];
     let mut commands = vec![command(&["HELLO"]), command(&["INFO"])];
     commands.extend(settings.map(|name| command(&["CONFIG", "GET", name])));
@@ -195,5 +195,5 @@ async fn told(asker: &Asker) -> Result<Told, String> {
     let [save, appendfsync, min_replicas, max_lag, protected_mode, bind] = settings.map(|name| setting(name, &next()));
     let hello = hello.as_ref().map(Fields::of_pairs);
     let kept = Kept { info: fields(&info), save, appendfsync };
-    Ok(Told { kept, hello, min_replicas, max_lag, protected_mode, bind })
+    Ok(ServerAnswers { kept, hello, min_replicas, max_lag, protected_mode, bind })
 }

@@ -220,9 +220,9 @@ impl RedisLink {
             }
             Err(why) => {
                 state.last.failed(why.clone());
-                let (access, told) = (Arc::clone(&self.access), why.clone());
+                let (access, reason) = (Arc::clone(&self.access), why.clone());
                 reports::leave(Level::DEBUG, move || {
-                    tracing::debug!(target: "leasehold", store = %access, why = ?told, "no connection");
+                    tracing::debug!(target: "leasehold", store = %access, why = ?reason, "no connection");
                 });
                 Err(why)
             }

@@ -68,7 +68,7 @@ impl Redis {
         }));
         let subscriber = Subscriber::new(Arc::clone(&access), Arc::clone(&connections));
         let store = Self { connections, subscriber, access, url: url.clone() };
-        store.greet().map_err(|why| told(url, why))?;
+        store.greet().map_err(|why| to_error(url, why))?;
         Ok(store)
     }
 
@@ -116,11 +116,11 @@ impl Redis {
     }
 
     fn ask(&self, commands: Vec<Command>) -> Result<Vec<Value>, Error> {
-        self.commands(commands).map_err(|why| told(&self.url, why))
+        self.commands(commands).map_err(|why| to_error(&self.url, why))
     }
 }
 
-fn told(url: &RedisUrl, why: NoConnection) -> Error {
+fn to_error(url: &RedisUrl, why: NoConnection) -> Error {
     match why {
         NoConnection::Fault(fault) => Error::new(ErrorKind::StoreUnavailable, super::of(url, &fault)),
         NoConnection::Refused(refusal) => membership::refused(url, &refusal),

@@ -66,7 +66,7 @@ fn billing(description: &Description) -> Finding {
             "a held lock takes about 7 writes in a minute at the default ttl, a waiter about one read in a second; if \
              that may be too much, bill the table by request",
         ),
-        None => Finding::good(CHECK, "not told"),
+        None => Finding::good(CHECK, "not shown"),
     }
 }
 
@@ -97,9 +97,9 @@ fn replicas(reach: &Reach, witnesses: &[String]) -> Finding {
 }
 
 /// DynamoDB removes rows by the table's time to live even while they are held.
-pub(super) fn expiry(settings: &Settings, told: Result<Option<String>, NoServer>) -> Finding {
+pub(super) fn expiry(settings: &Settings, described: Result<Option<String>, NoServer>) -> Finding {
     const CHECK: &str = "dynamodb.expiry";
-    let removed = match told {
+    let removed = match described {
         Ok(removed) => removed,
         Err(why) => {
             let not_known = match &why {

@@ -167,20 +167,20 @@ impl Cluster {
     /// # Errors
     /// No node answers; the message has each answer.
     pub(super) async fn read(&self, access: &Access) -> Result<(), NoConnection> {
-        let (mut said, mut refused, mut behind) = (Vec::new(), None, None::<Told>);
+        let (mut said, mut refused, mut behind) = (Vec::new(), None, None::<NodeView>);
         for node in self.everybody() {
             match ask(&access.beside(&node), &node).await {
-                Ok(told) if told.map.covered() == 0 => {
+                Ok(view) if view.map.covered() == 0 => {
                     said.push(format!("{node}: it knows no node with slots"));
                 }
                 // It may have lost contact to the others, and still have an older map.
-                Ok(told) if told.epoch.is_some_and(|epoch| epoch < self.epoch.load(Ordering::Relaxed)) => {
-                    if behind.as_ref().is_none_or(|other| other.epoch < told.epoch) {
-                        behind = Some(told);
+                Ok(view) if view.epoch.is_some_and(|epoch| epoch < self.epoch.load(Ordering::Relaxed)) => {
+                    if behind.as_ref().is_none_or(|other| other.epoch < view.epoch) {
+                        behind = Some(view);
                     }
                 }
-                Ok(told) => {
-                    self.learn(told);
+                Ok(view) => {
+                    self.learn(view);
                     return Ok(());
                 }
                 Err(NoConnection::Fault(fault)) => said.push(fault.to_string()),
@@ -188,8 +188,8 @@ impl Cluster {
             }
         }
         // There is no newer map: nodes with one are unreachable, or the cluster was created anew.
-        if let Some(told) = behind {
-            self.learn(told);
+        if let Some(view) = behind {
+            self.learn(view);
             return Ok(());
         }
         Err(match refused {
@@ -201,9 +201,9 @@ impl Cluster {
         })
     }
 
-    fn learn(&self, told: Told) {
-        let map = Arc::new(told.map);
-        let epoch = told.epoch.unwrap_or(0);
+    fn learn(&self, view: NodeView) {
+        let map = Arc::new(view.map);
+        let epoch = view.epoch.unwrap_or(0);
         let is_older = epoch < self.epoch.swap(epoch, Ordering::Relaxed);
         self.moved.lock().clear();
         let before = self.learned.send_replace(Arc::clone(&map));
@@ -216,13 +216,13 @@ impl Cluster {
 }
 
 /// One node's view of the cluster.
-struct Told {
+struct NodeView {
     map: Map,
     /// `None` if the user may not ask.
     epoch: Option<u64>,
 }
 
-async fn ask(sentinel: &Access, node: &Address) -> Result<Told, NoConnection> {
+async fn ask(sentinel: &Access, node: &Address) -> Result<NodeView, NoConnection> {
     let fault = |what: &str| {
         let detail = format!("{node}: {}", printable(what));
         NoConnection::Fault(Fault::new(FaultKind::Unreachable, &detail))
@@ -236,7 +236,7 @@ async fn ask(sentinel: &Access, node: &Address) -> Result<Told, NoConnection> {
     let [slots, info] = timeout(PATIENCE, asked).await.unwrap_or_else(|_| Err(fault("no answer in time")))?;
     let Value::Error(error) = &slots else {
         let map = Map::read(&slots, node).map_err(fault)?;
-        return Ok(Told { map, epoch: epoch(&info) });
+        return Ok(NodeView { map, epoch: epoch(&info) });
     };
     match error {
         error if error.contains("cluster support disabled") => {

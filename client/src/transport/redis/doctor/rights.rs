@@ -368,10 +368,10 @@ async fn wake_ups(
         Ok(mut listener) if matches!(tried, Some(Ok(()))) => {
             let patience = asker.until.min(clock::monotonic().plus(MESSAGE_PATIENCE));
             let message = until(patience, async { listener.stream.next().await }).await.flatten();
-            let told = message.and_then(|message| {
+            let released = message.and_then(|message| {
                 Session::released_by(message.get_channel_name().as_bytes(), message.get_payload_bytes())
             });
-            Some(if told.as_ref() == Some(&names.resource) {
+            Some(if released.as_ref() == Some(&names.resource) {
                 Finding::good(CHECK, "waiters are notified of a release")
             } else {
                 let advice = "check that no proxy between here and the server drops PUBLISH";

@@ -14,8 +14,8 @@ const LARGE_OFFSET_MS: u64 = 60_000;
 const OLDEST: u64 = 5;
 
 /// The answers of the server. An `Err` has the server's words of refusal.
-pub(super) struct Told {
-    pub(super) kept: Kept,
+pub(super) struct ServerAnswers {
+    pub(super) durability: Kept,
     pub(super) hello: Option<Fields>,
     pub(super) min_replicas: Result<String, String>,
     pub(super) max_lag: Result<String, String>,
@@ -33,13 +33,13 @@ pub(super) enum Role {
     Unknown,
 }
 
-impl Told {
+impl ServerAnswers {
     fn hello(&self, name: &str) -> Option<&str> {
         self.hello.as_ref()?.get(name)
     }
 
     fn info(&self, name: &str) -> Option<&str> {
-        self.kept.told(name)
+        self.durability.field(name)
     }
 
     pub(super) fn role(&self) -> Role {
@@ -57,8 +57,8 @@ impl Told {
     pub(super) fn judge(&self, url: &RedisUrl, part: Part) -> Vec<Finding> {
         let mut findings = vec![self.version(), self.judge_role(url)];
         if self.role() != Role::Sentinel {
-            findings.extend(self.kept.losses());
-            findings.extend(self.kept.durable(url.durability));
+            findings.extend(self.durability.losses());
+            findings.extend(self.durability.durable(url.durability));
         }
         if matches!(self.role(), Role::Master | Role::ClusterNode | Role::Unknown) {
             findings.push(self.replicas(url.replicas, part));
@@ -89,7 +89,7 @@ impl Told {
 
     fn version(&self) -> Finding {
         const CHECK: &str = "redis.version";
-        match Version::of(self.kept.info.as_ref().ok(), self.hello.as_ref()) {
+        match Version::of(self.durability.info.as_ref().ok(), self.hello.as_ref()) {
             Some(Version { shown, major: Some(major) }) if major < OLDEST => {
                 Finding::problem(CHECK, shown, "use Redis 5 or newer, or Valkey: older ones cannot run the scripts")
             }
@@ -101,7 +101,7 @@ impl Told {
             ),
             None => Finding::warning(
                 CHECK,
-                format!("cannot be seen: {}", self.kept.unseen()),
+                format!("cannot be seen: {}", self.durability.unseen()),
                 "check that it is Redis 5 or newer, or Valkey; with +info this user can see it",
             ),
         }
@@ -138,7 +138,7 @@ impl Told {
             ),
             Role::Unknown => Finding::warning(
                 CHECK,
-                format!("cannot be seen: {}", self.kept.unseen()),
+                format!("cannot be seen: {}", self.durability.unseen()),
                 "check that it is a master; redis.trial shows whether it takes writes",
             ),
         }
@@ -227,9 +227,9 @@ mod tests {
         Err("NOPERM".to_owned())
     }
 
-    fn told(info: &str) -> Told {
-        Told {
-            kept: Kept { info: Ok(Fields::of_text(info)), save: refused(), appendfsync: refused() },
+    fn answers(info: &str) -> ServerAnswers {
+        ServerAnswers {
+            durability: Kept { info: Ok(Fields::of_text(info)), save: refused(), appendfsync: refused() },
             hello: None,
             min_replicas: refused(),
             max_lag: refused(),
@@ -255,9 +255,9 @@ mod tests {
             ("10.0.0", Severity::Good),
             ("unstable", Severity::Warning),
         ] {
-            assert_eq!(told(&format!("redis_version:{version}")).version().severity, severity, "{version}");
+            assert_eq!(answers(&format!("redis_version:{version}")).version().severity, severity, "{version}");
         }
-        assert_eq!(told("").version().severity, Severity::Warning);
+        assert_eq!(answers("").version().severity, Severity::Warning);
     }
 
     #[test]
@@ -270,7 +270,7 @@ mod tests {
             ("redis_mode:sentinel", Role::Sentinel),
             ("", Role::Unknown),
         ] {
-            assert_eq!(told(info).role(), role, "{info}");
+            assert_eq!(answers(info).role(), role, "{info}");
         }
     }
 
@@ -291,16 +291,16 @@ mod tests {
     fn only_connections_to_other_hosts_must_be_encrypted() {
         for url in ["redis://localhost", "redis://127.0.0.2:1", "redis://[::1]", "redis+unix:///s"].map(url) {
             assert_eq!(plaintext(&url), None, "{url}");
-            assert_eq!(told("").password(&url), None, "{url}");
+            assert_eq!(answers("").password(&url), None, "{url}");
         }
         let severity = |text: &str| plaintext(&url(text)).map(|finding| (finding.severity, finding.what));
         assert!(matches!(severity("rediss://10.0.0.1"), Some((Severity::Good, _))));
         assert!(matches!(severity("redis://10.0.0.1"), Some((Severity::Warning, what)) if !what.contains("password")));
         assert!(matches!(severity("redis://:p@db"), Some((Severity::Warning, what)) if what.contains("password")));
-        assert!(told("").password(&url("redis://db")).is_some());
-        assert!(told("").password(&url("rediss://db")).is_some());
-        assert_eq!(told("").password(&url("redis://:p@db")), None);
-        assert_eq!(told("").password(&url("rediss://db?cert=c&key=k")), None);
+        assert!(answers("").password(&url("redis://db")).is_some());
+        assert!(answers("").password(&url("rediss://db")).is_some());
+        assert_eq!(answers("").password(&url("redis://:p@db")), None);
+        assert_eq!(answers("").password(&url("rediss://db?cert=c&key=k")), None);
     }
 
     #[test]
@@ -312,8 +312,8 @@ mod tests {
             ("no", "127.0.0.1 -::1", false),
             ("yes", "", false),
         ] {
-            let told = Told { protected_mode: Ok(protected.into()), bind: Ok(bind.into()), ..told("") };
-            assert_eq!(told.password(&url("redis://localhost")).is_some(), is_open, "{protected} {bind}");
+            let answers = ServerAnswers { protected_mode: Ok(protected.into()), bind: Ok(bind.into()), ..answers("") };
+            assert_eq!(answers.password(&url("redis://localhost")).is_some(), is_open, "{protected} {bind}");
         }
     }
 }

@@ -13,7 +13,7 @@ use super::super::failovers::Failover;
 use super::super::link::NoConnection;
 use super::super::sentinel::{Sentinels, ask};
 use super::super::store_link::StoreLink;
-use super::{Asker, Home, Part, examine, silent, told, words};
+use super::{Asker, Home, Part, examine, server_answers, silent, words};
 use crate::clock;
 use crate::doctor::{Finding, Severity};
 use crate::transport::connections::until as within;
@@ -50,9 +50,9 @@ pub(super) async fn cluster(
             findings.extend(examine(&asker, access, url, Part::Alone).await);
         }
         // Findings that are good were reported for the first one already.
-        let mut more = match told(&asker).await {
-            Ok(told) if place == 0 => vec![told.cut_off()],
-            Ok(told) => [told.kept.losses(), vec![told.cut_off()]].concat(),
+        let mut more = match server_answers(&asker).await {
+            Ok(answers) if place == 0 => vec![answers.cut_off()],
+            Ok(answers) => [answers.durability.losses(), vec![answers.cut_off()]].concat(),
             Err(why) => vec![silent(&why)],
         };
         if place > 0 {
@@ -141,8 +141,8 @@ pub(super) async fn sentinels(
     let StoreLink::Single(link) = way else { return findings };
     let asker = Asker { link: Arc::clone(link), until, home: None };
     findings.extend(examine(&asker, access, url, Part::Alone).await);
-    if let Ok(told) = told(&asker).await {
-        findings.push(told.cut_off());
+    if let Ok(answers) = server_answers(&asker).await {
+        findings.push(answers.cut_off());
     }
     findings
 }
@@ -195,7 +195,7 @@ fn failovers(all: &[Failover]) -> Finding {
         return Finding::good(CHECK, "none since this client connected");
     }
     let now = clock::unix_ms();
-    let told = |failover: &Failover| {
+    let shown = |failover: &Failover| {
         let ago = now.saturating_sub(failover.unix_ms) / 1_000;
         format!("{} took over from {} {ago} s ago", failover.to, failover.from)
     };
@@ -204,7 +204,7 @@ fn failovers(all: &[Failover]) -> Finding {
         format!(
             "failover since this client connected: {}; a lock that the old master had acknowledged may be lost, \
              because replication is asynchronous",
-            printable(&all.iter().rev().map(told).collect::<Vec<_>>().join(", "))
+            printable(&all.iter().rev().map(shown).collect::<Vec<_>>().join(", "))
         ),
         "put wait_replicas into the store url, or use a quorum of servers that do not replicate; and check fencing \
          tokens where a lock must not be granted twice",

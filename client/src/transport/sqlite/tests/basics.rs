@@ -8,7 +8,7 @@ use leasehold_core::store::BootId;
 
 use super::*;
 use crate::transport::memory;
-use crate::transport::wakeups::tests::Heard;
+use crate::transport::wakeups::tests::RecordingWatcher;
 
 #[test]
 fn a_lock_is_granted_once_and_its_tokens_grow() {
@@ -131,7 +131,7 @@ fn two_stores_on_one_file_are_one_store() {
     std::os::unix::fs::symlink(place.file(), &link).unwrap();
     let by_link = Sqlite::open(&link).unwrap();
 
-    let (heard, watcher) = Heard::new();
+    let (heard, watcher) = RecordingWatcher::new();
     other_store.watch(&Resource::new("a").unwrap(), &watcher);
     token(one(&one_store, acquire("a", 1)));
     for store in [&other_store, &by_link] {
