@@ -6,13 +6,13 @@ use super::info::{Fields, printable};
 use crate::doctor::Finding;
 
 /// The answers of the server. An `Err` has the server's words of refusal.
-pub(super) struct Kept {
+pub(super) struct ServerSettings {
     pub(super) info: Result<Fields, String>,
     pub(super) save: Result<String, String>,
     pub(super) appendfsync: Result<String, String>,
 }
 
-impl Kept {
+impl ServerSettings {
     /// A line of `INFO`.
     pub(super) fn field(&self, name: &str) -> Option<&str> {
         self.info.as_ref().ok()?.get(name)
@@ -184,14 +184,14 @@ mod tests {
     use super::*;
     use crate::doctor::Severity;
 
-    fn kept(info: &str, save: &str, fsync: &str) -> Kept {
-        Kept { info: Ok(Fields::of_text(info)), save: Ok(save.into()), appendfsync: Ok(fsync.into()) }
+    fn settings(info: &str, save: &str, fsync: &str) -> ServerSettings {
+        ServerSettings { info: Ok(Fields::of_text(info)), save: Ok(save.into()), appendfsync: Ok(fsync.into()) }
     }
 
     #[test]
     fn snapshots_and_slow_files_lose_something() {
         let with = |aof: &str, save: &str, fsync: &str| {
-            let finding = kept(&format!("aof_enabled:{aof}"), save, fsync).persistence();
+            let finding = settings(&format!("aof_enabled:{aof}"), save, fsync).persistence();
             (finding.severity, finding.what)
         };
         for (aof, save, fsync, severity, says) in [
@@ -204,13 +204,13 @@ mod tests {
             let (found, what) = with(aof, save, fsync);
             assert!(found == severity && what.contains(says), "{found:?} {what}");
         }
-        let blind = Kept { info: Err("NOPERM no info".into()), ..kept("", "", "") }.persistence();
+        let blind = ServerSettings { info: Err("NOPERM no info".into()), ..settings("", "", "") }.persistence();
         assert!(blind.severity == Severity::Warning && blind.what.contains("NOPERM no info"), "{blind:?}");
     }
 
     #[test]
     fn durability_in_the_url_is_checked_against_the_server() {
-        let judged = |kept: &Kept| kept.durable(Durability::Declared).unwrap();
+        let judged = |settings: &ServerSettings| settings.durable(Durability::Declared).unwrap();
         for (info, fsync, severity, says) in [
             ("aof_enabled:1", "always", Severity::Good, "as the url says"),
             ("aof_enabled:1\nconnected_slaves:1", "always", Severity::Problem, "1 replicas are connected"),
@@ -218,12 +218,15 @@ mod tests {
             ("aof_enabled:0", "always", Severity::Problem, "nothing is written to disk"),
             ("", "always", Severity::Warning, "cannot be seen"),
         ] {
-            let kept = kept(info, "", fsync);
-            let found = judged(&kept);
+            let settings = settings(info, "", fsync);
+            let found = judged(&settings);
             assert!(found.severity == severity && found.what.contains(says), "{info}: {found:?}");
-            assert_eq!(kept.durable(Durability::NotDeclared), None);
+            assert_eq!(settings.durable(Durability::NotDeclared), None);
         }
-        let blind = judged(&Kept { appendfsync: Err("NOPERM no config".into()), ..kept("aof_enabled:1", "", "") });
+        let blind = judged(&ServerSettings {
+            appendfsync: Err("NOPERM no config".into()),
+            ..settings("aof_enabled:1", "", "")
+        });
         assert!(blind.severity == Severity::Warning && blind.what.contains("NOPERM no config"), "{blind:?}");
     }
 }

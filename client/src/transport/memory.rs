@@ -45,13 +45,13 @@ pub(super) fn config() -> NodeConfig {
 }
 
 struct Memory {
-    kept: Mutex<Kept>,
+    contents: Mutex<Contents>,
     wakeups: Wakeups,
     generation: u64,
 }
 
 #[derive(Default)]
-struct Kept {
+struct Contents {
     records: BTreeMap<Resource, Entry>,
     /// The quorum membership that it remembers.
     marker: Option<Marker>,
@@ -65,27 +65,28 @@ struct Entry {
 
 impl Memory {
     fn new() -> Self {
-        Self { kept: Mutex::default(), wakeups: Wakeups::default(), generation: fork::generation() }
+        Self { contents: Mutex::default(), wakeups: Wakeups::default(), generation: fork::generation() }
     }
 
     fn apply(&self, ops: &[LockOp], now: &StoreNow) -> Vec<Outcome> {
-        let mut kept = self.kept.lock();
+        let mut contents = self.contents.lock();
         ops.iter()
             .map(|LockOp { resource, op, .. }| {
-                let known = kept.records.get(resource);
-                let memory = NodeMemory { marker: kept.marker.as_ref(), trusted: kept.trust.get(resource), run: None };
+                let known = contents.records.get(resource);
+                let memory =
+                    NodeMemory { marker: contents.marker.as_ref(), trusted: contents.trust.get(resource), run: None };
                 let (is_new, served) = (known.is_none(), serve(known.map(|known| &known.record), memory, op, now));
                 if let Some(marker) = served.marker {
-                    kept.trust.retain(|_, stamp| *stamp == marker.stamp);
-                    kept.marker = Some(marker);
+                    contents.trust.retain(|_, stamp| *stamp == marker.stamp);
+                    contents.marker = Some(marker);
                 }
                 if let Some(stamp) = served.trusted {
-                    kept.trust.insert(resource.clone(), stamp);
+                    contents.trust.insert(resource.clone(), stamp);
                 }
                 if let Some(record) = served.record {
-                    kept.records.insert(resource.clone(), Entry { record, touched: now.uptime });
+                    contents.records.insert(resource.clone(), Entry { record, touched: now.uptime });
                     if is_new {
-                        forget_neighbours(&mut kept.records, resource, now);
+                        forget_neighbours(&mut contents.records, resource, now);
                     }
                 }
                 served.outcome
@@ -134,18 +135,18 @@ impl Transport for Memory {
     }
 
     fn look(&self) -> Result<Found, Error> {
-        let marker = self.kept.lock().marker.clone();
+        let marker = self.contents.lock().marker.clone();
         let text = marker.as_ref().map(|marker| marker.text().into_bytes()).unwrap_or_default();
         Ok(Found { marker, text, ..Found::default() })
     }
 
     fn mark(&self, found: &[u8], marker: Option<&Marker>) -> Result<bool, Error> {
-        let mut kept = self.kept.lock();
-        let text = kept.marker.as_ref().map(Marker::text).unwrap_or_default();
+        let mut contents = self.contents.lock();
+        let text = contents.marker.as_ref().map(Marker::text).unwrap_or_default();
         if text.as_bytes() != found {
             return Ok(false);
         }
-        kept.marker = marker.cloned();
+        contents.marker = marker.cloned();
         Ok(true)
     }
 }
@@ -276,7 +277,7 @@ mod tests {
                 let now = at(DAY * u32::try_from(n).unwrap() / 100);
                 store.apply(&[acquire(&scheme(n), 1), release(&scheme(n), 1)], &now);
             }
-            let left = store.kept.lock().records.len();
+            let left = store.contents.lock().records.len();
             assert!((700..1_000).contains(&left), "{left} names are left");
         }
     }
@@ -288,7 +289,7 @@ mod tests {
         store.apply(&[long, acquire("c", 1), release("c", 1)], &at(DAY));
         // The lease of "b" is not renewed, but its record says that it lasts, as after a long suspend.
         store
-            .kept
+            .contents
             .lock()
             .records
             .get_mut(&Resource::new("b").unwrap())
@@ -300,9 +301,9 @@ mod tests {
             .expires = Monotonic::default().plus(DAY * 10);
         let c = Resource::new("c").unwrap();
         store.apply(&[acquire("a", 1)], &at(DAY + RETENTION));
-        assert!(store.kept.lock().records.contains_key(&c));
+        assert!(store.contents.lock().records.contains_key(&c));
         store.apply(&[acquire("aa", 1)], &at(DAY * 9 + Duration::from_secs(1)));
-        assert!(!store.kept.lock().records.contains_key(&c));
-        assert!(store.kept.lock().records.contains_key(&Resource::new("b").unwrap()));
+        assert!(!store.contents.lock().records.contains_key(&c));
+        assert!(store.contents.lock().records.contains_key(&Resource::new("b").unwrap()));
     }
 }

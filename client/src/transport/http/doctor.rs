@@ -26,7 +26,7 @@ pub(super) fn diagnose(access: &Access, connections: &Connections<HttpLink>, dur
     findings.push(server(access, &met));
     if reached {
         findings.push(scripts(&ask(connections, &["EVAL", "return 1", "0"])));
-        findings.extend(kept(connections, durability));
+        findings.extend(data_loss(connections, durability));
     }
     findings.push(limits(access));
     findings
@@ -104,7 +104,7 @@ fn scripts(reply: &Result<Value, NoServer>) -> Finding {
 
 /// The durability of its data. Many such servers do not report it: then it is up to their operator, unless the url
 /// declares it.
-fn kept(connections: &Connections<HttpLink>, durability: Durability) -> Vec<Finding> {
+fn data_loss(connections: &Connections<HttpLink>, durability: Durability) -> Vec<Finding> {
     let in_words = |reply: Result<Value, NoServer>| reply.map_err(|why| why.to_string());
     // Webdis splits the reply to INFO, except in a script; other servers refuse INFO in scripts.
     let mut info = in_words(perform(connections, info_by_script(None))).and_then(|reply| fields(&reply));
@@ -115,9 +115,9 @@ fn kept(connections: &Connections<HttpLink>, durability: Durability) -> Vec<Find
         return Vec::new();
     }
     let of = |name| in_words(ask(connections, &["CONFIG", "GET", name])).and_then(|reply| setting(name, &reply));
-    let kept = Kept { info, save: of("save"), appendfsync: of("appendfsync") };
-    let losses = if kept.info.is_ok() { kept.losses() } else { Vec::new() };
-    losses.into_iter().chain(kept.durable(durability)).collect()
+    let settings = ServerSettings { info, save: of("save"), appendfsync: of("appendfsync") };
+    let losses = if settings.info.is_ok() { settings.losses() } else { Vec::new() };
+    losses.into_iter().chain(settings.durable(durability)).collect()
 }
 
 fn limits(access: &Access) -> Finding {

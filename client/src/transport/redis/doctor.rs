@@ -194,6 +194,6 @@ async fn server_answers(asker: &Asker) -> Result<ServerAnswers, String> {
     let info = next();
     let [save, appendfsync, min_replicas, max_lag, protected_mode, bind] = settings.map(|name| setting(name, &next()));
     let hello = hello.as_ref().map(Fields::of_pairs);
-    let kept = Kept { info: fields(&info), save, appendfsync };
-    Ok(ServerAnswers { kept, hello, min_replicas, max_lag, protected_mode, bind })
+    let durability = ServerSettings { info: fields(&info), save, appendfsync };
+    Ok(ServerAnswers { durability, hello, min_replicas, max_lag, protected_mode, bind })
 }

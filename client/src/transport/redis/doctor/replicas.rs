@@ -13,10 +13,10 @@ const FENCE: &str = "set min-replicas-to-write 1 and min-replicas-max-lag 10 or 
 
 impl Told {
     pub(super) fn replicas(&self, wanted: Option<u32>, part: Part) -> Finding {
-        let Some(connected) = self.kept.replicas() else {
+        let Some(connected) = self.durability.replicas() else {
             return Finding::warning(
                 CHECK,
-                format!("cannot be seen: {}", self.kept.unseen()),
+                format!("cannot be seen: {}", self.durability.unseen()),
                 match part {
                     Part::Alone => {
                         "if a replica can take over, put wait_replicas into the store url; with +info this user can \

@@ -15,7 +15,7 @@ const OLDEST: u64 = 5;
 
 /// The answers of the server. An `Err` has the server's words of refusal.
 pub(super) struct ServerAnswers {
-    pub(super) durability: Kept,
+    pub(super) durability: ServerSettings,
     pub(super) hello: Option<Fields>,
     pub(super) min_replicas: Result<String, String>,
     pub(super) max_lag: Result<String, String>,
@@ -229,7 +229,7 @@ mod tests {
 
     fn answers(info: &str) -> ServerAnswers {
         ServerAnswers {
-            durability: Kept { info: Ok(Fields::of_text(info)), save: refused(), appendfsync: refused() },
+            durability: ServerSettings { info: Ok(Fields::of_text(info)), save: refused(), appendfsync: refused() },
             hello: None,
             min_replicas: refused(),
             max_lag: refused(),
