@@ -73,7 +73,7 @@ mod tests {
             ("-5s", "negative"),
             ("-1", "negative"),
             ("", "not a duration"),
-            ("s", "no number"),
+            ("s", "not a number"),
             ("NaN", "not a duration"),
             ("inf", "not a duration"),
             ("abc", "not a duration"),
@@ -83,9 +83,9 @@ mod tests {
             ("5 s", "\" s\" is not a unit"),
             ("1m30s", "\"m30s\" is not a unit"),
             ("30S", "\"S\" is not a unit"),
-            (".5s", "no number"),
-            ("5.s", "no number"),
-            ("1.2.3s", "no number"),
+            (".5s", "not a number"),
+            ("5.s", "not a number"),
+            ("1.2.3s", "not a number"),
             ("٣s", "not a duration"),
         ] {
             let error = parse(text).unwrap_err();

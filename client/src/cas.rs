@@ -153,9 +153,9 @@ impl Items {
         let config = |trouble: String| Error::before(Trouble::config(trouble).on(name));
         let mut update =
             wire::Update::new(self.store.settings(), name, self.tries).map_err(|denial| config(denial.to_string()))?;
-        let elsewhere = self.store.admin();
+        let admin = self.store.admin();
         loop {
-            let answer = elsewhere.ask(update.request().clone()).await;
+            let answer = admin.ask(update.request().clone()).await;
             match update.answer(answer.as_ref().map_err(Outcome::clone)) {
                 Next::Decide => {
                     let Some(value) = new(update.current().map(|item| item.value.as_slice())) else { return Ok(None) };
@@ -166,7 +166,7 @@ impl Items {
                 }
                 Next::Pause(pace, tries) => {
                     // Without randomness it waits for the longest that it might have.
-                    elsewhere.sleep(pace.sleep(tries, getrandom::u32().unwrap_or(u32::MAX))).await;
+                    admin.sleep(pace.sleep(tries, getrandom::u32().unwrap_or(u32::MAX))).await;
                 }
                 Next::Done(item) => return Ok(Some(Item::of(item))),
                 Next::Failed(failure) => return Err(self.judged(name, &update, failure)),

@@ -237,7 +237,9 @@ impl std::error::Error for Error {}
 
 impl From<leasehold_core::Error> for Error {
     fn from(error: leasehold_core::Error) -> Self {
-        Self::config(error.to_string())
+        let is_closed = matches!(error, leasehold_core::Error::Closed);
+        let kind = if is_closed { ErrorKind::Closed } else { ErrorKind::Config };
+        Self::new(kind, error.to_string())
     }
 }
 

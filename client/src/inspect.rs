@@ -226,7 +226,7 @@ mod tests {
         assert_eq!((info.owner.as_deref(), info.token, info.votes, info.of), (Some("worker 1"), Some(7), 2, 3));
         assert!(info.is_shown_by_a_majority() && !info.to_string().contains("nodes"));
         let info = shown(vec![record(1, 7, 10), None, None]).unwrap();
-        assert!(info.to_string().contains("by 1 of 3 nodes only"), "{info}");
+        assert!(info.to_string().contains("by only 1 of 3 nodes"), "{info}");
     }
 
     #[test]

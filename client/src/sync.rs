@@ -6,7 +6,9 @@ use std::time::Duration;
 #[cfg(leasehold_concurrency)]
 use leasehold_scheduler::sync as base;
 #[cfg(leasehold_concurrency)]
-pub(crate) use leasehold_scheduler::sync::{Arc, HashMap, HashSet, MutexGuard, Weak, atomic, mpsc, thread, thread_local};
+pub(crate) use leasehold_scheduler::sync::{
+    Arc, HashMap, HashSet, MutexGuard, Weak, atomic, mpsc, thread, thread_local,
+};
 
 #[cfg(not(leasehold_concurrency))]
 use std::sync as base;

@@ -64,7 +64,7 @@ for (const [kind, pair] of Object.entries(pairs)) {
     const kept = other.signal;
     await rival.close();
     assert.ok(kept.reason instanceof NotOwnedError);
-    await assert.rejects(rival.acquire("c"), ConfigError);
+    await assert.rejects(rival.acquire("c"), { name: "ClosedError", code: "closed" });
     await (await client.acquire("job")).release();
     await client.close();
   });

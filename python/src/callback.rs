@@ -8,7 +8,6 @@
 use std::sync::mpsc::{Sender, channel};
 
 use leasehold::ffi::Mutex;
-
 use pyo3::prelude::*;
 
 /// The result of a callback.

@@ -118,8 +118,9 @@ pub(crate) struct Statements {
 }
 
 impl Statements {
-    fn new([claim, check, read]: [&str; 3], write: impl Fn(&str) -> String) -> Self {
-        Self { claim_sql: write(claim), check_sql: write(check), read_sql: write(read) }
+    /// The base of a guard with these statements.
+    fn of([claim, check, read]: [&str; 3], write: impl Fn(&str) -> String) -> PyClassInitializer<Self> {
+        Self { claim_sql: write(claim), check_sql: write(check), read_sql: write(read) }.into()
     }
 }
 
@@ -145,7 +146,7 @@ impl PostgresGuard {
         table: Option<&str>,
         schema: Option<&str>,
         paramstyle: &str,
-    ) -> PyResult<(Self, Statements)> {
+    ) -> PyResult<PyClassInitializer<Self>> {
         let guard = match (schema, table) {
             (None, None) => Ok(fence::PostgresGuard::new()),
             (None, Some(table)) => fence::PostgresGuard::with_table(table),
@@ -153,8 +154,8 @@ impl PostgresGuard {
         };
         let (guard, style) = (guard.map_err(|error| raised(py, &error))?, ParamStyle::of(py, paramstyle)?);
         let statements = [guard.claim_sql(), guard.check_sql(), guard.read_sql()];
-        let statements = Statements::new(statements, |sql| style.write(sql, Self::NAMES));
-        Ok((Self { guard, style }, statements))
+        let statements = Statements::of(statements, |sql| style.write(sql, Self::NAMES));
+        Ok(statements.add_subclass(Self { guard, style }))
     }
 
     /// Creates the table of marks unless it exists. It takes no parameters.
@@ -225,13 +226,13 @@ impl PostgresRowGuard {
         key_column: &str,
         fence_column: &str,
         paramstyle: &str,
-    ) -> PyResult<(Self, Statements)> {
+    ) -> PyResult<PyClassInitializer<Self>> {
         let guard =
             fence::PostgresRowGuard::new(table, key_column, fence_column).map_err(|error| raised(py, &error))?;
         let style = ParamStyle::of(py, paramstyle)?;
         let statements = [guard.claim_sql(), guard.check_sql(), guard.read_sql()];
-        let statements = Statements::new(statements, |sql| style.write(sql, Self::NAMES));
-        Ok((Self { guard, style }, statements))
+        let statements = Statements::of(statements, |sql| style.write(sql, Self::NAMES));
+        Ok(statements.add_subclass(Self { guard, style }))
     }
 
     /// The assignment that raises the mark, for the SET list of an UPDATE of your own. `parameter` is the number or
@@ -286,11 +287,11 @@ pub(crate) struct SqliteGuard(fence::SqliteGuard);
 impl SqliteGuard {
     #[new]
     #[pyo3(signature = (table = None))]
-    fn new(py: Python<'_>, table: Option<&str>) -> PyResult<(Self, Statements)> {
+    fn new(py: Python<'_>, table: Option<&str>) -> PyResult<PyClassInitializer<Self>> {
         let guard = table.map_or_else(|| Ok(fence::SqliteGuard::new()), fence::SqliteGuard::with_table);
         let guard = guard.map_err(|error| raised(py, &error))?;
-        let statements = Statements::new([guard.claim_sql(), guard.check_sql(), guard.read_sql()], str::to_owned);
-        Ok((Self(guard), statements))
+        let statements = Statements::of([guard.claim_sql(), guard.check_sql(), guard.read_sql()], str::to_owned);
+        Ok(statements.add_subclass(Self(guard)))
     }
 
     #[getter]
@@ -318,10 +319,10 @@ pub(crate) struct SqliteRowGuard;
 #[pymethods]
 impl SqliteRowGuard {
     #[new]
-    fn new(py: Python<'_>, table: &str, key_column: &str, fence_column: &str) -> PyResult<(Self, Statements)> {
+    fn new(py: Python<'_>, table: &str, key_column: &str, fence_column: &str) -> PyResult<PyClassInitializer<Self>> {
         let guard = fence::SqliteRowGuard::new(table, key_column, fence_column).map_err(|error| raised(py, &error))?;
-        let statements = Statements::new([guard.claim_sql(), guard.check_sql(), guard.read_sql()], str::to_owned);
-        Ok((Self, statements))
+        let statements = Statements::of([guard.claim_sql(), guard.check_sql(), guard.read_sql()], str::to_owned);
+        Ok(statements.add_subclass(Self))
     }
 
     /// The error of a claim that has changed no row.

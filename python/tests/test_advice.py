@@ -206,7 +206,7 @@ def test_a_server_without_tls_is_said_to_be_one(tmp_path: Path) -> None:
             connection.close()
 
         threading.Thread(target=answer, daemon=True).start()
-        with pytest.raises(leasehold.StoreUnavailableError, match="does not answer in TLS.*http in place of https"):
+        with pytest.raises(leasehold.StoreUnavailableError, match="does not answer in TLS.*http instead of https"):
             leasehold.connect(f"upstash+https://:token@127.0.0.1:{listener.getsockname()[1]}")
 
 

@@ -168,7 +168,7 @@ def test_numbers_that_no_guard_can_take_are_named() -> None:
     with pytest.raises(leasehold.ConfigError, match="-1"):
         Guards(-1)
     for mark in (2**63, -(2**70)):
-        with pytest.raises(leasehold.ConfigError, match="no mark"):
+        with pytest.raises(leasehold.ConfigError, match="not a mark"):
             PostgresGuard.outcome("item", 1, mark)
-        with pytest.raises(leasehold.ConfigError, match="no mark"):
+        with pytest.raises(leasehold.ConfigError, match="not a mark"):
             RedisGuard.outcome("item", 1, mark)

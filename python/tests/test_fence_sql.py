@@ -164,7 +164,7 @@ def test_a_row_guard_of_sqlite_says_what_is_wrong(connect: Callable[[], sqlite3.
     db.rollback()
     for mark in ("text", 1.5, b"blob", 2**53):
         db.execute("UPDATE invoices SET fence = ?", (mark,))
-        with pytest.raises(leasehold.StoreRefusedError, match="no token"):
+        with pytest.raises(leasehold.StoreRefusedError, match="not a token"):
             rows.claim(db, 42, OLD)
         db.rollback()
         db.execute("UPDATE invoices SET fence = NULL")

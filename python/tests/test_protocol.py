@@ -112,7 +112,7 @@ CANNOT_BE: list[tuple[Callable[[], object], str]] = [
     (lambda: wired(Store.Dynamodb("t", "r", "ftp://x")), "store 0: "),
     (lambda: client().acquire(1, "", LockOptions(), FRESH, NOW), "has a name"),
     (lambda: client().acquire(1, "a\nb", LockOptions(), FRESH, NOW), "control character"),
-    (lambda: client().acquire(1, "\ud800", LockOptions(), FRESH, NOW), "resource: this str is no Unicode"),
+    (lambda: client().acquire(1, "\ud800", LockOptions(), FRESH, NOW), "resource: this str is not Unicode"),
     (lambda: client().acquire(1, "x" * 1025, LockOptions(), FRESH, NOW), "1025 bytes"),
     (lambda: client().acquire(1, "job", LockOptions(ttl=0.01), FRESH, NOW), "ttl of 10 ms"),
     (lambda: client().acquire(1, "job", LockOptions(data=bytes(4097)), FRESH, NOW), "4097 bytes"),

@@ -90,7 +90,7 @@ def test_a_fake_client_does_what_the_real_one_does(two: tuple[leasehold.Client, 
     again = rival.try_acquire("a")
     assert again is not None
     rival.close()
-    with pytest.raises(leasehold.ConfigError):
+    with pytest.raises(leasehold.ClosedError):
         rival.acquire("c")
     client.acquire("job").release()
 

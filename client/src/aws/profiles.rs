@@ -284,7 +284,7 @@ mod tests {
         assert!(read(Some("HOME/not-there")).unwrap().profile("default").is_none());
         assert!(read(Some("HOME")).unwrap_err().contains("cannot be read"));
         let nowhere = Profiles::read(&EnvVars::new(|_| None)).unwrap();
-        assert!(nowhere.names() == "no profile at all" && nowhere.places().contains("not known"));
+        assert!(nowhere.names() == "no profile at all" && nowhere.places().contains("unknown"));
     }
 
     #[test]

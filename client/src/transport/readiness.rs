@@ -3,8 +3,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::sync::Mutex;
-
 use leasehold_core::op::{Fault, FaultKind, Outcome, Refusal, TransportFault};
 use leasehold_core::{Monotonic, Transmit};
 use tokio::sync::watch;
@@ -12,6 +10,7 @@ use tokio::sync::watch;
 use super::Answer;
 use super::connections::until;
 use super::pauses::LastAttempt;
+use crate::sync::Mutex;
 
 /// The reason why there is no server to ask.
 #[derive(Clone, Debug)]

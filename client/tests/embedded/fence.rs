@@ -246,7 +246,7 @@ fn a_column_that_cannot_guard_is_refused() {
         let guard = SqliteRowGuard::new(table, "id", "fence").unwrap();
         let error = guard.claim(&old, &1, 10).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::StoreRefused, "{table}: {error}");
-        assert!(error.to_string().contains("no token"), "{table}: {error}");
+        assert!(error.to_string().contains("not a token"), "{table}: {error}");
     }
     let pairs = SqliteRowGuard::new("pairs", "id", "fence").unwrap().claim(&old, &1, 10).unwrap_err();
     assert!(pairs.kind() == ErrorKind::Config && pairs.to_string().contains("2 rows"), "{pairs}");

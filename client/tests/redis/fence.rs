@@ -202,7 +202,7 @@ fn a_mark_that_is_no_token_is_an_error_that_says_so() {
         for result in [claim(db, KEY, NEW), check(db, KEY, NEW), set(db, KEY, NEW, "x")] {
             let error = result.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::StoreRefused, "{spoil:?}: {error}");
-            assert!(error.to_string().contains("no token"), "{spoil:?}: {error}");
+            assert!(error.to_string().contains("not a token"), "{spoil:?}: {error}");
         }
         assert_eq!((db.command(&["DUMP", mark]).unwrap(), get(db, KEY)), (before, None), "{spoil:?}");
         db.command(&["DEL", mark]).unwrap();

@@ -88,7 +88,7 @@ impl Access {
     /// # Errors
     /// The request cannot be encoded.
     pub(super) fn request(&self, client: &Client, request: &Request, keys: &Keys) -> Result<RequestBuilder, Fault> {
-        let credentials = sigv4::CredentialCache {
+        let credentials = sigv4::Credentials {
             access_key_id: keys.access_key_id.clone(),
             secret_access_key: String::clone(&keys.secret_access_key),
             session_token: keys.session_token.as_deref().cloned(),

@@ -18,7 +18,7 @@ pub(crate) struct Admin {
 }
 
 impl Dynamodb {
-    pub(crate) fn elsewhere(&self) -> Admin {
+    pub(crate) fn admin(&self) -> Admin {
         Admin { connections: Arc::clone(&self.connections) }
     }
 

@@ -49,11 +49,11 @@ pub(super) fn diagnose(
 ) -> Vec<Finding> {
     let until = clock::monotonic().plus(PATIENCE);
     let (access, url) = (Arc::clone(access), url.clone());
-    let examined = connections.block_on(move |way| async move {
+    let examined = connections.block_on(move |link| async move {
         match (access.cluster(), access.sentinels()) {
-            (Some(cluster), _) => topology::cluster(&way, cluster, &access, &url, until).await,
-            (None, Some(sentinels)) => topology::sentinels(&way, sentinels, &access, &url, until).await,
-            (None, None) => match &*way {
+            (Some(cluster), _) => topology::cluster(&link, cluster, &access, &url, until).await,
+            (None, Some(sentinels)) => topology::sentinels(&link, sentinels, &access, &url, until).await,
+            (None, None) => match &*link {
                 StoreLink::Single(link) => {
                     examine(&Asker { link: Arc::clone(link), until, home: None }, &access, &url, part).await
                 }

@@ -77,13 +77,13 @@ impl Redis {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
         let ping = Command { args: vec![b"PING".to_vec()] };
         let access = Arc::clone(&self.access);
-        let greeting = move |way: Arc<StoreLink>| async move {
-            match (&*way, access.cluster()) {
+        let greeting = move |link: Arc<StoreLink>| async move {
+            match (&*link, access.cluster()) {
                 (StoreLink::Single(link), _) => link.command(&[ping], deadline).await,
                 (StoreLink::Cluster(_), None) => Ok(Vec::new()),
                 (StoreLink::Cluster(_), Some(cluster)) => {
                     cluster.begin(&access).await?;
-                    way.prepare();
+                    link.prepare();
                     Ok(Vec::new())
                 }
             }
@@ -103,8 +103,8 @@ impl Redis {
 impl Redis {
     fn commands(&self, commands: Vec<Command>) -> Result<Vec<Value>, NoConnection> {
         let deadline = clock::monotonic().plus(CONNECT_PATIENCE);
-        let ask = move |way: Arc<StoreLink>| async move {
-            match &*way {
+        let ask = move |link: Arc<StoreLink>| async move {
+            match &*link {
                 StoreLink::Single(link) => link.command(&commands, deadline).await,
                 StoreLink::Cluster(_) => Err(NoConnection::Refused(Refusal::Denied(Denial::new(
                     DenialKind::Membership,

@@ -9,10 +9,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use crate::sync::Mutex;
-
 use leasehold_wire::redis::Command;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::sync::Mutex;
 
 /// The limit for the replies to a greeting: a handful of short ones.
 pub(super) const GREETING: usize = 64 << 10;

@@ -53,14 +53,14 @@ impl Sentinels {
         let (mut said, mut refused) = (Vec::new(), None);
         for turn in 0..self.sentinels.len() {
             let index = (first + turn) % self.sentinels.len();
-            let way = &self.sentinels[index];
-            match ask(way, &["SENTINEL", "GET-MASTER-ADDR-BY-NAME", &self.name]).await {
+            let sentinel = &self.sentinels[index];
+            match ask(sentinel, &["SENTINEL", "GET-MASTER-ADDR-BY-NAME", &self.name]).await {
                 Ok(reply) => match Address::of_master(&reply) {
                     Some(address) => {
                         self.first.store(index, Ordering::Relaxed);
                         return Ok(address);
                     }
-                    None => said.push(format!("{way} knows no master named {:?}", self.name)),
+                    None => said.push(format!("{sentinel} knows no master named {:?}", self.name)),
                 },
                 Err(NoConnection::Fault(fault)) => said.push(fault.to_string()),
                 Err(NoConnection::Refused(refusal)) => refused = refused.or(Some(refusal)),
@@ -102,20 +102,21 @@ impl Sentinels {
 pub(super) async fn ask(sentinel: &Access, words: &[&str]) -> Result<Value, NoConnection> {
     let command = Command { args: words.iter().map(|word| word.as_bytes().to_vec()).collect() };
     let asked = async {
-        let mut connection = way.connect_there().await?;
+        let mut connection = sentinel.connect_there().await?;
         let replies = send(&mut connection, &[command]).await;
         let reply = replies.map(|replies| replies.into_iter().next().unwrap_or(Value::Nil));
-        reply.map_err(|error| unreachable(&format!("{way}: {error}")))
+        reply.map_err(|error| unreachable(&format!("{sentinel}: {error}")))
     };
-    let reply = timeout(PATIENCE, asked).await.unwrap_or_else(|_| Err(unreachable(&format!("{way}: no answer"))))?;
+    let reply =
+        timeout(PATIENCE, asked).await.unwrap_or_else(|_| Err(unreachable(&format!("{sentinel}: no answer"))))?;
     let Value::Error(error) = &reply else { return Ok(reply) };
     if error.to_ascii_lowercase().contains("unknown command") {
-        let detail = format!("{way} is no Sentinel; write redis://{way} if it is the server itself");
+        let detail = format!("{sentinel} is no Sentinel; write redis://{sentinel} if it is the server itself");
         return Err(NoConnection::Refused(Refusal::Denied(Denial::new(DenialKind::Other, &detail))));
     }
     Err(match refusal(error) {
         Some(refusal) => NoConnection::Refused(refusal),
-        None => unreachable(&format!("{way}: {}", printable(error))),
+        None => unreachable(&format!("{sentinel}: {}", printable(error))),
     })
 }
 

@@ -63,7 +63,7 @@ async fn ask_all(environment: &Environment, tried: &mut Vec<String>) -> Option<R
         Err(why) => Some(Err(format!("{place}: {why}"))),
     };
     if environment.profile.is_none()
-        && let Some(end) = note("environment", environment(environment))
+        && let Some(end) = note("environment", of_environment(environment))
     {
         return Some(end);
     }
@@ -94,7 +94,7 @@ pub(super) fn provider_result(
     }
 }
 
-fn environment(environment: &Environment) -> ProviderResult {
+fn of_environment(environment: &Environment) -> ProviderResult {
     let variable = |name| environment.env.variable(name);
     let (id, secret) = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY");
     match (variable(id), variable(secret)) {
@@ -183,7 +183,7 @@ async fn role<'a>(
             above.push(name);
             profile(environment, profiles, source, above).await?
         }
-        (None, Some("Environment")) => environment(environment)?,
+        (None, Some("Environment")) => of_environment(environment)?,
         (None, Some("EcsContainer")) => container(environment).await?,
         (None, Some("Ec2InstanceMetadata")) => machine(environment).await?,
         (None, Some(other)) => {

@@ -189,7 +189,7 @@ mod tests {
         let output = run("head -c 300000 /dev/zero >&2; head -c 300000 /dev/zero; echo end", long).unwrap();
         assert_eq!((output.status, output.stdout.len()), (0, 64 << 10));
         let said = run("sleep 600 & sleep 600; echo never", Duration::from_millis(50)).unwrap_err();
-        assert!(said.contains("does not end within 50ms"), "{said}");
+        assert!(said.contains("did not end within 50ms"), "{said}");
         let said = Program::parse("/nowhere/at-all", long).unwrap().run().unwrap_err();
         assert!(said.contains("cannot be started"), "{said}");
     }

@@ -104,7 +104,7 @@ pub(crate) struct NoKeys {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Missing {
     /// No source has keys so far.
-    Missing,
+    NotFound,
     /// A source knows the caller, and refuses to give it keys.
     Refused,
 }

@@ -222,13 +222,13 @@ struct NodeView {
     epoch: Option<u64>,
 }
 
-async fn ask(sentinel: &Access, node: &Address) -> Result<NodeView, NoConnection> {
+async fn ask(access: &Access, node: &Address) -> Result<NodeView, NoConnection> {
     let fault = |what: &str| {
         let detail = format!("{node}: {}", printable(what));
         NoConnection::Fault(Fault::new(FaultKind::Unreachable, &detail))
     };
     let asked = async {
-        let mut connection = way.connect_there().await?;
+        let mut connection = access.connect_there().await?;
         let commands = ["SLOTS", "INFO"].map(|what| Command { args: vec![b"CLUSTER".to_vec(), what.into()] });
         let replies = send(&mut connection, &commands).await.map_err(|error| fault(&error.to_string()))?;
         <[Value; 2]>::try_from(replies).map_err(|_| fault("another number of replies than commands"))

@@ -2,7 +2,7 @@
 //! granting.
 
 use super::Part;
-use super::server::Told;
+use super::server::ServerAnswers;
 use crate::doctor::Finding;
 use crate::transport::info::printable;
 
@@ -11,7 +11,7 @@ const FENCE: &str = "set min-replicas-to-write 1 and min-replicas-max-lag 10 or 
                      master, or give a node of a quorum no replicas; a server that comes back after a failover must \
                      start empty";
 
-impl Told {
+impl ServerAnswers {
     pub(super) fn replicas(&self, wanted: Option<u32>, part: Part) -> Finding {
         let Some(connected) = self.durability.replicas() else {
             return Finding::warning(

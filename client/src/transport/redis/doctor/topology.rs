@@ -26,7 +26,7 @@ const COVERAGE: &str = "redis.coverage";
 
 /// The masters in turn. A lock is tried on the first one.
 pub(super) async fn cluster(
-    way: &StoreLink,
+    link: &StoreLink,
     cluster: &Cluster,
     access: &Access,
     url: &RedisUrl,
@@ -40,7 +40,7 @@ pub(super) async fn cluster(
     let map = cluster.map();
     let asker = |node: &Address| {
         let home = Home { map: Arc::clone(&map), node: node.clone() };
-        Asker { link: way.to(node), until, home: Some(home) }
+        Asker { link: link.to(node), until, home: Some(home) }
     };
     let mut findings = vec![members(&map), failovers(&cluster.failovers.all())];
     for (place, shard) in map.shards().iter().enumerate() {
@@ -101,7 +101,7 @@ async fn coverage(asker: &Asker, map: &Map) -> Finding {
 
 /// The answers of each Sentinel, then of the master itself.
 pub(super) async fn sentinels(
-    way: &StoreLink,
+    link: &StoreLink,
     sentinels: &Sentinels,
     access: &Access,
     url: &RedisUrl,
@@ -138,7 +138,7 @@ pub(super) async fn sentinels(
             "nothing, if it passes: connections move when the old master closes or refuses them",
         ));
     }
-    let StoreLink::Single(link) = way else { return findings };
+    let StoreLink::Single(link) = link else { return findings };
     let asker = Asker { link: Arc::clone(link), until, home: None };
     findings.extend(examine(&asker, access, url, Part::Alone).await);
     if let Ok(answers) = server_answers(&asker).await {

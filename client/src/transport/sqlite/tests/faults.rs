@@ -186,7 +186,7 @@ fn a_full_disk_is_reported_and_passes() {
     for outcome in outcomes {
         let denial = denial(outcome);
         assert_eq!(denial.kind, DenialKind::StorageFull);
-        assert!(denial.detail.contains("free some space"), "{denial}");
+        assert!(denial.detail.contains("free some on its file system"), "{denial}");
     }
     assert_eq!(shown(one(&store, read("job/0"))), None, "none of it happened");
     assert_eq!(one(&store, renew("mine", 1, 2)), Outcome::Applied(Applied::Renewed));

@@ -18,8 +18,8 @@ fn parent_and_child_both_go_on_and_the_file_stays_sound() {
             let code = in_forked_child(|| {
                 // What it inherited is not its own, and may even be dropped.
                 let fault = unavailable(one(&store, release("parent", 1)));
-                assert!(fault.to_string().contains("forked"), "{fault}");
-                assert!(store.diagnose().iter().any(|finding| finding.what.contains("forked")));
+                assert!(fault.to_string().contains("parent process"), "{fault}");
+                assert!(store.diagnose().iter().any(|finding| finding.what.contains("parent process")));
                 // SAFETY: the original is never touched again, since this process ends through `_exit`.
                 drop(unsafe { std::ptr::read(&raw const store) });
                 let own = place.open();

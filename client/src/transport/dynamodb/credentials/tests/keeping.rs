@@ -78,7 +78,7 @@ fn keys_without_others_are_not_asked_for_again_and_again() {
     let keys = block_on(credentials.keys_at(now)).unwrap();
     for _ in 0..3 {
         let said = block_on(credentials.other_than_at(&keys, now)).unwrap_err().to_string();
-        assert!(said.contains("the container, which gives no others"), "{said}");
+        assert!(said.contains("the container, which has no others"), "{said}");
     }
     assert_eq!(world.asked().len(), 2);
     // After a while it is worth another try.

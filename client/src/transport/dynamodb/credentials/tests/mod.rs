@@ -115,9 +115,9 @@ pub(super) fn sts(action: &str, id: &str, expiration: &str) -> Reply {
     Reply::new(
         200,
         format!(
-            "<{action}Response xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><{action}Result><CredentialCache>\
+            "<{action}Response xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\"><{action}Result><Credentials>\
              <AccessKeyId>{id}</AccessKeyId><SecretAccessKey>hunter2</SecretAccessKey><SessionToken>token</SessionToken>\
-             <Expiration>{expiration}</Expiration></CredentialCache></{action}Result></{action}Response>"
+             <Expiration>{expiration}</Expiration></Credentials></{action}Result></{action}Response>"
         ),
     )
 }

@@ -53,7 +53,7 @@ fn a_named_source_without_keys_ends_the_search() {
             String::new(),
             "the secret access key is empty, or has characters",
         ),
-        (&[("AWS_PROFILE", "gone")], "[profile here]\n".into(), "there is here"),
+        (&[("AWS_PROFILE", "gone")], "[profile here]\n".into(), "which has here"),
         (&[], "[default]\naws_access_key_id = A\n".into(), "belong together"),
         (&[], "[default\n".into(), "config: line 1: a ] is missing"),
         (&[], format!("[default]\n{role}"), "add source_profile"),
