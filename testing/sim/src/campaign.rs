@@ -1,4 +1,4 @@
-//! Many seeds, on all cores, and what they add up to.
+//! Many seeds, on all cores, and the sum of their results.
 
 use std::panic::catch_unwind;
 use std::sync::Mutex;
@@ -10,12 +10,12 @@ use crate::promise::Promise;
 use crate::swarm::Lot;
 use crate::trial::{self, Trial};
 
-/// Which seeds to run.
+/// The seeds to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// From the first to before the second.
+    /// The seeds from the first to before the second.
     Seeds(u64, u64),
-    /// From a seed on, for so long.
+    /// The seeds from one on, for some time.
     Time {
         /// The first.
         from: u64,
@@ -24,12 +24,12 @@ pub enum Extent {
     },
 }
 
-/// What came of them.
+/// The result of a campaign.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// How many seeds ran; each of them twice.
+    /// The number of seeds that ran, each of them twice.
     pub seeds: u64,
-    /// What happened, all together.
+    /// The counts of all runs.
     pub counts: Counts,
     /// Runs in which a promise that was due was broken, or that differed when repeated; the lowest seeds first.
     pub failures: Vec<Trial>,
@@ -86,7 +86,7 @@ pub fn run(extent: Extent, lot: Lot) -> Outcome {
 pub struct First {
     /// The seed, the lowest that fails, however many threads looked for it.
     pub seed: u64,
-    /// What came of it; `None` if the run ended in a panic.
+    /// The trial; `None` if the run ended in a panic.
     pub trial: Option<Box<Trial>>,
 }
 

@@ -18,7 +18,7 @@ use crate::timeline::Timeline;
 use crate::trial::{self, Trial};
 use crate::{page, text, world};
 
-/// How to use it.
+/// The help text.
 pub const HELP: &str = "\
 Runs the real core in a simulated world of faults, and checks every promise.
 
@@ -40,7 +40,7 @@ Every seed runs twice and must agree. The status is 1 when a promise was broken;
 a file cannot be read or written.
 ";
 
-/// What was asked for.
+/// The arguments.
 #[derive(Debug)]
 pub struct Args {
     what: What,
@@ -64,7 +64,7 @@ impl Args {
     /// Reads the arguments.
     ///
     /// # Errors
-    /// Which one makes no sense, and what would.
+    /// An argument that makes no sense, with the ones that would.
     pub fn parse(args: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut args = args.into_iter();
         let mut from = None;
@@ -148,7 +148,7 @@ fn not(option: &str, given: &str, wanted: &str) -> String {
     format!("{option}: `{given}` is not {wanted}")
 }
 
-/// Runs what was asked for, and writes the verdict to `say`. Answers whether every promise was kept.
+/// Runs the command, and writes the verdict to `say`. Returns true if every promise was kept.
 ///
 /// # Errors
 /// A file that cannot be read, or cannot be written although every promise was kept.
@@ -242,7 +242,7 @@ const fn enough(family: Family) -> u64 {
     }
 }
 
-/// What so many runs should have reached, and have not.
+/// The things that as many runs should have reached and have not.
 fn never_seen(family: Family, seeds: u64, counts: &Counts) -> Option<String> {
     let due =
         |what: &&Sometimes| !what.needs_a_broken_assumption() && what.happens_in(family) && counts.seen(**what) == 0;
@@ -253,7 +253,7 @@ fn never_seen(family: Family, seeds: u64, counts: &Counts) -> Option<String> {
     (seeds >= enough(family) && !missing.is_empty()).then(|| missing.join(", "))
 }
 
-/// One line, for whoever breaks the core on purpose. Answers whether every promise was kept.
+/// Writes one line, for a run with a deliberate bug in the core. Returns true if every promise was kept.
 fn first(begin: u64, end: u64, family: Family, say: &mut dyn FnMut(&str)) -> bool {
     let seeds = end - begin;
     let (what, after) = match campaign::first(begin, end, Lot::Kept(family)) {
@@ -309,7 +309,7 @@ fn hunt(args: &Args, extent: Extent, all: &[Broken], commit: &str, say: &mut dyn
     passed
 }
 
-/// Tells of failures; the first is made small, and left as a script and a page.
+/// Reports failures. The first is shrunk and saved as a script and a page.
 fn told(args: &Args, outcome: &Outcome, commit: &str, say: &mut dyn FnMut(&str)) {
     for trial in &outcome.failures {
         match trial.broken.first() {

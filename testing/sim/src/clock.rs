@@ -1,4 +1,4 @@
-//! True time, which nobody in the simulated world can see, and the clocks that show something like it.
+//! True time, which nothing in the simulated world can read, and the clocks that show an approximation of it.
 
 use std::time::Duration;
 
@@ -26,10 +26,10 @@ impl TrueTime {
     }
 }
 
-/// A clock that runs at a rate of its own, and may be set or stopped: what it shows is linear from the last change on.
+/// A clock that runs at a rate of its own, and may be set or stopped. Its time is linear from the last change on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Clock {
-    /// How much faster than true time it runs, in parts per million.
+    /// The excess of its rate over true time, in parts per million.
     rate_ppm: i32,
     stopped: bool,
     changed: TrueTime,
@@ -44,7 +44,7 @@ impl Clock {
         Self { rate_ppm, stopped: false, changed: TrueTime(0), showed }
     }
 
-    /// What it shows, in nanoseconds.
+    /// The time that it shows, in nanoseconds.
     pub fn shows(&self, at: TrueTime) -> u64 {
         if self.stopped {
             return self.showed;

@@ -1,4 +1,4 @@
-//! What happened how often: faults that struck, and the interesting things that must happen sometimes.
+//! Counts of the faults that were injected, and of interesting events that must happen sometimes.
 
 use crate::swarm::Family;
 
@@ -25,7 +25,7 @@ macro_rules! counted {
 }
 
 counted! {
-    /// Faults, counted when they strike.
+    /// Faults, counted when they take effect.
     Struck {
         /// A request that never arrived.
         RequestLost => "request lost",
@@ -99,13 +99,13 @@ counted! {
 }
 
 counted! {
-    /// What must happen sometimes, or the runs prove nothing.
+    /// Events that must happen sometimes, or the runs prove nothing.
     Sometimes {
         /// A grant.
         Granted => "granted",
-        /// A grant after somebody else's record ran out.
+        /// A grant after the record of another client ran out.
         Takeover => "takeover",
-        /// A lock that somebody got in time after everybody before had crashed or closed.
+        /// A grant in time after all earlier holders had crashed or closed.
         Succeeded => "followed in time",
         /// A grant by a store that had forgotten the token counter.
         Forgotten => "granted without a counter",
@@ -121,7 +121,7 @@ counted! {
         Expiring => "expiring",
         /// Lost because the deadline passed.
         LostByClock => "LOST by the clock",
-        /// Lost because the record was somebody else's, or gone.
+        /// Lost because the record belongs to another client, or is gone.
         LostToOther => "LOST to the store's record",
         /// Lost because a caller's check found the deadline passed first.
         DeclaredLost => "LOST by a caller's check",
@@ -145,7 +145,7 @@ counted! {
         WokenUp => "woken up and granted",
         /// An attempt that was given up with sends unaccounted for.
         GivenUp => "attempt given up and released",
-        /// A record of an attempt that nobody waits for.
+        /// A record of an attempt that no worker waits for.
         Orphan => "orphaned record",
         /// A response that came too late or twice.
         Ignored => "response ignored",
@@ -153,7 +153,7 @@ counted! {
         Written => "guarded write",
         /// A guarded write with an old token, refused.
         RefusedStale => "refused stale write",
-        /// A takeover of a record that only observation could tell to be dead.
+        /// A takeover of a record that only observation could show to be dead.
         Observed => "takeover by observation",
         /// Two conditional writes for one acquire.
         SecondForm => "second form of a write",
@@ -173,24 +173,24 @@ counted! {
         Rejoined => "node rejoined",
         /// The counter of a node in doubt was raised, and is trusted again.
         DoubtRaised => "doubtful counter raised",
-        /// A node told a holder that it may have forgotten its record.
+        /// A node that may have forgotten a holder's record, and said so.
         KeptInDoubt => "renewal met a lost memory",
         /// A holder's record came to a node that had not granted it.
         Repaired => "majority repaired",
         /// A grant while a node was out of reach.
         MinorityDown => "granted with nodes away",
-        /// A node became a member of a quorum that nobody had set up.
+        /// A node that became a member of a quorum without `init`.
         Born => "quorum born without init",
     }
 }
 
 impl Struck {
-    /// Whether it strikes only where an assumption is broken on purpose.
+    /// True if it happens only where an assumption is broken on purpose.
     pub const fn breaks_an_assumption(self) -> bool {
         matches!(self, Self::StoreJumped | Self::StoreWiped | Self::Evicted)
     }
 
-    /// Whether it strikes worlds of this kind.
+    /// True if it happens in worlds of this kind.
     pub const fn strikes(self, world: Family) -> bool {
         match world {
             Family::Store => {
@@ -202,12 +202,12 @@ impl Struck {
 }
 
 impl Sometimes {
-    /// Whether it happens only after an assumption was broken.
+    /// True if it happens only after an assumption was broken.
     pub const fn needs_a_broken_assumption(self) -> bool {
         matches!(self, Self::LostToOther)
     }
 
-    /// Whether it can happen in worlds of this kind.
+    /// True if it can happen in worlds of this kind.
     pub const fn happens_in(self, world: Family) -> bool {
         match world {
             Family::Store => !matches!(
@@ -229,10 +229,10 @@ impl Sometimes {
     }
 }
 
-/// How often each of them happened.
+/// The counts of all faults and events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// Indexed by [`Struck`].
+    /// The counts of faults, indexed by [`Struck`].
     struck: [u64; Struck::ALL.len()],
     /// Indexed by [`Sometimes`].
     sometimes: [u64; Sometimes::ALL.len()],
@@ -251,7 +251,7 @@ impl Default for Counts {
 }
 
 impl Counts {
-    /// A fault struck.
+    /// Counts a fault.
     pub const fn strike(&mut self, fault: Struck) {
         self.struck[fault as usize] += 1;
     }
@@ -261,12 +261,12 @@ impl Counts {
         self.sometimes[what as usize] += 1;
     }
 
-    /// How often a fault struck.
+    /// The count of a fault.
     pub const fn struck(&self, fault: Struck) -> u64 {
         self.struck[fault as usize]
     }
 
-    /// How often something happened.
+    /// The count of an event.
     pub const fn seen(&self, what: Sometimes) -> u64 {
         self.sometimes[what as usize]
     }

@@ -1,11 +1,11 @@
-//! Where the fate of each message and each step comes from: drawn from the seed, or written in a script.
+//! The faults of messages and steps: drawn from the seed, or written in a script.
 
 use std::collections::HashMap;
 
 use crate::rng::{Draws, Stream};
 use crate::script::{Message, Peer, Place, Script, Stall, Way};
 
-/// The fates of one run. Whatever is out of the ordinary is written down, so that a run that was drawn becomes a script.
+/// The faults of one run. Each is recorded, so that a run that was drawn becomes a script.
 #[derive(Debug)]
 pub struct FaultSchedule {
     source: Source,
@@ -20,11 +20,10 @@ enum Source {
     Written { messages: HashMap<(usize, Peer, usize, u64), Message>, stalls: HashMap<(usize, u64), Stall> },
 }
 
-/// How likely each kind of trouble is: once in so many messages or steps, never for 0. Every kind has a stream of its
-/// own.
+/// The odds of each kind of fault: one in this many messages or steps, never for 0. Every kind has a stream of its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Odds {
-    /// Of everything.
+    /// The seed of all streams.
     pub seed: u64,
     /// A message gets lost.
     pub lost: u64,
@@ -50,7 +49,7 @@ impl FaultSchedule {
         Self::new(Source::Drawn(Box::new(odds)))
     }
 
-    /// As a script says.
+    /// The faults of a script.
     pub fn written(script: &Script) -> Self {
         let messages = script.messages.iter().map(|fate| ((fate.host, fate.to, fate.node, fate.n), *fate)).collect();
         let stalls = script.stalls.iter().map(|stall| ((stall.host, stall.n), *stall)).collect();
@@ -61,17 +60,17 @@ impl FaultSchedule {
         Self { source, healed: false, messages: Vec::new(), stalls: Vec::new() }
     }
 
-    /// From now on everything goes well.
+    /// Ends all faults.
     pub fn heal(&mut self) {
         self.healed = true;
     }
 
-    /// What was out of the ordinary.
+    /// The faults so far.
     pub fn recorded(self) -> (Vec<Message>, Vec<Stall>) {
         (self.messages, self.stalls)
     }
 
-    /// What befalls message number `n` of a host to a peer, and its answer.
+    /// The fate of message number `n` of a host to a peer, and of its answer.
     pub fn message(&mut self, host: usize, to: Peer, node: usize, n: u64) -> Message {
         let usual = Message { host, to, node, n, ..Message::default() };
         if self.healed {
@@ -87,7 +86,7 @@ impl FaultSchedule {
         fate
     }
 
-    /// Whether a host is held up in its step number `n`.
+    /// The stall of a host in its step number `n`, if there is one.
     pub fn stall(&mut self, host: usize, n: u64) -> Option<Stall> {
         if self.healed {
             return None;

@@ -1,7 +1,7 @@
-//! The books of a run, kept outside the core: who believes what, which attempt sent what, which tokens were granted.
+//! The checker's ledger of a run, outside the core: all leases, the sends of each attempt, and all tokens.
 //!
-//! It knows the true time. What it finds wrong it writes down; whether that breaks a promise depends on which
-//! assumptions the faults of the run leave standing.
+//! It knows the true time, and writes down each violation. Whether that breaks a promise depends on which assumptions
+//! the faults of the run leave standing.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
@@ -19,28 +19,28 @@ use crate::promise::{Promise, Violation};
 pub struct ProcessId {
     /// Index of the host.
     pub host: usize,
-    /// How often it has started.
+    /// The number of its starts.
     pub n: u32,
 }
 
-/// A lease, as its holder was told of it.
+/// A lease, as its holder knows it.
 #[derive(Clone, Debug)]
 pub struct Belief {
-    /// Whose.
+    /// The holder.
     pub process: ProcessId,
     /// Under which id.
     pub lock: LockId,
-    /// Of what.
+    /// The resource, by number.
     pub resource: usize,
     /// With which token.
     pub token: Token,
-    /// By which attempt.
+    /// The attempt that was granted.
     pub nonce: Nonce,
-    /// Until when, by the holder's clock.
+    /// The deadline, by the holder's clock.
     pub deadline: Monotonic,
     /// Renewals so far.
     pub renewals: u32,
-    /// Since when, by the holder's clock.
+    /// The time of the grant, by the holder's clock.
     pub granted: Monotonic,
 }
 
@@ -63,9 +63,10 @@ struct Attempt {
     release_sent: BTreeSet<usize>,
     released_since: TrueTime,
     releases: u64,
-    /// When a send of it was last carried out by each node.
+    /// The time at which each node last carried out a send of it.
     landed: BTreeMap<usize, TrueTime>,
-    /// The nodes that kept its record until they carried out its release, or whose vote nobody else got until then.
+    /// The nodes that kept its record until they carried out its release, or whose vote no other attempt got until
+    /// then.
     freed: BTreeSet<(ProcessId, usize)>,
     over: bool,
 }
@@ -77,7 +78,7 @@ struct Asked {
     /// The attempt, if it was an acquire or a raise.
     attempt: Option<Nonce>,
     raises: bool,
-    /// From then on the client does not listen any more.
+    /// The deadline, after which the client ignores an answer.
     deadline: Monotonic,
 }
 
@@ -87,7 +88,7 @@ struct Grant {
     token: Token,
 }
 
-/// See the module.
+/// The ledger; see the module.
 #[derive(Debug, Default)]
 pub struct Ledger {
     attempts: HashMap<Nonce, Attempt>,
@@ -95,9 +96,9 @@ pub struct Ledger {
     current: BTreeMap<(ProcessId, LockId), Nonce>,
     /// Requests until they are answered.
     asked: HashMap<(ProcessId, RequestId), Asked>,
-    /// Pending acquisitions that were last told of a record, held or released, with the node that told.
+    /// Pending acquisitions that were last shown a record, held or released, with the node that showed it.
     blocked: BTreeSet<(ProcessId, LockId, usize)>,
-    /// What each acquisition last asked of each node: answers to earlier attempts say nothing any more.
+    /// The last request of each acquisition to each node. Answers to earlier attempts mean nothing any more.
     last_asked: BTreeMap<(ProcessId, LockId, usize), RequestId>,
     beliefs: BTreeMap<(ProcessId, LockId), Belief>,
     /// The attempts behind leases that are over.
@@ -107,7 +108,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// What was found wrong so far.
+    /// The violations so far.
     pub fn violations(&self) -> &[Violation] {
         &self.violations
     }
@@ -121,22 +122,22 @@ impl Ledger {
         resource: Option<usize>,
         text: String,
     ) {
-        // The first few tell the story; a thousand more of the same would only hide what else is wrong.
+        // A few of each kind are enough. A thousand more of the same would hide other violations.
         let is_alike = |other: &&Violation| other.promise == promise && other.resource == resource;
         if self.violations.iter().filter(is_alike).count() < 3 {
             self.violations.push(Violation { promise, at_ns: at, host, resource, text });
         }
     }
 
-    /// Whether a node may hold an attempt, as far as its client can know, and was not asked to forget it. What a network
-    /// has copied may land behind a release, or behind a refusal.
+    /// True if a node may hold an attempt, as far as its client can know, and was not asked to forget it. A copy of a
+    /// message may arrive after a release or a refusal.
     pub fn is_unreleased(&self, nonce: Nonce, node: usize) -> bool {
         self.attempts.get(&nonce).is_some_and(|attempt| {
             attempt.unaccounted.get(&node).is_some_and(|sends| *sends > 0) && !attempt.release_sent.contains(&node)
         })
     }
 
-    /// Leases that their holders were told they have, in a fixed order.
+    /// The present leases, in a fixed order.
     pub fn beliefs(&self) -> impl Iterator<Item = &Belief> {
         self.beliefs.values()
     }
@@ -151,7 +152,7 @@ impl Ledger {
         self.beliefs.keys().filter(|(of, _)| *of == process).map(|(_, lock)| *lock).collect()
     }
 
-    /// Whether a resource was ever granted to anybody.
+    /// True if a resource was ever granted.
     pub fn was_granted(&self, resource: usize) -> bool {
         self.grants.contains_key(&resource)
     }
@@ -170,7 +171,7 @@ impl Ledger {
     /// A request leaves.
     pub fn sent(&mut self, at: TrueTime, process: ProcessId, request: &Transmit, resource: usize, op: &LockOp) {
         let (id, lock, deadline, node) = (request.id, op.lock, request.deadline, request.node.index());
-        // Unless the answer says so again, nobody knows whether the lock is still held.
+        // It is unknown whether the lock is still held, unless the answer says so again.
         self.blocked.remove(&(process, op.lock, node));
         if matches!(op.op, Op::Acquire(_) | Op::Read) {
             self.last_asked.insert((process, op.lock, node), id);
@@ -246,8 +247,8 @@ impl Ledger {
         }
     }
 
-    /// A record of an attempt stands in somebody's way in a store that expires records by itself. Answers whether
-    /// nobody waits for it any more.
+    /// Notes that a record of an attempt blocks another client in a store that expires records by itself. Returns true
+    /// if no worker waits for that attempt any more.
     pub fn blocks(&mut self, at: TrueTime, nonce: &Nonce, node: usize, drift: Drift) -> bool {
         let Some(attempt) = self.attempts.get(nonce) else { return false };
         let Some(landed) = attempt.landed.get(&node).copied() else { return false };
@@ -283,7 +284,7 @@ impl Ledger {
             return Some(lock);
         }
         if self.last_asked.get(&(process, lock, node)) != Some(&id) {
-            // Whatever it says, a later attempt is heard now.
+            // Whatever it says, the client now follows a later attempt.
         } else if told {
             self.blocked.insert((process, lock, node));
         } else {
@@ -303,17 +304,17 @@ impl Ledger {
         Some(lock)
     }
 
-    /// Whether the last that an acquisition heard of every node is who holds the lock, or that nobody does.
+    /// True if the last answer of every node to an acquisition shows the holder, or shows that there is none.
     pub fn is_blocked(&self, process: ProcessId, lock: LockId, nodes: usize) -> bool {
         (0..nodes).all(|node| self.blocked.contains(&(process, lock, node)))
     }
 
-    /// Whether a send was made by a holder, to a node that had no part in the grant.
+    /// True if a send was made by a holder, to a node that had no part in the grant.
     pub fn is_repair(&self, nonce: &Nonce, node: usize, seq: Seq) -> bool {
         self.attempts.get(nonce).is_some_and(|attempt| attempt.repairs.contains(&(node, seq)))
     }
 
-    /// A lock was granted. Answers whether observation alone had told that its last holder was dead.
+    /// Notes a grant. Returns true if only observation had shown that the last holder was dead.
     #[expect(clippy::too_many_arguments, reason = "one grant, told once")]
     pub fn granted(
         &mut self,
@@ -385,21 +386,22 @@ impl Ledger {
         }
     }
 
-    /// A lease is over, for whatever reason.
+    /// Ends a lease, for any reason.
     pub fn ended(&mut self, process: ProcessId, lock: LockId) -> Option<Belief> {
         let belief = self.beliefs.remove(&(process, lock));
         self.past.extend(belief.iter().map(|belief| ((process, lock), belief.nonce)));
         belief
     }
 
-    /// A node carried out a release of an attempt, or answered that nobody gets its vote.
+    /// Notes that a node carried out a release of an attempt, or answered that no attempt gets its vote.
     pub fn freed(&mut self, process: ProcessId, nonce: &Nonce, node: usize) {
         if let Some(attempt) = self.attempts.get_mut(nonce) {
             attempt.freed.insert((process, node));
         }
     }
 
-    /// How many nodes kept the record of a lease until its release by this process; `None` of what was no lease.
+    /// The number of nodes that kept the record of a lease until its release by this process; `None` if it was not a
+    /// lease.
     pub fn kept(&self, process: ProcessId, lock: LockId) -> Option<usize> {
         let attempt = self.attempts.get(self.past.get(&(process, lock))?)?;
         Some(attempt.freed.iter().filter(|(by, _)| *by == process).count())
@@ -450,7 +452,7 @@ impl Ledger {
     }
 }
 
-/// For how long a record may stand after it was last written, in true time.
+/// The longest true time for which a record may stand after it was last written.
 pub fn longest_stand(record_ttl: Duration, drift: Drift) -> Duration {
     let ttl = Ttl::new(record_ttl.clamp(Ttl::MIN, Ttl::MAX)).unwrap_or_default();
     takeover_bound(ttl, record_ttl.saturating_sub(ttl.get()), drift) + Duration::from_millis(2)

@@ -1,4 +1,4 @@
-//! The promises, what each of them rests on, and what it looks like when one is broken.
+//! The promises, the assumptions of each, and the signs that one is broken.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use crate::clock::TrueTime;
 use crate::script::{Data, Host, Script, What};
 use crate::store::{Kind, Spec};
 
-/// What the protocol promises.
+/// A promise of the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Promise {
@@ -22,9 +22,9 @@ pub enum Promise {
     Succession,
     /// No waiter sleeps past its poll timer, and each wake-up is followed by a try.
     Waiting,
-    /// What was given up is released, and blocks others for a bounded time.
+    /// An attempt that was given up is released, and blocks others for a bounded time.
     Orphans,
-    /// From its deadline on a lease is lost, is told so once, and never comes back; and no loss is made up.
+    /// A lease is lost from its deadline on. The loss is reported once, is final, and is never invented.
     Loss,
     /// Requests, queues and memory are bounded.
     Bounds,
@@ -59,7 +59,7 @@ impl Promise {
         }
     }
 
-    /// What it says, in a few words.
+    /// The promise in a few words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::OneHolder => "one holder at a time",
@@ -78,15 +78,15 @@ impl Promise {
 /// A promise that was broken.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Violation {
-    /// Which.
+    /// The promise.
     pub promise: Promise,
-    /// When it was noticed.
+    /// The time when it was noticed.
     pub at_ns: TrueTime,
-    /// By which host, if by one.
+    /// The host, if one host is at fault.
     pub host: Option<usize>,
     /// On which resource, if on one.
     pub resource: Option<usize>,
-    /// What was seen.
+    /// The observation, in words.
     pub text: String,
 }
 
@@ -154,14 +154,14 @@ impl Assumptions {
                     kept.counters = false;
                 }
                 What::Evicted { .. } => kept.records = false,
-                // Whoever does not tell that he has forgotten is believed.
+                // A node that does not say that it has forgotten is believed.
                 What::NodeRestart { node, data: Data::Lags { .. }, .. }
                     if stores[node].durable || stores[node].kind != Kind::Redis =>
                 {
                     kept.records = false;
                     kept.counters = false;
                 }
-                // Which nodes forget at the same time is for the run to show.
+                // The run shows which nodes forget at the same time.
                 What::NodeRestart { .. } | What::NodeWiped { .. } => {}
                 What::Crash { .. }
                 | What::Reboot { .. }
@@ -180,7 +180,7 @@ impl Assumptions {
         kept
     }
 
-    /// Whether they are enough for a promise.
+    /// True if they are enough for a promise.
     pub const fn allow(&self, promise: Promise) -> bool {
         match promise {
             Promise::OneHolder | Promise::Backed => {

@@ -10,10 +10,10 @@ use crate::ledger::ProcessId;
 use crate::promise::Violation;
 use crate::register::{Ask, Reply};
 use crate::script::{Host, Script};
-use crate::store::{By, Kind, Standing};
+use crate::store::{By, Kind, StoredRecord};
 use crate::timeline::{Arrow, ArrowFate, ArrowKind, Lane, LaneKind, Mark, MarkKind, Span, SpanKind, Timeline};
 
-/// See the module.
+/// The recorder; see the module.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     timeline: Timeline,
@@ -27,15 +27,15 @@ pub(crate) struct Recorder {
     nonces: BTreeMap<Nonce, (usize, Option<u64>)>,
 }
 
-/// How a message travels.
+/// The journey of a message.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Journey {
-    /// What it is about, by number.
+    /// The resource, by number.
     pub(crate) resource: Option<usize>,
     pub(crate) sent: TrueTime,
     /// `None` if it gets lost.
     pub(crate) arrives: Option<TrueTime>,
-    /// When a copy of it arrives.
+    /// The time at which a copy of it arrives.
     pub(crate) copy: Option<TrueTime>,
     /// It takes longer than usual.
     pub(crate) delayed: bool,
@@ -211,28 +211,28 @@ impl Recorder {
         self.span(lane, SpanKind::Fault, None, None, None, (from, to), what);
     }
 
-    /// What stands in the store now, with the counter.
+    /// Records the state of the store, with the counter.
     pub(crate) fn record(
         &mut self,
         node: usize,
         resource: usize,
-        standing: Option<Standing>,
+        stored: Option<StoredRecord>,
         counter: Option<Token>,
         now: TrueTime,
     ) {
-        let same = |(by, ..): &(By, TrueTime, Option<TrueTime>)| standing.is_some_and(|standing| standing.by == *by);
+        let same = |(by, ..): &(By, TrueTime, Option<TrueTime>)| stored.is_some_and(|stored| stored.by == *by);
         if let Some(open) = self.records.get_mut(&(node, resource)).filter(|open| same(open)) {
-            open.2 = standing.and_then(|standing| standing.until);
+            open.2 = stored.and_then(|stored| stored.until);
             return;
         }
         self.close_record(node, resource, now);
-        if let Some(standing) = standing {
-            if let By::Attempt(nonce) = standing.by
+        if let Some(stored) = stored {
+            if let By::Attempt(nonce) = stored.by
                 && let Some((_, token)) = self.nonces.get_mut(&nonce)
             {
                 *token = counter.map(Token::get);
             }
-            self.records.insert((node, resource), (standing.by, now, standing.until));
+            self.records.insert((node, resource), (stored.by, now, stored.until));
         }
     }
 

@@ -1,4 +1,4 @@
-//! What the lock protects: registers that compare tokens, and notice when an update was lost all the same.
+//! The protected resources: registers that compare tokens, and that notice lost updates.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use leasehold_core::fence::{Guard, Rejected};
 #[derive(Clone, Debug, Default)]
 pub struct Register {
     guard: Guard,
-    /// Counts accepted writes, and so names what a reader has seen.
+    /// The count of accepted writes, which names a state for readers.
     version: u64,
     writer: Option<Token>,
     /// The last write of each lease that was accepted.
@@ -20,31 +20,31 @@ pub struct Register {
     deleted: bool,
 }
 
-/// What a worker asks of a register.
+/// A request to a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Ask {
     /// Makes the token the only one accepted, and reads.
     Claim,
-    /// Write number `n` of a lease, by somebody who has read `version`.
+    /// Write number `n` of a lease, by a worker that has read `version`.
     Write {
-        /// From 1 on.
+        /// The number of the write, from 1 on.
         n: u64,
-        /// What the claim has read.
+        /// The version that the claim has read.
         version: u64,
     },
-    /// As a write, but the item is gone afterwards, and what the guard knew with it.
+    /// A write that deletes the item, and with it the guard's state.
     Delete {
-        /// From 1 on.
+        /// The number of the write, from 1 on.
         n: u64,
-        /// What the claim has read.
+        /// The version that the claim has read.
         version: u64,
     },
 }
 
-/// What the register answers.
+/// The answer of a register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reply {
-    /// The claim stands; this is what is there.
+    /// The claim stands; this is the version.
     Read(u64),
     /// The write was done.
     Written,
@@ -53,7 +53,7 @@ pub enum Reply {
 }
 
 impl Register {
-    /// One request, atomically. The second part says what is wrong if an update was lost, or refused without need.
+    /// Handles one request atomically. The second part describes an update that was lost, or a refusal without need.
     pub fn ask(&mut self, token: Token, ask: Ask) -> (Reply, Option<String>) {
         let is_newest = self.newest.is_none_or(|newest| token >= newest);
         match ask {
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_refusal_without_need_is_noticed() {
-        // The token of somebody who never claimed: neither a claim nor anybody newer stands against it.
+        // A token that was never claimed: neither a claim nor a newer token stands against it.
         let (reply, wrong) = Register::default().ask(token(1), Ask::Write { n: 1, version: 0 });
         assert_eq!(reply, Reply::Refused);
         assert!(wrong.unwrap().contains("never claimed"));

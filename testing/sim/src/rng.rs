@@ -1,8 +1,8 @@
-//! Chance that can be repeated: every value is a function of the seed, of what it is for, and of its number.
+//! Repeatable random values: every value is a function of the seed, of its purpose, and of its number.
 //!
 //! Nothing draws from a shared stream, so a fault that is taken away changes no other.
 
-/// What a value decides. Each is a stream of its own.
+/// A stream of random values for one purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stream(u64);
 
@@ -51,7 +51,7 @@ impl Draws {
         ((self.value() as u128 * bound as u128) >> 64) as u64
     }
 
-    /// From `low` to `high`, both included.
+    /// A value from `low` to `high`, both included.
     pub const fn between(&mut self, low: u64, high: u64) -> u64 {
         low + self.below(high.saturating_sub(low).saturating_add(1))
     }

@@ -1,7 +1,7 @@
-//! A run as data: the world, what its workers want, and every fault that befalls them.
+//! A run as data: the world, the jobs of its workers, and all faults.
 //!
-//! A run is a function of its script alone. Whatever is not in the script goes well: a message takes the usual time, a
-//! process runs at once. So a script can be made smaller by leaving things out, which is how a failure is understood.
+//! A run is a function of its script alone. Without a fault in the script, a message takes the usual time and a process
+//! runs at once. So a script can be made smaller by leaving things out, which is how a failure is understood.
 
 mod check;
 
@@ -24,9 +24,9 @@ pub const FORMAT: u32 = 1;
 pub struct Script {
     /// [`FORMAT`].
     pub format: u32,
-    /// What to call it.
+    /// The name of the script.
     pub name: String,
-    /// Why it is worth keeping.
+    /// The reason why it is worth keeping.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
     /// The seed that it was made from, before anything was taken away.
@@ -58,7 +58,7 @@ pub struct World {
     pub drift_ppm: u32,
     /// The longest that a client awaits one reply.
     pub request_timeout_ns: u64,
-    /// What a message usually takes, one way.
+    /// The usual time of a message, one way.
     pub latency_ns: u64,
     /// The store; absent where there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,23 +69,23 @@ pub struct World {
     /// The longest that a record of the quorum stands: for about as long a node that has lost its data abstains.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub max_ttl_ns: u64,
-    /// Whether the quorum's nodes are without markers when the world begins, instead of marked by whoever set them up.
+    /// True if the quorum's nodes have no markers when the world begins, as before `init`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub unmarked: bool,
-    /// Whether looking comes before writing, as where reads are cheaper.
+    /// True if clients read before they write, as where reads are cheaper.
     #[serde(default)]
     pub reads: bool,
-    /// Whether the store tells waiters of a release.
+    /// True if the store notifies waiters of a release.
     #[serde(default)]
     pub watch: bool,
-    /// Whether each host has a kernel of its own, and so a boot of its own.
+    /// True if each host has a kernel of its own, and so a boot of its own.
     #[serde(default)]
     pub kernels_apart: bool,
-    /// How many resources there are.
+    /// The number of resources.
     pub resources: usize,
-    /// When faults and jobs end, and the world gets well.
+    /// The time when faults and jobs end.
     pub heals_ns: TrueTime,
-    /// What becomes of the clients then.
+    /// The end of the clients then.
     pub ending: Ending,
 }
 
@@ -97,7 +97,7 @@ impl World {
     pub fn config(&self) -> Result<Config, ConfigError> {
         let polled = |spec: &store::Spec| self.is_quorum() && spec.kind == store::Kind::Dynamodb;
         let node = |spec: &store::Spec| NodeConfig {
-            // As in life: reads are cheaper there, and it tells nobody of anything.
+            // As in reality: reads are cheaper there, and there are no notifications.
             poll: if self.reads || polled(spec) { Poll::Read } else { Poll::Acquire },
             watch: self.watch && !polled(spec),
             durability: spec.durability(),
@@ -116,7 +116,7 @@ impl World {
         self.store.as_ref().map_or(&self.nodes, std::slice::from_ref)
     }
 
-    /// The same, to be changed.
+    /// The specs, to be changed.
     pub fn specs_mut(&mut self) -> &mut [store::Spec] {
         match &mut self.store {
             Some(store) => std::slice::from_mut(store),
@@ -124,29 +124,29 @@ impl World {
         }
     }
 
-    /// Whether there are several nodes.
+    /// True if there are several nodes.
     pub const fn is_quorum(&self) -> bool {
         self.store.is_none()
     }
 
-    /// Whether all hosts are processes of one machine.
+    /// True if all hosts are processes of one machine.
     pub fn one_kernel(&self) -> bool {
         self.specs().iter().any(|spec| spec.kind == store::Kind::Sqlite) && !self.kernels_apart
     }
 }
 
-/// Which quorum the nodes of a world belong to.
+/// The quorum of the nodes of a world.
 pub const QUORUM: QuorumId = QuorumId([0x51; 16]);
 
-/// What becomes of the clients when the world gets well.
+/// The end of the clients when faults end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ending {
     /// All crash at once; a newcomer must get every lock within the time that is promised.
     Crash,
-    /// All are closed; everything must be given back, and a newcomer gets every lock at once.
+    /// All clients are closed. All locks must be released, and a newcomer gets every lock at once.
     Close,
-    /// Whoever holds crashes; those who wait must follow within the time that is promised.
+    /// The holders crash. Waiting clients must get the locks within the promised time.
     Inherit,
 }
 
@@ -154,22 +154,22 @@ pub enum Ending {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Host {
-    /// How much faster than true time its monotonic clock runs, in parts per million.
+    /// The excess of its monotonic clock's rate over true time, in parts per million.
     #[serde(default)]
     pub rate_ppm: i32,
-    /// How far its wall clock is ahead.
+    /// The time by which its wall clock is ahead.
     #[serde(default)]
     pub unix_offset_ms: i64,
-    /// Whether its monotonic clock stands still while the machine is suspended, which it must not.
+    /// True if its monotonic clock stops while the machine is suspended, which it must not.
     #[serde(default)]
     pub forgets_suspend: bool,
-    /// Whether it reads its clock before it reads what arrived, which it must not.
+    /// True if it reads its clock before it reads what arrived, which it must not.
     #[serde(default)]
     pub stale_now: bool,
-    /// Whether its fresh bytes come from a generator of its own, which a fork copies, instead of from the system.
+    /// True if its fresh bytes come from a generator of its own, which a fork copies, instead of from the system.
     #[serde(default, skip_serializing_if = "is_false")]
     pub own_entropy: bool,
-    /// Comes to life only as somebody's child.
+    /// True if it starts only as the child of another host.
     #[serde(default)]
     pub unborn: bool,
     /// Its workers, each with its jobs in order.
@@ -177,21 +177,20 @@ pub struct Host {
     pub workers: Vec<Vec<Job>>,
 }
 
-/// What one worker wants of one lock. By default it waits without limit, and neither holds nor writes; `ttl_ns` must be
-/// given.
+/// A worker's use of one lock. By default it waits without limit, and neither holds nor writes; `ttl_ns` must be given.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Job {
     /// Pause before it begins.
     pub after_ns: u64,
-    /// Which resource, by number.
+    /// The resource, by number.
     pub resource: usize,
-    /// How long a grant lasts.
+    /// The ttl.
     pub ttl_ns: u64,
-    /// How long to try: absent for ever, 0 once.
+    /// The time to try: absent for ever, 0 once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ns: Option<u64>,
-    /// How long the lock stays closed after an expiry.
+    /// The time for which the lock stays closed after an expiry.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lock_delay_ns: u64,
     /// Ends the renewals.
@@ -203,7 +202,7 @@ pub struct Job {
     /// Cancelled this long after its start, if still waiting then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancel_ns: Option<u64>,
-    /// How long the lock is held.
+    /// The time for which the lock is held.
     pub hold_ns: u64,
     /// Guarded writes meanwhile.
     pub writes: u32,
@@ -216,7 +215,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// What it asks of the core.
+    /// The options of the acquisition.
     ///
     /// # Errors
     /// A setting outside its bounds.
@@ -237,13 +236,13 @@ impl Job {
     }
 }
 
-/// A fault, and when it strikes.
+/// A fault, and its time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
-    /// When.
+    /// The time.
     pub at_ns: TrueTime,
-    /// What.
+    /// The kind of fault.
     pub what: What,
 }
 
@@ -286,7 +285,7 @@ pub enum What {
         node: usize,
         for_ns: u64,
     },
-    /// The store says that it failed, having done what was asked.
+    /// The store answers with a failure after it has carried out the request.
     StoreErrors {
         #[serde(default, skip_serializing_if = "is_first")]
         node: usize,
@@ -336,7 +335,7 @@ pub enum What {
     },
 }
 
-/// What a node has kept that comes back.
+/// The data of a node after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Data {
@@ -344,9 +343,9 @@ pub enum Data {
     Kept,
     /// Nothing.
     Lost,
-    /// What it had so long before: the last writes had not reached the disk, or the replica.
+    /// The data of some time before: the last writes had not reached the disk, or the replica.
     Lags {
-        /// How long.
+        /// The time.
         by_ns: u64,
     },
 }
@@ -355,14 +354,14 @@ pub enum Data {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
-    /// Whose.
+    /// The host.
     pub host: usize,
     /// To whom.
     pub to: Peer,
     /// To which node, where there are several.
     #[serde(default, skip_serializing_if = "is_first")]
     pub node: usize,
-    /// Which, in the order of sending to that peer and node.
+    /// The number of the message, in the order of sending to that peer and node.
     pub n: u64,
     /// The way there.
     #[serde(default, skip_serializing_if = "Way::is_usual")]
@@ -370,12 +369,12 @@ pub struct Message {
     /// The way back.
     #[serde(default, skip_serializing_if = "Way::is_usual")]
     pub reply: Way,
-    /// The connection breaks this long after sending, and the host is told so; the request goes on.
+    /// The connection breaks this long after sending, and the host notices. The request goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset_ns: Option<u64>,
 }
 
-/// Who is at the other end of a link.
+/// The other end of a link.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Peer {
@@ -388,7 +387,7 @@ pub enum Peer {
     Wakeups,
 }
 
-/// How one message travels.
+/// The journey of one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Way {
@@ -404,7 +403,7 @@ pub struct Way {
 }
 
 impl Way {
-    /// Nothing befalls it.
+    /// True if nothing happens to it.
     pub fn is_usual(&self) -> bool {
         *self == Self::default()
     }
@@ -414,25 +413,25 @@ impl Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Stall {
-    /// Whose.
+    /// The host.
     pub host: usize,
-    /// Which step.
+    /// The number of the step.
     pub n: u64,
-    /// Where in the step.
+    /// The place in the step.
     pub place: Place,
-    /// For how long.
+    /// The length.
     pub for_ns: u64,
 }
 
-/// Where in a step a process is held up.
+/// The place in a step where a process is stalled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// Before it reads its clock.
     Before,
-    /// Between its decisions and what they lead to: the requests leave late, and nothing of the process runs.
+    /// Between its decisions and their effects: the requests leave late, and nothing of the process runs.
     Process,
-    /// As above, but only the thread that speaks with the store is held up; workers go on.
+    /// As above, but only the thread that talks to the store is stalled. Workers go on.
     Driver,
 }
 
@@ -440,18 +439,18 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ForeignClient {
-    /// When it begins to try.
+    /// The time when it begins to try.
     pub at_ns: TrueTime,
-    /// Which resource, by number.
+    /// The resource, by number.
     pub resource: usize,
-    /// How long its record lasts.
+    /// The ttl of its record.
     pub ttl_ns: u64,
-    /// How much faster than true time its clock runs, in parts per million.
+    /// The excess of its clock's rate over true time, in parts per million.
     #[serde(default)]
     pub rate_ppm: i32,
-    /// How long it holds the lock, keeping it alive.
+    /// The time for which it holds the lock, with heartbeats.
     pub hold_ns: u64,
-    /// Whether it gives the lock back at the end, instead of dying.
+    /// True if it releases the lock at the end instead of dying.
     #[serde(default)]
     pub releases: bool,
 }
@@ -460,7 +459,7 @@ impl Script {
     /// Reads a script.
     ///
     /// # Errors
-    /// What does not fit the format, with the place; another version; an index that names nothing.
+    /// A script that does not fit the format, with the place; another version; an index without a meaning.
     pub fn from_json(text: &str) -> Result<Self, String> {
         let script: Self = serde_json::from_str(text).map_err(|error| format!("not a script: {error}"))?;
         if script.format != FORMAT {
@@ -470,7 +469,7 @@ impl Script {
         Ok(script)
     }
 
-    /// As readable text.
+    /// The script as readable text.
     pub fn to_json(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
         text.push('\n');

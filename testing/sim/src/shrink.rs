@@ -9,14 +9,14 @@ use crate::promise::Promise;
 use crate::script::{Ending, Script, Way};
 use crate::{trial, world};
 
-/// What one shrink may cost. Most runs take a thousand steps, so that replays come to their end first; of runs that know
-/// no end, steps allow for a hundred.
+/// The most that one shrink may cost. Most runs take a thousand steps, so the replays run out first. Of runs without
+/// end, the steps allow a hundred.
 const MOST: Cost = Cost { replays: 20_000, steps: 100 * world::MOST_STEPS };
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Cost {
     replays: usize,
-    /// Of the simulated world.
+    /// Steps of the simulated world.
     steps: u64,
 }
 

@@ -1,4 +1,4 @@
-//! From a seed to a run: a world, what its workers want, and a random subset of all faults.
+//! From a seed to a run: a world, the jobs of its workers, and a random subset of all faults.
 //!
 //! Swarm testing (Groce and others, 2012): a run in which only a few kinds of faults are possible reaches places that a
 //! run with all of them at once never does. So each seed switches each kind on or off, and chooses how bad it is.
@@ -28,7 +28,7 @@ pub enum Family {
     Quorum,
 }
 
-/// What a seed is drawn for. A seed means another world in each of them.
+/// The purpose of a seed. A seed means another world for each purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lot {
     /// A world in which all assumptions are kept.
@@ -37,7 +37,7 @@ pub enum Lot {
     Broken(Broken),
 }
 
-/// The run of a seed. The odds tell the fate of each message.
+/// The run of a seed, and the odds of the faults of messages.
 pub fn draw(seed: u64, lot: Lot) -> (Script, Odds) {
     let (family, broken) = match lot {
         Lot::Kept(family) => (family, None),
@@ -108,10 +108,10 @@ impl Swarm {
         Stream::new(self.seed, purpose)
     }
 
-    /// Whether this seed has this kind of fault at all.
+    /// True if this seed has this kind of fault at all.
     fn has(&self, kind: &str) -> bool {
         let needed: &[&str] = match self.broken {
-            // What it takes for a clock that was read early to matter.
+            // The faults with which a clock that was read early matters.
             Some(Broken::StaleNow) => &["delayed", "partition", "silent"],
             // A write that comes after the deletion, and a claim before it that brings the mark back.
             Some(Broken::Marks) => &["delayed", "copied"],
@@ -164,7 +164,7 @@ impl Swarm {
             foreign_clients,
         };
         if self.nodes == 1 && self.kind == Kind::Redis && self.has("retention") {
-            // Above any record, as in life, and yet short enough to strike.
+            // Above any record, as in reality, and yet short enough to have an effect.
             let retention = Duration::from_nanos(script.longest_record_ns().max(self.ttl_ns * 4));
             script.world.specs_mut()[0].retention = retention;
         }
@@ -180,7 +180,7 @@ impl Swarm {
         spec
     }
 
-    /// At the edge of what is allowed, which is where margins are needed; or far beyond, if that is what is broken.
+    /// A rate at the edge of what is allowed, where margins are needed, or far beyond, if that assumption is broken.
     fn rate(&self, draws: &mut Draws) -> i32 {
         let most = i32::try_from(self.drift_ppm).unwrap_or(0);
         let most = if self.broken == Some(Broken::Rates) { most * 8 } else { most };

@@ -1,4 +1,4 @@
-//! What happened in a run, as spans and arrows over true time: what the page draws, and what a person reads first.
+//! The events of a run as spans, arrows and marks over true time. The page draws them, and the text lists them.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use crate::clock::TrueTime;
 /// Everything that is to be drawn of one run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Timeline {
-    /// What ran, and how to run it again.
+    /// The name of the run, and how to repeat it.
     pub title: String,
     /// The commit that ran.
     pub commit: String,
@@ -15,13 +15,13 @@ pub struct Timeline {
     pub facts: Vec<(String, String)>,
     /// Hosts, stores and registers, top to bottom.
     pub lanes: Vec<Lane>,
-    /// What lasts.
+    /// Events that last.
     pub spans: Vec<Span>,
-    /// What travels from one lane to another.
+    /// Messages from one lane to another.
     pub arrows: Vec<Arrow>,
-    /// What happens at one instant.
+    /// Events at one instant.
     pub marks: Vec<Mark>,
-    /// When the world ends.
+    /// The end of the run.
     pub end_ns: TrueTime,
 }
 
@@ -30,13 +30,13 @@ pub struct Timeline {
 pub struct Lane {
     /// Short name, such as `host 0`.
     pub name: String,
-    /// What it is.
+    /// The kind.
     pub kind: LaneKind,
     /// One line of detail: the rate of its clock, the kind of store.
     pub detail: String,
 }
 
-/// What a lane stands for.
+/// The kind of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LaneKind {
@@ -53,11 +53,11 @@ pub enum LaneKind {
 pub struct Span {
     /// Index of the lane.
     pub lane: usize,
-    /// What it is.
+    /// The kind.
     pub kind: SpanKind,
-    /// Which resource it is about, by number; colours go by holder, rows by resource.
+    /// The resource, by number. Colours go by holder, rows by resource.
     pub resource: Option<usize>,
-    /// Whose it is: the index of a host's lane; `None` for strangers and for what belongs to nobody.
+    /// The owner: the index of a host's lane; `None` for foreign clients and for what has no owner.
     pub owner: Option<usize>,
     /// The fencing token, where there is one.
     pub token: Option<u64>,
@@ -65,7 +65,7 @@ pub struct Span {
     pub from_ns: TrueTime,
     /// End.
     pub to_ns: TrueTime,
-    /// How it began or ended, in a few words.
+    /// Its beginning or end, in a few words.
     pub label: String,
 }
 
@@ -94,21 +94,21 @@ pub struct Arrow {
     pub from: usize,
     /// Index of the lane that receives.
     pub to: usize,
-    /// Which resource it is about, by number.
+    /// The resource, by number.
     pub resource: Option<usize>,
-    /// When it left.
+    /// The time when it left.
     pub sent_ns: TrueTime,
-    /// When it arrived; `None` when it was lost.
+    /// The time when it arrived; `None` when it was lost.
     pub arrived_ns: Option<TrueTime>,
-    /// What it carries.
+    /// The content.
     pub kind: ArrowKind,
-    /// What became of it.
+    /// The fate.
     pub fate: ArrowFate,
     /// A few words: `acquire a3f1#1`, `conflict`, `token 7`.
     pub label: String,
 }
 
-/// What an [`Arrow`] carries.
+/// The content of an [`Arrow`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArrowKind {
@@ -136,11 +136,11 @@ pub enum ArrowKind {
     Written,
 }
 
-/// What became of an [`Arrow`].
+/// The fate of an [`Arrow`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArrowFate {
-    /// As usual.
+    /// It takes the usual time.
     Normal,
     /// Slower than usual.
     Delayed,
@@ -155,11 +155,11 @@ pub enum ArrowFate {
 pub struct Mark {
     /// Index of the lane; `None` for the world as a whole.
     pub lane: Option<usize>,
-    /// Which resource it is about, if any.
+    /// The resource, if it is about one.
     pub resource: Option<usize>,
-    /// When.
+    /// The time.
     pub at_ns: TrueTime,
-    /// What it is.
+    /// The kind.
     pub kind: MarkKind,
     /// A few words.
     pub label: String,

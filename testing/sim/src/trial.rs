@@ -10,12 +10,12 @@ use crate::script::Script;
 use crate::swarm::{self, Lot};
 use crate::world::{self, Report};
 
-/// What came of one run.
+/// The result of one run.
 #[derive(Clone, Debug)]
 pub struct Trial {
     /// The whole run, ready to be repeated.
     pub script: Script,
-    /// How often what happened.
+    /// The counts of faults and events.
     pub counts: Counts,
     /// Promises that were due, and broken.
     pub broken: Vec<Violation>,
@@ -25,7 +25,7 @@ pub struct Trial {
     pub forgot: bool,
     /// The second run did something else.
     pub differed: bool,
-    /// Of everything that any client put out.
+    /// The digest of all outputs of all clients.
     pub digest: u64,
 }
 
@@ -42,7 +42,7 @@ pub fn seed(seed: u64, lot: Lot) -> Trial {
     let first = world::run(&script, FaultSchedule::drawn(odds), false);
     script.messages.clone_from(&first.messages);
     script.stalls.clone_from(&first.stalls);
-    // What was drawn has become a script; whether that says it all is part of what the second run shows.
+    // The run that was drawn is a script now. The second run shows whether the script is complete.
     let second = world::run(&script, FaultSchedule::written(&script), false);
     verdict(script, first, &second)
 }
@@ -65,7 +65,8 @@ fn verdict(script: Script, first: Report, second: &Report) -> Trial {
     Trial { script, counts: first.counts, broken, expected, forgot, differed, digest }
 }
 
-/// Whether a promise was due that was broken. Lost counters excuse what rests on them on their own resource, from then on.
+/// True if a promise was due that was broken. Lost counters excuse what rests on them on their own resource, from then
+/// on.
 fn is_due(kept: Assumptions, lost: &BTreeMap<usize, TrueTime>, violation: &Violation) -> bool {
     let is_forgotten = match violation.resource {
         Some(resource) => lost.get(&resource).is_some_and(|since| *since <= violation.at_ns),
@@ -78,7 +79,7 @@ fn without_counters(kept: Assumptions) -> Assumptions {
     Assumptions { counters: false, ..kept }
 }
 
-/// Whether a script breaks a promise that is due, or was expected to fall.
+/// True if a script breaks a promise that is due, or was expected to fall.
 pub fn breaks(script: &Script, promise: Promise) -> bool {
     replay(script).breaks(promise)
 }

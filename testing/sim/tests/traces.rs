@@ -282,7 +282,7 @@ fn stores_that_expire_records_never_shorten_one() {
         };
         ask(&Op::Acquire(Box::new(acquire)), 0);
         ask(&Op::Renew(Renew { nonce, seq: Seq::new(2), record_ttl: whole / 3, quorum: None }), 500);
-        let stands = |ms: u64| store.standing(&resource, TrueTime(ms * MS), &clocks(TrueTime(ms * MS))).is_some();
+        let stands = |ms: u64| store.stored(&resource, TrueTime(ms * MS), &clocks(TrueTime(ms * MS))).is_some();
         assert!(stands(2_999) && !stands(3_000), "{kind:?}");
     }
 }

@@ -1,8 +1,8 @@
 //! What goes into a client and what comes out of it, as JSON: the format of golden vectors and conformance suites.
 //! Simulator scripts (`crate::script`) describe whole worlds, with the same conventions.
 //!
-//! Every type mirrors one of the core under the same name. `From<&core>` writes it down and cannot fail; `to_core` reads
-//! it back, and names the field that no core value can have. What the files look like is said for people in
+//! Every type mirrors one of the core under the same name. `From<&core>` writes it down and cannot fail; `to_core`
+//! reads it back, and names the field that no core value can have. What the files look like is said for people in
 //! `core/vectors/README.md`.
 
 mod bytes;

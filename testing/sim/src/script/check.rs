@@ -1,10 +1,10 @@
-//! Whether a script means a run at all.
+//! The check of a script for sense.
 
 use super::{Data, Script, What};
 use crate::store::Kind;
 
 impl Script {
-    /// Whether everything that is named by number exists.
+    /// Checks that everything that is named by number exists.
     pub(crate) fn check(&self) -> Result<(), String> {
         let host = |n: usize| if n < self.hosts.len() { Ok(()) } else { Err(format!("there is no host {n}")) };
         let nodes = self.world.specs().len();

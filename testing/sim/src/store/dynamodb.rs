@@ -11,7 +11,7 @@ use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Fault, FaultKind,
 use leasehold_core::op::{Op, Outcome, Raise, Refusal, Seen};
 use leasehold_core::{Nonce, Owner, Payload, Resource, Seq, Token, Version};
 
-use crate::store::{self, Answer, Ask, By, Standing, exhausted, whole_ms};
+use crate::store::{self, Answer, Ask, By, StoredRecord, exhausted, whole_ms};
 
 pub use session::Form;
 use session::{Keep, Told};
@@ -28,11 +28,11 @@ pub(super) struct Dynamodb {
 pub(super) struct Row {
     pub(super) rvn: Rvn,
     pub(super) owner: Option<Owner>,
-    /// `None` where somebody has written what nobody here understands.
+    /// `None` where the row has a length that no client here understands.
     pub(super) lease_duration: Option<Duration>,
     pub(super) released: bool,
-    /// The version that it shows was freed again because the node did not vote, and not by its holder. Whatever changes the
-    /// version ends it.
+    /// True if the version that it shows was freed because the node did not vote, and not by its holder. Any other
+    /// version ends that.
     pub(super) undone: bool,
     /// Absent after a foreign client has replaced the row.
     pub(super) fencing_token: Option<Token>,
@@ -73,7 +73,7 @@ impl Rvn {
 }
 
 impl Row {
-    /// What an earlier attempt has left is not the holder's, if that is one of ours.
+    /// An earlier attempt's leftovers are not the holder's, if the holder is one of ours.
     fn has_data(&self) -> bool {
         match self.rvn {
             Rvn::Ours { nonce, .. } => self.data_of == Some(nonce),
@@ -81,9 +81,10 @@ impl Row {
         }
     }
 
-    /// Also while released, a row of the same attempt is not written again: accepting it would let a delayed first send
-    /// overwrite a heartbeat, or bring back whom everybody saw leave. A later send may write over what an earlier one had
-    /// to undo, for its holder has not left. What others released that write lengths of time in another form is not free.
+    /// Also while released, a row of the same attempt is not written again: otherwise a delayed first send could
+    /// overwrite a heartbeat, or bring back a holder that everyone saw leave. A later send may write over a lock that
+    /// an earlier one had to undo, because its holder has not left. A row that was released by a client that writes
+    /// lengths in another form is not free.
     fn is_free_for(&self, op: &Acquire) -> bool {
         let released = self.released && self.lease_duration.is_some();
         if self.rvn.begins_with(&op.nonce) {
@@ -113,15 +114,15 @@ impl Row {
     }
 }
 
-/// What a request for the lock's row comes to.
-enum Heard {
+/// The result of a request for the lock's row.
+enum RowReply {
     Outcome(Outcome),
     /// The other form may fit.
     OtherForm,
 }
 
-fn heard(applied: Applied) -> Heard {
-    Heard::Outcome(Outcome::Applied(applied))
+fn heard(applied: Applied) -> RowReply {
+    RowReply::Outcome(Outcome::Applied(applied))
 }
 
 impl Dynamodb {
@@ -130,8 +131,8 @@ impl Dynamodb {
         let unix_ms = ask.caller.unix_ms;
         match &ask.form {
             Form::Floor | Form::Step => match self.lock(ask) {
-                Heard::OtherForm => Answer::Again(Form::Step),
-                Heard::Outcome(outcome) => {
+                RowReply::OtherForm => Answer::Again(Form::Step),
+                RowReply::Outcome(outcome) => {
                     let trust = self.rows.get(ask.resource).and_then(|row| row.trust);
                     Told { outcome, trust }.next(ask.op)
                 }
@@ -147,7 +148,7 @@ impl Dynamodb {
         }
     }
 
-    fn lock(&mut self, ask: &Ask<'_>) -> Heard {
+    fn lock(&mut self, ask: &Ask<'_>) -> RowReply {
         let resource = ask.resource;
         match (ask.op, self.rows.get_mut(resource)) {
             (Op::Acquire(op), _) => self.acquire(ask, op),
@@ -157,21 +158,21 @@ impl Dynamodb {
                 row.lease_duration = Some(Duration::from_millis(whole_ms(op.record_ttl)));
                 heard(Applied::Renewed)
             }
-            // The version stays, as Java leaves it: it names the attempt whose delayed sends are still to be refused.
+            // The version stays, as Java leaves it: it names the attempt whose delayed sends must still be refused.
             (Op::Release(op), Some(row)) if row.rvn.begins_with(&op.nonce) && (!row.released || row.undone) => {
                 (row.released, row.undone) = (true, false);
-                Heard::Outcome(row.shows(Applied::Released))
+                RowReply::Outcome(row.shows(Applied::Released))
             }
             (Op::Raise(op), Some(row)) if row.is_held_by(&op.nonce) => lift(row, op, &ask.form),
             (Op::Renew(_) | Op::Release(_) | Op::Raise(_), _) => self.conflict(resource),
-            (Op::Read, _) => Heard::Outcome(match self.seen(resource) {
+            (Op::Read, _) => RowReply::Outcome(match self.seen(resource) {
                 Ok(seen) => Outcome::Applied(Applied::Read(seen)),
                 Err(denial) => Outcome::NotApplied(Refusal::Denied(denial)),
             }),
         }
     }
 
-    fn acquire(&mut self, ask: &Ask<'_>, op: &Acquire) -> Heard {
+    fn acquire(&mut self, ask: &Ask<'_>, op: &Acquire) -> RowReply {
         let row = self.rows.get(ask.resource);
         if row.is_some_and(|row| !row.is_free_for(op)) {
             return self.conflict(ask.resource);
@@ -179,17 +180,17 @@ impl Dynamodb {
         // No grant has token 0, and this form would mint it in an empty table.
         let floor = op.floor.max(Token::ZERO.next().unwrap_or(Token::MAX));
         let counter = row.and_then(|row| row.fencing_token);
-        // Each form computes the token in the write itself. From what an earlier answer showed it could fall.
+        // Each form computes the token in the write itself. Computed from an earlier answer, it could fall.
         let token = match (&ask.form, counter) {
             (Form::Floor, None) => floor,
             (Form::Floor, Some(counter)) if counter < floor => floor,
-            // Whoever is shown a row that cannot be read does not ask again.
+            // A client that is shown an unreadable row does not ask again.
             (_, _) if row.is_some_and(|row| row.lease_duration.is_none()) => return self.conflict(ask.resource),
-            (_, Some(Token::MAX)) => return Heard::Outcome(exhausted()),
-            (Form::Floor, Some(_)) => return Heard::OtherForm,
+            (_, Some(Token::MAX)) => return RowReply::Outcome(exhausted()),
+            (Form::Floor, Some(_)) => return RowReply::OtherForm,
             (_, Some(counter)) if counter >= floor => counter.next().unwrap_or(Token::MAX),
-            // Somebody dropped the counter since the other form was refused. Were the session to change forms again, a
-            // rival could keep it busy for ever within one send; the row it is shown is free, so the next attempt
+            // The counter was dropped since the other form was refused. Were the session to change forms again, a
+            // rival could keep it busy without end within one send. The row it is shown is free, so the next attempt
             // follows soon.
             (_, _) => return self.conflict(ask.resource),
         };
@@ -209,8 +210,8 @@ impl Dynamodb {
         heard(Applied::Acquired { counter: token })
     }
 
-    /// Frees what this send has written. It may come late, so it must not free what a later one counts on, nor open what the
-    /// holder has left.
+    /// Frees a lock that this send has written. It may come late, so it must not free a later send's lock, nor reopen a
+    /// lock that the holder has left.
     fn undo(&mut self, ask: &Ask<'_>, refusal: &Refusal) -> Outcome {
         let undone = Outcome::NotApplied(refusal.clone());
         match (self.rows.get_mut(ask.resource), ask.op) {
@@ -236,13 +237,13 @@ impl Dynamodb {
         }
     }
 
-    pub(super) fn standing(&self, resource: &Resource) -> Option<Standing> {
+    pub(super) fn stored(&self, resource: &Resource) -> Option<StoredRecord> {
         let row = self.rows.get(resource).filter(|row| !row.released)?;
         let by = match row.rvn {
             Rvn::Ours { nonce, .. } => By::Attempt(nonce),
             Rvn::Foreign(mark) => By::Foreign(mark.by),
         };
-        Some(Standing { by, until: None })
+        Some(StoredRecord { by, until: None })
     }
 
     pub(super) fn counter(&self, resource: &Resource) -> Option<Token> {
@@ -266,8 +267,8 @@ impl Dynamodb {
         }
     }
 
-    fn conflict(&self, resource: &Resource) -> Heard {
-        Heard::Outcome(self.refusal(resource))
+    fn conflict(&self, resource: &Resource) -> RowReply {
+        RowReply::Outcome(self.refusal(resource))
     }
 
     fn refusal(&self, resource: &Resource) -> Outcome {
@@ -304,25 +305,25 @@ impl Dynamodb {
 }
 
 /// Of a row that the attempt holds.
-fn lift(row: &mut Row, op: &Raise, form: &Form) -> Heard {
+fn lift(row: &mut Row, op: &Raise, form: &Form) -> RowReply {
     let counter = match (form, row.fencing_token) {
         (Form::Floor, Some(counter)) if counter >= op.token => {
             return match (row.lease_duration, row.is_raised(op)) {
-                (None, _) => Heard::Outcome(Outcome::NotApplied(Refusal::Denied(Denial::new(
+                (None, _) => RowReply::Outcome(Outcome::NotApplied(Refusal::Denied(Denial::new(
                     DenialKind::Schema,
                     "the row cannot be read, and may be held",
                 )))),
                 (Some(_), true) => heard(Applied::Raised { counter }),
-                (Some(_), false) => Heard::OtherForm,
+                (Some(_), false) => RowReply::OtherForm,
             };
         }
         (Form::Floor, _) => op.token,
         (_, Some(counter)) if row.is_high_enough(op) => counter,
-        (_, _) => return Heard::Outcome(Outcome::Unknown(Fault::of(FaultKind::Protocol))),
+        (_, _) => return RowReply::Outcome(Outcome::Unknown(Fault::of(FaultKind::Protocol))),
     };
     row.fencing_token = Some(counter);
     row.trust = op.loss.or(row.trust);
-    Heard::Outcome(row.shows(Applied::Raised { counter }))
+    RowReply::Outcome(row.shows(Applied::Raised { counter }))
 }
 
 #[cfg(test)]
@@ -434,7 +435,7 @@ mod tests {
         assert_eq!(bench.foreign(&new), ForeignAnswer::Refused, "a row is there");
         let seen = holding(&bench.ask(&acquire(1, 1)));
         assert_eq!((seen.holder, seen.record_ttl), (Holder::Foreign, Some(Duration::from_millis(501))));
-        assert_eq!(bench.standing().map(|standing| standing.by), Some(By::Foreign(7)));
+        assert_eq!(bench.stored().map(|stored| stored.by), Some(By::Foreign(7)));
         let beat = ForeignAct::Heartbeat { mark: mark(1), ttl: TTL };
         assert_eq!(bench.foreign(&beat), ForeignAnswer::Held(mark(2)), "under a new version");
         assert!(!is_grant(&bench.ask(&takeover(1, 2, &seen.version))));

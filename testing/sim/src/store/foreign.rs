@@ -1,4 +1,4 @@
-//! Clients of other libraries that share our locks: what they ask of a store, and what they hear.
+//! Clients of other libraries that share our locks: their requests to a store, and the answers.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use crate::store::dynamodb::{Dynamodb, Row, Rvn};
 use crate::store::redis::{Redis, Value};
 use crate::store::whole_ms;
 
-/// What a foreign client writes into a record to recognise it as its own.
+/// The mark by which a foreign client recognises its own record.
 ///
-/// Whoever scripts a client never uses a mark twice: real ones are random.
+/// A script must not use a mark twice: real ones are random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Mark {
-    /// Whose.
+    /// The client.
     pub by: u32,
     /// Which of its acquisitions and heartbeats.
     pub count: u32,
@@ -25,12 +25,12 @@ impl Mark {
         Version::new(&((u128::from(self.by) << 64) | u128::from(self.count)).to_be_bytes())
     }
 
-    /// What it calls itself, where a record has room for that.
+    /// The client's name, where a record has room for it.
     pub fn owner(self) -> Option<Owner> {
         Owner::new(&format!("java-{}", self.by)).ok()
     }
 
-    /// What it writes next.
+    /// The mark of its next write.
     #[must_use]
     pub const fn next(self) -> Self {
         Self { by: self.by, count: self.count + 1 }
@@ -66,26 +66,26 @@ pub enum ForeignAct {
         /// The version that was seen.
         seen: Version,
     },
-    /// Lengthens its own record: PEXPIRE, which may as well shorten it, or a new version in DynamoDB.
+    /// Extends its own record: PEXPIRE, which may shorten it, or a new version in DynamoDB.
     Heartbeat {
-        /// What it wrote last.
+        /// Its last mark.
         mark: Mark,
         /// For how long from now.
         ttl: Duration,
     },
     /// Compare and delete: the record is gone, and on DynamoDB the token counter with it.
     ReleaseDelete {
-        /// What it wrote last.
+        /// Its last mark.
         mark: Mark,
     },
     /// Marks its own row as released. DynamoDB only.
     ReleaseKeep {
-        /// What it wrote last.
+        /// Its last mark.
         mark: Mark,
     },
 }
 
-/// What a foreign client hears.
+/// The answer to a foreign client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ForeignAnswer {
     /// It holds the lock, under this mark from now on.
@@ -94,7 +94,7 @@ pub enum ForeignAnswer {
     Released,
     /// The condition did not hold, or this store knows no such step.
     Refused,
-    /// What is there.
+    /// The row.
     Read(Option<ForeignRow>),
 }
 
@@ -103,7 +103,7 @@ pub enum ForeignAnswer {
 pub struct ForeignRow {
     /// Changes with every write of a holder.
     pub version: Version,
-    /// How long to watch it stand still: on DynamoDB what is written in the row, on Redis the time left.
+    /// The time for which it must stand still: on DynamoDB the length in the row, on Redis the time left.
     pub ttl: Duration,
     /// Marked as released.
     pub released: bool,
@@ -154,13 +154,13 @@ impl Dynamodb {
                 (Some(version), Some(ttl)) => {
                     ForeignAnswer::Read(Some(ForeignRow { version, ttl, released: row.released }))
                 }
-                // It throws what it cannot read.
+                // It throws an error for a row that it cannot read.
                 (_, _) => ForeignAnswer::Refused,
             },
             (ForeignAct::Read, None) => ForeignAnswer::Read(None),
             (ForeignAct::AcquireNew { mark, ttl }, None) => self.put(resource, *mark, *ttl),
             (ForeignAct::AcquireReleased { mark, ttl }, Some(row)) if row.released => self.put(resource, *mark, *ttl),
-            // The owner is not compared: whoever wrote the version is taken for dead.
+            // The owner is not compared: the client that wrote the version is taken for dead.
             (ForeignAct::AcquireExpired { mark, ttl, seen }, Some(row)) if row.rvn.version().as_ref() == Some(seen) => {
                 self.put(resource, *mark, *ttl)
             }

@@ -1,5 +1,5 @@
-//! What a node remembers beside its records: which quorum it belongs to, and for which resources it was raised since it
-//! last lost its memory.
+//! The state of a node beside its records: its quorum, and the resources that were raised since it last lost its
+//! memory.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use leasehold_core::member::{
 use leasehold_core::op::{Denial, DenialKind, Outcome, Refusal};
 use leasehold_core::quorum::Trust;
 
-/// It lies beside the locks, so whatever takes those takes it too.
+/// It is stored beside the locks, so it is lost along with them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Beside {
+pub(super) struct MemberState {
     pub(super) marker: Option<Marker>,
     pub(super) trust: BTreeMap<Resource, Raised>,
 }
@@ -33,9 +33,9 @@ pub(super) enum Vote {
     Refused(Outcome),
 }
 
-impl Beside {
-    /// An acquire, before the lock is looked at. Where nobody asks for the run, because of what was declared, the server
-    /// does not look it up.
+impl MemberState {
+    /// Decides the node's vote on an acquire, before the lock is looked at. Where the node is declared durable, the
+    /// server does not look up its run.
     pub(super) fn vote(&mut self, asked: &Membership, run: &RunId, resource: &Resource, now_ms: u64) -> Vote {
         let asks = asked.durability == Durability::NotDeclared || self.marker.is_none();
         let asked = &Membership { fresh: asked.fresh.found_at(now_ms), ..asked.clone() };
@@ -44,9 +44,9 @@ impl Beside {
             self.marker = Some(marker);
         }
         match answer {
-            Admitted::Votes(standing) => {
+            Admitted::Votes(stored) => {
                 let raised = self.trust.get(resource).filter(|raised| raised.expires_ms.is_none_or(|at| now_ms < at));
-                let doubtful = standing.trust(raised.map(|raised| &raised.since)) == Trust::Doubtful;
+                let doubtful = stored.trust(raised.map(|raised| &raised.since)) == Trust::Doubtful;
                 let loss = self.marker.as_ref().map(|marker| marker.stamp);
                 Vote::Counts(loss.filter(|_| doubtful))
             }

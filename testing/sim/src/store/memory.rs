@@ -1,6 +1,6 @@
-//! The reference node on a machine of its own: records run out by its uptime and keep the numbers of sends, its memory of
-//! past grants is what the core's own [`serve`] makes of it. It has no run id, so nothing but the loss of its marker tells
-//! that it has forgotten anything.
+//! The reference node on a machine of its own: records run out by its uptime and keep the numbers of sends. Its memory
+//! of past grants is that of the core's own [`serve`]. It has no run id, so only the loss of its marker shows that it
+//! has forgotten anything.
 
 use std::collections::BTreeMap;
 
@@ -9,19 +9,19 @@ use leasehold_core::op::Holder;
 use leasehold_core::store::{Record, StoreNow, seen};
 use leasehold_core::{Resource, Token};
 
-use super::member::{Beside, Raised};
+use super::member::{MemberState, Raised};
 use crate::clock::Clock;
-use crate::store::{Answer, Ask, By, Standing};
+use crate::store::{Answer, Ask, By, StoredRecord};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Memory {
     records: BTreeMap<Resource, Record>,
-    pub(super) beside: Beside,
+    pub(super) member: MemberState,
 }
 
 impl Memory {
     pub(super) fn ask(&mut self, ask: &Ask<'_>, now: &StoreNow) -> Answer {
-        let Beside { marker, trust } = &mut self.beside;
+        let MemberState { marker, trust } = &mut self.member;
         let trusted = trust.get(ask.resource).map(|raised| raised.since);
         let memory = NodeMemory { marker: marker.as_ref(), trusted: trusted.as_ref(), run: None };
         let served = serve(self.records.get(ask.resource), memory, ask.op, now);
@@ -37,14 +37,14 @@ impl Memory {
         Answer::Done(served.outcome)
     }
 
-    pub(super) fn standing(&self, resource: &Resource, now: &StoreNow, wall: &Clock) -> Option<Standing> {
+    pub(super) fn stored(&self, resource: &Resource, now: &StoreNow, wall: &Clock) -> Option<StoredRecord> {
         let record = self.records.get(resource);
         let seen = seen(record, now);
         let lease = record?.lease.as_ref()?;
         match seen.held()?.holder {
             Holder::Lease { nonce, .. } => {
                 let until = (lease.boot == now.boot).then(|| wall.when(lease.expires.ns()));
-                Some(Standing { by: By::Attempt(nonce), until })
+                Some(StoredRecord { by: By::Attempt(nonce), until })
             }
             Holder::Foreign => None,
         }

@@ -26,12 +26,12 @@ use crate::script::is_false;
 use dynamodb::Dynamodb;
 pub use dynamodb::Form;
 pub use foreign::{ForeignAct, ForeignAnswer, ForeignRow, Mark};
-use member::Beside;
+use member::MemberState;
 use memory::Memory;
 use redis::Redis;
 use sqlite::Sqlite;
 
-/// What a wall clock without offset shows when the world begins: milliseconds since 1970.
+/// The time that a wall clock without offset shows when the world begins, in milliseconds since 1970.
 pub const BEGAN_UNIX_MS: u64 = 1_767_225_600_000;
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -40,7 +40,7 @@ const NS_PER_MS: u64 = 1_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// A file shared by processes; expiry by the uptime of whoever asks.
+    /// A file shared by processes; expiry by the uptime of the process that asks.
     Sqlite,
     /// Expiry by the server's own clock; records keep no send numbers.
     Redis,
@@ -61,12 +61,12 @@ pub struct Ask<'a> {
     pub form: Form,
     /// True time of arrival.
     pub at: TrueTime,
-    /// The clocks of the process that asks: SQLite runs inside it. What DynamoDB is sent was made when its first request
-    /// left.
+    /// The clocks of the process that asks: SQLite runs inside it. What DynamoDB is sent was made when its first
+    /// request left.
     pub caller: StoreNow,
 }
 
-/// What a store says.
+/// The answer of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Answer {
     /// The outcome.
@@ -76,17 +76,17 @@ pub enum Answer {
     Again(Form),
 }
 
-/// Who holds a resource in the store, as the world knows and no client can.
+/// The record of a resource in the store, as the world knows and no client can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Standing {
-    /// Whose record it is.
+pub struct StoredRecord {
+    /// The writer of the record.
     pub by: By,
-    /// When the store frees it by itself, unless its clock is changed before. `None` where it does not (DynamoDB), and
-    /// where that hangs on the clock of whoever asks next (SQLite).
+    /// The time when the store frees it by itself, unless its clock is changed before. `None` where it does not
+    /// (DynamoDB), and where that depends on the clock of the process that asks next (SQLite).
     pub until: Option<TrueTime>,
 }
 
-/// Whose record it is.
+/// The writer of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum By {
     /// An attempt of a leasehold client.
@@ -123,7 +123,7 @@ impl Spec {
         Self { kind, rate_ppm: 0, unix_offset_ms: 0, retention: Duration::MAX, durable: false }
     }
 
-    /// What clients are told of it.
+    /// The part of the spec that clients know.
     pub const fn durability(&self) -> Durability {
         if self.durable { Durability::Declared } else { Durability::NotDeclared }
     }
@@ -141,15 +141,15 @@ pub struct Store {
     wall: Clock,
     /// How often it was restarted. Redis makes its run id of it, the reference node its boot.
     run: u32,
-    shelf: Shelf,
+    backend: Backend,
 }
 
 /// All that a node has written down at some instant.
 #[derive(Clone, Debug)]
-pub struct Snapshot(Shelf);
+pub struct Snapshot(Backend);
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Shelf {
+enum Backend {
     Sqlite(Sqlite),
     Redis(Redis),
     Dynamodb(Dynamodb),
@@ -160,73 +160,73 @@ impl Store {
     /// An empty node.
     pub fn new(spec: &Spec) -> Self {
         let shows_ms = BEGAN_UNIX_MS.saturating_add_signed(spec.unix_offset_ms);
-        let shelf = match spec.kind {
-            Kind::Sqlite => Shelf::Sqlite(Sqlite::default()),
-            Kind::Redis => Shelf::Redis(Redis::new(spec.retention)),
-            Kind::Dynamodb => Shelf::Dynamodb(Dynamodb::default()),
-            Kind::Memory => Shelf::Memory(Memory::default()),
+        let backend = match spec.kind {
+            Kind::Sqlite => Backend::Sqlite(Sqlite::default()),
+            Kind::Redis => Backend::Redis(Redis::new(spec.retention)),
+            Kind::Dynamodb => Backend::Dynamodb(Dynamodb::default()),
+            Kind::Memory => Backend::Memory(Memory::default()),
         };
-        Self { wall: Clock::new(shows_ms.saturating_mul(NS_PER_MS), spec.rate_ppm), run: 0, shelf }
+        Self { wall: Clock::new(shows_ms.saturating_mul(NS_PER_MS), spec.rate_ppm), run: 0, backend }
     }
 
     /// Which store it is.
     pub const fn kind(&self) -> Kind {
-        match self.shelf {
-            Shelf::Sqlite(_) => Kind::Sqlite,
-            Shelf::Redis(_) => Kind::Redis,
-            Shelf::Dynamodb(_) => Kind::Dynamodb,
-            Shelf::Memory(_) => Kind::Memory,
+        match self.backend {
+            Backend::Sqlite(_) => Kind::Sqlite,
+            Backend::Redis(_) => Kind::Redis,
+            Backend::Dynamodb(_) => Kind::Dynamodb,
+            Backend::Memory(_) => Kind::Memory,
         }
     }
 
     /// One operation, atomically. The instants of successive calls must not fall.
     pub fn ask(&mut self, ask: &Ask<'_>) -> Answer {
         let (unix_ms, now) = (self.unix_ms(ask.at), self.now(ask.at));
-        match &mut self.shelf {
-            Shelf::Sqlite(shelf) => shelf.ask(ask),
-            Shelf::Redis(shelf) => shelf.ask(ask, unix_ms, self.run),
-            Shelf::Dynamodb(shelf) => shelf.ask(ask),
-            Shelf::Memory(shelf) => shelf.ask(ask, &now),
+        match &mut self.backend {
+            Backend::Sqlite(backend) => backend.ask(ask),
+            Backend::Redis(backend) => backend.ask(ask, unix_ms, self.run),
+            Backend::Dynamodb(backend) => backend.ask(ask),
+            Backend::Memory(backend) => backend.ask(ask, &now),
         }
     }
 
     /// A step of a client of another library. SQLite and the reference node refuse them all.
     pub fn foreign(&mut self, resource: &Resource, act: &ForeignAct, at: TrueTime) -> ForeignAnswer {
         let unix_ms = self.unix_ms(at);
-        match &mut self.shelf {
-            Shelf::Sqlite(_) | Shelf::Memory(_) => ForeignAnswer::Refused,
-            Shelf::Redis(shelf) => shelf.foreign(resource, act, unix_ms),
-            Shelf::Dynamodb(shelf) => shelf.foreign(resource, act),
+        match &mut self.backend {
+            Backend::Sqlite(_) | Backend::Memory(_) => ForeignAnswer::Refused,
+            Backend::Redis(backend) => backend.foreign(resource, act, unix_ms),
+            Backend::Dynamodb(backend) => backend.foreign(resource, act),
         }
     }
 
-    /// Whose record stands there; nobody's once it is released or the store has freed it. `caller` matters to SQLite
-    /// only, where a record has run out by the uptime of whoever asks.
-    pub fn standing(&self, resource: &Resource, at: TrueTime, caller: &StoreNow) -> Option<Standing> {
-        match &self.shelf {
-            Shelf::Sqlite(shelf) => shelf.standing(resource, caller),
-            Shelf::Redis(shelf) => shelf.standing(resource, self.unix_ms(at), &self.wall),
-            Shelf::Dynamodb(shelf) => shelf.standing(resource),
-            Shelf::Memory(shelf) => shelf.standing(resource, &self.now(at), &self.wall),
+    /// The live record; `None` once it is released or the store has freed it. `caller` matters to SQLite only, where a
+    /// record runs out by the uptime of the process that asks.
+    pub fn stored(&self, resource: &Resource, at: TrueTime, caller: &StoreNow) -> Option<StoredRecord> {
+        match &self.backend {
+            Backend::Sqlite(backend) => backend.stored(resource, caller),
+            Backend::Redis(backend) => backend.stored(resource, self.unix_ms(at), &self.wall),
+            Backend::Dynamodb(backend) => backend.stored(resource),
+            Backend::Memory(backend) => backend.stored(resource, &self.now(at), &self.wall),
         }
     }
 
     /// The token counter, unless there is none or it is forgotten by now.
     pub fn counter(&self, resource: &Resource, at: TrueTime) -> Option<Token> {
-        match &self.shelf {
-            Shelf::Sqlite(shelf) => shelf.counter(resource),
-            Shelf::Redis(shelf) => shelf.counter(resource, self.unix_ms(at)),
-            Shelf::Dynamodb(shelf) => shelf.counter(resource),
-            Shelf::Memory(shelf) => shelf.counter(resource),
+        match &self.backend {
+            Backend::Sqlite(backend) => backend.counter(resource),
+            Backend::Redis(backend) => backend.counter(resource, self.unix_ms(at)),
+            Backend::Dynamodb(backend) => backend.counter(resource),
+            Backend::Memory(backend) => backend.counter(resource),
         }
     }
 
     /// When the token counter is forgotten unless it is used before; `None` where there is none, and where it is kept
     /// for good.
     pub fn forgotten(&self, resource: &Resource, at: TrueTime) -> Option<TrueTime> {
-        match &self.shelf {
-            Shelf::Sqlite(_) | Shelf::Dynamodb(_) | Shelf::Memory(_) => None,
-            Shelf::Redis(shelf) => shelf.forgotten(resource, self.unix_ms(at), &self.wall),
+        match &self.backend {
+            Backend::Sqlite(_) | Backend::Dynamodb(_) | Backend::Memory(_) => None,
+            Backend::Redis(backend) => backend.forgotten(resource, self.unix_ms(at), &self.wall),
         }
     }
 
@@ -235,51 +235,51 @@ impl Store {
         &mut self.wall
     }
 
-    /// Everything is gone, counters too: somebody emptied the store, or the node came back without its data.
+    /// Loses everything, counters too: the store was emptied, or the node came back without its data.
     pub fn wipe(&mut self) {
-        match &mut self.shelf {
-            Shelf::Sqlite(shelf) => *shelf = Sqlite::default(),
-            Shelf::Redis(shelf) => shelf.wipe(),
-            Shelf::Dynamodb(shelf) => *shelf = Dynamodb::default(),
-            Shelf::Memory(shelf) => *shelf = Memory::default(),
+        match &mut self.backend {
+            Backend::Sqlite(backend) => *backend = Sqlite::default(),
+            Backend::Redis(backend) => backend.wipe(),
+            Backend::Dynamodb(backend) => *backend = Dynamodb::default(),
+            Backend::Memory(backend) => *backend = Memory::default(),
         }
     }
 
     /// One lock is freed behind its holder's back, its counter stays: evicted by Redis, deleted by hand in SQLite,
     /// marked as released by hand in DynamoDB, where lock and counter are one row.
     pub fn evict(&mut self, resource: &Resource) {
-        match &mut self.shelf {
-            Shelf::Sqlite(shelf) => shelf.evict(resource),
-            Shelf::Redis(shelf) => shelf.evict(resource),
-            Shelf::Dynamodb(shelf) => shelf.evict(resource),
-            Shelf::Memory(shelf) => shelf.evict(resource),
+        match &mut self.backend {
+            Backend::Sqlite(backend) => backend.evict(resource),
+            Backend::Redis(backend) => backend.evict(resource),
+            Backend::Dynamodb(backend) => backend.evict(resource),
+            Backend::Memory(backend) => backend.evict(resource),
         }
     }
 
     /// A row goes, by hand or by DynamoDB's time to live. Other stores have none.
     pub fn delete(&mut self, resource: &Resource) {
-        if let Shelf::Dynamodb(shelf) = &mut self.shelf {
-            shelf.rows.remove(resource);
+        if let Backend::Dynamodb(backend) = &mut self.backend {
+            backend.rows.remove(resource);
         }
     }
 
-    /// Somebody writes a lease's length into a row of DynamoDB in a form that is not understood here.
+    /// Writes a lease's length into a row of DynamoDB in a form that no client here understands.
     pub fn obscure(&mut self, resource: &Resource) {
-        if let Shelf::Dynamodb(shelf) = &mut self.shelf
-            && let Some(row) = shelf.rows.get_mut(resource)
+        if let Backend::Dynamodb(backend) = &mut self.backend
+            && let Some(row) = backend.rows.get_mut(resource)
         {
             row.lease_duration = None;
         }
     }
 
-    /// What it has written down by now.
+    /// The present data.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot(self.shelf.clone())
+        Snapshot(self.backend.clone())
     }
 
-    /// It has only what it had then.
+    /// Restores the data of some time before.
     pub fn restore(&mut self, snapshot: Snapshot) {
-        self.shelf = snapshot.0;
+        self.backend = snapshot.0;
     }
 
     /// Another run begins, of the same server or of a replica in its place.
@@ -287,58 +287,58 @@ impl Store {
         self.run += 1;
     }
 
-    /// Whoever sets up a quorum marks its nodes.
+    /// Marks a node, as `init` does.
     pub fn mark(&mut self, quorum: QuorumId, max_ttl: Duration) {
         let max_ttl_ms = u64::try_from(max_ttl.as_millis()).unwrap_or(u64::MAX);
         let marker = Marker { quorum, max_ttl_ms, stamp: LossId([0x17; 16]), phase: Phase::Member, run: self.run_id() };
         self.remember(Some(marker));
     }
 
-    /// Somebody writes or removes the marker by hand.
+    /// Writes or removes the marker by hand.
     pub fn remember(&mut self, marker: Option<Marker>) {
-        match &mut self.shelf {
-            Shelf::Redis(shelf) => shelf.beside.marker = marker,
-            Shelf::Memory(shelf) => shelf.beside.marker = marker,
-            Shelf::Dynamodb(shelf) => shelf.marker = marker,
-            Shelf::Sqlite(_) => {}
+        match &mut self.backend {
+            Backend::Redis(backend) => backend.member.marker = marker,
+            Backend::Memory(backend) => backend.member.marker = marker,
+            Backend::Dynamodb(backend) => backend.marker = marker,
+            Backend::Sqlite(_) => {}
         }
     }
 
-    /// What the node remembers of its membership, in its present run. `None` where it has no marker that speaks of this
-    /// run: it votes for nobody, whatever it holds.
+    /// The node's memory of its membership, in its present run. `None` where it has no marker of this run: then it
+    /// votes for no attempt.
     pub fn membership(&self, durability: Durability) -> Option<&Marker> {
         let run = self.run_id();
         let restarted =
             |marker: &Marker| durability == Durability::NotDeclared && marker.is_of_another_run(run.as_ref());
-        let marker = match &self.shelf {
-            Shelf::Redis(shelf) => shelf.beside.marker.as_ref(),
-            Shelf::Memory(shelf) => shelf.beside.marker.as_ref(),
-            Shelf::Dynamodb(shelf) => shelf.marker.as_ref(),
-            Shelf::Sqlite(_) => None,
+        let marker = match &self.backend {
+            Backend::Redis(backend) => backend.member.marker.as_ref(),
+            Backend::Memory(backend) => backend.member.marker.as_ref(),
+            Backend::Dynamodb(backend) => backend.marker.as_ref(),
+            Backend::Sqlite(_) => None,
         };
         marker.filter(|marker| !restarted(marker))
     }
 
     /// The loss since which the counter of a resource was raised here.
     pub fn raised_since(&self, resource: &Resource) -> Option<LossId> {
-        let raised = |beside: &Beside| beside.trust.get(resource).map(|raised| raised.since);
-        match &self.shelf {
-            Shelf::Redis(shelf) => raised(&shelf.beside),
-            Shelf::Memory(shelf) => raised(&shelf.beside),
-            Shelf::Dynamodb(shelf) => shelf.trust(resource),
-            Shelf::Sqlite(_) => None,
+        let raised = |member: &MemberState| member.trust.get(resource).map(|raised| raised.since);
+        match &self.backend {
+            Backend::Redis(backend) => raised(&backend.member),
+            Backend::Memory(backend) => raised(&backend.member),
+            Backend::Dynamodb(backend) => backend.trust(resource),
+            Backend::Sqlite(_) => None,
         }
     }
 
     /// The attempt and the send whose lock was freed again, because the node does not vote.
     pub fn undone(&self, resource: &Resource) -> Option<(Nonce, Seq)> {
-        match &self.shelf {
-            Shelf::Dynamodb(shelf) => shelf.undone(resource),
-            Shelf::Redis(_) | Shelf::Memory(_) | Shelf::Sqlite(_) => None,
+        match &self.backend {
+            Backend::Dynamodb(backend) => backend.undone(resource),
+            Backend::Redis(_) | Backend::Memory(_) | Backend::Sqlite(_) => None,
         }
     }
 
-    /// What its server calls the present run; `None` where it has none.
+    /// The server's name of the present run; `None` where it has none.
     fn run_id(&self) -> Option<RunId> {
         (self.kind() == Kind::Redis).then(|| run_id(self.run))
     }
@@ -356,7 +356,7 @@ impl Store {
     }
 }
 
-/// What a Redis server calls one of its runs.
+/// A Redis server's name of one of its runs.
 fn run_id(run: u32) -> RunId {
     RunId::new(&format!("{run:08x}")).expect("invariant: eight hexadecimal digits")
 }

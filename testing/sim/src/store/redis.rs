@@ -9,14 +9,14 @@ use leasehold_core::op::{Acquire, Applied, Holder, Holding, Op, Outcome, Refusal
 use leasehold_core::{Nonce, Owner, Resource, Token, Version};
 
 use crate::clock::{Clock, TrueTime};
-use crate::store::member::{Beside, Vote};
-use crate::store::{Answer, Ask, By, Mark, NS_PER_MS, Standing, applied, conflict, exhausted, run_id, whole_ms};
+use crate::store::member::{MemberState, Vote};
+use crate::store::{Answer, Ask, By, Mark, NS_PER_MS, StoredRecord, applied, conflict, exhausted, run_id, whole_ms};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Redis {
     pub(super) locks: BTreeMap<Resource, Lock>,
     fences: BTreeMap<Resource, Fence>,
-    pub(super) beside: Beside,
+    pub(super) member: MemberState,
     retention_ms: Option<u64>,
 }
 
@@ -58,7 +58,7 @@ const fn is_over(expires_ms: u64, now_ms: u64) -> bool {
 impl Redis {
     pub(super) fn new(retention: Duration) -> Self {
         let retention_ms = (retention < Duration::MAX).then(|| whole_ms(retention));
-        Self { locks: BTreeMap::new(), fences: BTreeMap::new(), beside: Beside::default(), retention_ms }
+        Self { locks: BTreeMap::new(), fences: BTreeMap::new(), member: MemberState::default(), retention_ms }
     }
 
     pub(super) fn ask(&mut self, ask: &Ask<'_>, now_ms: u64, run: u32) -> Answer {
@@ -66,7 +66,7 @@ impl Redis {
         self.expire(resource, now_ms);
         match ask.op {
             Op::Acquire(op) => match &op.member {
-                Some(asked) => match self.beside.vote(asked, &run_id(run), resource, now_ms) {
+                Some(asked) => match self.member.vote(asked, &run_id(run), resource, now_ms) {
                     Vote::Counts(None) => self.acquire(resource, op, now_ms),
                     Vote::Counts(Some(loss)) => match self.acquire(resource, op, now_ms) {
                         Answer::Done(outcome) => Answer::Done(in_doubt(outcome, loss)),
@@ -82,7 +82,7 @@ impl Redis {
                 applied(Applied::Renewed)
             }
             Op::Release(op) if self.is_of(resource, &op.nonce) => {
-                // Nothing tells afterwards that this attempt was here: a delayed acquire of it finds a free lock.
+                // Nothing shows afterwards that this attempt was here: a delayed acquire of it finds a free lock.
                 // The counter is kept no longer for it.
                 self.locks.remove(resource);
                 applied(Applied::Released)
@@ -90,7 +90,7 @@ impl Redis {
             Op::Raise(op) if self.is_of(resource, &op.nonce) => {
                 let counter = self.counter(resource, now_ms).map_or(op.token, |counter| counter.max(op.token));
                 self.count(resource, counter, now_ms);
-                self.beside.raised(
+                self.member.raised(
                     resource,
                     op.loss,
                     self.retention_ms.map(|retention_ms| now_ms.saturating_add(retention_ms)),
@@ -105,7 +105,7 @@ impl Redis {
                 Answer::Done(Outcome::NotApplied(Refusal::Abstains { stamp: None }))
             }
             Op::Renew(_) | Op::Release(_) => {
-                // The scripts write whatever they find, so that a read-only replica cannot answer.
+                // The scripts always write, so that a read-only replica cannot answer.
                 self.refresh(resource, now_ms);
                 conflict(self.seen(resource, now_ms))
             }
@@ -114,9 +114,9 @@ impl Redis {
         }
     }
 
-    /// What is known of its membership when a record is missing.
+    /// The node's membership, for an answer about a missing record.
     const fn remembers<'a>(&'a self, run: &'a RunId) -> NodeMemory<'a> {
-        NodeMemory { marker: self.beside.marker.as_ref(), trusted: None, run: Some(run) }
+        NodeMemory { marker: self.member.marker.as_ref(), trusted: None, run: Some(run) }
     }
 
     fn acquire(&mut self, resource: &Resource, op: &Acquire, now_ms: u64) -> Answer {
@@ -131,7 +131,7 @@ impl Redis {
                 let Some(next) = counter.next() else { return Answer::Done(exhausted()) };
                 next.max(op.floor)
             }
-            // The server's own clock too, so that a counter that was forgotten is passed whatever the client says.
+            // The server's own clock counts too, so that a forgotten counter is passed whatever the client sends.
             None => op.floor.max(Token::new(now_ms.saturating_mul(1_000).max(1)).unwrap_or(Token::MAX)),
         };
         if ours {
@@ -144,13 +144,13 @@ impl Redis {
         applied(Applied::Acquired { counter })
     }
 
-    pub(super) fn standing(&self, resource: &Resource, now_ms: u64, wall: &Clock) -> Option<Standing> {
+    pub(super) fn stored(&self, resource: &Resource, now_ms: u64, wall: &Clock) -> Option<StoredRecord> {
         let lock = self.locks.get(resource).filter(|lock| !is_over(lock.expires_ms, now_ms))?;
         let by = match &lock.value {
             Value::Ours { nonce, .. } => By::Attempt(*nonce),
             Value::Foreign(mark) => By::Foreign(mark.by),
         };
-        Some(Standing { by, until: Some(wall.when(lock.expires_ms.saturating_mul(NS_PER_MS))) })
+        Some(StoredRecord { by, until: Some(wall.when(lock.expires_ms.saturating_mul(NS_PER_MS))) })
     }
 
     pub(super) fn counter(&self, resource: &Resource, now_ms: u64) -> Option<Token> {
@@ -167,14 +167,14 @@ impl Redis {
     pub(super) fn wipe(&mut self) {
         self.locks.clear();
         self.fences.clear();
-        self.beside = Beside::default();
+        self.member = MemberState::default();
     }
 
     pub(super) fn evict(&mut self, resource: &Resource) {
         self.locks.remove(resource);
     }
 
-    /// Drops what has run out, so that what is there may be taken for live.
+    /// Drops all records that have run out, so that the rest can be taken for live.
     pub(super) fn expire(&mut self, resource: &Resource, now_ms: u64) {
         if self.locks.get(resource).is_some_and(|lock| is_over(lock.expires_ms, now_ms)) {
             self.locks.remove(resource);
@@ -189,7 +189,7 @@ impl Redis {
         self.locks.insert(resource.clone(), Lock { value, expires_ms });
     }
 
-    /// An older send that arrives late must not undo what a newer one wrote.
+    /// An older send that arrives late must not undo a newer one's write.
     fn lengthen(&mut self, resource: &Resource, now_ms: u64, ttl: Duration) {
         if let Some(lock) = self.locks.get_mut(resource) {
             lock.expires_ms = lock.expires_ms.max(now_ms.saturating_add(whole_ms(ttl)));
@@ -279,7 +279,7 @@ mod tests {
         let spec = Spec { rate_ppm: 100_000, ..Spec::of(Kind::Redis) };
         let mut bench = Bench::with(&spec);
         bench.grant(1, 1);
-        let until = bench.standing().and_then(|standing| standing.until);
+        let until = bench.stored().and_then(|stored| stored.until);
         assert_eq!(until, Some(TrueTime(909_090_910)), "a clock that is a tenth too fast");
         bench.store.clock_mut().jump(TrueTime(0), 600_000_000);
         assert_eq!(bench.left(2), Some(Duration::from_millis(400)));
@@ -353,7 +353,7 @@ mod tests {
         let seen = holding(&bench.ask(&acquire(1, 1)));
         assert_eq!((seen.holder, seen.left), (Holder::Foreign, Some(Duration::from_millis(500))));
         assert_eq!((seen.owner, seen.counter), (None, None), "nobody of ours holds it");
-        assert_eq!(bench.standing().map(|standing| standing.by), Some(By::Foreign(7)));
+        assert_eq!(bench.stored().map(|stored| stored.by), Some(By::Foreign(7)));
         assert!(bench.ask(&release(1)) != released() && bench.ask(&renew(1, 2)) != renewed());
         bench.pass(500);
         bench.grant(1, 3);

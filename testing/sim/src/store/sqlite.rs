@@ -1,4 +1,4 @@
-//! A file shared by the processes of one machine: the reference store, run by whoever asks.
+//! A file shared by the processes of one machine: the reference store, run by the process that asks.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use leasehold_core::op::Holder;
 use leasehold_core::store::{Record, StoreNow, apply, seen};
 use leasehold_core::{Resource, Token};
 
-use crate::store::{Answer, Ask, By, Standing};
+use crate::store::{Answer, Ask, By, StoredRecord};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Sqlite {
@@ -23,10 +23,10 @@ impl Sqlite {
         Answer::Done(decision.outcome)
     }
 
-    pub(super) fn standing(&self, resource: &Resource, caller: &StoreNow) -> Option<Standing> {
+    pub(super) fn stored(&self, resource: &Resource, caller: &StoreNow) -> Option<StoredRecord> {
         let seen = seen(self.records.get(resource), caller);
         match seen.held()?.holder {
-            Holder::Lease { nonce, .. } => Some(Standing { by: By::Attempt(nonce), until: None }),
+            Holder::Lease { nonce, .. } => Some(StoredRecord { by: By::Attempt(nonce), until: None }),
             Holder::Foreign => None,
         }
     }

@@ -7,7 +7,7 @@ use leasehold_core::store::{BootId, StoreNow};
 use leasehold_core::{Monotonic, Nonce, Owner, Resource, Seq, Token, Version};
 
 use crate::clock::TrueTime;
-use crate::store::{Answer, Ask, By, ForeignAct, ForeignAnswer, Form, Kind, NS_PER_MS, Spec, Standing, Store};
+use crate::store::{Answer, Ask, By, ForeignAct, ForeignAnswer, Form, Kind, NS_PER_MS, Spec, Store, StoredRecord};
 
 pub(super) const TTL: Duration = Duration::from_secs(1);
 pub(super) const FLOOR: u64 = 100;
@@ -65,12 +65,12 @@ impl Bench {
         self.store.evict(&self.resource);
     }
 
-    pub(super) fn standing(&self) -> Option<Standing> {
-        self.store.standing(&self.resource, self.at, &self.caller())
+    pub(super) fn stored(&self) -> Option<StoredRecord> {
+        self.store.stored(&self.resource, self.at, &self.caller())
     }
 
     pub(super) fn holder(&self) -> Option<u8> {
-        self.standing().map(|standing| match standing.by {
+        self.stored().map(|stored| match stored.by {
             By::Attempt(nonce) => nonce.as_bytes()[0],
             By::Foreign(id) => panic!("held by a foreign client, {id}"),
         })
@@ -78,7 +78,7 @@ impl Bench {
 
     /// In milliseconds of true time.
     pub(super) fn until(&self) -> Option<u64> {
-        Some(self.standing()?.until?.0 / NS_PER_MS)
+        Some(self.stored()?.until?.0 / NS_PER_MS)
     }
 
     pub(super) fn counter(&self) -> Option<Token> {
@@ -172,7 +172,7 @@ pub(super) fn holding(outcome: &Outcome) -> Holding {
     }
 }
 
-/// Whose record a refusal shows, which send wrote it, whether it is released; fails on a grant.
+/// The writer of the record in a refusal, its send, and whether it is released; fails on a grant.
 pub(super) fn shown(outcome: &Outcome) -> Option<(u8, Option<u32>, bool)> {
     let Outcome::NotApplied(Refusal::Conflict(seen)) = outcome else { panic!("not refused: {outcome:?}") };
     seen.holding.as_ref().map(|holding| match holding.holder {

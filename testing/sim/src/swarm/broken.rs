@@ -20,8 +20,7 @@ pub enum Broken {
     StaleNow,
     /// Guarded items are deleted, and the marks of the guard with them.
     Marks,
-    /// So many nodes of a quorum lose everything at once that nobody may be left who knows the last token, and wall
-    /// clocks are off.
+    /// So many nodes of a quorum lose everything at once that none may know the last token, and wall clocks are off.
     Majority,
     /// Nodes that are declared durable come back with older data.
     Undurable,
@@ -71,7 +70,7 @@ impl Broken {
         }
     }
 
-    /// What is broken, for people.
+    /// The assumption that is broken, in words.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Rates => "clock rates beyond the drift",
@@ -86,7 +85,7 @@ impl Broken {
         }
     }
 
-    /// In which worlds it is broken.
+    /// The worlds in which it is broken.
     pub const fn family(self) -> Family {
         match self {
             Self::Rates

@@ -35,7 +35,7 @@ pub(super) fn draw(mut swarm: Swarm) -> (Script, Odds) {
     world.nodes = (0..swarm.nodes).map(|n| swarm.node_spec(n)).collect();
     world.reads = draws.one_in(4);
     world.unmarked = draws.one_in(3);
-    // Whole milliseconds, as markers keep it.
+    // Whole milliseconds, as in markers.
     world.max_ttl_ns = (longest_ns + draws.below(longest_ns / 2)).next_multiple_of(MS);
     if swarm.has("retention") {
         let retention = Duration::from_nanos((world.max_ttl_ns + 2 * SECOND).max(swarm.ttl_ns * 4));
@@ -81,7 +81,7 @@ impl Swarm {
         (0..self.nodes).filter(|node| named >> node & 1 == 1).collect()
     }
 
-    /// What befalls nodes of a quorum only.
+    /// The faults of a quorum's nodes.
     pub(super) fn node_faults(&self) -> Vec<Fault> {
         let mut faults = Vec::new();
         if self.nodes == 1 {
@@ -101,7 +101,7 @@ impl Swarm {
         add("node promoted", 3, &|draws, at_ns| {
             let (node, for_ns, by_ns) = (self.node(draws), long(draws) / 4, long(draws) / 2);
             let spec = self.node_spec(node);
-            // Whoever cannot tell that he has forgotten must not.
+            // A node that cannot tell that it has forgotten must not forget.
             let tells = spec.kind == Kind::Redis && !spec.durable;
             restart(node, for_ns, Data::Lags { by_ns: by_ns.min(at_ns) }).filter(|_| tells)
         });
@@ -137,8 +137,8 @@ impl Swarm {
         faults
     }
 
-    /// What it takes for a node's lost memory to matter: others had no part in the grants that it forgets, and those who
-    /// had are out of reach when it votes again.
+    /// The faults with which a node's lost memory matters: others had no part in the grants that it forgets, and those
+    /// that had are out of reach when it votes again.
     fn amnesia(&self) -> Vec<Fault> {
         let mut draws = self.stream("amnesia").of(1).draws();
         let (spare, first) = (self.nodes / 2, self.node(&mut draws));

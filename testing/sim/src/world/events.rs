@@ -1,5 +1,5 @@
-//! What a client says of its locks: entered in the books at the instant of its decision, and published to its callers
-//! when the process gets that far.
+//! The events of a client: entered in the ledger at the instant of its decision, and published to its callers when the
+//! process gets that far.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::ledger::ProcessId;
 use crate::promise::Promise;
 
 impl World<'_> {
-    /// The books, at the instant at which the core has decided.
+    /// Enters events in the ledger, at the instant at which the core has decided.
     pub(super) fn note_event(&mut self, process: ProcessId, event: &Event) {
         let lock = event.lock();
         match event {
@@ -123,7 +123,7 @@ impl World<'_> {
         }
     }
 
-    /// What a caller's check finds. One that finds the deadline passed makes sure that it stays lost.
+    /// A caller's check. One that finds the deadline passed makes sure that the lease stays lost.
     pub(super) fn check(&mut self, process: ProcessId, lock: LockId) -> bool {
         let host = &mut self.hosts[process.host];
         let now = host.now(self.now).monotonic;
@@ -145,7 +145,7 @@ impl World<'_> {
         }
     }
 
-    /// While a renewal is not published, a caller that asks at the old deadline is told that the lease is lost.
+    /// While a renewal is not published, a caller that checks at the old deadline finds the lease lost.
     pub(super) fn check_before_publishing(&mut self, process: ProcessId, events: &[Event]) {
         for event in events.iter().filter(|event| matches!(event, Event::Renewed { .. })) {
             let host = &self.hosts[process.host];
@@ -174,7 +174,7 @@ impl World<'_> {
         }
     }
 
-    /// Callers learn what was decided; a deadline is published only if no check has found the old one passed.
+    /// Callers learn each decision. A deadline is published only if no check has found the old one passed.
     pub(super) fn publish(&mut self, process: ProcessId, events: Vec<Event>) {
         if !self.is_alive(process) {
             return;

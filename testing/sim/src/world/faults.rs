@@ -1,4 +1,4 @@
-//! Faults as they strike, the day on which the world gets well, and what must have happened some time after it.
+//! The injection of faults, their end, and the progress that must follow some time after it.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use crate::counts::Struck;
 use crate::ledger::{ProcessId, longest_stand};
 use crate::promise::Promise;
 use crate::script::{self, Ending, Job, What};
-use crate::store::{By, Standing};
+use crate::store::{By, StoredRecord};
 
-/// How long a waiter sleeps at most, and how long where the store asks for patience.
+/// The longest sleep of a waiter, and the longest where the store throttles.
 pub(super) const LONGEST_POLL: Duration = Duration::from_secs(2);
 pub(super) const LONGEST_THROTTLED_POLL: Duration = Duration::from_secs(20);
 
@@ -88,7 +88,8 @@ impl World<'_> {
         self.record(|recorder, now| recorder.fault(host, fault.words(), now));
     }
 
-    /// What befalls the store is nobody's in a world with one; of several nodes it is told which.
+    /// Counts a fault of a store. In a world with one store it is drawn on no lane; of several nodes it is drawn on its
+    /// own.
     fn strike_store(&mut self, fault: Struck, node: usize) {
         if self.is_quorum() { self.strike_node(fault, node) } else { self.strike(fault, None) }
     }
@@ -225,9 +226,9 @@ impl World<'_> {
         self.start(child);
     }
 
-    /// From now on nothing goes wrong any more.
+    /// Ends all faults.
     pub(super) fn heal(&mut self) {
-        // Before anybody is killed, and before what was late is excused.
+        // Before any process is killed, and before lateness is excused.
         self.look_at_waiters();
         self.healed = true;
         self.schedule.heal();
@@ -258,7 +259,7 @@ impl World<'_> {
                     let process = self.hosts[n].process;
                     for lock in self.ledger.held_by(process) {
                         let now = self.hosts[n].now(self.now).monotonic;
-                        // What has expired is not given back any more.
+                        // A lease that has expired is not released any more.
                         let belief = self.ledger.belief(process, lock).filter(|belief| now < belief.deadline);
                         let held = belief.map(|held| Closed { host: n, lock, of: held.resource, nonce: held.nonce });
                         self.closed.extend(held);
@@ -277,7 +278,7 @@ impl World<'_> {
                 for n in holders {
                     self.kill(n);
                 }
-                // Those who were throttled may be in the middle of their longest sleep.
+                // A throttled waiter may be in the middle of its longest sleep.
                 let throttled = self.hosts.iter().any(|host| !host.throttled.is_empty());
                 let poll = if throttled { LONGEST_THROTTLED_POLL } else { LONGEST_POLL };
                 let waited_for = self.resources_waited_for();
@@ -286,7 +287,7 @@ impl World<'_> {
         }
     }
 
-    /// Somebody must get each of these, within the time that is promised.
+    /// Demands a grant of each of these resources, within the promised time.
     fn want(&mut self, resources: &[usize], poll: Duration) {
         let latency = Duration::from_nanos(self.script.world.latency_ns);
         for resource in resources.iter().copied() {
@@ -302,8 +303,8 @@ impl World<'_> {
         }
     }
 
-    /// What may be added in a quorum: attempts that only split the votes, or show which nodes are in doubt; and where the
-    /// nodes that are not are no majority, the time for which the others abstain.
+    /// The time that may be added in a quorum: attempts that only split the votes, or show which nodes are in doubt;
+    /// and where the nodes that are not in doubt are no majority, the time for which the others abstain.
     fn time_of_doubt(&self, resource: usize, poll: Duration) -> Duration {
         let abstaining = self.nodes.iter().filter(|node| node.abstains()).count();
         let doubted = self.nodes.iter().filter(|node| node.is_doubted(&self.resources[resource])).count();
@@ -311,7 +312,7 @@ impl World<'_> {
         let waits = abstaining > 0 && abstaining + doubted > spare;
         let attempts = (poll * 21 / 20 + self.config.request_timeout() * 6) * 5;
         match self.config.quorum().filter(|_| waits) {
-            // By the waiter's clock, from an answer that it has yet to get.
+            // By the waiter's clock, from an answer that is still to come.
             Some(quorum) => attempts + abstention(quorum.max_ttl(), self.drift) * 21 / 20,
             None => attempts,
         }
@@ -350,13 +351,14 @@ impl World<'_> {
         self.start(n);
     }
 
-    /// What was held when its client was closed was given back, and did not just run out.
+    /// Checks that the leases of closed clients were released, and did not just expire.
     pub(super) fn judge_closed(&mut self) {
         for Closed { host, lock, of, nonce } in std::mem::take(&mut self.closed) {
-            let standings = self.standings(of, host);
-            let stands = |n: &usize| standings[*n].is_some_and(|standing: Standing| standing.by == By::Attempt(nonce));
+            let stored_records = self.stored_records(of, host);
+            let stands =
+                |n: &usize| stored_records[*n].is_some_and(|stored: StoredRecord| stored.by == By::Attempt(nonce));
             let is_forgotten = |n: &usize| stands(n) && self.ledger.is_unreleased(nonce, *n);
-            let nodes: Vec<usize> = (0..standings.len()).filter(is_forgotten).collect();
+            let nodes: Vec<usize> = (0..stored_records.len()).filter(is_forgotten).collect();
             if !nodes.is_empty() {
                 let text = format!("the client of lock {lock} was closed, and its record still stands on {nodes:?}");
                 self.record_violation(Promise::Orphans, Some(host), Some(of), text);
@@ -364,7 +366,7 @@ impl World<'_> {
         }
     }
 
-    /// Time is up for whatever was due by now.
+    /// Checks everything that was due by now.
     pub(super) fn judge(&mut self) {
         if self.closing {
             self.closing = false;

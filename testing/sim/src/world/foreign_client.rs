@@ -1,4 +1,4 @@
-//! A client of another library that shares a lock with ours, and keeps to its own rules.
+//! A client of another library that shares a lock with ours, and follows its own rules.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) struct ForeignClient {
     clock: Clock,
     /// Marks are never used twice.
     count: u32,
-    /// What it watches, since when by its own clock.
+    /// The version that it watches, and the time since when, by its own clock.
     watched: Option<(Version, u64)>,
     held: Option<Held>,
     done: bool,
@@ -26,12 +26,12 @@ pub(super) struct ForeignClient {
 struct Held {
     mark: Mark,
     since: TrueTime,
-    /// When it stops believing, if it has a mind of its own: the whole ttl by its own clock, without a margin. Where
-    /// the store expires records, foreign clients leave it to the store.
+    /// The end of its belief, if it decides that itself: the whole ttl by its own clock, without a margin. Where the
+    /// store expires records, foreign clients leave it to the store.
     until: Option<TrueTime>,
 }
 
-/// How often it looks or tries again.
+/// The time between two looks or tries.
 const POLL: Duration = Duration::from_millis(37);
 
 impl ForeignClient {
@@ -40,7 +40,7 @@ impl ForeignClient {
         Self { spec: *spec, clock, count: 0, watched: None, held: None, done: false }
     }
 
-    /// Until when it believes that it holds a resource.
+    /// The end of its belief that it holds a resource.
     pub(super) fn believes_until(&self, resource: usize) -> Option<TrueTime> {
         self.held.filter(|_| self.spec.resource == resource)?.until
     }
@@ -61,7 +61,7 @@ impl ForeignClient {
         self.count = mark.count + 1;
     }
 
-    /// What to try next for a lock that it does not hold.
+    /// The next try for a lock that it does not hold.
     fn attempt(&mut self, by: u32, row: Option<&ForeignRow>, now: TrueTime) -> Option<ForeignAct> {
         let (mark, ttl) = (Mark { by, count: self.count }, self.ttl());
         let shows = self.clock.shows(now);
@@ -107,7 +107,7 @@ impl World<'_> {
         let ForeignAnswer::Read(row) = self.nodes[0].store.foreign(name, &ForeignAct::Read, self.now) else {
             return None;
         };
-        // Where the store expires records, a client of Redis simply tries to set its own.
+        // Where the store expires records, a client of Redis tries to set its own.
         let row = row.filter(|_| self.nodes[0].store.kind() == Kind::Dynamodb);
         let Some(act) = self.foreign_clients[n].attempt(by, row.as_ref(), self.now) else { return Some(POLL) };
         match self.nodes[0].store.foreign(name, &act, self.now) {

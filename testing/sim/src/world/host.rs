@@ -1,4 +1,4 @@
-//! A process around the real core: it reads its clock, hands in what arrived, and carries out what comes of it.
+//! A process around the real core: it reads its clock, passes in what arrived, and carries out the outputs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::Hash;
@@ -37,7 +37,7 @@ pub(super) struct SimHost {
     /// Nothing gets through to each node until then.
     pub(super) cut_until: Vec<TrueTime>,
     pub(super) next_lock: u64,
-    /// What each lock is wanted for.
+    /// The job of each lock.
     pub(super) wanted: BTreeMap<LockId, crate::script::Job>,
     /// Responses that clients of earlier lives ignored.
     pub(super) ignored: u64,
@@ -46,10 +46,10 @@ pub(super) struct SimHost {
     pub(super) drawn: u64,
     pub(super) stale_now: bool,
     last_now: Option<Now>,
-    /// It did not run for a while, so what it was to do in time is late.
+    /// True if it did not run for a while, so its work is late.
     late: bool,
     steps: u64,
-    /// What holds up the next step, once it was asked for.
+    /// The stall of the next step, once it was asked for.
     stall: Option<Option<Stall>>,
     wake_ticket: u64,
     wake_at: Monotonic,
@@ -58,16 +58,16 @@ pub(super) struct SimHost {
     pub(super) published: BTreeMap<LockId, Option<Monotonic>>,
     /// Locks of which a check has said that they are lost.
     pub(super) said_lost: BTreeSet<LockId>,
-    /// When something last moved for an acquisition, by this clock.
+    /// The time of the last progress of an acquisition, by this clock.
     pub(super) active: BTreeMap<LockId, Monotonic>,
     pub(super) throttled: BTreeSet<LockId>,
     pub(super) woken: BTreeMap<LockId, TrueTime>,
     pub(super) tries: BTreeMap<LockId, Tries>,
-    /// When acquisitions that do not wait for ever must have ended.
+    /// The time by which acquisitions with a limit must have ended.
     pub(super) patience: BTreeMap<LockId, Monotonic>,
 }
 
-/// What an acquisition has cost so far.
+/// The cost of an acquisition so far.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Tries {
     pub(super) since: Monotonic,
@@ -117,7 +117,7 @@ impl SimHost {
         }
     }
 
-    /// What was due while it did not run is due from now on.
+    /// Moves work that was due while the process did not run.
     pub(super) fn catch_up(&mut self, now: Now, request_timeout: Duration) {
         if std::mem::take(&mut self.late) {
             self.active.values_mut().for_each(|since| *since = now.monotonic);
@@ -349,7 +349,7 @@ impl World<'_> {
                 Output::Subscribe { resource, node } => self.subscribe(process, &resource, node, true, leaves),
                 Output::Unsubscribe { resource, node } => self.subscribe(process, &resource, node, false, leaves),
                 Output::NeedCredentials { node } => {
-                    // As fast as can be, so that nothing but the core's own pace keeps it from asking for ever.
+                    // As soon as possible, so that only the core's own pacing keeps it from asking without end.
                     let at = leaves.plus(Duration::from_nanos(self.script.world.latency_ns));
                     self.push(at, Due::Client { process, input: Input::Credentials { node: node.index() } });
                 }

@@ -33,27 +33,28 @@ use host::SimHost;
 use network::Packet;
 use nodes::{Memory, Node};
 
-/// What one run has shown.
+/// The result of one run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// How often what happened.
+    /// The counts of faults and events.
     pub counts: Counts,
-    /// What was found wrong, whether or not a promise was due.
+    /// All violations, even where no promise was due.
     pub violations: Vec<Violation>,
-    /// Since when the nodes of a quorum have forgotten the tokens of a resource beyond what the protocol stands.
+    /// The times since when the nodes of a quorum have forgotten the tokens of a resource beyond what the protocol
+    /// stands.
     pub counters_lost: BTreeMap<usize, TrueTime>,
-    /// Of everything that any client put out. Two runs of one script agree on it.
+    /// The digest of all outputs of all clients. Two runs of one script agree on it.
     pub digest: u64,
-    /// What befell the messages, beyond the usual.
+    /// The messages with faults.
     pub messages: Vec<Message>,
-    /// Where processes were held up.
+    /// The stalls of processes.
     pub stalls: Vec<Stall>,
-    /// What to draw, if it was asked for.
+    /// The timeline, if it was asked for.
     pub timeline: Option<Timeline>,
 }
 
 impl Report {
-    /// Whether a promise was broken, due or not.
+    /// True if a promise was broken, due or not.
     pub fn breaks(&self, promise: Promise) -> bool {
         self.violations.iter().any(|violation| violation.promise == promise)
     }
@@ -85,17 +86,17 @@ struct World<'a> {
     foreign_clients: Vec<ForeignClient>,
     watchers: BTreeSet<(usize, ProcessId, usize)>,
     ledger: Ledger,
-    /// Who held each resource last, and whether it was given back.
+    /// The last holder of each resource, and whether it has released.
     last_held: BTreeMap<usize, LastHolder>,
     counts: Counts,
     digest: DefaultHasher,
     drawn: u64,
-    /// When the last message that is under way arrives.
+    /// The time when the last message under way arrives.
     last_arrival: TrueTime,
     healed: bool,
     closing: bool,
     closed: Vec<Closed>,
-    /// Resources that somebody must get, and by when.
+    /// Resources that must be granted, and by when.
     wanted: BTreeMap<usize, TrueTime>,
     /// Releases of attempts that one worker may leave behind: they last as long as a record, and its tries are paced.
     most_orphans: usize,
@@ -109,7 +110,7 @@ struct LastHolder {
     released: bool,
 }
 
-/// What is to come.
+/// Something to come.
 enum Due {
     Client { process: ProcessId, input: Input },
     Worker { process: ProcessId, worker: usize, step: u64 },
@@ -132,7 +133,7 @@ enum Due {
     JudgeClosed,
 }
 
-/// What reaches a client. Of the alarms only the one that was set last rings.
+/// Something that reaches a client. Of the timers only the last one that was set counts.
 enum Input {
     Wake { ticket: u64 },
     Reply { id: RequestId, result: Result<Vec<Outcome>, TransportFault> },
@@ -278,7 +279,7 @@ impl<'a> World<'a> {
         self.ledger.record_violation(promise, self.now, host, resource, text);
     }
 
-    /// 16 bytes that never repeat, whoever asks; unless the process has a generator of its own, which can be copied.
+    /// 16 bytes that never repeat, unless the process has a generator of its own, which can be copied.
     fn fresh(&mut self, host: usize) -> Entropy {
         let own = self.script.hosts.get(host).is_some_and(|spec| spec.own_entropy);
         let (mut bytes, drawn) =
@@ -325,7 +326,7 @@ impl<'a> World<'a> {
 }
 
 impl World<'_> {
-    /// Something for the story, if one is told.
+    /// Adds to the timeline, if there is one.
     fn record(&mut self, what: impl FnOnce(&mut Recorder, TrueTime)) {
         let now = self.now;
         if let Some(recorder) = &mut self.recorder {
@@ -337,9 +338,9 @@ impl World<'_> {
         if self.recorder.is_none() {
             return;
         }
-        for (n, standing) in self.standings(resource, 0).into_iter().enumerate() {
+        for (n, stored) in self.stored_records(resource, 0).into_iter().enumerate() {
             let counter = self.nodes[n].store.counter(&self.resources[resource], self.now);
-            self.record(|recorder, now| recorder.record(n, resource, standing, counter, now));
+            self.record(|recorder, now| recorder.record(n, resource, stored, counter, now));
         }
     }
 }

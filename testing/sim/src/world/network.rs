@@ -22,7 +22,7 @@ use crate::store::{Answer, Ask, By, Form, Kind};
 pub(super) struct Packet {
     pub(super) process: ProcessId,
     pub(super) transmit: Transmit,
-    /// Where each of its operations stands.
+    /// The state of each of its operations.
     pub(super) legs: Vec<Leg>,
     /// The clocks of its sender when the first request left.
     pub(super) began: StoreNow,
@@ -145,7 +145,7 @@ impl World<'_> {
             };
         }
         if packet.is_copy && self.nodes[node].store.kind() == Kind::Dynamodb {
-            // Of a request over HTTP there is one answer, however often a proxy delivers it.
+            // A request over HTTP has one answer, however often a proxy delivers it.
             return;
         }
         let outcomes: Option<Vec<Outcome>> = packet.legs.iter().map(Leg::outcome).collect();
@@ -166,7 +166,7 @@ impl World<'_> {
         let ask = Ask { resource, op, form: form.clone(), at: self.now, caller };
         let answer = self.nodes[node].store.ask(&ask);
         let number = self.number_of(resource).unwrap_or(0);
-        // A lock that was written stands, whatever the session asks next.
+        // A lock that was written stands, whatever the session sends next.
         let written = match (form, &answer) {
             (Form::Floor | Form::Step, Answer::Done(outcome)) => Some(outcome),
             (_, Answer::Again(form)) => form.told(),
@@ -213,11 +213,11 @@ impl World<'_> {
     }
 
     fn see_obstacle(&mut self, resource: usize, node: usize, asking: &Nonce, process: ProcessId) {
-        let Some(standing) = self.standings(resource, process.host)[node] else { return };
-        let By::Attempt(nonce) = standing.by else { return };
-        // Where observers have to wait, each of them begins when it first looks; so they do after a reboot.
+        let Some(stored) = self.stored_records(resource, process.host)[node] else { return };
+        let By::Attempt(nonce) = stored.by else { return };
+        // Where observers have to wait, each begins at its first look, as after a reboot.
         let in_first_boot = self.script.world.one_kernel() && self.hosts[process.host].boot == FIRST_BOOT;
-        let runs_out = standing.until.is_some() || in_first_boot;
+        let runs_out = stored.until.is_some() || in_first_boot;
         if nonce != *asking && runs_out && self.ledger.blocks(self.now, &nonce, node, self.drift) {
             self.counts.see(Sometimes::Orphan);
         }
@@ -266,7 +266,7 @@ impl World<'_> {
         self.push(arrives, Due::Client { process, input: Input::Reply { id, result } });
     }
 
-    /// The books, when a response is handed to a client that still waits for it.
+    /// Enters a response in the ledger, when it is passed to a client that still waits for it.
     pub(super) fn note_reply(
         &mut self,
         process: ProcessId,
@@ -285,7 +285,7 @@ impl World<'_> {
             self.counts.see(Sometimes::ThrottledWait);
             self.has_patience_with(process, lock);
         } else if let Some(lock) = lock.filter(|_| !self.is_quorum()) {
-            // Of several nodes the one that asked for patience is not heard again before the next attempt.
+            // A node of several that has throttled is not asked again before the next attempt.
             self.hosts[process.host].throttled.remove(&lock);
         }
     }
@@ -313,7 +313,7 @@ impl World<'_> {
         }
     }
 
-    /// Tells everybody who watches a resource; each message takes its own way.
+    /// Notifies all watchers of a resource. Each message has its own fate.
     fn wake_up(&mut self, resource: usize, node: usize) {
         if !self.script.world.watch {
             return;

@@ -1,4 +1,4 @@
-//! The nodes of the world: one store, or several that form a quorum, and what befalls them.
+//! The nodes of the world, one store or a quorum, and their faults.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use super::World;
 use crate::clock::TrueTime;
 use crate::counts::{Sometimes, Struck};
 use crate::script::{Data, QUORUM, Script, What};
-use crate::store::{By, Snapshot, Spec, Standing, Store};
+use crate::store::{By, Snapshot, Spec, Store, StoredRecord};
 
 /// One node.
 pub(super) struct Node {
     pub(super) store: Store,
     pub(super) windows: Windows,
     spec: Spec,
-    /// What it had some time before a fault that takes it back there, by the number of the fault.
+    /// The data of some time before a fault that restores it, by the number of the fault.
     past: BTreeMap<usize, Snapshot>,
 }
 
-/// Until when a node is in which kind of trouble.
+/// The ends of a node's faults, by kind.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Windows {
     pub(super) down: TrueTime,
@@ -46,7 +46,7 @@ impl Node {
         world.specs().iter().map(node).collect()
     }
 
-    /// Nobody gets its vote now, whatever it holds.
+    /// True if no attempt gets its vote now.
     pub(super) fn abstains(&self) -> bool {
         let marker = self.store.membership(self.spec.durability());
         marker.is_none_or(|marker| marker.phase == Phase::Joining)
@@ -65,13 +65,13 @@ impl Node {
     }
 }
 
-/// What the nodes have forgotten, as the world knows and no client can.
+/// Tokens that the nodes have forgotten, as the world knows and no client can.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
     /// The highest token of each resource that anybody was granted.
     granted: BTreeMap<usize, Token>,
-    /// Since when no node knew it any more, or all nodes were in doubt at once, so that a quorum without a past could be
-    /// born.
+    /// The time since when no node knew a resource's token any more, or all nodes were in doubt at once, so that a
+    /// quorum without a past could be born.
     pub(super) counters_lost: BTreeMap<usize, TrueTime>,
 }
 
@@ -84,20 +84,20 @@ impl World<'_> {
         self.script.world.is_quorum()
     }
 
-    /// Whose records stand in the way of others on a resource, node by node.
-    pub(super) fn standings(&self, resource: usize, host: usize) -> Vec<Option<Standing>> {
+    /// The records that block others on a resource, node by node.
+    pub(super) fn stored_records(&self, resource: usize, host: usize) -> Vec<Option<StoredRecord>> {
         let caller = self.store_now(host);
         let name = &self.resources[resource];
-        self.nodes.iter().map(|node| node.store.standing(name, self.now, &caller)).collect()
+        self.nodes.iter().map(|node| node.store.stored(name, self.now, &caller)).collect()
     }
 
-    /// Nodes that keep others away on behalf of this attempt: they hold its record, or vote for nobody.
+    /// The number of nodes that block others for this attempt: they hold its record, or vote for no attempt.
     pub(super) fn backing(&self, resource: usize, host: usize, by: By) -> usize {
-        let standings = self.standings(resource, host);
-        let backs = |(node, standing): &(&Node, Option<Standing>)| {
-            standing.is_some_and(|standing| standing.by == by) || (self.is_quorum() && node.abstains())
+        let stored_records = self.stored_records(resource, host);
+        let backs = |(node, stored): &(&Node, Option<StoredRecord>)| {
+            stored.is_some_and(|stored| stored.by == by) || (self.is_quorum() && node.abstains())
         };
-        self.nodes.iter().zip(standings).filter(backs).count()
+        self.nodes.iter().zip(stored_records).filter(backs).count()
     }
 
     /// Notes what tokens rest on: that one node at least remembers the highest.
@@ -156,7 +156,7 @@ impl World<'_> {
         self.record(|recorder, now| recorder.node_fault(node, fault.words(), now));
     }
 
-    /// What is worth counting of one operation at a node of a quorum. `before` is how the node stood.
+    /// Counts the result of one operation at a node of a quorum. `before` is the node's phase before it.
     pub(super) fn see_vote(&mut self, n: usize, op: &Op, outcome: &Outcome, before: Option<Phase>) {
         match (before, self.phase(n)) {
             (Some(Phase::Joining), Some(Phase::Member)) => self.counts.see(Sometimes::Born),
@@ -179,7 +179,7 @@ impl World<'_> {
         node.store.membership(node.spec.durability()).map(|marker| marker.phase)
     }
 
-    /// Whether somebody was granted a lock with fewer than all nodes within reach.
+    /// Counts a grant with fewer than all nodes within reach.
     pub(super) fn see_reach(&mut self, host: usize) {
         let cut = |n: usize| self.now < self.hosts[host].cut_until[n];
         if self.nodes.iter().enumerate().any(|(n, node)| node.is_away(self.now) || cut(n)) {

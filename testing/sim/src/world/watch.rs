@@ -1,4 +1,4 @@
-//! What must hold at every step, seen from outside the core.
+//! The invariants of every step, seen from outside the core.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -24,7 +24,7 @@ impl World<'_> {
         self.push(TrueTime(at.0.saturating_sub(1)), Due::Probe { resource });
     }
 
-    /// What must hold whenever a host has just run.
+    /// Checks the invariants of a host that has just run.
     pub(super) fn look_after(&mut self, process: ProcessId, now: Now) {
         let Some(client) = self.hosts[process.host].client.take() else { return };
         let undecided: Vec<_> = self.ledger.undecided(process).map(|(lock, _)| lock).collect();
@@ -89,7 +89,7 @@ impl World<'_> {
         }
     }
 
-    /// Whoever could run must not be late with anything.
+    /// Checks that no process that could run is late with anything.
     pub(super) fn look_at_waiters(&mut self) {
         for n in 0..self.hosts.len() {
             let host = &mut self.hosts[n];
@@ -197,12 +197,12 @@ impl World<'_> {
         }
     }
 
-    /// Nobody but one believes, and the store knows whom.
+    /// Checks that at most one process believes, and that the store has its record.
     pub(super) fn audit(&mut self, resource: usize) {
         let mut believers = Vec::new();
         for belief in self.ledger.beliefs().filter(|belief| belief.resource == resource) {
             let host = &self.hosts[belief.process.host];
-            // What callers are told, where the core has moved the deadline closer and they do not know it yet.
+            // The deadline that callers read, where the core has moved it closer and they do not know it yet.
             let told = host.published.get(&belief.lock).copied().flatten().filter(|_| host.process == belief.process);
             if host.now(self.now).monotonic < told.map_or(belief.deadline, |told| told.max(belief.deadline)) {
                 believers.push(belief.clone());
@@ -211,8 +211,8 @@ impl World<'_> {
         for belief in &believers {
             let backing = self.backing(resource, belief.process.host, By::Attempt(belief.nonce));
             if backing < self.majority() {
-                let standing = self.standings(resource, belief.process.host)[0];
-                let whose = match standing.map(|standing| standing.by) {
+                let stored = self.stored_records(resource, belief.process.host)[0];
+                let whose = match stored.map(|stored| stored.by) {
                     _ if self.is_quorum() => format!("backed by {backing} nodes only"),
                     None => "nobody's".to_owned(),
                     Some(By::Attempt(_)) => "another client's".to_owned(),

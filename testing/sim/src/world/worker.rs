@@ -1,4 +1,4 @@
-//! What a worker does: wants a lock, claims what it protects, writes to it, and gives the lock back.
+//! The workers: each wants a lock, claims the register behind it, writes to it, and releases the lock.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ enum Phase {
     Working {
         lock: LockId,
         token: Token,
-        /// What the claim has read; `None` when it was never answered.
+        /// The version that the claim has read; `None` when it was never answered.
         version: Option<u64>,
         written: u64,
         until: TrueTime,
@@ -62,7 +62,7 @@ impl World<'_> {
         }
     }
 
-    /// The workers want nothing more, whatever they were at.
+    /// Ends the workers, whatever they were doing.
     pub(super) fn stop_workers(&mut self, n: usize) {
         for worker in &mut self.hosts[n].workers {
             worker.phase = Phase::Done;
@@ -70,7 +70,7 @@ impl World<'_> {
         }
     }
 
-    /// Resources that somebody tries to get, without a limit to the wait.
+    /// Resources that a worker tries to get without a limit to the wait.
     pub(super) fn resources_waited_for(&self) -> Vec<usize> {
         let mut waited: Vec<usize> = Vec::new();
         for host in self.hosts.iter().filter(|host| host.client.is_some()) {
@@ -164,7 +164,8 @@ impl World<'_> {
         host.wanted.insert(lock, job.clone());
         host.workers[n].phase = Phase::Trying { lock };
         if let Some(wait) = job.wait_ns {
-            // Whoever tries once makes up to three sends; else what is in flight at the end of the wait is awaited.
+            // A single try makes up to three sends. Otherwise the requests in flight at the end of the wait are
+            // awaited.
             let grace = self.config.request_timeout() * if wait == 0 { 4 } else { 1 };
             // In a quorum a raise may follow, and another one.
             let grace = grace * if self.script.world.is_quorum() { 3 } else { 1 };
@@ -189,7 +190,7 @@ impl World<'_> {
         }
     }
 
-    /// The holder gives its lease up itself; one whose deadline has passed is about to be told lost instead.
+    /// Ends a belief at its release. A lease whose deadline has passed is about to be reported lost instead.
     pub(super) fn no_longer_believes(&mut self, process: ProcessId, lock: LockId, why: &'static str) {
         let now = self.hosts[process.host].now(self.now).monotonic;
         if self.ledger.belief(process, lock).is_some_and(|belief| now < belief.deadline) {
@@ -335,7 +336,7 @@ impl World<'_> {
             (Phase::Claiming { token, until, .. }, Ask::Claim, Reply::Read(version)) => {
                 self.work(process, n, Phase::Working { lock, token, version: Some(version), written: 0, until });
             }
-            // A later holder has been here: whatever this lease says, the work is not ours any more.
+            // A later holder has been here, so this work is void whatever the lease says.
             (Phase::Claiming { .. }, Ask::Claim, Reply::Refused) => self.release_lock(process, n, lock),
             (_, _, _) => {}
         }

@@ -42,7 +42,7 @@ impl Pair {
     }
 
     pub(crate) fn known(&self, resource: &Resource) -> Known {
-        let standing = self.model.standing(resource, NOW, &CALLER);
+        let standing = self.model.stored(resource, NOW, &CALLER);
         let holder = standing.and_then(|standing| match standing.by {
             By::Attempt(nonce) => Some(nonce),
             By::Foreign(_) => None,
@@ -164,7 +164,7 @@ impl Pair {
         let undone = undone.map(|version| json!({ "S": java::version_text(&version) }));
         assert_eq!(attribute("undoneVersion"), undone, "{resource}");
         let is_held = row.is_some() && attribute("isReleased").is_none();
-        assert_eq!(is_held, self.model.standing(resource, NOW, &CALLER).is_some(), "{resource}");
+        assert_eq!(is_held, self.model.stored(resource, NOW, &CALLER).is_some(), "{resource}");
         assert_eq!(self.wire.marker(), self.marker());
     }
 }

@@ -57,7 +57,7 @@ impl<'a> Pair<'a> {
     }
 
     pub(crate) fn holder(&self, resource: &Resource) -> Option<By> {
-        self.model.standing(resource, NOW, &CALLER).map(|standing| standing.by)
+        self.model.stored(resource, NOW, &CALLER).map(|stored| stored.by)
     }
 
     pub(crate) fn move_clock(&mut self, by_ms: i64) {
@@ -178,7 +178,7 @@ impl<'a> Pair<'a> {
         self.at(span)?;
         for (name, replies) in NAMES.iter().zip(replies.chunks(3)) {
             let resource = named(name);
-            let until = self.model.standing(&resource, NOW, &CALLER).and_then(|standing| standing.until);
+            let until = self.model.stored(&resource, NOW, &CALLER).and_then(|stored| stored.until);
             assert!(ends_alike(integer(&replies[0]), until), "{name}: the lock ends in {replies:?}, {until:?}");
             let counter = self.model.counter(&resource, NOW).map(|counter| counter.to_string().into_bytes());
             assert_eq!(text(&replies[1]), counter.as_deref(), "{name}: the counter");

@@ -1,5 +1,5 @@
-//! What a session with a table asks one after the other for one operation. The table does one request at a time: the
-//! lock, then the marker of the quorum, which others may change in between, then perhaps the lock again.
+//! The requests of one session with a table for one operation, one after the other: the lock, then the marker of the
+//! quorum, which others may change in between, then perhaps the lock again.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ use crate::store::Answer;
 /// What one request of a send asks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
-    /// The operation itself. DynamoDB knows no `max()`: an acquire is first tried as the write that makes the counter the
-    /// floor, if it is below.
+    /// The operation itself. DynamoDB knows no `max()`: an acquire is first tried as the write that makes the counter
+    /// the floor, if it is below.
     Floor,
     /// The other write: the token becomes one more than the counter, if that is at least the floor. A raise only writes
     /// down the trust.
@@ -25,7 +25,7 @@ pub enum Form {
     Look(Box<Told>),
     /// The marker is written before the answer means anything.
     Mark(Box<Mark>),
-    /// The lock is given back, because the node does not vote.
+    /// The lock is released, because the node does not vote.
     Undo(Box<Refusal>),
     /// A lock that an earlier send has written becomes this one's, before it counts.
     Keep(Box<Keep>),
@@ -69,7 +69,7 @@ impl Form {
         }
     }
 
-    /// What a session makes of a request that the table did not answer.
+    /// The outcome of a session in which the table did not answer a request.
     pub fn failed(&self, op: &Op, outcome: Outcome) -> Answer {
         match self {
             Self::Floor | Self::Step | Self::Keep(_) => Answer::Done(outcome),
@@ -153,7 +153,7 @@ impl Told {
         }
     }
 
-    /// Nobody can say whether the node votes.
+    /// The outcome where it is unknown whether the node votes.
     fn unmarked(&self, op: &Op, why: Outcome) -> Answer {
         match why {
             Outcome::NotApplied(refusal) => self.refuse(op, refusal),
