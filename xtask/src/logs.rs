@@ -13,10 +13,10 @@ use std::time::Duration;
 
 /// Every password, key and token of a test has one of these in it. The second is that of the samples in `docs/infra`.
 const SECRETS: [&str; 2] = ["hunter2", "change-me"];
-/// What libraries tell of themselves begins so, see `testing/servers/src/trace_capture.rs`; no nonce may stand there.
-const TOLD: &str = "told:";
+/// The prefix of captured log output, see `testing/servers/src/trace_capture.rs`; no nonce may stand there.
+const CAPTURED: &str = "captured:";
 /// The file for it, in the folder.
-const TOLD_BY_ALL: &str = "told.log";
+const CAPTURE_FILE: &str = "trace.log";
 /// Where nextest leaves its report, below the target folder.
 const NEXTEST: &str = "nextest/default/junit.xml";
 /// How often the terminal is shown what has been written.
@@ -75,7 +75,7 @@ impl Logs {
         // So that a step that is run twice has both in one file, and the second is not repeated on the terminal.
         let begin = log.metadata()?.len();
         writeln!(log, "=== {step}")?;
-        command.stdout(log.try_clone()?).stderr(log).env("LEASEHOLD_TELL", self.folder.join(TOLD_BY_ALL));
+        command.stdout(log.try_clone()?).stderr(log).env("LEASEHOLD_TRACE_FILE", self.folder.join(CAPTURE_FILE));
         if io::IsTerminal::is_terminal(&io::stderr()) && std::env::var_os("NO_COLOR").is_none() {
             command.env("CARGO_TERM_COLOR", "always");
         }
@@ -95,9 +95,9 @@ impl Logs {
     }
 
     /// # Errors
-    /// Libraries have told nothing: then nobody has listened, and no secret could be found in it.
-    pub fn expect_told(&self) -> Result {
-        let path = self.folder.join(TOLD_BY_ALL);
+    /// Fails if no log output was captured, because then no secret could be found in it.
+    pub fn expect_captured(&self) -> Result {
+        let path = self.folder.join(CAPTURE_FILE);
         if fs::metadata(&path).is_ok_and(|file| file.len() > 0) {
             return Ok(());
         }
@@ -194,7 +194,7 @@ fn secrets(text: &str) -> impl Iterator<Item = (usize, &'static str)> {
 fn nonces(text: &str) -> impl Iterator<Item = usize> {
     let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
     let has_one = move |line: &str| line.split(|c| !is_digit(c)).any(|digits| digits.len() == 32);
-    let lines = text.lines().enumerate().filter_map(|(number, line)| Some((number + 1, line.split_once(TOLD)?.1)));
+    let lines = text.lines().enumerate().filter_map(|(number, line)| Some((number + 1, line.split_once(CAPTURED)?.1)));
     lines.filter(move |(_, line)| has_one(line)).map(|(number, _)| number)
 }
 
@@ -253,8 +253,9 @@ mod tests {
     #[test]
     fn nonces_are_seen_in_what_libraries_tell() {
         let nonce = "0123456789abcdef".repeat(2);
-        let text =
-            format!("{nonce}\nout>told: DEBUG x value={nonce}@me\ntold: sha1={nonce}01234567 short=0123456789abcdef\n");
+        let text = format!(
+            "{nonce}\nout>captured: DEBUG x value={nonce}@me\ncaptured: sha1={nonce}01234567 short=0123456789abcdef\n"
+        );
         assert_eq!(nonces(&text).collect::<Vec<_>>(), [2]);
     }
 
@@ -272,7 +273,7 @@ mod tests {
         fs::create_dir_all(&folder).expect("a folder");
         let logs = Logs { nextest: folder.join("none"), folder };
         assert!(logs.expect_no_secrets().is_err(), "nothing is no success");
-        assert!(logs.expect_told().is_err(), "nothing is no success");
+        assert!(logs.expect_captured().is_err(), "nothing is no success");
         let mut terminal = Vec::new();
         let mut say = |words: &str| {
             let mut command = Command::new("sh");
@@ -287,9 +288,9 @@ mod tests {
         assert!(failure.contains("a-step.log:5: hunter2"), "{failure}");
         assert_eq!(terminal, b"well\ntoo\nhunter2\ntoo\n");
         let mut command = Command::new("sh");
-        command.args(["-c", r#"echo "told: fine" >> "$LEASEHOLD_TELL""#]);
+        command.args(["-c", r#"echo "captured: fine" >> "$LEASEHOLD_TRACE_FILE""#]);
         assert!(logs.run_before(&mut terminal, "Another", &mut command).expect("a shell").success());
-        logs.expect_told().expect("a line");
+        logs.expect_captured().expect("a line");
         fs::remove_dir_all(&logs.folder).expect("it is there");
     }
 }

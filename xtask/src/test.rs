@@ -100,7 +100,7 @@ pub fn look_at_logs(steps: &mut Steps) -> Result {
     if has_nextest() {
         steps.with_logs("tests that documents name have run", conformance::expect_ran)?;
     }
-    steps.with_logs("libraries have told what they do", Logs::expect_told)?;
+    steps.with_logs("libraries have told what they do", Logs::expect_captured)?;
     look_at_any_logs(steps)
 }
 

@@ -9,10 +9,10 @@ use std::thread::{self, JoinHandle};
 use crate::http::{Head, MOST_BODY};
 use crate::{PATIENCE, ports};
 
-/// What a client asked.
+/// A request of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Such as `GET`.
+    /// The method, such as `GET`.
     pub method: String,
     /// The path, with its query.
     pub path: String,
@@ -34,12 +34,12 @@ impl Request {
     }
 }
 
-/// What the server does about a request.
+/// The server's reaction to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// Answers, with this status and body.
     Answer {
-        /// Such as 200.
+        /// The status, such as 200.
         status: u16,
         /// Names and values, besides `Content-Length`.
         headers: Vec<(String, String)>,
@@ -101,7 +101,7 @@ impl Server {
         Self { shared, address, acceptor: Some(acceptor) }
     }
 
-    /// Where it listens.
+    /// The address of the server.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -111,7 +111,7 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// What was asked so far, in the order it came.
+    /// All requests so far, in the order of arrival.
     pub fn asked(&self) -> Vec<Request> {
         self.shared.state().asked.clone()
     }
@@ -120,7 +120,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.state().is_over = true;
-        // The acceptor looks up when somebody comes.
+        // The acceptor checks for the end when a connection arrives.
         let woken = TcpStream::connect(self.address);
         if let (Some(acceptor), Ok(_)) = (self.acceptor.take(), woken) {
             let _ = acceptor.join();

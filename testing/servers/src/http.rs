@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as tests need: a client, and the two readers that the servers and the proxy share.
+//! A small HTTP/1.1: a client, and the two readers that the servers and the proxy share.
 //!
 //! Bodies have a `Content-Length` or, in answers, end with the connection. Everything is bounded.
 
@@ -48,11 +48,11 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects; says nothing yet.
+    /// Connects, without sending anything.
     ///
     /// # Errors
     ///
-    /// Whatever the system says.
+    /// The system's error.
     pub fn open(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_nodelay(true)?;
@@ -61,11 +61,11 @@ impl Connection {
         Ok(Self { address, stream, unread: Vec::new() })
     }
 
-    /// Sends a request and returns its answer, whatever its status.
+    /// Sends a request and returns its answer, with any status.
     ///
     /// # Errors
     ///
-    /// When the connection ends before the whole answer, nothing comes, or what comes is not HTTP.
+    /// When the connection ends before the whole answer, nothing arrives, or the answer is not HTTP.
     pub fn request(
         &mut self,
         method: &str,
@@ -113,7 +113,7 @@ impl Connection {
         Ok(Response { status, headers: head.headers, body })
     }
 
-    /// Whether there was more.
+    /// Reads on; false at the end.
     fn read(&mut self) -> io::Result<bool> {
         let mut chunk = [0; 16 << 10];
         let read = self.stream.read(&mut chunk)?;

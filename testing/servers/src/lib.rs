@@ -1,15 +1,14 @@
-//! What tests against real servers need: servers of their own, and a network that breaks on request.
+//! Real servers for tests, and a network that breaks on request.
 //!
 //! - [`redis::Server`]: a real `redis-server`, with replicas, ACLs, TLS, and a wall clock that can be moved;
 //! - [`redis::Cluster`] and [`redis::Watched`]: several of those as a cluster, or with Sentinels;
 //! - [`webdis::Server`]: a real `webdis` in front of one;
 //! - [`rest::Server`]: a server in this process that speaks the REST protocol of Upstash over a real Redis, and answers
-//!   badly when told to;
+//!   badly on request;
 //! - [`dynamodb::Server`]: a real DynamoDB Local, which a test program shares, since it takes a second to start;
 //! - [`answers::Server`]: an HTTP server in this process whose answers a test makes up;
 //! - [`proxy::Proxy`]: a TCP proxy that loses one reply, or cuts, delays, splits and swallows what passes;
-//! - [`resp::Connection`] and [`http::Connection`]: clients small enough to be trusted, for looking at what a client
-//!   under test did.
+//! - [`resp::Connection`] and [`http::Connection`]: simple clients, to see the effects of a client under test.
 //!
 //! ```
 //! use leasehold_servers::proxy::{Proxy, Request};
@@ -21,7 +20,7 @@
 //! let proxy = Proxy::to(server.address());
 //! let lost = proxy.reset_after_forwarding(Request::containing("INCR"));
 //!
-//! // The client is told nothing, and the counter has moved all the same.
+//! // The client gets no answer, and the counter has moved all the same.
 //! let mut client = Connection::open(proxy.address())?;
 //! assert!(client.command(&["INCR", "counter"]).is_err());
 //! assert_eq!(lost.hits(), 1);
@@ -59,7 +58,7 @@ use std::time::{Duration, Instant};
 /// Long enough for a machine that is busy with other things; only a failure takes so long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often a condition is looked at while waiting for it.
+/// The interval at which a condition is checked while waiting for it.
 pub(crate) const GLANCE: Duration = Duration::from_millis(5);
 
 /// Waits until `condition` holds, looking every 5 ms.

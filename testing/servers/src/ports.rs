@@ -5,22 +5,21 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::TcpListener;
 use std::sync::{Mutex, PoisonError};
 
-/// Below the ports that systems hand out to outgoing connections. A port from there could be taken by any client while
-/// its server is being restarted; and a client that keeps dialling such a port with nobody behind it may, now and then,
-/// be connected to itself.
+/// Below the ports of outgoing connections. A port from there could be taken by any client while its server restarts.
+/// And a client that keeps connecting to such a port without a server may now and then be connected to itself.
 const RANGE: std::ops::Range<u16> = 15_000..32_000;
 
 /// Every port this process was given. None is given twice: a test that holds a port's number while its server is down
 /// must not meet the server of another test there.
 static GIVEN: Mutex<Option<HashSet<u16>>> = Mutex::new(None);
 
-/// A port of 127.0.0.1 that nobody listened on a moment ago. Another process may still be faster.
+/// A port of 127.0.0.1 that was free a moment ago. Another process may still take it first.
 pub(crate) fn free() -> u16 {
     listener().0
 }
 
-/// The same, taken. Who wants to listen there listens with this: were it closed and opened again, a process that another
-/// thread starts in between could still have it.
+/// The same, as an open listener. A server in this process uses it directly: if it were closed and opened again, a
+/// process that another thread starts in between could take the port.
 pub(crate) fn listener() -> (u16, TcpListener) {
     let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     let given = given.get_or_insert_default();

@@ -15,10 +15,10 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 
 use crate::{GLANCE, PATIENCE};
 
-/// How long a server may take to end when asked to, before it is killed.
+/// The longest time for a server to end on request, before it is killed.
 const FAREWELL: Duration = Duration::from_secs(3);
 
-/// How much of a server's output a failure shows, in bytes.
+/// The part of a server's output that a failure shows, in bytes.
 const TAIL: u64 = 4_000;
 
 /// A program and where it comes from.
@@ -33,7 +33,7 @@ impl Program {
         Command::new(self.name)
     }
 
-    /// What to say when the program did not start.
+    /// The message when the program did not start.
     pub(crate) fn complaint(self, error: &io::Error) -> String {
         let Self { name, debian_package } = self;
         match error.kind() == io::ErrorKind::NotFound {
@@ -43,12 +43,12 @@ impl Program {
     }
 }
 
-/// What a look at a server that is starting shows.
+/// The state of a server that is starting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sight {
     /// It answers, and it is ours.
     Ready,
-    /// Nobody answers yet, or only with excuses.
+    /// There is no answer yet, or only errors.
     NotYet,
     /// Another server answers on the port.
     SomebodyElse,
@@ -64,7 +64,7 @@ pub(crate) struct Daemon {
     program: Program,
     child: Child,
     log: PathBuf,
-    /// Where in the log this process began.
+    /// The position in the log where this process began.
     log_start: u64,
 }
 
@@ -81,8 +81,8 @@ impl Daemon {
         Self { program, child, log: log.to_owned(), log_start }
     }
 
-    /// Waits until `look` shows our server. It looks only while the child lives: a server that could not have its port
-    /// ends, and then whoever answers there is somebody else.
+    /// Waits until `look` shows our server. It looks only while the child runs: a server that did not get its port
+    /// ends, and then any answer comes from another process.
     #[track_caller]
     pub(crate) fn wait_until_ready(&mut self, mut look: impl FnMut() -> Sight) -> Result<(), Taken> {
         let start = Instant::now();
@@ -117,13 +117,13 @@ impl Daemon {
         self.child.id()
     }
 
-    /// How the process ended, if it did.
+    /// The exit status, if the process has ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// Sends `signal`, unless the process has ended. Its pid is nobody else's until we took note of its end, which
-    /// [`Self::ended`] does.
+    /// Sends `signal`, unless the process has ended. Its pid cannot be reused until its end was noticed by
+    /// [`Self::ended`].
     pub(crate) fn signal(&mut self, signal: Signal) {
         if self.ended().is_none() {
             // It may end just now; then it needs no signal.
@@ -139,7 +139,7 @@ impl Daemon {
         while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(self.handle()), options) {}
     }
 
-    /// Ends it at once, whatever it is doing.
+    /// Kills it.
     pub(crate) fn kill(&mut self) {
         self.signal(Signal::KILL);
         let _ = self.child.wait();

@@ -11,7 +11,7 @@ const MOST_NESTED: usize = 64;
 /// Larger replies are a mistake of the test.
 const MOST_BYTES: usize = 256 << 20;
 
-/// What Redis answered.
+/// A reply of Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
     /// A status such as `OK`.
@@ -69,7 +69,7 @@ impl Reply {
         }
     }
 
-    /// Whether it is an error.
+    /// True for an error.
     pub fn is_error(&self) -> bool {
         matches!(self, Self::Error(_))
     }
@@ -83,11 +83,11 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects; says nothing yet.
+    /// Connects, without sending anything.
     ///
     /// # Errors
     ///
-    /// Whatever the system says.
+    /// The system's error.
     pub fn open(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
         stream.set_nodelay(true)?;
@@ -100,7 +100,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// When the connection ends or nothing comes: whether the command was performed is then unknown.
+    /// When the connection ends or nothing arrives. It is then unknown whether the command was performed.
     pub fn command<W: AsRef<[u8]>>(&mut self, words: &[W]) -> io::Result<Reply> {
         self.send(words)?;
         self.receive()
@@ -119,7 +119,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// When the connection ends, nothing comes, or what comes is not RESP.
+    /// When the connection ends, nothing arrives, or the answer is not RESP.
     pub fn receive(&mut self) -> io::Result<Reply> {
         let mut chunk = [0; 16 << 10];
         loop {

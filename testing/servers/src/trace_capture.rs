@@ -1,5 +1,5 @@
-//! Writes all log events of a test, of every library and level, to the file that `LEASEHOLD_TELL` names, in which
-//! `cargo xtask test` looks for secrets. In the test's own output they would hide why it has failed.
+//! Captures the log output of all libraries while tests run, at every level, in the file that `LEASEHOLD_TRACE_FILE`
+//! names. `cargo xtask test` searches it for secrets. In the test's own output it would hide the reason of a failure.
 
 use std::env;
 use std::fmt::{Debug, Write as _};
@@ -11,24 +11,24 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-struct Capture;
+struct TraceCapture;
 
 /// Shared by all processes of a run.
 static FILE: OnceLock<File> = OnceLock::new();
 
-/// The start of every line.
-const PREFIX: &str = "told:";
+/// The prefix of every line.
+const PREFIX: &str = "captured:";
 
-/// Starts to capture, when the first server of a process starts.
+/// Starts capturing, with the first server of a process.
 pub(crate) fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        if let Some(path) = env::var_os("LEASEHOLD_TELL") {
+        if let Some(path) = env::var_os("LEASEHOLD_TRACE_FILE") {
             let file = File::options().create(true).append(true).open(&path);
-            let _ = FILE.set(file.expect("the file that LEASEHOLD_TELL names can be written"));
-            // A test that has installed another one looks for secrets itself.
-            let _ = tracing::subscriber::set_global_default(Capture);
-            if log::set_logger(&Capture).is_ok() {
+            let _ = FILE.set(file.expect("the file that LEASEHOLD_TRACE_FILE names can be written"));
+            // A test that has set a subscriber of its own checks that itself.
+            let _ = tracing::subscriber::set_global_default(TraceCapture);
+            if log::set_logger(&TraceCapture).is_ok() {
                 log::set_max_level(log::LevelFilter::Trace);
             }
         }
@@ -46,7 +46,7 @@ impl Line {
     fn end(mut self) {
         self.0.push('\n');
         if let Some(mut file) = FILE.get() {
-            file.write_all(self.0.as_bytes()).expect("the file that LEASEHOLD_TELL names can be written");
+            file.write_all(self.0.as_bytes()).expect("the file that LEASEHOLD_TRACE_FILE names can be written");
         }
     }
 }
@@ -57,7 +57,7 @@ impl Visit for Line {
     }
 }
 
-impl Subscriber for Capture {
+impl Subscriber for TraceCapture {
     fn enabled(&self, _: &Metadata<'_>) -> bool {
         true
     }
@@ -88,7 +88,7 @@ impl Subscriber for Capture {
     fn exit(&self, _: &Id) {}
 }
 
-impl log::Log for Capture {
+impl log::Log for TraceCapture {
     fn enabled(&self, _: &log::Metadata<'_>) -> bool {
         true
     }

@@ -26,7 +26,7 @@ const PROGRAM: Program = Program { name: "webdis", debian_package: "webdis" };
 pub struct Server {
     daemon: Mutex<Daemon>,
     port: u16,
-    /// How the server knows its Redis from any other.
+    /// The run id of its Redis, which distinguishes it from any other.
     run_id: String,
     folder: TempDir,
 }
@@ -60,7 +60,7 @@ impl Server {
         self.port
     }
 
-    /// Where it listens.
+    /// The address of the server.
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
@@ -75,12 +75,12 @@ impl Server {
         self.daemon().pid()
     }
 
-    /// Whether the process has not ended.
+    /// True while the process has not ended.
     pub fn is_running(&self) -> bool {
         self.daemon().ended().is_none()
     }
 
-    /// Stops the process where it is. Connections stay open and nobody answers.
+    /// Stops the process with SIGSTOP. Connections stay open, and there are no answers.
     pub fn stop_process(&self) {
         self.daemon().freeze();
     }

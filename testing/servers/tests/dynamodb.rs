@@ -31,7 +31,7 @@ fn it_answers_here_alone_and_is_gone_with_its_owner() {
     assert!(refused.text().contains("ConditionalCheckFailedException"), "{}", refused.text());
     assert!(refused.text().contains(r#""n":{"N":"1"}"#), "{}", refused.text());
 
-    // Where it listens to everybody, another address of this machine cannot have the port.
+    // Where it listens on all addresses, another address of this machine cannot have the port.
     #[cfg(target_os = "linux")]
     drop(TcpListener::bind(("127.0.0.2", server.port())).unwrap());
     let address = server.address();

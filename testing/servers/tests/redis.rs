@@ -14,7 +14,7 @@ use leasehold_servers::redis::{Data, Server};
 use leasehold_servers::resp::{Connection, Reply};
 use leasehold_servers::wait_until;
 
-/// Whether anybody listens there.
+/// True if a server listens there.
 fn listens(port: u16) -> bool {
     TcpStream::connect(("127.0.0.1", port)).is_ok()
 }
@@ -58,7 +58,7 @@ fn a_panic_of_the_test_stops_its_server() {
     assert!(!listens(port));
 }
 
-/// In two roles: the test, and the owner of a server that it kills.
+/// Runs in two roles: the test, and the owner of a server that it kills.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_killed_owner_takes_its_server_along() {
@@ -129,7 +129,7 @@ fn a_restart_waits_for_a_port_that_somebody_has_for_a_moment() {
     let listener = TcpListener::bind(server.address()).unwrap();
     thread::scope(|scope| {
         let restart = scope.spawn(|| server.restart(Data::Kept));
-        // Whoever comes is the rig, looking whether the server is up.
+        // The connection comes from the builder, which checks whether the server is up.
         let (mut stranger, _) = listener.accept().unwrap();
         stranger.read_exact(&mut [0; 1]).unwrap();
         drop((stranger, listener));

@@ -1,7 +1,8 @@
-//! The model of DynamoDB against a real one: the same random requests to both, and everything that can be seen compared.
+//! The model of DynamoDB against a real one: the same random requests to both, and everything that can be seen
+//! compared.
 //!
-//! The real one is spoken to as clients do, so that the conditions, their answers and what is made of them are tested too.
-//! An operation may take several requests, and others come in between. `LEASEHOLD_SEEDS` sets how many runs there are.
+//! Requests to the real one go through the client's code, so the conditions, the answers and their meaning are tested
+//! too. An operation may take several requests, and others come in between. `LEASEHOLD_SEEDS` sets the number of runs.
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
 
@@ -32,7 +33,7 @@ const STEPS: usize = 150;
 /// Steps of a failed run that are shown.
 const SHOWN: usize = 12;
 
-/// What the runs must have met to prove anything.
+/// Situations that the runs must meet to prove anything.
 const SOMETIMES: [&str; 35] = [
     "granted at the floor",
     "granted one above",

@@ -1,5 +1,5 @@
-//! The playground has a store of its own, in JavaScript. What it must answer is written down here, by the core's own node:
-//! `docs/playground/test/store.json`, which its tests play.
+//! The playground has a store of its own, in JavaScript. What it must answer is written down here, by the core's own
+//! node: `docs/playground/test/store.json`, which its tests play.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -192,7 +192,8 @@ fn any_step(node: &mut Node, chance: &mut Chance) -> Value {
     ask(node, &op)
 }
 
-/// What chance seldom leads to: a loss, the vote after it, and raises of which one is meant for that loss; then a bootstrap.
+/// A loss, the vote after it, and raises of which one is meant for that loss; then a birth. Random steps rarely lead
+/// there.
 fn losses(node: &mut Node) -> Vec<Value> {
     let acquire = |node: &mut Node, nonce: u8, seq: u32, bootstrap: Bootstrap| {
         node.stamps += 1;

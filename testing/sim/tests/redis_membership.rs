@@ -1,6 +1,6 @@
-//! What a real Redis remembers of its quorum, against the core's own `admit`: the same random requests to both.
+//! A real Redis's memory of its quorum, against the core's own `admit`: the same random requests to both.
 //!
-//! `LEASEHOLD_SEEDS` sets how many runs there are.
+//! `LEASEHOLD_SEEDS` sets the number of runs.
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
 
@@ -33,7 +33,7 @@ const TTL: Duration = Duration::from_secs(3600);
 const OURS: (QuorumId, u64) = (QuorumId([1; 16]), 60_000);
 const MARKER: &[u8] = b"leasehold\x1fquorum";
 
-/// What a run must have met to prove anything.
+/// Situations that a run must meet to prove anything.
 const SOMETIMES: [&str; 15] = [
     "marked as joining",
     "marked after another run",
@@ -264,7 +264,7 @@ impl Node {
         self.locks.values_mut().for_each(|lock| *lock = Lock::default());
     }
 
-    /// Somebody changes the marker behind the clients' backs.
+    /// Changes the marker without any client.
     fn tamper(&mut self, change: impl FnOnce(&mut Marker)) {
         let Some(marker) = &mut self.marker else { return };
         change(marker);

@@ -1,7 +1,7 @@
 //! The model of Redis against a real one: the same random operations on both, and everything that can be seen compared.
 //!
-//! The real one is spoken to as clients do, so that the scripts, their replies and the decoder are tested too. Its clock
-//! is moved, and nothing sleeps. `LEASEHOLD_SEEDS` sets how many runs there are.
+//! The real one is spoken to as clients do, so that the scripts, their replies and the decoder are tested too. Its
+//! clock is moved, and nothing sleeps. `LEASEHOLD_SEEDS` sets how many runs there are.
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
 
@@ -27,7 +27,7 @@ const STEPS: usize = 150;
 /// Steps of a failed run that are shown.
 const SHOWN: usize = 12;
 
-/// What a run must have met to prove anything.
+/// Situations that a run must meet to prove anything.
 const SOMETIMES: [&str; 19] = [
     "granted",
     "granted at the server's time",
@@ -100,7 +100,7 @@ impl Tally {
     }
 }
 
-/// What a resource was like before something.
+/// The state of a resource before a step.
 struct Before {
     holder: Option<By>,
     counter: Option<Token>,
@@ -162,7 +162,7 @@ fn take(pair: &mut Pair<'_>, dice: &mut Dice, step: &Step, tally: &mut Tally) ->
     match step {
         Step::Pass { ms } => pair.move_clock(*ms),
         Step::SetBack { ms } => {
-            // What has run out must be gone from both: the server removes it at a time of its choice.
+            // Records that have run out must be gone from both: the server removes them at a time of its choice.
             pair.clear();
             pair.compare()?;
             pair.move_clock(-ms);

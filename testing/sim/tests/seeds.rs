@@ -28,17 +28,17 @@ fn quorums_keep_their_promises() {
     assert!(never.is_empty(), "quorums in which this never happens prove little: {never:?}");
 }
 
-/// Quorum seeds in which something is done that must not be, once its remedy is taken out. What a seed means changes with
-/// what worlds are made of; then seeds are to be looked for anew.
+/// Quorum seeds that need a rule of the protocol: without it they break a promise. A seed's world changes with the
+/// generator of worlds; then new seeds must be found.
 #[test]
 fn quorums_that_once_broke_a_promise_keep_it() {
-    // A waiter that a minority granted was woken by its own release, and asked again at once, for as long as somebody
-    // else held the lock: it must not heed hints that may be echoes.
+    // A waiter that a minority had granted was woken by its own release, and asked again at once, for as long as
+    // another client held the lock: it must not follow hints that may be echoes.
     const BROKE: &[u64] = &[10, 158];
     // A renewal met the older record of a rival on a promoted replica: a node in doubt must abstain there too.
     const JUDGED_WRONGLY: &[u64] = &[1_474, 1_764];
-    // A table that did not vote was to free a lock, late, and freed it from a later send that counted on it: it must only
-    // free what its own send has written.
+    // A table that did not vote was to free a lock, late, and freed it from a later send that counted on it: it must
+    // only free what its own send has written.
     const FREED_LATE: &[u64] = &[13_968];
     for seed in BROKE.iter().chain(JUDGED_WRONGLY).chain(FREED_LATE).copied() {
         let trial = trial::seed(seed, Lot::Kept(Family::Quorum));

@@ -255,7 +255,7 @@ fn orphaned_releases_that_pile_up(run: &Run) {
     assert!(run.leases()[0].from_ms > 40_000, "{:?}", run.leases());
 }
 
-/// What the store must do about it by itself, should such a renewal ever come.
+/// The store's own protection, should such a renewal ever arrive.
 #[test]
 fn stores_that_expire_records_never_shorten_one() {
     for kind in [Kind::Redis, Kind::Sqlite] {

@@ -134,7 +134,7 @@ fn files_are_named_as_their_vectors_and_say_why() {
     }
 }
 
-/// What `play` says, in both ways, of a vector that was changed.
+/// The errors of `play`, in both ways, for a vector that was changed.
 fn told(name: &str, change: impl Fn(&mut Vector)) -> [String; 2] {
     let mut vector = one(name);
     change(&mut vector);
@@ -198,7 +198,7 @@ fn other_inputs_bring_other_outputs() {
     differs("outputs[0]", |vector| vector.steps[1].input = Input::Release { lock: 1 });
 }
 
-/// What is said of the text of a good file with this changed.
+/// The error for the text of a good file with this change.
 fn refused(from: &str, to: &str) -> String {
     let text = files().remove(&format!("{PLAIN}.json")).expect("a vector");
     assert!(text.contains(from), "{from:?} is in the file");

@@ -1,5 +1,5 @@
-//! Whole requests of `leasehold_wire::client` to real servers: Redis over a socket, over a REST server and over Webdis, and DynamoDB
-//! Local. The hosts have nothing but these, and a clock that stands still unless they sleep.
+//! Whole requests of `leasehold_wire::client` to real servers: Redis over a socket, over a REST server and over Webdis,
+//! and DynamoDB Local. The hosts have nothing but these, and a clock that stands still unless they sleep.
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
 
@@ -22,7 +22,7 @@ use leasehold_wire::resp::{Reader, decode_all, encode};
 use leasehold_wire::rest::Dialect;
 use leasehold_wire::sigv4;
 
-/// What a host needs for one node.
+/// The connection of a host to one node.
 #[derive(Clone)]
 struct Way {
     store: Store,
@@ -97,7 +97,7 @@ impl Host {
         self.drive();
     }
 
-    /// Sleeps until something is told.
+    /// Sleeps until there is an event.
     fn until_told(&mut self) -> &Event {
         let before = self.events.len();
         for _ in 0..1_000 {
@@ -186,7 +186,7 @@ fn table_of(server: &dynamodb::Server) -> Way {
     Way { store: Store::Dynamodb(store), address: server.address(), credentials: Some(Credentials::Aws(aws)) }
 }
 
-/// One holds, the other is told who does; renewed, released, and taken by the other with a higher token.
+/// One holds the lock, and the other sees the holder; renewed, released, and taken by the other with a higher token.
 fn take_turns(one: &Way, other: &Way) {
     let (mut one, mut other) = (Host::new(1, std::slice::from_ref(one)), Host::new(2, std::slice::from_ref(other)));
     one.acquire(1, Wait::Once);

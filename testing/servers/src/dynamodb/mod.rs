@@ -19,7 +19,7 @@ use crate::{ports, preload};
 
 const JAVA: Program = Program { name: "java", debian_package: "default-jre-headless" };
 const ADVICE: &str = "run cargo xtask test once, or: cargo xtask interop";
-/// Where `cargo xtask` says the package is.
+/// The variable in which `cargo xtask` passes the path of the package.
 const NODE_FOLDER: &str = "LEASEHOLD_NODE_FOLDER";
 const SOURCE: &str = include_str!("loopback.c");
 
@@ -34,11 +34,12 @@ pub const ACCESS_KEY_ID: &str = "leaseholdrig";
 /// own, see [`table_name`]. A value in a `static` is not dropped; on Linux the kernel then ends the server with the
 /// test program.
 ///
-/// On Linux it listens to this machine alone; elsewhere DynamoDB Local cannot be told to, and listens to everybody.
+/// On Linux it listens on this machine alone. Elsewhere DynamoDB Local cannot be bound to it, and listens on all
+/// addresses.
 ///
 /// # Panics
 ///
-/// Every method panics where it cannot do what it says, and shows what the server wrote last.
+/// Every method panics where it fails, and shows the server's last output.
 #[derive(Debug)]
 pub struct Server {
     daemon: Mutex<Daemon>,
@@ -59,7 +60,7 @@ impl Server {
         panic!("every port that was free a moment ago was taken when DynamoDB Local came to it");
     }
 
-    /// `None` where the port belongs to somebody else.
+    /// `None` where another process has the port.
     #[track_caller]
     fn start_on(port: u16) -> Option<Self> {
         let folder = folder();
@@ -74,12 +75,12 @@ impl Server {
         self.port
     }
 
-    /// Where it listens.
+    /// The address of the server.
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.port).into()
     }
 
-    /// What clients call the endpoint: `http://127.0.0.1:port`.
+    /// The endpoint for clients: `http://127.0.0.1:port`.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.address())
     }
@@ -89,12 +90,12 @@ impl Server {
         self.daemon().pid()
     }
 
-    /// Whether the process has not ended.
+    /// True while the process has not ended.
     pub fn is_running(&self) -> bool {
         self.daemon().ended().is_none()
     }
 
-    /// Stops the process where it is. Connections stay open and nobody answers.
+    /// Stops the process with SIGSTOP. Connections stay open, and there are no answers.
     pub fn stop_process(&self) {
         self.daemon().freeze();
     }
@@ -109,8 +110,8 @@ impl Server {
         self.daemon().kill();
     }
 
-    /// Makes a request as [`ACCESS_KEY_ID`] in [`REGION`], whatever its answer: `operation` is a name such as `GetItem`.
-    /// Signatures are not checked by DynamoDB Local, so there is none worth the name.
+    /// Makes a request as [`ACCESS_KEY_ID`] in [`REGION`], and returns any answer. `operation` is a name such as
+    /// `GetItem`. DynamoDB Local does not check signatures, so the request has none.
     #[track_caller]
     pub fn request(&self, operation: &str, body: &Value) -> Response {
         let target = format!("DynamoDB_20120810.{operation}");
@@ -168,7 +169,7 @@ fn spawn(port: u16, folder: &Path, log: &Path) -> Daemon {
     Daemon::spawn(JAVA, command, log)
 }
 
-/// Whoever answers is ours only if our process has the port, which it says itself.
+/// An answer is ours only if our process has the port, which it says itself.
 fn look(port: u16, log: &Path) -> Sight {
     let said = fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
     if cfg!(target_os = "linux") && !said.contains(&format!("listening on 127.0.0.1:{port}.")) {

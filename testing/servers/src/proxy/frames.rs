@@ -1,16 +1,16 @@
-//! Where one request or answer ends and the next begins.
+//! The borders between requests, and between answers.
 
 use crate::http::{Head, MOST_BODY};
 use crate::resp;
 
-/// Who sends what is framed.
+/// The framing of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Protocol {
     /// Nothing came yet.
     Unknown,
     Resp,
     Http,
-    /// Whatever it is, it passes in the chunks it came in.
+    /// Any other protocol: it passes in the chunks in which it arrived.
     Raw,
 }
 
@@ -51,7 +51,7 @@ impl Frames {
         frames
     }
 
-    /// What has come of a message that is not whole.
+    /// The part of a message that has arrived so far.
     pub(super) fn rest(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.buffer)
     }

@@ -25,7 +25,7 @@ pub(super) struct Link {
     cut: UnixStream,
     requests: Frames,
     replies: Frames,
-    /// How many requests were forwarded, and how many of them are answered.
+    /// The numbers of requests that were forwarded, and of those that were answered.
     asked: u64,
     answered: u64,
     /// The request whose answer ends the connection, by its number.
@@ -38,7 +38,7 @@ pub(super) struct Link {
     server_open: bool,
 }
 
-/// How a connection goes on after something was read.
+/// The state of a connection after a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
     Continue,
@@ -115,7 +115,7 @@ impl Link {
         Ok(Next::Continue)
     }
 
-    /// Waits until somebody has something to say: the client, the server, who wants to cut the connection.
+    /// Waits for bytes of the client or the server, or for the order to cut the connection.
     fn wait(&self) -> io::Result<(bool, bool, bool)> {
         let mut fds = vec![PollFd::new(&self.cut, PollFlags::IN)];
         if self.client_open {
@@ -186,8 +186,8 @@ impl Link {
             }
             return Ok(Next::Continue);
         }
-        // Only RESP says how many answers came. Elsewhere a request waits for the answer to the one before, so that
-        // whatever comes belongs to the last one.
+        // Only RESP shows the number of answers. Elsewhere a request waits for the answer to the one before, so that
+        // every byte belongs to the last one.
         let counts = self.requests.protocol == Protocol::Resp;
         self.replies.protocol = match self.replies.protocol {
             Protocol::Unknown if counts => Protocol::Resp,
@@ -198,7 +198,7 @@ impl Link {
         let mut next = Next::Continue;
         for reply in self.replies.push(bytes) {
             let answered = if counts && self.replies.protocol == Protocol::Resp {
-                // Pushes and attributes answer nothing; messages of a RESP2 subscription cannot be told apart.
+                // Pushes and attributes are not answers. Messages of a RESP2 subscription cannot be distinguished.
                 self.answered + u64::from(!reply.starts_with(b">") && !reply.starts_with(b"|"))
             } else {
                 self.asked

@@ -1,7 +1,7 @@
-//! A TCP proxy that does to connections what networks do, at exactly the request that a test names.
+//! A TCP proxy that injects network faults at exactly the request that a test names.
 //!
-//! It reads what passes as far as it must: RESP commands and HTTP requests are taken whole, so that a fault hits one
-//! request and not whatever bytes came with it. Other protocols (TLS) pass in the chunks they came in.
+//! It parses as much as it must: RESP commands and HTTP requests are taken whole, so that a fault hits one request and
+//! not some bytes around it. Other protocols (TLS) pass in the chunks in which they arrived.
 
 mod frames;
 mod link;
@@ -23,7 +23,7 @@ use link::Link;
 
 type Predicate = dyn Fn(&[u8]) -> bool + Send + Sync;
 
-/// Which requests a fault hits: those that match, from the n-th on, so and so often. Without more words the first one,
+/// The requests that a fault hits: those that match, from the n-th on, a number of times. By default the first one,
 /// once.
 #[derive(Clone)]
 pub struct Request {
@@ -84,7 +84,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// What befalls a request.
+/// The effect of a fault on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Effect {
     ResetBefore,
@@ -92,7 +92,7 @@ enum Effect {
     LoseReplies,
 }
 
-/// A fault that was set up: how often it has struck.
+/// A fault that was set up, with the count of its hits.
 #[derive(Clone, Debug)]
 pub struct Fault {
     request: Request,
@@ -102,7 +102,7 @@ pub struct Fault {
 }
 
 impl Fault {
-    /// How many requests it has hit. It counts before the client can notice.
+    /// The number of requests that it has hit. It counts before the client can notice.
     pub fn hits(&self) -> usize {
         self.hits.load(Ordering::SeqCst)
     }
@@ -121,7 +121,7 @@ impl Fault {
         self.hits.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Whether a request that has come is one to be hit.
+    /// True if a request that has arrived must be hit.
     fn wants(&self, request: &[u8]) -> bool {
         if !(self.request.matches)(request) {
             return false;
@@ -180,7 +180,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy in front of `target`, through which everything passes for now.
+    /// Starts a proxy in front of `target`. At first everything passes.
     ///
     /// # Panics
     ///
@@ -203,7 +203,7 @@ impl Proxy {
         Self { shared, address, acceptor: Some(acceptor), wake: Some(wake) }
     }
 
-    /// Where it listens.
+    /// The address of the proxy.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -280,17 +280,17 @@ impl Proxy {
         self.add(request, Effect::LoseReplies)
     }
 
-    /// How many connections were accepted, refused ones included.
+    /// The number of accepted connections, including refused ones.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// How many connections are open now.
+    /// The number of open connections.
     pub fn open_connections(&self) -> usize {
         self.shared.script().links.len()
     }
 
-    /// How many requests came, those that were swallowed included. In a protocol that the proxy does not know, how many
+    /// The number of requests that arrived, including those that were swallowed. In an unknown protocol, the number of
     /// chunks.
     pub fn requests(&self) -> usize {
         self.shared.requests.load(Ordering::SeqCst)

@@ -1,4 +1,4 @@
-//! What a Redis server is started with.
+//! The options of a Redis server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ pub(super) const PROGRAM: Program = Program { name: "redis-server", debian_packa
 const RIG_USER: &str = "leasehold-servers";
 const RIG_PASSWORD: &str = "of-the-rig-alone";
 
-/// Who to say one is.
+/// The credentials of a client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Credentials {
     pub(crate) user: Option<String>,
@@ -66,7 +66,7 @@ impl Builder {
         self
     }
 
-    /// At most this many bytes, and errors instead of evictions when they are used up.
+    /// Limits the memory to this many bytes. When they are used up, writes fail and nothing is evicted.
     pub fn maxmemory(self, bytes: u64) -> Self {
         self.arg("--maxmemory", &bytes.to_string()).arg("--maxmemory-policy", "noeviction")
     }
@@ -93,7 +93,7 @@ impl Builder {
     ///
     /// # Panics
     ///
-    /// When it does not: with the Debian package to install, or with what the server said.
+    /// When it does not: with the Debian package to install, or with the server's output.
     #[track_caller]
     pub fn start(self) -> Server {
         crate::trace_capture::listen();
@@ -156,7 +156,7 @@ impl Builder {
         command
     }
 
-    /// What stands before the host in a url.
+    /// The part of a url before the host.
     pub(super) fn userinfo(&self) -> String {
         self.password.as_ref().map(|password| format!(":{password}@")).unwrap_or_default()
     }

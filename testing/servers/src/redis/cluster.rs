@@ -4,7 +4,7 @@ use super::{Builder, Server};
 use crate::resp::Reply;
 use crate::wait_until;
 
-/// How many slots a cluster has.
+/// The number of slots of a cluster.
 const SLOTS: u16 = 16_384;
 /// A node that is silent for so long has failed, in the eyes of the others.
 const NODE_TIMEOUT_MS: &str = "1000";
@@ -28,7 +28,7 @@ impl Cluster {
         Self::start_with(masters, replicas, |_, builder| builder)
     }
 
-    /// The same with options for each node, whose place is told: masters come first. All must let the rig in alike.
+    /// The same with options for each node, by index: masters come first. All must have the same credentials.
     #[track_caller]
     pub fn start_with(masters: usize, replicas: usize, options: impl Fn(usize, Builder) -> Builder) -> Self {
         let node = |place| {

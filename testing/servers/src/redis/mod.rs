@@ -1,7 +1,6 @@
 //! Real Redis servers.
 //!
-//! A [`Server`] listens on 127.0.0.1 and keeps nothing on disk unless told to. The rig speaks to it through
-//! a connection of its own, made for each call.
+//! A [`Server`] listens on 127.0.0.1 and keeps nothing on disk by default. Each call uses a connection of its own.
 
 mod builder;
 mod clock;
@@ -28,10 +27,10 @@ use crate::resp::{Connection, Reply};
 use crate::{PATIENCE, ports, wait_until};
 pub(crate) use builder::Credentials;
 
-/// What a server that is started again still has.
+/// The data of a server after a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Data {
-    /// What it had written to its folder. By default that is nothing; see [`Builder::appendonly`].
+    /// The data in its folder. By default there is none; see [`Builder::appendonly`].
     Kept,
     /// An empty folder.
     Lost,
@@ -95,7 +94,7 @@ impl Server {
         self.port
     }
 
-    /// Where it listens.
+    /// The address of the server.
     pub fn address(&self) -> SocketAddr {
         at(self.port)
     }
@@ -105,7 +104,7 @@ impl Server {
         self.url_at(self.port)
     }
 
-    /// The same url with another port: that of a [`Proxy`](crate::proxy::Proxy) in front.
+    /// The url with another port: that of a [`Proxy`](crate::proxy::Proxy) in front.
     pub fn url_at(&self, port: u16) -> String {
         format!("redis://{}127.0.0.1:{port}/", self.options.userinfo())
     }
@@ -141,12 +140,12 @@ impl Server {
         self.daemon().pid()
     }
 
-    /// Whether the process has not ended.
+    /// True while the process has not ended.
     pub fn is_running(&self) -> bool {
         self.daemon().ended().is_none()
     }
 
-    /// Stops the process where it is, as a host that hangs would. Connections stay open and nobody answers.
+    /// Stops the process with SIGSTOP, like a host that hangs. Connections stay open, and there are no answers.
     pub fn stop_process(&self) {
         self.daemon().freeze();
     }
@@ -191,11 +190,11 @@ impl Server {
         }
     }
 
-    /// A connection that may do everything, whatever passwords and ACLs the server has.
+    /// A connection with all rights, despite passwords and ACLs.
     #[track_caller]
     pub fn connect(&self) -> Connection {
         let mut daemon = self.daemon();
-        // Nobody but our process can have the port while it lives.
+        // Only our process can have the port while it runs.
         if let Some(status) = daemon.ended() {
             panic!("redis-server does not run, it ended with {status}; it said:\n{}", daemon.tail());
         }
@@ -211,8 +210,9 @@ impl Server {
         reply.unwrap_or_else(|error| panic!("no answer to {words:?}: {error}; {}", self.said()))
     }
 
-    /// How often a command (in lower case, such as `evalsha`) was processed since the server started, calls by scripts
-    /// included. It counts everybody's; of the rig's own calls, only `info`, `auth` and what a test sends.
+    /// The number of times that a command (in lower case, such as `evalsha`) was processed since the server started,
+    /// including calls by scripts. It counts all clients; of this module's own calls only `info`, `auth` and what a
+    /// test sends.
     #[track_caller]
     pub fn commands_processed(&self, name: &str) -> u64 {
         let info = self.command(&["INFO", "commandstats"]).text();
@@ -255,7 +255,7 @@ impl Server {
         clock.unwrap_or_else(|| panic!("this server was built without `with_clock_offset()`")).set(offset_ms);
     }
 
-    /// How a server in front of this one logs in to it.
+    /// The credentials with which a server in front of this one logs in.
     pub(crate) fn credentials(&self) -> Credentials {
         self.admin.clone()
     }

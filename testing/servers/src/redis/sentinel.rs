@@ -10,7 +10,7 @@ use crate::process::{Daemon, Sight, write_file};
 use crate::resp::Reply;
 use crate::{ports, wait_until};
 
-/// How the Sentinels call their master.
+/// The Sentinels' name of their master.
 const NAME: &str = "main";
 
 /// A master, a replica, and Sentinels that make the replica the master when the master is gone for half a second.
@@ -70,7 +70,7 @@ impl Watched {
         format!("redis+sentinel://{}{}/{NAME}", self.servers[0].options.userinfo(), hosts.join(","))
     }
 
-    /// Where the Sentinels listen.
+    /// The ports of the Sentinels.
     pub fn ports(&self) -> Vec<u16> {
         self.sentinels.iter().map(|sentinel| sentinel.port).collect()
     }
@@ -100,8 +100,8 @@ impl Watched {
         wait_until("another master", || self.master_ports().iter().all(|port| !before.contains(port)));
     }
 
-    /// Waits until all Sentinels that run know `server` as the master. Only then are connections to it safe: those before
-    /// are ended by its promotion.
+    /// Waits until all Sentinels that run know `server` as the master. Only then are connections to it safe: those
+    /// before are ended by its promotion.
     #[track_caller]
     pub fn wait_until_master(&self, server: &Server) {
         let all = || self.master_ports().iter().all(|port| *port == server.port());

@@ -37,16 +37,16 @@ const UNAVAILABLE: [&str; 24] = [
     "WATCH",
 ];
 
-/// How strings are written in answers.
+/// The encoding of strings in answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
-    /// As they are; what is no UTF-8 is replaced.
+    /// Plain text. Bytes that are not UTF-8 are replaced.
     Text,
-    /// In base64, but for a result that is the status `OK`.
+    /// Base64, except for the status `OK`.
     Base64,
 }
 
-/// Why there is no result.
+/// The reason why there is no result.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// The request makes no sense, or Redis refuses the command.
@@ -104,7 +104,7 @@ impl Gateway {
         let commands: Vec<_> = commands(body, "multi-exec")?.iter().map(words).collect::<Result<_, Failure>>()?;
         self.run(&["MULTI"])?;
         for words in &commands {
-            // What cannot be queued makes EXEC fail.
+            // A command that cannot be queued makes EXEC fail.
             self.run(words)?;
         }
         match self.run(&["EXEC"])? {

@@ -15,7 +15,7 @@ use std::thread::{self, JoinHandle};
 
 use crate::redis::{self, Credentials};
 
-/// What the server does instead of answering one request properly.
+/// A way to answer one request badly.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Misbehave {
     /// Answers with this status and body, as JSON. The command is not performed.
@@ -111,7 +111,7 @@ impl Server {
         Self { shared, address, acceptor: Some(acceptor) }
     }
 
-    /// Where it listens.
+    /// The address of the server.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -141,17 +141,17 @@ impl Server {
         self.shared.state().misbehaviour.push_back((part.as_bytes().to_vec(), misbehave));
     }
 
-    /// How many of those misbehaviours are still to come.
+    /// The number of misbehaviours that are still to come.
     pub fn misbehaviours_left(&self) -> usize {
         self.shared.state().misbehaviour.len()
     }
 
-    /// How many connections were accepted.
+    /// The number of accepted connections.
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::SeqCst)
     }
 
-    /// How many requests came, refused ones included.
+    /// The number of requests that arrived, including refused ones.
     pub fn requests(&self) -> usize {
         self.shared.requests.load(Ordering::SeqCst)
     }
@@ -167,7 +167,7 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         self.shared.state().is_over = true;
-        // The acceptor looks up when somebody comes.
+        // The acceptor checks for the end when a connection arrives.
         let woken = TcpStream::connect(self.address);
         if let (Some(acceptor), Ok(_)) = (self.acceptor.take(), woken) {
             let _ = acceptor.join();

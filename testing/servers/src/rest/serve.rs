@@ -83,7 +83,7 @@ pub(super) fn connection(shared: &Shared, mut stream: &TcpStream) {
                 return;
             }
             Some(Misbehave::Hang) => {
-                // Whatever else comes is read and forgotten.
+                // Further bytes are read and ignored.
                 while stream.read(&mut [0; 1024]).is_ok_and(|read| read > 0) {}
                 return;
             }
@@ -100,7 +100,7 @@ pub(super) fn connection(shared: &Shared, mut stream: &TcpStream) {
     }
 }
 
-/// Why there is no request to serve.
+/// The reason why there is no request to serve.
 enum Refused {
     Gone,
     With(Answer),

@@ -1,4 +1,4 @@
-//! What is done next: chosen by chance, with a liking for what has just been there.
+//! The next step: random, with a preference for recent values.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use leasehold_sim::store::{ForeignAct, Mark};
 
 use crate::wire::{Fate, SENT_UNIX_MS};
 
-/// Whoever raises the counter of the last goes to the end of all tokens now and then.
+/// A raise of the last one's counter goes to the end of all tokens now and then.
 const NAMES: [&str; 3] = ["invoice/42", "é \"7\\", "top"];
 
 const ATTEMPTS: u64 = 4;
@@ -30,17 +30,17 @@ pub(crate) enum Step {
         resource: Resource,
         act: ForeignAct,
     },
-    /// Somebody marks the row as released.
+    /// Marks the row as released, by hand.
     Evict(Resource),
-    /// By hand, or by DynamoDB's time to live.
+    /// Deletes the row, by hand or by DynamoDB's time to live.
     Delete(Resource),
-    /// Somebody writes a length of time as dynamolock for Go does.
+    /// Writes a length of time as dynamolock for Go does.
     Obscure(Resource),
     Wipe,
     Mark(Option<Marker>),
 }
 
-/// What a resource and the table are like.
+/// The state of a resource and of the table.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     pub(crate) counter: Option<Token>,
@@ -55,7 +55,7 @@ pub(crate) struct Dice {
     seq: u32,
     stamps: u8,
     marks: u32,
-    /// What the foreign clients wrote last.
+    /// The last marks of the foreign clients.
     last: [Option<Mark>; NAMES.len()],
     /// Versions that were there before.
     old: Vec<Version>,
@@ -65,7 +65,7 @@ fn place(resource: &Resource) -> usize {
     names().iter().position(|name| name == resource).unwrap()
 }
 
-/// A loss that many have waited out, whatever they ask for.
+/// A loss that many clients claim to have waited out, whatever they ask for.
 const WAITED_OUT: LossId = LossId([200; 16]);
 
 fn waited_out() -> Marker {
@@ -113,7 +113,7 @@ impl Dice {
         }
     }
 
-    /// What others do while an operation is under way.
+    /// A step of others while an operation is under way.
     fn intrusion(&mut self, resource: &Resource, known: &Known) -> Step {
         match self.draws.below(10) {
             0..=3 => Step::Mark(self.marker()),
@@ -164,7 +164,7 @@ impl Dice {
         }
     }
 
-    /// What was observed: that which is there, or was.
+    /// The observed version: a present or an earlier one.
     fn expected(&mut self, known: &Known) -> Option<Version> {
         match self.draws.below(4) {
             0 | 1 => None,
@@ -269,7 +269,7 @@ impl Dice {
     }
 }
 
-/// The same for all sends of an attempt.
+/// The owner, which is the same for all sends of an attempt.
 fn owner_of(nonce: &Nonce) -> Owner {
     Owner::new(["", "host:7", "ö; %41@{}", "a b"][usize::from(nonce.as_bytes()[0] % 4)]).unwrap()
 }

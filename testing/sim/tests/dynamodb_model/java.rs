@@ -8,14 +8,14 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::wire::Wire;
 
-/// What the model has for 16 bytes is a UUID in the table.
+/// The UUID in the table for the model's 16 bytes.
 pub(crate) fn uuid(mark: Mark) -> String {
     let bytes = (u128::from(mark.by) << 64) | u128::from(mark.count);
     let hex = format!("{bytes:032x}");
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
-/// How observers here see a version of the model.
+/// The version as observers see it.
 pub(crate) fn real_version(version: &Version) -> Version {
     match <[u8; 16]>::try_from(version.as_bytes()) {
         Ok(bytes) => {
@@ -27,7 +27,7 @@ pub(crate) fn real_version(version: &Version) -> Version {
     }
 }
 
-/// How the table writes a version of the model.
+/// The version as the table has it.
 pub(crate) fn version_text(version: &Version) -> String {
     let bytes = version.as_bytes();
     match <[u8; 20]>::try_from(bytes) {
@@ -61,7 +61,7 @@ fn item(mark: Mark, ttl: Duration) -> Json {
     })
 }
 
-/// The condition of whoever holds the lock, its names and its values.
+/// The holder's condition, its names and its values.
 const IS_OURS: &str = "attribute_exists(#pk) AND #rvn = :rvn AND #on = :on";
 
 fn ours(mark: Mark, names: Json, values: Json) -> Json {

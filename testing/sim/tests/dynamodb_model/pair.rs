@@ -30,7 +30,7 @@ pub(crate) struct Both {
 }
 
 impl Both {
-    /// What the next request asks.
+    /// The form of the next request.
     pub(crate) fn form(&self) -> &Form {
         &self.form
     }
@@ -55,7 +55,7 @@ impl Pair {
         Known { counter: self.model.counter(resource, NOW), version, holder, marker: self.marker() }
     }
 
-    /// Whose lock was freed again, because the table does not vote.
+    /// The attempt whose lock was freed again, because the table does not vote.
     pub(crate) fn undone(&self, resource: &Resource) -> Option<Nonce> {
         self.model.undone(resource).map(|(nonce, _)| nonce)
     }

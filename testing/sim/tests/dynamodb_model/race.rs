@@ -57,7 +57,7 @@ fn racing_writers_get_tokens_that_rise() {
                         match ask(&wire, resource, &acquire(nonce, floor)) {
                             Outcome::Applied(Applied::Acquired { counter }) => {
                                 assert!(counter >= floor);
-                                // Nobody else is granted anything before this one is released.
+                                // No other client is granted anything before this one is released.
                                 tokens.lock().unwrap().push(counter);
                                 break;
                             }

@@ -1,5 +1,5 @@
-//! A table of its own in DynamoDB Local, asked as a real host asks: the session, its requests, what their answers mean.
-//! What other clients and people do to a row goes past the session.
+//! A table of its own in DynamoDB Local, used as by a real host: the session, its requests, and the meaning of their
+//! answers. Changes of a row by other clients and by hand bypass the session.
 
 use std::cell::RefCell;
 
@@ -13,7 +13,7 @@ use leasehold_wire::dynamodb::table::{self, Billing};
 use leasehold_wire::dynamodb::{Exchange, Progress, Request, Response, Session, Settings};
 use serde_json::{Map, Value as Json, json};
 
-/// What the senders' wall clocks show.
+/// The time of the senders' wall clocks.
 pub(crate) const SENT_UNIX_MS: u64 = 1_700_000_000_123;
 
 /// The row of the marker, as the table's format has it.
@@ -24,7 +24,7 @@ pub(crate) struct Wire {
     connection: RefCell<Connection>,
 }
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Answered,
@@ -35,7 +35,7 @@ pub(crate) enum Fate {
 }
 
 impl Fate {
-    /// What the session is told; `None` where DynamoDB says it.
+    /// The outcome for the session; `None` where DynamoDB decides it.
     pub(crate) fn outcome(self) -> Option<Outcome> {
         match self {
             Self::Answered => None,
@@ -162,7 +162,7 @@ impl Wire {
         Some(Marker::parse(text.as_bytes()).expect("nobody writes another"))
     }
 
-    /// Somebody marks the table, whatever is there.
+    /// Marks the table, even where there is a marker.
     pub(crate) fn mark(&self, marker: &Marker) {
         let found = self.marker().map(|marker| marker.text().into_bytes()).unwrap_or_default();
         let response = self.post(&self.session.mark(&found, Some(marker)));
@@ -177,7 +177,7 @@ impl Wire {
         self.delete(MARKER_ROW);
     }
 
-    /// Somebody sets an attribute of a row that is there, by hand.
+    /// Sets an attribute of an existing row by hand.
     pub(crate) fn set(&self, row: &str, name: &str, value: &str) {
         self.conditional(
             "UpdateItem",

@@ -8,7 +8,7 @@ use crate::search::{Found, search};
 use crate::stores::Kind;
 use crate::world::{ALL_REACHED, Budget, Reached, Setting, TTL};
 
-/// How far a search goes.
+/// The bounds of a search.
 struct Bounds {
     name: &'static str,
     budget: Budget,

@@ -16,7 +16,7 @@ use crate::world::{Broken, Reached, Setting, WALL_MS};
 pub(crate) struct Host {
     pub(crate) client: Frozen<Client>,
     pub(crate) clock: Clock,
-    /// Counts crashes: answers to an earlier life reach nobody.
+    /// The number of crashes. Answers to an earlier process are dropped.
     pub(crate) life: u8,
     /// True time at which the client wants to run.
     pub(crate) wake_at: TrueTime,
@@ -25,13 +25,13 @@ pub(crate) struct Host {
     pub(crate) cut_off: bool,
     /// Entropy handed out so far.
     drawn: u8,
-    /// What the clock showed when it was last looked at.
+    /// The clock's time at the last look.
     sampled: u64,
     /// The acquisitions of this life, by lock id.
     pub(crate) watched: Vec<Watched>,
 }
 
-/// When a host runs that has outputs to drain: at once.
+/// The time at which a host runs that has outputs to drain: at once.
 const UNTOLD: TrueTime = TrueTime(0);
 
 /// One acquisition as seen from outside.
@@ -40,7 +40,7 @@ pub(crate) struct Watched {
     pub(crate) phase: Phase,
     /// The attempt under way, or the one that was granted.
     pub(crate) nonce: Option<Nonce>,
-    /// The highest token that anybody had been told when the attempt's first request left.
+    /// The highest token that any client knew when the attempt's first request left.
     outbids: Token,
 }
 
@@ -50,15 +50,15 @@ pub(crate) enum Phase {
     Held,
     /// Was held, and a check has said LOST.
     Lapsed,
-    /// The user gives it back in this very call, which first does what is due.
+    /// The user releases it in this very call, which first does what is due.
     Stopping,
     Releasing,
-    /// Was held, and given back; the store has said so.
+    /// It was held and released, and the store has confirmed that.
     Freed,
     Over,
 }
 
-/// How a host treats an input.
+/// The way in which a host handles an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Manner {
     Orderly,
@@ -78,7 +78,7 @@ impl Manner {
     }
 }
 
-/// What a host does in one step.
+/// The actions of a host in one step.
 #[derive(Default)]
 pub(crate) struct Doings {
     pub(crate) requests: Vec<Transmit>,
@@ -103,7 +103,7 @@ impl Host {
         }
     }
 
-    /// What its clocks show; a host that reads them too early uses an old reading.
+    /// The time of its clocks. A host that reads them too early uses an old reading.
     pub(crate) fn now(&self, host: usize, shows: u64) -> Now {
         // One wall clock is an hour ahead, so that tokens cannot grow by wall clocks alone. Neither moves.
         let unix_ms = if host == 0 { WALL_MS + 3_600_000 } else { WALL_MS };
@@ -174,7 +174,7 @@ impl Host {
                 watched.phase = Phase::Releasing;
             }
         }
-        // Whoever has just run has told of every loss.
+        // A client that has just run has reported every loss.
         if self.watched.iter().any(|watched| watched.phase == Phase::Lapsed) {
             doings.broken = Some(Broken::ToldLate);
         }
@@ -222,7 +222,7 @@ impl Host {
             }
             Event::Renewed { recovered, .. } => {
                 reach(if *recovered { Reached::RenewalRecovered } else { Reached::Renewed });
-                // The process may have stopped before it told.
+                // The process may have stopped before its report.
                 matches!(watched.phase, Phase::Held | Phase::Lapsed)
             }
             Event::Lost { .. } => {
@@ -270,7 +270,7 @@ impl Host {
             .all(|watched| matches!(watched.phase, Phase::Lapsed | Phase::Releasing | Phase::Freed | Phase::Over))
     }
 
-    /// Whether it stopped before it got to the outputs of the last input.
+    /// True if it stopped before it handled the outputs of the last input.
     pub(crate) fn is_undrained(&self) -> bool {
         self.wake_at == UNTOLD
     }

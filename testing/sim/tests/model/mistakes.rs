@@ -32,7 +32,7 @@ fn a_store_that_grants_an_attempt_after_its_release() {
     }
 }
 
-/// The delayed first send puts an old version back, and whoever had seen that one takes over a living lease.
+/// The delayed first send puts an old version back, and a client that had seen that one takes over a live lease.
 #[test]
 fn a_store_that_lets_an_acquire_overwrite_a_heartbeat() {
     let budget = Budget { copies: 1, pauses: 1, ..CALM };

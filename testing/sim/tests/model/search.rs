@@ -10,7 +10,7 @@ use stateright::{Checker, HasDiscoveries, Model};
 
 use crate::world::{ALL_REACHED, Action, Body, Broken, Message, Setting, State, World};
 
-/// What a search found.
+/// The result of a search.
 pub(crate) struct Found {
     pub(crate) states: usize,
     pub(crate) unique: usize,

@@ -9,7 +9,7 @@ use leasehold_sim::clock::TrueTime;
 
 use crate::world::WALL_MS;
 
-/// What kind of store stands between the two clients.
+/// The kind of store between the two clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Kind {
     /// Expires records by one clock; keeps send numbers, and the names of released attempts.
@@ -23,17 +23,17 @@ pub(crate) enum Kind {
 /// A mistake of the store, which the search has to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Bug {
-    /// Grants whatever is asked for.
+    /// Grants everything.
     GrantsWhatIsHeld,
     /// Grants an attempt that has, or had, a record here once more.
     GrantsTwice,
-    /// Lets an observer take over whatever stands there now.
+    /// Lets an observer take over any record.
     TakesOverUncompared,
     /// Lets records run out after nine tenths of their time.
     ExpiresEarly,
-    /// Frees the record whoever asks.
+    /// Frees the record for any client.
     ReleasesForAnyone,
-    /// Renews the record whoever asks.
+    /// Renews the record for any client.
     RenewsForAnyone,
     /// Writes a record anew for a renewal that finds none.
     RenewsWhatIsGone,
@@ -50,7 +50,7 @@ pub(crate) enum Store {
     Redis { value: Option<Value>, counter: Token },
 }
 
-/// What Redis keeps under a key.
+/// The value under a key of Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Value {
     nonce: Nonce,
@@ -73,7 +73,7 @@ impl Store {
         }
     }
 
-    /// Whose record stands at that instant.
+    /// The attempt whose record stands at that instant.
     pub(crate) fn holder(&self, at: TrueTime) -> Option<Nonce> {
         match self {
             Self::Records(record) => {
@@ -84,12 +84,12 @@ impl Store {
         }
     }
 
-    /// Whose record stands here or ran out here, unless it was released.
+    /// The attempt whose record stands here or ran out here, unless it was released.
     pub(crate) fn last(&self) -> Option<Nonce> {
         self.holder(TrueTime(0))
     }
 
-    /// When the record runs out by itself.
+    /// The time when the record runs out by itself.
     pub(crate) fn expires(&self) -> Option<TrueTime> {
         match self {
             Self::Records(record) => {

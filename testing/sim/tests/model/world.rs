@@ -14,19 +14,19 @@ use crate::frozen::Frozen;
 use crate::host::{Doings, Host, Manner, Phase, Reply, Watched, acquire, lock};
 use crate::stores::{Bug, Kind, Store};
 
-/// What the wall clocks show; they stand still.
+/// The time of the wall clocks, which stand still.
 pub(crate) const WALL_MS: u64 = 1_700_000_000_000;
 /// The shortest ttl there is.
 pub(crate) const TTL: Duration = Duration::from_millis(100);
 
-/// What is searched, and how far.
+/// The setting of a search, and its bounds.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     pub(crate) store: Kind,
     pub(crate) bug: Option<Bug>,
     /// Hosts look at their clocks before they read a reply, not after.
     pub(crate) samples_early: bool,
-    /// How much faster than true time the clocks of both hosts and of the store run, in parts per million.
+    /// The excess of the rates of both hosts' and the store's clocks over true time, in parts per million.
     pub(crate) rates_ppm: Vec<[i32; 3]>,
     /// Only this broken promise ends the search.
     pub(crate) only: Option<Broken>,
@@ -39,7 +39,7 @@ pub(crate) struct Setting {
     pub(crate) options: LockOptions,
 }
 
-/// What may still go wrong, and what the users still do.
+/// The faults and the users' actions that are left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Budget {
     pub(crate) losses: u8,
@@ -93,15 +93,15 @@ pub(crate) enum Broken {
     Token,
     /// A lease is valid again after a check had said LOST.
     Revived,
-    /// The client ran after the deadline, and has told nobody.
+    /// The client ran after the deadline and reported no loss.
     ToldLate,
-    /// An event that does not fit what was told before, such as a second loss.
+    /// An event that contradicts an earlier one, such as a second loss.
     ToldTwice,
     /// A renewal or an acquire that left after the end of its lock.
     SentAfterTheEnd,
-    /// A lease that was given back, confirmed, stands in the store again.
+    /// A lease whose release was confirmed stands in the store again.
     StandsAgain,
-    /// An output that nobody asked for.
+    /// An output without a cause.
     Protocol,
     /// A panic, in the core unless it says otherwise.
     Panic,
@@ -153,7 +153,7 @@ pub(crate) struct State {
     pub(crate) budget: Budget,
     /// All tokens that were answered, in order.
     pub(crate) tokens: Vec<Token>,
-    /// Somebody has lost a lease.
+    /// True if a lease was lost.
     lost: bool,
     pub(crate) broken: Option<Broken>,
 }
@@ -184,7 +184,7 @@ pub(crate) enum Action {
     Release {
         host: usize,
     },
-    /// The client does what is due.
+    /// The client handles its timers.
     Run {
         host: usize,
     },
@@ -468,7 +468,7 @@ impl Model for World {
             if budget.copies > 0 {
                 actions.push(Action::Deliver { message: at, copied: true, stops: false });
             }
-            // What is late may as well stay away for good.
+            // A late message may also be lost.
             if budget.losses > 0 && !message.late {
                 actions.push(Action::Lose { message: at });
             }
@@ -491,7 +491,7 @@ impl Model for World {
                     actions.push(Action::Pause { host: at });
                 }
             }
-            // What a user does after an event that nobody has told yet is another story.
+            // A user's reaction to an event that was not published yet is checked elsewhere.
             if host.is_undrained() {
                 continue;
             }

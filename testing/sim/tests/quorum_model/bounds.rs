@@ -25,7 +25,7 @@ pub(crate) fn setting(nodes: usize, clients: usize, attempts: u8, budget: Budget
     }
 }
 
-/// Where a search is to have seen everything, or how many states at least.
+/// The size of a search: everything, or this many states at least.
 #[derive(Clone, Copy)]
 enum Extent {
     All,

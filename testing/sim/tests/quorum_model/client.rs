@@ -63,7 +63,7 @@ impl<const N: usize, const C: usize> World<N, C> {
         }
     }
 
-    /// What the node's counter showed is remembered.
+    /// The node's counter is remembered.
     pub(crate) fn refused(&self, state: &mut State<N, C>, client: usize, node: usize) {
         let leg = &mut state.clients[client].legs[node];
         leg.told = Told::Refused(match leg.told {

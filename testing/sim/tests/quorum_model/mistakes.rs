@@ -11,7 +11,7 @@ use crate::world::{Bug, Deadlines, RepairTrust, Setting};
 
 const A_LOSS: Budget = Budget { losses: 1, ..CALM };
 
-/// How many states that took.
+/// The number of states that it took to find the mistake.
 fn finds<const N: usize, const C: usize>(name: &str, setting: Setting) -> usize {
     let found = search::<N, C>(name, setting);
     assert!(found.broken.is_some(), "{name}: nothing found");
@@ -52,8 +52,8 @@ fn a_node_that_votes_at_once() {
     finds::<3, 2>("votes at once", with_bug(Bug::VotesAtOnce, &[0, 0, 0], 1, A_LOSS));
 }
 
-/// The same story without the rule and with it, for at least as many states: were the rule broken in what is tested,
-/// the second search would find that.
+/// The same story without the rule and with it, for at least as many states. Were the rule broken in the core, the
+/// second search would find that.
 fn tells<const N: usize>(name: &str, story: Setting, mistaken: impl Fn(&mut Setting)) {
     let mut setting = story.clone();
     mistaken(&mut setting);

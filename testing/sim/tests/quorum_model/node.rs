@@ -19,7 +19,7 @@ const MAX_TTL_MS: u64 = 60_000;
 const NOW: StoreNow = StoreNow { boot: BootId([0; 16]), uptime: Monotonic::from_ns(0), unix_ms: 0 };
 const TTL: Duration = Duration::from_secs(30);
 
-/// What a node answers, and whether a quorum was born here.
+/// A node's answer, and whether a quorum was born here.
 pub(crate) struct Answered {
     pub(crate) reply: Reply,
     pub(crate) born: bool,
@@ -32,7 +32,7 @@ pub(crate) fn answer(node: &mut Node, by: By, ask: Ask, setting: &Setting, owner
             node.counter = node.counter.max(to);
             return Answered { reply: Reply::Raised(node.counter), born: false };
         }
-        // Meant for whatever loss the node is in doubt about: more than any real raise can know.
+        // Meant for any loss of the node: more than a real raise can know.
         What::Raise(to) => Op::Raise(Raise { nonce: nonce(by), token: token(to), loss: Some(stamp(node.stamp)) }),
         What::Acquire { floor, waited_out, birth, fresh, .. } => Op::Acquire(Box::new(Acquire {
             nonce: nonce(by),
@@ -130,7 +130,7 @@ fn marker(node: &Node) -> Option<Marker> {
         Mark::Absent => return None,
         Mark::Member => Phase::Member,
         Mark::Joining => Phase::Joining,
-        // Nobody's retention ends here.
+        // Retentions never end here.
         Mark::Rejoined => Phase::Rejoined { trusted_from_unix_ms: u64::MAX },
     };
     Some(Marker { quorum: QUORUM, max_ttl_ms: MAX_TTL_MS, stamp: stamp(node.stamp), phase, run: None })

@@ -8,7 +8,7 @@ use stateright::{Checker, HasDiscoveries, Model};
 use crate::state::{Broken, Client, Node, State, Told, Wire};
 use crate::world::{ALL_REACHED, Setting, World};
 
-/// What a search found.
+/// The result of a search.
 pub(crate) struct Found {
     pub(crate) states: usize,
     pub(crate) unique: usize,

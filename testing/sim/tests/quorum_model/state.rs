@@ -1,4 +1,4 @@
-//! What can differ between two situations: small, copied as a whole, and the same for nodes that trade places.
+//! The state of a search: small, copied as a whole, and the same for nodes that trade places.
 
 use leasehold_core::quorum::Trust;
 
@@ -39,7 +39,7 @@ pub(crate) struct Node {
     pub(crate) stamp: Name,
     /// The resource's trust entry.
     pub(crate) entry: Name,
-    /// What it forgot, as long as its holder may still believe in it.
+    /// The lease that it forgot, as long as its holder may still believe in it.
     pub(crate) past: Option<Lease>,
     /// A request of an attempt, or of a send, that its client has given up.
     pub(crate) stray: Option<(By, Ask)>,
@@ -79,7 +79,7 @@ pub(crate) enum Reply {
     Raised(Count),
 }
 
-/// What a client knows of one node in this attempt.
+/// A client's knowledge of one node in this attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Told {
     Nothing,
@@ -140,7 +140,7 @@ pub(crate) struct Client<const N: usize> {
     pub(crate) legs: [Leg; N],
 }
 
-/// What went wrong.
+/// A broken promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Broken {
     /// A token was granted twice.
@@ -151,7 +151,7 @@ pub(crate) enum Broken {
     TwoHolders,
 }
 
-/// How often things may still go wrong.
+/// The faults that are left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Budget {
     /// Requests that are sent again, or given up, without an answer.
@@ -169,7 +169,7 @@ pub(crate) struct State<const N: usize, const C: usize> {
     pub(crate) nodes: [Node; N],
     pub(crate) clients: [Client<N>; C],
     pub(crate) left: Budget,
-    /// One bit for every token that was granted, or only the highest where the order of grants is what is looked at.
+    /// One bit for every token that was granted, or only the highest where only the order of grants matters.
     pub(crate) granted: u64,
     pub(crate) broken: Option<Broken>,
 }
@@ -185,7 +185,7 @@ impl<const N: usize, const C: usize> State<N, C> {
         63_u32.saturating_sub(self.granted.leading_zeros()) as Count
     }
 
-    /// The node holds the record that this leg was told of, or has forgotten it and lets nobody else in yet.
+    /// True if the node holds the record of this leg, or has forgotten it and does not vote yet.
     pub(crate) fn vouches(&self, client: usize, node: usize) -> bool {
         let of = &self.clients[client];
         let (Told::Granted { seq, .. } | Told::Raised { seq, .. }) = of.legs[node].told else { return false };
@@ -197,7 +197,7 @@ impl<const N: usize, const C: usize> State<N, C> {
         (0..N).filter(|node| self.vouches(client, *node)).count()
     }
 
-    /// Whether the end of this record can show before anything else happens to the node.
+    /// True if the end of this record can show before anything else happens to the node.
     pub(crate) fn shows(&self, node: usize, lease: Lease) -> bool {
         let of = &self.clients[usize::from(lease.by.client)];
         let counted = of.phase == Phase::Asking && of.attempt == lease.by.attempt;
@@ -209,7 +209,7 @@ impl<const N: usize, const C: usize> State<N, C> {
     pub(crate) fn lowered(mut self) -> Self {
         let mut base = Count::MAX;
         self.counts(|count| base = base.min(*count));
-        // What was granted below all of them stays below all of them.
+        // A grant below all of them stays below all of them.
         base = base.saturating_sub(1);
         let highest = self.highest();
         self.counts(|count| *count -= base);
@@ -241,7 +241,7 @@ impl<const N: usize, const C: usize> State<N, C> {
         }
     }
 
-    /// The same situation with nodes, and clients if they are alike, in an order of their own.
+    /// The same state with nodes, and clients if they are alike, in a canonical order.
     pub(crate) fn sorted(self, clients_alike: bool) -> Self {
         let mut least = self.nodes_sorted();
         if clients_alike {

@@ -1,7 +1,7 @@
-//! Where searches begin that would otherwise take too long to get there.
+//! The beginnings of searches that would otherwise take too long to get there.
 //!
-//! A search from the start of a story that ends in a mistake finds it only if the rule in question is broken, so each
-//! story is told twice: with the rule, and without.
+//! A search from the end of a story finds a mistake only if the rule in question is broken, so each story is searched
+//! twice: with the rule, and without.
 
 use crate::bounds::{CALM, setting};
 use crate::state::Budget;
@@ -38,8 +38,8 @@ impl Story {
         self.then(nodes.iter().map(|node| Action::Hear { client, node: *node }))
     }
 
-    /// B has heard of a loss of node 0, waits it out and makes it vote. A is granted by nodes 0 and 1, and node 0 loses its
-    /// data again.
+    /// B has heard of a loss of node 0, waits it out and makes it vote. A is granted by nodes 0 and 1, and node 0 loses
+    /// its data again.
     fn node_0_forgets_twice(self) -> Self {
         self.asks(B, &[0])
             .starts(A)
@@ -123,7 +123,7 @@ pub(crate) fn delayed_repair() -> Setting {
     Setting { floors: vec![6, 0], ..story.setting(&[0, 0, 0], [1, 4], budget) }
 }
 
-/// Node 0 answered A the highest counter and lost its data. B was granted by the others and has waited that out since,
+/// Node 0 answered A the highest counter and lost its data. The others granted B, which has waited out that loss since,
 /// so it may ask node 0 again.
 pub(crate) fn informed_repair() -> Setting {
     let story = Story::new().starts(A).asks(A, &[0]).lose_data(&[0]).starts(B).asks(B, &[0, 1, 2]).waits_out(B, &[0]);
@@ -169,8 +169,8 @@ pub(crate) fn second_loss_and_a_stray() -> Setting {
     story.setting(&[0, 0, 0], [2, 3], Budget { losses: 2, strays: 1, timeouts: 1, ..CALM })
 }
 
-/// B has waited out a loss of node 0 and made it vote, A was granted by nodes 0 and 1, and node 0 lost its data again.
-/// B, which was told so, has asked it once more and asks again.
+/// B has waited out a loss of node 0 and made it vote, nodes 0 and 1 granted A, and node 0 lost its data again. B has
+/// asked it once more since, and asks again.
 pub(crate) fn second_loss() -> Setting {
     let story = Story::new()
         .lose_data(&[0])

@@ -11,14 +11,14 @@ use crate::state::{
     Ask, Budget, By, Client, Count, Lease, Leg, Mark, Name, Node, Phase, Reply, State, Told, What, Wire,
 };
 
-/// A rule that somebody might break.
+/// A rule that can be broken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bug {
-    /// The highest of q answers is the token, and nobody is told.
+    /// The highest of q answers is the token, and it is not written back.
     NoWriteBack,
     /// A node is raised although the record is not ours.
     RaisesAnybody,
-    /// Whoever was raised at least to the first maximum is an ack for it.
+    /// An answer that was raised at least to the first maximum counts as an ack for it.
     NoRestart,
     /// The counter goes with the lease.
     CounterDeleted,
@@ -36,22 +36,22 @@ pub(crate) enum Bug {
     BirthByHearsay,
     /// All sends of an attempt carry one stamp.
     StampReused,
-    /// Whoever has waited out one loss of a node makes it vote after the next one.
+    /// A client that has waited out one loss of a node makes it vote after the next one.
     AnyStamp,
     /// The abstention ends while a forgotten lease is still valid.
     WaitsTooShort,
 }
 
-/// When the acquire by which a holder wins a node back makes the node's counter trusted.
+/// The cases in which the acquire by which a holder wins a node back makes the node's counter trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RepairTrust {
     Never,
     Always,
-    /// If its sender knew that the abstention was over.
+    /// If its sender knew that the abstention had ended.
     WaitedOut,
 }
 
-/// What validity means to a client.
+/// The meaning of validity to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deadlines {
     /// It believes in answers of any age; records still run out at any instant.
@@ -62,9 +62,9 @@ pub(crate) enum Deadlines {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
-    /// How many attempts each client may make.
+    /// The number of attempts of each client.
     pub(crate) attempts: Vec<u8>,
-    /// What happens before the search begins.
+    /// The actions before the search begins.
     pub(crate) story: Vec<Action>,
     pub(crate) counters: Vec<Count>,
     pub(crate) floors: Vec<Count>,
@@ -73,7 +73,7 @@ pub(crate) struct Setting {
     pub(crate) deadlines: Deadlines,
     pub(crate) repair_trust: RepairTrust,
     pub(crate) bug: Option<Bug>,
-    /// How many steps to look at; a search that stops there has not seen everything.
+    /// The number of steps to search. A search that stops there has not seen everything.
     pub(crate) limit: usize,
 }
 
@@ -216,7 +216,7 @@ impl<const N: usize, const C: usize> World<N, C> {
         state.clients[client].legs[node].wire = Wire::Idle;
     }
 
-    /// Nobody would notice a request that lands later if another is under way there already.
+    /// A request that lands later makes no difference if another is under way there already.
     fn may_stray(state: &State<N, C>, client: usize, node: usize) -> bool {
         let asks = matches!(state.clients[client].legs[node].wire, Wire::Asks(_));
         asks && state.left.strays > 0 && state.nodes[node].stray.is_none()
@@ -230,7 +230,7 @@ impl<const N: usize, const C: usize> World<N, C> {
         leg.wire = Wire::Asks(Ask { seq: leg.seq, what: asked });
     }
 
-    /// What a leg is waiting for, to be asked again.
+    /// The request that a leg is waiting for, to be sent again.
     fn owed(&self, of: &Client<N>, client: usize, node: usize) -> Option<What> {
         let leg = &of.legs[node];
         match leg.wire {
@@ -282,7 +282,7 @@ impl<const N: usize, const C: usize> World<N, C> {
         let remembers = self.setting.born && self.setting.budget.losses == 0;
         for client in 0..C {
             for node in 0..N {
-                // Nobody's counter is in doubt, so a refusal only ends the attempt the sooner.
+                // No counter is in doubt, so a refusal only ends the attempt sooner.
                 let leg = &state.clients[client].legs[node];
                 if remembers && matches!(leg.wire, Wire::Answers(Reply::Conflict(_))) {
                     self.hear(state, client, node);
@@ -468,7 +468,7 @@ impl<const N: usize, const C: usize> Model for World<N, C> {
     fn next_state(&self, before: &Self::State, action: Self::Action) -> Option<Self::State> {
         let mut state = self.step(before, action);
         self.settle(&mut state);
-        // Where nothing is forgotten and no floor is felt, only differences count.
+        // Where nothing is forgotten and no floor takes effect, only differences count.
         let floating = self.setting.floors.iter().all(|floor| *floor == 0)
             && self.setting.budget.losses == 0
             && self.setting.deadlines == Deadlines::Kept

@@ -1,4 +1,4 @@
-//! What is done next: chosen by chance, with a liking for what has just been there.
+//! The next step: random, with a preference for recent values.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use leasehold_sim::store::{ForeignAct, Mark};
 
 /// Names with and without a hash tag of their own.
 pub(crate) const NAMES: [&str; 4] = ["invoice/42", "{user}/é 7", "a}b{", TOP];
-/// Whoever raises its counter goes to the end of all tokens now and then.
+/// A raise of its counter goes to the end of all tokens now and then.
 const TOP: &str = "top";
 
 const ATTEMPTS: u64 = 5;
@@ -20,9 +20,9 @@ pub(crate) enum Step {
     Ask(Vec<LockOp>),
     /// A client of another library.
     Foreign { resource: Resource, act: ForeignAct, guise: Guise },
-    /// Somebody deletes the lock, whoever has it.
+    /// Deletes the lock of any holder.
     Evict(Resource),
-    /// Somebody empties the server.
+    /// Empties the server.
     Wipe,
     /// The server forgets its scripts.
     ForgetScripts,
@@ -32,7 +32,7 @@ pub(crate) enum Step {
     SetBack { ms: i64 },
 }
 
-/// What kind of value a foreign client keeps its lock as.
+/// The kind of value in which a foreign client keeps its lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Guise {
     /// Random text, as nearly all do.
@@ -69,7 +69,7 @@ const GUISES: [Guise; 14] = [
     Guise::Stream,
 ];
 
-/// What decides most tokens of a run.
+/// The origin of most tokens of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Minting {
     /// The server's time.
@@ -78,11 +78,11 @@ enum Minting {
     Floor,
 }
 
-/// What a resource is like.
+/// The state of a resource.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     pub(crate) counter: Option<Token>,
-    /// Whose record of ours stands.
+    /// The attempt of ours whose record stands.
     pub(crate) holder: Option<Nonce>,
 }
 
@@ -253,12 +253,12 @@ pub(crate) fn on(resource: Resource, op: Op) -> LockOp {
     LockOp { lock: LockId::new(1), resource, op }
 }
 
-/// The same for all sends of an attempt.
+/// The owner, which is the same for all sends of an attempt.
 pub(crate) fn owner_of(nonce: &Nonce) -> Owner {
     Owner::new(["", "host:7", "ö; %41@{}", "a b"][usize::from(nonce.as_bytes()[0] % 4)]).unwrap()
 }
 
-/// As [`owner_of`].
+/// The data, which is the same for all sends of an attempt.
 pub(crate) fn data_of(nonce: &Nonce) -> Option<Payload> {
     let kind = nonce.as_bytes()[0];
     (!kind.is_multiple_of(3)).then(|| Payload::new(&vec![0xff - kind; usize::from(kind) * 7 - 7]).unwrap())

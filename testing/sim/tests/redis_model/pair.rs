@@ -65,8 +65,7 @@ impl<'a> Pair<'a> {
         self.server.set_clock_ms(self.ahead_ms);
     }
 
-    /// Moves the clock on past whatever would end in the next moments, and brings the model to
-    /// the server's time, which is returned.
+    /// Moves the clock past all ends in the next moments, and brings the model to the server's time, which is returned.
     pub(crate) fn clear(&mut self) -> u64 {
         let keys = NAMES.iter().flat_map(|name| [name.as_bytes().to_vec(), fence(name)]);
         let commands: Vec<_> = keys.map(|key| command(&[b"PTTL", &key])).collect();
@@ -188,7 +187,7 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// The same for both; what they say must be the same.
+    /// The same for both. Their answers must be equal.
     pub(crate) fn foreign(
         &mut self,
         resource: &Resource,
@@ -269,7 +268,7 @@ fn minted(op: &Op, real: &Outcome, before: Option<By>, span: Span) -> Op {
     }
 }
 
-/// Whether a key of the server and a record of the model end at the same time, `-1` and `-2` being those that do not.
+/// True if a key of the server and a record of the model end at the same time; `-1` and `-2` mean no end.
 fn ends_alike(left_ms: i64, until: Option<TrueTime>) -> bool {
     match (u64::try_from(left_ms), until) {
         (Ok(left), Some(until)) => left.abs_diff(until.since(NOW).as_millis().try_into().unwrap()) <= LONGEST_MS,

@@ -13,7 +13,7 @@ use leasehold_wire::resp::{Decoder, Limits, Value, encode};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the sender's wall clock shows: years behind the server's, which must not matter.
+/// The time of the sender's wall clock: years behind the server's, which must not matter.
 pub(crate) const SENT_UNIX_MS: u64 = 1_600_000_000_000;
 
 /// The server's clock before and after something, in milliseconds since 1970.
@@ -113,7 +113,7 @@ pub(crate) fn text(value: &Value) -> Option<&[u8]> {
     }
 }
 
-/// What TIME answers: seconds and microseconds.
+/// The time in TIME's answer: seconds and microseconds.
 fn unix_ms(value: &Value) -> u64 {
     let Value::Array(parts) = value else { panic!("no time: {value:?}") };
     let number = |part: usize| -> u64 { std::str::from_utf8(text(&parts[part]).unwrap()).unwrap().parse().unwrap() };

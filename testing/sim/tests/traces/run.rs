@@ -12,7 +12,7 @@ use leasehold_sim::timeline::{Arrow, ArrowKind, MarkKind, Span, SpanKind, Timeli
 use leasehold_sim::trial::{self, Trial};
 use leasehold_sim::world;
 
-/// Where the traces are.
+/// The folder of the traces.
 pub(crate) fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("traces")
 }
@@ -38,7 +38,7 @@ pub(crate) struct Lease {
     pub(crate) token: u64,
     pub(crate) from_ms: u64,
     pub(crate) to_ms: u64,
-    /// How it ended.
+    /// The reason of its end.
     pub(crate) end: String,
 }
 
@@ -48,9 +48,9 @@ pub(crate) struct Request<'a> {
     pub(crate) kind: ArrowKind,
     pub(crate) sent_ms: u64,
     pub(crate) arrived_ms: Option<u64>,
-    /// Which attempt, which send.
+    /// The attempt and the send.
     pub(crate) label: &'a str,
-    /// What the store said when it arrived; nothing where it never did, or the store was silent.
+    /// The store's answer when it arrived; `None` where it never arrived, or the store was silent.
     pub(crate) answer: Option<&'a str>,
 }
 
@@ -107,7 +107,7 @@ impl Run {
         records
     }
 
-    /// What a host asked of the store, in the order of sending; copies come before what they are copies of.
+    /// The requests of a host to the store, in the order of sending. A copy comes before its original.
     pub(crate) fn requests(&self, host: usize) -> Vec<Request<'_>> {
         let store = self.script.hosts.len();
         let mut answers: BTreeMap<TrueTime, &str> = BTreeMap::new();
@@ -129,7 +129,7 @@ impl Run {
         self.requests(host).into_iter().filter(|request| request.kind == kind).collect()
     }
 
-    /// What the register said to claims and writes: when, what, whether it was accepted.
+    /// The register's answers to claims and writes: the time, the words, and whether it was accepted.
     pub(crate) fn register(&self) -> Vec<(u64, String, bool)> {
         let marks = self.timeline.marks.iter().filter_map(|mark| match mark.kind {
             MarkKind::Accepted => Some((ms(mark.at_ns), mark.label.clone(), true)),
