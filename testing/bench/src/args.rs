@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-/// What was passed, sorted out.
+/// The parsed arguments.
 pub struct Args {
     values: Vec<(String, String)>,
     flags: Vec<String>,
@@ -38,7 +38,7 @@ impl Args {
         Ok(args)
     }
 
-    /// Whether a flag was passed.
+    /// True if a flag was passed.
     pub fn has(&self, flag: &str) -> bool {
         self.flags.iter().any(|given| given == flag)
     }
@@ -46,7 +46,7 @@ impl Args {
     /// The value of an argument, the last one if it was passed twice.
     ///
     /// # Errors
-    /// When it is no `T`, in words for the user.
+    /// When it cannot be parsed, in words for the user.
     pub fn value<T: FromStr<Err: Display>>(&self, name: &str) -> Result<Option<T>, String> {
         let given = self.values.iter().rev().find(|(given, _)| given == name);
         given.map(|(_, value)| value.parse().map_err(|error| format!("{name} {value}: {error}"))).transpose()

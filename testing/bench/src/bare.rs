@@ -15,7 +15,7 @@ const WRITE: &str = "INSERT OR REPLACE INTO leases (resource, counter, touched_m
                      expires_ns, since_ms, owner, data) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
 const TTL_NS: i64 = 30_000_000_000;
 
-/// A lock without leases: no expiry, no renewal, no deadline, no errors told apart.
+/// A lock without leases: no expiry, no renewal, no deadline, one kind of error.
 pub struct Bare {
     db: Connection,
     resource: String,

@@ -1,4 +1,4 @@
-//! Child processes, most of them this program again: they are told what to do on their standard input, and answer in lines.
+//! Child processes, most of them this program again. They get commands on standard input, and answer in lines.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
@@ -17,7 +17,7 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts this program as `part`, heard as by [`Child::run`].
+    /// Starts this program as `part`, with its lines passed on as by [`Child::run`].
     ///
     /// # Errors
     /// When the process cannot be started.
@@ -48,7 +48,7 @@ impl Child {
         self.process.id()
     }
 
-    /// Sends a line. A child that has ended cannot hear it, which its silence tells.
+    /// Sends a line. A child that has ended cannot read it, which shows in its silence.
     pub fn tell(&mut self, line: &str) {
         let _ = writeln!(self.input, "{line}");
     }
@@ -63,18 +63,18 @@ impl Child {
         self.signal(Signal::CONT);
     }
 
-    /// How it ended, if it has.
+    /// The exit status, if it has ended.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// When the system cannot tell.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.process.try_wait()
     }
 
-    /// Waits for the end of a child that was heard to end.
+    /// Waits for the end of a child whose output has ended.
     ///
     /// # Errors
-    /// When the system does not say.
+    /// When the system cannot tell.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         self.process.wait()
     }
@@ -116,10 +116,10 @@ pub fn part() -> Option<Vec<String>> {
     Some(args.collect())
 }
 
-/// In a child: tells the parent something.
+/// In a child: sends a line to the parent.
 ///
 /// # Panics
-/// When nobody listens any more; there is nothing left to do then.
+/// When the parent no longer reads.
 pub fn say(line: &str) {
     let mut out = io::stdout().lock();
     // One write, so that a line is heard whole or not at all even if the process is killed.

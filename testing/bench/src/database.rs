@@ -21,7 +21,7 @@ pub fn open(path: &Path) -> Result<Connection> {
     Ok(db)
 }
 
-/// Sleeps a short time of random length: SQLite's own pauses grow with every try, and starve whoever waits longest.
+/// Sleeps a short time of random length. SQLite's own pauses grow with every try, and starve the longest waiter.
 pub fn pause() {
     // A sequence for each process, started from its id, is as much chance as is needed.
     static DRAWS: AtomicU64 = AtomicU64::new(0);

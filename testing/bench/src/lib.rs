@@ -1,4 +1,4 @@
-//! What the demo, the benchmarks and the chaos share.
+//! Parts shared by the demo, the benchmarks and the chaos tests.
 
 pub mod args;
 pub mod bare;
@@ -10,7 +10,7 @@ pub mod records;
 pub mod rng;
 pub mod stage;
 
-/// How this program was compiled, for figures that depend on it.
+/// The way this program was compiled, for figures that depend on it.
 pub const fn build() -> &'static str {
     if cfg!(debug_assertions) { "not optimised, with debug assertions" } else { "optimised" }
 }

@@ -1,4 +1,4 @@
-//! What a lock protects: one number, which processes read, and write back changed.
+//! The protected resource: one number, which processes read, change and write back.
 //!
 //! It lives in a database of its own, apart from the lock store.
 
@@ -10,7 +10,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use crate::database;
 
-/// What SQLite or the guard says.
+/// The result of SQLite or of the guard.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 /// A handle of one process.
@@ -21,7 +21,7 @@ pub struct Protected {
     name: String,
 }
 
-/// What became of a write.
+/// The result of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Write {
     /// The number is what was written.
@@ -53,7 +53,7 @@ impl Protected {
         Ok(Self { db: database::open(path)?, guard: guarded.then(SqliteGuard::new), name: name.to_owned() })
     }
 
-    /// Whether tokens are compared.
+    /// True if tokens are compared.
     pub fn is_guarded(&self) -> bool {
         self.guard.is_some()
     }
@@ -72,7 +72,7 @@ impl Protected {
         }
     }
 
-    /// Writes the number, if the guard has nothing against it.
+    /// Writes the number, unless the guard rejects the token.
     ///
     /// # Errors
     /// As [`Protected::read`].

@@ -3,12 +3,12 @@
 use std::fs::OpenOptions;
 use std::io::Write;
 
-/// Whose figures these are, unless a peer is named.
+/// The owner of these figures, unless a peer is named.
 const US: &str = "leasehold";
 const FILE: &str = "LEASEHOLD_FIGURES";
 
-/// What was measured: under which circumstances, what, and in which unit (`1` for a mere number). Where figures are held
-/// against each other, more of it is worse: a rate is told as the time that each of many takes.
+/// A measurement: the circumstances, the measure, and the unit (`1` for a mere number). Where figures are compared,
+/// more is worse, so a rate is recorded as the time for each of many.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a>(pub &'a str, pub &'a str, pub &'a str);
 
@@ -18,12 +18,12 @@ impl Case<'_> {
         self.of(US, value);
     }
 
-    /// Of a peer, without a ratio, where none would mean anything.
+    /// Records a figure of a peer, without a ratio, where none would make sense.
     pub fn of(self, who: &str, value: f64) {
         write(&self.line(who, value, "-", "-"));
     }
 
-    /// One that was measured by other means: how many times the cost of `base`, which is told as well.
+    /// Records a figure that was measured by other means: with its ratio to the cost of `base`.
     pub fn beside(self, who: &str, value: f64, ratio: f64, base: &str) {
         write(&self.line(who, value, &ratio.to_string(), base));
     }
@@ -34,7 +34,7 @@ impl Case<'_> {
         all.iter().for_each(|(who, value, ratio)| self.beside(who, *value, *ratio, base));
     }
 
-    /// As [`Case::in_turns`], with ratios that follow from the values.
+    /// Records as [`Case::in_turns`], with ratios that follow from the values.
     pub fn side_by_side(self, all: &[(&str, f64)]) {
         let Some((_, base)) = all.first() else { return };
         self.in_turns(&all.iter().map(|(who, value)| (*who, *value, value / base)).collect::<Vec<_>>());
@@ -46,7 +46,7 @@ impl Case<'_> {
     }
 }
 
-/// Of something that took part.
+/// Records the version of a participant.
 pub fn version(name: &str, version: &str) {
     write(&format!("version | {name} | {version}\n"));
 }

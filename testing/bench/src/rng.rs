@@ -6,7 +6,7 @@ use std::time::Duration;
 pub struct Rng(u64);
 
 impl Rng {
-    /// Draws that depend on the seed and on `stream`, which tells apart those who share a seed.
+    /// A generator that depends on the seed and on `stream`, which distinguishes users of one seed.
     pub fn new(seed: u64, stream: u64) -> Self {
         let mut rng = Self(seed);
         let start = rng.draw() ^ stream.wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,4 +1,4 @@
-//! What the demo looks like: a column for each worker, the time on the left, colours where a person is watching.
+//! The look of the demo: a column for each worker, the time on the left, and colours on a terminal.
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write};
@@ -8,14 +8,14 @@ const TIME: usize = 8;
 const GAP: usize = 2;
 const WIDTHS: std::ops::RangeInclusive<usize> = 72..=110;
 
-/// How a line is meant.
+/// The tone of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
-    /// What happens.
+    /// A normal event.
     Plain,
-    /// What must be seen.
+    /// An important event.
     Strong,
-    /// What goes wrong.
+    /// A failure.
     Bad,
 }
 
@@ -53,7 +53,7 @@ impl Stage {
         }
     }
 
-    /// The name of what is shown, and what it is about.
+    /// Shows the title, and a text about it.
     pub fn title(&self, title: &str, about: &str) {
         let mut text = format!("\n{}\n", self.paint("1", title));
         self.paragraph(&mut text, about);
@@ -82,12 +82,12 @@ impl Stage {
         print(&self.render(column, tone, what));
     }
 
-    /// From now on the column shows whether its worker stands still.
+    /// Sets whether the column shows its worker as stopped.
     pub fn set_stopped(&mut self, column: usize, stopped: bool) {
         self.columns[column].stopped = stopped;
     }
 
-    /// What came of an act, after it was checked.
+    /// Shows the outcome of an act, after it was checked.
     pub fn outcome(&self, good: bool, what: &str) {
         let mark = if good { self.paint("1;32", "✓") } else { self.paint("1;31", "✗") };
         let mut text = String::from("\n");
@@ -179,7 +179,7 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
 
 fn print(text: &str) {
     let mut out = io::stdout().lock();
-    // Whoever reads may leave early; the demo still has its children to look after.
+    // The reader may leave early. The demo must still stop its children.
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 

@@ -1,4 +1,4 @@
-//! The two commands to a Redis that nobody who locks can do without.
+//! The two commands to a Redis that every lock needs.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use redis::aio::MultiplexedConnection;
 
 use crate::Result;
 
-/// What stands in the lock.
+/// The value of the lock.
 pub const VALUE: &str = "0123456789abcdef0123456789abcdef";
 /// Deletes the lock if it is ours.
 pub const RELEASE: &str =
@@ -30,7 +30,7 @@ impl Bare {
         Ok(Self { connection, release })
     }
 
-    /// Whether the lock was free, and is ours now.
+    /// Takes the lock; false if it was not free.
     ///
     /// # Errors
     /// The server's.
@@ -40,7 +40,7 @@ impl Bare {
         Ok(set.query_async::<Option<String>>(&mut self.connection).await?.is_some())
     }
 
-    /// Whether the lock was ours, and is free now.
+    /// Releases the lock; false if it was not ours.
     ///
     /// # Errors
     /// The server's.

@@ -1,4 +1,4 @@
-//! What a stretch of work costs in processor time, here and in the servers, however busy the machine is.
+//! The cost of some work in processor time, here and in the servers, whatever else the machine does.
 
 use std::time::{Duration, Instant};
 
@@ -12,9 +12,9 @@ pub struct Cost {
     pub client: Duration,
     /// Processor time of the servers.
     pub server: Duration,
-    /// What the servers processed.
+    /// The commands that the servers processed.
     pub commands: u64,
-    /// What a clock on the wall shows.
+    /// The time by the clock.
     pub wall: Duration,
 }
 
@@ -26,12 +26,12 @@ pub struct Meter<'a> {
 }
 
 impl<'a> Meter<'a> {
-    /// Of this process and of the servers.
+    /// Starts measuring this process and the servers.
     pub fn start(servers: &'a [Server]) -> Self {
         Self { servers, start: totals(servers), since: Instant::now() }
     }
 
-    /// What it came to.
+    /// The cost since the start.
     pub fn stop(self) -> Cost {
         let end = totals(self.servers);
         Cost {

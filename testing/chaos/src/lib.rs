@@ -1,4 +1,4 @@
-//! What the benchmarks beside other lock libraries share.
+//! The chaos tests, and parts shared by the benchmarks of other lock libraries.
 
 pub mod bare;
 pub mod chaos;
@@ -9,7 +9,7 @@ use std::error::Error;
 
 use leasehold_bench::build;
 
-/// What goes wrong in a benchmark, goes wrong for people who look at a terminal.
+/// An error is shown to a person at a terminal.
 pub type Result<T = ()> = std::result::Result<T, Box<dyn Error>>;
 
 /// The machine, what `versions` says, and how this was built.

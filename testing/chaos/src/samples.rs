@@ -1,4 +1,4 @@
-//! What turns of a benchmark have shown, kept by whoever was measured.
+//! The samples of the rounds of a benchmark, kept for each peer.
 
 use leasehold_bench::figures::{median, percentile};
 use leasehold_bench::records::Case;
@@ -45,14 +45,14 @@ impl Samples {
         us_each(self.cost.server, self.times.len())
     }
 
-    /// How many times as long as those a pair took, round by round.
+    /// The ratio of a pair's time to that of others, round by round.
     pub fn ratio(&self, bare: &[f64]) -> f64 {
         let ratios: Vec<f64> = self.rounds.iter().zip(bare).map(|(ours, theirs)| ours / theirs).collect();
         median(&ratios)
     }
 }
 
-/// Tells the figures of all, held against the first one.
+/// Records the figures of all, with their ratios to the first one.
 pub fn tell(case: &str, all: &[(&str, &Samples)]) {
     let Some((_, base)) = all.first() else { return };
     let medians: Vec<_> = all.iter().map(|(who, seen)| (*who, seen.us(0.5), seen.ratio(base.rounds()))).collect();

@@ -1,4 +1,4 @@
-//! What servers could say: close to what they do say, so that it is looked at in full.
+//! Answers of servers: close to real ones, so that they are read completely.
 
 use arbitrary::{Result, Unstructured};
 use leasehold_core::op::{LockOp, Op};
@@ -6,7 +6,7 @@ use leasehold_core::{Nonce, RequestId};
 use leasehold_wire::resp::Value;
 use serde_json::{Map, Value as Json, json};
 
-use crate::made;
+use crate::values;
 
 const WORDS: [&str; 16] = [
     "granted",
@@ -48,13 +48,13 @@ pub(crate) fn hex(nonce: &Nonce) -> String {
 
 /// A lock's value as a client writes it, or nearly.
 pub(crate) fn lock_value(u: &mut Unstructured<'_>) -> Result<Vec<u8>> {
-    let mut text = format!("{}@{};{}", hex(&made::nonce(u)?), made::text(u, 8)?, made::number(u)?);
+    let mut text = format!("{}@{};{}", hex(&values::nonce(u)?), values::text(u, 8)?, values::number(u)?);
     if u.arbitrary()? {
         text.push_str(u.choose(&[";", ";Zg", ";Zm8", ";Zm9v", ";Zh", ";;"])?);
     }
     let mut value = text.into_bytes();
-    if made::chance(u, 60) {
-        value = made::bytes(u, 60)?;
+    if values::chance(u, 60) {
+        value = values::bytes(u, 60)?;
     }
     Ok(value)
 }
@@ -64,10 +64,10 @@ fn part(u: &mut Unstructured<'_>) -> Result<Value> {
     Ok(match u.int_in_range(0..=9)? {
         0..=2 => Value::Bulk(u.choose(&WORDS)?.as_bytes().to_vec()),
         3 => Value::Integer(u.arbitrary()?),
-        4 => Value::Bulk(made::number(u)?.to_string().into_bytes()),
-        5 => Value::Integer(i64::try_from(made::number(u)?).unwrap_or(-1)),
+        4 => Value::Bulk(values::number(u)?.to_string().into_bytes()),
+        5 => Value::Integer(i64::try_from(values::number(u)?).unwrap_or(-1)),
         6 => Value::Bulk(lock_value(u)?),
-        7 => Value::Bulk(made::stamp(u)?.to_string().into_bytes()),
+        7 => Value::Bulk(values::stamp(u)?.to_string().into_bytes()),
         8 => Value::Bulk(b"-1".to_vec()),
         _ => value(u, 1)?,
     })
@@ -77,13 +77,13 @@ fn part(u: &mut Unstructured<'_>) -> Result<Value> {
 fn value(u: &mut Unstructured<'_>, depth: u32) -> Result<Value> {
     Ok(match u.int_in_range(0..=7)? {
         0 => Value::Nil,
-        1 => Value::Simple(made::text(u, 10)?),
-        2 => Value::Bulk(made::bytes(u, 40)?),
+        1 => Value::Simple(values::text(u, 10)?),
+        2 => Value::Bulk(values::bytes(u, 40)?),
         3 => Value::Integer(u.arbitrary()?),
         4 => Value::Error((*u.choose(&ERRORS)?).to_owned()),
         5 => Value::Boolean(u.arbitrary()?),
-        6 if depth > 0 => Value::Array(made::some(u, 4, |u| value(u, depth - 1))?),
-        _ => Value::Verbatim(made::bytes(u, 10)?),
+        6 if depth > 0 => Value::Array(values::some(u, 4, |u| value(u, depth - 1))?),
+        _ => Value::Verbatim(values::bytes(u, 10)?),
     })
 }
 
@@ -91,30 +91,30 @@ fn text(text: impl Into<Vec<u8>>) -> Value {
     Value::Bulk(text.into())
 }
 
-/// What the script of an operation could answer, without the request's number.
+/// The answers of an operation's script, without the request's number.
 fn parts(u: &mut Unstructured<'_>, op: &Op) -> Result<Vec<Value>> {
     let shown = |u: &mut Unstructured<'_>| {
         let left = *u.choose(&[-2, -1, 0, 1_000, 30_000, i64::MAX])?;
-        let counter = if u.arbitrary()? { text("") } else { text(made::number(u)?.to_string()) };
+        let counter = if u.arbitrary()? { text("") } else { text(values::number(u)?.to_string()) };
         Ok(vec![text("held"), text(lock_value(u)?), Value::Integer(left), counter])
     };
-    if made::chance(u, 60) {
-        return made::some(u, 5, part);
+    if values::chance(u, 60) {
+        return values::some(u, 5, part);
     }
-    if made::chance(u, 100) {
+    if values::chance(u, 100) {
         return shown(u);
     }
     Ok(match op {
         Op::Acquire(op) if op.member.is_some() && u.arbitrary()? => match u.int_in_range(0..=2)? {
-            0 => vec![text("doubtful"), text(made::number(u)?.to_string()), text(made::stamp(u)?.to_string())],
-            1 => vec![text("abstains"), text(made::stamp(u)?.to_string())],
-            _ => vec![text("stranger"), text(made::quorum_id(u)?.to_string()), text("60000")],
+            0 => vec![text("doubtful"), text(values::number(u)?.to_string()), text(values::stamp(u)?.to_string())],
+            1 => vec![text("abstains"), text(values::stamp(u)?.to_string())],
+            _ => vec![text("stranger"), text(values::quorum_id(u)?.to_string()), text("60000")],
         },
-        Op::Acquire(_) => vec![text("granted"), text(made::number(u)?.to_string())],
+        Op::Acquire(_) => vec![text("granted"), text(values::number(u)?.to_string())],
         Op::Renew(_) => vec![text(*u.choose(&["renewed", "abstains"])?)],
         Op::Release(_) => vec![text("released")],
         Op::Raise(op) => {
-            let counter = if u.arbitrary()? { op.token.get() } else { made::number(u)? };
+            let counter = if u.arbitrary()? { op.token.get() } else { values::number(u)? };
             vec![text("raised"), text(counter.to_string())]
         }
         Op::Read => vec![text("free")],
@@ -123,10 +123,10 @@ fn parts(u: &mut Unstructured<'_>, op: &Op) -> Result<Vec<Value>> {
 
 /// The reply to one command that carries these operations. `id` is the request's own for the most part.
 pub(crate) fn reply(u: &mut Unstructured<'_>, id: RequestId, ops: &[LockOp]) -> Result<Value> {
-    if made::chance(u, 40) {
+    if values::chance(u, 40) {
         return Ok(Value::Error((*u.choose(&ERRORS)?).to_owned()));
     }
-    if made::chance(u, 12) {
+    if values::chance(u, 12) {
         return value(u, 2);
     }
     let mut all = Vec::new();
@@ -135,18 +135,18 @@ pub(crate) fn reply(u: &mut Unstructured<'_>, id: RequestId, ops: &[LockOp]) -> 
         let mut parts = parts(u, &op.op)?;
         if is_renewal {
             // Answers for several have parts in equal numbers.
-            parts.resize(if made::chance(u, 250) { 4 } else { 3 }, text(""));
+            parts.resize(if values::chance(u, 250) { 4 } else { 3 }, text(""));
         }
         all.extend(parts);
     }
-    if !made::chance(u, 12) {
-        let named = if made::chance(u, 240) { id.get() } else { u.arbitrary()? };
+    if !values::chance(u, 12) {
+        let named = if values::chance(u, 240) { id.get() } else { u.arbitrary()? };
         all.push(text(named.to_string()));
     }
     Ok(Value::Array(all))
 }
 
-/// The same as one of the two dialects of HTTP writes it, whatever the value.
+/// The answer as one of the two dialects of HTTP writes it, for any value.
 pub(crate) fn json_of(value: &Value) -> Json {
     match value {
         Value::Nil => Json::Null,
@@ -164,34 +164,34 @@ pub(crate) fn row(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Json> {
     let mut row = Map::new();
     let nonce = match of {
         Some(nonce) if u.arbitrary()? => nonce,
-        Some(_) | None => made::nonce(u)?,
+        Some(_) | None => values::nonce(u)?,
     };
     let version = match u.int_in_range(0..=5)? {
-        0..=3 => format!("{}:{:010}", hex(&nonce), made::seq(u)?.get()),
+        0..=3 => format!("{}:{:010}", hex(&nonce), values::seq(u)?.get()),
         4 => "c0ffee00-0000-4000-8000-000000000000".to_owned(),
-        _ => made::text(u, 40)?,
+        _ => values::text(u, 40)?,
     };
     row.insert("recordVersionNumber".into(), json!({ "S": version }));
-    row.insert("leaseDuration".into(), json!({ "S": made::number(u)?.to_string() }));
-    row.insert("ownerName".into(), json!({ "S": made::text(u, 10)? }));
-    if made::chance(u, 200) {
-        row.insert("fencingToken".into(), json!({ "N": made::number(u)?.to_string() }));
+    row.insert("leaseDuration".into(), json!({ "S": values::number(u)?.to_string() }));
+    row.insert("ownerName".into(), json!({ "S": values::text(u, 10)? }));
+    if values::chance(u, 200) {
+        row.insert("fencingToken".into(), json!({ "N": values::number(u)?.to_string() }));
     }
-    if made::chance(u, 80) {
+    if values::chance(u, 80) {
         row.insert("isReleased".into(), json!({ "S": "1" }));
     }
-    if made::chance(u, 80) {
-        row.insert("quorumTrust".into(), json!({ "S": made::stamp(u)?.to_string() }));
+    if values::chance(u, 80) {
+        row.insert("quorumTrust".into(), json!({ "S": values::stamp(u)?.to_string() }));
     }
-    if made::chance(u, 60) {
+    if values::chance(u, 60) {
         row.insert("undoneVersion".into(), json!({ "S": version }));
     }
-    if made::chance(u, 60) {
-        row.insert("quorumMarker".into(), json!({ "S": made::marker(u)?.text() }));
+    if values::chance(u, 60) {
+        row.insert("quorumMarker".into(), json!({ "S": values::marker(u)?.text() }));
     }
     const KEYS: [&str; 5] = ["invoice", "a", "b", "leasehold\u{1f}quorum", "cas\u{1f}a"];
     row.insert("key".into(), json!({ "S": *u.choose(&KEYS)? }));
-    while made::chance(u, 60) {
+    while values::chance(u, 60) {
         const NAMES: [&str; 9] = [
             "recordVersionNumber",
             "leaseDuration",
@@ -210,8 +210,8 @@ pub(crate) fn row(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Json> {
 
 fn attribute(u: &mut Unstructured<'_>) -> Result<Json> {
     Ok(match u.int_in_range(0..=6)? {
-        0 => json!({ "S": made::text(u, 20)? }),
-        1 => json!({ "N": made::text(u, 5)? }),
+        0 => json!({ "S": values::text(u, 20)? }),
+        1 => json!({ "N": values::text(u, 5)? }),
         2 => json!({ "B": *u.choose(&["", "Zg==", "Zg", "%"])? }),
         3 => json!({ "BOOL": u.arbitrary::<bool>()? }),
         4 => json!({ "S": "1", "N": "1" }),
@@ -249,9 +249,9 @@ pub(crate) fn dynamodb(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<(u
         }
         7 | 8 => {
             let code = format!("x#{}", u.choose(&CODES)?);
-            (*u.choose(&[400, 500, 200])?, json!({ "__type": code, "message": made::text(u, 60)? }))
+            (*u.choose(&[400, 500, 200])?, json!({ "__type": code, "message": values::text(u, 60)? }))
         }
-        _ => return Ok((*u.choose(&[200, 400, 413, 503])?, made::bytes(u, 200)?)),
+        _ => return Ok((*u.choose(&[200, 400, 413, 503])?, values::bytes(u, 200)?)),
     };
     Ok((status, body.to_string().into_bytes()))
 }

@@ -1,4 +1,4 @@
-//! What AWS users have in their files, and what whoever gives out keys could answer.
+//! The files of AWS users, and the answers of services that give out keys.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ use arbitrary::{Result, Unstructured};
 use leasehold::fuzzing;
 use serde_json::json;
 
-use crate::made;
+use crate::values;
 
-/// As long as secret keys are, and with the signs that they have.
+/// A string of the length and the alphabet of secret keys.
 const SECRET: &str = "Hunter2/Hunter2+Hunter2/Hunter2+Hunter2/";
 
 /// Files, command lines and addresses as text, and then a search for keys.
@@ -20,7 +20,7 @@ pub fn run(bytes: &[u8]) {
         line(text);
         addresses(text);
     }
-    // Where the bytes end, the story does.
+    // The run ends where the bytes end.
     let _ = searched(&mut Unstructured::new(bytes));
 }
 
@@ -28,7 +28,7 @@ fn files(text: &str) {
     let (config, credentials) = text.split_once("\n\n").unwrap_or((text, ""));
     let Ok((profiles, shown)) = fuzzing::profiles(config, credentials) else { return };
     let values = || profiles.iter().flat_map(|(_, properties)| properties).map(|(_, value)| value);
-    // What is long enough to be a secret is not shown, unless it is a name as well.
+    // Text that is long enough to be a secret is not shown, unless it is a name as well.
     let names: Vec<&String> =
         profiles.iter().flat_map(|(name, properties)| properties.iter().map(|(key, _)| key).chain([name])).collect();
     for value in values().filter(|value| value.len() >= 12 && !names.iter().any(|name| name.contains(*value))) {
@@ -102,7 +102,7 @@ fn home() -> &'static str {
 fn searched(u: &mut Unstructured<'_>) -> Result<()> {
     let way = u.int_in_range(0..=4)?;
     let profile = *u.choose(&["role", "web", "sso"])?;
-    let answers = made::some(u, 4, answer)?;
+    let answers = values::some(u, 4, answer)?;
     let variable = move |name: &str| match (name, way) {
         ("HOME", _) => Some(home().to_owned()),
         ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", 0) => Some("/v2/credentials".to_owned()),
@@ -127,7 +127,7 @@ fn searched(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What one of them could say. The secret stands where keys do.
+/// An answer of such a service. The secret stands where keys do.
 fn answer(u: &mut Unstructured<'_>) -> Result<(u16, Vec<u8>)> {
     let status = *u.choose(&[200, 200, 200, 200, 400, 403, 404, 500])?;
     let expires = *u.choose(&["2099-01-01T00:00:00Z", "1999-01-01T00:00:00Z", "soon", ""])?;
@@ -143,7 +143,7 @@ fn answer(u: &mut Unstructured<'_>) -> Result<(u16, Vec<u8>)> {
         })
         .to_string(),
         3 => json!({ "roleCredentials": {
-            "accessKeyId": id, "secretAccessKey": SECRET, "sessionToken": SECRET, "expiration": made::number(u)?,
+            "accessKeyId": id, "secretAccessKey": SECRET, "sessionToken": SECRET, "expiration": values::number(u)?,
         } })
         .to_string(),
         4 => {
@@ -154,10 +154,10 @@ fn answer(u: &mut Unstructured<'_>) -> Result<(u16, Vec<u8>)> {
                  </{action}Result></{action}Response>"
             )
         }
-        _ => return Ok((status, made::bytes(u, 300)?)),
+        _ => return Ok((status, values::bytes(u, 300)?)),
     };
     let mut body = body.into_bytes();
-    if made::chance(u, 80) {
+    if values::chance(u, 80) {
         // A byte that is another, or an end that is missing.
         let at = u.choose_index(body.len())?;
         body[at] = u.arbitrary()?;

@@ -9,14 +9,14 @@ use leasehold_core::{
     Client, Config, LockId, LockOptions, Monotonic, NodeConfig, NodeId, Now, Output, RequestId, Wait,
 };
 
-use crate::made;
-use crate::watch::{MOST_OUTPUTS, Watch};
+use crate::ledger::{Ledger, MOST_OUTPUTS};
+use crate::values;
 
-/// A client, and what befalls it.
+/// Runs a client on input made of these bytes.
 pub fn run(bytes: &[u8]) {
     let u = &mut Unstructured::new(bytes);
     if let Ok(mut story) = Story::new(u) {
-        // Where the bytes end, the story does.
+        // The run ends where the bytes end.
         let _ = story.told(u);
         story.ended();
     }
@@ -28,7 +28,7 @@ pub(crate) fn config(u: &mut Unstructured<'_>) -> Result<Config> {
         poll: *u.choose(&[Poll::Acquire, Poll::Read])?,
         watch: u.arbitrary()?,
         batch: *u.choose(&[1, 3, 100])?,
-        durability: made::durability(u)?,
+        durability: values::durability(u)?,
     };
     let count = *u.choose(&[1, 1, 2, 3, 5])?;
     let limits = Limits { locks: *u.choose(&[2, 8])?, orphans: *u.choose(&[1, 4])?, observations: *u.choose(&[1, 2])? };
@@ -37,28 +37,28 @@ pub(crate) fn config(u: &mut Unstructured<'_>) -> Result<Config> {
     let timeout = Duration::from_millis(*u.choose(&[10, 500, 60_000])?);
     let config = config.with_request_timeout(timeout).expect("within bounds");
     if u.arbitrary()? {
-        let quorum = Quorum::new(made::quorum_id(u)?, Duration::from_secs(60)).expect("within bounds");
+        let quorum = Quorum::new(values::quorum_id(u)?, Duration::from_secs(60)).expect("within bounds");
         return Ok(config.with_quorum(quorum));
     }
     Ok(config)
 }
 
-/// What somebody asks for; nobody asks for what cannot be.
+/// The options of an acquisition, always valid.
 pub(crate) fn options(u: &mut Unstructured<'_>) -> Result<LockOptions> {
     let ttl = Duration::from_millis(*u.choose(&[100, 1_000, 30_000, 86_400_000])?);
     let wait = match u.int_in_range(0..=3)? {
         0 => Wait::Once,
-        1 => Wait::For(made::length(u)?),
+        1 => Wait::For(values::length(u)?),
         _ => Wait::Forever,
     };
     let mut wanted = LockOptions::builder().ttl(ttl).wait(wait).owner("me");
-    if made::chance(u, 40) {
+    if values::chance(u, 40) {
         wanted = wanted.lock_delay(Duration::from_secs(1));
     }
-    if made::chance(u, 40) {
+    if values::chance(u, 40) {
         wanted = wanted.max_hold(ttl * 2);
     }
-    if made::chance(u, 40) {
+    if values::chance(u, 40) {
         wanted = wanted.no_renewal();
     }
     Ok(wanted.build().expect("within bounds"))
@@ -76,7 +76,7 @@ pub(crate) fn pause(u: &mut Unstructured<'_>) -> Result<Duration> {
 
 struct Story {
     client: Client,
-    watch: Watch,
+    ledger: Ledger,
     now: Now,
     wake_at: Monotonic,
     drawn: u64,
@@ -85,10 +85,10 @@ struct Story {
 impl Story {
     fn new(u: &mut Unstructured<'_>) -> Result<Self> {
         let config = config(u)?;
-        let now = Now { monotonic: Monotonic::from_ns(1 << u.int_in_range(0..=50)?), unix_ms: made::number(u)? };
-        let watch = Watch::new(config.limits(), config.drift(), config.nodes().len(), true, now.monotonic);
+        let now = Now { monotonic: Monotonic::from_ns(1 << u.int_in_range(0..=50)?), unix_ms: values::number(u)? };
+        let ledger = Ledger::new(config.limits(), config.drift(), config.nodes().len(), true, now.monotonic);
         let client = Client::new(config, [7; 32], now);
-        Ok(Self { client, watch, now, wake_at: Monotonic::FAR, drawn: 0 })
+        Ok(Self { client, ledger, now, wake_at: Monotonic::FAR, drawn: 0 })
     }
 
     fn fresh(&mut self) -> [u8; 16] {
@@ -99,7 +99,7 @@ impl Story {
     fn told(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
         self.drain();
         while !u.is_empty() {
-            // Whatever is due now has been done.
+            // All due timers have been handled.
             self.input(u)?;
             self.drain();
         }
@@ -111,13 +111,13 @@ impl Story {
         let node = NodeId::new(u.int_in_range(0..=5)?);
         match u.int_in_range(0..=19)? {
             0..=3 => {
-                let (resource, options, fresh) = (made::resource(u)?, options(u)?, self.fresh());
+                let (resource, options, fresh) = (values::resource(u)?, options(u)?, self.fresh());
                 let answer = self.client.acquire(lock, resource, options.clone(), &fresh, now);
-                self.watch.asked(lock, &options, answer);
+                self.ledger.asked(lock, &options, answer);
             }
             4 | 5 => {
                 let answer = self.client.release(lock, now);
-                self.watch.released(lock, answer);
+                self.ledger.released(lock, answer);
             }
             6 => {
                 // It is lost if it is held, and else nothing changes.
@@ -126,66 +126,66 @@ impl Story {
             7..=12 => self.answer(u)?,
             13 => {
                 let id = RequestId::new(u.int_in_range(0..=60)?);
-                if !self.watch.open().iter().any(|open| open.id == id) {
-                    self.client.handle_response(id, Ok(vec![made::outcome(u, None)?]), now);
+                if !self.ledger.open().iter().any(|open| open.id == id) {
+                    self.client.handle_response(id, Ok(vec![values::outcome(u, None)?]), now);
                 }
             }
             14 | 15 => self.now.monotonic = now.monotonic.plus(pause(u)?),
             16 => self.now.monotonic = if self.wake_at < Monotonic::FAR { self.wake_at } else { now.monotonic },
             17 => self.now.monotonic = Monotonic::from_ns(u.int_in_range(0..=now.monotonic.ns())?),
-            18 => self.now.unix_ms = made::number(u)?,
+            18 => self.now.unix_ms = values::number(u)?,
             _ => match u.int_in_range(0..=6)? {
-                0 => self.client.notified(&made::resource(u)?, now),
-                1 => self.client.subscribed(node, &made::resource(u)?, now),
+                0 => self.client.notified(&values::resource(u)?, now),
+                1 => self.client.subscribed(node, &values::resource(u)?, now),
                 2 => self.client.credentials_renewed(node, now),
-                3 => self.client.node_votes(node, made::maybe(u, made::stamp)?, now),
+                3 => self.client.node_votes(node, values::maybe(u, values::stamp)?, now),
                 4 => self.client.reseed(u.arbitrary()?),
                 5 => {
                     self.client.close(now);
-                    self.watch.closed();
+                    self.ledger.closed();
                 }
                 _ => {}
             },
         }
-        self.watch.tick(self.now.monotonic);
+        self.ledger.tick(self.now.monotonic);
         Ok(())
     }
 
     /// To one of the requests that are open: outcomes of any kind, of any number, or none.
     fn answer(&mut self, u: &mut Unstructured<'_>) -> Result<()> {
-        if self.watch.open().is_empty() {
+        if self.ledger.open().is_empty() {
             return Ok(());
         }
-        let at = u.choose_index(self.watch.open().len())?;
-        let open = self.watch.open()[at].clone();
-        if made::chance(u, 30) {
-            let fault = made::transport_fault(u)?;
-            self.watch.answered(at, &[]);
+        let at = u.choose_index(self.ledger.open().len())?;
+        let open = self.ledger.open()[at].clone();
+        if values::chance(u, 30) {
+            let fault = values::transport_fault(u)?;
+            self.ledger.answered(at, &[]);
             self.client.handle_response(open.id, Err(fault), self.now);
             return Ok(());
         }
         let mut outcomes: Vec<Outcome> =
-            open.ops.iter().map(|op| made::outcome(u, Some(&op.op))).collect::<Result<_>>()?;
-        if made::chance(u, 10) {
+            open.ops.iter().map(|op| values::outcome(u, Some(&op.op))).collect::<Result<_>>()?;
+        if values::chance(u, 10) {
             outcomes.truncate(u.int_in_range(0..=outcomes.len())?);
-            outcomes.extend(made::some(u, 2, |u| made::outcome(u, None))?);
+            outcomes.extend(values::some(u, 2, |u| values::outcome(u, None))?);
         }
-        self.watch.answered(at, &outcomes);
+        self.ledger.answered(at, &outcomes);
         self.client.handle_response(open.id, Ok(outcomes), self.now);
         Ok(())
     }
 
-    /// Takes all outputs, and checks them and what is left.
+    /// Takes all outputs, and checks them and the state.
     fn drain(&mut self) {
-        self.watch.tick(self.now.monotonic);
+        self.ledger.tick(self.now.monotonic);
         for _ in 0..4 {
             self.take();
             let fresh = self.fresh();
             self.client.handle_timeout(&fresh, self.now);
             self.take();
-            if self.wake_at > self.watch.now() {
+            if self.wake_at > self.ledger.now() {
                 let (client, now) = (&self.client, self.now);
-                self.watch.drained(&client.stats(), |lock| client.remaining(lock, now));
+                self.ledger.drained(&client.stats(), |lock| client.remaining(lock, now));
                 return;
             }
         }
@@ -195,8 +195,8 @@ impl Story {
     fn take(&mut self) {
         for _ in 0..MOST_OUTPUTS {
             match self.client.poll_output(self.now) {
-                Output::Event(event) => self.watch.event(&event),
-                Output::Transmit(transmit) => self.watch.sent(transmit),
+                Output::Event(event) => self.ledger.event(&event),
+                Output::Transmit(transmit) => self.ledger.sent(transmit),
                 Output::WakeAt(at) => {
                     self.wake_at = at;
                     return;
@@ -212,11 +212,11 @@ impl Story {
     fn ended(&mut self) {
         self.drain();
         self.client.close(self.now);
-        self.watch.closed();
+        self.ledger.closed();
         for _ in 0..20_000 {
             self.drain();
             if self.client.is_idle() {
-                assert!(self.watch.is_empty());
+                assert!(self.ledger.is_empty());
                 return;
             }
             assert!(self.wake_at < Monotonic::FAR, "asleep for ever, and not at rest: {:?}", self.client.stats());

@@ -1,6 +1,6 @@
 //! The border of the component, by its own conversions: every call, with any values.
 //!
-//! A value is drawn when it is asked for, so what is asked for is always of the right type, and of any content.
+//! A value is drawn when it is needed, so it is always of the right type, and of any content.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use leasehold_protocol::wit::{client, fence, redis};
 use leasehold_protocol::{Problem, Sink, Source, Unfit};
 use serde_json::{Value as Json, json};
 
-use crate::{answers, made};
+use crate::{answers, values};
 
 /// Calls to everything that there is, one after the other.
 pub fn run(bytes: &[u8]) {
@@ -23,7 +23,7 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
-/// Where values come from.
+/// The source of values.
 #[derive(Clone)]
 struct Dice<'a>(Rc<RefCell<Unstructured<'a>>>);
 
@@ -64,7 +64,7 @@ impl Source for Value<'_> {
     }
 
     fn is_absent(&self) -> bool {
-        self.dice.is_empty() || self.dice.drawn(|u| Ok(made::chance(u, 150)), true)
+        self.dice.is_empty() || self.dice.drawn(|u| Ok(values::chance(u, 150)), true)
     }
 
     fn flag(&self) -> Result<bool, Unfit> {
@@ -79,15 +79,15 @@ impl Source for Value<'_> {
                 "monotonic-ns" => u.int_in_range(0..=1_u64 << 50)?,
                 "batch" | "locks" | "orphans" | "observations" => u.int_in_range(1..=9)?,
                 "replies" => u.int_in_range(0..=3)?,
-                _ => made::number(u)?,
+                _ => values::number(u)?,
             })
         };
-        Ok(self.dice.drawn(|u| if made::chance(u, 12) { u.arbitrary() } else { small(u) }, 1))
+        Ok(self.dice.drawn(|u| if values::chance(u, 12) { u.arbitrary() } else { small(u) }, 1))
     }
 
     fn milliseconds(&self) -> Result<u64, Unfit> {
         let usual = [0, 1, 10, 100, 1_000, 30_000, 60_000, 86_400_000, 172_800_000];
-        Ok(self.dice.drawn(|u| if made::chance(u, 20) { u.arbitrary() } else { Ok(*u.choose(&usual)?) }, 1_000))
+        Ok(self.dice.drawn(|u| if values::chance(u, 20) { u.arbitrary() } else { Ok(*u.choose(&usual)?) }, 1_000))
     }
 
     fn text(&self) -> Result<String, Unfit> {
@@ -99,7 +99,7 @@ impl Source for Value<'_> {
             _ => &["", "me", "é", "\u{1b}[31m"],
         };
         Ok(self.dice.drawn(
-            |u| if made::chance(u, 20) { made::text(u, 20) } else { Ok((*u.choose(usual)?).to_owned()) },
+            |u| if values::chance(u, 20) { values::text(u, 20) } else { Ok((*u.choose(usual)?).to_owned()) },
             String::new(),
         ))
     }
@@ -107,12 +107,12 @@ impl Source for Value<'_> {
     fn bytes(&self) -> Result<Vec<u8>, Unfit> {
         let draw = |u: &mut Unstructured<'_>| {
             Ok(match (self.name, u.arbitrary::<u8>()?) {
-                (_, 250..) => made::bytes(u, 40)?,
+                (_, 250..) => values::bytes(u, 40)?,
                 ("seed", _) => vec![7; 32],
                 ("fresh" | "nonce" | "stamp" | "loss" | "id" | "quorum", _) => vec![u.int_in_range(1..=3)?; 16],
                 ("body", 0..100) => answers::dynamodb(u, None)?.1,
                 ("replies" | "bytes", 0..200) => resp(u)?,
-                (_, _) => made::bytes(u, 60)?,
+                (_, _) => values::bytes(u, 60)?,
             })
         };
         Ok(self.dice.drawn(draw, Vec::new()))
@@ -145,7 +145,7 @@ impl Source for Value<'_> {
     }
 }
 
-/// What a server says over its own protocol.
+/// A server's answer over its own protocol.
 fn resp(u: &mut Unstructured<'_>) -> Drawn<Vec<u8>> {
     const PARTS: [&str; 10] = [
         "+OK\r\n",
@@ -159,10 +159,10 @@ fn resp(u: &mut Unstructured<'_>) -> Drawn<Vec<u8>> {
         "$5\r\nab",
         ">1\r\n+x\r\n",
     ];
-    Ok(made::some(u, 3, |u| Ok(*u.choose(&PARTS)?))?.concat().into_bytes())
+    Ok(values::some(u, 3, |u| Ok(*u.choose(&PARTS)?))?.concat().into_bytes())
 }
 
-/// Where answers go: a tree that can be looked at.
+/// The target of answers: a tree that can be inspected.
 struct Tree;
 
 impl Sink for Tree {
@@ -209,7 +209,7 @@ impl Sink for Tree {
     }
 }
 
-/// What a call answers. One that fails says why, and only in the ways that it may.
+/// The answer of a call. A call that fails must give a reason, and only one that it may give.
 fn answer(call: Result<Json, Problem>) -> Option<Json> {
     match call {
         Ok(value) => Some(value),
@@ -228,8 +228,8 @@ fn answer(call: Result<Json, Problem>) -> Option<Json> {
 }
 
 fn clients(dice: &Dice<'_>) {
-    let wired = dice.drawn(|u| u.arbitrary(), true);
-    let made = if wired {
+    let with_stores = dice.drawn(|u| u.arbitrary(), true);
+    let made = if with_stores {
         client::Client::make("create-wired", &dice.values(["config", "stores", "seed", "now"]))
     } else {
         client::Client::make("create", &dice.values(["config", "seed", "now"]))
@@ -307,7 +307,7 @@ fn guarded(dice: &Dice<'_>) {
     }
 }
 
-/// What comes over a connection is cut into replies, and nothing is in them that did not come.
+/// Checks that a stream is cut into replies, and that they contain nothing that was not in it.
 fn connected(dice: &Dice<'_>) {
     let _ = answer(redis::call("encode", &dice.values(["commands"]), &Tree));
     let _ = answer(redis::call("channel", &dice.values(["resource"]), &Tree));

@@ -6,16 +6,16 @@ use leasehold_core::{Nonce, Token};
 use leasehold_wire::dynamodb::{Exchange, Progress, Response, Session, Settings, cas, table};
 use serde_json::Value as Json;
 
-use crate::{answers, checked, made};
+use crate::{answers, invariants, values};
 
-/// More rounds than any operation takes: the lock in two forms, the marker read and written, undone or kept, and each of
-/// two repetitions.
+/// More rounds than any operation takes: the lock in two forms, the marker read and written, undone or kept, and each
+/// of two repetitions.
 const MOST_ROUNDS: usize = 16;
 
 /// One of the conversations.
 pub fn run(bytes: &[u8]) {
     let u = &mut Unstructured::new(bytes);
-    // Where the bytes end, the story does.
+    // The run ends where the bytes end.
     let _ = match u.int_in_range(0..=9) {
         Ok(0) => looked_at(u),
         Ok(1 | 2) => updated(u),
@@ -25,10 +25,10 @@ pub fn run(bytes: &[u8]) {
 
 fn settings(u: &mut Unstructured<'_>) -> Result<Settings> {
     let mut settings = Settings::new("locks").expect("a table's name");
-    if made::chance(u, 30) {
+    if values::chance(u, 30) {
         settings = settings.sort_key("range", "-").expect("a sort key");
     }
-    if made::chance(u, 30) {
+    if values::chance(u, 30) {
         settings = settings.expires("ttl").expect("an attribute");
     }
     Ok(settings)
@@ -36,12 +36,12 @@ fn settings(u: &mut Unstructured<'_>) -> Result<Settings> {
 
 fn response(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Response> {
     let (status, body) = answers::dynamodb(u, of)?;
-    let date = made::maybe(u, |u| Ok(*u.choose(&["Tue, 14 Nov 2023 22:13:20 GMT", "yesterday", ""])?))?;
+    let date = values::maybe(u, |u| Ok(*u.choose(&["Tue, 14 Nov 2023 22:13:20 GMT", "yesterday", ""])?))?;
     Ok(Response { status, date: date.map(str::to_owned), body })
 }
 
 fn locked(u: &mut Unstructured<'_>) -> Result<()> {
-    let (settings, ops, unix_ms) = (settings(u)?, made::ops(u)?, made::number(u)?);
+    let (settings, ops, unix_ms) = (settings(u)?, values::ops(u)?, values::number(u)?);
     let Ok(mut exchange) = Session::new(settings).begin(&ops, unix_ms) else { return Ok(()) };
     let nonce = ops.first().and_then(|op| op.op.nonce());
     let mut heard: Vec<Json> = Vec::new();
@@ -50,15 +50,18 @@ fn locked(u: &mut Unstructured<'_>) -> Result<()> {
         let requests = exchange.requests().to_vec();
         let answers = requests.iter().map(|request| {
             assert!(serde_json::from_slice::<Json>(&request.body).is_ok_and(|body| body.is_object()));
-            Ok(if made::chance(u, 20) { Err(made::outcome(u, None)?) } else { Ok(response(u, nonce)?) })
+            Ok(if values::chance(u, 20) { Err(values::outcome(u, None)?) } else { Ok(response(u, nonce)?) })
         });
         let answers = answers.collect::<Result<Vec<_>>>()?;
         heard.extend(answers.iter().flatten().filter_map(|answer| serde_json::from_slice(&answer.body).ok()));
         if let Progress::Done(outcomes) = exchange.answers(answers) {
             assert_eq!(outcomes.len(), ops.len());
             for (op, outcome) in ops.iter().zip(&outcomes) {
-                checked::outcome(op, outcome);
-                assert!(!checked::is_grant(outcome) || is_shown(op, &heard), "{outcome:?} for {op:?} after {heard:?}");
+                invariants::outcome(op, outcome);
+                assert!(
+                    !invariants::is_grant(outcome) || is_shown(op, &heard),
+                    "{outcome:?} for {op:?} after {heard:?}"
+                );
             }
             break;
         }
@@ -66,7 +69,7 @@ fn locked(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Whether some row was shown that names the attempt.
+/// True if a row was shown that names the attempt.
 fn is_shown(op: &LockOp, heard: &[Json]) -> bool {
     let Some(nonce) = op.op.nonce() else { return true };
     let begin = answers::hex(&nonce);
@@ -76,13 +79,13 @@ fn is_shown(op: &LockOp, heard: &[Json]) -> bool {
 
 fn updated(u: &mut Unstructured<'_>) -> Result<()> {
     let settings = settings(u)?;
-    let name = made::text(u, 10)?;
+    let name = values::text(u, 10)?;
     let Ok(mut update) = cas::Update::new(&settings, &name, u.int_in_range(0..=4)?) else { return Ok(()) };
     let (mut version, mut wrote) = (0, false);
     for step in 0.. {
         assert!(step < 64, "an update without end");
-        let next = if made::chance(u, 30) {
-            update.answer(Err(made::outcome(u, None)?))
+        let next = if values::chance(u, 30) {
+            update.answer(Err(values::outcome(u, None)?))
         } else {
             let response = item(u)?;
             let _ = cas::got(&settings, &name, &response);
@@ -92,7 +95,7 @@ fn updated(u: &mut Unstructured<'_>) -> Result<()> {
             cas::Next::Decide => {
                 version = update.current().map_or(0, |item| item.version);
                 assert!(version <= Token::MAX.get());
-                if update.write(made::bytes(u, 10)?, u.arbitrary()?).is_err() {
+                if update.write(values::bytes(u, 10)?, u.arbitrary()?).is_err() {
                     return Ok(());
                 }
                 wrote = true;
@@ -109,11 +112,11 @@ fn updated(u: &mut Unstructured<'_>) -> Result<()> {
 }
 
 fn item(u: &mut Unstructured<'_>) -> Result<Response> {
-    if made::chance(u, 60) {
+    if values::chance(u, 60) {
         return response(u, None);
     }
     let mut row = answers::row(u, None)?;
-    row["version"] = serde_json::json!({ "N": made::number(u)?.to_string() });
+    row["version"] = serde_json::json!({ "N": values::number(u)?.to_string() });
     row["value"] = serde_json::json!({ "B": *u.choose(&["", "Zg==", "Zg"])? });
     row["writeIds"] = serde_json::json!({ "S": *u.choose(&["", "00000000000000000000000000000000", "x y"])? });
     let (status, name) = *u.choose(&[(200, "Item"), (200, "Attributes"), (400, "Item")])?;
@@ -127,11 +130,11 @@ fn item(u: &mut Unstructured<'_>) -> Result<Response> {
 fn looked_at(u: &mut Unstructured<'_>) -> Result<()> {
     let settings = settings(u)?;
     let session = Session::new(settings.clone());
-    let marker = made::marker(u)?;
+    let marker = values::marker(u)?;
     let response = if u.arbitrary()? {
         response(u, None)?
     } else {
-        Response { status: *u.choose(&[200, 400])?, date: None, body: made::bytes(u, 4096)? }
+        Response { status: *u.choose(&[200, 400])?, date: None, body: values::bytes(u, 4096)? }
     };
     if let Ok(found) = session.found(&response)
         && let Some(marker) = &found.marker
@@ -150,10 +153,10 @@ fn looked_at(u: &mut Unstructured<'_>) -> Result<()> {
         }
     }
     let _ = (table::expires(&settings, &response), table::expiring(&settings, &response));
-    let read = [LockOp { lock: leasehold_core::LockId::new(1), resource: made::resource(u)?, op: Op::Read }];
+    let read = [LockOp { lock: leasehold_core::LockId::new(1), resource: values::resource(u)?, op: Op::Read }];
     let mut exchange: Exchange = session.begin(&read, 0).expect("a read has no record");
     if let Progress::Done(outcomes) = exchange.answers(vec![Ok(response)]) {
-        checked::outcome(&read[0], &outcomes[0]);
+        invariants::outcome(&read[0], &outcomes[0]);
     }
     Ok(())
 }

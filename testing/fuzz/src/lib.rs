@@ -1,14 +1,15 @@
-//! What fuzzers throw at leasehold, and what must hold whatever they throw.
+//! The inputs of fuzzers, and the invariants for all of them.
 //!
-//! Each module has a function `run` that takes any bytes and panics where something does not hold. `cargo xtask fuzz` builds
-//! a program for each, in which libFuzzer looks for bytes that get further; `corpus` has the seeds, and what was found before.
+//! Each module has a function `run` that takes any bytes and panics where an invariant is broken. `cargo xtask fuzz`
+//! builds a program for each, in which libFuzzer looks for bytes that reach new code; `corpus` has the seeds and
+//! earlier finds.
 
 #[cfg(fuzzing)]
 mod allocator;
 mod answers;
-mod checked;
-mod made;
-mod watch;
+mod invariants;
+mod ledger;
+mod values;
 
 #[cfg(feature = "client")]
 pub mod aws;
@@ -24,7 +25,7 @@ pub mod settings;
 pub mod sqlite;
 #[cfg(feature = "client")]
 pub mod urls;
-pub mod wired;
+pub mod with_stores;
 
 /// A function that takes any bytes.
 pub type Run = fn(&[u8]);
@@ -45,7 +46,7 @@ pub const TARGETS: &[(&str, Run)] = &[
     ("sqlite", sqlite::run),
     #[cfg(feature = "client")]
     ("urls", urls::run),
-    ("wired", wired::run),
+    ("with_stores", with_stores::run),
 ];
 
 /// The program of a target: driven by a fuzzer where it is built for one, and else for the files that it is given.

@@ -1,4 +1,4 @@
-//! What stores keep: records and markers, as anybody who can write there may have left them.
+//! The contents of stores: records and markers, as anyone who can write there may have left them.
 
 use arbitrary::{Result, Unstructured};
 use leasehold_core::member::{Answer, CounterTrust, LossId, Marker, RunId, admit};
@@ -6,13 +6,13 @@ use leasehold_core::op::{Applied, LockOp, Op, Outcome, Refusal};
 use leasehold_core::store::{BootId, LeaseRecord, Record, StoreNow, apply, seen};
 use leasehold_core::{LockId, Monotonic, Resource, Token};
 
-use crate::{checked, made};
+use crate::{invariants, values};
 
 /// Markers as text, and operations on one record, one after the other.
 pub fn run(bytes: &[u8]) {
     marker(bytes);
     let u = &mut Unstructured::new(bytes);
-    // Where the bytes end, the story does.
+    // The run ends where the bytes end.
     let _ = admitted(u);
     let _ = kept(u);
 }
@@ -32,9 +32,9 @@ fn marker(bytes: &[u8]) {
 
 /// A node never votes for another quorum, nor with a memory that may have gone.
 fn admitted(u: &mut Unstructured<'_>) -> Result<()> {
-    let (marker, asked) = (made::maybe(u, made::marker)?, made::membership(u)?);
-    let run = made::maybe(u, |u| Ok(*u.choose(&["abc1", "def2"])?))?.and_then(RunId::new);
-    let admission = admit(marker.as_ref(), &asked, run.as_ref(), made::number(u)?);
+    let (marker, asked) = (values::maybe(u, values::marker)?, values::membership(u)?);
+    let run = values::maybe(u, |u| Ok(*u.choose(&["abc1", "def2"])?))?.and_then(RunId::new);
+    let admission = admit(marker.as_ref(), &asked, run.as_ref(), values::number(u)?);
     let written = admission.write.as_ref().or(marker.as_ref());
     match admission.answer {
         Answer::Votes(counters) => {
@@ -62,32 +62,33 @@ fn boot(u: &mut Unstructured<'_>) -> Result<BootId> {
 fn record(u: &mut Unstructured<'_>) -> Result<Record> {
     let lease = |u: &mut Unstructured<'_>| {
         Ok(LeaseRecord {
-            nonce: made::nonce(u)?,
-            seq: made::seq(u)?,
+            nonce: values::nonce(u)?,
+            seq: values::seq(u)?,
             released: u.arbitrary()?,
-            record_ttl: made::length(u)?,
+            record_ttl: values::length(u)?,
             boot: boot(u)?,
-            expires: Monotonic::from_ns(made::number(u)?),
-            since_unix_ms: made::number(u)?,
-            owner: made::owner(u)?,
-            data: made::maybe(u, made::payload)?,
+            expires: Monotonic::from_ns(values::number(u)?),
+            since_unix_ms: values::number(u)?,
+            owner: values::owner(u)?,
+            data: values::maybe(u, values::payload)?,
         })
     };
-    Ok(Record { counter: made::token(u)?, lease: made::maybe(u, lease)? })
+    Ok(Record { counter: values::token(u)?, lease: values::maybe(u, lease)? })
 }
 
 fn kept(u: &mut Unstructured<'_>) -> Result<()> {
-    let mut record = made::maybe(u, record)?;
-    let mut now = StoreNow { boot: boot(u)?, uptime: Monotonic::from_ns(made::number(u)?), unix_ms: made::number(u)? };
+    let mut record = values::maybe(u, record)?;
+    let mut now =
+        StoreNow { boot: boot(u)?, uptime: Monotonic::from_ns(values::number(u)?), unix_ms: values::number(u)? };
     while !u.is_empty() {
-        now.uptime = now.uptime.plus(made::length(u)?);
-        if made::chance(u, 8) {
-            now = StoreNow { boot: boot(u)?, uptime: Monotonic::from_ns(made::number(u)?), ..now };
+        now.uptime = now.uptime.plus(values::length(u)?);
+        if values::chance(u, 8) {
+            now = StoreNow { boot: boot(u)?, uptime: Monotonic::from_ns(values::number(u)?), ..now };
         }
-        let op = LockOp { lock: LockId::new(1), resource: Resource::new("a").expect("a name"), op: made::op(u)? };
+        let op = LockOp { lock: LockId::new(1), resource: Resource::new("a").expect("a name"), op: values::op(u)? };
         let decision = apply(record.as_ref(), &op.op, &now);
-        if checked::is_grant(&decision.outcome) || matches!(decision.outcome, Outcome::Applied(_)) {
-            checked::outcome(&op, &decision.outcome);
+        if invariants::is_grant(&decision.outcome) || matches!(decision.outcome, Outcome::Applied(_)) {
+            invariants::outcome(&op, &decision.outcome);
         }
         let counter = |record: Option<&Record>| record.map_or(Token::ZERO, |record| record.counter);
         let holder = |record: Option<&Record>| {
@@ -111,7 +112,7 @@ fn kept(u: &mut Unstructured<'_>) -> Result<()> {
             }
             (_, Outcome::NotApplied(Refusal::Conflict(seen))) => {
                 assert!(decision.write.is_none());
-                checked::shown(seen);
+                invariants::shown(seen);
             }
             (_, Outcome::NotApplied(_) | Outcome::Unknown(_)) => assert!(decision.write.is_none()),
             (Op::Read, _) => assert!(decision.write.is_none()),

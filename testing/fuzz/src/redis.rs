@@ -8,23 +8,23 @@ use leasehold_core::op::{Applied, Holder, LockOp, Op, Outcome, Refusal};
 use leasehold_wire::redis::{Command, Exchange, Progress, Replicas, Session, Settings, Topology};
 use leasehold_wire::resp::{Value, decode_all, encode};
 
-use crate::{answers, checked, made};
+use crate::{answers, invariants, values};
 
 /// A request, and what comes back.
 pub fn run(bytes: &[u8]) {
-    // Where the bytes end, the story does.
+    // The run ends where the bytes end.
     let _ = told(&mut Unstructured::new(bytes));
 }
 
 fn told(u: &mut Unstructured<'_>) -> Result<()> {
     let settings = Settings {
-        retention: made::length(u)?,
-        replicas: made::maybe(u, |u| Ok(Replicas { count: u.int_in_range(0..=3)? }))?,
-        topology: if made::chance(u, 60) { Topology::Cluster } else { Topology::Single },
+        retention: values::length(u)?,
+        replicas: values::maybe(u, |u| Ok(Replicas { count: u.int_in_range(0..=3)? }))?,
+        topology: if values::chance(u, 60) { Topology::Cluster } else { Topology::Single },
     };
     let (replicas, id) = (settings.replicas, RequestId::new(u.int_in_range(0..=99)?));
-    let (ops, unix_ms) = (made::ops(u)?, made::number(u)?);
-    let Ok(mut exchange) = Session::new(settings).begin(id, &ops, made::length(u)?, unix_ms) else { return Ok(()) };
+    let (ops, unix_ms) = (values::ops(u)?, values::number(u)?);
+    let Ok(mut exchange) = Session::new(settings).begin(id, &ops, values::length(u)?, unix_ms) else { return Ok(()) };
     reads_back(id, &ops, exchange.commands(), unix_ms);
 
     let mut named = false;
@@ -32,8 +32,8 @@ fn told(u: &mut Unstructured<'_>) -> Result<()> {
         assert!(round < 2, "a script is sent twice at most");
         let commands = exchange.commands().to_vec();
         commands.iter().for_each(round_trip);
-        let replies = if made::chance(u, 20) {
-            decode_all(&made::bytes(u, 300)?).unwrap_or_default()
+        let replies = if values::chance(u, 20) {
+            decode_all(&values::bytes(u, 300)?).unwrap_or_default()
         } else {
             let reply = |u: &mut Unstructured<'_>, command: &Command| {
                 let waits = command.args.first().is_some_and(|name| name == b"WAIT");
@@ -48,10 +48,10 @@ fn told(u: &mut Unstructured<'_>) -> Result<()> {
             Progress::Done(outcomes) => {
                 assert_eq!(outcomes.len(), ops.len());
                 for (op, outcome) in ops.iter().zip(&outcomes) {
-                    checked::outcome(op, outcome);
+                    invariants::outcome(op, outcome);
                     let releases = matches!(op.op, Op::Release(_));
-                    assert!(!checked::is_grant(outcome) || named, "an answer that names no request was believed");
-                    assert!(!checked::is_grant(outcome) || replicas.is_none() || releases || confirmed);
+                    assert!(!invariants::is_grant(outcome) || named, "an answer that names no request was believed");
+                    assert!(!invariants::is_grant(outcome) || replicas.is_none() || releases || confirmed);
                     not_in_its_own_way(op, outcome);
                 }
                 break;
@@ -80,7 +80,7 @@ fn not_in_its_own_way(op: &LockOp, outcome: &Outcome) {
     }
 }
 
-/// What an acquire writes is what another client reads.
+/// Checks that a client reads what another one's acquire wrote.
 fn reads_back(id: RequestId, ops: &[LockOp], commands: &[Command], unix_ms: u64) {
     let ([LockOp { op: Op::Acquire(acquire), resource, .. }], Some(command)) = (ops, commands.first()) else { return };
     let keys: usize = std::str::from_utf8(&command.args[2]).expect("a number").parse().expect("a number");

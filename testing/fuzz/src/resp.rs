@@ -1,4 +1,4 @@
-//! Bytes of a Redis: replies, however they are cut, and what is read out of them beside locks.
+//! The bytes of a Redis: replies in pieces, and the values that are read from them.
 
 use leasehold_core::RequestId;
 use leasehold_wire::redis::cluster::{self, Map, Redirection};
@@ -16,7 +16,7 @@ pub fn run(bytes: &[u8]) {
     for value in &values {
         let mut size = Size::default();
         size.add(value, 0);
-        // What announces values is none itself, and one byte that is no text becomes three that are.
+        // The head of a list is not a value, and one invalid byte becomes three bytes of text.
         assert!(size.values <= LIMITS.elements + 1 && size.depth <= LIMITS.depth && size.bytes <= LIMITS.max_bytes * 3);
         let again = written(value);
         assert_eq!(decode_all(&again), Ok(vec![value.clone()]), "{}", String::from_utf8_lossy(&again));
@@ -64,7 +64,7 @@ fn decoded<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Value>, Resul
     (values, Ok(()))
 }
 
-/// Whole replies, cut out, are the same replies.
+/// Checks that whole replies, cut out, are the same replies.
 fn cut(bytes: &[u8], cuts: &[u8]) {
     let mut reader = Reader::new(LIMITS.max_bytes).expect("invariant: it is not 0");
     let mut taken = Vec::new();
@@ -107,7 +107,7 @@ impl Size {
     }
 }
 
-/// As a server would write it.
+/// The value as a server would write it.
 fn written(value: &Value) -> Vec<u8> {
     let line = |kind: char, text: &str| format!("{kind}{text}\r\n").into_bytes();
     let long = |kind: char, bytes: &[u8]| [format!("{kind}{}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat();
@@ -138,7 +138,7 @@ fn written(value: &Value) -> Vec<u8> {
     }
 }
 
-/// What a client asks its server beside locks.
+/// Reads the value as the answers to a client's other questions.
 fn looked_at(value: &Value) {
     let asked = Address { host: "asked".into(), port: 1 };
     let is_told = |address: &Address| assert_eq!(Address::told(&address.host, address.port).as_ref(), Some(address));

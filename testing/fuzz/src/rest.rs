@@ -9,31 +9,31 @@ use leasehold_wire::resp::Value;
 use leasehold_wire::rest::{self, Dialect, Head};
 use serde_json::{Value as Json, json};
 
-use crate::made::SECRET;
-use crate::{answers, checked, made};
+use crate::values::SECRET;
+use crate::{answers, invariants, values};
 
 /// A response, as whole text or made of what servers say.
 pub fn run(bytes: &[u8]) {
-    // Where the bytes end, the story does.
+    // The run ends where the bytes end.
     let _ = told(&mut Unstructured::new(bytes));
 }
 
 fn told(u: &mut Unstructured<'_>) -> Result<()> {
     let dialect = *u.choose(&[Dialect::Upstash, Dialect::Webdis])?;
     let status =
-        if made::chance(u, 30) { u.arbitrary()? } else { *u.choose(&[200, 200, 200, 400, 301, 401, 429, 500])? };
+        if values::chance(u, 30) { u.arbitrary()? } else { *u.choose(&[200, 200, 200, 400, 301, 401, 429, 500])? };
     let kinds = [None, Some("application/json"), Some("application/json; charset=utf-8"), Some("text/html")];
     let content_type = *u.choose(&kinds)?;
     let place = format!("https://user:{SECRET}@elsewhere.example/{SECRET}?token={SECRET}");
-    let location = if u.arbitrary()? { Some(place) } else { made::maybe(u, |u| made::text(u, 30))? };
+    let location = if u.arbitrary()? { Some(place) } else { values::maybe(u, |u| values::text(u, 30))? };
     let location = location.filter(|_| (300..400).contains(&status));
     let head = Head { status, content_type, location: location.as_deref() };
-    let (id, ops) = (RequestId::new(u.int_in_range(0..=9)?), made::ops(u)?);
+    let (id, ops) = (RequestId::new(u.int_in_range(0..=9)?), values::ops(u)?);
 
     let reply = answers::reply(u, id, &ops)?;
     let body = match u.int_in_range(0..=5)? {
-        0 => made::bytes(u, 4096)?,
-        1 => json!({ "error": format!("ERR said {SECRET} {}", made::text(u, 40)?) }).to_string().into_bytes(),
+        0 => values::bytes(u, 4096)?,
+        1 => json!({ "error": format!("ERR said {SECRET} {}", values::text(u, 40)?) }).to_string().into_bytes(),
         _ => written(dialect, &reply).to_string().into_bytes(),
     };
     let judged = rest::judge(dialect, &head, &body, Some(SECRET));
@@ -41,11 +41,11 @@ fn told(u: &mut Unstructured<'_>) -> Result<()> {
         Ok(Value::Error(error)) => assert!(!error.contains(SECRET)),
         Ok(_) => assert_eq!(status, 200, "only a success is a reply"),
         Err(outcome) => {
-            assert!(!checked::is_grant(outcome));
+            assert!(!invariants::is_grant(outcome));
             assert!(!format!("{outcome:?}").contains(SECRET), "{outcome:?}");
         }
     }
-    // What is read can be written so that it reads the same.
+    // A value that was read can be written so that it reads the same.
     if let Ok(value) = &judged
         && let Some(json) = spelt(dialect, value)
     {
@@ -61,8 +61,8 @@ fn told(u: &mut Unstructured<'_>) -> Result<()> {
     let named = judged.as_ref().is_ok_and(|value| ends_with(value, id));
     if let Progress::Done(outcomes) = exchange.answers(vec![judged]) {
         let [outcome] = outcomes.as_slice() else { panic!("one operation, one outcome") };
-        checked::outcome(&ops[0], outcome);
-        assert!(!checked::is_grant(outcome) || named);
+        invariants::outcome(&ops[0], outcome);
+        assert!(!invariants::is_grant(outcome) || named);
     }
     Ok(())
 }
@@ -72,7 +72,7 @@ fn ends_with(value: &Value, id: RequestId) -> bool {
     parts.last().and_then(Value::as_bytes) == Some(id.get().to_string().as_bytes())
 }
 
-/// As servers would, whatever it is.
+/// The value as servers would write it.
 fn written(dialect: Dialect, value: &Value) -> Json {
     match (dialect, value) {
         (Dialect::Upstash, Value::Error(error)) => json!({ "error": error }),
@@ -83,7 +83,7 @@ fn written(dialect: Dialect, value: &Value) -> Json {
     }
 }
 
-/// As servers would, where that tells the value from every other.
+/// The value as servers would write it, where that is unambiguous.
 fn spelt(dialect: Dialect, value: &Value) -> Option<Json> {
     let plain = match value {
         Value::Error(_) | Value::Nil => true,

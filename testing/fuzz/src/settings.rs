@@ -1,4 +1,4 @@
-//! Settings: what is accepted keeps its bounds, and what is refused says which.
+//! Settings: accepted ones keep their bounds, and errors name the bound.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use leasehold_core::fence::Guard;
 use leasehold_core::time::{deadline_of, observed_until, renew_at, request_timeout, takeover_bound};
 use leasehold_core::{Config, LockOptions, Monotonic, NodeConfig, Owner, Payload, Resource, Wait, time};
 
-use crate::{checked, made};
+use crate::{invariants, values};
 
-// As it stands in the command line, of which nothing else is needed here.
+// The parser of the command line, which needs nothing else of it.
 #[path = "../../../cli/src/duration.rs"]
 mod duration;
 
@@ -21,7 +21,7 @@ pub fn run(bytes: &[u8]) {
         typed(text);
     }
     let u = &mut Unstructured::new(bytes);
-    // Where the bytes end, the story does.
+    // The run ends where the bytes end.
     let _ = options(u);
     let _ = config(u);
     let _ = guarded(u);
@@ -35,7 +35,7 @@ fn named(text: &str) {
     assert_eq!(Owner::new(text).is_ok(), is_plain && text.len() <= Owner::MAX_BYTES);
     assert_eq!(Payload::new(text.as_bytes()).is_ok(), text.len() <= Payload::MAX_BYTES);
     if let Err(error) = resource {
-        checked::short(&error.to_string());
+        invariants::short(&error.to_string());
     }
 }
 
@@ -53,17 +53,17 @@ fn typed(text: &str) {
 
 fn options(u: &mut Unstructured<'_>) -> Result<()> {
     let drift = Drift::from_ppm(u.int_in_range(100..=100_000)?).expect("within its bounds");
-    let (ttl, delay) = (made::length(u)?, if u.arbitrary()? { Duration::ZERO } else { made::length(u)? });
+    let (ttl, delay) = (values::length(u)?, if u.arbitrary()? { Duration::ZERO } else { values::length(u)? });
     let mut wanted = LockOptions::builder().ttl(ttl).lock_delay(delay);
-    let wait = made::maybe(u, made::length)?;
+    let wait = values::maybe(u, values::length)?;
     wanted = wanted.wait(wait.map_or(Wait::Forever, Wait::For));
-    let (hold, every) = (made::maybe(u, made::length)?, made::maybe(u, made::length)?);
+    let (hold, every) = (values::maybe(u, values::length)?, values::maybe(u, values::length)?);
     wanted = hold.map_or(wanted.clone(), |hold| wanted.max_hold(hold));
     wanted = every.map_or(wanted.clone(), |every| wanted.renew_every(every));
-    let made = match wanted.owner(&made::text(u, 300)?).data(&made::bytes(u, 60)?).build() {
+    let made = match wanted.owner(&values::text(u, 300)?).data(&values::bytes(u, 60)?).build() {
         Ok(made) => made,
         Err(error) => {
-            checked::short(&error.to_string());
+            invariants::short(&error.to_string());
             return Ok(());
         }
     };
@@ -73,7 +73,7 @@ fn options(u: &mut Unstructured<'_>) -> Result<()> {
     assert!(made.renew_every().is_none_or(|every| every <= ttl_kept / 2 && every > Duration::ZERO));
     assert!(made.max_hold().is_none_or(|hold| hold >= ttl_kept));
     assert!(made.wait() != Wait::For(Duration::ZERO));
-    formulas(made.ttl(), made.lock_delay(), drift, Monotonic::from_ns(made::number(u)?), u.arbitrary()?);
+    formulas(made.ttl(), made.lock_delay(), drift, Monotonic::from_ns(values::number(u)?), u.arbitrary()?);
     Ok(())
 }
 
@@ -98,20 +98,20 @@ fn config(u: &mut Unstructured<'_>) -> Result<()> {
         Ok(NodeConfig {
             poll: *u.choose(&[Poll::Acquire, Poll::Read])?,
             watch: u.arbitrary()?,
-            batch: if made::chance(u, 20) { 0 } else { u.int_in_range(1..=100)? },
-            durability: made::durability(u)?,
+            batch: if values::chance(u, 20) { 0 } else { u.int_in_range(1..=100)? },
+            durability: values::durability(u)?,
         })
     };
-    let nodes = made::some(u, 33, node)?;
+    let nodes = values::some(u, 33, node)?;
     let fits = (1..=Config::MAX_NODES).contains(&nodes.len()) && nodes.iter().all(|node| node.batch > 0);
     let made = Config::new(nodes);
     assert_eq!(made.is_ok(), fits);
     let Ok(config) = made else { return Ok(()) };
-    if let Ok(quorum) = Quorum::new(made::quorum_id(u)?, made::length(u)?) {
+    if let Ok(quorum) = Quorum::new(values::quorum_id(u)?, values::length(u)?) {
         assert!((Ttl::MIN..=MAX_RECORD_TTL).contains(&quorum.max_ttl()));
         assert_eq!(config.clone().with_quorum(quorum).quorum().is_some(), config.nodes().len() > 1);
     }
-    let timeout = made::length(u)?;
+    let timeout = values::length(u)?;
     let bounds = Duration::from_millis(10)..=Duration::from_secs(60);
     assert_eq!(config.clone().with_request_timeout(timeout).is_ok(), bounds.contains(&timeout));
     let limits = Limits { locks: u.arbitrary()?, orphans: u.arbitrary()?, observations: u.arbitrary()? };
@@ -124,9 +124,9 @@ fn config(u: &mut Unstructured<'_>) -> Result<()> {
 
 /// A guard never lets an older token pass.
 fn guarded(u: &mut Unstructured<'_>) -> Result<()> {
-    let mut guard = Guard::with_high_water(made::maybe(u, made::token)?);
+    let mut guard = Guard::with_high_water(values::maybe(u, values::token)?);
     while !u.is_empty() {
-        let (before, token, write) = (guard.high_water(), made::token(u)?, made::number(u)?);
+        let (before, token, write) = (guard.high_water(), values::token(u)?, values::number(u)?);
         let passed = match u.int_in_range(0..=2)? {
             0 => guard.claim(token).is_ok(),
             1 => guard.check(token).is_ok(),

@@ -1,4 +1,4 @@
-//! Rows of a SQLite file, whatever stands in them.
+//! Rows of a SQLite file, with any content.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use leasehold_core::op::DenialKind;
 use leasehold_core::store::{BootId, LeaseRecord, Record, StoreNow};
 use leasehold_core::{Monotonic, Resource};
 
-use crate::{checked, made};
+use crate::{invariants, values};
 
 /// A row of anything, and one that an honest client has written.
 pub fn run(bytes: &[u8]) {
     let u = &mut Unstructured::new(bytes);
-    // Where the bytes end, the story does.
+    // The run ends where the bytes end.
     let _ = anything(u);
     let _ = honest(u);
 }
@@ -22,26 +22,26 @@ fn cell(u: &mut Unstructured<'_>, usual: Cell) -> Result<Cell> {
     Ok(match u.arbitrary::<u8>()? {
         0..190 => usual,
         190..200 => Cell::Null,
-        200..220 => Cell::Integer(i64::try_from(made::number(u)?).unwrap_or(-1)),
+        200..220 => Cell::Integer(i64::try_from(values::number(u)?).unwrap_or(-1)),
         220..225 => Cell::Real(u.arbitrary()?),
-        225..240 => Cell::Text(made::bytes(u, 20)?),
-        240.. => Cell::Blob(made::bytes(u, 20)?),
+        225..240 => Cell::Text(values::bytes(u, 20)?),
+        240.. => Cell::Blob(values::bytes(u, 20)?),
     })
 }
 
 fn anything(u: &mut Unstructured<'_>) -> Result<()> {
-    let integer = |u: &mut Unstructured<'_>| Ok(Cell::Integer(i64::try_from(made::number(u)?).unwrap_or(i64::MIN)));
+    let integer = |u: &mut Unstructured<'_>| Ok(Cell::Integer(i64::try_from(values::number(u)?).unwrap_or(i64::MIN)));
     let usual = [
         integer(u)?,
         Cell::Integer(0),
-        Cell::Blob(made::nonce(u)?.as_bytes().to_vec()),
-        Cell::Integer(made::seq(u)?.get().into()),
+        Cell::Blob(values::nonce(u)?.as_bytes().to_vec()),
+        Cell::Integer(values::seq(u)?.get().into()),
         Cell::Integer(u.int_in_range(0..=2)?),
         Cell::Integer(30_000_000_000),
         Cell::Blob(vec![1; 16]),
         integer(u)?,
         integer(u)?,
-        Cell::Text(made::text(u, 10)?.into_bytes()),
+        Cell::Text(values::text(u, 10)?.into_bytes()),
         Cell::Null,
     ];
     let mut cells = Vec::new();
@@ -49,7 +49,7 @@ fn anything(u: &mut Unstructured<'_>) -> Result<()> {
         cells.push(cell(u, usual)?);
     }
     let Ok(cells) = <[Cell; 11]>::try_from(cells) else { return Ok(()) };
-    match read_back(&made::resource(u)?, &cells) {
+    match read_back(&values::resource(u)?, &cells) {
         Ok(record) => {
             let record = record.expect("a row is there");
             let lease = record.lease.expect("a row has a lease");
@@ -65,29 +65,29 @@ fn anything(u: &mut Unstructured<'_>) -> Result<()> {
         }
         Err(denial) => {
             assert_eq!(denial.kind, DenialKind::CorruptRecord);
-            checked::short(&denial.detail);
+            invariants::short(&denial.detail);
         }
     }
     Ok(())
 }
 
-/// What was written is what is read, as far as a signed number of nanoseconds goes.
+/// Checks that a row is read as it was written, within a signed number of nanoseconds.
 fn honest(u: &mut Unstructured<'_>) -> Result<()> {
     let most = |number: u64| number.min(i64::MAX.unsigned_abs());
     let lease = LeaseRecord {
-        nonce: made::nonce(u)?,
-        seq: made::seq(u)?,
+        nonce: values::nonce(u)?,
+        seq: values::seq(u)?,
         released: u.arbitrary()?,
-        record_ttl: made::length(u)?.clamp(Duration::from_millis(100), Duration::from_secs(172_800)),
+        record_ttl: values::length(u)?.clamp(Duration::from_millis(100), Duration::from_secs(172_800)),
         boot: BootId([3; 16]),
-        expires: Monotonic::from_ns(most(made::number(u)?)),
-        since_unix_ms: most(made::number(u)?),
-        owner: made::owner(u)?,
-        data: made::maybe(u, made::payload)?,
+        expires: Monotonic::from_ns(most(values::number(u)?)),
+        since_unix_ms: most(values::number(u)?),
+        owner: values::owner(u)?,
+        data: values::maybe(u, values::payload)?,
     };
-    let record = Record { counter: made::token(u)?, lease: Some(lease) };
-    let now = StoreNow { boot: BootId([3; 16]), uptime: Monotonic::from_ns(1), unix_ms: made::number(u)? };
-    let resource: Resource = made::resource(u)?;
+    let record = Record { counter: values::token(u)?, lease: Some(lease) };
+    let now = StoreNow { boot: BootId([3; 16]), uptime: Monotonic::from_ns(1), unix_ms: values::number(u)? };
+    let resource: Resource = values::resource(u)?;
     assert_eq!(written(&resource, &record, &now), Ok(Some(record)));
     Ok(())
 }

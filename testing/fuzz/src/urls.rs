@@ -1,9 +1,9 @@
-//! Urls of stores: what is read reads again, and no secret is ever shown.
+//! Urls of stores: a url that was read reads the same again, and no secret is ever shown.
 
 use arbitrary::{Result, Unstructured};
 use leasehold::{StoreUrl, fuzzing};
 
-use crate::made::{self, SECRET};
+use crate::values::{self, SECRET};
 
 const SCHEMES: [&str; 16] = [
     "redis",
@@ -29,11 +29,11 @@ pub fn run(bytes: &[u8]) {
     if let Ok(text) = std::str::from_utf8(bytes) {
         read(text, parsed(text));
     }
-    // Where the bytes end, the story does.
+    // The run ends where the bytes end.
     let _ = made_of_parts(&mut Unstructured::new(bytes));
 }
 
-/// In an environment that says little.
+/// Parses a url in an environment with few variables.
 fn parsed(url: &str) -> std::result::Result<StoreUrl, leasehold::Error> {
     let aws = |name: &str| (name == "AWS_REGION").then(|| "eu-west-1".to_owned());
     let upstash = |name: &str| match name {
@@ -80,7 +80,7 @@ fn read(text: &str, url: std::result::Result<StoreUrl, leasehold::Error>) {
     }
 }
 
-/// The secret stands where secrets do, among signs that somebody forgot to encode.
+/// A url with the secret where secrets stand, among characters that should have been encoded.
 fn made_of_parts(u: &mut Unstructured<'_>) -> Result<()> {
     let scheme = *u.choose(&SCHEMES)?;
     let sign =
@@ -105,7 +105,7 @@ fn made_of_parts(u: &mut Unstructured<'_>) -> Result<()> {
         "?key=id&sort_key=range",
     ];
     let mut url = format!("{scheme}://{login}@{host}{}", u.choose(&tails)?);
-    if made::chance(u, 40) {
+    if values::chance(u, 40) {
         let name = *u.choose(&["password", "sentinel_password"])?;
         url = format!("{scheme}://{host}?{name}={SECRET}");
     }

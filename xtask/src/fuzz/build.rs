@@ -20,7 +20,7 @@ exec \"$rustc\" \"$@\" --cfg fuzzing -Cpasses=sancov-module \\
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares
 ";
 /// Has crates below compiled with the features that they have in tests. It is driven by libFuzzer as well, and never run.
-const BESIDE: &str = "kept";
+const BESIDE: &str = "corpus";
 
 /// Answers the folder with the programs.
 pub fn build(steps: &mut Steps, folder: &Path, targets: &[String]) -> Result<PathBuf> {

@@ -1,5 +1,5 @@
-//! What the core itself costs: no store, no clock read, no socket. Times are of the machine it runs on; allocations and
-//! bytes are exact.
+//! The cost of the core itself: no store, no clock read, no socket. Times are of this machine; allocations and bytes
+//! are exact.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;

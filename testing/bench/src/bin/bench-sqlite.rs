@@ -1,4 +1,4 @@
-//! What leasehold costs on SQLite, beside a bare loop that does the same transactions.
+//! The cost of leasehold on SQLite, compared with a bare loop of the same transactions.
 
 use std::error::Error;
 use std::fs::File;
@@ -41,7 +41,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// How long everything takes.
+/// The lengths of all parts.
 struct Plan {
     rounds: usize,
     round: Duration,
@@ -128,18 +128,18 @@ fn head(cells: &[&str]) -> Vec<String> {
 
 // Acquire and release.
 
-/// What one side has done: the times of all pairs, by process, and the rate of each round.
+/// The results of one side: the times of all pairs, by process, and the rate of each round.
 #[derive(Default)]
 struct Score {
     rates: Vec<f64>,
-    /// In microseconds.
+    /// The medians, in microseconds.
     medians: Vec<f64>,
     pairs: Vec<u64>,
     ns: Vec<u64>,
     cpu_us: u64,
 }
 
-/// What one process has done in one round.
+/// The results of one process in one round.
 struct Turn {
     cpu_us: u64,
     ns: Vec<u64>,
@@ -186,7 +186,7 @@ impl Score {
     }
 }
 
-/// One side and the other take turns within one run, so that whatever else the machine does hits both.
+/// Runs both sides in turns, so that other load on the machine affects both.
 fn compare(folder: &Path, name: &str, processes: usize, contended: bool, rounds: usize, length: Duration) -> Result {
     let mut leasehold = Team::start(folder, "leasehold", processes, contended)?;
     let mut bare = Team::start(folder, "bare", processes, contended)?;
@@ -238,7 +238,7 @@ impl Team {
             let resource = if contended { "invoice/0".to_owned() } else { format!("invoice/{number}") };
             let voice = voice.clone();
             children.push(Child::start(&[kind, path, &resource], move |line| {
-                // Fails when the figures are in; then nobody cares.
+                // Fails when the figures are in; then no one needs it.
                 let _ = voice.send((number, line.map(str::to_owned)));
             })?);
         }
@@ -288,7 +288,7 @@ fn look(folder: &Path, calls: u32) -> Result {
     Ok(())
 }
 
-/// How long a call takes that is too short to be timed alone.
+/// The time of a call that is too short to be timed alone.
 fn time<R>(name: &str, calls: u32, call: impl Fn() -> R) -> String {
     let round = |_| {
         let start = Instant::now();
@@ -408,7 +408,7 @@ fn rounds(mut pair: impl FnMut(Duration) -> Result<bool>) -> Result {
 
 fn holder(path: &str, length: Duration) -> Result {
     let client = Client::connect(store(path))?;
-    // So that its connections and threads are there.
+    // This opens its connections and starts its threads.
     client.lock("first").acquire()?.release()?;
     let empty = memory("VmRSS")?;
     let begin = Instant::now();

@@ -1,4 +1,4 @@
-//! What leasehold is for, shown on one screen: processes of their own, locks in a SQLite file, and every claim checked.
+//! The purpose of leasehold on one screen: several processes, locks in a SQLite file, and every claim checked.
 
 use std::error::Error;
 use std::path::Path;
@@ -16,11 +16,11 @@ use leasehold_bench::stage::{Stage, Tone};
 use tempfile::TempDir;
 
 const TTL: Duration = Duration::from_millis(1_500);
-/// How long a worker waits for the lock.
+/// The time for which a worker waits for the lock.
 const WAIT: Duration = Duration::from_secs(15);
 /// The demo takes about six seconds. After this time something is wrong.
 const LIMIT: Duration = Duration::from_secs(60);
-/// A breath between steps, for whoever watches.
+/// The pause between steps, for the viewer.
 const PACE: Duration = Duration::from_millis(300);
 
 const NAMES: [&str; 2] = ["worker A", "worker B"];
@@ -96,7 +96,7 @@ fn one_job(show: &mut Show) -> Result {
     Ok(())
 }
 
-/// What became of the write of a worker that slept through the end of its lease.
+/// The fate of the write of a worker that slept through the end of its lease.
 struct Late {
     accepted: bool,
     balance: i64,
@@ -203,7 +203,7 @@ struct Show {
     voice: Sender<News>,
     heard: Vec<(usize, String, String)>,
     until: Instant,
-    /// Last, so that it is removed when nobody uses it any more.
+    /// The last field, so that the folder is removed after its last use.
     dir: TempDir,
 }
 
@@ -232,7 +232,7 @@ impl Show {
         args.insert(1, folder);
         let (voice, act, who) = (self.voice.clone(), self.act, self.cast.len());
         self.cast.push(Child::start(&args, move |line| {
-            // Fails when the show is over; then nobody cares.
+            // Fails when the show is over; then no one needs it.
             let _ = voice.send((act, who, line.map(str::to_owned)));
         })?);
         Ok(())
@@ -324,7 +324,7 @@ fn connect(folder: &Path, name: &str) -> Result<Client> {
     Ok(Client::connect_with(ClientBuilder::default().owner(name), store)?)
 }
 
-/// Runs the job if nobody else does.
+/// Runs the job unless another process does.
 fn job(folder: &Path, name: &str) -> Result {
     let client = connect(folder, name)?;
     let db = database::open(&folder.join("jobs.db"))?;

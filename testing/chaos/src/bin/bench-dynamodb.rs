@@ -1,5 +1,5 @@
-//! What leasehold costs on DynamoDB: beside two bare conditional writes in the same run, in requests, and in units of
-//! capacity.
+//! The cost of leasehold on DynamoDB: compared with two bare conditional writes in the same run, in requests, and in
+//! units of capacity.
 
 use std::env;
 use std::hint::black_box;
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// How long everything takes.
+/// The lengths of all parts.
 struct Plan {
     rounds: usize,
     round: Duration,
@@ -100,7 +100,7 @@ fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64)
 }
 
-/// The two writes that nobody can do without, signed, over a connection that is kept.
+/// The two writes that every lock needs, signed, over one connection.
 struct Bare {
     client: reqwest::Client,
     endpoint: String,
@@ -145,7 +145,7 @@ impl Bare {
     }
 }
 
-/// As many attributes as a lock has, and the simplest condition that excludes others.
+/// An item with as many attributes as a lock, and the simplest condition that excludes others.
 fn take(table: &str, version: &str) -> Value {
     json!({
         "TableName": table,
@@ -232,7 +232,7 @@ fn signing(plan: &Plan) {
     Case("signing one request", "CPU", "us").alone(median(&rounds));
 }
 
-/// What passed on the way to DynamoDB.
+/// The traffic to DynamoDB.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     writes: u32,
@@ -286,7 +286,7 @@ impl Counter {
         Self { server, tally }
     }
 
-    /// What has passed since the last time.
+    /// The traffic since the last call.
     fn take(&self) -> Tally {
         std::mem::take(&mut *self.tally.lock().unwrap_or_else(PoisonError::into_inner))
     }

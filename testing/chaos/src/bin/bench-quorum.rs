@@ -1,4 +1,4 @@
-//! What a quorum of five Redis servers costs, beside five bare commands at the same time and beside Redlock.
+//! The cost of a quorum of five Redis servers, compared with five bare commands at the same time and with Redlock.
 
 use std::env;
 use std::path::Path;
@@ -29,7 +29,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whoever can take a lock on all nodes and give it back.
+/// A peer that can take a lock on all nodes and release it.
 enum Peer {
     Bare(Vec<Bare>),
     Leasehold(leasehold::Client),
@@ -53,7 +53,7 @@ impl Peer {
     }
 }
 
-/// Which of the two.
+/// The step.
 #[derive(Clone, Copy)]
 enum Step {
     Take,
@@ -141,7 +141,7 @@ fn measure() -> Result {
     one_round_trip(&servers, &urls)
 }
 
-/// Counts requests: who competes with nobody needs one of each node to acquire, and one to release.
+/// Counts requests: without contention, an acquire and a release need one request to each node.
 fn one_round_trip(servers: &[Server], urls: &[String]) -> Result {
     const PAIRS: u64 = 1_000;
     let client = leasehold::blocking::Client::connect(urls)?;
@@ -156,7 +156,7 @@ fn one_round_trip(servers: &[Server], urls: &[String]) -> Result {
     Ok(())
 }
 
-/// In a process of its own, after the others: what each of its pairs took. `None` where it is not installed.
+/// The times of Redlock's pairs, in a process of its own, after the others. `None` where it is not installed.
 fn redlock(urls: &[String], time: Duration) -> Result<Option<Vec<u64>>> {
     let Ok(folder) = env::var("LEASEHOLD_NODE_FOLDER") else { return Ok(None) };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testing/interop/node/bench.mjs");

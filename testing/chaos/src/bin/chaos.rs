@@ -25,7 +25,8 @@ const LONG: Duration = Duration::from_secs(60);
 /// The time in which every worker must have been granted the lock, renewed a lease and written, even on a slow machine.
 const LONG_ENOUGH_FOR_ALL: Duration = Duration::from_secs(300);
 const VALUES: [&str; 5] = ["--minutes", "--seconds", "--seed", "--json", "--html"];
-/// The option that checks the promises only. Late reports, and a control that loses nothing, may be the machine's fault.
+/// The option that checks the promises only. Late reports, and a control that loses nothing, may be the machine's
+/// fault.
 const PROMISES: &str = "--promises-only";
 
 fn main() -> ExitCode {

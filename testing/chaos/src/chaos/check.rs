@@ -26,8 +26,8 @@ pub struct Evidence {
     pub is_file: bool,
     /// Times in which the machine did not wake a thread that slept in short steps.
     pub stalls: Vec<Span>,
-    /// Instants, and the total time for which processes had waited for a processor until then, as the kernel counts it, in
-    /// nanoseconds.
+    /// Instants, and the total time for which processes had waited for a processor until then, as the kernel counts it,
+    /// in nanoseconds.
     pub pressure: Vec<(u64, u64)>,
     /// The journals of the workers.
     pub journals: Vec<Journal>,
@@ -66,8 +66,8 @@ pub struct Findings {
     pub contradicted: u64,
     /// Leases that ended without a release.
     pub losses: u64,
-    /// Losses that were reported, or had not been reported when the process was killed, so long after the deadline that the
-    /// store could have granted the lock to another while the process ran, in words.
+    /// Losses that were reported, or had not been reported when the process was killed, so long after the deadline that
+    /// the store could have granted the lock to another while the process ran, in words.
     pub late: Vec<String>,
     /// Late losses of a process that was stopped for all of that time, but for the clocks' margin.
     pub late_stopped: u64,
@@ -304,8 +304,9 @@ fn activity(evidence: &Evidence, leases: &[Lease]) -> BTreeMap<String, Activity>
     activity
 }
 
-/// Counts tokens that fell. A worker that is stopped between the grant and its stamp looks late, so only this is certain: a
-/// worker that asks after another has a token gets a higher one. The store was not asked before `valid` of the grant's end.
+/// Counts tokens that fell. A worker that is stopped between the grant and its stamp looks late, so only this is
+/// certain: a worker that asks after another has a token gets a higher one. The store was not asked before `valid` of
+/// the grant's end.
 fn falling(leases: &[Lease], valid: u64) -> u64 {
     // Of a lease that was over before its stamp the end is not known.
     let end = |lease: &Lease| Some(lease.first_until).filter(|end| *end > lease.granted);
@@ -325,8 +326,8 @@ fn falling(leases: &[Lease], valid: u64) -> u64 {
     falling
 }
 
-/// Pairs of leases that were believed in at the same instant. A lease counts from the time when its holder knew of it to
-/// its end.
+/// Pairs of leases that were believed in at the same instant. A lease counts from the time when its holder knew of it
+/// to its end.
 fn overlaps(leases: &[Lease]) -> Vec<String> {
     let mut by_grant: Vec<&Lease> = leases.iter().filter(|lease| lease.granted < lease.ends()).collect();
     by_grant.sort_by_key(|lease| lease.granted);

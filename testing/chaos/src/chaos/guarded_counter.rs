@@ -1,6 +1,7 @@
 //! The protected resource: three counters in a Redis server that no fault affects.
 //!
-//! Every write appends to a list in the same script, so the order of accepted writes is known even if the writer is killed.
+//! Every write appends to a list in the same script, so the order of accepted writes is known even if the writer is
+//! killed.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! Chaos: workers in three languages use real stores while faults are injected. Their journals show whether a promise was
-//! broken.
+//! Chaos: workers in three languages use real stores while faults are injected. Their journals show whether a promise
+//! was broken.
 //!
 //! Each worker writes down what it believes and when, by the machine's monotonic clock. Nothing is checked during the
 //! run: afterwards the checker reads the journals of all workers, the list of faults, and the counters.

@@ -56,7 +56,8 @@ impl<'a> Pauses<'a> {
         self.stalls.iter().map(within).sum::<u64>().min(to - from)
     }
 
-    /// The time for which processes waited for a processor between these instants; 0 where the kernel does not count it.
+    /// The time for which processes waited for a processor between these instants; 0 where the kernel does not count
+    /// it.
     pub fn waited(&self, from: u64, to: u64) -> u64 {
         let before = self.pressure[..self.pressure.partition_point(|(at, _)| *at <= from)].last();
         let after = self.pressure.get(self.pressure.partition_point(|(at, _)| *at < to)).or(self.pressure.last());

@@ -228,8 +228,8 @@ fn waited() -> Option<u64> {
     Some(total * 1_000 * processors + stolen().unwrap_or(0))
 }
 
-/// The total time for which another virtual machine had the processors, in nanoseconds. The kernel counts a process that
-/// is kept from running by that as running.
+/// The total time for which another virtual machine had the processors, in nanoseconds. The kernel counts a process
+/// that is kept from running by that as running.
 fn stolen() -> Option<u64> {
     const TICK_NS: u64 = 10_000_000;
     let all = fs::read_to_string("/proc/stat").ok()?;

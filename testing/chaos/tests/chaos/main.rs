@@ -1,4 +1,5 @@
-//! The checker of `cargo xtask chaos` against journals written by hand: each broken promise is found, and correct journals pass.
+//! The checker of `cargo xtask chaos` against journals written by hand: each broken promise is found, and correct
+//! journals pass.
 
 use leasehold_chaos::chaos::check::{Activity, Evidence, Findings};
 use leasehold_chaos::chaos::faults::{Fault, Kind, Target};
@@ -82,7 +83,7 @@ fn findings(change: impl FnOnce(&mut Evidence)) -> Findings {
     Findings::of(&evidence)
 }
 
-/// The first worker does not release but runs into the end of its lease at 800, and is told then.
+/// The first worker does not release. Its lease ends at 800, and the loss is reported then.
 fn lost(notified: u64) -> Vec<Line> {
     vec![
         (0, "asked", 0, 0),

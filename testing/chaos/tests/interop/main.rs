@@ -15,7 +15,7 @@ use leasehold_servers::resp::Reply;
 use leasehold_servers::wait_until;
 use peer::{Answer, Lasts, Library, Peer};
 
-/// How long anything may take before a test gives up; only a failure takes so long.
+/// The longest wait before a test gives up; only a failure takes so long.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A ttl that no test outlives.
@@ -79,12 +79,12 @@ impl World {
         Self { ours, theirs, server }
     }
 
-    /// The record under the key, whoever wrote it.
+    /// The record under the key, of any library.
     fn record(&self) -> Reply {
         self.server.command(&["GET", KEY])
     }
 
-    /// How long the record lasts; negative where there is none, or no end of it.
+    /// The time that the record lasts; negative where there is none, or where it has no end.
     fn left_ms(&self) -> i64 {
         self.server.command(&["PTTL", KEY]).integer()
     }
@@ -142,7 +142,7 @@ fn ours_shuts_them_out_until_it_runs_out(library: Library) {
     let mut world = World::new(library);
     let lease = world.ours.lock(KEY).ttl(SHORT).no_renewal().acquire().unwrap();
     wait_until("theirs gets the lock", || world.theirs.acquire(KEY, Lasts::For(LONG)) == Answer::Yes);
-    // Whenever that was, it was not before ours knew.
+    // At the earliest when our client knew of it.
     assert!(lease.is_lost());
 
     let record = world.record();
@@ -222,7 +222,7 @@ fn our_stale_lease_leaves_theirs_alone(library: Library) {
     let _ = lease.release();
     assert_eq!(world.record(), record);
 
-    // The same for a lease that finds out only when it is released.
+    // The same for a lease that notices only at its release.
     assert_eq!(world.server.command(&["DEL", "another"]), Reply::Integer(1));
     assert_eq!(world.theirs.acquire("another", Lasts::For(LONG)), Answer::Yes);
     let record = world.server.command(&["GET", "another"]);
@@ -266,7 +266,8 @@ fn no_update_is_lost_between_four_of_each(library: Library) {
             workers.push(scope.spawn(|| {
                 let client = connect(&server);
                 while !stop.load(Ordering::SeqCst) {
-                    // Ours are woken by a release, theirs look now and then: who has had their turns lets others have some.
+                    // Ours are woken by a release, theirs look now and then: who has had their turns lets others have
+                    // some.
                     if ours.load(Ordering::SeqCst) > theirs.load(Ordering::SeqCst) + TURNS {
                         thread::sleep(Duration::from_millis(20));
                         continue;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::PATIENCE;
 
-/// Whose client it is.
+/// The library of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Library {
     RedisPy,
@@ -18,17 +18,17 @@ pub(crate) enum Library {
     Rslock,
 }
 
-/// What a library said to one attempt.
+/// The answer of a library to one attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Yes,
-    /// Somebody else holds the lock, or, to `extend` and `release`, the caller no longer does.
+    /// Another client holds the lock, or, to `extend` and `release`, the caller no longer does.
     No,
-    /// The library does not tell.
+    /// The library does not say.
     Silence,
 }
 
-/// How long a lock is to last.
+/// The time for which a lock lasts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lasts {
     For(Duration),
@@ -81,7 +81,7 @@ impl Peer {
         }
     }
 
-    /// Gives back a lock that this client took.
+    /// Releases a lock that this client took.
     #[must_use]
     pub(crate) fn release(&mut self, key: &str) -> Answer {
         match self {
@@ -188,7 +188,7 @@ impl Rslock {
 
 const ADVICE: &str = "run cargo xtask test once, or: cargo xtask interop";
 
-/// What `cargo xtask interop` installed: where it says, or where it does so by default.
+/// The path of a package that `cargo xtask interop` installed: from a variable, or the default.
 fn installed(variable: &str, below: &str) -> PathBuf {
     let path = env::var_os(variable).map(PathBuf::from).or_else(|| {
         // Test programs lie some levels below the target folder.

@@ -8,7 +8,7 @@ use aws_sigv4::sign::v4;
 use leasehold_wire::dynamodb::{Request, Target};
 use leasehold_wire::sigv4::{Credentials, Signer};
 
-/// What theirs adds to the request, by name.
+/// The headers that AWS's library adds to the request, by name.
 fn theirs(request: &Request, url: &str, region: &str, key: &Credentials, unix_ms: u64) -> Vec<(String, String)> {
     let token = key.session_token.clone();
     let identity = Theirs::new(key.access_key_id.clone(), key.secret_access_key.clone(), token, None, "a test").into();

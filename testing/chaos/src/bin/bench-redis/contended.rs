@@ -39,14 +39,14 @@ pub fn measure(server: &Server, plan: &Plan) -> Result {
     Ok(())
 }
 
-/// What all workers together have seen.
+/// The results of all workers together.
 struct Crowd {
     per_s: f64,
     /// Nanoseconds, sorted.
     waits: Vec<u64>,
-    /// What the slowest worker got of its fair share, in per cent.
+    /// The share of the slowest worker in its fair share, in per cent.
     slowest: f64,
-    /// Of Redis, for each lock.
+    /// The commands to Redis for each lock.
     commands: f64,
 }
 
@@ -67,7 +67,7 @@ impl Crowd {
     }
 }
 
-/// Nobody could do this by hand without polling, so that rslock is what ours is held against.
+/// Records the figures. A bare loop would have to poll, so ours is compared with rslock.
 fn tell(case: &str, ours: &Crowd, rslock: &Crowd) {
     let both = |of: fn(&Crowd) -> f64| [("rslock", of(rslock)), ("leasehold", of(ours))];
     Case(case, "time per lock, overall", "ms").side_by_side(&both(|crowd| 1e3 / crowd.per_s));

@@ -1,4 +1,4 @@
-//! What leasehold costs on Redis, beside the bare commands and beside other libraries, in turns and in one run.
+//! The cost of leasehold on Redis, compared with the bare commands and with other libraries, in turns and in one run.
 
 mod contended;
 mod holding;
@@ -41,7 +41,7 @@ fn work(part: &[&str]) -> Result {
     }
 }
 
-/// How long everything takes.
+/// The lengths of all parts.
 struct Plan {
     rounds: usize,
     round: Duration,

@@ -16,7 +16,7 @@ use super::{Plan, runtime};
 const TTL: Duration = Duration::from_secs(30);
 const TASKS: usize = 64;
 
-/// Whoever can take a lock and give it back.
+/// A peer that can take a lock and release it.
 #[derive(Clone)]
 enum Peer {
     Bare(Bare),

@@ -1,4 +1,4 @@
-//! A holder is killed: how soon somebody else has the lock, as a share of the ttl.
+//! A holder is killed: the time until another one has the lock, as a share of the ttl.
 
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};

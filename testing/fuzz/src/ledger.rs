@@ -1,4 +1,4 @@
-//! The books beside a client: what its host has seen of each lock, and what must hold of it.
+//! A ledger beside a client: the state of each lock as its host has seen it, and the invariants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use leasehold_core::op::{Applied, Op, Outcome, Refusal, Seen};
 use leasehold_core::time::deadline_of;
 use leasehold_core::{Error, Event, LockId, Monotonic, NodeId, Nonce, Stats, Token, Transmit};
 
-/// So many outputs at one instant are a loop without end.
+/// More outputs than this at one instant count as an endless loop.
 pub(crate) const MOST_OUTPUTS: usize = 5_000;
 
 /// Far more requests than a few locks can have open at once.
@@ -20,7 +20,7 @@ struct Lock {
     ttl: Ttl,
     asked_at: Monotonic,
     state: State,
-    /// When the last acquire or renewal of it was handed out.
+    /// The time when its last acquire or renewal was handed out.
     sent: Option<Monotonic>,
     nonces: BTreeSet<Nonce>,
     /// Nodes that have said something that can be taken for a grant.
@@ -40,22 +40,22 @@ enum State {
     },
 }
 
-/// The books of one client.
+/// The ledger of one client.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub(crate) struct Ledger {
     limits: Limits,
     drift: Drift,
     nodes: usize,
-    /// Whether requests and answers are seen here, and not only what comes of them.
+    /// True if requests and answers are seen here, and not only their effects.
     sees_votes: bool,
     /// The clock as the client takes it: it never runs backwards.
     now: Monotonic,
     locks: BTreeMap<LockId, Lock>,
-    /// What each request that is open carries.
+    /// The operations of each open request.
     open: Vec<Transmit>,
 }
 
-impl Watch {
+impl Ledger {
     pub(crate) fn new(limits: Limits, drift: Drift, nodes: usize, sees_votes: bool, now: Monotonic) -> Self {
         Self { limits, drift, nodes, sees_votes, now, locks: BTreeMap::new(), open: Vec::new() }
     }
@@ -66,7 +66,7 @@ impl Watch {
 
     pub(crate) fn tick(&mut self, now: Monotonic) {
         self.now = self.now.max(now);
-        // What comes later comes too late.
+        // Later answers come too late.
         self.open.retain(|transmit| transmit.deadline > self.now);
     }
 
@@ -131,7 +131,7 @@ impl Watch {
         self.open.push(transmit);
     }
 
-    /// What is about to be told of an open request.
+    /// Notes the outcomes of an open request, before the client gets them.
     pub(crate) fn answered(&mut self, at: usize, outcomes: &[Outcome]) {
         let transmit = self.open.swap_remove(at);
         for (op, outcome) in transmit.ops.iter().zip(outcomes) {
@@ -233,7 +233,7 @@ impl Lock {
         };
     }
 
-    /// Nobody vouches for longer than a ttl from the last request on.
+    /// Checks that no lease lasts for longer than a ttl from its last request.
     fn hold(&mut self, deadline: Monotonic, drift: Drift, now: Monotonic) {
         let sent = self.sent.unwrap_or(now);
         assert!(sent >= self.asked_at && deadline <= deadline_of(sent, self.ttl, drift), "{deadline:?} {self:?}");

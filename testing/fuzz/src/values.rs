@@ -1,6 +1,6 @@
-//! Values of the core, made of whatever a fuzzer has come up with.
+//! Values of the core, made of a fuzzer's bytes.
 //!
-//! Names, attempts and numbers come from small sets for the most part: what does not meet by chance tests little.
+//! Names, attempts and numbers come from small sets for the most part, because values that never meet test little.
 
 use std::time::Duration;
 
@@ -12,18 +12,19 @@ use leasehold_core::op::{
 };
 use leasehold_core::{LockId, Nonce, Owner, Payload, Resource, Seq, Token, Version};
 
-/// Where the wall clocks of honest hosts stand.
+/// The time of honest hosts' wall clocks.
 pub(crate) const UNIX_MS: u64 = 1_700_000_000_000;
 
 /// A text that is found nowhere else, so that it can be looked for where no secret belongs.
 pub(crate) const SECRET: &str = "Hunter2Hunter2";
 
-/// True for so many of 256 bytes, and never where there are no more: what goes on for as long as this is true ends there.
+/// True for so many of 256 bytes, and never where there are no more: what goes on for as long as this is true ends
+/// there.
 pub(crate) fn chance(u: &mut Unstructured<'_>, of_256: u8) -> bool {
     !u.is_empty() && u.arbitrary::<u8>().is_ok_and(|byte| byte < of_256)
 }
 
-/// `None` or what is made.
+/// `None`, or a value.
 pub(crate) fn maybe<'a, T>(
     u: &mut Unstructured<'a>,
     make: impl FnOnce(&mut Unstructured<'a>) -> Result<T>,
@@ -31,7 +32,7 @@ pub(crate) fn maybe<'a, T>(
     if u.arbitrary()? { make(u).map(Some) } else { Ok(None) }
 }
 
-/// So many of them, at most.
+/// A list of at most this many values.
 pub(crate) fn some<'a, T>(
     u: &mut Unstructured<'a>,
     most: usize,
@@ -47,7 +48,7 @@ pub(crate) fn bytes(u: &mut Unstructured<'_>, most: usize) -> Result<Vec<u8>> {
     u.bytes(count).map(<[u8]>::to_vec)
 }
 
-/// Text, of at most so many bytes before what is no UTF-8 was replaced.
+/// Text, of at most this many bytes before invalid UTF-8 was replaced.
 pub(crate) fn text(u: &mut Unstructured<'_>, most: usize) -> Result<String> {
     Ok(String::from_utf8_lossy(&bytes(u, most)?).into_owned())
 }
@@ -81,7 +82,7 @@ pub(crate) fn token(u: &mut Unstructured<'_>) -> Result<Token> {
     Ok(Token::new(number(u)?).unwrap_or(Token::MAX))
 }
 
-/// From nothing to the longest that there is, bounds included.
+/// A duration from zero to the longest, bounds included.
 pub(crate) fn length(u: &mut Unstructured<'_>) -> Result<Duration> {
     const SECONDS: [u64; 9] = [0, 1, 2, 30, 60, 24 * 3600, 48 * 3600, 49 * 3600, u64::MAX];
     Ok(match u.arbitrary::<u8>()? {
@@ -125,12 +126,12 @@ pub(crate) fn quorum_id(u: &mut Unstructured<'_>) -> Result<QuorumId> {
     Ok(QuorumId([u.int_in_range(8..=9)?; 16]))
 }
 
-/// Whether a restart loses nothing.
+/// The durability of a node.
 pub(crate) fn durability(u: &mut Unstructured<'_>) -> Result<Durability> {
     Ok(*u.choose(&[Durability::Declared, Durability::NotDeclared])?)
 }
 
-/// What an acquire says of its quorum.
+/// The membership in an acquire.
 pub(crate) fn membership(u: &mut Unstructured<'_>) -> Result<Membership> {
     Ok(Membership {
         quorum: quorum_id(u)?,
@@ -143,7 +144,7 @@ pub(crate) fn membership(u: &mut Unstructured<'_>) -> Result<Membership> {
     })
 }
 
-/// What a node remembers.
+/// The marker of a node.
 pub(crate) fn marker(u: &mut Unstructured<'_>) -> Result<Marker> {
     Ok(Marker {
         quorum: quorum_id(u)?,
@@ -178,7 +179,7 @@ pub(crate) fn op(u: &mut Unstructured<'_>) -> Result<Op> {
     })
 }
 
-/// What a request asks for: several operations are renewals, as the core has it, or anything.
+/// The operations of a request: several are renewals, as the core makes them, or any.
 pub(crate) fn ops(u: &mut Unstructured<'_>) -> Result<Vec<LockOp>> {
     let lock_op = |u: &mut Unstructured<'_>| {
         Ok(LockOp { lock: LockId::new(u.int_in_range(0..=3)?), resource: resource(u)?, op: op(u)? })
@@ -215,7 +216,7 @@ pub(crate) fn holding(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Hol
     })
 }
 
-/// What a node shows.
+/// A node's view of a resource.
 pub(crate) fn seen(u: &mut Unstructured<'_>, of: Option<Nonce>) -> Result<Seen> {
     Ok(Seen { holding: maybe(u, |u| holding(u, of).map(Box::new))? })
 }

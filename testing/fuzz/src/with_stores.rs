@@ -13,15 +13,15 @@ use leasehold_wire::resp::Reader;
 use leasehold_wire::rest::Dialect;
 use leasehold_wire::sigv4;
 
-use crate::made::SECRET;
-use crate::watch::{MOST_OUTPUTS, Watch};
-use crate::{answers, client, made};
+use crate::ledger::{Ledger, MOST_OUTPUTS};
+use crate::values::SECRET;
+use crate::{answers, client, values};
 
-/// A client, and what befalls it.
+/// Runs a client on input made of these bytes.
 pub fn run(bytes: &[u8]) {
     let u = &mut Unstructured::new(bytes);
     if let Ok(Some(mut story)) = Story::new(u) {
-        // Where the bytes end, the story does.
+        // The run ends where the bytes end.
         let _ = story.told(u);
         story.ended();
     }
@@ -44,7 +44,7 @@ fn store(u: &mut Unstructured<'_>) -> Result<Store> {
             url: "https://dynamodb.eu-west-1.amazonaws.com".into(),
             key: None,
             sort_key: None,
-            expires: made::maybe(u, |_| Ok("ttl".to_owned()))?,
+            expires: values::maybe(u, |_| Ok("ttl".to_owned()))?,
             plaintext: Plaintext::Refused,
         }),
     })
@@ -59,7 +59,7 @@ fn credentials(u: &mut Unstructured<'_>, store: &Store) -> Result<Credentials> {
                 secret_access_key: SECRET.into(),
                 session_token: None,
             },
-            expires_unix_ms: made::maybe(u, made::number)?,
+            expires_unix_ms: values::maybe(u, values::number)?,
         }),
     })
 }
@@ -73,7 +73,7 @@ struct Open {
 
 enum Kind {
     Http,
-    /// So many commands.
+    /// A number of commands.
     Redis(usize),
     Operations(Vec<LockOp>),
 }
@@ -81,7 +81,7 @@ enum Kind {
 struct Story {
     client: WireClient,
     stores: Vec<Store>,
-    watch: Watch,
+    ledger: Ledger,
     open: Vec<Open>,
     highest_id: Option<RequestId>,
     /// Some answer has said something that a grant could be.
@@ -95,10 +95,10 @@ impl Story {
     fn new(u: &mut Unstructured<'_>) -> Result<Option<Self>> {
         let config = client::config(u)?;
         let count = config.nodes().len();
-        let now = Now { monotonic: Monotonic::from_ns(1 << u.int_in_range(0..=50)?), unix_ms: made::number(u)? };
+        let now = Now { monotonic: Monotonic::from_ns(1 << u.int_in_range(0..=50)?), unix_ms: values::number(u)? };
         let stores = (0..count).map(|_| store(u)).collect::<Result<Vec<_>>>()?;
         // The outcomes are the client's own business.
-        let watch = Watch::new(config.limits(), config.drift(), count, false, now.monotonic);
+        let ledger = Ledger::new(config.limits(), config.drift(), count, false, now.monotonic);
         let Ok(client) = WireClient::new(config, stores.clone(), [7; 32], now) else { return Ok(None) };
         let mut story = Self {
             client,
@@ -146,13 +146,13 @@ impl Story {
         let (now, lock) = (self.now, LockId::new(u.int_in_range(0..=5)?));
         match u.int_in_range(0..=19)? {
             0..=3 => {
-                let (resource, options, fresh) = (made::resource(u)?, client::options(u)?, self.fresh());
+                let (resource, options, fresh) = (values::resource(u)?, client::options(u)?, self.fresh());
                 let answer = self.client.acquire(lock, resource, options.clone(), &fresh, now);
-                self.watch.asked(lock, &options, answer);
+                self.ledger.asked(lock, &options, answer);
             }
             4 => {
                 let answer = self.client.release(lock, now);
-                self.watch.released(lock, answer);
+                self.ledger.released(lock, answer);
             }
             5 => {
                 // It is lost if it is held, and else nothing changes.
@@ -173,15 +173,15 @@ impl Story {
                 self.give(u, at)?;
             }
             _ => match u.int_in_range(0..=4)? {
-                0 => self.now.unix_ms = made::number(u)?,
-                1 => self.client.notified(&made::resource(u)?, now),
+                0 => self.now.unix_ms = values::number(u)?,
+                1 => self.client.notified(&values::resource(u)?, now),
                 2 => {
                     let node = NodeId::new(u.int_in_range(0..=5)?);
-                    self.client.node_votes(node, made::maybe(u, made::stamp)?, now);
+                    self.client.node_votes(node, values::maybe(u, values::stamp)?, now);
                 }
                 3 => {
                     self.client.close(now);
-                    self.watch.closed();
+                    self.ledger.closed();
                 }
                 _ => self.step(u)?,
             },
@@ -208,8 +208,8 @@ impl Story {
         let open = self.open.swap_remove(u.choose_index(self.open.len())?);
         let response = self.response(u, &open)?;
         self.client.handle_response(open.id, response.clone(), self.now);
-        if made::chance(u, 10) {
-            // The same once more belongs to nothing.
+        if values::chance(u, 10) {
+            // The same answer once more belongs to no request.
             self.drain();
             let ignored = self.client.stats().ignored_responses;
             self.client.handle_response(open.id, response, self.now);
@@ -220,16 +220,16 @@ impl Story {
 
     /// Close to what the store would say, whose numbers of requests are guessed.
     fn response(&mut self, u: &mut Unstructured<'_>, open: &Open) -> Result<Response> {
-        if made::chance(u, 20) {
+        if values::chance(u, 20) {
             let response = any(u)?;
             self.promised = true;
             return Ok(response);
         }
-        let (id, ops) = (RequestId::new(u.int_in_range(0..=6)?), made::ops(u)?);
+        let (id, ops) = (RequestId::new(u.int_in_range(0..=6)?), values::ops(u)?);
         let store = self.stores.get(open.node.index());
         let response = match (&open.kind, store) {
             (Kind::Operations(ops), _) => {
-                let outcomes = ops.iter().map(|op| made::outcome(u, Some(&op.op)));
+                let outcomes = ops.iter().map(|op| values::outcome(u, Some(&op.op)));
                 Response::Outcomes(outcomes.collect::<Result<_>>()?)
             }
             (Kind::Redis(commands), _) => {
@@ -254,16 +254,16 @@ impl Story {
     }
 
     fn drain(&mut self) {
-        self.watch.tick(self.now.monotonic);
+        self.ledger.tick(self.now.monotonic);
         for _ in 0..4 {
             self.take();
             let fresh = self.fresh();
             self.client.handle_timeout(&fresh, self.now);
             self.take();
-            // By the clock as the host reads it: it may have been set back since something was meant for then.
+            // By the clock as the host reads it. It may have been set back since.
             if self.wake_at > self.now.monotonic {
                 let (client, now) = (&self.client, self.now);
-                self.watch.drained(&client.stats(), |lock| client.remaining(lock, now));
+                self.ledger.drained(&client.stats(), |lock| client.remaining(lock, now));
                 return;
             }
         }
@@ -284,7 +284,7 @@ impl Story {
     }
 
     fn output(&mut self, output: Output) {
-        let now = self.watch.now();
+        let now = self.ledger.now();
         assert!(!format!("{output:?}").contains(SECRET));
         let open = match output {
             Output::HttpRequest(request) => {
@@ -302,7 +302,7 @@ impl Story {
             }
             Output::Core(Core::Event(event)) => {
                 assert!(self.promised || !matches!(event, leasehold_core::Event::Acquired { .. }), "{event:?}");
-                self.watch.event(&event);
+                self.ledger.event(&event);
                 return;
             }
             Output::Core(Core::Rejected { .. }) => panic!("nothing was asked for"),
@@ -319,11 +319,11 @@ impl Story {
     fn ended(&mut self) {
         self.drain();
         self.client.close(self.now);
-        self.watch.closed();
+        self.ledger.closed();
         for _ in 0..20_000 {
             self.drain();
             if self.client.is_idle() {
-                assert!(self.watch.is_empty());
+                assert!(self.ledger.is_empty());
                 return;
             }
             assert!(self.wake_at < Monotonic::FAR, "asleep for ever, and not at rest: {:?}", self.client.stats());
@@ -336,21 +336,21 @@ impl Story {
 /// An answer of any kind, as bytes where it comes as bytes.
 fn any(u: &mut Unstructured<'_>) -> Result<Response> {
     Ok(match u.int_in_range(0..=3)? {
-        0 => Response::Outcomes(made::some(u, 3, |u| made::outcome(u, None))?),
+        0 => Response::Outcomes(values::some(u, 3, |u| values::outcome(u, None))?),
         1 => {
-            let headers = made::some(u, 2, |u| Ok((made::text(u, 8)?, made::text(u, 20)?)))?;
-            Response::Http(HttpResponse { status: u.arbitrary()?, headers, body: made::bytes(u, 200)? })
+            let headers = values::some(u, 2, |u| Ok((values::text(u, 8)?, values::text(u, 20)?)))?;
+            Response::Http(HttpResponse { status: u.arbitrary()?, headers, body: values::bytes(u, 200)? })
         }
         2 => Response::Redis(replies(u)?),
-        _ => Response::Fault(made::transport_fault(u)?),
+        _ => Response::Fault(values::transport_fault(u)?),
     })
 }
 
-/// From bytes that come in pieces, as they would from a connection.
+/// Replies from bytes that come in pieces, as from a connection.
 fn replies(u: &mut Unstructured<'_>) -> Result<Vec<leasehold_wire::resp::Value>> {
     let mut reader = Reader::new(1 << 16).expect("invariant: it is not 0");
     let mut replies = Vec::new();
-    for piece in made::some(u, 4, |u| made::bytes(u, 60))? {
+    for piece in values::some(u, 4, |u| values::bytes(u, 60))? {
         reader.push(&piece);
         while let Ok(Some(one)) = reader.take(1) {
             replies.extend(leasehold_wire::resp::decode_all(&one).expect("what was cut out is whole"));

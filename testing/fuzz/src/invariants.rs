@@ -1,10 +1,10 @@
-//! What holds of outcomes, whatever a server has said.
+//! Invariants of outcomes, for any answer of a server.
 
 use leasehold_core::Token;
 use leasehold_core::config::MAX_RECORD_TTL;
 use leasehold_core::op::{Applied, Holder, LockOp, Op, Outcome, Refusal, Release, Renew, Seen};
 
-/// Whether an outcome is one that the operation can have.
+/// Checks that an outcome is one that the operation can have.
 pub(crate) fn outcome(op: &LockOp, outcome: &Outcome) {
     match (&op.op, outcome) {
         (_, Outcome::Unknown(fault)) => short(&fault.to_string()),
@@ -20,7 +20,7 @@ pub(crate) fn outcome(op: &LockOp, outcome: &Outcome) {
     }
 }
 
-/// Whether it says that something was written or is ours.
+/// True if it says that something was written or is ours.
 pub(crate) fn is_grant(outcome: &Outcome) -> bool {
     let grants = |applied: &Applied| !matches!(applied, Applied::Read(_));
     matches!(outcome, Outcome::Applied(applied) if grants(applied))
@@ -46,7 +46,7 @@ fn refused(op: &LockOp, refusal: &Refusal) {
     }
 }
 
-/// A record that nobody has to wait for ten years for.
+/// Checks that a record cannot make anyone wait for ten years.
 pub(crate) fn shown(seen: &Seen) {
     let Some(holding) = seen.held() else { return };
     assert!(holding.record_ttl.is_none_or(|ttl| ttl <= MAX_RECORD_TTL), "{holding:?}");
@@ -54,7 +54,7 @@ pub(crate) fn shown(seen: &Seen) {
     assert!(is_foreign || holding.left.is_none_or(|left| left <= MAX_RECORD_TTL), "{holding:?}");
 }
 
-/// What is quoted is cut, and shows nothing that a terminal would act on.
+/// Checks that a quotation is cut, and contains nothing that a terminal would act on.
 pub(crate) fn short(text: &str) {
     assert!(text.len() <= 600, "{} bytes", text.len());
     assert!(!text.chars().any(char::is_control), "{text:?}");

@@ -10,14 +10,14 @@
 #![cfg_attr(fuzzing, no_main)]
 
 #[cfg(fuzzing)]
-leasehold_fuzz::target!(leasehold_fuzz::wired::run);
+leasehold_fuzz::target!(leasehold_fuzz::with_stores::run);
 
 use std::fs;
 use std::path::Path;
 
 use leasehold_fuzz::TARGETS;
 
-/// So many inputs by chance show that a target works at all; finding things is for fuzzers.
+/// Enough random inputs to show that a target works at all. Finding bugs is the fuzzers' job.
 const ROUNDS: usize = 400;
 const LONGEST: usize = 600;
 
@@ -79,5 +79,5 @@ targets![
     sqlite,
     #[cfg(feature = "client")]
     urls,
-    wired
+    with_stores
 ];
