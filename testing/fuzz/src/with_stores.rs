@@ -103,7 +103,7 @@ impl Story {
         let mut story = Self {
             client,
             stores,
-            watch,
+            ledger,
             open: Vec::new(),
             highest_id: None,
             promised: false,

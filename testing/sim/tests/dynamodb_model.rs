@@ -231,7 +231,7 @@ fn take(pair: &mut Pair, dice: &mut Dice, step: Step, tally: &mut Tally) {
 }
 
 #[test]
-fn the_model_and_a_real_table_do_the_same() {
+fn dynamodb_model_agrees_with_a_real_table() {
     let seeds = std::env::var("LEASEHOLD_SEEDS").map_or(SEEDS, |text| text.parse().expect("a number of seeds"));
     let (server, mut tally) = (Server::start(), Tally::default());
     for seed in 0..seeds {

@@ -254,7 +254,7 @@ fn recorded() -> String {
 }
 
 #[test]
-fn the_file_says_what_a_node_does() {
+fn playground_file_agrees_with_the_node() {
     let recorded = recorded();
     if std::env::var_os(BLESS).is_some() {
         std::fs::write(path(), &recorded).expect("the file can be written");
@@ -268,7 +268,7 @@ fn the_file_says_what_a_node_does() {
 }
 
 #[test]
-fn every_kind_of_answer_is_in_it() {
+fn playground_file_covers_all_answers() {
     let recorded = recorded();
     for kind in
         ["acquired", "acquired_in_doubt", "renewed", "released", "raised", "read", "conflict", "abstains", "denied"]

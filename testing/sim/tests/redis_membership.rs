@@ -316,7 +316,7 @@ fn remembered(wire: &mut Wire) -> (Option<Marker>, Option<RunId>) {
 }
 
 #[test]
-fn a_real_server_remembers_what_admit_says() {
+fn redis_membership_agrees_with_admit() {
     let seeds = std::env::var("LEASEHOLD_SEEDS").map_or(SEEDS, |text| text.parse().expect("a number of seeds"));
     let server = Server::start();
     let mut seen = BTreeSet::new();

@@ -215,7 +215,7 @@ fn take(pair: &mut Pair<'_>, dice: &mut Dice, step: &Step, tally: &mut Tally) ->
 }
 
 #[test]
-fn the_model_and_a_real_server_do_the_same() {
+fn redis_model_agrees_with_a_real_server() {
     let seeds = std::env::var("LEASEHOLD_SEEDS").map_or(SEEDS, |text| text.parse().expect("a number of seeds"));
     let server = Server::builder().with_clock_offset().start();
     let mut tally = Tally::default();

@@ -16,7 +16,7 @@ fn place(test: &str) -> PathBuf {
 }
 
 #[test]
-fn what_was_released_still_holds() {
+fn released_vectors_still_pass() {
     for (version, release) in releases(&folder().join("released")).expect("the folder can be read") {
         assert!(release.plain.len() > 20 && release.wire.len() > 5, "{version} has all of its vectors");
         let problems = release.problems();
@@ -25,7 +25,7 @@ fn what_was_released_still_holds() {
 }
 
 #[test]
-fn a_release_is_kept_as_it_is_and_once() {
+fn released_vectors_are_never_overwritten() {
     let folder = place("kept");
     let release = today();
     release.keep(&folder).unwrap();
@@ -37,7 +37,7 @@ fn a_release_is_kept_as_it_is_and_once() {
 }
 
 #[test]
-fn a_difference_from_a_release_is_named_and_may_be_on_purpose() {
+fn difference_from_a_release_needs_an_entry() {
     let mut release = today();
     for (files, name, from, to) in [
         (&mut release.plain, "granted_renewed_released.json", "\"left_ns\": ", "\"left_ns\": 1"),
@@ -62,7 +62,7 @@ fn a_difference_from_a_release_is_named_and_may_be_on_purpose() {
 }
 
 #[test]
-fn an_excuse_needs_a_reason() {
+fn superseded_vector_needs_a_reason() {
     let folder = place("reason");
     today().keep(&folder).unwrap();
     std::fs::write(folder.join("superseded.txt"), "clocks.json:\n").unwrap();

@@ -31,7 +31,7 @@ fn quorums_keep_their_promises() {
 /// Quorum seeds that need a rule of the protocol: without it they break a promise. A seed's world changes with the
 /// generator of worlds; then new seeds must be found.
 #[test]
-fn quorums_that_once_broke_a_promise_keep_it() {
+fn quorum_seeds_that_broke_promises_keep_them() {
     // A waiter that a minority had granted was woken by its own release, and asked again at once, for as long as
     // another client held the lock: it must not follow hints that may be echoes.
     const BROKE: &[u64] = &[10, 158];
@@ -47,7 +47,7 @@ fn quorums_that_once_broke_a_promise_keep_it() {
 }
 
 #[test]
-fn a_quorum_is_written_and_read_like_any_script() {
+fn quorum_script_survives_json() {
     let trial = trial::seed(7, Lot::Kept(Family::Quorum));
     let again = Script::from_json(&trial.script.to_json()).unwrap();
     assert_eq!(again, trial.script);
@@ -65,7 +65,7 @@ fn a_quorum_is_written_and_read_like_any_script() {
 
 /// Seeds that accused the core of what the checkers had got wrong, each in a way that few seeds show.
 #[test]
-fn seeds_that_were_judged_wrongly_keep_their_promises() {
+fn seeds_once_judged_wrongly_keep_their_promises() {
     // A waiter hears after the world got well that it was throttled before.
     const JUDGED_WRONGLY: &[u64] = &[61_679];
     for seed in JUDGED_WRONGLY.iter().copied() {
@@ -75,7 +75,7 @@ fn seeds_that_were_judged_wrongly_keep_their_promises() {
 }
 
 #[test]
-fn one_thread_or_many_add_up_to_the_same() {
+fn counts_do_not_depend_on_threads() {
     let together = campaign::run(Extent::Seeds(0, 60), Lot::Kept(Family::Store)).counts;
     let mut one_by_one = leasehold_sim::counts::Counts::default();
     for seed in 0..60 {
@@ -96,7 +96,7 @@ fn counterexample() -> Script {
 }
 
 #[test]
-fn a_failure_is_made_small_and_stays_a_failure() {
+fn shrunk_failure_still_fails() {
     let script = counterexample();
     let small = shrink(&script, Promise::OneHolder);
     let jobs = |script: &Script| script.hosts.iter().flat_map(|host| host.workers.iter().flatten()).count();
@@ -107,7 +107,7 @@ fn a_failure_is_made_small_and_stays_a_failure() {
 }
 
 #[test]
-fn a_script_says_the_same_after_it_was_written_and_read() {
+fn script_survives_json() {
     let script = counterexample();
     let again = Script::from_json(&script.to_json()).unwrap();
     assert_eq!(again, script);

@@ -288,7 +288,7 @@ fn stores_that_expire_records_never_shorten_one() {
 }
 
 #[test]
-fn no_trace_is_forgotten() {
+fn every_trace_has_a_test() {
     let files =
         std::fs::read_dir(run::folder()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let files: BTreeSet<_> = files.collect();
@@ -302,7 +302,7 @@ fn no_trace_is_forgotten() {
 }
 
 #[test]
-fn replaying_a_trace_gives_the_same_run() {
+fn trace_replays_identically() {
     let mut digests = BTreeSet::new();
     for name in NAMES {
         let script = run::script(name);
@@ -317,7 +317,7 @@ fn replaying_a_trace_gives_the_same_run() {
 }
 
 #[test]
-fn a_script_that_makes_no_sense_is_refused_with_words() {
+fn invalid_script_is_rejected_with_the_reason() {
     let text = run::script("seed_copied_by_a_fork").to_json();
     let changed = |from: &str, to: &str| {
         assert!(text.contains(from), "{from} is not in {text}");

@@ -37,17 +37,17 @@ fn play_all(way: Way) {
 }
 
 #[test]
-fn the_core_does_what_the_files_say_call_by_call() {
+fn core_follows_the_vectors_call_by_call() {
     play_all(Way::Calls);
 }
 
 #[test]
-fn the_core_does_what_the_files_say_step_by_step() {
+fn core_follows_the_vectors_step_by_step() {
     play_all(Way::Steps);
 }
 
 #[test]
-fn the_files_say_what_the_core_does() {
+fn vectors_are_up_to_date() {
     let changes = changes(&files(), &recorded());
     assert!(
         changes.is_empty(),
@@ -56,7 +56,7 @@ fn the_files_say_what_the_core_does() {
 }
 
 #[test]
-fn every_row_of_the_table_is_taken_by_a_vector() {
+fn vectors_cover_the_lease_table() {
     for way in [Way::Calls, Way::Steps] {
         let mut rows = untaken();
         for (name, vector) in vectors() {
@@ -70,7 +70,7 @@ fn every_row_of_the_table_is_taken_by_a_vector() {
 }
 
 #[test]
-fn every_kind_of_input_and_output_is_in_a_vector() {
+fn vectors_cover_all_inputs_and_outputs() {
     let text: String = files().into_values().collect();
     let inputs = "timeout acquire release declare_lost response notified subscribed credentials_renewed \
                   reseed close answered not_sent unknown";
@@ -86,7 +86,7 @@ fn every_kind_of_input_and_output_is_in_a_vector() {
 }
 
 #[test]
-fn every_value_of_the_files_survives_the_core_and_back() {
+fn files_are_written_as_they_were_read() {
     for (name, vector) in vectors() {
         let text = vector.to_text().unwrap();
         assert_eq!(Vector::parse(&text).as_ref(), Ok(&vector), "{name}");
@@ -104,7 +104,7 @@ fn every_value_of_the_files_survives_the_core_and_back() {
 
 /// Interfaces that count in milliseconds must be able to run every file.
 #[test]
-fn settings_and_what_stores_report_are_whole_milliseconds() {
+fn settings_and_answers_are_whole_milliseconds() {
     fn check(path: &str, value: &serde_json::Value) {
         match value {
             serde_json::Value::Object(fields) => {
@@ -127,7 +127,7 @@ fn settings_and_what_stores_report_are_whole_milliseconds() {
 }
 
 #[test]
-fn files_are_named_as_their_vectors_and_say_why() {
+fn files_have_the_name_and_reason_of_their_vector() {
     for (name, vector) in vectors() {
         assert_eq!(name, format!("{}.json", vector.name));
         assert!(vector.why.len() > 40, "{name} says why it is there");
@@ -142,7 +142,7 @@ fn told(name: &str, change: impl Fn(&mut Vector)) -> [String; 2] {
 }
 
 #[test]
-fn a_changed_output_is_noticed_and_named() {
+fn changed_output_is_reported() {
     for told in told(PLAIN, |vector| {
         let Output::Event(Event::Acquired { token, .. }) = &mut vector.steps[1].outputs[0] else { panic!("a grant") };
         *token += 1;
@@ -156,7 +156,7 @@ fn a_changed_output_is_noticed_and_named() {
 }
 
 #[test]
-fn an_output_too_few_or_too_many_is_noticed() {
+fn missing_or_extra_output_is_reported() {
     for told in told(PLAIN, |vector| vector.steps[0].outputs.clear()) {
         let expected = "step 0 (acquire at 100000000000 ns): outputs[0]: expected nothing, found {";
         assert!(told.starts_with(expected), "{told}");
@@ -170,21 +170,21 @@ fn an_output_too_few_or_too_many_is_noticed() {
 }
 
 #[test]
-fn outputs_in_another_order_are_noticed() {
+fn order_of_outputs_matters() {
     for told in told("quorum_grant", |vector| vector.steps[0].outputs.swap(0, 1)) {
         assert!(told.starts_with("step 0 ") && told.contains("outputs[0].transmit"), "{told}");
     }
 }
 
 #[test]
-fn another_instant_to_wake_is_noticed() {
+fn changed_wake_time_is_reported() {
     for told in told(PLAIN, |vector| vector.steps[1].wake_at_ns = At::from(leasehold_core::Monotonic::FAR)) {
         assert!(told.starts_with("step 1 ") && told.contains("wake_at_ns: expected null, found 10"), "{told}");
     }
 }
 
 #[test]
-fn other_inputs_bring_other_outputs() {
+fn changed_input_changes_the_outputs() {
     let differs = |at: &str, change: fn(&mut Vector)| {
         for told in told(PLAIN, change) {
             assert!(told.contains(at), "{told}");
@@ -206,7 +206,7 @@ fn refused(from: &str, to: &str) -> String {
 }
 
 #[test]
-fn a_file_that_cannot_be_meant_is_refused_by_name() {
+fn files_with_errors_are_rejected_with_the_reason() {
     let begins = |from: &str, to: &str, expected: &str| {
         let told = refused(from, to);
         assert!(told.starts_with(expected), "{told}");
@@ -227,7 +227,7 @@ fn a_file_that_cannot_be_meant_is_refused_by_name() {
 }
 
 #[test]
-fn a_step_without_an_instant_to_wake_is_refused() {
+fn steps_without_wake_time_are_rejected() {
     let mut text = files().remove(&format!("{PLAIN}.json")).expect("a vector");
     let (from, to) = (text.find("\"wake_at_ns\"").unwrap(), text.find("\"rows\"").unwrap());
     text.replace_range(from..to, "");
@@ -236,7 +236,7 @@ fn a_step_without_an_instant_to_wake_is_refused() {
 }
 
 #[test]
-fn fresh_bytes_are_given_where_they_are_taken() {
+fn entropy_belongs_to_calls_that_take_it() {
     let mut vector = one(PLAIN);
     vector.steps[0].entropy = None;
     assert_eq!(vector.to_text().unwrap_err().to_string(), "steps[0].entropy: acquire takes fresh bytes");

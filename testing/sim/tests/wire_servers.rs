@@ -207,7 +207,7 @@ fn take_turns(one: &Way, other: &Way) {
 }
 
 #[test]
-fn every_way_to_a_redis_leads_to_the_same_locks() {
+fn redis_protocols_share_locks() {
     let redis = redis::Server::start();
     let (rest, webdis) = (rest::Server::start(&redis), webdis::Server::start(&redis));
     let socket = over_a_socket(&redis);
@@ -219,7 +219,7 @@ fn every_way_to_a_redis_leads_to_the_same_locks() {
 }
 
 #[test]
-fn rows_of_dynamodb_are_locks() {
+fn dynamodb_rows_work_as_locks() {
     let server = dynamodb::Server::start();
     let table = table_of(&server);
     take_turns(&table, &table);
@@ -229,7 +229,7 @@ fn rows_of_dynamodb_are_locks() {
 
 /// A quorum that remembers itself, born here: two kinds of ways to Redis, and a table.
 #[test]
-fn stores_of_three_kinds_are_one_quorum() {
+fn three_kinds_of_stores_form_a_quorum() {
     let (first, second, server) = (redis::Server::start(), redis::Server::start(), dynamodb::Server::start());
     let rest = rest::Server::start(&second);
     let ways = [

@@ -15,7 +15,7 @@ fn vectors() -> Vec<WireVector> {
 }
 
 #[test]
-fn the_core_does_what_the_files_say() {
+fn core_follows_the_wire_vectors() {
     for way in [Way::Calls, Way::Steps] {
         let failed: Vec<String> = vectors()
             .iter()
@@ -30,7 +30,7 @@ fn play(vector: &WireVector, way: Way) -> Option<String> {
 }
 
 #[test]
-fn the_files_say_what_the_core_does() {
+fn vectors_are_up_to_date() {
     let changes = changes(&stored(&wire::folder()).unwrap(), &wire::recorded());
     assert!(
         changes.is_empty(),
@@ -39,7 +39,7 @@ fn the_files_say_what_the_core_does() {
 }
 
 #[test]
-fn every_value_of_the_files_survives() {
+fn wire_files_are_written_as_they_were_read() {
     for vector in vectors() {
         let text = vector.to_text().unwrap();
         assert_eq!(WireVector::parse(&text).as_ref(), Ok(&vector), "{}", vector.name);
@@ -47,7 +47,7 @@ fn every_value_of_the_files_survives() {
 }
 
 #[test]
-fn every_kind_of_store_request_and_answer_is_in_a_vector() {
+fn wire_vectors_cover_all_requests_and_answers() {
     let text: String = stored(&wire::folder()).unwrap().into_values().collect();
     for name in [
         "redis",
@@ -75,7 +75,7 @@ fn every_kind_of_store_request_and_answer_is_in_a_vector() {
 }
 
 #[test]
-fn a_changed_byte_is_noticed_and_named() {
+fn changed_byte_is_reported() {
     let mut vectors = vectors();
     let vector = vectors.iter_mut().find(|vector| vector.name == "dynamodb_requests").unwrap();
     let request = vector.steps.iter_mut().flat_map(|step| &mut step.outputs).find_map(|output| match output {
@@ -90,7 +90,7 @@ fn a_changed_byte_is_noticed_and_named() {
 }
 
 #[test]
-fn another_answer_brings_other_outputs() {
+fn changed_answer_changes_the_outputs() {
     let mut vectors = vectors();
     let vector = vectors.iter_mut().find(|vector| vector.name == "redis_connection").unwrap();
     let reply = vector.steps.iter_mut().find_map(|step| match &mut step.input {

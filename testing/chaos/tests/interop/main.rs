@@ -54,14 +54,14 @@ macro_rules! with_every_library {
 }
 
 with_every_library! {
-    ours_shuts_them_out_until_it_is_released
-    ours_shuts_them_out_until_it_runs_out
-    theirs_shuts_us_out_until_it_is_released
-    theirs_shuts_us_out_until_it_runs_out
-    their_stale_lock_leaves_ours_alone
-    our_stale_lease_leaves_theirs_alone
-    our_tokens_grow_over_their_locks
-    no_update_is_lost_between_four_of_each
+    our_lock_blocks_them_until_release
+    our_lock_blocks_them_until_expiry
+    their_lock_blocks_us_until_release
+    their_lock_blocks_us_until_expiry
+    their_stale_lock_cannot_release_ours
+    our_stale_lease_cannot_release_theirs
+    our_tokens_grow_despite_their_locks
+    eight_workers_lose_no_update
 }
 
 struct World {
@@ -116,7 +116,7 @@ fn connect(server: &Server) -> Client {
     Client::connect_with(ClientBuilder::default().request_timeout(PATIENCE), server.url()).unwrap()
 }
 
-fn ours_shuts_them_out_until_it_is_released(library: Library) {
+fn our_lock_blocks_them_until_release(library: Library) {
     let mut world = World::new(library);
     let ttl = Duration::from_secs(30);
     let lease = world.ours.lock(KEY).ttl(ttl).renew_every(OFTEN).acquire().unwrap();
@@ -138,7 +138,7 @@ fn ours_shuts_them_out_until_it_is_released(library: Library) {
     world.assert_foreign();
 }
 
-fn ours_shuts_them_out_until_it_runs_out(library: Library) {
+fn our_lock_blocks_them_until_expiry(library: Library) {
     let mut world = World::new(library);
     let lease = world.ours.lock(KEY).ttl(SHORT).no_renewal().acquire().unwrap();
     wait_until("theirs gets the lock", || world.theirs.acquire(KEY, Lasts::For(LONG)) == Answer::Yes);
@@ -152,7 +152,7 @@ fn ours_shuts_them_out_until_it_runs_out(library: Library) {
     assert_ne!(world.theirs.release(KEY), Answer::No);
 }
 
-fn theirs_shuts_us_out_until_it_is_released(library: Library) {
+fn their_lock_blocks_us_until_release(library: Library) {
     let mut world = World::new(library);
     assert_eq!(world.theirs.acquire(KEY, Lasts::For(LONG)), Answer::Yes);
     let record = world.record();
@@ -178,7 +178,7 @@ fn theirs_shuts_us_out_until_it_is_released(library: Library) {
     assert_eq!(world.ours.inspect(KEY).unwrap().unwrap().token, Some(lease.token()));
 }
 
-fn theirs_shuts_us_out_until_it_runs_out(library: Library) {
+fn their_lock_blocks_us_until_expiry(library: Library) {
     let mut world = World::new(library);
     let start = Instant::now();
     assert_eq!(world.theirs.acquire(KEY, Lasts::For(SHORT)), Answer::Yes);
@@ -194,7 +194,7 @@ fn theirs_shuts_us_out_until_it_runs_out(library: Library) {
 }
 
 /// The record is taken from under their lock. So their client still believes in it, and asks the server.
-fn their_stale_lock_leaves_ours_alone(library: Library) {
+fn their_stale_lock_cannot_release_ours(library: Library) {
     let mut world = World::new(library);
     assert_eq!(world.theirs.acquire(KEY, Lasts::For(LONG)), Answer::Yes);
     world.delete_record();
@@ -209,7 +209,7 @@ fn their_stale_lock_leaves_ours_alone(library: Library) {
     lease.release().unwrap();
 }
 
-fn our_stale_lease_leaves_theirs_alone(library: Library) {
+fn our_stale_lease_cannot_release_theirs(library: Library) {
     let mut world = World::new(library);
     let lease = world.ours.lock(KEY).ttl(2 * LONG).renew_every(OFTEN).acquire().unwrap();
     let unaware = world.ours.lock("another").ttl(LONG).no_renewal().acquire().unwrap();
@@ -231,7 +231,7 @@ fn our_stale_lease_leaves_theirs_alone(library: Library) {
     assert_ne!(world.theirs.release("another"), Answer::No);
 }
 
-fn our_tokens_grow_over_their_locks(library: Library) {
+fn our_tokens_grow_despite_their_locks(library: Library) {
     let mut world = World::new(library);
     let mut last = 0;
     let mut grows = |lease: Lease| {
@@ -251,7 +251,7 @@ fn our_tokens_grow_over_their_locks(library: Library) {
 }
 
 /// Nothing but the lock guards the counter: each increment reads the file, takes its time, and writes it.
-fn no_update_is_lost_between_four_of_each(library: Library) {
+fn eight_workers_lose_no_update(library: Library) {
     let server = Server::start();
     let folder = tempfile::tempdir().unwrap();
     let counter = folder.path().join("counter");
@@ -318,7 +318,7 @@ fn increment(counter: &Path) {
 
 /// redis-py's default.
 #[test]
-fn a_lock_without_a_ttl_is_never_taken_over() {
+fn lock_without_ttl_is_never_taken_over() {
     let mut world = World::new(Library::RedisPy);
     assert_eq!(world.theirs.acquire(KEY, Lasts::Forever), Answer::Yes);
     let record = world.record();

@@ -30,7 +30,7 @@ fn theirs(request: &Request, url: &str, region: &str, key: &Credentials, unix_ms
 }
 
 #[test]
-fn signatures_are_those_of_awss_own_library() {
+fn signatures_match_the_aws_library() {
     let keys = [
         ("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", None),
         ("ASIAEXAMPLE", "s", Some("IQoJb3JpZ2luX2VjEXAMPLE//////////+/==")),

@@ -36,7 +36,7 @@ fn acquire(nonce: Nonce, floor: Token) -> Op {
 
 /// Each has a floor of its own, some far above all tokens so far, so that both forms of the write meet one another.
 #[test]
-fn racing_writers_get_tokens_that_rise() {
+fn racing_writers_get_growing_tokens() {
     let resource = Resource::new("one row").unwrap();
     let server = Server::start();
     let first = Wire::open(&server, 0);

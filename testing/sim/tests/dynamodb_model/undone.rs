@@ -113,7 +113,7 @@ fn is_conflict(outcome: &Outcome) -> bool {
 }
 
 #[test]
-fn later_sends_take_it_and_earlier_ones_do_not() {
+fn only_later_sends_take_an_undone_lock() {
     let server = Server::start();
     let mut table = Table::joining(&server, 0);
     for seq in [12, 14] {
@@ -141,7 +141,7 @@ fn later_sends_take_it_and_earlier_ones_do_not() {
 }
 
 #[test]
-fn a_late_undo_frees_nothing_that_counts_and_opens_nothing_that_was_left() {
+fn late_undo_frees_no_later_lock() {
     let server = Server::start();
     let mut table = Table::joining(&server, 1);
     let mut late = table.about_to_undo(1);
@@ -171,7 +171,7 @@ fn a_late_undo_frees_nothing_that_counts_and_opens_nothing_that_was_left() {
 }
 
 #[test]
-fn a_release_closes_what_was_undone() {
+fn release_of_an_undone_lock_is_final() {
     let server = Server::start();
     let mut table = Table::joining(&server, 0);
     assert!(is_abstention(&table.ask(&acquire(HOLDER, 1))));
@@ -182,7 +182,7 @@ fn a_release_closes_what_was_undone() {
 }
 
 #[test]
-fn whoever_comes_in_between_has_it() {
+fn client_in_between_keeps_the_lock() {
     let server = Server::start();
     let mut table = Table::joining(&server, 0);
     assert!(is_abstention(&table.ask(&acquire(HOLDER, 1))));
@@ -206,7 +206,7 @@ fn whoever_comes_in_between_has_it() {
 
 /// With `withUpdateExistingLockRecord(true)` Java's client leaves what it does not know in the row.
 #[test]
-fn what_java_leaves_in_the_row_says_nothing_of_its_own_lock() {
+fn undone_mark_does_not_apply_to_java_locks() {
     let server = Server::start();
     let mut table = Table::joining(&server, 0);
     assert!(is_abstention(&table.ask(&acquire(HOLDER, 1))));

@@ -169,7 +169,7 @@ fn every_promise_holds_on_a_store_that_expires_nothing_for_long() {
 }
 
 #[test]
-fn a_search_repeats_itself() {
+fn search_is_deterministic() {
     let run = || search("twice", setting(&SHORT[1], Kind::Reference));
     let key = |found: &Found| (found.states, found.unique, found.depth, found.counts);
     assert_eq!(key(&run()), key(&run()));

@@ -19,14 +19,14 @@ fn with_bug(bug: Bug, store: Kind, budget: Budget) -> Setting {
 }
 
 #[test]
-fn a_store_that_grants_what_is_held() {
+fn search_finds_store_that_grants_a_held_lock() {
     for store in [Kind::Reference, Kind::Redis, Kind::Observed] {
         finds(Broken::TwoHolders, "grants what is held", with_bug(Bug::GrantsWhatIsHeld, store, CALM));
     }
 }
 
 #[test]
-fn a_store_that_grants_an_attempt_after_its_release() {
+fn search_finds_store_that_grants_a_released_attempt() {
     for store in [Kind::Reference, Kind::Observed] {
         finds(Broken::StandsAgain, "grants twice", with_bug(Bug::GrantsTwice, store, A_DELAY));
     }
@@ -34,31 +34,31 @@ fn a_store_that_grants_an_attempt_after_its_release() {
 
 /// The delayed first send puts an old version back, and a client that had seen that one takes over a live lease.
 #[test]
-fn a_store_that_lets_an_acquire_overwrite_a_heartbeat() {
+fn search_finds_acquire_that_overwrites_a_heartbeat() {
     let budget = Budget { copies: 1, pauses: 1, ..CALM };
     finds(Broken::TwoHolders, "grants twice", with_bug(Bug::GrantsTwice, Kind::Observed, budget));
 }
 
 #[test]
-fn a_store_that_lets_a_renewal_overwrite_a_newer_one() {
+fn search_finds_renewal_that_overwrites_a_newer_one() {
     let budget = Budget { copies: 1, pauses: 1, ..CALM };
     finds(Broken::TwoHolders, "renews out of order", with_bug(Bug::RenewsOutOfOrder, Kind::Observed, budget));
 }
 
 #[test]
-fn a_store_that_is_taken_over_without_a_comparison() {
+fn search_finds_takeover_without_comparison() {
     finds(Broken::TwoHolders, "takes over uncompared", with_bug(Bug::TakesOverUncompared, Kind::Observed, CALM));
 }
 
 #[test]
-fn a_store_that_expires_records_early() {
+fn search_finds_early_expiry() {
     for store in [Kind::Reference, Kind::Redis] {
         finds(Broken::TwoHolders, "expires early", with_bug(Bug::ExpiresEarly, store, A_STOP));
     }
 }
 
 #[test]
-fn a_store_that_releases_for_anyone() {
+fn search_finds_release_for_anyone() {
     for store in [Kind::Reference, Kind::Redis, Kind::Observed] {
         let budget = Budget { releases: 1, acquires: [1, 2], ..CALM };
         finds(Broken::TwoHolders, "releases for anyone", with_bug(Bug::ReleasesForAnyone, store, budget));
@@ -67,7 +67,7 @@ fn a_store_that_releases_for_anyone() {
 
 /// The record of the next holder then shows a send number of the last one, which the next one may take for its own.
 #[test]
-fn a_store_that_renews_for_anyone() {
+fn search_finds_renewal_for_anyone() {
     let setting = Setting {
         horizon: std::time::Duration::from_millis(300),
         ..with_bug(Bug::RenewsForAnyone, Kind::Reference, A_DELAY)
@@ -76,12 +76,12 @@ fn a_store_that_renews_for_anyone() {
 }
 
 #[test]
-fn a_store_that_renews_what_is_gone() {
+fn search_finds_renewal_of_a_missing_record() {
     finds(Broken::StandsAgain, "renews what is gone", with_bug(Bug::RenewsWhatIsGone, Kind::Reference, A_DELAY));
 }
 
 #[test]
-fn a_store_that_forgets_its_tokens() {
+fn search_finds_forgotten_tokens() {
     for store in [Kind::Reference, Kind::Redis, Kind::Observed] {
         let budget = Budget { releases: 1, ..CALM };
         finds(Broken::Token, "forgets tokens", with_bug(Bug::ForgetsTokens, store, budget));
@@ -90,7 +90,7 @@ fn a_store_that_forgets_its_tokens() {
 
 /// The promise of one holder rests on the rates of clocks, so without that it must fall.
 #[test]
-fn clocks_that_are_worse_than_the_drift() {
+fn search_finds_clocks_beyond_the_drift() {
     for store in [Kind::Reference, Kind::Redis, Kind::Observed] {
         let rates_ppm = vec![[-60_000, 60_000, 0], [60_000, -60_000, 0]];
         let setting = Setting { rates_ppm, ..Setting::new(store, A_STOP, 200) };
@@ -99,7 +99,7 @@ fn clocks_that_are_worse_than_the_drift() {
 }
 
 #[test]
-fn a_host_that_looks_at_its_clock_before_it_reads_the_reply() {
+fn search_finds_clock_read_before_the_reply() {
     let budget = Budget { delays: 1, pauses: 1, ..CALM };
     let setting = Setting { samples_early: true, ..Setting::new(Kind::Observed, budget, 170) };
     finds(Broken::TwoHolders, "clock sampled early", setting);

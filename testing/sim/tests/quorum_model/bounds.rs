@@ -56,7 +56,7 @@ fn two_clients() {
 }
 
 #[test]
-fn two_clients_that_believe_in_answers_of_any_age() {
+fn two_clients_that_accept_answers_of_any_age() {
     let any_age = Setting { deadlines: Deadlines::Ignored, counters: vec![0, 1, 2], ..setting(3, 2, 1, CALM) };
     sound::<3, 2>("any age", any_age, Extent::All, &CONTENDED[..2]);
 }
@@ -67,7 +67,7 @@ fn three_clients() {
 }
 
 #[test]
-fn floors_that_differ() {
+fn different_floors() {
     for floors in [vec![3, 0], vec![0, 3]] {
         let setting = Setting { floors, ..setting(3, 2, 1, CALM) };
         sound::<3, 2>("floors differ", setting, Extent::All, &CONTENDED[..2]);
@@ -75,14 +75,14 @@ fn floors_that_differ() {
 }
 
 #[test]
-fn sends_that_are_repeated_and_land_late() {
+fn resends_that_arrive_late() {
     let budget = Budget { timeouts: 2, strays: 1, ..CALM };
     let setting = Setting { attempts: vec![2, 1], ..setting(3, 2, 0, budget) };
     sound::<3, 2>("late sends", setting, Extent::Steps(2_000_000), &[Reached::Granted, Reached::StrayLanded]);
 }
 
 #[test]
-fn a_node_that_forgets() {
+fn one_node_loses_its_data() {
     let budget = Budget { losses: 1, ..CALM };
     let setting = Setting { attempts: vec![1, 2], ..setting(3, 2, 0, budget) };
     sound::<3, 2>("a loss", setting, Extent::Steps(2_000_000), &[Reached::Granted]);
@@ -91,7 +91,7 @@ fn a_node_that_forgets() {
 }
 
 #[test]
-fn a_holder_that_wins_a_node_back() {
+fn holder_repairs_a_node() {
     let late = [Reached::RepairedTooLate, Reached::TrustedByEntry];
     let sees = [Reached::Repaired, Reached::DoubtfulRaised, late[0], late[1]];
     for repair_trust in [RepairTrust::Never, RepairTrust::WaitedOut] {
@@ -103,13 +103,13 @@ fn a_holder_that_wins_a_node_back() {
 }
 
 #[test]
-fn two_nodes_of_five_that_forget() {
+fn two_nodes_of_five_lose_their_data() {
     let story = Setting { attempts: vec![2, 2], ..doubtful_majority_of_five() };
     sound::<5, 2>("five nodes, two in doubt", story, Extent::Steps(1_000_000), &TWICE);
 }
 
 #[test]
-fn a_quorum_is_born() {
+fn quorum_bootstrap() {
     let sees = [Reached::Granted, Reached::Born, Reached::DoubtfulCounted];
     sound::<3, 2>("a birth", unborn(), Extent::Steps(2_000_000), &sees);
 }
@@ -153,7 +153,7 @@ fn five_nodes() {
 
 #[test]
 #[ignore = "minutes: cargo xtask prove"]
-fn two_nodes_of_five_that_forget_for_long() {
+fn two_nodes_of_five_lose_their_data_for_long() {
     let story = Setting { attempts: vec![2, 2], ..two_losses_of_five() };
     sound::<5, 2>("five nodes, two losses", story, Extent::Steps(20_000_000), &TWICE[..2]);
     let story = Setting { attempts: vec![2, 2], ..doubtful_majority_of_five() };

@@ -28,27 +28,27 @@ fn any_age(setting: Setting) -> Setting {
 }
 
 #[test]
-fn no_write_back() {
+fn search_finds_missing_write_back() {
     finds::<3, 2>("no write-back", any_age(with_bug(Bug::NoWriteBack, &[0, 1, 2], 1, CALM)));
 }
 
 #[test]
-fn write_back_whoever_holds_the_record() {
+fn search_finds_write_back_to_foreign_records() {
     finds::<3, 2>("unconditional write-back", any_age(with_bug(Bug::RaisesAnybody, &[0, 1, 2], 1, CALM)));
 }
 
 #[test]
-fn acks_that_do_not_start_again() {
+fn search_finds_acks_kept_after_a_raise() {
     finds::<3, 2>("no restart", any_age(with_bug(Bug::NoRestart, &[0, 1, 2], 1, CALM)));
 }
 
 #[test]
-fn a_counter_deleted_on_release() {
+fn search_finds_counter_deleted_on_release() {
     finds::<3, 2>("counter deleted", with_bug(Bug::CounterDeleted, &[0, 0, 0], 1, CALM));
 }
 
 #[test]
-fn a_node_that_votes_at_once() {
+fn search_finds_vote_without_abstention() {
     finds::<3, 2>("votes at once", with_bug(Bug::VotesAtOnce, &[0, 0, 0], 1, A_LOSS));
 }
 
@@ -68,17 +68,17 @@ fn without<const N: usize>(story: Setting, bug: Bug) {
 }
 
 #[test]
-fn an_abstention_that_is_too_short() {
+fn search_finds_short_abstention() {
     without::<3>(loss_after_a_grant(), Bug::WaitsTooShort);
 }
 
 #[test]
-fn a_doubtful_vote_without_witnesses() {
+fn search_finds_doubtful_vote_without_witnesses() {
     without::<3>(loss_after_a_grant(), Bug::DoubtfulCounted);
 }
 
 #[test]
-fn acks_of_nodes_that_no_longer_vouch() {
+fn search_finds_acks_of_nodes_that_lost_the_record() {
     without::<3>(loss_before_a_grant(), Bug::AcksOutlive);
 }
 
@@ -89,22 +89,22 @@ fn witnesses_from_before_the_node_rejoined() {
 }
 
 #[test]
-fn trust_by_a_delayed_repair() {
+fn search_finds_trust_by_delayed_repair() {
     tells::<3>("trust by repair", delayed_repair(), |setting| setting.repair_trust = RepairTrust::Always);
 }
 
 #[test]
-fn a_birth_by_hearsay() {
+fn search_finds_birth_without_all_nodes() {
     without::<3>(births_and_losses(), Bug::BirthByHearsay);
 }
 
 #[test]
-fn a_stamp_used_twice() {
+fn search_finds_reused_loss_id() {
     without::<3>(second_loss_and_a_stray(), Bug::StampReused);
 }
 
 #[test]
-fn an_abstention_under_another_stamp() {
+fn search_finds_abstention_under_another_loss_id() {
     without::<3>(second_loss(), Bug::AnyStamp);
 }
 
