@@ -10,6 +10,7 @@ use crate::time::Monotonic;
 
 /// An event of a lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Event {
     /// The lock is held.
     Acquired {
@@ -18,6 +19,7 @@ pub enum Event {
         /// The fencing token.
         token: Token,
         /// When the validity of the lease ends unless it is renewed.
+        #[cfg_attr(feature = "serde", serde(rename = "deadline_ns"))]
         deadline: Monotonic,
         /// The reply to the acquire was lost; the record showed the grant.
         recovered: bool,
@@ -41,8 +43,10 @@ pub enum Event {
         /// The lock.
         lock: LockId,
         /// The new deadline.
+        #[cfg_attr(feature = "serde", serde(rename = "deadline_ns"))]
         deadline: Monotonic,
         /// The validity that was left before. A small value is an early warning.
+        #[cfg_attr(feature = "serde", serde(rename = "left_ns", with = "crate::json::nanos"))]
         left: Duration,
         /// The reply to an earlier renewal was lost; the record showed that it took effect.
         recovered: bool,
@@ -52,6 +56,7 @@ pub enum Event {
         /// The lock.
         lock: LockId,
         /// The deadline, unmoved.
+        #[cfg_attr(feature = "serde", serde(rename = "deadline_ns"))]
         deadline: Monotonic,
         /// The fault.
         fault: Fault,
@@ -61,6 +66,7 @@ pub enum Event {
         /// The lock.
         lock: LockId,
         /// The new, earlier deadline.
+        #[cfg_attr(feature = "serde", serde(rename = "deadline_ns"))]
         deadline: Monotonic,
     },
     /// Less than the danger zone is left and no renewal has succeeded.
@@ -68,6 +74,7 @@ pub enum Event {
         /// The lock.
         lock: LockId,
         /// When the lease will be lost.
+        #[cfg_attr(feature = "serde", serde(rename = "deadline_ns"))]
         deadline: Monotonic,
     },
     /// The lease is over and the lock was not released: the work must stop. Also reported instead of `Released` if the
@@ -107,15 +114,18 @@ impl Event {
 
 /// The reason why an acquisition ended without the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Failure {
     /// Held by somebody else; the acquisition tried once, with [`Wait::Once`](crate::config::Wait::Once).
     Busy {
         /// The holder, if the store shows it.
+        #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
         holding: Option<Box<Holding>>,
     },
     /// Held by somebody else for as long as the caller would wait.
     TimedOut {
         /// The holder, if the store shows it.
+        #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
         holding: Option<Box<Holding>>,
     },
     /// The store throttled requests for as long as the caller would wait.
@@ -125,29 +135,37 @@ pub enum Failure {
     /// The store's memory of past grants is in doubt.
     Abstains {
         /// The time that this lasts still, as far as is known.
+        #[cfg_attr(feature = "serde", serde(rename = "left_ns", with = "crate::json::nanos"))]
         left: Duration,
     },
     /// The store refuses, and trying again will not help.
     Refused(Denial),
     /// Released before it was granted.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Cancelled,
 }
 
 /// The reason why a lease is over.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum LostReason {
     /// No renewal was confirmed before the deadline.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Expired,
     /// `max_hold` has ended the renewals.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     MaxHold,
     /// The record belongs to somebody else.
     TakenOver {
         /// The new holder, if the store shows it.
+        #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
         by: Option<Box<Holding>>,
     },
     /// The record was released by somebody else, such as an administrator.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Released,
     /// The record is gone.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     RecordGone,
 }
 

@@ -9,6 +9,7 @@ macro_rules! number {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
         pub struct $name($inner);
 
         impl $name {
@@ -156,7 +157,7 @@ impl fmt::Display for Resource {
 /// A readable label of the holder of a lease, for people; it proves nothing.
 ///
 /// At most 256 bytes without control characters; may be empty.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Owner(Arc<str>);
 
 impl Owner {

@@ -10,6 +10,8 @@ pub mod config;
 mod event;
 pub mod fence;
 mod ids;
+#[cfg(feature = "serde")]
+pub mod json;
 mod lease;
 pub mod member;
 pub mod node;

@@ -137,41 +137,58 @@ pub struct Marker {
 }
 
 /// The operator's word that a node keeps all acknowledged writes across a restart.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Durability {
     /// Given. A changed run alone then means nothing.
     Declared,
     /// Not given: a changed run counts as lost memory.
+    #[default]
     NotDeclared,
 }
 
 /// The evidence of a client that the quorum is new.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Bootstrap {
     /// Within one attempt *all* nodes answered that they are joining, each under a stamp that was shown before that
     /// attempt began and has been waited out since. So there was an instant at which nobody remembered anything.
     Yes,
     /// Anything else.
+    #[default]
     No,
 }
 
 /// The membership data that a client of a quorum sends with every acquire.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Membership {
     /// The quorum of the client.
     pub quorum: QuorumId,
     /// The longest time that a record stands, in milliseconds.
     pub max_ttl_ms: u64,
     /// The durability of this node.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
     pub durability: Durability,
     /// A fresh id, for a loss that this send is the first to find.
     pub fresh: LossId,
     /// The loss whose abstention this client has waited out, or which it has seen to be over, *before this attempt
     /// began*: all sends of an attempt carry the same.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub waited_out: Option<LossId>,
     /// The evidence of this client that the quorum is new.
+    #[cfg_attr(feature = "serde", serde(rename = "birth", default, skip_serializing_if = "crate::json::is_default"))]
     pub bootstrap: Bootstrap,
     /// The time that a node that rejoins stays in doubt; normally [`RETENTION`].
+    #[cfg_attr(
+        feature = "serde",
+        serde(
+            rename = "retention_ns",
+            default = "crate::json::retention",
+            skip_serializing_if = "crate::json::is_retention",
+            with = "crate::json::nanos"
+        )
+    )]
     pub retention: Duration,
 }
 

@@ -16,6 +16,7 @@ use crate::time::Format;
 
 /// One operation on one resource, on behalf of one lock.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LockOp {
     /// The lock that the operation is for, so that an embedder can tell requests apart.
     pub lock: LockId,
@@ -27,6 +28,7 @@ pub struct LockOp {
 
 /// An operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Op {
     /// Write our record if the resource is free, or released, or still at the expected foreign version; mint a token.
     Acquire(Box<Acquire>),
@@ -37,6 +39,7 @@ pub enum Op {
     /// Raise the node's counter to at least a token, if the record is still ours; return the counter.
     Raise(Raise),
     /// Show the record.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Read,
 }
 
@@ -55,49 +58,61 @@ impl Op {
 
 /// Arguments of [`Op::Acquire`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Acquire {
     /// The attempt.
     pub nonce: Nonce,
     /// The number of this send within the attempt.
     pub seq: Seq,
     /// How long the record stands unless renewed: ttl + lock_delay.
+    #[cfg_attr(feature = "serde", serde(rename = "record_ttl_ns", with = "crate::json::nanos"))]
     pub record_ttl: Duration,
     /// The smallest token to mint.
     pub floor: Token,
     /// A foreign version that has been observed for its whole ttl and may be overwritten.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub expect: Option<Version>,
     /// Label for people.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
     pub owner: Owner,
     /// Bytes for others to read.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub data: Option<Payload>,
     /// The membership data for a node of a quorum; `None` for a single store.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub member: Option<Membership>,
 }
 
 /// Arguments of [`Op::Renew`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Renew {
     /// The attempt that was granted.
     pub nonce: Nonce,
     /// The number of this send within the attempt.
     pub seq: Seq,
     /// How long the record stands from now on: ttl + lock_delay.
+    #[cfg_attr(feature = "serde", serde(rename = "record_ttl_ns", with = "crate::json::nanos"))]
     pub record_ttl: Duration,
     /// In a quorum, the durability of the node: it tells a missing record from a lost memory.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub quorum: Option<Durability>,
 }
 
 /// Arguments of [`Op::Release`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Release {
     /// The attempt whose record is to be freed.
     pub nonce: Nonce,
     /// In a quorum, the durability of the node, as in [`Renew::quorum`].
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub quorum: Option<Durability>,
 }
 
 /// Arguments of [`Op::Raise`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Raise {
     /// The attempt that must still own the record.
     pub nonce: Nonce,
@@ -105,11 +120,13 @@ pub struct Raise {
     pub token: Token,
     /// The loss since which the node is in doubt. After the raise its counter of this resource is trusted again. A raise
     /// for an earlier loss changes no trust.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub loss: Option<LossId>,
 }
 
 /// How an operation ended.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Outcome {
     /// It happened.
     Applied(Applied),
@@ -121,6 +138,7 @@ pub enum Outcome {
 
 /// The answer to an operation that was applied.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Applied {
     /// The record is ours.
     Acquired {
@@ -136,8 +154,10 @@ pub enum Applied {
         stamp: LossId,
     },
     /// The expiry was moved out.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Renewed,
     /// The resource is free.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Released,
     /// The counter is at least what was asked.
     Raised {
@@ -150,6 +170,7 @@ pub enum Applied {
 
 /// The reason why an operation was not applied.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Refusal {
     /// The record in the way; for renew, release and raise also: no record of ours.
     Conflict(Seen),
@@ -160,6 +181,7 @@ pub enum Refusal {
     /// The node's memory of past grants is in doubt, so it does not vote yet.
     Abstains {
         /// The loss, if the node was asked for its vote.
+        #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
         stamp: Option<LossId>,
     },
     /// Credentials are missing or have expired; fresh ones may help.
@@ -170,15 +192,21 @@ pub enum Refusal {
 
 /// A failure that may pass by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Fault {
     /// The kind of failure.
     pub kind: FaultKind,
     /// The message of the store or the operating system, without secrets.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, skip_serializing_if = "Option::is_none", with = "crate::json::detail::option")
+    )]
     pub detail: Option<Arc<str>>,
 }
 
 /// Kinds of passing failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum FaultKind {
     /// No reply in time.
     Timeout,
@@ -225,15 +253,18 @@ impl fmt::Display for Fault {
 
 /// A refusal that will not pass by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Denial {
     /// The kind of refusal.
     pub kind: DenialKind,
     /// The message of the store and advice, without secrets.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::detail"))]
     pub detail: Arc<str>,
 }
 
 /// Kinds of lasting refusals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum DenialKind {
     /// Not allowed to do this here.
     Permission,
@@ -266,13 +297,16 @@ impl fmt::Display for Denial {
 
 /// The content of a node for one resource.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Seen {
     /// The record, absent when the resource is free and shows no trace of the last holder.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub holding: Option<Box<Holding>>,
 }
 
 /// A record, as much of it as the store keeps.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Holding {
     /// The writer.
     pub holder: Holder,
@@ -281,30 +315,55 @@ pub struct Holding {
     /// Freed by its holder: only its history is left.
     pub released: bool,
     /// The node's token counter; for several nodes the token that a majority may have, `None` if that is not decided.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub counter: Option<Token>,
     /// The holder's label.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub owner: Option<Owner>,
     /// The ttl written in the record.
+    #[cfg_attr(
+        feature = "serde",
+        serde(
+            rename = "record_ttl_ns",
+            default,
+            skip_serializing_if = "Option::is_none",
+            with = "crate::json::nanos::option"
+        )
+    )]
     pub record_ttl: Option<Duration>,
     /// Time until the store frees the record by itself; `None` where it does not, and observers must wait it out.
+    #[cfg_attr(
+        feature = "serde",
+        serde(
+            rename = "left_ns",
+            default,
+            skip_serializing_if = "Option::is_none",
+            with = "crate::json::nanos::option"
+        )
+    )]
     pub left: Option<Duration>,
     /// When the lease was granted, by the holder's or store's wall clock, in milliseconds since 1970.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub since_unix_ms: Option<u64>,
     /// The holder's payload.
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub data: Option<Payload>,
 }
 
 /// The writer of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Holder {
     /// A leasehold client.
     Lease {
         /// Its attempt.
         nonce: Nonce,
         /// The send that wrote the record last, where the store keeps it.
+        #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
         seq: Option<Seq>,
     },
     /// Another library.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Foreign,
 }
 

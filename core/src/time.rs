@@ -146,7 +146,7 @@ fn worst_case(length: Duration, drift: Drift) -> Duration {
     from_ns(stretched.div_ceil(PPM.saturating_sub(rho).max(1)))
 }
 
-fn ns(duration: Duration) -> u64 {
+pub(crate) fn ns(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 

@@ -14,6 +14,7 @@ use crate::time::Monotonic;
 
 /// An instruction or event for the embedder, drained by [`poll_output`](super::Client::poll_output).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Output {
     /// Perform this request, and pass its result to [`handle_response`](super::Client::handle_response).
     Transmit(Transmit),
@@ -53,12 +54,14 @@ pub enum Output {
 
 /// One request to one node.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Transmit {
     /// Identifies the response.
     pub id: RequestId,
     /// The node to send it to.
     pub node: NodeId,
     /// When the embedder may stop waiting: the client counts the request as unknown from then on.
+    #[cfg_attr(feature = "serde", serde(rename = "deadline_ns"))]
     pub deadline: Monotonic,
     /// The operations, in order; more than one only for renewals.
     pub ops: Vec<LockOp>,
@@ -66,6 +69,7 @@ pub struct Transmit {
 
 /// The same commands as the methods of [`Client`](super::Client), for embedders where a call is expensive.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Input {
     /// See [`acquire`](super::Client::acquire).
     Acquire {
@@ -91,6 +95,7 @@ pub enum Input {
         /// The request.
         id: RequestId,
         /// One outcome for each of its operations.
+        #[cfg_attr(feature = "serde", serde(with = "crate::json::result"))]
         result: Result<Vec<Outcome>, TransportFault>,
     },
     /// See [`notified`](super::Client::notified).
@@ -115,23 +120,29 @@ pub enum Input {
         /// The node.
         node: NodeId,
         /// The loss since which its counters are in doubt, if there was one.
+        #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
         loss: Option<LossId>,
     },
     /// See [`reseed`](super::Client::reseed).
     Reseed {
         /// The new seed.
+        #[cfg_attr(feature = "serde", serde(with = "crate::json::hex"))]
         seed: Seed,
     },
     /// See [`close`](super::Client::close).
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Close,
 }
 
 /// A command that was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Error {
     /// The lock id is in use.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     DuplicateLock,
     /// No such lock is alive: it was never acquired, was lost, or was released.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     UnknownLock,
     /// The client already has its limit of locks.
     TooManyLocks {
@@ -141,11 +152,14 @@ pub enum Error {
     /// The record would stand for longer than the quorum allows.
     AboveMaxTtl {
         /// The ttl + lock_delay that was asked for.
+        #[cfg_attr(feature = "serde", serde(rename = "record_ttl_ns", with = "crate::json::nanos"))]
         record_ttl: Duration,
         /// The largest allowed.
+        #[cfg_attr(feature = "serde", serde(rename = "max_ttl_ns", with = "crate::json::nanos"))]
         max_ttl: Duration,
     },
     /// The client was closed.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Closed,
 }
 

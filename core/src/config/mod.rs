@@ -17,19 +17,24 @@ use error::at_most;
 
 /// How long to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Wait {
     /// One attempt, answered as soon as it is decided.
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Once,
     /// New attempts until this much time has passed. An attempt in flight at the end is still awaited, which takes at
     /// most one request timeout. Zero means [`Wait::Once`].
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::wait"))]
     For(Duration),
     /// Until granted, cancelled or refused.
     #[default]
+    #[cfg_attr(feature = "serde", serde(with = "crate::json::empty"))]
     Forever,
 }
 
 /// The way to find out that a lock became free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
 pub enum Poll {
     /// A refused acquire is as cheap as a read (Redis, memory).
     Acquire,
@@ -39,6 +44,7 @@ pub enum Poll {
 
 /// The abilities of one store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct NodeConfig {
     /// How to find out that a held lock became free.
     pub poll: Poll,
@@ -47,6 +53,7 @@ pub struct NodeConfig {
     /// The most renewals in one request, at least 1.
     pub batch: usize,
     /// In a quorum: the operator's word that the store keeps every acknowledged write through a crash.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
     pub durability: Durability,
 }
 
@@ -58,8 +65,10 @@ impl Default for NodeConfig {
 
 /// The settings of a quorum; all its clients must have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct Quorum {
     id: QuorumId,
+    #[cfg_attr(feature = "serde", serde(rename = "max_ttl_ns", with = "crate::json::nanos"))]
     max_ttl: Duration,
 }
 
@@ -93,6 +102,7 @@ impl Quorum {
 
 /// Bounds on what one client keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Limits {
     /// Acquisitions alive at once, held, waiting or queued. Default 1,000,000.
     pub locks: usize,
@@ -110,12 +120,16 @@ impl Default for Limits {
 
 /// Settings of one client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct Config {
     nodes: Vec<NodeConfig>,
-    quorum: Option<Quorum>,
+    #[cfg_attr(feature = "serde", serde(rename = "drift_ppm"))]
     drift: Drift,
+    #[cfg_attr(feature = "serde", serde(rename = "request_timeout_ns", with = "crate::json::nanos"))]
     request_timeout: Duration,
     limits: Limits,
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
+    quorum: Option<Quorum>,
 }
 
 impl Config {

@@ -11,13 +11,36 @@ use crate::time;
 
 /// The options of one acquisition; built by [`LockOptionsBuilder`], so always consistent.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(remote = "Self"))]
 pub struct LockOptions {
+    #[cfg_attr(feature = "serde", serde(rename = "ttl_ns"))]
     pub(crate) ttl: Ttl,
     pub(crate) wait: Wait,
-    pub(crate) lock_delay: Duration,
-    pub(crate) max_hold: Option<Duration>,
+    #[cfg_attr(feature = "serde", serde(rename = "renewal", with = "crate::json::renewal"))]
     pub(crate) renew_every: Option<Duration>,
+    #[cfg_attr(
+        feature = "serde",
+        serde(
+            rename = "lock_delay_ns",
+            default,
+            skip_serializing_if = "Duration::is_zero",
+            with = "crate::json::nanos"
+        )
+    )]
+    pub(crate) lock_delay: Duration,
+    #[cfg_attr(
+        feature = "serde",
+        serde(
+            rename = "max_hold_ns",
+            default,
+            skip_serializing_if = "Option::is_none",
+            with = "crate::json::nanos::option"
+        )
+    )]
+    pub(crate) max_hold: Option<Duration>,
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "crate::json::is_default"))]
     pub(crate) owner: Owner,
+    #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
     pub(crate) data: Option<Payload>,
 }
 

@@ -9,8 +9,7 @@ use leasehold_core::member::{Bootstrap, Durability, LossId, Marker, Membership, 
 use leasehold_core::node::{NodeMemory, serve};
 use leasehold_core::op::{self, Acquire, Op, Raise, Refusal, Release, Renew};
 use leasehold_core::store::{BootId, Record, StoreNow};
-use leasehold_core::{LockId, Monotonic, Nonce, Owner, Resource, Seq, Token, Version};
-use leasehold_sim::format::{LockOp, Outcome};
+use leasehold_core::{Monotonic, Nonce, Owner, Seq, Token, Version};
 use serde_json::{Value, json};
 
 const BLESS: &str = "LEASEHOLD_BLESS";
@@ -172,10 +171,8 @@ fn at(node: &Node) -> Value {
 
 fn ask(node: &mut Node, op: &Op) -> Value {
     let told = node.told(op);
-    let resource = Resource::new("report").expect("a short name");
-    let said = LockOp::from(&op::LockOp { lock: LockId::new(1), resource, op: told }).op;
     let answer = node.serve(op);
-    json!({ "at": at(node), "op": said, "outcome": Outcome::from(&node.heard(answer)) })
+    json!({ "at": at(node), "op": told, "outcome": node.heard(answer) })
 }
 
 fn wipe(node: &mut Node) -> Value {

@@ -75,12 +75,7 @@ fn release(version: &str, folder: &Path) -> ExitCode {
 }
 
 /// How many files differ, or did.
-fn compare(
-    task: Task,
-    folder: &Path,
-    recorded: &Files,
-    check: fn(&str) -> Result<(), leasehold_sim::format::Error>,
-) -> io::Result<usize> {
+fn compare(task: Task, folder: &Path, recorded: &Files, check: fn(&str) -> Result<(), String>) -> io::Result<usize> {
     let changes = match task {
         Task::Check => vectors::changes(&vectors::stored(folder)?, recorded),
         Task::Bless => vectors::bless(folder, recorded, check)?,

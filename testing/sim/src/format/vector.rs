@@ -1,35 +1,38 @@
-//! A golden vector: what a host does to one client, and all that must come of it.
+//! A golden vector: the calls of one client's host, and all that must come of them.
 
-use leasehold_core::{Entropy, Now, Seed};
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use leasehold_core::json::hex;
+use leasehold_core::{Config, Entropy, Input, Monotonic, Now, Output, Seed};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error as _};
+use serde::ser::{Serialize, Serializer};
+use serde_json::{Value, json};
 
-use super::bytes::array;
-use super::{At, Config, Error, FORMAT, Input, Output, Within, integer, pretty};
+use super::{FORMAT, LARGEST, Store, pretty};
 
 /// One file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Vector {
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Vector<I = Call, O = Output> {
     /// Always [`FORMAT`].
     pub format: u32,
-    /// As the file, without `.json`.
+    /// The name of the file, without `.json`.
     pub name: String,
-    /// What it shows, for whoever sees it fail.
+    /// The reason why the vector exists, for those who see it fail.
     pub why: String,
-    /// Of the client.
+    /// The settings of the client.
     pub config: Config,
-    /// Of the client: 32 bytes.
-    pub seed: String,
-    /// What the clocks show when the client is made.
+    /// The stores, one for each node; only in vectors with whole requests.
+    #[serde(default = "Vec::new", skip_serializing_if = "Vec::is_empty")]
+    pub stores: Vec<Store>,
+    /// The seed of the client.
+    #[serde(with = "hex")]
+    pub seed: Seed,
+    /// The clocks when the client is made.
     pub start: Start,
-    /// In order.
-    pub steps: Vec<Step>,
+    /// The calls, in order.
+    pub steps: Vec<Step<I, O>>,
 }
 
-/// What the clocks show when the client is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// The clocks when the client is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Start {
     /// The monotonic clock.
     pub monotonic_ns: u64,
@@ -38,121 +41,149 @@ pub struct Start {
 }
 
 /// One call, and all outputs until the client is drained.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Step {
-    /// What the monotonic clock shows.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Step<I = Call, O = Output> {
+    /// The monotonic clock.
     pub at_ns: u64,
-    /// What the wall clock shows; absent where it shows the same as in the step before.
+    /// The wall clock; absent where it shows the same as in the step before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unix_ms: Option<u64>,
-    /// 16 fresh bytes, for the calls that take some.
+    /// Fresh bytes, for the calls that take some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub entropy: Option<String>,
+    pub entropy: Option<Fresh>,
     /// The call.
     #[serde(rename = "do")]
-    pub input: Input,
-    /// All that comes out, in order.
-    pub outputs: Vec<Output>,
-    /// When the client wants to be called again.
-    pub wake_at_ns: At,
-    /// Rows of the lease machine's table that were taken, in the order of the table; for information.
+    pub input: I,
+    /// All outputs, in order.
+    pub outputs: Vec<O>,
+    /// The time at which the client wants to be called again.
+    pub wake_at_ns: Monotonic,
+    /// The rows of the lease machine's table that were taken, in the order of the table; for information.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<String>,
 }
 
-/// Just enough to tell a file of another version before anything else is wrong with it.
-#[derive(Deserialize)]
-struct Head {
-    format: u32,
+/// Fresh bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Fresh(#[serde(with = "hex")] pub Entropy);
+
+/// One call of a client's host: an input, or none, where only time has passed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call(pub Option<Input>);
+
+impl Call {
+    /// The name of the call, for messages.
+    pub fn name(&self) -> String {
+        let form = serde_json::to_value(self).unwrap_or_default();
+        form.as_object().and_then(|form| form.keys().next().cloned()).unwrap_or_default()
+    }
 }
 
-impl Vector {
-    /// Reads a file and checks all that can be checked without a client.
+impl Serialize for Call {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0 {
+            Some(input) => input.serialize(serializer),
+            None => json!({ "timeout": {} }).serialize(serializer),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Call {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let form = Value::deserialize(deserializer)?;
+        if form.get("timeout").is_some() {
+            return Ok(Self(None));
+        }
+        Input::deserialize(form).map(|input| Self(Some(input))).map_err(D::Error::custom)
+    }
+}
+
+/// A call, in either kind of vector.
+pub trait TakesEntropy {
+    /// True for the calls that take fresh bytes.
+    fn takes_entropy(&self) -> bool;
+}
+
+impl TakesEntropy for Call {
+    fn takes_entropy(&self) -> bool {
+        matches!(self.0, None | Some(Input::Acquire { .. }))
+    }
+}
+
+impl<I, O> Vector<I, O>
+where
+    I: TakesEntropy + Serialize + DeserializeOwned,
+    O: Serialize + DeserializeOwned,
+{
+    /// Reads a file.
     ///
     /// # Errors
-    /// No JSON, fields that are missing, unknown or of the wrong kind (with the line), values that nothing can have
-    /// (with the field).
-    pub fn parse(text: &str) -> Result<Self, Error> {
-        let Head { format } = serde_json::from_str(text).map_err(Error::new)?;
-        if format != FORMAT {
-            return Err(Error::new(format!("this is version {format}, and {FORMAT} is understood here")))
-                .within("format");
+    /// Anything but a vector, and a vector that would be written in another way: with a field that is unknown, or a value
+    /// that would be rounded.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let value: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let format = &value["format"];
+        if *format != FORMAT {
+            return Err(format!("format: this is version {format}, and {FORMAT} is understood here"));
         }
-        let vector: Self = serde_json::from_str(text).map_err(Error::new)?;
-        vector.check()?;
-        Ok(vector)
+        let vector: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let written = vector.checked()?;
+        difference(&value, &written).map_or(Ok(vector), Err)
     }
 
     /// The text of its file.
     ///
     /// # Errors
-    /// A value that a file cannot hold.
-    pub fn to_text(&self) -> Result<String, Error> {
-        self.check()?;
-        Ok(pretty(&serde_json::to_string(self).map_err(Error::new)?))
+    /// For a value that a file cannot hold.
+    pub fn to_text(&self) -> Result<String, String> {
+        self.checked()?;
+        serde_json::to_string(self).map(|json| pretty(&json)).map_err(|error| error.to_string())
     }
 
-    fn check(&self) -> Result<(), Error> {
-        self.config.to_core().within("config")?;
-        self.seed()?;
-        integer(self.start.monotonic_ns).within("start.monotonic_ns")?;
-        integer(self.start.unix_ms).within("start.unix_ms")?;
+    fn checked(&self) -> Result<Value, String> {
         for (n, step) in self.steps.iter().enumerate() {
-            step.check().within(&format!("steps[{n}]"))?;
+            let takes = if step.input.takes_entropy() { "takes fresh bytes" } else { "takes no fresh bytes" };
+            if step.entropy.is_some() != step.input.takes_entropy() {
+                return Err(format!("steps[{n}].entropy: this call {takes}"));
+            }
         }
-        Ok(())
+        let value = serde_json::to_value(self).map_err(|error| error.to_string())?;
+        match too_large(&value) {
+            Some(number) => Err(format!("{number} is above the largest, 2^53 - 1")),
+            None => Ok(value),
+        }
+    }
+}
+
+impl<I, O> Step<I, O> {
+    /// The clocks, given those of the step before.
+    pub fn now(&self, before: Now) -> Now {
+        Now { monotonic: Monotonic::from_ns(self.at_ns), unix_ms: self.unix_ms.unwrap_or(before.unix_ms) }
     }
 
-    /// The seed itself.
-    ///
-    /// # Errors
-    /// Other than 32 bytes.
-    pub fn seed(&self) -> Result<Seed, Error> {
-        array(&self.seed).within("seed")
+    /// The fresh bytes; zeros for a call that takes none.
+    pub fn entropy(&self) -> Entropy {
+        self.entropy.map_or([0; 16], |fresh| fresh.0)
     }
 }
 
 impl Start {
     /// The clocks.
     pub const fn now(self) -> Now {
-        Now { monotonic: leasehold_core::Monotonic::from_ns(self.monotonic_ns), unix_ms: self.unix_ms }
+        Now { monotonic: Monotonic::from_ns(self.monotonic_ns), unix_ms: self.unix_ms }
     }
 }
 
-impl Step {
-    fn check(&self) -> Result<(), Error> {
-        integer(self.at_ns).within("at_ns")?;
-        integer(self.unix_ms.unwrap_or(0)).within("unix_ms")?;
-        self.input.to_core().within("do")?;
-        self.entropy()?;
-        for (n, output) in self.outputs.iter().enumerate() {
-            output.to_core().within(&format!("outputs[{n}]"))?;
-            if matches!(output, Output::WakeAt { .. }) {
-                return Err(Error::new("stands in wake_at_ns")).within(&format!("outputs[{n}].wake_at"));
-            }
-        }
-        self.wake_at_ns.to_core().within("wake_at_ns")?;
-        Ok(())
-    }
-
-    /// The fresh bytes; zeros for a call that takes none.
-    ///
-    /// # Errors
-    /// Other than 16 bytes, or bytes for a call that takes none.
-    pub fn entropy(&self) -> Result<Entropy, Error> {
-        match (&self.entropy, self.input.takes_entropy()) {
-            (Some(hex), true) => array(hex).within("entropy"),
-            (None, false) => Ok([0; 16]),
-            (None, true) => Err(Error::new(format!("{} takes fresh bytes", self.input.name()))).within("entropy"),
-            (Some(_), false) => {
-                Err(Error::new(format!("{} takes no fresh bytes", self.input.name()))).within("entropy")
-            }
-        }
+fn too_large(value: &Value) -> Option<u64> {
+    match value {
+        Value::Number(number) => number.as_u64().filter(|number| *number > LARGEST),
+        Value::Array(items) => items.iter().find_map(too_large),
+        Value::Object(fields) => fields.values().find_map(too_large),
+        Value::Null | Value::Bool(_) | Value::String(_) => None,
     }
 }
 
-/// Where two values first differ, and how; `None` where they do not.
+/// The first difference of two values, with its path; `None` if they are equal.
 pub fn difference(expected: &Value, found: &Value) -> Option<String> {
     let placed = |path: &str, inner: String| {
         let dot = if inner.starts_with(['[', ':']) { "" } else { "." };
@@ -163,7 +194,7 @@ pub fn difference(expected: &Value, found: &Value) -> Option<String> {
             let keys: std::collections::BTreeSet<&String> = expected.keys().chain(found.keys()).collect();
             keys.into_iter().find_map(|key| match (expected.get(key), found.get(key)) {
                 (Some(expected), Some(found)) => difference(expected, found).map(|inner| placed(key, inner)),
-                (expected, found) => Some(format!("{key}{}", told(expected, found))),
+                (expected, found) => Some(format!("{key}{}", shown(expected, found))),
             })
         }
         (Value::Array(expected), Value::Array(found)) => {
@@ -171,14 +202,14 @@ pub fn difference(expected: &Value, found: &Value) -> Option<String> {
                 (Some(expected), Some(found)) => {
                     difference(expected, found).map(|inner| placed(&format!("[{n}]"), inner))
                 }
-                (expected, found) => Some(format!("[{n}]{}", told(expected, found))),
+                (expected, found) => Some(format!("[{n}]{}", shown(expected, found))),
             })
         }
-        _ => (expected != found).then(|| told(Some(expected), Some(found))),
+        _ => (expected != found).then(|| shown(Some(expected), Some(found))),
     }
 }
 
-fn told(expected: Option<&Value>, found: Option<&Value>) -> String {
+fn shown(expected: Option<&Value>, found: Option<&Value>) -> String {
     let text = |value: Option<&Value>| value.map_or("nothing".to_owned(), Value::to_string);
     format!(": expected {}, found {}", text(expected), text(found))
 }

@@ -1,16 +1,43 @@
 //! A golden vector of `leasehold_wire::client`: the same as the others, with whole requests and responses.
 
-use leasehold_core::{NodeId, RequestId};
+use std::time::Duration;
+
+use leasehold_core::{Monotonic, NodeId, Output, RequestId};
 use leasehold_wire::client as wire;
 use leasehold_wire::redis::Replicas;
 use leasehold_wire::resp::decode_all;
 use leasehold_wire::{rest, sigv4};
 use serde::{Deserialize, Serialize};
 
-use super::{At, Config, Error, FORMAT, Input, Output, Start, Within, duration, each, integer, names, ns, pretty};
+use super::{Call, TakesEntropy, Vector};
+
+/// One file.
+pub type WireVector = Vector<WireInput, WireOutput>;
+
+/// The same names here and in the core, for enums without payload.
+macro_rules! names {
+    ($(#[$about:meta])* $name:ident = $core:ty { $($(#[$case_about:meta])* $case:ident,)* }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        pub enum $name { $($(#[$case_about])* $case,)* }
+
+        impl From<$core> for $name {
+            fn from(core: $core) -> Self {
+                match core { $(<$core>::$case => Self::$case,)* }
+            }
+        }
+
+        impl From<$name> for $core {
+            fn from(name: $name) -> Self {
+                match name { $($name::$case => Self::$case,)* }
+            }
+        }
+    };
+}
 
 names! {
-    /// How a Redis behind HTTP is spoken to.
+    /// The interface of a Redis behind HTTP.
     Dialect = rest::Dialect {
         /// Upstash's REST interface.
         Upstash,
@@ -20,47 +47,47 @@ names! {
 }
 
 names! {
-    /// Whether a server behind HTTP wants to know who asks.
+    /// The access to a server behind HTTP.
     Access = wire::Access {
-        /// No.
+        /// Without credentials.
         Anonymous,
-        /// Yes.
+        /// With credentials.
         WithCredentials,
     }
 }
 
-/// How requests to a node are written. Secrets are sent over `https:` alone.
+/// A store, which decides how requests are written. Secrets are sent over `https:` alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[serde(rename_all = "snake_case")]
 pub enum Store {
-    /// As operations.
+    /// Requests are operations.
     Operations {},
-    /// As commands.
+    /// Requests are commands.
     Redis {
-        /// How long unused counters are kept.
+        /// The time for which unused counters are kept.
         retention_ns: u64,
-        /// How many replicas must have a grant.
+        /// The number of replicas that must have a grant.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         replicas: Option<u32>,
     },
-    /// As commands over HTTP.
+    /// Requests are commands over HTTP.
     RedisHttp {
-        /// Which.
+        /// The interface.
         dialect: Dialect,
-        /// Where.
+        /// The address.
         url: String,
-        /// Who asks.
+        /// The access.
         access: Access,
-        /// How long unused counters are kept.
+        /// The time for which unused counters are kept.
         retention_ns: u64,
     },
-    /// As requests to DynamoDB.
+    /// Requests are those of DynamoDB.
     Dynamodb {
-        /// By name or ARN.
+        /// The table, by name or ARN.
         table: String,
-        /// That requests are signed for.
+        /// The region that requests are signed for.
         region: String,
-        /// Where.
+        /// The address.
         url: String,
         /// The partition key's attribute, where it is not `key`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,38 +101,37 @@ pub enum Store {
     },
 }
 
-impl Store {
-    fn to_core(&self) -> Result<wire::Store, Error> {
-        Ok(match self.clone() {
-            Self::Operations {} => wire::Store::Operations,
-            Self::Redis { retention_ns, replicas } => wire::Store::Redis(wire::RedisStore {
-                retention: duration(retention_ns).within("redis.retention_ns")?,
+impl From<&Store> for wire::Store {
+    fn from(store: &Store) -> Self {
+        match store.clone() {
+            Store::Operations {} => Self::Operations,
+            Store::Redis { retention_ns, replicas } => Self::Redis(wire::RedisStore {
+                retention: Duration::from_nanos(retention_ns),
                 replicas: replicas.map(|count| Replicas { count }),
             }),
-            Self::RedisHttp { dialect, url, access, retention_ns } => wire::Store::RedisHttp(wire::RedisHttpStore {
+            Store::RedisHttp { dialect, url, access, retention_ns } => Self::RedisHttp(wire::RedisHttpStore {
                 dialect: dialect.into(),
                 url,
                 access: access.into(),
-                retention: duration(retention_ns).within("redis_http.retention_ns")?,
+                retention: Duration::from_nanos(retention_ns),
                 plaintext: wire::Plaintext::Refused,
             }),
-            Self::Dynamodb { table, region, url, key, sort_key, expires } => {
-                wire::Store::Dynamodb(wire::DynamodbStore {
-                    table,
-                    region,
-                    url,
-                    key,
-                    sort_key: sort_key.map(|(name, value)| wire::SortKey { name, value }),
-                    expires,
-                    plaintext: wire::Plaintext::Refused,
-                })
-            }
-        })
+            Store::Dynamodb { table, region, url, key, sort_key, expires } => Self::Dynamodb(wire::DynamodbStore {
+                table,
+                region,
+                url,
+                key,
+                sort_key: sort_key.map(|(name, value)| wire::SortKey { name, value }),
+                expires,
+                plaintext: wire::Plaintext::Refused,
+            }),
+        }
     }
 }
 
 impl From<&wire::Store> for Store {
     fn from(store: &wire::Store) -> Self {
+        let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         match store.clone() {
             wire::Store::Operations => Self::Operations {},
             wire::Store::Redis(store) => Self::Redis {
@@ -130,9 +156,9 @@ impl From<&wire::Store> for Store {
     }
 }
 
-/// Who asks.
+/// Credentials. The core's own do not write themselves, so that no secret can be written by mistake.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names are those of the services")]
 pub enum Credentials {
     Aws {
@@ -152,15 +178,15 @@ pub enum Credentials {
     },
 }
 
-impl Credentials {
-    fn to_core(&self) -> wire::Credentials {
-        match self.clone() {
-            Self::Aws { access_key_id, secret_access_key, session_token, expires_unix_ms } => {
+impl From<&Credentials> for wire::Credentials {
+    fn from(credentials: &Credentials) -> Self {
+        match credentials.clone() {
+            Credentials::Aws { access_key_id, secret_access_key, session_token, expires_unix_ms } => {
                 let keys = sigv4::Credentials { access_key_id, secret_access_key, session_token };
-                wire::Credentials::Aws(wire::AwsCredentials { keys, expires_unix_ms })
+                Self::Aws(wire::AwsCredentials { keys, expires_unix_ms })
             }
-            Self::Token { token } => wire::Credentials::Token(wire::BearerToken { token }),
-            Self::Password { user, password } => wire::Credentials::Password(wire::PasswordLogin { user, password }),
+            Credentials::Token { token } => Self::Token(wire::BearerToken { token }),
+            Credentials::Password { user, password } => Self::Password(wire::PasswordLogin { user, password }),
         }
     }
 }
@@ -169,84 +195,79 @@ impl Credentials {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum WireInput {
-    /// As in the other vectors.
-    Core(Input),
-    /// With whole responses.
+    /// A call with whole responses or credentials.
     Wired(Wired),
+    /// A call as in the other vectors.
+    Core(Call),
 }
 
-/// What only a client with stores is told.
+/// The calls of a client with stores alone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[serde(rename_all = "snake_case")]
 pub enum Wired {
     /// `handle_response` with a response over HTTP.
     HttpResponse {
         /// The request.
-        id: u64,
+        id: RequestId,
         /// The status.
         status: u16,
         /// Names and values.
         headers: Vec<(String, String)>,
-        /// As text.
+        /// The body as text.
         body: String,
     },
     /// `handle_response` with replies of Redis.
     RedisReplies {
         /// The request.
-        id: u64,
-        /// As they come over a connection.
+        id: RequestId,
+        /// The replies as they come over a connection.
         replies: String,
     },
     /// `set_credentials`.
     SetCredentials {
-        /// Whose.
-        node: u16,
-        /// What.
+        /// The node.
+        node: NodeId,
+        /// The credentials.
         credentials: Credentials,
     },
 }
 
 impl WireInput {
-    /// The input itself; `None` for [`Input::Timeout`].
-    ///
-    /// # Errors
-    /// Values that nothing can have.
-    pub fn to_core(&self) -> Result<Option<wire::Input>, Error> {
-        let answered = |id: u64, response| {
-            Ok(Some(wire::Input::Response { id: RequestId::new(integer(id).within("id")?), response }))
-        };
-        match self {
-            Self::Core(input) => Ok(input.to_core()?.map(wire::Input::Core)),
+    /// The input; `None` where only time has passed.
+    pub fn to_core(&self) -> Option<wire::Input> {
+        Some(match self {
+            Self::Core(Call(input)) => wire::Input::Core(input.clone()?),
             Self::Wired(Wired::HttpResponse { id, status, headers, body }) => {
                 let body = body.clone().into_bytes();
                 let response = wire::HttpResponse { status: *status, headers: headers.clone(), body };
-                answered(*id, wire::Response::Http(response))
+                wire::Input::Response { id: *id, response: wire::Response::Http(response) }
             }
-            // What is no RESP is no reply.
+            // Bytes that are not RESP count as no reply.
             Self::Wired(Wired::RedisReplies { id, replies }) => {
-                answered(*id, wire::Response::Redis(decode_all(replies.as_bytes()).unwrap_or_default()))
+                let replies = decode_all(replies.as_bytes()).unwrap_or_default();
+                wire::Input::Response { id: *id, response: wire::Response::Redis(replies) }
             }
             Self::Wired(Wired::SetCredentials { node, credentials }) => {
-                let (node, credentials) = (NodeId::new(*node), credentials.to_core());
-                Ok(Some(wire::Input::SetCredentials { node, credentials }))
+                wire::Input::SetCredentials { node: *node, credentials: credentials.into() }
             }
-        }
+        })
     }
+}
 
-    /// Whether the call takes fresh bytes.
-    pub const fn takes_entropy(&self) -> bool {
+impl TakesEntropy for WireInput {
+    fn takes_entropy(&self) -> bool {
         match self {
-            Self::Core(input) => input.takes_entropy(),
+            Self::Core(call) => call.takes_entropy(),
             Self::Wired(_) => false,
         }
     }
 }
 
-/// What a client tells its host: that of the other vectors, and whole requests.
+/// An output of a client with stores: those of the other vectors, and whole requests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum WireOutput {
-    /// As in the other vectors.
+    /// An output as in the other vectors.
     Core(Output),
     /// A whole request.
     Request(WireRequest),
@@ -254,33 +275,33 @@ pub enum WireOutput {
 
 /// A whole request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
+#[serde(rename_all = "snake_case")]
 pub enum WireRequest {
-    /// Over HTTP.
+    /// A request over HTTP.
     HttpRequest {
-        /// Correlates the response.
-        id: u64,
-        /// To whom.
-        node: u16,
-        /// When the host may stop waiting.
-        deadline_ns: At,
+        /// The id, which its response repeats.
+        id: RequestId,
+        /// The node.
+        node: NodeId,
+        /// The time at which the host may stop waiting.
+        deadline_ns: Monotonic,
         /// Always `POST`.
         method: String,
-        /// Where to.
+        /// The address.
         url: String,
         /// Names and values.
         headers: Vec<(String, String)>,
-        /// As text.
+        /// The body as text.
         body: String,
     },
-    /// To a Redis.
+    /// Commands to a Redis.
     RedisCommands {
-        /// Correlates the replies.
-        id: u64,
-        /// To whom.
-        node: u16,
-        /// When the host may stop waiting.
-        deadline_ns: At,
+        /// The id, which the replies repeat.
+        id: RequestId,
+        /// The node.
+        node: NodeId,
+        /// The time at which the host may stop waiting.
+        deadline_ns: Monotonic,
         /// Their arguments, as text.
         commands: Vec<Vec<String>>,
     },
@@ -293,20 +314,20 @@ fn text(bytes: &[u8]) -> String {
 impl From<&wire::Output> for WireOutput {
     fn from(output: &wire::Output) -> Self {
         match output {
-            wire::Output::Core(output) => Self::Core(output.into()),
+            wire::Output::Core(output) => Self::Core(output.clone()),
             wire::Output::HttpRequest(request) => Self::Request(WireRequest::HttpRequest {
-                id: request.id.get(),
-                node: request.node.get(),
-                deadline_ns: request.deadline.into(),
+                id: request.id,
+                node: request.node,
+                deadline_ns: request.deadline,
                 method: request.method.to_owned(),
                 url: request.url.clone(),
                 headers: request.headers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
                 body: text(&request.body),
             }),
             wire::Output::RedisCommands(commands) => Self::Request(WireRequest::RedisCommands {
-                id: commands.id.get(),
-                node: commands.node.get(),
-                deadline_ns: commands.deadline.into(),
+                id: commands.id,
+                node: commands.node,
+                deadline_ns: commands.deadline,
                 commands: commands
                     .commands
                     .iter()
@@ -314,96 +335,5 @@ impl From<&wire::Output> for WireOutput {
                     .collect(),
             }),
         }
-    }
-}
-
-/// One file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WireVector {
-    /// Always [`FORMAT`].
-    pub format: u32,
-    /// As the file, without `.json`.
-    pub name: String,
-    /// What it shows, for whoever sees it fail.
-    pub why: String,
-    /// Of the client, as the host gives them.
-    pub config: Config,
-    /// One for each node.
-    pub stores: Vec<Store>,
-    /// Of the client: 32 bytes.
-    pub seed: String,
-    /// What the clocks show when the client is made.
-    pub start: Start,
-    /// In order.
-    pub steps: Vec<WireStep>,
-}
-
-/// One call, and all outputs until the client is drained.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct WireStep {
-    /// What the monotonic clock shows.
-    pub at_ns: u64,
-    /// What the wall clock shows; absent where it shows the same as in the step before.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unix_ms: Option<u64>,
-    /// 16 fresh bytes, for the calls that take some.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub entropy: Option<String>,
-    /// The call.
-    #[serde(rename = "do")]
-    pub input: WireInput,
-    /// All that comes out, in order.
-    pub outputs: Vec<WireOutput>,
-    /// When the client wants to be called again.
-    pub wake_at_ns: At,
-}
-
-impl WireVector {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// What is no such vector.
-    pub fn parse(text: &str) -> Result<Self, Error> {
-        let vector: Self = serde_json::from_str(text).map_err(Error::new)?;
-        if vector.format != FORMAT {
-            return Err(Error::new(format!("this is version {}, and {FORMAT} is understood here", vector.format)))
-                .within("format");
-        }
-        vector.check()?;
-        Ok(vector)
-    }
-
-    /// The text of its file.
-    ///
-    /// # Errors
-    /// A value that a file cannot hold.
-    pub fn to_text(&self) -> Result<String, Error> {
-        self.check()?;
-        Ok(pretty(&serde_json::to_string(self).map_err(Error::new)?))
-    }
-
-    fn check(&self) -> Result<(), Error> {
-        self.config.to_core().within("config")?;
-        self.stores()?;
-        super::bytes::array::<32>(&self.seed).within("seed")?;
-        for (n, step) in self.steps.iter().enumerate() {
-            integer(step.at_ns).within(&format!("steps[{n}].at_ns"))?;
-            step.input.to_core().within(&format!("steps[{n}].do"))?;
-            if step.entropy.is_some() != step.input.takes_entropy() {
-                return Err(Error::new("fresh bytes are for the calls that take some"))
-                    .within(&format!("steps[{n}].entropy"));
-            }
-        }
-        Ok(())
-    }
-
-    /// The stores themselves.
-    ///
-    /// # Errors
-    /// Lengths that nothing can have.
-    pub fn stores(&self) -> Result<Vec<wire::Store>, Error> {
-        each(&self.stores, Store::to_core).within("stores")
     }
 }

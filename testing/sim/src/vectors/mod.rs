@@ -18,7 +18,7 @@ pub use play::{Way, play};
 pub use released::{Release, releases};
 pub use rows::{Rows, untaken};
 
-use crate::format::{Error, Vector};
+use crate::format::Vector;
 
 /// Files by name, with their texts.
 pub type Files = BTreeMap<String, String>;
@@ -93,7 +93,7 @@ pub fn changes(stored: &Files, recorded: &Files) -> BTreeMap<String, Change> {
 pub fn bless(
     folder: &Path,
     recorded: &Files,
-    parse: fn(&str) -> Result<(), Error>,
+    parse: fn(&str) -> Result<(), String>,
 ) -> io::Result<BTreeMap<String, Change>> {
     fs::create_dir_all(folder)?;
     let stored = stored(folder)?;
@@ -119,8 +119,8 @@ pub fn bless(
 ///
 /// # Errors
 /// It is none.
-pub fn check(text: &str) -> Result<(), Error> {
-    Vector::parse(text).map(|_| ())
+pub fn check(text: &str) -> Result<(), String> {
+    <Vector>::parse(text).map(|_| ())
 }
 
 #[cfg(test)]

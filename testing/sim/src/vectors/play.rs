@@ -6,7 +6,7 @@ use leasehold_core::{Client, Entropy, Input, Monotonic, Now, Output};
 use serde_json::Value;
 
 use super::rows::{Counted, Rows, untaken};
-use crate::format::{self, At, Step, Vector, difference};
+use crate::format::{Call, Step, Vector, difference};
 
 /// How a host may drive a client; the same must come of both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,27 +23,22 @@ pub enum Way {
 /// The first difference, with the step that it is in.
 pub fn play(vector: &Vector, way: Way) -> Result<Rows, String> {
     let mut counted = Counted::new();
-    let config = vector.config.to_core().map_err(|error| format!("config: {error}"))?;
-    let seed = vector.seed().map_err(|error| error.to_string())?;
     let mut now = vector.start.now();
-    let mut client = Client::new(config, seed, now);
+    let mut client = Client::new(vector.config.clone(), vector.seed, now);
     let mut steps = vector.steps.iter().enumerate().peekable();
     while let Some((n, step)) = steps.next() {
-        now = clocks(step, now);
+        now = step.now(now);
         let place = format!("step {n} ({} at {} ns)", step.input.name(), step.at_ns);
-        let told = |error: format::Error| format!("{place}: {error}");
-        let input = step.input.to_core().map_err(told)?;
-        let entropy = step.entropy().map_err(told)?;
+        let Call(input) = step.input.clone();
+        let entropy = step.entropy();
         let mut expected = Expected::of(step);
         let mut fresh = entropy;
         if way == Way::Steps {
             // A step does what is due by itself, so it takes the next call with it where that is already due.
-            let is_due = step.wake_at_ns.instant() <= now.monotonic;
-            let due = steps.next_if(|(_, next)| {
-                is_due && next.at_ns == step.at_ns && matches!(next.input, format::Input::Timeout {})
-            });
+            let is_due = step.wake_at_ns <= now.monotonic;
+            let due = steps.next_if(|(_, next)| is_due && next.at_ns == step.at_ns && next.input == Call(None));
             if let Some((_, due)) = due {
-                fresh = due.entropy().map_err(told)?;
+                fresh = due.entropy();
                 expected.join(due);
             } else if matches!(input, Some(Input::Acquire { .. })) {
                 fresh = unmixed(entropy);
@@ -68,11 +63,6 @@ pub fn play(vector: &Vector, way: Way) -> Result<Rows, String> {
         *rows.entry(row).or_default() += 1;
     }
     Ok(rows)
-}
-
-/// What the clocks show in a step, given what they showed in the one before.
-pub(super) fn clocks(step: &Step, before: Now) -> Now {
-    Now { monotonic: Monotonic::from_ns(step.at_ns), unix_ms: step.unix_ms.unwrap_or(before.unix_ms) }
 }
 
 /// A step gives its first command other bytes than its timers: those that differ in the first byte.
@@ -113,8 +103,8 @@ pub(super) fn call(client: &mut Client, input: Option<Input>, entropy: &Entropy,
 
 /// What must come of one call, or of two that are one step.
 struct Expected {
-    outputs: Vec<format::Output>,
-    wake_at_ns: At,
+    outputs: Vec<Output>,
+    wake_at_ns: Monotonic,
     /// Of two calls: requests leave after the events of both.
     in_two: bool,
 }
@@ -132,21 +122,21 @@ impl Expected {
     }
 
     fn differs_from(&self, outputs: &[Output], wake_at: Monotonic) -> Option<String> {
-        let mut found: Vec<format::Output> = outputs.iter().map(format::Output::from).collect();
+        let mut found = outputs.to_vec();
         let mut expected = self.outputs.clone();
         if self.in_two {
-            let leaves = |output: &format::Output| matches!(output, format::Output::Transmit(_));
+            let leaves = |output: &Output| matches!(output, Output::Transmit(_));
             expected.sort_by_key(leaves);
             found.sort_by_key(leaves);
         }
-        if expected == found && self.wake_at_ns.instant() == wake_at {
+        if expected == found && self.wake_at_ns == wake_at {
             return None;
         }
-        let json = |outputs: &[format::Output], wake_at: At| {
+        let json = |outputs: &[Output], wake_at: Monotonic| {
             let outputs = serde_json::to_value(outputs).unwrap_or(Value::Null);
             serde_json::json!({ "outputs": outputs, "wake_at_ns": wake_at })
         };
-        let told = difference(&json(&expected, self.wake_at_ns), &json(&found, wake_at.into()));
-        Some(told.unwrap_or_else(|| "the outputs differ in what is not written down".to_owned()))
+        let difference = difference(&json(&expected, self.wake_at_ns), &json(&found, wake_at));
+        Some(difference.unwrap_or_else(|| "the outputs differ in a part that files do not have".to_owned()))
     }
 }

@@ -91,11 +91,11 @@ fn parse(text: &str) -> io::Result<BTreeMap<String, String>> {
 }
 
 fn plays(text: &str) -> Result<(), String> {
-    let vector = Vector::parse(text).map_err(|error| error.to_string())?;
+    let vector = Vector::parse(text)?;
     [Way::Calls, Way::Steps].into_iter().try_for_each(|way| play(&vector, way).map(|_| ()))
 }
 
 fn plays_wire(text: &str) -> Result<(), String> {
-    let vector = WireVector::parse(text).map_err(|error| error.to_string())?;
+    let vector = WireVector::parse(text)?;
     [Way::Calls, Way::Steps].into_iter().try_for_each(|way| wire::play(&vector, way))
 }

@@ -14,7 +14,7 @@ use leasehold_core::{
 
 use super::play::call;
 use super::rows::Counted;
-use crate::format::{FORMAT, Input as Call, Start, Step, Vector, to_hex};
+use crate::format::{Call, FORMAT, Fresh, Start, Step, TakesEntropy as _, Vector};
 
 /// What a scenario's clocks show at first; far from zero, so that nothing saturates unnoticed.
 const START: Start = Start { monotonic_ns: 100_000_000_000, unix_ms: 1_700_000_000_000 };
@@ -84,8 +84,9 @@ impl Scenario {
             format: FORMAT,
             name: name.to_owned(),
             why: why.to_owned(),
-            config: (&config).into(),
-            seed: to_hex(&seed),
+            config: config.clone(),
+            stores: Vec::new(),
+            seed,
             start: START,
             steps: Vec::new(),
         };
@@ -344,13 +345,11 @@ impl Scenario {
     }
 
     fn record(&mut self, input: Option<Input>) {
-        let call_of = input.as_ref().map_or(Call::Timeout {}, Call::from);
-        let fresh = if call_of.takes_entropy() {
+        let call_of = Call(input.clone());
+        let fresh = call_of.takes_entropy().then(|| {
             self.drawn += 1;
-            Some(self.drawn.to_be_bytes())
-        } else {
-            None
-        };
+            self.drawn.to_be_bytes()
+        });
         self.counted.take();
         let (outputs, wake_at) = call(&mut self.client, input, &fresh.unwrap_or_default(), self.now);
         let rows = self.counted.take();
@@ -361,10 +360,10 @@ impl Scenario {
         self.vector.steps.push(Step {
             at_ns: self.now.monotonic.ns(),
             unix_ms: (self.now.unix_ms != before).then_some(self.now.unix_ms),
-            entropy: fresh.map(|fresh| to_hex(&fresh)),
+            entropy: fresh.map(Fresh),
             input: call_of,
-            outputs: outputs.iter().map(Into::into).collect(),
-            wake_at_ns: wake_at.into(),
+            outputs: outputs.clone(),
+            wake_at_ns: wake_at,
             rows: rows.iter().map(ToString::to_string).collect(),
         });
         self.took.extend(rows);

@@ -10,7 +10,7 @@ use leasehold_core::{Entropy, Monotonic, Now, Output as CoreOutput};
 use leasehold_wire::client::{Input, Output, WireClient};
 
 use super::{Files, Way};
-use crate::format::{self, Error, WireOutput, WireVector, array, difference};
+use crate::format::{WireOutput, WireVector, difference};
 
 /// The folder in this repository.
 pub fn folder() -> PathBuf {
@@ -36,7 +36,7 @@ pub fn recorded() -> Files {
 ///
 /// # Errors
 /// It is none.
-pub fn check(text: &str) -> Result<(), Error> {
+pub fn check(text: &str) -> Result<(), String> {
     WireVector::parse(text).map(|_| ())
 }
 
@@ -45,25 +45,23 @@ pub fn check(text: &str) -> Result<(), Error> {
 /// # Errors
 /// The first difference, with the step that it is in.
 pub fn play(vector: &WireVector, way: Way) -> Result<(), String> {
-    let told = |error: Error| error.to_string();
-    let config = vector.config.to_core().map_err(told)?;
-    let seed = array(&vector.seed).map_err(told)?;
     let mut now = vector.start.now();
-    let stores = vector.stores().map_err(told)?;
-    let mut client = WireClient::new(config, stores, seed, now).map_err(|error| error.to_string())?;
+    let stores = vector.stores.iter().map(Into::into).collect();
+    let client = WireClient::new(vector.config.clone(), stores, vector.seed, now);
+    let mut client = client.map_err(|error| error.to_string())?;
     for (n, step) in vector.steps.iter().enumerate() {
-        now = Now { monotonic: Monotonic::from_ns(step.at_ns), unix_ms: step.unix_ms.unwrap_or(now.unix_ms) };
+        now = step.now(now);
         let place = format!("step {n} at {} ns", step.at_ns);
-        let input = step.input.to_core().map_err(|error| format!("{place}: {error}"))?;
-        let fresh = step.entropy.as_deref().map_or(Ok([0; 16]), array).map_err(|error| format!("{place}: {error}"))?;
+        let (input, fresh) = (step.input.to_core(), step.entropy());
         let (outputs, wake_at) = match way {
             Way::Calls => call(&mut client, input, &fresh, now),
             Way::Steps => stepped(&mut client, input, fresh, now),
         };
         let found: Vec<WireOutput> = outputs.iter().map(Into::into).collect();
-        if found != step.outputs || wake_at != step.wake_at_ns.instant() {
-            let json = |outputs: &[WireOutput], at: format::At| serde_json::json!({ "outputs": serde_json::to_value(outputs).unwrap_or_default(), "wake_at_ns": at });
-            let difference = difference(&json(&step.outputs, step.wake_at_ns), &json(&found, wake_at.into()));
+        if found != step.outputs || wake_at != step.wake_at_ns {
+            let json =
+                |outputs: &[WireOutput], at: Monotonic| serde_json::json!({ "outputs": outputs, "wake_at_ns": at });
+            let difference = difference(&json(&step.outputs, step.wake_at_ns), &json(&found, wake_at));
             return Err(format!("{place}: {}", difference.unwrap_or_default()));
         }
     }

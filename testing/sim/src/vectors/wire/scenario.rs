@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use leasehold_core::config::Wait;
 use leasehold_core::op::{Fault, FaultKind, TransportFault};
-use leasehold_core::{Config, LockId, LockOptions, Monotonic, NodeConfig, Now, Output as CoreOutput, Seed};
+use leasehold_core::{
+    Config, Input, LockId, LockOptions, Monotonic, NodeConfig, NodeId, Now, Output as CoreOutput, Resource, Seed,
+};
 use leasehold_wire::client::{HttpRequest, Output, RedisCommands, Store, WireClient};
 use serde_json::{Value as Json, json};
 
 use super::call;
-use crate::format::{
-    Credentials, FORMAT, Input, LockOptions as Options, Reply, Start, WireInput, WireStep, WireVector, Wired, to_hex,
-};
+use crate::format::{Call, Credentials, FORMAT, Fresh, Start, Step, TakesEntropy as _, WireInput, WireVector, Wired};
 
 const START: Start = Start { monotonic_ns: 100_000_000_000, unix_ms: 1_700_000_000_000 };
 
@@ -40,9 +40,9 @@ impl Scenario {
             format: FORMAT,
             name: name.to_owned(),
             why: why.to_owned(),
-            config: (&config).into(),
+            config: config.clone(),
             stores: stores.iter().map(Into::into).collect(),
-            seed: to_hex(&seed),
+            seed,
             start: START,
             steps: Vec::new(),
         };
@@ -70,7 +70,7 @@ impl Scenario {
         while self.open.is_empty() {
             assert!(self.wake_at < Monotonic::FAR, "{}: the host would sleep for ever", self.vector.name);
             self.set(self.wake_at.max(self.now.monotonic));
-            self.record(WireInput::Core(Input::Timeout {}));
+            self.call(None);
         }
         self
     }
@@ -78,56 +78,52 @@ impl Scenario {
     /// The host sleeps for as long as it was told.
     pub(super) fn wake(&mut self) -> &mut Self {
         self.set(self.wake_at.max(self.now.monotonic));
-        self.record(WireInput::Core(Input::Timeout {}))
+        self.call(None)
     }
 
     pub(super) fn acquire(&mut self, lock: u64, name: &str, wait: Wait) -> &mut Self {
         let options = LockOptions::builder().ttl(Duration::from_secs(12)).wait(wait).owner("pod-7").build();
-        let options = Options::from(&options.expect("a scenario's options"));
-        self.record(WireInput::Core(Input::Acquire { lock, resource: name.to_owned(), options }))
+        let (options, resource) = (options.expect("a scenario's options"), Resource::new(name).expect("a name"));
+        self.call(Some(Input::Acquire { lock: LockId::new(lock), resource, options }))
     }
 
     pub(super) fn release(&mut self, lock: u64) -> &mut Self {
-        self.record(WireInput::Core(Input::Release { lock }))
+        self.call(Some(Input::Release { lock: LockId::new(lock) }))
     }
 
     pub(super) fn close(&mut self) -> &mut Self {
-        self.record(WireInput::Core(Input::Close {}))
+        self.call(Some(Input::Close))
     }
 
     pub(super) fn give(&mut self, node: u16, credentials: Credentials) -> &mut Self {
-        self.record(WireInput::Wired(Wired::SetCredentials { node, credentials }))
+        self.record(WireInput::Wired(Wired::SetCredentials { node: NodeId::new(node), credentials }))
     }
 
     /// Nobody answers the oldest request.
     pub(super) fn lost(&mut self) -> &mut Self {
         let fault = TransportFault::Unknown(Fault::of(FaultKind::Reset));
-        self.fault(&fault)
+        self.fault(fault)
     }
 
     /// The oldest request could not be sent.
     pub(super) fn not_sent(&mut self) -> &mut Self {
         let fault = TransportFault::NotSent(Fault::of(FaultKind::Unreachable));
-        self.fault(&fault)
+        self.fault(fault)
     }
 
-    fn fault(&mut self, fault: &TransportFault) -> &mut Self {
+    fn fault(&mut self, fault: TransportFault) -> &mut Self {
         let id = match self.open.remove(0) {
             Open::Http(request) => request.id,
             Open::Redis(commands) => commands.id,
         };
-        let result = match fault {
-            TransportFault::NotSent(fault) => Reply::NotSent(fault.into()),
-            TransportFault::Unknown(fault) => Reply::Unknown(fault.into()),
-        };
-        self.record(WireInput::Core(Input::Response { id: id.get(), result }))
+        self.call(Some(Input::Response { id, result: Err(fault) }))
     }
 
     /// The oldest request is answered so.
     pub(super) fn http(&mut self, status: u16, headers: &[(&str, &str)], body: &str) -> &mut Self {
         let Open::Http(request) = self.open.remove(0) else { panic!("{}: no request over HTTP", self.vector.name) };
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let (id, body) = (request.id.get(), body.to_owned());
+        let (id, body) = (request.id, body.to_owned());
         self.record(WireInput::Wired(Wired::HttpResponse { id, status, headers, body }))
     }
 
@@ -138,7 +134,7 @@ impl Scenario {
     /// The oldest request to a Redis over a connection is answered with these bytes.
     pub(super) fn resp(&mut self, replies: &str) -> &mut Self {
         let Open::Redis(commands) = self.open.remove(0) else { panic!("{}: no commands", self.vector.name) };
-        let (id, replies) = (commands.id.get(), replies.to_owned());
+        let (id, replies) = (commands.id, replies.to_owned());
         self.record(WireInput::Wired(Wired::RedisReplies { id, replies }))
     }
 
@@ -191,27 +187,31 @@ impl Scenario {
         row
     }
 
+    fn call(&mut self, input: Option<Input>) -> &mut Self {
+        self.record(WireInput::Core(Call(input)))
+    }
+
     fn record(&mut self, input: WireInput) -> &mut Self {
         let fresh = input.takes_entropy().then(|| {
             self.drawn += 1;
             self.drawn.to_be_bytes()
         });
-        let called = input.to_core().expect("a scenario's input");
-        let (outputs, wake_at) = call(&mut self.client, called, &fresh.unwrap_or_default(), self.now);
-        let is_timeout = matches!(input, WireInput::Core(Input::Timeout {}));
+        let (outputs, wake_at) = call(&mut self.client, input.to_core(), &fresh.unwrap_or_default(), self.now);
+        let is_timeout = input == WireInput::Core(Call(None));
         assert!(
             is_timeout || wake_at > self.now.monotonic,
             "{}: what is due at once would be part of the same step",
             self.vector.name
         );
         let before = self.vector.steps.iter().rev().find_map(|step| step.unix_ms).unwrap_or(START.unix_ms);
-        self.vector.steps.push(WireStep {
+        self.vector.steps.push(Step {
             at_ns: self.now.monotonic.ns(),
             unix_ms: (self.now.unix_ms != before).then_some(self.now.unix_ms),
-            entropy: fresh.map(|fresh| to_hex(&fresh)),
+            entropy: fresh.map(Fresh),
             input,
             outputs: outputs.iter().map(Into::into).collect(),
-            wake_at_ns: wake_at.into(),
+            wake_at_ns: wake_at,
+            rows: Vec::new(),
         });
         self.wake_at = wake_at;
         self.open.extend(outputs.into_iter().filter_map(|output| match output {
