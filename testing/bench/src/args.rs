@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn both_forms_of_a_value_are_read_and_the_last_one_counts() {
+    fn last_value_of_an_argument_counts() {
         let args = parse("--seconds 60 --json --seconds=5").unwrap();
         assert_eq!(args.value("--seconds"), Ok(Some(5_u32)));
         assert_eq!(args.value::<u64>("--seed"), Ok(None));
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told() {
+    fn wrong_arguments_are_reported() {
         let told = |line| parse(line).err().unwrap();
         assert_eq!(told("--sceonds 5"), "unknown argument \"--sceonds\"; there are --seconds, --seed, --json");
         assert_eq!(told("--json=yes"), "unknown argument \"--json=yes\"; there are --seconds, --seed, --json");

@@ -42,14 +42,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_of_a_hundred_and_one_values_are_the_values() {
+    fn percentiles_are_exact_for_101_values() {
         let sorted: Vec<u64> = (0..=100).collect();
         assert_eq!([0.0, 0.5, 0.99, 1.0].map(|share| percentile(&sorted, share)), [0, 50, 99, 100]);
         assert_eq!(percentile(&[], 0.5), 0);
     }
 
     #[test]
-    fn a_median_needs_no_order() {
+    fn median_ignores_order() {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
     }

@@ -117,13 +117,13 @@ mod tests {
     }
 
     #[test]
-    fn a_late_write_lands_unless_there_is_a_guard() {
+    fn late_write_succeeds_without_a_guard() {
         assert_eq!(late_write(false), (Write::Done, 130));
         assert_eq!(late_write(true), (Write::Refused, 150));
     }
 
     #[test]
-    fn a_late_claim_is_refused() {
+    fn late_claim_is_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let counter = Protected::create(&dir.path().join("protected.db"), "account", true, 0).unwrap();
         assert_eq!(counter.read(Some(8)).unwrap(), Some(0));

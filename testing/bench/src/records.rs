@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_has_nine_cells() {
+    fn figure_line_has_nine_cells() {
         let case = Case("one client", "p50", "us");
         assert_eq!(
             case.line("rslock", 162.5, "2", "bare commands"),

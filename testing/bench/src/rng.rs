@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_repeats_itself_and_streams_differ() {
+    fn seeds_repeat_and_streams_differ() {
         let draws = |seed, stream| {
             let mut rng = Rng::new(seed, stream);
             [rng.draw(), rng.draw(), rng.draw()]

@@ -193,14 +193,14 @@ mod tests {
     }
 
     #[test]
-    fn words_are_never_cut_and_lines_never_too_long() {
+    fn lines_wrap_between_words() {
         assert_eq!(wrap("one two  three four", 9), ["one two", "three", "four"]);
         assert_eq!(wrap("a verylongword b", 6), ["a", "verylongword", "b"]);
         assert_eq!(wrap("fünf wörter ü", 6), ["fünf", "wörter", "ü"]);
     }
 
     #[test]
-    fn a_line_stands_in_its_column_and_the_other_one_shows_who_is_stopped() {
+    fn line_is_in_its_column_beside_stopped_workers() {
         let mut stage = stage(false);
         stage.set_stopped(0, true);
         let text = stage.render(1, Tone::Plain, "takes the lock while the other one sleeps, and writes");
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_terminal_there_are_no_escapes() {
+    fn no_escapes_without_a_terminal() {
         assert!(!stage(false).render(0, Tone::Bad, "lost").contains('\x1b'));
         assert!(stage(true).render(0, Tone::Bad, "lost").contains("\x1b[1;31mlost"));
     }

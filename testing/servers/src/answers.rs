@@ -222,7 +222,7 @@ mod tests {
     use crate::http::Connection;
 
     #[test]
-    fn a_test_says_what_is_answered_and_sees_what_was_asked() {
+    fn answers_and_requests_belong_to_the_test() {
         let server = Server::start(|request| match request.path.as_str() {
             "/half" => Reply::Half(b"12345".to_vec()),
             "/gone" => Reply::Close,

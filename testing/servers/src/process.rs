@@ -241,7 +241,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_program_is_named_with_its_package() {
+    fn missing_program_is_named_with_its_package() {
         let program = Program { name: "leasehold-no-such-program", debian_package: "some-package" };
         let folder = folder();
         let log = folder.path().join("log");
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_ignores_the_request_to_end_is_killed() {
+    fn server_that_ignores_sigterm_is_killed() {
         let folder = folder();
         let program = Program { name: "sh", debian_package: "dash" };
         let mut command = program.command();

@@ -6,7 +6,7 @@ use leasehold_servers::dynamodb::{Server, table_name};
 use serde_json::json;
 
 #[test]
-fn it_answers_here_alone_and_is_gone_with_its_owner() {
+fn dynamodb_is_local_and_stops_when_dropped() {
     let server = Server::start();
     let table = table_name();
     server.command(
@@ -41,7 +41,7 @@ fn it_answers_here_alone_and_is_gone_with_its_owner() {
 }
 
 #[test]
-fn a_server_that_stands_still_goes_on() {
+fn paused_dynamodb_resumes() {
     let server = Server::start();
     let pid = server.pid();
     server.stop_process();

@@ -26,7 +26,7 @@ fn assert_reset(result: io::Result<Reply>) {
 }
 
 #[test]
-fn everything_passes_and_is_counted() {
+fn proxy_forwards_and_counts() {
     let (server, proxy) = pair();
     let mut client = client(&proxy);
     let large = "x".repeat(300_000);
@@ -39,7 +39,7 @@ fn everything_passes_and_is_counted() {
 }
 
 #[test]
-fn a_reply_is_lost_after_the_request_was_performed() {
+fn reply_is_lost_after_the_request_was_performed() {
     let (server, proxy) = pair();
     let fault = proxy.reset_after_forwarding(Request::containing("INCR"));
     let mut first = client(&proxy);
@@ -52,7 +52,7 @@ fn a_reply_is_lost_after_the_request_was_performed() {
 }
 
 #[test]
-fn the_request_that_was_named_is_hit_among_those_sent_with_it() {
+fn fault_hits_the_named_request_of_a_pipeline() {
     let (server, proxy) = pair();
     let fault = proxy.reset_after_forwarding(Request::containing("INCR").nth(2));
     let mut stream = TcpStream::connect(proxy.address()).unwrap();
@@ -77,7 +77,7 @@ fn the_request_that_was_named_is_hit_among_those_sent_with_it() {
 }
 
 #[test]
-fn a_request_is_lost_before_it_was_performed() {
+fn request_is_lost_before_it_was_performed() {
     let (server, proxy) = pair();
     let fault = proxy.reset_before_forwarding(Request::matching(|request| request.ends_with(b"$1\r\nk\r\n")).times(2));
     for hits in 1..=2 {
@@ -89,7 +89,7 @@ fn a_request_is_lost_before_it_was_performed() {
 }
 
 #[test]
-fn replies_are_lost_while_the_connection_stays() {
+fn lost_replies_keep_the_connection() {
     let (server, proxy) = pair();
     let fault = proxy.lose_replies(Request::containing("INCR"));
     let mut first = client(&proxy);
@@ -106,7 +106,7 @@ fn replies_are_lost_while_the_connection_stays() {
 }
 
 #[test]
-fn a_black_hole_takes_everything_and_answers_nothing() {
+fn black_hole_answers_nothing() {
     let (server, proxy) = pair();
     let mut old = client(&proxy);
     assert_eq!(old.command(&["PING"]).unwrap().text(), "PONG");
@@ -126,7 +126,7 @@ fn a_black_hole_takes_everything_and_answers_nothing() {
 }
 
 #[test]
-fn refusing_meets_new_connections_only() {
+fn refuse_affects_new_connections_only() {
     let (_server, proxy) = pair();
     let mut old = client(&proxy);
     assert_eq!(old.command(&["PING"]).unwrap().text(), "PONG");
@@ -139,7 +139,7 @@ fn refusing_meets_new_connections_only() {
 }
 
 #[test]
-fn cutting_resets_every_open_connection() {
+fn cut_all_resets_every_connection() {
     let (_server, proxy) = pair();
     let mut clients = [client(&proxy), client(&proxy)];
     for client in &mut clients {
@@ -154,7 +154,7 @@ fn cutting_resets_every_open_connection() {
 }
 
 #[test]
-fn answers_held_back_can_still_be_cut() {
+fn delayed_answers_can_be_cut() {
     let (server, proxy) = pair();
     // Longer than the test's patience: only a cut ends it.
     proxy.delay(Duration::from_secs(600));
@@ -170,7 +170,7 @@ fn answers_held_back_can_still_be_cut() {
 }
 
 #[test]
-fn answers_in_pieces_are_the_same_answers() {
+fn split_answers_are_unchanged() {
     let (server, proxy) = pair();
     server.command(&["SET", "key", "0123456789"]);
     proxy.split(1);
@@ -190,7 +190,7 @@ fn answers_in_pieces_are_the_same_answers() {
 }
 
 #[test]
-fn a_server_that_is_down_looks_like_one() {
+fn proxy_to_a_dead_server_refuses() {
     let (server, proxy) = pair();
     let mut old = client(&proxy);
     assert_eq!(old.command(&["PING"]).unwrap().text(), "PONG");
@@ -203,7 +203,7 @@ fn a_server_that_is_down_looks_like_one() {
 }
 
 #[test]
-fn requests_over_http_are_hit_too() {
+fn faults_hit_http_requests() {
     let redis = redis::Server::start();
     let server = rest::Server::start(&redis);
     let proxy = Proxy::to(server.address());
@@ -218,7 +218,7 @@ fn requests_over_http_are_hit_too() {
 }
 
 #[test]
-fn a_dropped_proxy_listens_no_more_and_resets_who_was_there() {
+fn dropped_proxy_resets_its_connections() {
     let (_server, proxy) = pair();
     let mut old = client(&proxy);
     assert_eq!(old.command(&["PING"]).unwrap().text(), "PONG");

@@ -25,7 +25,7 @@ fn message(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 #[test]
-fn a_server_answers_and_is_gone_with_its_owner() {
+fn redis_answers_and_stops_when_dropped() {
     let server = Server::start();
     assert_eq!(server.command(&["SET", "key", "value"]), Reply::Status("OK".to_owned()));
     assert_eq!(server.command(&["GET", "key"]).text(), "value");
@@ -38,7 +38,7 @@ fn a_server_answers_and_is_gone_with_its_owner() {
 }
 
 #[test]
-fn a_stopped_server_is_gone_with_its_owner_too() {
+fn paused_redis_stops_when_dropped() {
     let server = Server::start();
     server.stop_process();
     let port = server.port();
@@ -47,7 +47,7 @@ fn a_stopped_server_is_gone_with_its_owner_too() {
 }
 
 #[test]
-fn a_panic_of_the_test_stops_its_server() {
+fn redis_stops_when_the_test_panics() {
     let mut port = 0;
     let panic = catch_unwind(AssertUnwindSafe(|| {
         let server = Server::start();
@@ -61,7 +61,7 @@ fn a_panic_of_the_test_stops_its_server() {
 /// Runs in two roles: the test, and the owner of a server that it kills.
 #[test]
 #[cfg(target_os = "linux")]
-fn a_killed_owner_takes_its_server_along() {
+fn redis_is_killed_with_its_owner() {
     const PLACE: &str = "LEASEHOLD_RIG_TEST_PLACE";
     if let Some(place) = std::env::var_os(PLACE) {
         // On a thread that ends: the server is to live as long as the process.
@@ -75,7 +75,7 @@ fn a_killed_owner_takes_its_server_along() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("port");
     let mut owner = Command::new(std::env::current_exe().unwrap());
-    owner.args(["--exact", "a_killed_owner_takes_its_server_along"]).env(PLACE, &place);
+    owner.args(["--exact", "redis_is_killed_with_its_owner"]).env(PLACE, &place);
     // Killed, it leaves its files behind; they go with ours.
     owner.env("TMPDIR", folder.path());
     let mut owner = owner.spawn().unwrap();
@@ -89,7 +89,7 @@ fn a_killed_owner_takes_its_server_along() {
 }
 
 #[test]
-fn a_taken_port_is_never_mistaken_for_ones_own() {
+fn foreign_server_on_the_port_is_recognised() {
     let first = Server::start();
     first.command(&["SET", "whose", "mine"]);
     let port = first.port().to_string();
@@ -99,7 +99,7 @@ fn a_taken_port_is_never_mistaken_for_ones_own() {
 }
 
 #[test]
-fn a_failed_start_shows_what_the_server_said() {
+fn failed_start_shows_the_output() {
     let panic = catch_unwind(|| Server::builder().arg("--maxmemory-policy", "nonsense").start()).unwrap_err();
     let message = message(&*panic);
     assert!(message.contains("`redis-server` ended"), "{message}");
@@ -107,7 +107,7 @@ fn a_failed_start_shows_what_the_server_said() {
 }
 
 #[test]
-fn a_restart_keeps_the_port_and_what_was_written_to_disk() {
+fn restart_keeps_port_and_data() {
     let server = Server::builder().appendonly().start();
     let (port, pid) = (server.port(), server.pid());
     server.command(&["SET", "key", "value"]);
@@ -123,7 +123,7 @@ fn a_restart_keeps_the_port_and_what_was_written_to_disk() {
 }
 
 #[test]
-fn a_restart_waits_for_a_port_that_somebody_has_for_a_moment() {
+fn restart_waits_for_a_busy_port() {
     let server = Server::start();
     server.kill();
     let listener = TcpListener::bind(server.address()).unwrap();
@@ -139,7 +139,7 @@ fn a_restart_waits_for_a_port_that_somebody_has_for_a_moment() {
 }
 
 #[test]
-fn commands_to_a_dead_server_say_so() {
+fn commands_to_a_dead_server_fail() {
     let server = Server::start();
     server.kill();
     let panic = catch_unwind(AssertUnwindSafe(|| server.command(&["PING"]))).unwrap_err();
@@ -147,7 +147,7 @@ fn commands_to_a_dead_server_say_so() {
 }
 
 #[test]
-fn a_stopped_process_answers_when_it_goes_on() {
+fn paused_redis_answers_after_resuming() {
     let server = Server::start();
     let mut connection = server.connect();
     server.stop_process();
@@ -162,7 +162,7 @@ fn a_stopped_process_answers_when_it_goes_on() {
 }
 
 #[test]
-fn a_password_is_wanted_and_known_to_the_url() {
+fn password_is_required_and_in_the_url() {
     let server = Server::builder().password("hunter2").start();
     let mut stranger = Connection::open(server.address()).unwrap();
     assert!(stranger.command(&["GET", "key"]).unwrap().text().starts_with("NOAUTH"));
@@ -171,7 +171,7 @@ fn a_password_is_wanted_and_known_to_the_url() {
 }
 
 #[test]
-fn users_of_an_acl_file_may_do_what_it_says() {
+fn acl_file_limits_users() {
     let server = Server::builder().acl_file("user default off\nuser reader on >pw ~* &* +get").start();
     let mut reader = Connection::open(server.address()).unwrap();
     assert_eq!(reader.command(&["AUTH", "reader", "pw"]).unwrap().text(), "OK");
@@ -201,13 +201,13 @@ fn replicas_follow_and_can_be_promoted() {
 }
 
 #[test]
-fn memory_runs_out_where_it_was_bounded() {
+fn maxmemory_limits_writes() {
     let server = Server::builder().maxmemory(1).start();
     assert!(server.command(&["SET", "key", "value"]).text().starts_with("OOM"));
 }
 
 #[test]
-fn a_unix_socket_answers() {
+fn unix_socket_answers() {
     use std::io::Write;
     let server = Server::builder().unix_socket().start();
     let mut stream = UnixStream::connect(server.socket_path()).unwrap();
@@ -253,7 +253,7 @@ fn a_moved_clock_is_seen_in_time_and_lets_keys_expire() {
 }
 
 #[test]
-fn tls_is_signed_by_the_authority_in_the_file() {
+fn tls_certificate_is_signed_by_the_authority() {
     let server = Server::builder().tls().start();
     assert!(server.tls_url().starts_with("rediss://127.0.0.1:"));
     assert_eq!(fs::read_to_string(server.authority_file()).unwrap(), server.authority_pem());

@@ -21,7 +21,7 @@ fn post(server: &Server, path: &str, headers: &[(&str, &str)], body: &str) -> io
 
 /// Requests in this order on one server, and what they are answered.
 #[test]
-fn requests_are_answered_as_published() {
+fn rest_server_answers_as_documented() {
     let base64: &[(&str, &str)] = &[("Upstash-Encoding", "base64")];
     let none: &[(&str, &str)] = &[];
     let table = [
@@ -91,7 +91,7 @@ fn requests_are_answered_as_published() {
 }
 
 #[test]
-fn a_token_is_wanted_before_anything_else() {
+fn rest_server_checks_the_token_first() {
     let (redis, server) = pair();
     let wrong = "Bearer somebody-elses";
     let right = format!("Bearer {}", server.token());
@@ -129,7 +129,7 @@ fn connections_are_kept() {
 }
 
 #[test]
-fn what_is_too_large_or_framed_otherwise_is_refused() {
+fn oversized_and_chunked_requests_are_rejected() {
     let (_redis, server) = pair();
     let mut connection = Connection::open(server.address()).unwrap();
     let response = connection.request("POST", "/", &[("Transfer-Encoding", "chunked")], "").unwrap();
@@ -158,7 +158,7 @@ fn a_database_that_is_down_is_500_and_found_again() {
 }
 
 #[test]
-fn each_misbehaviour_is_what_it_says() {
+fn misbehaviours_work_as_documented() {
     let (redis, server) = pair();
     let incr = || post(&server, "/", &[], r#"["INCR","n"]"#);
     let count = || redis.commands_processed("incr");
@@ -193,7 +193,7 @@ fn each_misbehaviour_is_what_it_says() {
 }
 
 #[test]
-fn a_hanging_request_ends_with_the_server() {
+fn hanging_request_ends_with_the_server() {
     let (redis, server) = pair();
     server.misbehave_on("INCR", Misbehave::Hang);
     assert_eq!(post(&server, "/", &[], r#"["PING"]"#).unwrap().status, 200);

@@ -7,7 +7,7 @@ use leasehold_servers::proxy::{Proxy, Request};
 use leasehold_servers::{redis, webdis};
 
 #[test]
-fn it_answers_for_its_redis_and_is_gone_with_its_owner() {
+fn webdis_answers_and_stops_when_dropped() {
     let redis = redis::Server::start();
     let server = webdis::Server::start(&redis);
     let set = server.command("SET/key/a%2Fb");
@@ -22,14 +22,14 @@ fn it_answers_for_its_redis_and_is_gone_with_its_owner() {
 }
 
 #[test]
-fn it_logs_in_to_a_redis_with_a_password() {
+fn webdis_logs_in_with_a_password() {
     let redis = redis::Server::builder().password("hunter2").start();
     let server = webdis::Server::start(&redis);
     assert_eq!(server.command("PING").text(), r#"{"PING":[true,"PONG"]}"#);
 }
 
 #[test]
-fn it_reaches_its_redis_through_a_proxy() {
+fn webdis_works_through_a_proxy() {
     let redis = redis::Server::start();
     let proxy = Proxy::to(redis.address());
     let server = webdis::Server::start_at(&redis, proxy.port());
@@ -40,7 +40,7 @@ fn it_reaches_its_redis_through_a_proxy() {
 }
 
 #[test]
-fn it_restarts_on_its_port_and_goes_on_after_a_stop() {
+fn webdis_restarts_on_its_port() {
     let redis = redis::Server::start();
     let server = webdis::Server::start(&redis);
     let (port, pid) = (server.port(), server.pid());

@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_arguments_are_told_with_what_would_be_right() {
+    fn bad_arguments_are_reported_with_a_hint() {
         for (line, part) in [
             ("--seed", "needs a value"),
             ("--seed x", "`x` is not a whole number"),
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn minutes_begin_at_the_seed_that_is_named_wherever_it_stands() {
+    fn timed_run_begins_at_the_named_seed() {
         for (line, first) in [("--minutes 2", 0), ("--minutes 2 --from 7", 7), ("--from 7 --minutes 2", 7)] {
             let what = parse(line).expect(line).what;
             let What::Many(Extent::Time { from, time }) = what else { panic!("{line}: {what:?}") };
@@ -422,20 +422,20 @@ mod tests {
     }
 
     #[test]
-    fn a_script_that_cannot_be_read_is_an_error_and_no_broken_promise() {
+    fn unreadable_script_is_an_error() {
         let missing = run(&parse("--script no/such/file.json").unwrap(), "abc", &mut |_| {});
         assert!(missing.unwrap_err().starts_with("no/such/file.json: "));
     }
 
     #[test]
-    fn one_line_tells_that_no_seed_failed() {
+    fn success_is_reported_in_one_line() {
         let mut said = String::new();
         let kept = run(&parse("--seeds 5..9 --first").unwrap(), "abc", &mut |text| said.push_str(text));
         assert_eq!((kept, said.as_str()), (Ok(true), "kept: 4 seeds\n"));
     }
 
     #[test]
-    fn a_seed_that_keeps_its_promises_passes_and_one_script_says_the_same_as_its_seed() {
+    fn seed_and_its_script_agree() {
         let mut said = String::new();
         let kept = run(&parse("--seed 3").unwrap(), "abc", &mut |text| said.push_str(text));
         assert_eq!(kept, Ok(true));

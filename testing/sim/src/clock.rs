@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn when_is_the_first_instant_at_which_a_clock_shows_a_time() {
+    fn clock_when_is_the_first_instant_of_a_time() {
         for rate in [-10_000, 0, 1, 9_999, 100_000] {
             let clock = Clock::new(77, rate);
             for shown in [78, 1_000, 123_456_789, 60_000_000_000] {
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stopped_clock_stands_still_and_then_goes_on_from_there() {
+    fn stopped_clock_resumes_where_it_stopped() {
         let mut clock = Clock::new(0, 0);
         clock.stop(TrueTime(100));
         assert_eq!((clock.shows(TrueTime(900)), clock.when(101)), (100, TrueTime::FAR));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_changes_what_is_shown_and_a_rate_what_follows() {
+    fn jumps_and_rates_change_a_clock() {
         let mut clock = Clock::new(1_000, 0);
         clock.jump(TrueTime(500), -400);
         assert_eq!(clock.shows(TrueTime(500)), 1_100);

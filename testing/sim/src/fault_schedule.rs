@@ -163,7 +163,7 @@ mod tests {
     };
 
     #[test]
-    fn taking_one_kind_of_trouble_away_changes_no_other() {
+    fn removing_one_kind_of_fault_keeps_the_others() {
         let without = Odds { lost: 0, ..ODDS };
         for n in 1..200 {
             let usual = Message { host: 1, n, ..Message::default() };
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_drawn_can_be_written_down_and_read_again() {
+    fn drawn_faults_survive_as_a_script() {
         let mut drawn = FaultSchedule::drawn(ODDS);
         let fates: Vec<_> = (1..100).map(|n| (drawn.message(0, Peer::Store, 0, n), drawn.stall(0, n))).collect();
         let (messages, stalls) = drawn.recorded();

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_based_on_an_old_reading_is_noticed() {
+    fn lost_update_is_noticed() {
         let mut register = Register::default();
         assert_eq!(register.write(token(1), 1, 0), None);
         assert_eq!(register.write(token(1), 2, 0), None, "a lease may build on its own writes");
@@ -119,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn an_older_write_of_the_same_lease_is_noticed() {
+    fn reordered_write_of_a_lease_is_noticed() {
         let mut register = Register::default();
         assert_eq!(register.write(token(1), 2, 0), None);
         assert!(register.write(token(1), 1, 0).unwrap().contains("after write 2"));
     }
 
     #[test]
-    fn a_refusal_without_need_is_noticed() {
+    fn needless_refusal_is_noticed() {
         // A token that was never claimed: neither a claim nor a newer token stands against it.
         let (reply, wrong) = Register::default().ask(token(1), Ask::Write { n: 1, version: 0 });
         assert_eq!(reply, Reply::Refused);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_guard_refuses_whoever_is_stale() {
+    fn guard_rejects_stale_tokens() {
         let mut register = Register::default();
         assert_eq!(register.ask(token(1), Ask::Claim), (Reply::Read(0), None));
         assert_eq!(register.ask(token(2), Ask::Claim), (Reply::Read(0), None));

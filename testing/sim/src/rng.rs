@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_depends_on_seed_purpose_and_number_alone() {
+    fn value_depends_on_seed_purpose_and_number() {
         let stream = Stream::new(7, "loss");
         assert_eq!(stream.at(3), Stream::new(7, "loss").at(3));
         assert_ne!(stream.at(3), stream.at(4));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_keep_their_bounds_and_reach_them() {
+    fn draws_reach_their_bounds() {
         let mut draws = Stream::new(1, "test").draws();
         let drawn: Vec<u64> = (0..1_000).map(|_| draws.between(3, 6)).collect();
         assert!((3..=6).all(|n| drawn.contains(&n)) && drawn.iter().all(|n| (3..=6).contains(n)));

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_without_an_end_are_not_replayed_for_ever() {
+    fn shrink_limits_endless_runs() {
         let script = endless();
         assert!(trial::breaks(&script, Promise::Bounds), "it reaches the limit of steps");
         let most = Cost { steps: 2 * world::MOST_STEPS, ..MOST };

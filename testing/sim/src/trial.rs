@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lost_counters_excuse_tokens_of_their_resource_from_then_on() {
+    fn lost_counters_excuse_later_tokens_of_their_resource() {
         let kept = Assumptions {
             rates: true,
             records: true,

@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_of_somebody_else_is_not_taken_for_its_own() {
+    fn foreign_port_is_not_taken_for_ours() {
         let port = ports::free();
         let other = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
         assert!(Server::start_on(port).is_none());

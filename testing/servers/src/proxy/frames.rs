@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_taken_whole_however_they_come() {
+    fn commands_are_parsed_in_any_chunks() {
         let two = b"*1\r\n$4\r\nPING\r\n*2\r\n$3\r\nGET\r\n$1\r\nk\r\n";
         let expected = vec!["*1\r\n$4\r\nPING\r\n".to_owned(), "*2\r\n$3\r\nGET\r\n$1\r\nk\r\n".to_owned()];
         assert_eq!(framed(&[two]), (expected.clone(), Protocol::Resp));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_with_a_body_are_taken_whole() {
+    fn requests_with_a_body_are_parsed_whole() {
         let post = "POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc";
         let get = "GET / HTTP/1.1\r\n\r\n";
         let both = format!("{post}{get}");
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn other_protocols_pass_in_chunks() {
+    fn unknown_protocols_pass_in_chunks() {
         assert_eq!(
             framed(&[b"\x16\x03", b"\x01"]),
             (vec!["\u{16}\u{3}".to_owned(), "\u{1}".to_owned()], Protocol::Raw)

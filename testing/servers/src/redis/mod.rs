@@ -319,7 +319,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_server_on_the_port_is_told_by_its_pid_or_by_its_answers() {
+    fn foreign_server_is_recognised_by_pid_or_answers() {
         let server = Server::start();
         let nobody = Credentials::default();
         assert_eq!(look(server.port, &nobody, server.pid()), Sight::Ready);

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn short_values_stand_on_one_line_and_long_ones_are_broken() {
+    fn long_values_are_wrapped() {
         assert_eq!(pretty("{}"), "{\n}\n");
         assert_eq!(
             pretty(r#"{"a":{"b":[1,2],"c":{}},"d":"x, {y: \"z\" \\","e":null}"#),
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn layout_changes_no_value() {
+    fn layout_keeps_values() {
         let long = "é\\\"{".repeat(40);
         let value = serde_json::json!({ "a": [1, { "b": long, "c": [[], {}, null, true, -1.5e3] }], "d": {}, "e": "" });
         let text = pretty(&serde_json::to_string(&value).unwrap());

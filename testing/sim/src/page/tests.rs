@@ -45,7 +45,7 @@ fn hostile(text: &str) -> Timeline {
 }
 
 #[test]
-fn a_page_stands_alone() {
+fn page_loads_nothing() {
     for (name, timeline) in samples() {
         let page = render(&timeline).to_lowercase();
         for reference in [
@@ -69,14 +69,14 @@ fn a_page_stands_alone() {
 }
 
 #[test]
-fn the_embedded_story_is_the_story() {
+fn embedded_timeline_is_complete() {
     for (name, timeline) in samples() {
         assert_eq!(embedded(&render(&timeline)), serde_json::to_value(&timeline).unwrap(), "{name}");
     }
 }
 
 #[test]
-fn hostile_texts_are_inert() {
+fn hostile_texts_are_escaped() {
     let plain = render(&hostile("plain"));
     for text in [
         "</script><b>bold</b>",
@@ -97,14 +97,14 @@ fn hostile_texts_are_inert() {
 }
 
 #[test]
-fn the_title_is_readable_in_a_tab() {
+fn title_is_escaped() {
     let timeline = Timeline { title: "a < b & c".to_owned(), ..Timeline::default() };
     assert!(render(&timeline).contains("<title>a &lt; b &amp; c</title>"));
     assert!(render(&Timeline::default()).contains("<title>A run of the simulator</title>"));
 }
 
 #[test]
-fn samples_show_what_a_page_can_show() {
+fn samples_cover_the_page() {
     let healthy = sample::healthy();
     assert!(healthy.spans.iter().filter(|span| span.kind == SpanKind::Belief).count() >= 40);
     for kind in [SpanKind::Waiting, SpanKind::Record, SpanKind::Paused, SpanKind::Dead, SpanKind::Fault] {

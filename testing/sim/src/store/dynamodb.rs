@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_runs_out_by_itself() {
+    fn records_never_expire_by_themselves() {
         let mut bench = bench();
         bench.grant(1, 1);
         bench.pass(3_600_000);
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn a_takeover_compares_with_what_was_seen() {
+    fn takeover_compares_with_the_observed_version() {
         let mut bench = bench();
         let first = bench.grant(1, 1);
         let before = holding(&bench.ask(&acquire(2, 1))).version;
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_released_row_is_free_for_all_but_its_own_attempt() {
+    fn released_row_is_free_except_for_its_attempt() {
         let mut bench = bench();
         let first = bench.grant(1, 2);
         assert_eq!(bench.ask(&release(1)), released());
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn two_forms_make_a_maximum() {
+    fn two_forms_of_a_write_make_a_maximum() {
         let mut bench = bench();
         assert_eq!(bench.ask_once(&acquire_above(1, 1, Token::ZERO), Form::Floor), Answer::Done(granted(token(1))));
         bench.ask(&release(1));
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_never_computed_from_an_earlier_read() {
+    fn token_is_computed_in_the_write() {
         let mut bench = bench();
         let first = bench.grant(1, 1);
         bench.ask(&release(1));
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_vanished_between_the_forms_is_not_made_up() {
+    fn dropped_counter_between_forms_is_a_conflict() {
         let mut bench = bench();
         bench.grant(1, 1);
         bench.ask(&release(1));
@@ -428,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn the_java_client_and_we_exclude_one_another() {
+    fn java_client_and_ours_exclude_each_other() {
         let mut bench = bench();
         let new = ForeignAct::AcquireNew { mark: mark(1), ttl: Duration::from_micros(500_001) };
         assert_eq!(bench.foreign(&new), ForeignAnswer::Held(mark(1)));

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_resend_lengthens_the_expiry_and_mints_nothing() {
+    fn resend_extends_and_mints_no_token() {
         let mut bench = bench();
         let first = bench.grant(1, 1);
         bench.pass(400);
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_renewal_never_shortens_and_never_creates() {
+    fn renewal_never_shortens_or_creates() {
         let mut bench = bench();
         bench.grant(1, 1);
         assert_eq!(bench.ask(&renew_for(1, 2, 300)), renewed());
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_runs_out_by_the_servers_wall_clock() {
+    fn record_expires_by_the_server_clock() {
         let spec = Spec { rate_ppm: 100_000, ..Spec::of(Kind::Redis) };
         let mut bench = Bench::with(&spec);
         bench.grant(1, 1);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_no_less_than_the_floor_or_the_servers_time() {
+    fn token_is_at_least_floor_and_server_time() {
         let behind = Spec { unix_offset_ms: -5_000, ..Spec::of(Kind::Redis) };
         assert_eq!(Bench::with(&behind).grant(1, 1).get(), (BEGAN_UNIX_MS - 5_000) * 1_000);
         let mut bench = bench();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unused_counter_is_forgotten_and_the_servers_time_has_passed_it_by_then() {
+    fn forgotten_counter_is_below_the_server_time() {
         let spec = Spec { retention: Duration::from_secs(60), ..Spec::of(Kind::Redis) };
         let first = BEGAN_UNIX_MS * 1_000;
         for (op, outcome, kept_ms) in [
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_fall_when_all_data_is_lost_after_a_clock_was_ahead() {
+    fn tokens_fall_after_data_loss_with_a_clock_ahead() {
         let mut bench = bench();
         let high = token(BEGAN_UNIX_MS * 2_000);
         bench.ask(&acquire_above(1, 1, high));
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acquire_that_lands_after_the_release_is_an_orphan_that_runs_out() {
+    fn late_acquire_after_release_is_an_orphan() {
         let mut bench = bench();
         let first = bench.grant(1, 2);
         assert_eq!(bench.ask(&release(1)), released());
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn others_libraries_and_we_exclude_one_another() {
+    fn foreign_clients_and_ours_exclude_each_other() {
         let mut bench = bench();
         let mark = Mark { by: 7, count: 1 };
         let take = ForeignAct::AcquireNew { mark, ttl: Duration::from_millis(500) };

@@ -48,7 +48,7 @@ mod tests {
     use crate::store::tests::*;
 
     #[test]
-    fn a_record_runs_out_by_the_uptime_of_its_own_boot() {
+    fn record_expires_by_uptime_of_its_boot() {
         let mut bench = Bench::new(Kind::Sqlite);
         let first = bench.grant(1, 1);
         bench.pass(999);
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_another_boot_is_observed_and_taken_over_by_its_version() {
+    fn record_of_another_boot_is_taken_over_by_observation() {
         let mut bench = Bench::new(Kind::Sqlite);
         bench.grant(1, 1);
         bench.boot += 1;

@@ -212,7 +212,7 @@ fn one_attempt_at_a_time() {
 }
 
 #[test]
-fn a_dead_holder_is_replaced() {
+fn dead_holder_is_replaced() {
     for kind in KINDS {
         let mut bench = Bench::new(kind);
         let first = bench.grant(1, 1);
@@ -281,7 +281,7 @@ fn tokens_run_out_at_the_top() {
 }
 
 #[test]
-fn an_eviction_leaves_the_counter_and_a_loss_of_all_data_nothing() {
+fn eviction_keeps_the_counter_and_wipe_does_not() {
     for kind in KINDS {
         let mut bench = Bench::new(kind);
         let first = bench.grant(1, 1);
@@ -297,7 +297,7 @@ fn an_eviction_leaves_the_counter_and_a_loss_of_all_data_nothing() {
 
 /// An acquire is sent twice, the second send is answered, a renewal follows; then the first one arrives.
 #[test]
-fn a_delayed_first_send_never_overwrites_a_heartbeat() {
+fn delayed_first_send_cannot_overwrite_a_heartbeat() {
     for kind in KINDS {
         let mut bench = Bench::new(kind);
         let first = bench.grant(1, 2);
@@ -317,7 +317,7 @@ fn a_delayed_first_send_never_overwrites_a_heartbeat() {
 }
 
 #[test]
-fn an_older_renewal_that_comes_late_undoes_nothing() {
+fn late_older_renewal_is_ignored() {
     for kind in [Kind::Sqlite, Kind::Dynamodb] {
         let mut bench = Bench::new(kind);
         bench.grant(1, 1);
@@ -330,7 +330,7 @@ fn an_older_renewal_that_comes_late_undoes_nothing() {
 
 /// Arbitrary operations of four attempts at a time, against what must hold of any lock.
 #[test]
-fn no_walk_breaks_exclusion_or_the_order_of_tokens() {
+fn random_walks_keep_exclusion_and_token_order() {
     for kind in KINDS {
         let (mut bench, mut dice, mut top) = (Bench::new(kind), 0x9e37_79b9_u64, Token::ZERO);
         let (mut seen_last, mut grants, mut takeovers) = (None, 0, 0);
@@ -386,7 +386,7 @@ fn no_walk_breaks_exclusion_or_the_order_of_tokens() {
 }
 
 #[test]
-fn a_spec_is_plain_json() {
+fn spec_is_plain_json() {
     let spec = Spec { rate_ppm: -5, retention: Duration::from_secs(7), ..Spec::of(Kind::Dynamodb) };
     let text = serde_json::to_string(&spec).unwrap();
     assert_eq!(text, r#"{"kind":"dynamodb","rate_ppm":-5,"unix_offset_ms":0,"retention_ns":7000000000}"#);

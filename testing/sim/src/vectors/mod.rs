@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn new_changed_and_stale_files_are_told_apart() {
+    fn new_changed_and_stale_files_are_distinguished() {
         let stored = files(&[("a.json", "1"), ("b.json", "1"), ("c.json", "1")]);
         let recorded = files(&[("a.json", "1"), ("b.json", "2"), ("d.json", "1")]);
         let told: Vec<(String, Change)> = changes(&stored, &recorded).into_iter().collect();
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn blessing_leaves_the_stories_and_what_is_no_json() {
+    fn bless_keeps_other_files() {
         let folder = folder("leaves");
         fs::write(folder.join("README.md"), "for people").unwrap();
         let old = super::recorded().into_values().next().unwrap();
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn blessing_a_folder_with_json_of_another_kind_changes_nothing() {
+    fn bless_rejects_a_folder_with_other_json() {
         let folder = folder("refuses");
         let others = files(&[("package.json", "{\"name\": \"somebody's\"}")]);
         fs::write(folder.join("package.json"), &others["package.json"]).unwrap();
