@@ -1,7 +1,7 @@
-//! Golden vectors: scenarios of one client, told here in Rust, kept as JSON in `core/vectors/`, and played there by
-//! every language.
+//! Golden vectors: scenarios of one client, written here in Rust, kept as JSON in `core/vectors/`, and played by every
+//! language.
 //!
-//! [`recorded`] tells the scenarios to the core as it is now; [`play`] knows nothing of them and reads the files alone.
+//! [`recorded`] runs the scenarios with the present core; [`play`] reads only the files.
 
 mod play;
 mod released;
@@ -29,10 +29,10 @@ pub fn folder() -> PathBuf {
     sim.join("../../core/vectors")
 }
 
-/// What the core makes of every scenario now.
+/// The vectors of all scenarios with the present core.
 ///
 /// # Panics
-/// If a scenario is told wrongly: two have one name, or one does not reach what it is about.
+/// If two scenarios have the same name, or one does not reach the rows that it is about.
 pub fn recorded() -> Files {
     let mut files = Files::new();
     for scenario in scenarios::ALL {
@@ -47,7 +47,7 @@ pub fn recorded() -> Files {
 /// The vectors of a folder.
 ///
 /// # Errors
-/// What cannot be read.
+/// A file that cannot be read.
 pub fn stored(folder: &Path) -> io::Result<Files> {
     let mut files = Files::new();
     for entry in fs::read_dir(folder)? {
@@ -60,14 +60,14 @@ pub fn stored(folder: &Path) -> io::Result<Files> {
     Ok(files)
 }
 
-/// How a file differs from the scenario it should tell.
+/// A difference between a file and its scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Change {
     /// A scenario has no file yet.
     New,
-    /// It tells something else.
+    /// The file is out of date.
     Changed,
-    /// No scenario tells it.
+    /// The file has no scenario.
     Stale,
 }
 
@@ -86,10 +86,10 @@ pub fn changes(stored: &Files, recorded: &Files) -> BTreeMap<String, Change> {
     changes
 }
 
-/// Makes the folder tell the scenarios and nothing else; answers what that took.
+/// Writes the vectors of all scenarios to the folder, and removes stale ones. Returns the changes.
 ///
 /// # Errors
-/// What cannot be read, written or removed; and a JSON file that `parse` says is no vector, before anything is changed.
+/// A file that cannot be read, written or removed; and a JSON file that is not a vector, before anything is changed.
 pub fn bless(
     folder: &Path,
     recorded: &Files,
@@ -115,10 +115,10 @@ pub fn bless(
     Ok(changes)
 }
 
-/// Whether a text is a vector.
+/// Checks that a text is a vector.
 ///
 /// # Errors
-/// It is none.
+/// The reason why it is not.
 pub fn check(text: &str) -> Result<(), String> {
     <Vector>::parse(text).map(|_| ())
 }

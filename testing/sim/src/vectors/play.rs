@@ -1,4 +1,4 @@
-//! Plays a vector against the core, and says where they part.
+//! Plays a vector against the core, and reports the first difference.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::rows::{Counted, Rows, untaken};
 use crate::format::{Call, Step, Vector, difference};
 
-/// How a host may drive a client; the same must come of both.
+/// A way to drive a client. Both must have the same result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
     /// One method call for each step, then `poll_output` until it is drained.
@@ -101,11 +101,11 @@ pub(super) fn call(client: &mut Client, input: Option<Input>, entropy: &Entropy,
     }
 }
 
-/// What must come of one call, or of two that are one step.
+/// The expected result of one call, or of two calls that are one step.
 struct Expected {
     outputs: Vec<Output>,
     wake_at_ns: Monotonic,
-    /// Of two calls: requests leave after the events of both.
+    /// True for two calls: requests leave after the events of both.
     in_two: bool,
 }
 

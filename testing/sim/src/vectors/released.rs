@@ -17,14 +17,14 @@ pub struct Release {
     pub plain: Files,
     /// Those with whole requests.
     pub wire: Files,
-    /// Why a vector need not pass any more, by `NAME` or `wire/NAME`.
+    /// The reasons why vectors need not pass any more, by `NAME` or `wire/NAME`.
     pub superseded: BTreeMap<String, String>,
 }
 
-/// All that are kept in a folder, by version.
+/// All releases in a folder, by version.
 ///
 /// # Errors
-/// What cannot be read.
+/// A file that cannot be read.
 pub fn releases(folder: &Path) -> io::Result<BTreeMap<String, Release>> {
     let mut releases = BTreeMap::new();
     for entry in fs::read_dir(folder)? {
@@ -47,10 +47,10 @@ impl Release {
         Ok(Self { plain: stored(folder)?, wire: stored(&folder.join("wire"))?, superseded })
     }
 
-    /// Keeps them.
+    /// Writes them to a new folder.
     ///
     /// # Errors
-    /// What cannot be written; and a folder that is there, for what was released does not change.
+    /// A file that cannot be written; and an existing folder, because released vectors never change.
     pub fn keep(&self, folder: &Path) -> io::Result<()> {
         fs::create_dir_all(folder.parent().unwrap_or(folder))?;
         fs::create_dir(folder)?;

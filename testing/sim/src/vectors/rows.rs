@@ -1,11 +1,11 @@
-//! Which rows of the lease machine's table a client took.
+//! The rows of the lease machine's table that a client took.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use leasehold_core::trace;
 
-/// Counts are the process's own, so whoever reads them runs alone.
+/// The counts belong to the process, so only one reader may run at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Rows taken from one moment on. No other thread counts meanwhile; a thread that asks for a second one waits for ever.
@@ -30,7 +30,7 @@ impl Counted {
     }
 }
 
-/// How often each row of the table was taken, also those that never were.
+/// The count of each row of the table, including rows that were never taken.
 pub type Rows = BTreeMap<&'static str, u64>;
 
 /// Every row of the table, before anybody took it.

@@ -1,4 +1,4 @@
-//! The words in which scenarios are told: what a host does and what stores answer. The client adds what comes of it.
+//! The vocabulary of scenarios: a host's calls and the stores' answers. The client adds the outputs.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::play::call;
 use super::rows::Counted;
 use crate::format::{Call, FORMAT, Fresh, Start, Step, TakesEntropy as _, Vector};
 
-/// What a scenario's clocks show at first; far from zero, so that nothing saturates unnoticed.
+/// The clocks at the start of a scenario; far from zero, so that nothing saturates unnoticed.
 const START: Start = Start { monotonic_ns: 100_000_000_000, unix_ms: 1_700_000_000_000 };
 
 /// A scenario under way.
@@ -24,7 +24,7 @@ pub(super) struct Scenario {
     vector: Vector,
     client: Client,
     now: Now,
-    /// What is added to the wall clock, which otherwise runs with the monotonic one.
+    /// The offset of the wall clock, which otherwise runs with the monotonic one.
     wall_ms: i64,
     wake_at: Monotonic,
     drawn: u128,
@@ -33,7 +33,7 @@ pub(super) struct Scenario {
     took: BTreeSet<&'static str>,
 }
 
-/// What a store answers to one operation.
+/// A store's answer to one operation.
 #[derive(Clone, Debug)]
 pub(super) enum Answer {
     Granted(u64),
@@ -58,7 +58,7 @@ pub(super) enum Answer {
     OursUncounted,
     /// The record is ours, by a send that was never made.
     OursAsOf(u32),
-    /// The record was ours, until somebody released it.
+    /// The record was ours, and has been released.
     OursFreed,
     /// No record.
     Gone,
@@ -112,7 +112,7 @@ impl Scenario {
         self.vector
     }
 
-    /// So many milliseconds after the start. Nobody is called.
+    /// Sets the clock to this many milliseconds after the start, without a call.
     pub(super) fn clock(&mut self, ms: u64) -> &mut Self {
         self.set(START.now().monotonic.plus(Duration::from_millis(ms)));
         self
@@ -131,12 +131,12 @@ impl Scenario {
         self.now.unix_ms = START.unix_ms.saturating_add(passed).saturating_add_signed(self.wall_ms);
     }
 
-    /// So many milliseconds after the start, the host looks what is due.
+    /// Sets the clock to this many milliseconds after the start, and handles the timers.
     pub(super) fn at(&mut self, ms: u64) -> &mut Self {
         self.clock(ms).call(None)
     }
 
-    /// The host sleeps for as long as it was told.
+    /// The host sleeps until its wake time.
     pub(super) fn wake(&mut self) -> &mut Self {
         assert!(self.wake_at < Monotonic::FAR, "{}: the host would sleep for ever", self.vector.name);
         self.set(self.wake_at.max(self.now.monotonic));
@@ -157,7 +157,7 @@ impl Scenario {
         self.sent.len()
     }
 
-    /// Whether the last request wants to write a record.
+    /// True if the last request is an acquire.
     pub(super) fn last_is_acquire(&self) -> bool {
         self.sent.last().is_some_and(|sent| sent.ops.iter().any(|op| matches!(op.op, Op::Acquire(_))))
     }
@@ -254,13 +254,13 @@ impl Scenario {
         self.answer(at.expect("a request to the node for the lock"), &[answer])
     }
 
-    /// The request with this id is answered, whoever asked it and whenever.
+    /// Answers the request with this id, at any time.
     pub(super) fn say_to(&mut self, id: u64, answer: Answer) -> &mut Self {
         let at = self.sent.iter().position(|sent| sent.id.get() == id);
         self.answer(at.expect("a request with this id"), &[answer])
     }
 
-    /// A response to a request that nobody made.
+    /// A response to a request that was never made.
     pub(super) fn say_to_nobody(&mut self, id: u64) -> &mut Self {
         let outcome = Outcome::Applied(Applied::Acquired { counter: token(1) });
         self.call(Some(Input::Response { id: RequestId::new(id), result: Ok(vec![outcome]) }))
@@ -329,7 +329,7 @@ impl Scenario {
         }
     }
 
-    /// One step, and whatever is due right after it.
+    /// One step, and the steps that are due right after it.
     fn call(&mut self, input: Option<Input>) -> &mut Self {
         let is_acquire = matches!(input, Some(Input::Acquire { .. }));
         self.record(input);
@@ -380,7 +380,7 @@ impl Scenario {
     }
 }
 
-/// Somebody else's lease, which the store ends in 20 s.
+/// The lease of another client, which the store ends in 20 s.
 pub(super) fn foreign_holding() -> Holding {
     let (nonce, seq) = (Nonce::from_bytes([0xee; 16]), Seq::new(3));
     Holding {

@@ -41,7 +41,7 @@ fn error(code: &str, message: &str) -> Json {
     json!({ "__type": format!("com.amazonaws.dynamodb.v20120810#{code}"), "message": message })
 }
 
-/// A row of somebody else.
+/// A row of another client.
 fn held(key: &str) -> Json {
     json!({
         key: { "S": "invoice/42" },

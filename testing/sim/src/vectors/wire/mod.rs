@@ -17,10 +17,10 @@ pub fn folder() -> PathBuf {
     super::folder().join("wire")
 }
 
-/// What the core makes of every scenario now.
+/// The vectors of all scenarios with the present core.
 ///
 /// # Panics
-/// If a scenario is told wrongly.
+/// If a scenario is wrong.
 pub fn recorded() -> Files {
     let mut files = Files::new();
     for scenario in redis::ALL.iter().chain(dynamodb::ALL) {
@@ -32,10 +32,10 @@ pub fn recorded() -> Files {
     files
 }
 
-/// Whether a text is a vector of this kind.
+/// Checks that a text is a vector of this kind.
 ///
 /// # Errors
-/// It is none.
+/// The reason why it is not.
 pub fn check(text: &str) -> Result<(), String> {
     WireVector::parse(text).map(|_| ())
 }

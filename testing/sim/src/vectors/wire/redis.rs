@@ -38,7 +38,7 @@ fn http(dialect: Dialect, access: Access) -> Store {
     })
 }
 
-/// How a server says it.
+/// The form of a server's replies.
 #[derive(Clone, Copy)]
 enum Form {
     Resp,

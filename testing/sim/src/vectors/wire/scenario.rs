@@ -1,4 +1,4 @@
-//! The words in which these scenarios are told: what a host does, and what servers answer.
+//! The vocabulary of these scenarios: a host's calls and the servers' answers.
 
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ impl Scenario {
         self.vector
     }
 
-    /// Time passes, and nobody is called.
+    /// Time passes, without a call.
     pub(super) fn pass(&mut self, ms: u64) -> &mut Self {
         self.set(self.now.monotonic.plus(Duration::from_millis(ms)))
     }
@@ -65,7 +65,7 @@ impl Scenario {
         self
     }
 
-    /// The host sleeps for as long as it was told, until there is a request.
+    /// The host sleeps until its wake times, until there is a request.
     pub(super) fn wake_until_sent(&mut self) -> &mut Self {
         while self.open.is_empty() {
             assert!(self.wake_at < Monotonic::FAR, "{}: the host would sleep for ever", self.vector.name);
@@ -75,7 +75,7 @@ impl Scenario {
         self
     }
 
-    /// The host sleeps for as long as it was told.
+    /// The host sleeps until its wake time.
     pub(super) fn wake(&mut self) -> &mut Self {
         self.set(self.wake_at.max(self.now.monotonic));
         self.call(None)
@@ -99,7 +99,7 @@ impl Scenario {
         self.record(WireInput::Wired(Wired::SetCredentials { node: NodeId::new(node), credentials }))
     }
 
-    /// Nobody answers the oldest request.
+    /// The oldest request is lost.
     pub(super) fn lost(&mut self) -> &mut Self {
         let fault = TransportFault::Unknown(Fault::of(FaultKind::Reset));
         self.fault(fault)
@@ -138,18 +138,18 @@ impl Scenario {
         self.record(WireInput::Wired(Wired::RedisReplies { id, replies }))
     }
 
-    /// Nobody says what became of the oldest request.
+    /// The oldest request is never answered.
     pub(super) fn unanswered(&mut self) -> &mut Self {
         self.open.remove(0);
         self
     }
 
-    /// Whether the lock is neither held nor waited for.
+    /// True if the lock is neither held nor waited for.
     pub(super) fn is_over(&self, lock: u64) -> bool {
         self.client.state(LockId::new(lock)).is_none()
     }
 
-    /// Whether the oldest request writes a row of DynamoDB.
+    /// True if the oldest request writes a row of DynamoDB.
     pub(super) fn is_write(&self) -> bool {
         matches!(self.open.first(), Some(Open::Http(request)) if request.body.windows(16).any(|part| part == b"UpdateExpression"))
     }
