@@ -113,7 +113,7 @@ fn token_computed_from_an_earlier_read(run: &Run) {
     let late = run.requests(0).into_iter().find(|request| request.arrived_ms == Some(651)).unwrap();
     assert!(late.kind == ArrowKind::Acquire && late.sent_ms == 350, "{late:?}");
     assert_eq!(run.seen(Sometimes::SecondForm), 2, "and the newcomer's, whose clock is behind as well");
-    assert_eq!(run.seen(Sometimes::TimedOut), 2, "whoever asked for a token has seen the one before");
+    assert_eq!(run.seen(Sometimes::TimedOut), 2, "a holder that asked for a token had seen the one before");
 }
 
 fn late_renewal_after_a_check_said_lost(run: &Run) {

@@ -1,4 +1,4 @@
-//! What a page must be whatever it shows: alone, faithful, and inert.
+//! Properties of every page: it loads nothing, shows the whole timeline, and escapes all texts.
 
 use std::path::PathBuf;
 

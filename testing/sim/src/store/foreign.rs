@@ -20,7 +20,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// What observers see of it: 16 bytes, as of a UUID.
+    /// The version that observers see: 16 bytes, like a UUID.
     pub fn version(self) -> Option<Version> {
         Version::new(&((u128::from(self.by) << 64) | u128::from(self.count)).to_be_bytes())
     }
@@ -45,21 +45,21 @@ pub enum ForeignAct {
     Read,
     /// `SET NX PX`; PutItem where no row is.
     AcquireNew {
-        /// What to write.
+        /// The mark to write.
         mark: Mark,
         /// For how long.
         ttl: Duration,
     },
     /// PutItem over a row that is marked as released. DynamoDB only.
     AcquireReleased {
-        /// What to write.
+        /// The mark to write.
         mark: Mark,
         /// For how long.
         ttl: Duration,
     },
     /// PutItem over a row whose version has not changed since it was seen. DynamoDB only.
     AcquireExpired {
-        /// What to write.
+        /// The mark to write.
         mark: Mark,
         /// For how long.
         ttl: Duration,

@@ -25,7 +25,7 @@ pub(super) struct Raised {
     pub(super) expires_ms: Option<u64>,
 }
 
-/// What becomes of an acquire.
+/// The decision about an acquire.
 pub(super) enum Vote {
     /// It goes on to the lock; with a loss, if the counter is in doubt because of it.
     Counts(Option<LossId>),

@@ -55,7 +55,7 @@ pub enum Kind {
 pub struct Ask<'a> {
     /// On what.
     pub resource: &'a Resource,
-    /// What to do.
+    /// The operation.
     pub op: &'a Op,
     /// Which of the requests of a send it is; always [`Form::Floor`] but for DynamoDB.
     pub form: Form,
@@ -111,7 +111,7 @@ pub struct Spec {
     /// good. The other kinds keep counters for good in any case.
     #[serde(rename = "retention_ns", with = "retention", default = "for_good", skip_serializing_if = "is_for_good")]
     pub retention: Duration,
-    /// Whether its operator declares that it comes back from a restart with all that it has acknowledged. Matters to
+    /// True if its operator declares that a restart keeps all that it has acknowledged. Matters to
     /// nodes of a quorum only.
     #[serde(default, skip_serializing_if = "is_false")]
     pub durable: bool,
@@ -128,7 +128,7 @@ impl Spec {
         if self.durable { Durability::Declared } else { Durability::NotDeclared }
     }
 
-    /// Whether no counter is ever forgotten.
+    /// True if no counter is ever forgotten.
     pub fn keeps_counters(&self) -> bool {
         self.kind != Kind::Redis || is_for_good(&self.retention)
     }

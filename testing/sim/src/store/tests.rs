@@ -1,4 +1,4 @@
-//! What every model store must do, each as far as it can; and the bench on which all of them are tested.
+//! The common behaviour of all model stores, and the bench on which they are tested.
 
 use std::time::Duration;
 
@@ -226,7 +226,7 @@ fn dead_holder_is_replaced() {
         assert_eq!(shown(&bench.ask(&renew(1, 2))), Some((2, seq_in(kind, 2), false)), "{kind:?}");
         assert_eq!(shown(&bench.ask(&release(1))), Some((2, seq_in(kind, 2), false)), "{kind:?}");
         assert_eq!(shown(&bench.ask(&raise(1, 1 << 50))), Some((2, seq_in(kind, 2), false)), "{kind:?}");
-        assert_eq!(bench.holder(), Some(2), "{kind:?}: whoever is gone changes nothing");
+        assert_eq!(bench.holder(), Some(2), "{kind:?}: a former holder changes nothing");
     }
 }
 

@@ -162,7 +162,7 @@ impl Scenario {
         self.sent.last().is_some_and(|sent| sent.ops.iter().any(|op| matches!(op.op, Op::Acquire(_))))
     }
 
-    /// Whether a renewal of the lock was sent so far.
+    /// True if a renewal of the lock was sent.
     pub(super) fn has_renewed(&self, lock: u64) -> bool {
         let mut ops = self.sent.iter().flat_map(|sent| &sent.ops);
         ops.any(|op| op.lock == LockId::new(lock) && matches!(op.op, Op::Renew(_)))

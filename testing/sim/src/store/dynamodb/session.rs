@@ -12,7 +12,7 @@ use leasehold_core::quorum::Trust;
 
 use crate::store::Answer;
 
-/// What one request of a send asks.
+/// One request of a send.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Form {
     /// The operation itself. DynamoDB knows no `max()`: an acquire is first tried as the write that makes the counter
@@ -61,7 +61,7 @@ pub struct Mark {
 const MOST_MARKS: u32 = 3;
 
 impl Form {
-    /// What the lock's row has said, where the marker is asked for next.
+    /// The answer of the lock's row, where the marker is read next.
     pub fn told(&self) -> Option<&Outcome> {
         match self {
             Self::Look(told) => Some(&told.outcome),

@@ -1,4 +1,4 @@
-//! What concerns the client as a whole: commands, responses, clocks, limits, its end.
+//! Scenarios of the client as a whole: commands, responses, clocks, limits, its end.
 
 use leasehold_core::config::Limits;
 use leasehold_core::op::FaultKind;

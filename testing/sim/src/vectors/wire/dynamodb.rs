@@ -161,7 +161,7 @@ fn dynamodb_errors() -> WireVector {
 }
 
 impl Scenario {
-    /// What may have landed is asked for again, and freed.
+    /// Asks again for a row that may have been written, and frees it.
     fn looked_for(&mut self, lock: u64) -> &mut Self {
         if !self.is_over(lock) {
             self.wake_until_sent().carried_out(0);

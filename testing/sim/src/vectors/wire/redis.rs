@@ -89,7 +89,7 @@ impl Scenario {
         self
     }
 
-    /// What may have landed is asked for again, and released.
+    /// Asks again for a record that may have been written, and releases it.
     fn settled(&mut self, form: Form, lock: u64) -> &mut Self {
         if !self.is_over(lock) {
             self.wake_until_sent().says(form, &["granted", "1700000000000000"]);
