@@ -314,7 +314,6 @@ pub(crate) mod result {
         reply.serialize(serializer)
     }
 
-    #[expect(clippy::type_complexity, reason = "serde wants it so")]
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Result<Vec<Outcome>, TransportFault>, D::Error> {
