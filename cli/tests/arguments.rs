@@ -13,7 +13,7 @@ fn errors_of_durations_show_the_right_form() {
             ("-5s", "cannot be negative"),
             ("NaN", "not a duration"),
             ("", "not a duration"),
-            ("5parsecs", "\"parsecs\" is no unit"),
+            ("5parsecs", "\"parsecs\" is not a unit"),
             ("99999999999999999999s", "too long; the longest is 87600h"),
         ] {
             let ran =

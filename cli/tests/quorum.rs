@@ -90,7 +90,7 @@ fn a_node_that_lost_its_memory_comes_back_by_itself() {
     let shown = rig.run(&["quorum", "status"]).expect(1).stdout;
     assert!(shown.contains("no lock can be acquired now") && shown.contains("does not answer"), "{shown}");
     let forced = rig.run(&["quorum", "init", "--force"]).expect(0);
-    let forced = forced.says("two may hold it").says("was left out");
+    let forced = forced.says("two clients may hold it").says("was left out");
     assert!(forced.stdout.contains("2 nodes are members now"), "{}", forced.stdout);
     assert_eq!(rig.standings(0), ["unreachable", "member", "member"]);
 }

@@ -120,7 +120,7 @@ fn under_sentinels_locks_are_taken_renewed_and_released() {
     is("redis.sentinels", Severity::Warning, "2 of 3");
     is("redis.failover", Severity::Good, "none");
     is("redis.trial", Severity::Good, "taken");
-    is("redis.wakeups", Severity::Good, "heard");
+    is("redis.wakeups", Severity::Good, "are notified");
     is("redis.min_replicas", Severity::Warning, "min-replicas-to-write is 0");
 }
 
