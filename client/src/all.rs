@@ -1,4 +1,4 @@
-//! Several locks, all or nothing.
+//! Requests for several locks, all or nothing.
 
 use std::collections::BTreeSet;
 use std::future::IntoFuture;
@@ -13,8 +13,8 @@ use crate::error::Error;
 use crate::lease::Lease;
 use crate::request::LockRequest;
 
-/// Several locks that are asked for at once; awaiting acquires them. It fails as a [`LockRequest`] does, for the first lock
-/// that was not to be had, and with [`ErrorKind::Lost`](crate::ErrorKind::Lost) when one was lost while another was waited
+/// A request for several locks at once; awaiting it acquires them. It fails as a [`LockRequest`] does, for the first lock
+/// that could not be acquired, and with [`ErrorKind::Lost`](crate::ErrorKind::Lost) when one was lost while another was waited
 /// for; none is held then.
 #[must_use = "nothing is acquired until the request is awaited"]
 pub struct LockAllRequest {
@@ -25,6 +25,14 @@ pub struct LockAllRequest {
 }
 
 type Setting = Box<dyn Fn(LockRequest) -> LockRequest + Send>;
+
+impl Client {
+    /// Asks for several locks at once, all or nothing. They are taken in sorted order, so that two callers who want the
+    /// same ones cannot block each other for ever.
+    pub fn lock_all<R: Into<String>>(&self, resources: impl IntoIterator<Item = R>) -> LockAllRequest {
+        LockAllRequest::new(self.clone(), resources.into_iter().map(Into::into).collect())
+    }
+}
 
 impl LockAllRequest {
     pub(crate) fn new(client: Client, resources: BTreeSet<String>) -> Self {
@@ -60,7 +68,7 @@ impl LockAllRequest {
 
     pub(crate) async fn acquire(self, caller: Caller) -> Result<Leases, Error> {
         let until = self.wait.map(|wait| clock::monotonic().plus(wait));
-        // A wait that is used up is over: of zero it would be said that it was to be tried once.
+        // A wait of zero would mean a single try.
         let least = Duration::from_nanos(u64::from(self.wait != Some(Duration::ZERO)));
         let mut leases = Leases(Vec::with_capacity(self.resources.len()));
         for resource in &self.resources {
@@ -74,14 +82,14 @@ impl LockAllRequest {
             match request.acquire(caller).await {
                 Ok(lease) => leases.0.push(lease),
                 Err(error) => {
-                    // What was taken before goes back; the caller hears of the lock that was not to be had.
-                    let _ = leases.give_back().await;
+                    // The caller is told of the lock that could not be acquired, and not of these releases.
+                    let _ = leases.release_each().await;
                     return Err(error);
                 }
             }
         }
         if let Err(error) = leases.check(Duration::ZERO) {
-            let _ = leases.give_back().await;
+            let _ = leases.release_each().await;
             return Err(error);
         }
         Ok(leases)
@@ -116,16 +124,16 @@ impl Leases {
     /// # Errors
     /// As [`Lease::release`], the first one met; the others are released all the same.
     pub async fn release(&self) -> Result<(), Error> {
-        self.give_back().await
+        self.release_each().await
     }
 
-    /// All releases are begun before the first one is awaited, so that they share one patience.
-    pub(crate) async fn give_back(&self) -> Result<(), Error> {
-        let begun: Vec<_> = self.0.iter().rev().map(|lease| (lease, lease.begin_to_give_back())).collect();
+    /// All releases are begun before the first one is awaited, so that they share one wait.
+    pub(crate) async fn release_each(&self) -> Result<(), Error> {
+        let begun: Vec<_> = self.0.iter().rev().map(|lease| (lease, lease.begin_release())).collect();
         let mut first = Ok(());
         for (lease, begun) in begun {
             let result = match begun {
-                Ok(()) => lease.given_back().await,
+                Ok(()) => lease.released().await,
                 Err(error) => Err(error),
             };
             first = first.and(result);

@@ -1,7 +1,8 @@
 //! The same client for code without async, under the same names. Settings go through [`Client::connect_with`].
 //!
-//! A call performs its requests on the calling thread, so that no hop to another thread lies between the caller and the
-//! store; only the nodes of a quorum are asked on the client's threads, all at once. Everything else, renewals above all, happens on the client's own threads.
+//! A call sends its requests on the calling thread, so that the caller does not wait for another thread. Only the nodes of a
+//! quorum are asked on the client's threads, all at once. Everything else, renewals above all, happens on the client's own
+//! threads.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::error::{Error, LockInfo};
 use crate::exec::block_on;
 use crate::lease;
 use crate::release_if::{HolderMatch, ReleaseIfOutcome};
-use crate::request::{self, free_or_error};
+use crate::request::{self, none_if_busy};
 use crate::stores::Stores;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
@@ -73,7 +74,7 @@ impl Client {
     /// # Errors
     /// As there.
     pub fn inspect(&self, resource: impl AsRef<str>) -> Result<Option<LockInfo>, Error> {
-        block_on(self.0.look(resource.as_ref(), Caller::Blocking))
+        block_on(self.0.inspect_by(resource.as_ref(), Caller::Blocking))
     }
 
     /// See [`leasehold::Client::break_lock`](crate::Client::break_lock).
@@ -81,7 +82,7 @@ impl Client {
     /// # Errors
     /// As there.
     pub fn break_lock(&self, resource: impl AsRef<str>) -> Result<Option<LockInfo>, Error> {
-        block_on(self.0.break_it(resource.as_ref(), Caller::Blocking))
+        block_on(self.0.break_by(resource.as_ref(), Caller::Blocking))
     }
 
     /// See [`leasehold::Client::release_if`](crate::Client::release_if).
@@ -89,7 +90,7 @@ impl Client {
     /// # Errors
     /// As there.
     pub fn release_if(&self, resource: impl AsRef<str>, holder: HolderMatch) -> Result<ReleaseIfOutcome, Error> {
-        block_on(self.0.release_matching(resource.as_ref(), &holder, Caller::Blocking))
+        block_on(self.0.release_if_by(resource.as_ref(), &holder, Caller::Blocking))
     }
 
     /// See [`leasehold::Client::doctor`](crate::Client::doctor).
@@ -98,7 +99,7 @@ impl Client {
     /// As there.
     pub fn doctor(&self) -> Result<Vec<Finding>, Error> {
         self.0.driver().check_process()?;
-        Ok((self.0.examination())())
+        Ok((self.0.diagnosis())())
     }
 
     /// See [`leasehold::Client::close`](crate::Client::close).
@@ -184,7 +185,7 @@ impl LockRequest {
     /// # Errors
     /// As there.
     pub fn try_acquire(self) -> Result<Option<Lease>, Error> {
-        let lease = free_or_error(block_on(self.0.once().acquire(Caller::Blocking)))?;
+        let lease = none_if_busy(block_on(self.0.once().acquire(Caller::Blocking)))?;
         Ok(lease.map(Lease))
     }
 }
@@ -217,7 +218,7 @@ impl LockAllRequest {
     /// Acquires all of them, or none.
     ///
     /// # Errors
-    /// As [`LockRequest::acquire`], of the first lock that was not to be had.
+    /// As [`LockRequest::acquire`], of the first lock that could not be acquired.
     pub fn acquire(self) -> Result<Leases, Error> {
         let leases = block_on(self.0.acquire(Caller::Blocking))?;
         Ok(Leases(leases.0.into_iter().map(Lease).collect()))
@@ -244,7 +245,7 @@ impl Leases {
     /// As there.
     pub fn release(self) -> Result<(), Error> {
         let leases = all::Leases(self.0.into_iter().map(|lease| lease.0).collect());
-        block_on(leases.give_back())
+        block_on(leases.release_each())
     }
 }
 
@@ -316,6 +317,6 @@ impl Lease {
     /// # Errors
     /// As there.
     pub fn release(&self) -> Result<(), Error> {
-        block_on(self.0.give_back(Caller::Blocking))
+        block_on(self.0.release_by(Caller::Blocking))
     }
 }

@@ -7,11 +7,11 @@ use leasehold_core::Config;
 use leasehold_core::config::Drift;
 use tracing::dispatcher::{self, Dispatch};
 
-use crate::client::{Client, Place};
+use crate::client::{Backend, Client};
 use crate::driver::Driver;
 use crate::error::Error;
 use crate::exec;
-use crate::quorum::{self, Quorum};
+use crate::quorum::{self, Quorum, nodes};
 use crate::stores::Stores;
 use crate::transport;
 use crate::url::StoreUrl;
@@ -27,7 +27,7 @@ pub struct ClientBuilder {
     create: Create,
 }
 
-/// Whether connecting makes a quorum of new nodes.
+/// The choice between joining a quorum and making one of new nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Create {
     #[default]
@@ -35,8 +35,34 @@ enum Create {
     Make,
 }
 
+impl Client {
+    /// Opens a store: `sqlite:PATH` for all processes of one machine, `redis://HOST` for many, `memory:` for this process
+    /// alone. An empty text means the urls in the environment variable `LEASEHOLD_STORE`, else a file in the user's state
+    /// folder, with a warning, or an error where the variable `LEASEHOLD_REQUIRE_STORE` is `1`: see [`Stores`].
+    ///
+    /// Several urls form a **quorum** of independent nodes, of one kind or of different ones: a lock is had once a
+    /// majority has granted it, so that a minority may fail. Use three or five: a fourth node helps no more than
+    /// the third. All clients name the same nodes. A new quorum is made with `leasehold quorum init` or
+    /// [`ClientBuilder::create_quorum`]; without either, its first lock waits until all nodes answer, and for a little
+    /// more than [`max_ttl`](ClientBuilder::max_ttl).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a url that cannot be read or a file that is no store of ours,
+    /// [`ErrorKind::StoreRefused`] where permissions are missing, [`ErrorKind::StoreUnavailable`] otherwise. Of a quorum,
+    /// a minority may be unavailable; it is connected to later. Two names for the same server, or a node that belongs to
+    /// another quorum or has another `max_ttl`, are [`ErrorKind::Config`].
+    pub async fn connect(stores: impl Stores) -> Result<Self, Error> {
+        Self::builder().connect(stores).await
+    }
+
+    /// Starts with settings other than the defaults.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+}
+
 impl ClientBuilder {
-    /// The label that others see beside a lock. Default `host:pid:thread` of whoever acquires; at most 256 bytes.
+    /// The label that others see beside a lock. Default `host:pid:thread` of the thread that acquires; at most 256 bytes.
     #[must_use]
     pub fn owner(mut self, owner: impl Into<String>) -> Self {
         self.owner = Some(owner.into());
@@ -110,7 +136,7 @@ impl ClientBuilder {
             let transport = transport::open(url)?;
             quorum::refuse_node(url, &*transport)?;
             let driver = Driver::start(self.config(vec![transport.config()])?, vec![transport])?;
-            return Ok(Client::new(driver, self.owner, Place::Store(Box::new(url.clone()))));
+            return Ok(Client::new(driver, self.owner, Backend::Store(Box::new(url.clone()))));
         }
         let mut quorum = self.quorum(urls)?;
         quorum::check(&quorum)?;
@@ -121,17 +147,17 @@ impl ClientBuilder {
         let (config, votes) = (quorum.config().clone(), quorum.votes());
         let (transports, nodes) = quorum.into_parts();
         let driver = Driver::start(config, transports)?;
-        driver.has_seen(&votes);
-        Ok(Client::new(driver, self.owner, Place::Quorum(Arc::new(nodes))))
+        driver.note_votes(&votes);
+        Ok(Client::new(driver, self.owner, Backend::Quorum(Arc::new(nodes))))
     }
 
     /// The nodes, as far as they answer.
     pub(crate) fn quorum(&self, urls: Vec<StoreUrl>) -> Result<Quorum, Error> {
         let names: Vec<String> = urls.iter().map(StoreUrl::node_name).collect();
-        quorum::refuse_doubles(&urls, &names)?;
+        nodes::refuse_doubles(&urls, &names)?;
         // Refuses too many nodes before any of them is asked.
         let config = self.config(urls.iter().map(transport::node_config).collect())?;
-        let id = quorum::id(self.quorum_id.as_deref(), &names)?;
+        let id = nodes::id(self.quorum_id.as_deref(), &names)?;
         Quorum::open(urls, names, id, self.max_ttl, config)
     }
 
@@ -159,5 +185,23 @@ impl ClientBuilder {
             ))),
             None => Ok(()),
         }
+    }
+}
+
+impl Quorum {
+    /// Looks at all nodes, at the same time. Of `settings`, those of quorums count. That a node does not answer is no
+    /// error here: [`Quorum::status`] tells.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for urls that cannot be read, fewer than two of them, the same one twice, and settings
+    /// outside their bounds.
+    pub fn connect(settings: &ClientBuilder, stores: impl Stores) -> Result<Self, Error> {
+        let urls = stores.urls()?;
+        if let [only] = urls.as_slice() {
+            return Err(Error::config(format!(
+                "{only} alone is no quorum, and needs no marks: name all nodes, three or five of them"
+            )));
+        }
+        settings.quorum(urls)
     }
 }

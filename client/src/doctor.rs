@@ -1,4 +1,4 @@
-//! What is wrong with a store, and what to do about it.
+//! Findings of the checks of a store, with advice.
 
 /// One thing that a check of a store has found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -8,9 +8,9 @@ pub struct Finding {
     pub severity: Severity,
     /// A stable name of the check, such as `sqlite.filesystem`.
     pub check: &'static str,
-    /// What was found.
+    /// A description of what was found.
     pub what: String,
-    /// What to do about it; empty where nothing needs doing.
+    /// Advice; empty where nothing needs doing.
     pub advice: String,
 }
 
@@ -19,7 +19,7 @@ pub struct Finding {
 pub enum Severity {
     /// As it should be.
     Good,
-    /// Works, with a risk that somebody should know of.
+    /// Works, with a risk that operators should know of.
     Warning,
     /// Locks cannot be relied on, or do not work at all.
     Problem,
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn every_check_is_told_of_in_the_guide() {
+    fn every_check_is_in_the_guide() {
         let package = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut found = Vec::new();
         checks(&package.join("src"), &mut found);

@@ -1,4 +1,4 @@
-//! Leader election: a lock that is campaigned for again and again.
+//! Leader election: a candidate that acquires a lock again and again.
 
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -15,14 +15,15 @@ use crate::reports;
 use crate::sync::thread::{self, JoinHandle};
 use crate::sync::{Arc, Condvar, Mutex};
 
-/// How long one try for the lock lasts, before the candidate looks whether the store answers at all.
+/// The longest that one attempt waits for the lock. After it, the candidate can tell a lock that is held from a store that does
+/// not answer.
 const CAMPAIGN: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_secs(1);
 
 type OnStart = Box<dyn FnMut(&Arc<Lease>) + Send>;
 type OnStop = Box<dyn FnMut(Option<&Error>) + Send>;
 
-/// A candidacy that is being set up; [`ElectionRequest::start`] begins it.
+/// A request to stand for election; [`ElectionRequest::start`] begins to campaign.
 #[must_use = "nobody stands for election until the request is started"]
 pub struct ElectionRequest {
     client: Client,
@@ -31,6 +32,13 @@ pub struct ElectionRequest {
     owner: Option<String>,
     on_start: Option<OnStart>,
     on_stop: Option<OnStop>,
+}
+
+impl Client {
+    /// Asks to lead: see [`ElectionRequest`].
+    pub fn elect(&self, resource: impl Into<String>) -> ElectionRequest {
+        ElectionRequest::new(self.clone(), resource.into())
+    }
 }
 
 impl ElectionRequest {
@@ -78,36 +86,36 @@ impl ElectionRequest {
         if let Some(owner) = &self.owner {
             leasehold_core::Owner::new(owner)?;
         }
-        let desk = Arc::new(Desk::default());
-        let (theirs, generation) = (Arc::clone(&desk), fork::generation());
+        let shared = Arc::new(Shared::default());
+        let (of_thread, generation) = (Arc::clone(&shared), fork::generation());
         let campaign = move || {
-            let _over = Over(&theirs);
-            self.campaign(&theirs);
+            let _over = MarkOver(&of_thread);
+            self.campaign(&of_thread);
         };
         let thread = thread::Builder::new()
             .name("leasehold-election".to_owned())
             .spawn(campaign)
             .map_err(|error| Error::internal(format!("cannot start a thread: {error}")))?;
-        Ok(Election { desk, thread: Some(thread), generation })
+        Ok(Election { shared, thread: Some(thread), generation })
     }
 
-    fn campaign(mut self, desk: &Desk) {
-        while !desk.is_resigned() && !self.client.driver().is_closing() {
-            match self.stand(desk) {
+    fn campaign(mut self, shared: &Shared) {
+        while !shared.is_resigned() && !self.client.driver().is_closing() {
+            match self.campaign_once(shared) {
                 Some(Ok(lease)) => {
-                    if let Err(panic) = self.lead(Arc::new(lease), desk) {
-                        desk.end_term(Some(panic));
+                    if let Err(panic) = self.lead(Arc::new(lease), shared) {
+                        shared.end_term(Some(panic));
                         return;
                     }
                 }
-                // Somebody else leads, as it should be.
-                Some(Err(error)) if error.kind() == ErrorKind::TimedOut => desk.end_term(None),
+                // Another candidate leads.
+                Some(Err(error)) if error.kind() == ErrorKind::TimedOut => shared.end_term(None),
                 Some(Err(error)) => {
-                    desk.end_term(Some(error.clone()));
-                    reports::leave(Level::WARN, move || {
+                    shared.end_term(Some(error.clone()));
+                    reports::queue(Level::WARN, move || {
                         tracing::warn!(target: "leasehold", error = %error, "the election could not be held; it is tried again");
                     });
-                    desk.pause();
+                    shared.pause();
                 }
                 None => return,
             }
@@ -115,8 +123,8 @@ impl ElectionRequest {
     }
 
     /// Waits for the lock; `None` when the candidate resigned.
-    fn stand(&self, desk: &Desk) -> Option<Result<Lease, Error>> {
-        // A bounded wait, so that a store that is down is noticed and told.
+    fn campaign_once(&self, shared: &Shared) -> Option<Result<Lease, Error>> {
+        // A bounded wait, so that a store that is down is noticed and reported.
         let mut request = self.client.lock(&self.resource).wait(CAMPAIGN);
         if let Some(ttl) = self.ttl {
             request = request.ttl(ttl);
@@ -126,7 +134,7 @@ impl ElectionRequest {
         }
         let mut acquired = Box::pin(request.acquire(Caller::Async));
         exec::block_on(std::future::poll_fn(|context| {
-            if desk.poll_resigned(context.waker()) {
+            if shared.poll_resigned(context.waker()) {
                 return Poll::Ready(None);
             }
             acquired.as_mut().poll(context).map(Some)
@@ -137,34 +145,34 @@ impl ElectionRequest {
     ///
     /// # Errors
     /// A callback has panicked; the lock was given back.
-    fn lead(&mut self, lease: Arc<Lease>, desk: &Desk) -> Result<(), Error> {
-        desk.begin_term(&lease);
+    fn lead(&mut self, lease: Arc<Lease>, shared: &Shared) -> Result<(), Error> {
+        shared.begin_term(&lease);
         let started = catch("on_start", || self.on_start.iter_mut().for_each(|on_start| on_start(&lease)));
         let mut ended = Box::pin(lease.ended());
         let end = started.is_ok().then(|| {
             exec::block_on(std::future::poll_fn(|context| {
-                if desk.poll_resigned(context.waker()) {
+                if shared.poll_resigned(context.waker()) {
                     return Poll::Ready(None);
                 }
                 ended.as_mut().poll(context)
             }))
         });
-        desk.end_term(None);
+        shared.end_term(None);
         let loss = end.flatten();
         let stopped = catch("on_stop", || self.on_stop.iter_mut().for_each(|on_stop| on_stop(loss.as_ref())));
         if loss.is_none()
-            && let Err(error) = exec::block_on(lease.give_back(Caller::Blocking))
-            // A loss that the release has found is told as one.
+            && let Err(error) = exec::block_on(lease.release_by(Caller::Blocking))
+            // A loss that the release has found is reported as one.
             && error.kind() == ErrorKind::StoreUnavailable
         {
-            reports::leave(Level::WARN, move || {
+            reports::queue(Level::WARN, move || {
                 tracing::warn!(target: "leasehold", error = %error, "the term has ended, and its release is not confirmed");
             });
         }
         started.and(stopped)?;
-        // Whoever steps down should not be the first to stand again.
+        // After it resigned, a candidate lets others go first.
         if loss.is_none() {
-            desk.pause();
+            shared.pause();
         }
         Ok(())
     }
@@ -179,13 +187,13 @@ fn catch(name: &str, callback: impl FnOnce()) -> Result<(), Error> {
 /// A candidacy that goes on until it is resigned or dropped, the client is closed, or a callback panics.
 #[must_use = "dropping the election resigns"]
 pub struct Election {
-    desk: Arc<Desk>,
+    shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     generation: u64,
 }
 
 #[derive(Default)]
-struct Desk {
+struct Shared {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -201,16 +209,16 @@ struct State {
 }
 
 impl Election {
-    /// The fencing token of the current term; `None` while somebody else leads, and from the moment in which the term's
+    /// The fencing token of the current term; `None` while another candidate leads, and from the moment in which the term's
     /// lease is over, also while `on_start` or `on_stop` is still running.
     pub fn term(&self) -> Option<u64> {
-        let state = self.desk.state.lock();
+        let state = self.shared.state.lock();
         state.term.as_ref().filter(|lease| !lease.remaining().is_zero()).map(|lease| lease.token())
     }
 
     /// Why the last campaign failed, if it did: the store is down or refuses.
     pub fn last_error(&self) -> Option<Error> {
-        self.desk.state.lock().last_error.clone()
+        self.shared.state.lock().last_error.clone()
     }
 
     /// Stops campaigning; a current term ends, `on_stop` is called, and the lock is released. Returns when that is done,
@@ -220,12 +228,12 @@ impl Election {
     }
 
     fn end(&mut self) {
-        // In a forked child there is no such thread, and the desk may be locked for ever.
+        // In a forked child there is no such thread, and the mutex may be locked for ever.
         if self.generation != fork::generation() {
             std::mem::forget(self.thread.take());
             return;
         }
-        self.desk.resign();
+        self.shared.resign();
         if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != thread::current().id()) {
             // A panic of a callback has been printed by its thread; there is nothing to add.
             let _ = thread.join();
@@ -239,16 +247,16 @@ impl Drop for Election {
     }
 }
 
-/// For those who cannot wait for the thread, or not without looking up now and then.
+/// Ends that need not wait for the thread, or only in slices of time.
 impl Election {
     pub(crate) fn is_over(&self) -> bool {
-        self.desk.state.lock().is_over
+        self.shared.state.lock().is_over
     }
 
     /// As [`Election::resign`], without waiting for the end of the term.
     pub(crate) fn begin_to_resign(&self) {
         if self.generation == fork::generation() {
-            self.desk.resign();
+            self.shared.resign();
         }
     }
 
@@ -261,7 +269,7 @@ impl Election {
         if self.thread.as_ref().is_some_and(|thread| thread.thread().id() == thread::current().id()) {
             return;
         }
-        while !self.desk.wait_until_over(slice) {
+        while !self.shared.wait_until_over(slice) {
             if interrupted() {
                 return;
             }
@@ -275,17 +283,17 @@ impl Election {
     }
 }
 
-/// Says that the thread is done, however it ends.
-struct Over<'a>(&'a Desk);
+/// Marks the end of the thread, also when it panics.
+struct MarkOver<'a>(&'a Shared);
 
-impl Drop for Over<'_> {
+impl Drop for MarkOver<'_> {
     fn drop(&mut self) {
         self.0.state.lock().is_over = true;
         self.0.changed.notify_all();
     }
 }
 
-impl Desk {
+impl Shared {
     fn is_resigned(&self) -> bool {
         self.state.lock().resigned
     }
@@ -319,7 +327,7 @@ impl Desk {
         state.last_error = error;
     }
 
-    /// For `most` at the longest; whether it is over.
+    /// Waits at most so long; answers whether the election is over.
     fn wait_until_over(&self, most: Duration) -> bool {
         let waited = self.changed.wait_timeout_while(self.state.lock(), most, |state| !state.is_over);
         waited.is_over

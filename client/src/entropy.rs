@@ -16,3 +16,11 @@ pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), Error> {
         Error::new(ErrorKind::StoreUnavailable, format!("the operating system gives no random bytes: {error}"))
     })
 }
+
+/// The id of a request outside of any client. No two are alike, so that no answer is taken for another's.
+#[cfg(any(feature = "redis", feature = "http"))]
+pub(crate) fn request_id() -> Result<leasehold_core::RequestId, Error> {
+    let mut bytes = [0; 8];
+    fill(&mut bytes)?;
+    Ok(leasehold_core::RequestId::new(u64::from_le_bytes(bytes)))
+}

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::sync::thread::{self, Thread};
 use crate::sync::{Arc, Mutex};
 
-/// What a thread does while the future that it runs is not ready.
+/// The next step of a thread whose future is not ready.
 pub(crate) enum Pause {
     /// Sleeps until it is woken.
     UntilWoken,
@@ -61,24 +61,24 @@ pub(crate) fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync)
     })
 }
 
-/// The name of threads that do what a caller waits for.
+/// The name of threads whose result a caller awaits.
 pub(crate) const OFFLOAD: &str = "leasehold-offload";
 
 /// Does blocking work on a thread of its own; for rare work such as opening a store.
 pub(crate) async fn offload<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, Error> {
-    struct Desk<R> {
+    struct Mailbox<R> {
         result: Option<std::thread::Result<R>>,
         waker: Option<Waker>,
     }
 
-    let desk = Arc::new(Mutex::new(Desk { result: None, waker: None }));
-    let theirs = Arc::clone(&desk);
+    let mailbox = Arc::new(Mutex::new(Mailbox { result: None, waker: None }));
+    let of_thread = Arc::clone(&mailbox);
     let run = move || {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
-        let mut desk = theirs.lock();
-        desk.result = Some(result);
-        let waker = desk.waker.take();
-        drop(desk);
+        let mut mailbox = of_thread.lock();
+        mailbox.result = Some(result);
+        let waker = mailbox.waker.take();
+        drop(mailbox);
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -88,11 +88,11 @@ pub(crate) async fn offload<R: Send + 'static>(work: impl FnOnce() -> R + Send +
         .spawn(run)
         .map_err(|error| Error::internal(format!("cannot start a thread: {error}")))?;
     let result = poll_fn(|context| {
-        let mut desk = desk.lock();
-        match desk.result.take() {
+        let mut mailbox = mailbox.lock();
+        match mailbox.result.take() {
             Some(result) => Poll::Ready(result),
             None => {
-                desk.waker = Some(context.waker().clone());
+                mailbox.waker = Some(context.waker().clone());
                 Poll::Pending
             }
         }

@@ -7,7 +7,7 @@ use leasehold_core::config::Drift;
 use crate::doctor::Finding;
 
 const CHECK: &str = "host.clock_rate";
-/// Where chrony's settings are, by distribution.
+/// The files of chrony's settings, by distribution.
 const CHRONY: [(&str, &str); 2] =
     [("/etc/chrony/chrony.conf", "/etc/chrony/conf.d"), ("/etc/chrony.conf", "/etc/chrony.d")];
 /// How fast chrony may move a clock unless it is told otherwise, in parts per million.
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_may_run_faster_than_leases_count_on_is_told() {
+    fn a_clock_that_may_run_too_fast_is_reported() {
         let default = Some(("/etc/chrony.conf", CHRONY_DEFAULT));
         for (drift, kernel, slew, severity, words) in [
             (10_000, Some(12.0), None, Severity::Good, "+12 ppm"),
@@ -133,7 +133,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn the_kernel_tells_its_rate() {
+    fn the_kernel_reports_its_rate() {
         // No machine that tests run on is off by more than a time daemon may bring about.
         assert!(kernel_ppm().is_none_or(|ppm| ppm.abs() < 110_000.0));
     }

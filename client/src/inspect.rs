@@ -11,15 +11,37 @@ use crate::client::Client;
 use crate::driver::Caller;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::lease::Lease;
-use crate::quorum::Nodes;
+use crate::quorum::nodes::Nodes;
 
 impl Client {
-    pub(crate) async fn look(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
-        self.look_closely(resource, caller).await.map(|(holder, _)| holder)
+    /// The holder of a lock, `None` when it is free.
+    ///
+    /// The answer is old when it arrives: use it to look, never to decide. Of a quorum all nodes are asked, and a majority
+    /// must answer; [`LockInfo::votes`] says how many show the record.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for a name that cannot be, [`ErrorKind::StoreUnavailable`], [`ErrorKind::StoreRefused`].
+    pub async fn inspect(&self, resource: impl AsRef<str>) -> Result<Option<LockInfo>, Error> {
+        self.inspect_by(resource.as_ref(), Caller::Async).await
+    }
+
+    /// Takes a lock from its holder, and says who that was. The token counter survives, so that a guard still
+    /// refuses the former holder, who learns of the loss with its next renewal.
+    ///
+    /// For administrators: if the holder still works, two do from now on.
+    ///
+    /// # Errors
+    /// As [`Client::inspect`]; [`ErrorKind::StoreRefused`] for a lock of another library.
+    pub async fn break_lock(&self, resource: impl AsRef<str>) -> Result<Option<LockInfo>, Error> {
+        self.break_by(resource.as_ref(), Caller::Async).await
+    }
+
+    pub(crate) async fn inspect_by(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
+        self.inspect_closely(resource, caller).await.map(|(holder, _)| holder)
     }
 
     /// The holder of the lock, and the number of nodes that have not answered.
-    pub(crate) async fn look_closely(
+    pub(crate) async fn inspect_closely(
         &self,
         resource: &str,
         caller: Caller,
@@ -28,23 +50,23 @@ impl Client {
             let view = self.view(quorum, resource).await?;
             return Ok((holder(&view, resource), view.silent()));
         }
-        let seen = self.look_at_one(resource, caller).await?;
+        let seen = self.read(resource, caller).await?;
         Ok((seen.held().map(|holding| LockInfo::shown(resource, holding)), 0))
     }
 
-    pub(crate) async fn break_it(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
+    pub(crate) async fn break_by(&self, resource: &str, caller: Caller) -> Result<Option<LockInfo>, Error> {
         if let Some(quorum) = self.shared.quorum() {
             return self.break_on_all(quorum, resource).await;
         }
-        let seen = self.look_at_one(resource, caller).await?;
+        let seen = self.read(resource, caller).await?;
         let Some(holding) = seen.held() else { return Ok(None) };
         let Holder::Lease { nonce, .. } = holding.holder else { return Err(of_another_library(resource)) };
-        self.request(resource, Op::Release(Release { nonce, quorum: None }), caller).await?;
+        self.apply(resource, Op::Release(Release { nonce, quorum: None }), caller).await?;
         Ok(Some(LockInfo::shown(resource, holding)))
     }
 
-    async fn look_at_one(&self, resource: &str, caller: Caller) -> Result<Seen, Error> {
-        match self.request(resource, Op::Read, caller).await? {
+    async fn read(&self, resource: &str, caller: Caller) -> Result<Seen, Error> {
+        match self.apply(resource, Op::Read, caller).await? {
             Applied::Read(seen) => Ok(seen),
             Applied::Acquired { .. }
             | Applied::AcquiredInDoubt { .. }
@@ -58,13 +80,13 @@ impl Client {
     }
 
     /// One request to the only store.
-    pub(crate) async fn ask(&self, resource: &str, op: Op, caller: Caller) -> Result<Outcome, Error> {
+    pub(crate) async fn request(&self, resource: &str, op: Op, caller: Caller) -> Result<Outcome, Error> {
         let name = Resource::new(resource)?;
-        self.driver().ask(LockOp { lock: LockId::new(u64::MAX), resource: name, op }, caller).await
+        self.driver().request(LockOp { lock: LockId::new(u64::MAX), resource: name, op }, caller).await
     }
 
-    async fn request(&self, resource: &str, op: Op, caller: Caller) -> Result<Applied, Error> {
-        match self.ask(resource, op, caller).await? {
+    async fn apply(&self, resource: &str, op: Op, caller: Caller) -> Result<Applied, Error> {
+        match self.request(resource, op, caller).await? {
             Outcome::Applied(applied) => Ok(applied),
             Outcome::Unknown(fault) => Err(unavailable(&fault).on(resource)),
             Outcome::NotApplied(refusal) => Err(error_of(&refusal).on(resource)),
@@ -75,15 +97,15 @@ impl Client {
     pub(crate) async fn refresh(&self, lease: &Lease, record_ttl: Duration, caller: Caller) -> Result<bool, Error> {
         let resource = lease.resource();
         if self.shared.quorum().is_some() {
-            let info = self.look(resource, caller).await?;
+            let info = self.inspect_by(resource, caller).await?;
             return Ok(info.is_some_and(|info| info.token == Some(lease.token())));
         }
-        let seen = self.look_at_one(resource, caller).await?;
+        let seen = self.read(resource, caller).await?;
         let ours = seen.held().filter(|holding| holding.counter.is_some_and(|token| token.get() == lease.token()));
         let Some(Holder::Lease { nonce, .. }) = ours.map(|holding| &holding.holder) else { return Ok(false) };
         let renew = Renew { nonce: *nonce, seq: Seq::new(0), record_ttl, quorum: None };
         let op = LockOp { lock: LockId::new(u64::MAX), resource: Resource::new(resource)?, op: Op::Renew(renew) };
-        match self.driver().ask(op, caller).await? {
+        match self.driver().request(op, caller).await? {
             Outcome::Applied(_) => Ok(true),
             Outcome::NotApplied(Refusal::Conflict(_)) => Ok(false),
             Outcome::Unknown(fault) => Err(unavailable(&fault).on(resource)),
@@ -96,7 +118,7 @@ impl Client {
     async fn view(&self, quorum: &Nodes, resource: &str) -> Result<View, Error> {
         let name = Resource::new(resource)?;
         let nodes = quorum.urls().len();
-        let outcomes = self.driver().ask_all(&name, (0..nodes).map(|node| (node, Op::Read)).collect()).await?;
+        let outcomes = self.driver().request_all(&name, (0..nodes).map(|node| (node, Op::Read)).collect()).await?;
         let (mut shown, mut errors) = (Vec::with_capacity(nodes), Vec::new());
         for (node, outcome) in outcomes.into_iter().enumerate() {
             let answer = match outcome {
@@ -125,11 +147,11 @@ impl Client {
         }
         let (name, nodes) = (Resource::new(resource)?, quorum.urls().len());
         let asked: Vec<usize> = releases.iter().map(|(node, _)| *node).collect();
-        let outcomes = self.driver().ask_all(&name, releases).await?;
+        let outcomes = self.driver().request_all(&name, releases).await?;
         let mut errors = Vec::new();
         for (node, outcome) in asked.into_iter().zip(outcomes) {
             let error = match outcome {
-                // What was not there any more has gone by itself.
+                // A record that is not there any more has run out, or was released.
                 Outcome::Applied(_) | Outcome::NotApplied(Refusal::Conflict(_)) => continue,
                 Outcome::Unknown(fault) => unavailable(&fault),
                 Outcome::NotApplied(refusal) => error_of(&refusal),
@@ -149,7 +171,7 @@ impl Client {
     }
 }
 
-/// Who holds the lock, unless a majority shows it free.
+/// The holder of the lock, unless a majority shows it free.
 fn holder(view: &View, resource: &str) -> Option<LockInfo> {
     if view.is_free() {
         return None;

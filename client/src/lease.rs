@@ -1,4 +1,4 @@
-//! What a holder has.
+//! A held lock.
 
 use std::future::{Future, poll_fn};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use leasehold_core::LostReason;
 use tracing::Instrument;
 
 use crate::client::Shared;
-use crate::driver::{Caller, Errands, Phase, Slot, Wait};
+use crate::driver::{Caller, CallerRequests, LeaseState, Phase, PhaseWait};
 use crate::error::{Error, ErrorKind};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicBool, Ordering};
@@ -22,14 +22,14 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 #[must_use = "dropping a lease releases the lock at once"]
 pub struct Lease {
     shared: Arc<Shared>,
-    slot: Arc<Slot>,
+    state: Arc<LeaseState>,
     token: u64,
     released: AtomicBool,
 }
 
 impl Lease {
-    pub(crate) fn new(shared: Arc<Shared>, slot: Arc<Slot>, token: u64) -> Self {
-        Self { shared, slot, token, released: AtomicBool::new(false) }
+    pub(crate) fn new(shared: Arc<Shared>, state: Arc<LeaseState>, token: u64) -> Self {
+        Self { shared, state, token, released: AtomicBool::new(false) }
     }
 
     /// The fencing token: grows with every grant of the resource, below 2^53.
@@ -37,20 +37,20 @@ impl Lease {
         self.token
     }
 
-    /// What is locked.
+    /// The name of the lock.
     pub fn resource(&self) -> &str {
-        self.slot.resource().as_str()
+        self.state.resource().as_str()
     }
 
     /// The label that others see.
     pub fn owner(&self) -> &str {
-        self.slot.owner().as_str()
+        self.state.owner().as_str()
     }
 
     /// How long the lease can still be believed in if no renewal succeeds; zero once it is lost or released. Costs a
     /// read of the clock, and never waits.
     pub fn remaining(&self) -> Duration {
-        self.slot.remaining()
+        self.state.remaining()
     }
 
     /// Fails unless at least `min` of validity is left: to be called before a step that takes that long.
@@ -70,21 +70,21 @@ impl Lease {
             "only {:.3} s of validity are left, and {:.3} s were asked for: renewals are late{}",
             remaining.as_secs_f64(),
             min.as_secs_f64(),
-            self.slot.trouble().map(|fault| format!(" ({fault})")).unwrap_or_default()
+            self.state.renew_fault().map(|fault| format!(" ({fault})")).unwrap_or_default()
         );
         Err(Error::new(ErrorKind::Lost, message).on(self.resource()))
     }
 
     /// Tells if the lease ended without having been released, or its release has found that it was lost.
     pub fn is_lost(&self) -> bool {
-        self.remaining().is_zero() && (!self.released.load(Ordering::Relaxed) || self.slot.loss().is_some())
+        self.remaining().is_zero() && (!self.released.load(Ordering::Relaxed) || self.state.loss().is_some())
     }
 
     /// Ready when the lease is lost, with the reason; never, once it was released.
     pub fn lost(&self) -> impl Future<Output = Error> + Send + 'static {
-        let slot = Arc::clone(&self.slot);
+        let state = Arc::clone(&self.state);
         async move {
-            match ended(&slot).await {
+            match ended(&state).await {
                 Some(loss) => loss,
                 None => std::future::pending().await,
             }
@@ -94,20 +94,20 @@ impl Lease {
     /// Ready when less than a sixth of the ttl is left and no renewal has succeeded, or the lease is lost: the last
     /// moment for winding up. Never, once it was released.
     pub fn expiring(&self) -> impl Future<Output = ()> + Send + 'static {
-        let slot = Arc::clone(&self.slot);
+        let state = Arc::clone(&self.state);
         async move {
-            if slot.is_inherited() {
+            if state.is_inherited() {
                 return;
             }
-            let mut wait = Wait::on(&slot);
+            let mut wait = PhaseWait::on(&state);
             poll_fn(|context| {
-                wait.poll(context, |phase, in_danger| match phase {
-                    Phase::Held { .. } if in_danger => Some(()),
+                wait.poll(context, |phase, is_expiring| match phase {
+                    Phase::Held { .. } if is_expiring => Some(()),
                     Phase::Lost(_) | Phase::Closed => Some(()),
                     Phase::Pending
                     | Phase::Held { .. }
                     | Phase::Releasing
-                    | Phase::ReleasingStill
+                    | Phase::ReleaseOverdue
                     | Phase::Released
                     | Phase::Failed(_) => None,
                 })
@@ -118,8 +118,8 @@ impl Lease {
 
     /// Ready when the lease is over, with the reason unless its holder released it.
     pub(crate) fn ended(&self) -> impl Future<Output = Option<Error>> + Send + 'static {
-        let slot = Arc::clone(&self.slot);
-        async move { ended(&slot).await }
+        let state = Arc::clone(&self.state);
+        async move { ended(&state).await }
     }
 
     /// Calls `callback` once if the lease is lost, on a thread kept for callbacks; at once if it was lost before. One that
@@ -127,37 +127,37 @@ impl Lease {
     ///
     /// A callback that owns the lease keeps it from ever being dropped: give it what it needs, and not the lease.
     pub fn on_lost(&self, callback: impl FnOnce(Error) + Send + 'static) {
-        if let Some(callback) = self.slot.on_lost(Box::new(callback)) {
+        if let Some(callback) = self.state.on_lost(Box::new(callback)) {
             self.shared.driver().call_back(callback);
         }
     }
 
     /// Calls `callback` once if [`Lease::expiring`] becomes ready, on a thread kept for callbacks.
     pub fn on_expiring(&self, callback: impl FnOnce() + Send + 'static) {
-        if let Some(callback) = self.slot.on_expiring(Box::new(callback)) {
+        if let Some(callback) = self.state.on_expiring(Box::new(callback)) {
             self.shared.driver().call_back(callback);
         }
     }
 
-    /// Gives the lock back. It ends here at once; the store's confirmation is awaited for up to 2 s.
+    /// Releases the lock. The lease ends here at once; the store's confirmation is awaited for up to 2 s.
     ///
     /// Dropping the future does not stop the release.
     ///
     /// # Errors
-    /// [`ErrorKind::Lost`] if the lease was lost before, or if the store shows that the lock was not ours any more: somebody
-    /// broke it, or deleted its record. [`ErrorKind::NotOwned`] if it was released before,
+    /// [`ErrorKind::Lost`] if the lease was lost before, or if the store shows that it was lost: its lock was
+    /// broken, or its record deleted. [`ErrorKind::NotOwned`] if it was released before,
     /// [`ErrorKind::StoreUnavailable`] if the store has not confirmed: the release goes on in the background, and the
     /// record runs out by itself at the latest.
     pub async fn release(&self) -> Result<(), Error> {
-        self.give_back(Caller::Async).await
+        self.release_by(Caller::Async).await
     }
 
-    pub(crate) async fn give_back(&self, caller: Caller) -> Result<(), Error> {
+    pub(crate) async fn release_by(&self, caller: Caller) -> Result<(), Error> {
         let span = tracing::debug_span!(target: "leasehold", "lock.release", resource = self.resource());
-        self.go(caller).instrument(span).await
+        self.release_once(caller).instrument(span).await
     }
 
-    async fn go(&self, caller: Caller) -> Result<(), Error> {
+    async fn release_once(&self, caller: Caller) -> Result<(), Error> {
         if self.shared.driver().is_inherited() {
             return Err(self.loss());
         }
@@ -167,42 +167,42 @@ impl Lease {
         if self.released.swap(true, Ordering::AcqRel) {
             return Err(self.not_owned());
         }
-        let errands = self.shared.driver().release(&self.slot, caller, true);
-        self.given_back_by(errands).await
+        let requests = self.shared.driver().release(&self.state, caller, true);
+        self.await_release(requests).await
     }
 
     /// See [`ffi::end_after`](crate::ffi::end_after).
     pub(crate) fn end_after(&self, time: Duration) -> bool {
-        self.shared.driver().end_at(&self.slot, crate::clock::monotonic().plus(time))
+        self.shared.driver().end_at(&self.state, crate::clock::monotonic().plus(time))
     }
 
     /// See [`ffi::end_gone`](crate::ffi::end_gone).
     pub(crate) fn end_gone(&self) {
-        self.slot.mark_gone();
+        self.state.mark_record_gone();
         self.end_after(Duration::ZERO);
     }
 
-    /// Begins to give the lease back, for callers that have several; [`Lease::given_back`] waits for it.
-    pub(crate) fn begin_to_give_back(&self) -> Result<(), Error> {
+    /// Begins to release the lease, for callers that have several; [`Lease::released`] waits for it.
+    pub(crate) fn begin_release(&self) -> Result<(), Error> {
         self.check(Duration::ZERO)?;
         if self.released.swap(true, Ordering::AcqRel) {
             return Err(self.not_owned());
         }
-        self.shared.driver().release(&self.slot, Caller::Nobody, true);
+        self.shared.driver().release(&self.state, Caller::Background, true);
         Ok(())
     }
 
-    pub(crate) async fn given_back(&self) -> Result<(), Error> {
-        self.given_back_by(Errands::default()).await
+    pub(crate) async fn released(&self) -> Result<(), Error> {
+        self.await_release(CallerRequests::default()).await
     }
 
-    async fn given_back_by(&self, mut errands: Errands) -> Result<(), Error> {
-        let mut wait = Wait::on(&self.slot);
+    async fn await_release(&self, mut requests: CallerRequests) -> Result<(), Error> {
+        let mut wait = PhaseWait::on(&self.state);
         let end = poll_fn(|context| {
-            errands.poll(context);
+            requests.poll(context);
             wait.poll(context, |phase, _| match phase {
                 Phase::Pending | Phase::Held { .. } | Phase::Releasing => None,
-                Phase::Released | Phase::ReleasingStill | Phase::Lost(_) | Phase::Closed | Phase::Failed(_) => {
+                Phase::Released | Phase::ReleaseOverdue | Phase::Lost(_) | Phase::Closed | Phase::Failed(_) => {
                     Some(phase.clone())
                 }
             })
@@ -213,7 +213,7 @@ impl Lease {
             Phase::Released => Ok(()),
             Phase::Lost(_) | Phase::Closed => Err(self.loss()),
             Phase::Failed(failure) => Err(Error::failed(self.resource(), failure)),
-            Phase::ReleasingStill | Phase::Releasing | Phase::Pending | Phase::Held { .. } => {
+            Phase::ReleaseOverdue | Phase::Releasing | Phase::Pending | Phase::Held { .. } => {
                 let message =
                     "the release is not confirmed: it goes on in the background, and the record runs out by itself";
                 Err(Error::new(ErrorKind::StoreUnavailable, message).on(self.resource()))
@@ -223,32 +223,31 @@ impl Lease {
 
     /// Why nothing is held any more.
     fn loss(&self) -> Error {
-        self.slot.loss().unwrap_or_else(|| {
+        self.state.loss().unwrap_or_else(|| {
             if self.released.load(Ordering::Relaxed) {
                 return self.not_owned();
             }
-            // The clock was faster than the event that tells of it.
-            Error::lost(self.resource(), &LostReason::Expired, self.slot.trouble().as_ref())
+            // The deadline has passed, and the event that reports it is still to come.
+            Error::lost(self.resource(), &LostReason::Expired, self.state.renew_fault().as_ref())
         })
     }
 
     pub(crate) fn not_owned(&self) -> Error {
-        Error::new(ErrorKind::NotOwned, "the lease was released before, so there is nothing to hold or give back")
-            .on(self.resource())
+        Error::new(ErrorKind::NotOwned, "this lease was already released").on(self.resource())
     }
 }
 
-/// Ready when the lease of a slot is over.
-async fn ended(slot: &Arc<Slot>) -> Option<Error> {
-    if slot.is_inherited() {
-        return slot.loss();
+/// Ready when the lease is over.
+async fn ended(state: &Arc<LeaseState>) -> Option<Error> {
+    if state.is_inherited() {
+        return state.loss();
     }
-    let mut wait = Wait::on(slot);
+    let mut wait = PhaseWait::on(state);
     poll_fn(|context| {
         wait.poll(context, |phase, _| match phase {
             Phase::Pending | Phase::Held { .. } => None,
             Phase::Releasing
-            | Phase::ReleasingStill
+            | Phase::ReleaseOverdue
             | Phase::Released
             | Phase::Failed(_)
             | Phase::Lost(_)
@@ -256,14 +255,14 @@ async fn ended(slot: &Arc<Slot>) -> Option<Error> {
         })
     })
     .await;
-    slot.loss()
+    state.loss()
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
         let driver = self.shared.driver();
         if !self.released.swap(true, Ordering::AcqRel) && !driver.is_inherited() {
-            driver.release(&self.slot, Caller::Nobody, false);
+            driver.release(&self.state, Caller::Background, false);
         }
     }
 }

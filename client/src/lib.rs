@@ -30,7 +30,7 @@
 //! - At most one holder believes itself valid at any instant, while clock *rates* are wrong by at most 1% (settable) and
 //!   the store keeps its records. Offsets between clocks do not matter, and suspended time counts.
 //! - Tokens are unique, and a grant asked for after another was answered has the larger one.
-//! - From its deadline on a lease answers *lost* everywhere, told by the clock alone, and never comes back.
+//! - From its deadline on a lease answers *lost* everywhere, from the clock alone, and never comes back.
 //! - When a holder dies, a waiter gets the lock within the ttl, a margin of 2%, and one poll.
 //!
 //! # What is not
@@ -58,7 +58,7 @@
 //!
 //! # Quorums
 //!
-//! Several urls instead of one are a **quorum** of independent stores, of one kind or of different ones: a lock is had once a
+//! Several urls instead of one are a **quorum** of independent stores, of one kind or of different ones: a lock is held once a
 //! majority has granted it, and a minority may be away, be restarted, or lose its data. All clients name the same nodes
 //! and use the same [`max_ttl`](ClientBuilder::max_ttl), which bounds the ttl of every lock. A node that has lost its memory,
 //! or may have, does not vote for a little longer than that; it comes back by itself. See [`quorum`] for making one and
@@ -132,6 +132,7 @@ mod inspect;
 pub mod internals;
 mod lease;
 mod metrics;
+mod owner_label;
 pub mod quorum;
 mod release_if;
 mod reports;
@@ -140,6 +141,7 @@ mod stores;
 mod sync;
 #[cfg(feature = "dynamodb")]
 pub mod table;
+mod threads;
 mod transport;
 mod url;
 

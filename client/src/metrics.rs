@@ -54,7 +54,7 @@ pub(crate) fn validity_left(time: Duration) {
     metrics::histogram!("leasehold_validity_left_seconds").record(time.as_secs_f64());
 }
 
-/// So much was not told: events and, with them, samples.
+/// So many reports were dropped: events and, with them, samples.
 pub(crate) fn dropped(reports: u64) {
     #[cfg(feature = "metrics")]
     metrics::counter!("leasehold_events_dropped_total").increment(reports);

@@ -1,4 +1,4 @@
-//! Releasing a lock for a holder that is known to be gone, and for that holder only.
+//! Conditional releases: of a holder that is known to be gone, and of no other.
 
 use leasehold_core::op::{Op, Outcome, Refusal, Release};
 use leasehold_core::quorum::majority;
@@ -9,7 +9,7 @@ use crate::driver::Caller;
 use crate::error::{Error, ErrorKind, LockInfo};
 use crate::inspect::{error_of, listed, of_another_library, unavailable};
 
-/// Which holder [`Client::release_if`] may free. Everything that is set must be true of it.
+/// The holder whose lock [`Client::release_if`] may release. Everything that is set must be true of it.
 ///
 /// ```
 /// # async fn example(client: leasehold::Client) -> Result<(), leasehold::Error> {
@@ -40,7 +40,7 @@ pub enum ReleaseIfOutcome {
     Released(LockInfo),
     /// This holder has the lock and is another one than was asked for, or took it in between. Nothing was changed.
     NotMatched(LockInfo),
-    /// Nobody holds the lock.
+    /// The lock is free.
     Free,
 }
 
@@ -119,14 +119,27 @@ impl HolderMatch {
 }
 
 impl Client {
-    pub(crate) async fn release_matching(
+    /// Releases a lock if its holder is the one that is meant, for a supervisor that knows that this holder is dead. The
+    /// record that was compared is released in one conditional write, so a holder that came in between is left alone.
+    ///
+    /// The token counter survives, as with [`Client::break_lock`]. Of a quorum, the holder is who a majority shows.
+    ///
+    /// # Errors
+    /// As [`Client::inspect`]; [`ErrorKind::Config`] if `holder` says nothing; [`ErrorKind::StoreRefused`] if a client of
+    /// another library is meant: its own tools release it. [`ErrorKind::StoreUnavailable`] also when too few nodes of a
+    /// quorum answer to tell who holds the lock, or to release it; ask again then.
+    pub async fn release_if(&self, resource: impl AsRef<str>, holder: HolderMatch) -> Result<ReleaseIfOutcome, Error> {
+        self.release_if_by(resource.as_ref(), &holder, Caller::Async).await
+    }
+
+    pub(crate) async fn release_if_by(
         &self,
         resource: &str,
         holder: &HolderMatch,
         caller: Caller,
     ) -> Result<ReleaseIfOutcome, Error> {
         holder.check().map_err(|error| error.on(resource))?;
-        let (shown, silent) = self.look_closely(resource, caller).await?;
+        let (shown, silent) = self.inspect_closely(resource, caller).await?;
         let Some(shown) = shown else { return Ok(ReleaseIfOutcome::Free) };
         if !holder.judge(&shown, silent)? {
             return Ok(ReleaseIfOutcome::NotMatched(shown));
@@ -136,7 +149,7 @@ impl Client {
         if self.release_nonce(resource, nonce, caller).await? {
             return Ok(ReleaseIfOutcome::Released(shown));
         }
-        let now = self.look(resource, caller).await?;
+        let now = self.inspect_by(resource, caller).await?;
         Ok(now.map_or(ReleaseIfOutcome::Free, ReleaseIfOutcome::NotMatched))
     }
 
@@ -144,13 +157,13 @@ impl Client {
     async fn release_nonce(&self, resource: &str, nonce: Nonce, caller: Caller) -> Result<bool, Error> {
         let release = Op::Release(Release { nonce, quorum: None });
         let Some(quorum) = self.shared.quorum() else {
-            let outcome = self.ask(resource, release, caller).await?;
+            let outcome = self.request(resource, release, caller).await?;
             return released(outcome).map_err(|error| error.on(resource));
         };
         // Nodes that did not show it, or did not answer, may have it by now.
         let nodes = quorum.urls().len();
         let releases = (0..nodes).map(|node| (node, release.clone())).collect();
-        let outcomes = self.driver().ask_all(&Resource::new(resource)?, releases).await?;
+        let outcomes = self.driver().request_all(&Resource::new(resource)?, releases).await?;
         let (mut any, mut errors) = (false, Vec::new());
         for (node, outcome) in outcomes.into_iter().enumerate() {
             match released(outcome) {
@@ -262,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nodes_leave_open_is_no_answer() {
+    fn a_holder_that_nodes_leave_open_is_an_error() {
         let by_token = HolderMatch::default().token(7);
         let kind = |judged: Result<bool, Error>| judged.unwrap_err().kind();
         assert_eq!(kind(by_token.judge(&info(1, None, 2, 3), 1)), ErrorKind::StoreUnavailable);
@@ -275,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_that_is_not_described_is_refused() {
+    fn an_empty_description_of_a_holder_is_refused() {
         for nothing in [HolderMatch::default(), HolderMatch::default().owner("")] {
             assert_eq!(nothing.check().unwrap_err().kind(), ErrorKind::Config);
         }

@@ -1,4 +1,4 @@
-//! Asking for one lock.
+//! Requests for one lock.
 
 use std::future::IntoFuture;
 use std::pin::Pin;
@@ -8,14 +8,14 @@ use leasehold_core::config::LockOptionsBuilder;
 use leasehold_core::{LockOptions, Resource, Wait};
 use tracing::Instrument;
 
-use crate::client::Shared;
+use crate::client::{Client, Shared};
 use crate::clock;
-use crate::driver::{Caller, Errands, Phase, Slot, Wait as SlotWait};
+use crate::driver::{Caller, CallerRequests, LeaseState, Phase, PhaseWait};
 use crate::error::{Error, ErrorKind};
 use crate::lease::Lease;
 use crate::sync::Arc;
 
-/// A lock that is asked for. Awaiting it acquires; [`LockRequest::try_acquire`] tries once.
+/// A request for a lock. Awaiting it acquires; [`LockRequest::try_acquire`] tries once.
 ///
 /// Dropping the future at any await gives the acquisition up and cleans up behind it.
 #[must_use = "nothing is acquired until the request is awaited"]
@@ -26,6 +26,13 @@ pub struct LockRequest {
     options: LockOptionsBuilder,
     has_owner: bool,
     task: Option<u64>,
+}
+
+impl Client {
+    /// Asks for a lock; awaiting the request acquires it. See [`LockRequest`] for what can be set.
+    pub fn lock(&self, resource: impl Into<String>) -> LockRequest {
+        LockRequest::new(Arc::clone(&self.shared), resource.into())
+    }
 }
 
 impl LockRequest {
@@ -78,12 +85,12 @@ impl LockRequest {
         self.map(LockOptionsBuilder::no_renewal)
     }
 
-    /// Tries once, whatever [`LockRequest::wait`] says: `None` when somebody else holds the lock.
+    /// Tries once, whatever [`LockRequest::wait`] says: `None` when another holder has the lock.
     ///
     /// # Errors
     /// As for awaiting the request, without [`ErrorKind::Busy`] and [`ErrorKind::TimedOut`].
     pub async fn try_acquire(self) -> Result<Option<Lease>, Error> {
-        free_or_error(self.once().acquire(Caller::Async).await)
+        none_if_busy(self.once().acquire(Caller::Async).await)
     }
 
     /// See [`ffi::by_task`](crate::ffi::by_task).
@@ -98,10 +105,10 @@ impl LockRequest {
 
     pub(crate) async fn acquire(self, caller: Caller) -> Result<Lease, Error> {
         let span = tracing::debug_span!(target: "leasehold", "lock.acquire", resource = self.resource);
-        self.go(caller).instrument(span).await
+        self.acquire_until_usable(caller).instrument(span).await
     }
 
-    async fn go(self, caller: Caller) -> Result<Lease, Error> {
+    async fn acquire_until_usable(self, caller: Caller) -> Result<Lease, Error> {
         let Self { shared, resource, options, has_owner, task } = self;
         let name = Resource::new(&resource).map_err(|error| Error::config(error.to_string()))?;
         let mut options = if has_owner { options } else { options.owner(&shared.owner()) };
@@ -110,20 +117,20 @@ impl LockRequest {
         loop {
             let built = options.clone().build().map_err(|error| Error::config(error.to_string()).on(&resource))?;
             let total = *total.get_or_insert(built.wait());
-            let (slot, errands) = shared.driver().acquire(name.clone(), built, caller)?;
-            let pending = Pending { shared: Arc::clone(&shared), slot: Some(slot), errands };
+            let (lease, requests) = shared.driver().acquire(name.clone(), built, caller)?;
+            let pending = Pending { shared: Arc::clone(&shared), lease: Some(lease), requests };
             if total == Wait::Forever && (caller == Caller::Blocking || task.is_some()) {
                 pending.refuse_deadlock(task)?;
             }
-            if let (Some(slot), Some(task)) = (&pending.slot, task) {
-                slot.take_by(task);
+            if let (Some(lease), Some(task)) = (&pending.lease, task) {
+                lease.set_task(task);
             }
             match pending.decided().await {
                 Ok(lease) if lease.remaining().is_zero() => {}
                 Err(error) if error.kind() == ErrorKind::Lost => {}
                 ended => return ended,
             }
-            // Over before it could be handed out, because the caller did not run: nobody's lease, and nobody's loss.
+            // It ended before the caller had it, because the caller did not run: no holder has lost it.
             let kind = match total {
                 Wait::Forever => continue,
                 Wait::Once => ErrorKind::Busy,
@@ -156,8 +163,8 @@ impl IntoFuture for LockRequest {
     }
 }
 
-/// The answer of trying once: held by somebody else is no error.
-pub(crate) fn free_or_error(result: Result<Lease, Error>) -> Result<Option<Lease>, Error> {
+/// The answer of trying once: that another holder has the lock is no error.
+pub(crate) fn none_if_busy(result: Result<Lease, Error>) -> Result<Option<Lease>, Error> {
     match result {
         Ok(lease) => Ok(Some(lease)),
         Err(error) if error.kind() == ErrorKind::Busy => Ok(None),
@@ -168,17 +175,16 @@ pub(crate) fn free_or_error(result: Result<Lease, Error>) -> Result<Option<Lease
 /// An acquisition that is not decided. Dropping it gives up.
 struct Pending {
     shared: Arc<Shared>,
-    slot: Option<Arc<Slot>>,
-    errands: Errands,
+    lease: Option<Arc<LeaseState>>,
+    requests: CallerRequests,
 }
 
 impl Pending {
     async fn decided(mut self) -> Result<Lease, Error> {
-        let slot = self.slot.clone();
-        let Some(slot) = slot else { return Err(Error::internal("nothing is pending")) };
-        let mut wait = SlotWait::on(&slot);
+        let Some(lease) = self.lease.clone() else { return Err(Error::internal("nothing is pending")) };
+        let mut wait = PhaseWait::on(&lease);
         let phase = std::future::poll_fn(|context| {
-            self.errands.poll(context);
+            self.requests.poll(context);
             wait.poll(context, |phase, _| (!matches!(phase, Phase::Pending)).then(|| phase.clone()))
         })
         .await;
@@ -186,30 +192,30 @@ impl Pending {
             Phase::Held { token } => Ok(token),
             Phase::Failed(failure) => {
                 let nodes = self.shared.silent_nodes(&failure);
-                Err(Error::failed(slot.resource().as_str(), failure).with_nodes(&nodes))
+                Err(Error::failed(lease.resource().as_str(), failure).with_nodes(&nodes))
             }
-            Phase::Lost(reason) => Err(Error::lost(slot.resource().as_str(), &reason, None)),
-            Phase::Pending | Phase::Releasing | Phase::ReleasingStill | Phase::Released | Phase::Closed => {
-                Err(Error::new(ErrorKind::Closed, "the client was closed").on(slot.resource().as_str()))
+            Phase::Lost(reason) => Err(Error::lost(lease.resource().as_str(), &reason, None)),
+            Phase::Pending | Phase::Releasing | Phase::ReleaseOverdue | Phase::Released | Phase::Closed => {
+                Err(Error::new(ErrorKind::Closed, "the client was closed").on(lease.resource().as_str()))
             }
         };
-        self.slot = None;
-        result.map(|token| Lease::new(Arc::clone(&self.shared), slot, token))
+        self.lease = None;
+        result.map(|token| Lease::new(Arc::clone(&self.shared), lease, token))
     }
 
     /// # Errors
-    /// When this thread, or this task of a host, holds the lock itself, through this client, and would wait for itself for
+    /// When this thread, or this task of an event loop, holds the lock itself, through this client, and would wait for itself for
     /// ever.
     fn refuse_deadlock(&self, task: Option<u64>) -> Result<(), Error> {
-        let Some(slot) = &self.slot else { return Ok(()) };
+        let Some(lease) = &self.lease else { return Ok(()) };
         let driver = self.shared.driver();
-        if driver.is_queued(slot) && driver.is_held_by(slot.resource(), task) {
+        if driver.is_queued(lease) && driver.is_held_by(lease.resource(), task) {
             let who = if task.is_some() { "task" } else { "thread" };
             return Err(Error::config(format!(
                 "this {who} took the lock and holds it still, so it would wait for itself for ever: locks are not \
                  reentrant. Release it first; if another {who} is going to, set a wait",
             ))
-            .on(slot.resource().as_str()));
+            .on(lease.resource().as_str()));
         }
         Ok(())
     }
@@ -217,8 +223,8 @@ impl Pending {
 
 impl Drop for Pending {
     fn drop(&mut self) {
-        if let Some(slot) = self.slot.take() {
-            self.shared.driver().release(&slot, Caller::Nobody, false);
+        if let Some(lease) = self.lease.take() {
+            self.shared.driver().release(&lease, Caller::Background, false);
         }
     }
 }

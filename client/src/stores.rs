@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use crate::error::Error;
 use crate::url::StoreUrl;
 
-/// What names a store: one url, or a list of them, whose stores form a quorum of independent nodes.
+/// The name of a store: one url, or a list of urls, whose stores form a quorum of independent nodes.
 ///
 /// A text may have several urls as well, with white space in between; a word that begins with no scheme belongs to the
 /// path before it. An empty text means the urls in the environment variable `LEASEHOLD_STORE`, else a file in the
@@ -32,7 +32,7 @@ impl Stores for str {
     }
 }
 
-/// What the environment names; nothing there is as good as none.
+/// The stores that the environment names. An empty variable names none.
 fn from_environment() -> Result<Option<String>, Error> {
     match std::env::var("LEASEHOLD_STORE") {
         Ok(text) => Ok(Some(text).filter(|text| !text.is_empty())),
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(["memory:a", "memory:b"][..].urls().unwrap(), two);
     }
 
-    /// Where the environment names what is no text.
+    /// Runs where the variable in the environment is no text.
     #[test]
     #[ignore = "a role of another test"]
     fn role_in_an_odd_environment() {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_matters_only_where_nothing_is_named() {
+    fn the_environment_counts_only_where_no_store_is_named() {
         use std::os::unix::ffi::OsStrExt;
         let ran = std::process::Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "stores::tests::role_in_an_odd_environment", "--ignored", "--nocapture"])

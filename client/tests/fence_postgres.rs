@@ -118,7 +118,7 @@ fn backend(db: &mut Client) -> i32 {
 }
 
 #[test]
-fn a_holder_writes_as_often_as_it_likes_and_its_successor_ends_that() {
+fn a_holder_writes_repeatedly_until_its_successor_claims() {
     let server = PostgresServer::shared();
     let schema = server.schema();
     let (old, new) = (&mut scene(&schema), &mut schema.connect());
@@ -219,7 +219,7 @@ fn two_first_claims_at_once_leave_the_higher() {
 }
 
 #[test]
-fn nobody_acts_on_a_snapshot_that_is_older_than_the_claim_or_the_write() {
+fn a_snapshot_older_than_the_claim_or_the_write_is_refused() {
     let server = PostgresServer::shared();
     for level in LEVELS {
         let schema = server.schema();
@@ -253,7 +253,7 @@ fn nobody_acts_on_a_snapshot_that_is_older_than_the_claim_or_the_write() {
 }
 
 #[test]
-fn what_a_later_holder_deleted_is_not_brought_back() {
+fn an_item_that_a_later_holder_deleted_is_not_brought_back() {
     let server = PostgresServer::shared();
     let schema = server.schema();
     let (old, new) = (&mut scene(&schema), &mut schema.connect());
@@ -273,7 +273,7 @@ fn what_a_later_holder_deleted_is_not_brought_back() {
 }
 
 #[test]
-fn what_is_rolled_back_was_not_claimed() {
+fn a_claim_that_is_rolled_back_has_no_effect() {
     let server = PostgresServer::shared();
     let schema = server.schema();
     let (old, new) = (&mut scene(&schema), &mut schema.connect());

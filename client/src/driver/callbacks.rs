@@ -1,21 +1,27 @@
-//! Where the callbacks of users run: one after the other on a thread kept for them, and beside it on further ones while a
-//! callback takes long, since what stands behind it may be the news of a loss.
+//! Threads that run the callbacks of users: one callback after the other on one thread, and on further threads while a
+//! callback takes long, since the next one may tell of a loss.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use leasehold_core::Monotonic;
 
-use super::Callback;
 use crate::clock;
+use crate::error::Error;
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard};
+use crate::threads;
+
+/// Code of a user's.
+pub(crate) type Callback = Box<dyn FnOnce() + Send>;
+/// A callback that is given the reason of a loss.
+pub(crate) type OnLost = Box<dyn FnOnce(Error) + Send>;
 
 /// How long a callback waits for the one before it.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// Threads in all: callbacks that hang on so many withhold the others.
-const MOST: usize = 16;
+const WAIT_FOR_PREVIOUS: Duration = Duration::from_millis(100);
+/// Where callbacks hang on so many threads, the others are not called.
+const MAX_THREADS: usize = 16;
 
-/// Dropping it ends the threads, once all callbacks were called.
+/// A queue of callbacks. Dropping it ends the threads, once all callbacks were called.
 #[derive(Default)]
 pub(crate) struct Callbacks(Arc<Shared>);
 
@@ -30,20 +36,20 @@ struct State {
     due: VecDeque<Callback>,
     threads: usize,
     running: usize,
-    /// When the first that is due may be called though others run.
+    /// When the first callback that is due may be called though others run.
     not_before: Monotonic,
     is_closed: bool,
 }
 
 impl Callbacks {
     /// Queues a callback. Where no thread can be started, the caller calls it.
-    pub(crate) fn give(&self, callback: Callback) {
+    pub(crate) fn queue(&self, callback: Callback) {
         let mut state = self.0.lock();
         if state.due.is_empty() {
-            state.not_before = clock::monotonic().plus(PATIENCE);
+            state.not_before = clock::monotonic().plus(WAIT_FOR_PREVIOUS);
         }
         state.due.push_back(callback);
-        self.0.have_somebody_ready(&mut state);
+        self.0.ensure_idle_thread(&mut state);
         let alone = if state.threads == 0 { state.due.pop_back() } else { None };
         drop(state);
         self.0.changed.notify_all();
@@ -61,17 +67,17 @@ impl Drop for Callbacks {
 }
 
 impl Shared {
-    fn have_somebody_ready(self: &Arc<Self>, state: &mut State) {
-        if state.threads == state.running && state.threads < MOST {
+    fn ensure_idle_thread(self: &Arc<Self>, state: &mut State) {
+        if state.threads == state.running && state.threads < MAX_THREADS {
             let shared = Arc::clone(self);
-            state.threads += usize::from(super::spawn("leasehold-callbacks", move || shared.serve()).is_ok());
+            state.threads += usize::from(threads::spawn("leasehold-callbacks", move || shared.serve()).is_ok());
         }
     }
 
     fn serve(self: Arc<Self>) {
         let mut state = self.lock();
         loop {
-            // One is enough to wait.
+            // One idle thread is enough.
             if state.due.is_empty() && (state.is_closed || state.threads - state.running > 1) {
                 state.threads -= 1;
                 return;
@@ -83,9 +89,9 @@ impl Shared {
                 state = self.changed.wait_timeout(state, left);
             } else if let Some(callback) = state.due.pop_front() {
                 state.running += 1;
-                state.not_before = clock::monotonic().plus(PATIENCE);
+                state.not_before = clock::monotonic().plus(WAIT_FOR_PREVIOUS);
                 if !state.due.is_empty() {
-                    self.have_somebody_ready(&mut state);
+                    self.ensure_idle_thread(&mut state);
                 }
                 drop(state);
                 call(callback);
@@ -101,7 +107,7 @@ impl Shared {
     }
 }
 
-/// A panic has been printed, and must not take the callbacks behind it along.
+/// A panic has been printed, and must not end the callbacks behind it.
 fn call(callback: Callback) {
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(callback));
 }

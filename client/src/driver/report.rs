@@ -1,6 +1,6 @@
-//! What operators see: log events with stable names, and metrics.
+//! Log events with stable names, and metrics.
 //!
-//! Resource names stand in log events and never in metric labels, where each would become a time series of its own.
+//! Resource names are in log events and never in metric labels, where each would become a time series of its own.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use leasehold_core::op::Op;
 use leasehold_core::{Event, Failure, LockId, Monotonic, Transmit};
 use tracing::Level;
 
-use super::Slot;
+use super::lease_state::LeaseState;
 use crate::sync::Arc;
 use crate::{clock, metrics, reports};
 
-/// An event with what a log line needs, taken under the mutex and told after it.
+/// An event with the rest of its log line, taken under the mutex and reported after it.
 pub(super) struct Report {
     event: Event,
-    slot: Arc<Slot>,
+    lease: Arc<LeaseState>,
     /// Since the acquisition began, or for a lease since its grant.
     age: Duration,
     /// The same was warned of a moment ago.
@@ -23,21 +23,26 @@ pub(super) struct Report {
 }
 
 /// While a store is away, one warning of late renewals tells as much as one for each lease and try.
-const LATE_AGAIN: Duration = Duration::from_secs(60);
+const LATE_WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 impl Report {
-    /// `late` is when this client last warned of a late renewal.
-    pub(super) fn of(event: Event, slot: &Arc<Slot>, now: Monotonic, late: &mut Option<Monotonic>) -> Self {
+    /// `last_late_warning` is when this client last warned of a late renewal.
+    pub(super) fn of(
+        event: Event,
+        lease: &Arc<LeaseState>,
+        now: Monotonic,
+        last_late_warning: &mut Option<Monotonic>,
+    ) -> Self {
         let is_late = matches!(event, Event::RenewDelayed { .. });
-        let is_repeated = is_late && late.is_some_and(|told| now.since(told) < LATE_AGAIN);
+        let is_repeated = is_late && last_late_warning.is_some_and(|told| now.since(told) < LATE_WARNING_INTERVAL);
         if is_late && !is_repeated {
-            *late = Some(now);
+            *last_late_warning = Some(now);
         }
-        Self { event, slot: Arc::clone(slot), age: slot.age(now), is_repeated }
+        Self { event, lease: Arc::clone(lease), age: lease.age(now), is_repeated }
     }
 
     pub(super) fn lock(&self) -> LockId {
-        self.slot.lock()
+        self.lease.lock()
     }
 
     pub(super) fn level(&self) -> Level {
@@ -55,8 +60,8 @@ impl Report {
     }
 
     pub(super) fn emit(self) {
-        let Self { event, slot, age, is_repeated } = self;
-        let (resource, owner, token) = (slot.resource().as_str(), slot.owner().as_str(), slot.token());
+        let Self { event, lease, age, is_repeated } = self;
+        let (resource, owner, token) = (lease.resource().as_str(), lease.owner().as_str(), lease.token());
         let age_s = age.as_secs_f64();
         match event {
             Event::Acquired { token, recovered, .. } => {
@@ -121,7 +126,7 @@ impl Report {
     }
 }
 
-/// Measures how long renewals take.
+/// A measurement of how long a renewal takes.
 pub(super) struct Stopwatch(Option<Monotonic>);
 
 impl Stopwatch {
@@ -133,7 +138,7 @@ impl Stopwatch {
     pub(super) fn stop(self) {
         if let Some(asked) = self.0.filter(|_| cfg!(feature = "metrics")) {
             let took = clock::monotonic().since(asked);
-            reports::leave(Level::TRACE, move || metrics::renew_duration(took));
+            reports::queue(Level::TRACE, move || metrics::renew_duration(took));
         }
     }
 }

@@ -1,16 +1,39 @@
-//! A thread that takes one job after another, started with the first.
+//! Threads that take one job after another, each started with its first job.
+
+use leasehold_core::Transmit;
 
 use crate::sync::Mutex;
 use crate::sync::mpsc::{Sender, channel};
+use crate::threads;
+use crate::transport::Pool;
 
-/// Jobs are done in the order given: a release never overtakes the acquire that it undoes.
+/// The threads of one store that is not behind a socket.
+pub(crate) struct StoreWorkers {
+    /// For callers. A release that is queued for a caller that has gone stays behind the acquire that it undoes.
+    callers: Worker<Transmit>,
+    /// For renewals and retries, which must not queue behind a crowd of callers.
+    background: Worker<Transmit>,
+}
+
+impl StoreWorkers {
+    pub(crate) fn new() -> Self {
+        Self { callers: Worker::new("leasehold-callers"), background: Worker::new("leasehold-store") }
+    }
+
+    /// The worker for requests of a caller's own lock, or for all others.
+    pub(crate) fn of(&self, is_own: bool) -> (&Worker<Transmit>, Pool) {
+        if is_own { (&self.callers, Pool::Caller) } else { (&self.background, Pool::Background) }
+    }
+}
+
+/// A thread that does jobs in the order given: a release never overtakes the acquire that it undoes.
 pub(crate) struct Worker<T> {
     name: &'static str,
     jobs: Mutex<Option<Sender<Job<T>>>>,
 }
 
 struct Job<T> {
-    what: T,
+    input: T,
     run: Box<dyn FnOnce(T) + Send>,
 }
 
@@ -20,8 +43,8 @@ impl<T: Send + 'static> Worker<T> {
     }
 
     /// Queues a job. Where no thread can be started, the caller does it.
-    pub(crate) fn give(&self, what: T, run: impl FnOnce(T) + Send + 'static) {
-        let mut job = Job { what, run: Box::new(run) };
+    pub(crate) fn queue(&self, input: T, run: impl FnOnce(T) + Send + 'static) {
+        let mut job = Job { input, run: Box::new(run) };
         let mut jobs = self.jobs.lock();
         for _ in 0..2 {
             let Some(sender) = jobs.take().or_else(|| self.start()) else { break };
@@ -34,18 +57,18 @@ impl<T: Send + 'static> Worker<T> {
             }
         }
         drop(jobs);
-        job.done();
+        job.run();
     }
 
     fn start(&self) -> Option<Sender<Job<T>>> {
         let (sender, receiver) = channel::<Job<T>>();
-        super::spawn(self.name, move || receiver.into_iter().for_each(Job::done)).ok().map(|()| sender)
+        threads::spawn(self.name, move || receiver.into_iter().for_each(Job::run)).ok().map(|()| sender)
     }
 }
 
 impl<T> Job<T> {
-    /// A job may be somebody else's code. Its panic has been printed, and must not take the jobs behind it along.
-    fn done(self) {
-        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (self.run)(self.what)));
+    /// A job may be other people's code. Its panic has been printed, and must not end the jobs behind it.
+    fn run(self) {
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (self.run)(self.input)));
     }
 }

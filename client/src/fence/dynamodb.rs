@@ -4,7 +4,7 @@ use leasehold_wire::fence::dynamodb::{self as pieces, Refused, Step};
 
 pub use leasehold_wire::fence::dynamodb::Shown;
 
-use super::number;
+use super::marks::number;
 use crate::error::{Error, ErrorKind};
 
 /// Keeps the mark of an item in the item itself, and compares in the request that writes.

@@ -1,6 +1,9 @@
 //! Guards for data in this process.
 
-use super::{Guard, Rejected, Token, number};
+use leasehold_core::Token;
+use leasehold_core::fence::{Guard, Rejected};
+
+use super::marks::number;
 use crate::error::{Error, ErrorKind};
 use crate::sync::{Arc, Condvar, HashMap, Mutex, MutexGuard};
 

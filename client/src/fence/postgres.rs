@@ -1,7 +1,10 @@
 //! Guards for data in PostgreSQL.
 
+use leasehold_core::Token;
+use leasehold_core::fence::Rejected;
+
+use super::marks::{not_later, number, verdict};
 use super::sql::{no_row, quoted, quoted_name, row_is_gone, several_rows};
-use super::{Rejected, Token, not_later, number, verdict};
 use crate::error::{Error, ErrorKind};
 
 /// PostgreSQL cuts longer names, so that two of them could become one.

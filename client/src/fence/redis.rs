@@ -1,8 +1,9 @@
 //! Guards for data in Redis.
 
+use leasehold_core::fence::Rejected;
 use leasehold_wire::fence::redis as scripts;
 
-use super::{Rejected, number, verdict};
+use super::marks::{number, verdict};
 use crate::error::{Error, ErrorKind};
 
 /// Keeps the mark of a key in Redis beside the key, and compares in the script that writes.

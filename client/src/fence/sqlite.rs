@@ -1,10 +1,12 @@
 //! Guards for data in SQLite.
 
+use leasehold_core::Token;
+use leasehold_core::fence::Rejected;
 use rusqlite::types::{ToSql, Value};
 use rusqlite::{Connection, ErrorCode};
 
+use super::marks::{number, token_of};
 use super::sql::{no_row, quoted, quoted_name, row_is_gone, several_rows};
-use super::{Rejected, Token, number, token_of};
 use crate::error::{Error, ErrorKind};
 
 /// Keeps the marks of guarded items in a table of its own, in the database of the data that they guard.

@@ -28,7 +28,7 @@ use crate::fence::Guards;
 use crate::fork;
 use crate::lease::Lease;
 use crate::release_if::{HolderMatch, ReleaseIfOutcome};
-use crate::request::{LockRequest, free_or_error};
+use crate::request::{LockRequest, none_if_busy};
 use crate::stores::Stores;
 use crate::sync::atomic::Ordering;
 use crate::sync::{Arc, Weak};
@@ -61,7 +61,7 @@ pub fn acquire(request: LockRequest, interrupted: impl FnMut() -> bool) -> Resul
 /// # Errors
 /// As there; [`ErrorKind::Cancelled`] when it was interrupted.
 pub fn try_acquire(request: LockRequest, interrupted: impl FnMut() -> bool) -> Result<Option<Lease>, Error> {
-    free_or_error(acquire(request.once(), interrupted))
+    none_if_busy(acquire(request.once(), interrupted))
 }
 
 /// See [`LockAllRequest`]. Gives up, with nothing held, once `interrupted` returns `true`.
@@ -77,7 +77,7 @@ pub fn acquire_all(request: LockAllRequest, interrupted: impl FnMut() -> bool) -
 /// # Errors
 /// As there.
 pub fn inspect(client: &Client, resource: &str) -> Result<Option<LockInfo>, Error> {
-    exec::block_on(client.look(resource, Caller::Blocking))
+    exec::block_on(client.inspect_by(resource, Caller::Blocking))
 }
 
 /// See [`Client::release_if`].
@@ -85,7 +85,7 @@ pub fn inspect(client: &Client, resource: &str) -> Result<Option<LockInfo>, Erro
 /// # Errors
 /// As there.
 pub fn release_if(client: &Client, resource: &str, holder: &HolderMatch) -> Result<ReleaseIfOutcome, Error> {
-    exec::block_on(client.release_matching(resource, holder, Caller::Blocking))
+    exec::block_on(client.release_if_by(resource, holder, Caller::Blocking))
 }
 
 /// Tells if a holder with this token and label matches `holder`, for fake stores in tests.
@@ -102,7 +102,7 @@ pub fn is_meant(holder: &HolderMatch, token: Option<u64>, owner: Option<&str>) -
 /// # Errors
 /// As there.
 pub fn release(lease: &Lease) -> Result<(), Error> {
-    exec::block_on(lease.give_back(Caller::Blocking))
+    exec::block_on(lease.release_by(Caller::Blocking))
 }
 
 /// See [`Leases::release`].
@@ -110,7 +110,7 @@ pub fn release(lease: &Lease) -> Result<(), Error> {
 /// # Errors
 /// As there.
 pub fn release_all(leases: &Leases) -> Result<(), Error> {
-    exec::block_on(leases.give_back())
+    exec::block_on(leases.release_each())
 }
 
 /// Decides if the error of a release is raised at the end of code that ran under a lock: a loss must be reported, but
@@ -265,7 +265,7 @@ static TRACKED: PerProcess<Mutex<Vec<Weak<Shared>>>> = PerProcess::new(|| Mutex:
 /// Says what the host's language calls this thread, for the labels of leases that are acquired on it: those of other
 /// languages have no name that Rust knows.
 pub fn name_thread(name: &str) {
-    crate::client::name_thread(name);
+    crate::owner_label::name_thread(name);
 }
 
 /// Says that not a thread acquires the lock but a task, of which the thread may run many: a task that waited for itself for

@@ -1,7 +1,7 @@
-//! A gate that whoever uses SQLite passes through, so that no fork happens in the middle.
+//! A gate in front of SQLite: no fork happens while a thread is inside.
 //!
 //! SQLite keeps a list of the file locks that its process holds. A child would inherit the list without the locks, take
-//! files for locked that are not, and tear the write-ahead log apart for everybody. So a fork waits until nobody is
+//! files for locked that are not, and corrupt the write-ahead log for all processes. So a fork waits until no thread is
 //! inside, closes what is open, and lets both processes open it again when they need it.
 
 use std::cell::Cell;
@@ -14,17 +14,17 @@ use crate::clock;
 use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{Arc, Mutex, thread, thread_local};
 
-/// How long a fork waits for those inside. Transactions are bounded by their own, shorter deadlines.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// The longest that a fork waits for threads inside. Transactions have their own, shorter deadlines.
+const FORK_WAIT: Duration = Duration::from_secs(2);
 /// Between two looks at the gate. A condition variable would not survive the fork that it waits for.
 const LOOK_AGAIN: Duration = Duration::from_micros(100);
 
 const CLOSED: u32 = 1 << 31;
-/// [`CLOSED`] while a thread forks, and the number of those inside.
+/// [`CLOSED`] while a thread forks, and the number of threads inside.
 static STATE: AtomicU32 = AtomicU32::new(0);
 /// A fork of an ancestor did not wait long enough, so this process inherited SQLite in an unknown state.
 static UNCLEAN: AtomicBool = AtomicBool::new(false);
-/// Locked by those inside and by a fork that found nobody inside, so never while a fork happens.
+/// Locked by threads inside and by a fork that found none inside, so never while a fork happens.
 static OPEN: PerProcess<Mutex<Vec<Arc<dyn CloseBeforeFork>>>> = PerProcess::new(|| Mutex::new(Vec::new()));
 
 thread_local! {
@@ -33,11 +33,11 @@ thread_local! {
 
 /// Something open that must not cross a fork.
 pub(crate) trait CloseBeforeFork: Send + Sync {
-    /// Closes it; nobody is inside the gate. What it closed is opened again by whoever needs it next.
+    /// Closes it, while no thread is inside the gate. The next thread that needs it opens it again.
     fn close(&self);
 }
 
-/// Why the gate does not open.
+/// The reason that the gate does not open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shut {
     /// Another thread forks, and took until the deadline.
@@ -46,7 +46,7 @@ pub(crate) enum Shut {
     Unclean,
 }
 
-/// Being inside.
+/// Proof that the thread is inside.
 #[derive(Debug)]
 pub(crate) struct Pass {
     generation: u64,
@@ -80,7 +80,7 @@ pub(crate) fn enter(until: Monotonic) -> Result<Pass, Shut> {
     }
 }
 
-/// Whether a fork waits for those inside to leave.
+/// Tells if a fork waits for threads to leave.
 pub(crate) fn is_closing() -> bool {
     STATE.load(Ordering::Relaxed) & CLOSED != 0
 }
@@ -101,7 +101,7 @@ fn registered<R>(change: impl FnOnce(&mut Vec<Arc<dyn CloseBeforeFork>>) -> R) -
 }
 
 pub(crate) fn before_fork() {
-    let give_up = clock::monotonic().plus(PATIENCE);
+    let give_up = clock::monotonic().plus(FORK_WAIT);
     let holds = close(give_up);
     if holds {
         registered(|list| list.iter().for_each(|open| open.close()));
@@ -123,7 +123,7 @@ pub(super) fn after_fork_in_child() {
     STATE.store(0, Ordering::Release);
 }
 
-/// Keeps others out and waits for those inside to leave; `false` when that took too long, and nothing is changed.
+/// Keeps others out and waits for threads inside to leave; `false` when that took too long, and nothing is changed.
 fn close(give_up: Monotonic) -> bool {
     while STATE.fetch_or(CLOSED, Ordering::Acquire) & CLOSED != 0 {
         if clock::monotonic() >= give_up {
@@ -149,7 +149,7 @@ pub(crate) mod tests {
     use crate::fork::install;
     use crate::fork::tests::{alone, in_forked_child};
 
-    /// How many are inside.
+    /// The number of threads inside.
     pub(crate) fn inside() -> u32 {
         STATE.load(Ordering::SeqCst) & !CLOSED
     }
@@ -170,15 +170,15 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_fork_waits_for_those_inside_and_closes_what_is_open() {
-        alone("fork::gate::tests::a_fork_waits_for_those_inside_and_closes_what_is_open", || {
+    fn a_fork_waits_for_threads_inside_and_closes_open_files() {
+        alone("fork::gate::tests::a_fork_waits_for_threads_inside_and_closes_open_files", || {
             install().unwrap();
             let probe = Arc::new(Probe::default());
             let erased: Arc<dyn CloseBeforeFork> = probe.clone();
             let pass = enter(Monotonic::FAR).unwrap();
             register(&pass, erased.clone());
             let inside = thread::spawn(move || {
-                let give_up = clock::monotonic().plus(PATIENCE);
+                let give_up = clock::monotonic().plus(FORK_WAIT);
                 while !is_closing() {
                     assert!(clock::monotonic() < give_up);
                     thread::yield_now();
@@ -202,8 +202,8 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_child_forked_while_somebody_is_inside_for_too_long_is_kept_out() {
-        alone("fork::gate::tests::a_child_forked_while_somebody_is_inside_for_too_long_is_kept_out", || {
+    fn a_child_is_kept_out_if_a_thread_was_inside_for_too_long() {
+        alone("fork::gate::tests::a_child_is_kept_out_if_a_thread_was_inside_for_too_long", || {
             install().unwrap();
             let pass = enter(Monotonic::FAR).unwrap();
             let code = in_forked_child(|| {
@@ -220,8 +220,8 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn whoever_comes_during_a_fork_waits_no_longer_than_its_deadline() {
-        alone("fork::gate::tests::whoever_comes_during_a_fork_waits_no_longer_than_its_deadline", || {
+    fn entering_during_a_fork_waits_no_longer_than_the_deadline() {
+        alone("fork::gate::tests::entering_during_a_fork_waits_no_longer_than_the_deadline", || {
             assert!(close(Monotonic::FAR));
             assert!(matches!(enter(clock::monotonic()), Err(Shut::Forking)));
             assert!(!close(clock::monotonic()), "two threads fork at once");

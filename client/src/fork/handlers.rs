@@ -10,12 +10,12 @@ use super::gate;
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// How many of our handlers stand between the two halves of a fork on this thread.
+    /// The number of our handlers that have run before the fork that this thread makes, and not after it yet.
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// How many forks lie between this process and the one that first used the crate. What was made in another generation
-/// belongs to another process: leave it alone, its locks included, and leak it.
+/// The number of forks between this process and the one that first used the crate. A value of another generation belongs to
+/// another process: it must be leaked, and even its locks must not be touched.
 pub(crate) fn generation() -> u64 {
     GENERATION.load(Ordering::Relaxed)
 }

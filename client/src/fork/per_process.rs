@@ -1,4 +1,4 @@
-//! What a forked child must not inherit, made anew for each process.
+//! Values that a forked child must not inherit: each process makes its own.
 
 use super::generation;
 use crate::sync::atomic::{AtomicPtr, Ordering};
@@ -31,7 +31,7 @@ impl<T: Send + Sync> PerProcess<T> {
             {
                 return &made.value;
             }
-            // Whoever loses the race leaks its empty value, which happens at most once for each thread.
+            // A thread that loses the race leaks its empty value, at most once.
             let made = Box::leak(Box::new(Made { generation: generation(), value: (self.make)() }));
             let _ = self.current.compare_exchange(current, made, Ordering::AcqRel, Ordering::Acquire);
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::exec::{self, Pause};
 
 pub use gate::{fork_behind_the_gate, pass_the_gate};
-pub use parts::{Alarm, Callbacks, Ear, Reports, Slot, Worker};
+pub use parts::{Callbacks, LeaseState, Reports, TimerWakeup, WakeupForwarder, Worker};
 pub use store::{Reach, Store};
 
 /// Runs a future on the calling thread, as blocking callers do.

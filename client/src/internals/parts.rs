@@ -1,44 +1,44 @@
-//! Parts of the run loop by themselves, small enough for all schedules that there are.
+//! Parts of the driver by themselves, small enough for all schedules that there are.
 
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use leasehold_core::{Event, LockId, LockOptions, LostReason, Monotonic, Resource, Token};
+use leasehold_core::{Event, LockId, LockOptions, LostReason, Monotonic, NodeId, Resource, Token};
 
 use crate::clock;
+use crate::driver::{Notifications, Phase, PhaseWait, callbacks, lease_state, timer_wakeup, worker};
 use crate::error::Error;
 use crate::exec;
 use crate::fork;
-use crate::sync::Arc;
-
-use crate::driver::{alarm, callbacks, slot, worker};
 use crate::reports;
+use crate::sync::Arc;
+use crate::transport::Watcher;
 
 const LOCK: LockId = LockId::new(1);
 
-/// One acquisition, and what the driver would tell it.
+/// One acquisition, and the events that the driver would apply to it.
 #[derive(Clone)]
-pub struct Slot(Arc<slot::Slot>);
+pub struct LeaseState(Arc<lease_state::LeaseState>);
 
-impl Slot {
+impl LeaseState {
     /// Not decided yet.
     pub fn pending() -> Self {
-        let resource = Resource::new("a").expect("invariant: a name that can be");
-        let options = LockOptions::builder().owner("a test").build().expect("invariant: settings that can be");
-        Self(Arc::new(slot::Slot::new(LOCK, resource, &options, fork::generation(), clock::monotonic())))
+        let options = LockOptions::builder().owner("a test").build().expect("invariant: valid settings");
+        let (resource, now) = (resource("a"), clock::monotonic());
+        Self(Arc::new(lease_state::LeaseState::new(LOCK, resource, &options, fork::generation(), now)))
     }
 
     /// Granted until then, with token 1.
     pub fn held(until: Monotonic) -> Self {
-        let slot = Self::pending();
-        slot.granted(until);
-        slot
+        let lease = Self::pending();
+        lease.granted(until);
+        lease
     }
 
     fn apply(&self, event: Event) -> bool {
-        let mut aftermath = slot::Aftermath::default();
-        let stands = self.0.apply(event, &mut aftermath);
-        follow(aftermath);
+        let mut notifications = Notifications::default();
+        let stands = self.0.apply(event, &mut notifications);
+        notifications.deliver(|callback| callback());
         stands
     }
 
@@ -52,7 +52,7 @@ impl Slot {
         });
     }
 
-    /// The core says that it was renewed; answers whether the slot agrees.
+    /// The core says that it was renewed; answers whether the lease stands.
     pub fn renewed(&self, until: Monotonic) -> bool {
         self.apply(Event::Renewed { lock: LOCK, deadline: until, left: Duration::ZERO, recovered: false })
     }
@@ -62,19 +62,19 @@ impl Slot {
         self.apply(Event::Lost { lock: LOCK, reason: LostReason::Expired });
     }
 
-    /// Its holder has given it back.
+    /// Its holder has released it.
     pub fn end_locally(&self) {
-        let mut aftermath = slot::Aftermath::default();
-        self.0.end_locally(&mut aftermath);
-        follow(aftermath);
+        let mut notifications = Notifications::default();
+        self.0.end_locally(&mut notifications);
+        notifications.deliver(|callback| callback());
     }
 
-    /// What is left of it.
+    /// The validity that is left.
     pub fn remaining(&self) -> Duration {
         self.0.remaining()
     }
 
-    /// Whether it can be had, without a look at the clock.
+    /// Tells if it is held, without reading the clock.
     pub fn is_held(&self) -> bool {
         self.0.is_held()
     }
@@ -84,7 +84,8 @@ impl Slot {
         self.0.token()
     }
 
-    /// See [`Lease::on_lost`](crate::Lease::on_lost); the callback runs on the calling thread, or on that which tells the loss.
+    /// See [`Lease::on_lost`](crate::Lease::on_lost); the callback runs on the calling thread, or on the one that tells the
+    /// loss.
     pub fn on_lost(&self, callback: impl FnOnce(Error) + Send + 'static) {
         if let Some(callback) = self.0.on_lost(Box::new(callback)) {
             callback();
@@ -93,44 +94,38 @@ impl Slot {
 
     /// Waits until it is over.
     pub fn wait_for_the_end(&self) {
-        self.wait(|phase| !matches!(phase, slot::Phase::Pending | slot::Phase::Held { .. }));
+        self.wait(|phase| !matches!(phase, Phase::Pending | Phase::Held { .. }));
     }
 
     /// Waits for the grant, or the end.
     pub fn wait_for_a_decision(&self) {
-        self.wait(|phase| !matches!(phase, slot::Phase::Pending));
+        self.wait(|phase| !matches!(phase, Phase::Pending));
     }
 
-    fn wait(&self, is_it: impl Fn(&slot::Phase) -> bool) {
-        let mut wait = slot::Wait::on(&self.0);
-        exec::block_on(std::future::poll_fn(|context| wait.poll(context, |phase, _| is_it(phase).then_some(()))));
+    fn wait(&self, is_reached: impl Fn(&Phase) -> bool) {
+        let mut wait = PhaseWait::on(&self.0);
+        exec::block_on(std::future::poll_fn(|context| wait.poll(context, |phase, _| is_reached(phase).then_some(()))));
     }
 
-    /// Waits for the end, and goes away again before it has looked twice.
-    pub fn wait_and_go(&self) {
-        let mut wait = slot::Wait::on(&self.0);
+    /// Begins to wait for the end, and stops after one poll.
+    pub fn wait_and_give_up(&self) {
+        let mut wait = PhaseWait::on(&self.0);
         let context = Context::from_waker(Waker::noop());
         let _: Poll<()> = wait.poll(&context, |_, _| None);
     }
 }
 
-/// As the driver does, once nothing is locked.
-fn follow(aftermath: slot::Aftermath) {
-    aftermath.wakers.into_iter().for_each(Waker::wake);
-    aftermath.callbacks.into_iter().for_each(|callback| callback());
-}
-
-/// What the background thread sleeps on.
+/// The timer thread's sleep.
 #[derive(Default)]
-pub struct Alarm(alarm::Alarm);
+pub struct TimerWakeup(timer_wakeup::TimerWakeup);
 
-impl Alarm {
+impl TimerWakeup {
     /// See the driver's.
-    pub fn ring(&self) {
-        self.0.ring();
+    pub fn wake(&self) {
+        self.0.wake();
     }
 
-    /// See the driver's.
+    /// Sleeps until somebody wakes it.
     pub fn sleep(&self) {
         self.0.sleep_until(Monotonic::FAR);
     }
@@ -141,39 +136,40 @@ impl Alarm {
     }
 
     /// See the driver's.
-    pub fn wait_stopped(&self, patience: Duration) -> bool {
-        self.0.wait_stopped(patience)
+    pub fn wait_stopped(&self, timeout: Duration) -> bool {
+        self.0.wait_stopped(timeout)
     }
 }
 
-/// The ear of a store's at an alarm.
-pub struct Ear(Arc<alarm::Alarm>, alarm::Ear);
+/// A store's way to wake a timer thread.
+pub struct WakeupForwarder(timer_wakeup::WakeupForwarder);
 
-impl Ear {
-    /// With an alarm of its own.
+impl WakeupForwarder {
+    /// To a timer of its own.
     pub fn new() -> Self {
-        let alarm = Arc::<alarm::Alarm>::default();
-        let ear = alarm::Ear { node: leasehold_core::NodeId::new(0), alarm: Arc::clone(&alarm) };
-        Self(alarm, ear)
+        Self(timer_wakeup::WakeupForwarder { node: NodeId::new(0), timer: Arc::default() })
     }
 
     /// The store tells of a release.
-    pub fn hears_of(&self, name: &str) {
-        use crate::transport::Watcher;
-        self.1.released(&Resource::new(name).expect("invariant: a name that can be"));
+    pub fn released(&self, name: &str) {
+        self.0.released(&resource(name));
     }
 
-    /// What the background thread does: sleeps, and takes what it was told. Answers how much that is.
+    /// Does what the timer thread does: sleeps, and takes its hints. Answers how many there are.
     pub fn sleep_and_take(&self) -> usize {
-        self.0.sleep_until(Monotonic::FAR);
-        self.0.take_hints().len()
+        self.0.timer.sleep_until(Monotonic::FAR);
+        self.0.timer.take_hints().len()
     }
 }
 
-impl Default for Ear {
+impl Default for WakeupForwarder {
     fn default() -> Self {
         Self::new()
     }
+}
+
+fn resource(name: &str) -> Resource {
+    Resource::new(name).expect("invariant: a valid name")
 }
 
 /// A thread that takes jobs.
@@ -186,8 +182,8 @@ impl Worker {
     }
 
     /// Queues a job.
-    pub fn give(&self, job: u32, run: impl FnOnce(u32) + Send + 'static) {
-        self.0.give(job, run);
+    pub fn queue(&self, job: u32, run: impl FnOnce(u32) + Send + 'static) {
+        self.0.queue(job, run);
     }
 }
 
@@ -203,23 +199,23 @@ pub struct Callbacks(callbacks::Callbacks);
 
 impl Callbacks {
     /// See the driver's.
-    pub fn give(&self, callback: impl FnOnce() + Send + 'static) {
-        self.0.give(Box::new(callback));
+    pub fn queue(&self, callback: impl FnOnce() + Send + 'static) {
+        self.0.queue(Box::new(callback));
     }
 }
 
-/// Where reports are left.
-pub struct Reports(reports::Desk);
+/// A queue of reports, with the thread that makes them.
+pub struct Reports(reports::ReportQueue);
 
 impl Reports {
-    /// For so many at once.
+    /// For at most so many at once.
     pub fn new(most: usize) -> Self {
-        Self(reports::Desk::new(most))
+        Self(reports::ReportQueue::new(most))
     }
 
-    /// A warning.
-    pub fn leave(&self, report: impl FnOnce() + Send + 'static) {
-        self.0.leave(tracing::Level::WARN, Box::new(report));
+    /// Queues a warning.
+    pub fn push(&self, report: impl FnOnce() + Send + 'static) {
+        self.0.push(tracing::Level::WARN, Box::new(report));
     }
 
     /// Tells if nothing waits.
@@ -228,7 +224,7 @@ impl Reports {
     }
 
     /// See the client's.
-    pub fn wait_told(&self, patience: Duration) -> bool {
-        self.0.wait_told(patience)
+    pub fn flush(&self, timeout: Duration) -> bool {
+        self.0.flush(timeout)
     }
 }

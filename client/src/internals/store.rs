@@ -1,4 +1,4 @@
-//! Stores in memory that are reached in the ways of real ones, and write down what is asked of them.
+//! Stores in memory that are reached as real ones are, and check how they are used.
 
 use std::collections::HashSet;
 use std::pin::Pin;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use leasehold_core::op::{Applied, Fault, FaultKind, LockOp, Op, Outcome, Seen, TransportFault};
 use leasehold_core::{Config, LockId, Monotonic, NodeConfig, NodeId, RequestId, Resource, Transmit};
 
-use crate::client::{Client, Place};
+use crate::client::{Backend, Client};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::driver::Driver;
@@ -21,14 +21,14 @@ use leasehold_scheduler::clock::Standstill;
 use leasehold_scheduler::sync::switch;
 use leasehold_scheduler::{one_in, world};
 
-/// Who performs requests, and on which thread.
+/// The thread that performs requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// Any thread, at once: memory.
+    /// Any thread, at once, as for memory.
     AtOnce,
-    /// The blocking caller, or a thread of the client's: a file.
+    /// The blocking caller, or a thread of the client's, as for a file.
     Disk,
-    /// Blocking callers; or somebody at the other end of a socket, who performs one after the other.
+    /// The blocking caller, or a server at the other end of a socket, which performs one after the other.
     Network,
 }
 
@@ -36,17 +36,17 @@ pub enum Reach {
 pub struct Store {
     memory: Arc<dyn Transport>,
     reach: Reach,
-    /// Of how many requests one gets no answer, though it is performed.
+    /// One of so many requests is performed and gets no answer.
     loses_one_of: Option<u32>,
-    missed: Arc<Mutex<Option<Monotonic>>>,
+    unsent: Arc<Mutex<Option<Monotonic>>>,
 }
 
 impl Store {
     /// An empty one.
     pub fn new(reach: Reach) -> Self {
         let url: StoreUrl = "memory:".parse().expect("invariant: a url of ours");
-        let memory = transport::open(&url).expect("invariant: memory can be had");
-        Self { memory, reach, loses_one_of: None, missed: Arc::default() }
+        let memory = transport::open(&url).expect("invariant: memory opens");
+        Self { memory, reach, loses_one_of: None, unsent: Arc::default() }
     }
 
     /// Loses some answers.
@@ -57,7 +57,7 @@ impl Store {
 
     /// Connects a client.
     pub fn client(&self) -> Client {
-        let way = Arc::new(Way {
+        let connection = Arc::new(Connection {
             memory: Arc::clone(&self.memory),
             reach: self.reach,
             loses_one_of: self.loses_one_of,
@@ -67,23 +67,23 @@ impl Store {
                 memory: Arc::clone(&self.memory),
                 loses_one_of: self.loses_one_of,
                 server: Mutex::new(None),
-                missed: Arc::clone(&self.missed),
+                unsent: Arc::clone(&self.unsent),
             }),
         });
-        let transports: Vec<Arc<dyn Transport>> = vec![way];
+        let transports: Vec<Arc<dyn Transport>> = vec![connection];
         let config = Config::new(vec![transport::node_config(&url())]).expect("invariant: one node is allowed");
-        let driver = Driver::start(config, transports).expect("invariant: threads can be had");
-        Client::new(driver, Some("a test".to_owned()), Place::Store(Box::new(url())))
+        let driver = Driver::start(config, transports).expect("invariant: threads can be started");
+        Client::new(driver, Some("a test".to_owned()), Backend::Store(Box::new(url())))
     }
 
-    /// The deadline of a request whose future was dropped before it had left, if there was one: nobody performs it.
-    pub fn missed(&self) -> Option<Monotonic> {
-        *self.missed.lock()
+    /// The deadline of a request whose future was dropped before it was sent, if there was one.
+    pub fn unsent_deadline(&self) -> Option<Monotonic> {
+        *self.unsent.lock()
     }
 
-    /// Whether a record of that name stands in the store.
+    /// Tells if the store has a record of that name.
     pub fn is_held(&self, name: &str) -> bool {
-        let resource = Resource::new(name).expect("invariant: tests use names that can be");
+        let resource = Resource::new(name).expect("invariant: tests use valid names");
         let ops = vec![LockOp { lock: LockId::new(0), resource, op: Op::Read }];
         let request = Transmit { id: RequestId::new(0), node: NodeId::new(0), deadline: Monotonic::FAR, ops };
         match self.memory.perform(&request, Pool::Caller).expect("invariant: memory answers").as_slice() {
@@ -101,8 +101,8 @@ fn url() -> StoreUrl {
     "memory:".parse().expect("invariant: a url of ours")
 }
 
-/// One client's way to a store.
-struct Way {
+/// One client's connection to a store.
+struct Connection {
     memory: Arc<dyn Transport>,
     reach: Reach,
     loses_one_of: Option<u32>,
@@ -111,8 +111,8 @@ struct Way {
     socket: Arc<Socket>,
 }
 
-impl Way {
-    /// The store does it, unless it is too late: what lands after its deadline may leave a record for as long as it lasts.
+impl Connection {
+    /// Performs a request, unless its deadline has passed: a later one might leave a record for its whole ttl.
     fn serve(memory: &Arc<dyn Transport>, loses_one_of: Option<u32>, request: &Transmit) -> Answer {
         switch();
         let landing = Standstill::new();
@@ -138,7 +138,7 @@ impl Way {
     }
 }
 
-impl Transport for Way {
+impl Transport for Connection {
     fn config(&self) -> NodeConfig {
         self.memory.config()
     }
@@ -177,7 +177,7 @@ impl Transport for Way {
     }
 }
 
-impl Network for Way {
+impl Network for Connection {
     fn call_on_caller(&self, request: Transmit) -> Result<Answering, Transmit> {
         self.note(&request);
         Ok(Box::pin(Call { socket: Arc::clone(&self.socket), unsent: Some(request), desk: Arc::default() }))
@@ -189,12 +189,12 @@ impl Network for Way {
     }
 }
 
-/// With somebody at the other end, who performs one request after the other.
+/// A socket whose server performs one request after the other.
 struct Socket {
     memory: Arc<dyn Transport>,
     loses_one_of: Option<u32>,
     server: Mutex<Option<Sender<(Transmit, Done)>>>,
-    missed: Arc<Mutex<Option<Monotonic>>>,
+    unsent: Arc<Mutex<Option<Monotonic>>>,
 }
 
 impl Socket {
@@ -204,16 +204,18 @@ impl Socket {
             let (sender, receiver) = channel::<(Transmit, Done)>();
             let (memory, loses_one_of) = (Arc::clone(&self.memory), self.loses_one_of);
             let serve = move || {
-                receiver.into_iter().for_each(|(request, done)| done(Way::serve(&memory, loses_one_of, &request)));
+                receiver
+                    .into_iter()
+                    .for_each(|(request, done)| done(Connection::serve(&memory, loses_one_of, &request)));
             };
-            thread::Builder::new().name("server".to_owned()).spawn(serve).expect("invariant: threads can be had");
+            thread::Builder::new().name("server".to_owned()).spawn(serve).expect("invariant: threads can be started");
             sender
         });
         server.send((request, done)).expect("invariant: it serves for as long as the sender is there");
     }
 }
 
-/// A request that leaves while its future is polled, at the first time or later: a connection may have to be made.
+/// A request that is sent by the first poll of its future, or by a later one, as if it had to connect first.
 struct Call {
     socket: Arc<Socket>,
     unsent: Option<Transmit>,
@@ -260,7 +262,7 @@ impl Future for Call {
 impl Drop for Call {
     fn drop(&mut self) {
         if let Some(request) = &self.unsent {
-            *self.socket.missed.lock() = Some(request.deadline);
+            *self.socket.unsent.lock() = Some(request.deadline);
         }
     }
 }

@@ -1,30 +1,11 @@
-//! What a client finds out when it connects: what cannot work is an error, what weakens the quorum is a warning.
+//! Checks of a client that connects: a quorum that cannot work is an error, and one that is weak gets a warning.
 
-use std::collections::HashMap;
-
-use super::{Known, Quorum, Standing, enroll, unavailable};
+use super::answers::{Quorum, unavailable};
+use super::identity::{KnownServers, register};
+use super::status::Standing;
 use crate::error::{Error, ErrorKind};
-use crate::transport;
+use crate::transport::{self, Transport};
 use crate::url::StoreUrl;
-
-/// # Errors
-/// The same store twice.
-pub(crate) fn refuse_doubles(urls: &[StoreUrl], names: &[String]) -> Result<(), Error> {
-    let mut seen = HashMap::new();
-    for (url, name) in urls.iter().zip(names) {
-        // Without a name, each is a store of its own.
-        if matches!(url, StoreUrl::Memory { name: None }) {
-            continue;
-        }
-        if seen.insert(name, url).is_some() {
-            return Err(Error::config(format!(
-                "{name} is named twice: its failure would take two votes at once, and a quorum of two names for one node \
-                 stands no failure at all; name each node once"
-            )));
-        }
-    }
-    Ok(())
-}
 
 /// # Errors
 /// As [`check_answers`]; or too many do not answer.
@@ -62,10 +43,10 @@ pub(super) fn check_answers(quorum: &Quorum) -> Result<(), Error> {
 /// # Errors
 /// Two nodes are one.
 pub(super) fn check_identities(quorum: &Quorum) -> Result<(), Error> {
-    let known = Known::default();
+    let known = KnownServers::default();
     for (node, answered) in quorum.answers() {
         let Ok(found) = &answered.found else { continue };
-        if let Err(other) = enroll(&known, node.name, found) {
+        if let Err(other) = register(&known, node.name, found) {
             let same = match (db_of(quorum, &other), db_of_url(node.url)) {
                 (Some(one), Some(two)) if one != two => "databases of the same server",
                 (_, _) if found.table.is_some() => "the same table under two names",
@@ -131,4 +112,30 @@ pub(super) fn even(nodes: usize) -> Option<String> {
             nodes + 1
         ),
     })
+}
+
+/// Refuses a store that decides together with others. One that is too busy to say goes on being asked for locks.
+///
+/// # Errors
+/// [`ErrorKind::Config`] where it has the marker of a quorum.
+pub(crate) fn refuse_node(url: &StoreUrl, store: &dyn Transport) -> Result<(), Error> {
+    let found = match store.look() {
+        Ok(found) => found,
+        Err(why) => {
+            // A client that may not read the marker could not use a node of a quorum either.
+            if why.kind() == ErrorKind::StoreUnavailable {
+                let store = url.to_string();
+                tracing::warn!(name: "quorum.marker_unread", target: "leasehold", store, "whether {store} is a node of a quorum, which must not be used alone, could not be seen: {why}");
+            }
+            return Ok(());
+        }
+    };
+    if found.text.is_empty() {
+        return Ok(());
+    }
+    let of = found.marker.map(|marker| format!(" of the quorum {}", marker.quorum)).unwrap_or_default();
+    Err(Error::config(format!(
+        "{url} is a node{of}, and named alone here: its lock would not exclude those of the quorum. Name all nodes of the \
+         quorum, as its other clients do; if the quorum is no more, remove the node's marker: docs/quorum.md tells how"
+    )))
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a quorum as a whole, beside what is wrong with each of its nodes.
+//! Findings about a quorum as a whole, beside those about each of its nodes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,9 @@ use std::time::Duration;
 use leasehold_core::member::Durability;
 
 use super::check::even;
-use super::{Known, Named, NodeStatus, Nodes, Standing, enroll};
+use super::identity::{KnownServers, register};
+use super::nodes::{Named, Nodes};
+use super::status::{NodeStatus, Standing};
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
@@ -17,7 +19,7 @@ use crate::transport::{Found, Transport, node_config};
 /// Tokens begin at the wall clock, so that clocks which differ by more make them jump when one node answers first.
 const LARGE_OFFSET_MS: u64 = 1_000;
 
-/// What one node answered.
+/// The answers of one node.
 struct Examined {
     findings: Vec<Finding>,
     found: Result<Found, Error>,
@@ -87,11 +89,11 @@ impl Nodes {
 
     fn independence(&self, examined: &[Examined]) -> Vec<Finding> {
         const CHECK: &str = "quorum.independence";
-        let known = Known::default();
+        let known = KnownServers::default();
         let mut findings = Vec::new();
         for (Named { name, .. }, one) in self.iter().zip(examined) {
             if let Ok(found) = &one.found
-                && let Err(other) = enroll(&known, name, found)
+                && let Err(other) = register(&known, name, found)
             {
                 let what = format!("{other} and {name} are the same server: its failure takes two votes at once");
                 findings.push(Finding::problem(CHECK, what, "name each server once"));
@@ -160,7 +162,7 @@ impl Nodes {
     }
 }
 
-/// A connection that was kept may have been closed by a restart since, which says nothing of the server that is there now.
+/// Looks at a node, and once more if that fails at once: an idle connection may have been closed by a restart.
 pub(super) fn look(transport: &Arc<dyn Transport>) -> Result<Found, Error> {
     const AT_ONCE: Duration = Duration::from_millis(500);
     let began = clock::monotonic();
@@ -172,7 +174,7 @@ pub(super) fn look(transport: &Arc<dyn Transport>) -> Result<Found, Error> {
     }
 }
 
-/// What a node's standing means, where it is not simply a member.
+/// A finding about a node that is not simply a member.
 fn membership(status: &NodeStatus) -> Option<Finding> {
     const CHECK: &str = "quorum.node";
     let what = format!("{}: {}", status.name, status.meaning);

@@ -4,30 +4,32 @@ use std::sync::Arc;
 
 use leasehold_core::member::{LossId, Marker, Phase};
 
-use super::{Quorum, Standing, unavailable};
+use super::answers::{Quorum, unavailable};
+use super::check::check_identities;
+use super::status::Standing;
 use crate::entropy;
 use crate::error::{Error, ErrorKind};
 use crate::exec::each;
 use crate::transport::{Found, Transport};
 
-/// Whether nodes are marked whatever they remember.
+/// The choice of marking nodes whatever they remember.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Force {
-    /// Only nodes that nobody has marked, and only all of them at once.
+    /// Only nodes without a marker, and only all of them at once.
     #[default]
     No,
     /// All nodes that answer. What they remember of leases that may still be valid no longer keeps them from voting:
-    /// only safe while nobody holds a lock.
+    /// only safe while no lock is held.
     Yes,
 }
 
-/// What [`Quorum::init`] has done.
+/// The result of [`Quorum::init`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Init {
     /// All nodes, or with [`Force::Yes`] those that answered, are members now.
     Marked {
-        /// How many.
+        /// The number of members.
         nodes: usize,
         /// Names of nodes that did not answer, and were left out.
         left_out: Vec<String>,
@@ -51,7 +53,7 @@ impl Quorum {
     /// where one does not answer. With it: where none does. [`ErrorKind::StoreUnavailable`] also where a node
     /// changed, or failed, while it was being marked; what was marked by then is taken back.
     pub fn init(&self, force: Force) -> Result<Init, Error> {
-        super::check::check_identities(self)?;
+        check_identities(self)?;
         match force {
             Force::No => self.init_new(),
             Force::Yes => self.mark_all(),
@@ -163,7 +165,7 @@ type Answering<'a> = (&'a str, &'a Arc<dyn Transport>, &'a Found);
 fn take_back(nodes: &[(&Answering<'_>, &Marker)]) -> String {
     // Those that did not answer may have been marked as well.
     let done = each(nodes, |((_, transport, found), marker)| {
-        // What this version does not understand it cannot write again.
+        // A marker that this version does not understand cannot be written again.
         let can = found.marker.is_some() || found.text.is_empty();
         can && transport.mark(marker.text().as_bytes(), found.marker.as_ref()).is_ok()
     });
@@ -179,10 +181,4 @@ fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     entropy::fill(&mut bytes)?;
     Ok(bytes)
-}
-
-/// For a request outside of any client. No two are alike, so that no answer is taken for another's.
-#[cfg(any(feature = "redis", feature = "http"))]
-pub(crate) fn request_id() -> Result<leasehold_core::RequestId, Error> {
-    random().map(|bytes| leasehold_core::RequestId::new(u64::from_le_bytes(bytes)))
 }

@@ -1,13 +1,16 @@
-//! Waiting until all nodes vote, as a client that stays: abstentions are waited out in the memory of one client, so that
-//! short-lived ones alone never bring a node back.
+//! Waiting until all nodes vote. One client has to stay for a whole abstention, so that short-lived clients alone never bring
+//! a node back.
 
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use super::answers::Quorum;
+use super::check::check_answers;
 use super::doctor::look;
-use super::{NodeStatus, Nodes, Quorum, Standing, check};
-use crate::client::{Client, Place};
+use super::nodes::Nodes;
+use super::status::{NodeStatus, Standing};
+use crate::client::{Backend, Client};
 use crate::clock;
 use crate::driver::{Caller, Driver};
 use crate::error::{Error, ErrorKind};
@@ -15,21 +18,21 @@ use crate::exec::{block_on, each};
 use crate::lease::Lease;
 use crate::transport::Transport;
 
-/// What is locked, so that nodes are asked for their votes.
+/// The lock that is taken, so that nodes are asked for their votes.
 const LOCK: &str = "leasehold:join";
-/// How soon a node is asked again after it could not vote; a third of it, and of `max_ttl`.
+/// The ttl of that lock. A node that could not vote is asked again after a third of it.
 const TTL: Duration = Duration::from_secs(6);
-/// What a join waits beyond two longest ttls, where nobody says otherwise: one abstention, with time for a node that is
-/// lost meanwhile, and for slow answers.
+/// The default timeout is two longest ttls and this: one abstention, with time for a node that is lost meanwhile, and for slow
+/// answers.
 const SLACK: Duration = Duration::from_secs(30);
 
-/// How far a [`Quorum::join`] has come.
+/// The progress of a [`Quorum::join`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JoinProgress {
-    /// What each node showed, in the order in which they were named.
+    /// The status of each node, in the order in which they were named.
     pub nodes: Vec<NodeStatus>,
-    /// What is waited for, in words: one for each node that stands in the way.
+    /// Why the join is not complete, in words: one reason for each node that keeps it waiting.
     pub reasons: Vec<String>,
     /// The most that it goes on, beside an answer that is under way.
     pub left: Duration,
@@ -37,25 +40,25 @@ pub struct JoinProgress {
     pub until_unix_ms: u64,
 }
 
-/// How a [`Quorum::join`] ended.
+/// The result of a [`Quorum::join`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Join {
     /// All nodes that answer vote, and they are a majority.
     Complete {
-        /// What each node showed.
+        /// The status of each node.
         nodes: Vec<NodeStatus>,
     },
     /// The time is over, and they do not.
     TimedOut {
-        /// What each node showed last.
+        /// The last status of each node.
         nodes: Vec<NodeStatus>,
-        /// Why it is not complete, one for each node that stands in the way.
+        /// Why it is not complete: one reason for each node that kept it waiting.
         reasons: Vec<String>,
     },
 }
 
 impl Quorum {
-    /// How long [`Quorum::join`] waits where nobody says otherwise: `2 * max_ttl + 30 s`.
+    /// The default timeout of [`Quorum::join`]: `2 * max_ttl + 30 s`.
     pub fn join_timeout(&self) -> Duration {
         self.max_ttl().saturating_mul(2).saturating_add(SLACK)
     }
@@ -67,21 +70,21 @@ impl Quorum {
     /// jobs of cron, this call does it for them. It takes, and gives back, the lock `leasehold:join`; others may join
     /// at the same time. Where no node votes, as in a quorum that was never marked, all of its nodes have to answer.
     ///
-    /// `timeout` is [`Quorum::join_timeout`] by default; a node that hangs can make it up to 10 s longer. `tell` hears
-    /// how it stands once in each round, at least each second if all nodes answer at once.
+    /// `timeout` is [`Quorum::join_timeout`] by default; a node that hangs can make it up to 10 s longer. `tell` is
+    /// called once in each round, at least each second if all nodes answer at once.
     ///
     /// # Errors
     /// [`ErrorKind::Config`] where a node is marked otherwise, or two are one; [`ErrorKind::StoreRefused`] where one
     /// refuses. That nodes do not answer is no error: they may come.
     pub fn join(self, timeout: Option<Duration>, tell: impl FnMut(&JoinProgress)) -> Result<Join, Error> {
-        check::check_answers(&self)?;
+        check_answers(&self)?;
         let until = clock::monotonic().plus(timeout.unwrap_or_else(|| self.join_timeout()));
         let config = self.config.clone();
         let (transports, nodes) = self.into_parts();
         let nodes = Arc::new(nodes);
         let driver = Driver::start(config, transports)?;
         let owner = Some("leasehold quorum join".to_owned());
-        let client = Client::new(driver, owner, Place::Quorum(Arc::clone(&nodes)));
+        let client = Client::new(driver, owner, Backend::Quorum(Arc::clone(&nodes)));
         Joiner { client, nodes, lease: None, refused: None }.run(until, tell)
     }
 }
@@ -91,7 +94,7 @@ struct Joiner {
     /// The client's.
     nodes: Arc<Nodes>,
     lease: Option<Lease>,
-    /// Why the lock cannot be had, if that may not pass.
+    /// Why the lock cannot be acquired, unless that may pass.
     refused: Option<Error>,
 }
 
@@ -102,12 +105,12 @@ impl Joiner {
         loop {
             let nodes = self.nodes.look_again(self.client.driver().transports());
             if self.nodes.is_complete(&nodes) {
-                self.give_back();
+                self.release();
                 return Ok(Join::Complete { nodes });
             }
             let left = until.since(clock::monotonic());
             if left.is_zero() {
-                self.give_back();
+                self.release();
                 return Ok(Join::TimedOut { reasons: self.reasons(&nodes), nodes });
             }
             self.ask(&nodes, TTL.min(max_ttl));
@@ -125,23 +128,23 @@ impl Joiner {
         // away on purpose.
         let unnoticed = |node: &NodeStatus| matches!(node.standing, Standing::Restarted | Standing::Unmarked);
         if self.lease.as_ref().is_some_and(Lease::is_lost) || nodes.iter().any(unnoticed) {
-            self.give_back();
+            self.release();
         }
         if self.lease.is_some() {
             return;
         }
         match block_on(self.client.lock(LOCK).ttl(ttl).once().acquire(Caller::Blocking)) {
             Ok(lease) => (self.lease, self.refused) = (Some(lease), None),
-            // Whoever has it asks the nodes as well; and nodes that do not answer, or do not vote, are waited for.
+            // Another holder of it asks the nodes as well; and nodes that do not answer, or do not vote, are waited for.
             Err(error) if error.kind().is_temporary() => self.refused = None,
             Err(error) => self.refused = Some(error),
         }
     }
 
-    /// What is not confirmed goes on in the background, or runs out soon.
-    fn give_back(&mut self) {
+    /// A release that is not confirmed goes on in the background, or its record runs out soon.
+    fn release(&mut self) {
         if let Some(lease) = self.lease.take() {
-            let _ = block_on(lease.give_back(Caller::Blocking));
+            let _ = block_on(lease.release_by(Caller::Blocking));
         }
     }
 

@@ -1,22 +1,22 @@
-//! What a node shows of its membership, and what that means in words.
+//! The membership of a node, and its meaning in words.
 
 use std::time::Duration;
 
 use leasehold_core::member::{Durability, Marker, Phase, RunId};
 
-use super::Nodes;
+use super::nodes::Nodes;
 use crate::clock;
 use crate::error::{Error, ErrorKind};
 use crate::transport::{Found, node_config};
 use crate::url::StoreUrl;
 
-/// What one node of a quorum shows.
+/// The status of one node of a quorum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NodeStatus {
     /// Its name: the url without user, password and parameters.
     pub name: String,
-    /// Where it stands.
+    /// Its standing in the quorum.
     pub standing: Standing,
     /// The id of the quorum that it is marked with.
     pub quorum: Option<String>,
@@ -24,13 +24,13 @@ pub struct NodeStatus {
     pub max_ttl: Option<Duration>,
     /// The run of its server, which changes with every restart; `None` where it has none or does not tell.
     pub run: Option<String>,
-    /// Whether its url says `durable=yes`; files, and memory, which nothing restarts, always are.
+    /// Its url says `durable=yes`. Files are always durable, and so is memory, which nothing restarts.
     pub durable: bool,
-    /// What all of this means, and what to do.
+    /// The meaning of all this, and advice.
     pub meaning: String,
 }
 
-/// Where a node stands in its quorum.
+/// The standing of a node in its quorum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Standing {
@@ -40,7 +40,7 @@ pub enum Standing {
     Rejoined,
     /// It does not vote until a client has waited its abstention out.
     Joining,
-    /// Its server was restarted, and nobody says that it lost nothing: it will not vote until then either.
+    /// Its server was restarted, and may have lost data: it will not vote until then either.
     Restarted,
     /// It has no marker: it is new, or has lost its data. It will not vote until then either.
     Unmarked,
@@ -70,12 +70,12 @@ impl Standing {
         }
     }
 
-    /// Whether it votes now.
+    /// Tells if it votes now.
     pub const fn votes(self) -> bool {
         matches!(self, Self::Member | Self::Rejoined)
     }
 
-    /// Whether it answers at all.
+    /// Tells if it answers at all.
     pub const fn answers(self) -> bool {
         !matches!(self, Self::Unreachable)
     }
@@ -158,7 +158,7 @@ impl Nodes {
         }
     }
 
-    /// What is wrong with the marker, and what to do.
+    /// The problem with a marker, and advice.
     pub(super) fn stranger(&self, marker: Option<&Marker>) -> String {
         let Some(marker) = marker else { return "its marker cannot be read".to_owned() };
         let ours = self.agreed.id();
@@ -181,7 +181,7 @@ impl Nodes {
     }
 }
 
-/// Where a node of this quorum stands, if its server's run is `run` now.
+/// The standing of a node of this quorum, if its server's run is `run` now.
 fn by_marker(marker: &Marker, run: Option<&RunId>, durability: Durability) -> Standing {
     if durability == Durability::NotDeclared && marker.is_of_another_run(run) {
         return Standing::Restarted;
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_shown_of_a_run_is_what_the_node_makes_of_it() {
+    fn the_standing_of_a_restarted_node_follows_its_durability() {
         let run = |text: &str| Some(RunId::new(text).unwrap());
         let marked = |run| Marker {
             quorum: QuorumId([1; 16]),

@@ -263,7 +263,7 @@ fn has_sockets() -> bool {
     });
     if tried.is_err() {
         let why = "this tokio runtime has no sockets or no timers (enable_all): its requests run in the background";
-        reports::leave(Level::WARN, move || tracing::warn!(target: "leasehold", "{why}"));
+        reports::queue(Level::WARN, move || tracing::warn!(target: "leasehold", "{why}"));
     }
     tried.is_ok()
 }

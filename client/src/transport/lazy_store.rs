@@ -16,7 +16,7 @@ use super::{Answer, Answering, Done, Found, Network, Pool, Transport, Watcher, n
 use crate::clock;
 use crate::doctor::Finding;
 use crate::error::{Error, ErrorKind};
-use crate::quorum::{Known, enroll};
+use crate::quorum::identity::{KnownServers, register};
 use crate::sync::{Condvar, Mutex};
 use crate::url::StoreUrl;
 
@@ -50,14 +50,14 @@ impl LazyStore {
         name: String,
         mut opened: Option<Arc<dyn Transport>>,
         why: &Error,
-        known: Known,
+        known: KnownServers,
     ) -> Self {
         Self::begin(node_config(&url), is_network(&url), why, move || {
             let store = match &opened {
                 Some(store) => Arc::clone(store),
                 None => Arc::clone(opened.insert(open(&url)?)),
             };
-            match enroll(&known, &name, &store.look()?) {
+            match register(&known, &name, &store.look()?) {
                 Ok(()) => Ok(store),
                 Err(other) => Err(Error::config(format!(
                     "{name} is the same server as {other}, and has no vote of its own: name each server once"

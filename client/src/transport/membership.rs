@@ -9,8 +9,8 @@ use leasehold_wire::resp::Value;
 
 use super::Found;
 use crate::clock;
+use crate::entropy::request_id;
 use crate::error::{Error, ErrorKind};
-use crate::quorum::request_id;
 
 /// Reads the replies to the commands of a look.
 pub(super) fn found(url: &dyn Display, replies: &[Value]) -> Result<Found, Error> {

@@ -37,10 +37,7 @@ fn what_compare_and_set_promises() {
         ("a_value_is_made_changed_left_and_read", a_value_is_made_changed_left_and_read),
         ("no_update_of_many_threads_is_lost", no_update_of_many_threads_is_lost),
         ("a_write_whose_answer_is_lost_is_applied_once", a_write_whose_answer_is_lost_is_applied_once),
-        (
-            "a_write_whose_answer_is_lost_is_told_from_those_of_others",
-            a_write_whose_answer_is_lost_is_told_from_those_of_others,
-        ),
+        ("a_write_whose_answer_is_lost_is_recognised", a_write_whose_answer_is_lost_is_recognised),
         (
             "it_says_how_often_it_was_tried_and_whether_it_may_have_been_written",
             it_says_how_often_it_was_tried_and_whether_it_may_have_been_written,
@@ -103,7 +100,7 @@ fn a_write_whose_answer_is_lost_is_applied_once(server: &Server) {
     assert_eq!(proxy.requests() - before, 4);
 }
 
-fn a_write_whose_answer_is_lost_is_told_from_those_of_others(server: &Server) {
+fn a_write_whose_answer_is_lost_is_recognised(server: &Server) {
     let proxy = Proxy::to(server.address());
     let (items, direct) = behind(&proxy, server);
     for applied in [true, false] {

@@ -146,7 +146,7 @@ fn a_real_table_in_order_gets_no_advice_and_no_row() {
 }
 
 #[test]
-fn units_and_a_wrong_time_to_live_are_told() {
+fn units_and_a_wrong_time_to_live_are_reported() {
     let server = server();
     let url = new_url(&server);
     let mut new = NewTable::default();
@@ -206,7 +206,7 @@ fn a_write_that_happens_although_it_cannot_is_no_right() {
 }
 
 #[test]
-fn throttling_during_the_check_is_told() {
+fn throttling_during_the_check_is_reported() {
     const SLOW: &[(&str, &str, &str)] = &[
         ("UpdateItem", "ProvisionedThroughputExceededException", "slow down"),
         ("GetItem", "ThrottlingException", "slow down"),
@@ -239,7 +239,7 @@ fn replicas_that_lag_behind_are_a_problem_and_those_that_agree_are_none() {
 }
 
 #[test]
-fn clocks_that_are_off_are_told_by_what_they_break() {
+fn clocks_that_are_off_are_reported_by_their_effects() {
     for (ahead_s, severity, part) in [
         (0, Severity::Good, "within"),
         (-125, Severity::Warning, "-12"),
@@ -253,7 +253,7 @@ fn clocks_that_are_off_are_told_by_what_they_break() {
 }
 
 #[test]
-fn the_account_is_told_and_another_region_noticed() {
+fn the_account_is_shown_and_another_region_noticed() {
     let identity = |region| {
         let findings = Aws::start(&Oddities { region, ..Oddities::default() }).doctor();
         one(&findings, "dynamodb.identity").clone()

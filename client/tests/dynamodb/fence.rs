@@ -128,8 +128,8 @@ fn assert_stale(result: Result<Value, Refused>) {
 fn what_the_guard_promises() {
     on_one_server(&[
         (
-            "a_holder_writes_as_often_as_it_likes_and_its_successor_ends_that",
-            a_holder_writes_as_often_as_it_likes_and_its_successor_ends_that,
+            "a_holder_writes_repeatedly_until_its_successor_claims",
+            a_holder_writes_repeatedly_until_its_successor_claims,
         ),
         (
             "a_claim_before_the_read_keeps_a_late_write_from_being_written_over",
@@ -140,13 +140,16 @@ fn what_the_guard_promises() {
             an_item_that_is_gone_refuses_writes_and_one_that_says_so_refuses_claims_too,
         ),
         ("a_check_needs_a_claim_and_a_mark_that_is_a_token", a_check_needs_a_claim_and_a_mark_that_is_a_token),
-        ("a_condition_of_ones_own_is_told_apart_from_the_guard", a_condition_of_ones_own_is_told_apart_from_the_guard),
+        (
+            "a_failed_condition_of_ones_own_is_not_taken_for_the_guards",
+            a_failed_condition_of_ones_own_is_not_taken_for_the_guards,
+        ),
         ("a_guarded_item_decides_about_others_in_a_transaction", a_guarded_item_decides_about_others_in_a_transaction),
         ("tokens_are_compared_as_numbers_up_to_the_largest", tokens_are_compared_as_numbers_up_to_the_largest),
     ]);
 }
 
-fn a_holder_writes_as_often_as_it_likes_and_its_successor_ends_that(server: &Server) {
+fn a_holder_writes_repeatedly_until_its_successor_claims(server: &Server) {
     let invoices = Invoices::new(server);
     invoices.put(json!({ "id": { "S": "42" }, "balance": { "N": "100" }, "draft": { "BOOL": true } }));
     invoices.claim("42", OLD).unwrap();
@@ -208,7 +211,7 @@ fn a_check_needs_a_claim_and_a_mark_that_is_a_token(server: &Server) {
     assert_eq!(invoices.total("42"), 100);
 }
 
-fn a_condition_of_ones_own_is_told_apart_from_the_guard(server: &Server) {
+fn a_failed_condition_of_ones_own_is_not_taken_for_the_guards(server: &Server) {
     let invoices = Invoices::new(server);
     invoices.put(json!({ "id": { "S": "42" }, "balance": { "N": "100" } }));
     let both = |own: &str| format!("{} AND ({own})", DynamodbGuard::check_condition());

@@ -9,7 +9,7 @@ use leasehold::blocking::Client;
 use leasehold::table::{self, Made, NewTable};
 
 #[test]
-fn a_lock_is_held_once_shown_and_given_back() {
+fn a_lock_is_exclusive_shown_and_released() {
     let server = server();
     let url = new_table(&server);
     let (one, two) = (connect_patiently(&url), connect_patiently(&url));

@@ -157,7 +157,7 @@ fn expect_only_placeholders(body: &Value) {
 }
 
 #[test]
-fn workers_without_one_right_are_told_or_do_without() {
+fn workers_without_one_right_get_an_error_or_need_it_not() {
     let server = Arc::new(server());
     for missing in rights(WORKER) {
         let mut others = rights(WORKER);

@@ -140,7 +140,7 @@ fn an_acquisition_whose_answer_is_lost_is_one_grant_and_costs_one_more_request()
 }
 
 #[test]
-fn who_gives_up_without_an_answer_leaves_no_orphan() {
+fn giving_up_without_an_answer_leaves_no_orphan() {
     let rig = Rig::with(ms(400));
     for loss in [Loss::ResetAfterwards, Loss::Silence] {
         let name = format!("{loss:?}");

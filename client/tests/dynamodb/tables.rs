@@ -46,7 +46,7 @@ fn forbid_looking(gateway: &Gateway) {
 }
 
 #[test]
-fn a_table_that_is_missing_or_goes_is_told() {
+fn a_table_that_is_missing_or_deleted_is_reported() {
     let server = server();
     let url = new_url(&server);
     says(&refused(&url), ErrorKind::StoreRefused, &[table_of(&url), "leasehold table create"]);
@@ -60,7 +60,7 @@ fn a_table_that_is_missing_or_goes_is_told() {
 }
 
 #[test]
-fn a_table_with_another_key_is_told_with_both() {
+fn a_table_with_another_key_is_reported_with_both_keys() {
     let server = server();
     let plain = new_table(&server);
     let sorted = format!("{}&key=pk&sort_key=sk", new_url(&server));
@@ -169,7 +169,7 @@ fn an_endpoint_that_is_not_reached_is_named_in_time() {
 /// With an environment that says nothing of AWS.
 #[test]
 #[ignore = "a role of other tests"]
-fn role_of_a_stranger() {
+fn role_of_a_foreign_client() {
     let Some(url) = role_args() else { return };
     let ours: Vec<String> = std::env::vars().map(|(name, _)| name).filter(|name| name.starts_with("AWS_")).collect();
     let folder = tempfile::tempdir().unwrap();
@@ -187,9 +187,9 @@ fn role_of_a_stranger() {
 }
 
 #[test]
-fn no_region_and_no_keys_are_told_with_where_they_were_looked_for() {
+fn a_missing_region_or_key_names_all_places_searched() {
     let server = server();
-    let role = Role::start("tables::role_of_a_stranger", &new_table(&server));
+    let role = Role::start("tables::role_of_a_foreign_client", &new_table(&server));
     let error = role.says();
     assert!(error.contains("region") && error.contains("AWS_REGION"), "{error}");
     let error = role.says_within(2 * PATIENCE);

@@ -51,7 +51,7 @@ fn is_for(request: &Request, name: &str) -> bool {
 }
 
 #[test]
-fn a_throttling_storm_of_a_whole_lease_is_told_and_not_fed() {
+fn throttling_for_a_whole_lease_is_reported_and_not_made_worse() {
     const WAITERS: usize = 8;
     let log = Log::default();
     // No other test of this program has one for all threads. Before the first server, which would bring its own.
@@ -191,7 +191,7 @@ fn a_clock_that_is_wrong_costs_one_request_and_no_lease() {
 }
 
 #[test]
-fn a_clock_that_stays_wrong_is_told_after_one_more_request() {
+fn a_clock_that_stays_wrong_is_reported_after_one_more_request() {
     let rig = Rig::new();
     let client = Client::connect(&rig.url).unwrap();
     let counted = Arc::new(AtomicUsize::new(0));

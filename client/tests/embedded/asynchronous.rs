@@ -26,7 +26,7 @@ async fn abandon_after<F: Future>(future: F, times: usize) -> bool {
 }
 
 #[test]
-fn an_abandoned_acquisition_leaves_nothing_behind() {
+fn a_dropped_acquisition_leaves_no_record() {
     let folder = tempfile::tempdir().unwrap();
     for store in ["memory:", common::url(&folder.path().join("locks.db")).as_str()] {
         runtime().block_on(async {
@@ -62,7 +62,7 @@ async fn granted_unseen(client: &Client, wait: Duration) -> (u64, Result<Lease, 
 }
 
 #[test]
-fn what_is_over_before_its_caller_could_take_it_is_waited_for_again() {
+fn a_lease_that_ended_before_its_caller_had_it_is_acquired_again() {
     let folder = tempfile::tempdir().unwrap();
     for store in ["memory:", common::url(&folder.path().join("locks.db")).as_str()] {
         runtime().block_on(async {
@@ -76,7 +76,7 @@ fn what_is_over_before_its_caller_could_take_it_is_waited_for_again() {
 }
 
 #[test]
-fn but_no_longer_than_its_caller_would_wait() {
+fn a_lease_that_ended_early_is_acquired_again_only_within_the_wait() {
     runtime().block_on(async {
         let client = Client::connect("memory:").await.unwrap();
         let (_, late) = granted_unseen(&client, ms(1_900)).await;
@@ -88,7 +88,7 @@ fn but_no_longer_than_its_caller_would_wait() {
 }
 
 #[test]
-fn an_abandoned_release_is_carried_out_all_the_same() {
+fn a_dropped_release_is_still_sent() {
     let folder = tempfile::tempdir().unwrap();
     let store = common::url(&folder.path().join("locks.db"));
     runtime().block_on(async {
@@ -119,7 +119,7 @@ fn a_lease_dropped_while_a_renewal_is_due_is_released() {
 }
 
 #[test]
-fn loss_is_awaited_and_tells_why() {
+fn awaiting_a_loss_returns_its_reason() {
     runtime().block_on(async {
         let client = Client::connect("memory:").await.unwrap();
         let lease = client.lock("job").ttl(ms(300)).await.unwrap();
@@ -146,7 +146,7 @@ fn a_blocked_runtime_loses_no_lease() {
 }
 
 #[test]
-fn everything_else_can_be_awaited_as_well() {
+fn all_calls_can_be_awaited() {
     runtime().block_on(async {
         let client = Client::connect("memory:").await.unwrap();
         let first = client.lock("a").try_acquire().await.unwrap().expect("it is free");

@@ -30,7 +30,7 @@ fn a_callback_that_owns_another_lease_is_dropped_outside_of_all_locks() {
 }
 
 #[test]
-fn a_callback_that_panics_takes_nothing_along() {
+fn a_callback_that_panics_does_not_stop_others() {
     let client = client();
     let healthy = client.lock("healthy").ttl(ms(2_000)).acquire().unwrap();
     let (sender, told) = channel();
@@ -50,7 +50,7 @@ fn a_callback_that_panics_takes_nothing_along() {
 }
 
 #[test]
-fn a_callback_that_hangs_withholds_no_other() {
+fn a_callback_that_hangs_does_not_delay_others() {
     let client = client();
     let (sender, told) = channel();
     let mut gates = Vec::new();
@@ -96,7 +96,7 @@ fn futures_that_are_dropped_leave_no_waker_behind() {
 }
 
 #[test]
-fn closing_the_client_is_told_to_those_who_hold_its_leases() {
+fn closing_the_client_is_reported_to_its_holders() {
     let client = client();
     let lease = client.lock("job").acquire().unwrap();
     let (sender, told) = channel();
@@ -109,7 +109,7 @@ fn closing_the_client_is_told_to_those_who_hold_its_leases() {
 }
 
 #[test]
-fn a_term_ends_with_the_lease_however_that_ends() {
+fn a_term_ends_with_its_lease() {
     let store = "memory:terms";
     let (client, other) = (Client::connect(store).unwrap(), Client::connect(store).unwrap());
     let (sender, terms) = channel();
@@ -133,7 +133,7 @@ fn a_term_ends_with_the_lease_however_that_ends() {
 }
 
 #[test]
-fn a_candidate_whose_callback_panics_stands_no_more_and_gives_the_lock_back() {
+fn a_candidate_whose_callback_panics_resigns_and_releases() {
     let client = client();
     let election = client.elect("leader").on_start(|_| panic!("as it should in this test")).start().unwrap();
     eventually("the panic is known", || election.last_error().is_some());

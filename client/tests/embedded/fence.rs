@@ -58,7 +58,7 @@ fn assert_stale(result: Result<(), Error>) {
 }
 
 #[test]
-fn a_holder_writes_as_often_as_it_likes_and_its_successor_ends_that() {
+fn a_holder_writes_repeatedly_until_its_successor_claims() {
     let Scene { mut old, mut new, guard, .. } = Scene::new();
     guard.claim(&old, ITEM, OLD).unwrap();
     guard.claim(&old, ITEM, OLD).unwrap();
@@ -89,7 +89,7 @@ fn a_claim_before_the_read_keeps_a_late_write_from_being_written_over() {
 }
 
 #[test]
-fn what_the_claim_is_for_a_read_without_it_loses_an_update() {
+fn a_read_without_a_claim_loses_an_update() {
     let Scene { mut old, mut new, guard, .. } = Scene::new();
     guard.claim(&old, ITEM, OLD).unwrap();
     let fresh = total(&new) + 10;
@@ -101,7 +101,7 @@ fn what_the_claim_is_for_a_read_without_it_loses_an_update() {
 }
 
 #[test]
-fn nobody_writes_from_a_snapshot_that_is_older_than_the_claim() {
+fn a_write_from_a_snapshot_older_than_the_claim_is_refused() {
     let Scene { mut old, new, guard, .. } = Scene::new();
     guard.claim(&old, ITEM, OLD).unwrap();
     let change = old.transaction().unwrap();
@@ -149,7 +149,7 @@ fn a_row_that_a_later_holder_deleted_is_not_brought_back() {
 }
 
 #[test]
-fn what_is_rolled_back_was_not_claimed() {
+fn a_claim_that_is_rolled_back_has_no_effect() {
     let Scene { mut old, mut new, guard, .. } = Scene::new();
     let change = new.transaction().unwrap();
     guard.claim(&change, ITEM, NEW).unwrap();
@@ -284,7 +284,7 @@ fn a_key_that_names_two_rows_lets_no_token_through() {
 }
 
 #[test]
-fn the_rule_itself_serves_what_is_in_memory() {
+fn a_guard_protects_data_in_memory() {
     let (old, new) = (Token::new(OLD).unwrap(), Token::new(NEW).unwrap());
     let mut guard = Guard::default();
     guard.claim(new).unwrap();

@@ -21,7 +21,7 @@ fn assert_stale<T: std::fmt::Debug>(result: Result<T, Error>) {
 }
 
 #[test]
-fn a_holder_writes_as_often_as_it_likes_and_its_successor_ends_that() {
+fn a_holder_writes_repeatedly_until_its_successor_claims() {
     let (guards, total) = (Guards::new(10), AtomicI64::new(100));
     guards.claim(ITEM, OLD).unwrap();
     guards.claim(ITEM, OLD).unwrap();
@@ -98,7 +98,7 @@ fn a_claim_waits_for_a_write_that_was_let_through_and_other_items_do_not() {
 }
 
 #[test]
-fn there_is_room_for_so_many_items_and_no_more() {
+fn items_beyond_the_limit_are_refused() {
     let guards = Guards::new(2);
     guards.claim("a", OLD).unwrap();
     guards.claim("b", OLD).unwrap();

@@ -52,7 +52,7 @@ fn an_interrupted_wait_leaves_nothing_behind() {
 }
 
 #[test]
-fn the_end_of_a_lease_is_awaited_for_so_long_or_until_interrupted() {
+fn waiting_for_the_end_stops_at_the_timeout_or_an_interruption() {
     let client = connect("memory:");
     let lease = ffi::acquire(client.lock("job"), || false).unwrap();
     assert!(!ffi::wait_until_over(&lease, Some(ms(1)), || false));
@@ -120,7 +120,7 @@ fn futures_of_the_client_may_move_to_another_thread() {
 }
 
 #[test]
-fn a_lease_ends_when_it_was_said_to_and_is_free_at_once() {
+fn a_lease_ends_at_the_given_time_and_is_free_at_once() {
     let (_folder, stores) = stores();
     for store in stores {
         let client = connect(&store);
@@ -154,7 +154,7 @@ fn a_lease_ends_when_it_was_said_to_and_is_free_at_once() {
 }
 
 #[test]
-fn a_candidacy_ends_though_nobody_waits_for_its_callbacks() {
+fn a_dismissed_election_ends_without_a_wait_for_its_callbacks() {
     let client = connect("memory:");
     let stand = || {
         let ((began, elected), (may_stop, stop)) = (channel(), channel());
@@ -200,7 +200,7 @@ fn a_candidacy_is_over_when_its_client_is_closed() {
 }
 
 #[test]
-fn of_the_end_of_a_body_a_loss_alone_is_told() {
+fn only_a_loss_fails_the_end_of_a_body() {
     let client = connect("memory:");
     let lease = ffi::acquire(client.lock("job"), || false).unwrap();
     ffi::release(&lease).unwrap();

@@ -78,7 +78,7 @@ fn a_lease_outlives_its_ttl_by_renewal() {
 }
 
 #[test]
-fn released_twice_is_told_and_harmless() {
+fn a_second_release_is_an_error_and_harmless() {
     let client = client();
     let lease = client.lock("job").acquire().unwrap();
     lease.release().unwrap();
@@ -131,7 +131,7 @@ fn a_check_for_more_than_is_left_fails_and_the_lease_goes_on() {
 }
 
 #[test]
-fn waiting_for_oneself_is_an_error_and_not_a_hang() {
+fn waiting_for_ones_own_lock_is_an_error() {
     let client = client();
     let lease = client.lock("job").acquire().unwrap();
     let error = client.lock("job").acquire().unwrap_err();

@@ -72,7 +72,7 @@ fn is_ready(future: impl Future<Output = ()>) -> bool {
 }
 
 #[test]
-fn what_is_expiring_is_so_until_it_is_renewed_and_again_when_it_is_lost() {
+fn a_lease_is_expiring_until_it_is_renewed_and_again_when_it_is_lost() {
     const TTL: Duration = ms(9_000);
     let (_folder, store) = store();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -32,7 +32,7 @@ fn the_locks_share_one_wait() {
 }
 
 #[test]
-fn a_wait_that_is_used_up_has_timed_out_however_short_it_was() {
+fn a_wait_that_is_over_has_timed_out_however_short_it_was() {
     let (one, two) = two_clients("short-wait");
     let _held = two.lock_all(["a", "b"]).acquire().unwrap();
     for wait in [Duration::from_nanos(1), Duration::from_micros(1), ms(1)] {
@@ -44,7 +44,7 @@ fn a_wait_that_is_used_up_has_timed_out_however_short_it_was() {
 }
 
 #[test]
-fn one_that_is_lost_while_another_is_waited_for_is_told_and_none_is_held() {
+fn losing_one_lock_while_waiting_for_another_fails_and_releases_all() {
     const TTL: Duration = Duration::from_secs(1);
     let (one, two) = two_clients("lost");
     let second = two.lock("b").acquire().unwrap();

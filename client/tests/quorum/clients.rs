@@ -95,7 +95,7 @@ fn count(nodes: &Nodes, node: usize, script: &'static str) -> Arc<AtomicUsize> {
 }
 
 #[test]
-fn what_a_slow_node_grants_is_known_when_it_has() {
+fn a_late_grant_of_a_slow_node_is_counted() {
     let nodes = Nodes::start(3);
     Client::connect_with(patient().create_quorum(), nodes.urls()).unwrap();
     let runtime = driven();

@@ -190,7 +190,7 @@ fn a_quorum_is_made_of_all_nodes_or_not_at_all() {
 }
 
 #[test]
-fn what_weakens_a_quorum_is_told() {
+fn a_weak_quorum_is_warned_of() {
     let log = Log::default();
     let nodes = Nodes::start(3);
     nodes.create();

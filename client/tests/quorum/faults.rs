@@ -68,7 +68,7 @@ fn one_round(nodes: &Nodes, client: &Client, live: usize) -> u64 {
 }
 
 #[test]
-fn a_minority_of_three_hinders_nobody() {
+fn a_lost_minority_of_three_is_harmless() {
     let nodes = Nodes::start(3);
     let client = nodes.create();
     let mut token = 0;
@@ -83,7 +83,7 @@ fn a_minority_of_three_hinders_nobody() {
 }
 
 #[test]
-fn a_minority_of_five_hinders_nobody() {
+fn a_lost_minority_of_five_is_harmless() {
     let nodes = Nodes::start(5);
     let client = nodes.create();
     let mut token = 0;
@@ -100,7 +100,7 @@ fn a_minority_of_five_hinders_nobody() {
 }
 
 #[test]
-fn trouble_in_the_middle_of_a_lease_loses_nothing() {
+fn faults_during_a_lease_lose_nothing() {
     for trouble in [Trouble::Stopped, Trouble::Cut, Trouble::Silent] {
         let nodes = Nodes::start(3);
         let client = nodes.create();
@@ -201,7 +201,7 @@ fn a_node_that_comes_late_is_taken_in() {
 }
 
 #[test]
-fn a_look_waits_for_nodes_as_long_as_it_was_told_to() {
+fn an_inspection_waits_for_nodes_up_to_the_request_timeout() {
     let nodes = Nodes::start(3);
     let client = Client::connect_with(patient().create_quorum(), nodes.urls()).unwrap();
     let lease = client.lock("job").ttl(LONG_TTL).acquire().unwrap();

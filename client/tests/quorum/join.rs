@@ -93,7 +93,7 @@ fn several_join_at_once() {
 }
 
 #[test]
-fn who_does_not_answer_is_not_waited_for_while_the_others_decide() {
+fn a_node_that_does_not_answer_is_not_waited_for_while_others_decide() {
     let nodes = Nodes::start(3);
     drop(nodes.create());
     nodes.servers[2].kill();

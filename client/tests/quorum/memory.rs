@@ -102,7 +102,7 @@ fn a_new_quorum_comes_up_by_itself() {
 }
 
 #[test]
-fn without_a_memory_of_a_majority_nobody_gets_a_lock_too_early() {
+fn no_lock_is_granted_early_without_the_memory_of_a_majority() {
     let nodes = Nodes::start(3);
     let client = nodes.create();
     let lease = client.lock("job").ttl(TTL).no_renewal().acquire().unwrap();

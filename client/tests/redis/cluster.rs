@@ -129,7 +129,7 @@ fn a_node_that_hangs_costs_its_own_locks_only() {
 }
 
 #[test]
-fn a_release_wakes_who_waits_whichever_node_tells() {
+fn a_release_wakes_waiters_whichever_node_reports_it() {
     let cluster = Cluster::start_with(3, 3, |_, builder| builder);
     let (holder, other) = (Client::connect(cluster.url()).unwrap(), Client::connect(cluster.url()).unwrap());
     let listening = |name: &str| {

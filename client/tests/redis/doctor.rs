@@ -95,7 +95,7 @@ fn a_full_server_is_found_by_trying() {
 }
 
 #[test]
-fn what_a_restart_loses_is_told() {
+fn data_that_a_restart_loses_is_reported() {
     let server = Server::start();
     let persistence = |says| expect(&doctor(&server.url()), "redis.persistence", Severity::Warning, says);
     persistence("nothing is written to disk");
@@ -134,7 +134,7 @@ fn replicas_are_a_risk_unless_they_are_waited_for() {
 }
 
 #[test]
-fn a_node_of_a_cluster_is_told() {
+fn a_node_of_a_cluster_is_reported() {
     let server = Server::builder().arg("--cluster-enabled", "yes").start();
     let findings = doctor(&server.url());
     expect(&findings, "redis.role", Severity::Warning, "this node alone");
@@ -142,7 +142,7 @@ fn a_node_of_a_cluster_is_told() {
 }
 
 #[test]
-fn a_clock_that_is_far_off_is_told() {
+fn a_clock_that_is_far_off_is_reported() {
     let server = Server::builder().with_clock_offset().start();
     expect(&doctor(&server.url()), "redis.clock", Severity::Good, "within");
     server.set_clock_ms(3_600_000);
@@ -160,7 +160,7 @@ fn a_server_without_password_that_only_its_host_reaches_is_no_finding() {
 }
 
 #[test]
-fn a_server_that_stands_still_holds_nobody_up_for_ever() {
+fn a_server_that_hangs_does_not_block_the_doctor() {
     let server = Server::start();
     let client = Client::connect(server.url()).unwrap();
     server.stop_process();

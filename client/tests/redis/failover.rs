@@ -225,7 +225,7 @@ fn a_user_of_the_sentinels_needs_what_the_sample_allows() {
 }
 
 #[test]
-fn what_is_wrong_with_a_url_of_sentinels_is_said() {
+fn errors_in_a_url_of_sentinels_are_named() {
     let watched = Watched::start();
     let said = |url: String| Client::connect(url).map(drop).unwrap_err().to_string();
     let error = said(watched.url().replace("/main", "/nobody"));

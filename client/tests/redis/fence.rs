@@ -76,7 +76,7 @@ fn assert_stale(result: Result<(), Error>) {
 }
 
 #[test]
-fn a_holder_writes_as_often_as_it_likes_and_its_successor_ends_that() {
+fn a_holder_writes_repeatedly_until_its_successor_claims() {
     let server = Server::start();
     let db = &mut server.connect();
     claim(db, KEY, OLD).unwrap();
@@ -112,7 +112,7 @@ fn a_claim_before_the_read_keeps_a_late_write_from_being_written_over() {
 }
 
 #[test]
-fn what_a_later_holder_deleted_is_not_brought_back() {
+fn an_item_that_a_later_holder_deleted_is_not_brought_back() {
     let server = Server::start();
     let db = &mut server.connect();
     claim(db, KEY, OLD).unwrap();
@@ -165,7 +165,7 @@ fn tokens_are_compared_exactly_up_to_the_largest() {
 }
 
 #[test]
-fn what_is_no_token_is_not_taken_for_one() {
+fn a_value_that_is_no_token_is_refused() {
     let server = Server::start();
     let db = &mut server.connect();
     for bad in ["", "-1", "1.5", "1e3", "0x10", " 7", "7 ", "seven", "nan", "inf", "7\0", "9007199254740993"] {
@@ -210,7 +210,7 @@ fn a_mark_that_is_no_token_is_an_error_that_says_so() {
 }
 
 #[test]
-fn what_redis_refuses_arrives_as_its_error() {
+fn a_refusal_of_redis_arrives_as_its_error() {
     let server = Server::start();
     let db = &mut server.connect();
     claim(db, KEY, OLD).unwrap();

@@ -23,7 +23,7 @@ fn dialects(test: impl Fn(&str, &redis::Server)) {
 }
 
 #[test]
-fn a_lock_is_held_once_shown_and_given_back() {
+fn a_lock_is_exclusive_shown_and_released() {
     dialects(|url, redis| {
         let (one, two) = (connect_patiently(url), connect_patiently(url));
         let first = one.lock("invoice/42").owner("one & only %/é").data(b"\0\xff step 3").acquire().unwrap();
@@ -44,7 +44,7 @@ fn a_lock_is_held_once_shown_and_given_back() {
 }
 
 #[test]
-fn a_waiter_gets_it_without_being_told() {
+fn a_waiter_gets_the_lock_without_wake_ups() {
     dialects(|url, _| {
         let (one, two) = (Client::connect(url).unwrap(), Client::connect(url).unwrap());
         let lease = one.lock("job").acquire().unwrap();
@@ -57,7 +57,7 @@ fn a_waiter_gets_it_without_being_told() {
 }
 
 #[test]
-fn renewals_keep_it_and_its_loss_is_told() {
+fn renewals_keep_a_lease_and_its_loss_is_reported() {
     dialects(|url, redis| {
         let client = Client::connect(url).unwrap();
         let leases: Vec<_> =
@@ -128,7 +128,7 @@ fn a_release_and_a_renewal_whose_answers_were_lost_are_settled() {
 }
 
 #[test]
-fn trouble_that_passes_is_waited_out() {
+fn a_passing_fault_is_waited_out() {
     let redis = redis::Server::start();
     let server = rest::Server::start(&redis);
     let client = Client::connect(url_of(&server)).unwrap();
@@ -148,7 +148,7 @@ fn trouble_that_passes_is_waited_out() {
 }
 
 #[test]
-fn trouble_that_lasts_is_told_at_once() {
+fn a_lasting_fault_is_reported_at_once() {
     let redis = redis::Server::start();
     let server = rest::Server::start(&redis);
     let client = Client::connect(url_of(&server)).unwrap();

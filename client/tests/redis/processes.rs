@@ -131,7 +131,7 @@ async fn abandon_after<F: Future>(future: F, times: usize) {
 }
 
 #[test]
-fn an_abandoned_acquisition_leaves_no_orphan() {
+fn a_dropped_acquisition_leaves_no_orphan() {
     let server = Server::start();
     runtime().block_on(async {
         for times in 0..40 {
@@ -146,7 +146,7 @@ fn an_abandoned_acquisition_leaves_no_orphan() {
 }
 
 #[test]
-fn an_acquisition_abandoned_while_the_answer_is_on_its_way_leaves_no_orphan() {
+fn an_acquisition_dropped_before_its_answer_leaves_no_orphan() {
     let server = Server::start();
     load_scripts(&server);
     let proxy = Proxy::to(server.address());
@@ -171,7 +171,7 @@ fn an_acquisition_abandoned_while_the_answer_is_on_its_way_leaves_no_orphan() {
 }
 
 #[test]
-fn an_abandoned_release_is_carried_out_all_the_same() {
+fn a_dropped_release_is_still_sent() {
     let server = Server::start();
     load_scripts(&server);
     let proxy = Proxy::to(server.address());

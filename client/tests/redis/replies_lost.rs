@@ -106,7 +106,7 @@ fn an_acquisition_that_a_black_hole_swallows_is_repeated_elsewhere() {
 }
 
 #[test]
-fn who_gives_up_without_an_answer_leaves_no_orphan() {
+fn giving_up_without_an_answer_leaves_no_orphan() {
     for loss in [Loss::ResetAfterwards, Loss::Silence] {
         let rig = Rig::new();
         count_grants(&rig.server, "job");

@@ -13,7 +13,7 @@ use crate::common::{Role, eventually, ms, role_args, say};
 const PASSWORD: &str = "hunter2-of-this-test";
 
 #[test]
-fn nothing_that_is_told_or_shown_has_a_nonce_or_a_password() {
+fn no_output_has_a_nonce_or_a_password() {
     let log = Log::default();
     // No other test of this program has one for all threads. Before the first server, which would bring its own.
     tracing::subscriber::set_global_default(log.clone()).unwrap();

@@ -263,7 +263,7 @@ fn scripts_that_are_flushed_cost_nothing() {
 }
 
 #[test]
-fn flushing_everything_is_told_at_the_next_renewal() {
+fn flushing_everything_is_reported_at_the_next_renewal() {
     let server = Server::start();
     let client = connect(&server);
     let lease = long_lease(&client);

@@ -37,7 +37,7 @@ fn the_first_request_of_a_lane_needs_no_time_for_connecting() {
 }
 
 #[test]
-fn a_look_has_the_time_that_a_request_is_given() {
+fn an_inspection_has_the_request_timeout() {
     let server = Server::start();
     load_scripts(&server);
     let proxy = Proxy::to(server.address());
@@ -57,7 +57,7 @@ fn a_look_has_the_time_that_a_request_is_given() {
 }
 
 #[test]
-fn a_runtime_without_sockets_can_lock_all_the_same() {
+fn a_runtime_without_sockets_can_lock() {
     let server = Server::start();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
@@ -93,7 +93,7 @@ fn threads_are_not_held_up_by_one_that_waits_for_replicas() {
 }
 
 #[test]
-fn a_lock_that_waits_for_replicas_holds_up_nobody_else() {
+fn a_lock_that_waits_for_replicas_delays_no_other() {
     let server = Arc::new(Server::start());
     let replica = Server::builder().replica_of(&server).start();
     server.wait_replicas_in_sync(1);

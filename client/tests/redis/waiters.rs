@@ -25,7 +25,7 @@ fn attempts(server: &Server) -> u64 {
 }
 
 #[test]
-fn a_waiter_whose_wake_ups_are_cut_gets_the_lock_all_the_same() {
+fn a_waiter_whose_wake_ups_are_cut_gets_the_lock() {
     let server = Server::start();
     let (holder, other) = (connect(&server), connect(&server));
     let lease = holder.lock("job").acquire().unwrap();
@@ -77,7 +77,7 @@ fn wake_ups_come_back_after_the_connection_was_cut() {
 }
 
 #[test]
-fn messages_of_strangers_harm_nobody() {
+fn foreign_messages_do_no_harm() {
     let server = Server::start();
     let (holder, other) = (connect(&server), connect(&server));
     let lease = holder.lock("job").acquire().unwrap();
@@ -122,7 +122,7 @@ fn a_name_and_the_same_in_braces_share_neither_counter_nor_wake_ups() {
 }
 
 #[test]
-fn whatever_stands_under_the_key_is_a_foreign_holder_until_it_is_gone() {
+fn any_value_under_the_key_is_a_foreign_holder_until_it_is_gone() {
     let server = Server::start();
     let client = connect(&server);
     let large = "y".repeat(1 << 20);
@@ -168,7 +168,7 @@ fn whatever_stands_under_the_key_is_a_foreign_holder_until_it_is_gone() {
 }
 
 #[test]
-fn who_comes_in_between_compare_and_release_keeps_the_lock() {
+fn a_holder_that_comes_between_compare_and_release_keeps_the_lock() {
     let server = Server::start();
     let (dead, alive) = (connect_patiently(server.url()), connect_patiently(server.url()));
     let lease = dead.lock("job").owner("dead:1").acquire().unwrap();
@@ -212,7 +212,7 @@ fn a_foreign_lock_that_expires_is_succeeded() {
 }
 
 #[test]
-fn what_overwrites_a_held_lock_is_told_to_its_holder() {
+fn the_holder_of_an_overwritten_lock_is_told() {
     let server = Server::start();
     let client = connect(&server);
     for words in [&["SET", "job", "mine now"][..], &["HSET", "job", "uuid:1", "1"]] {
@@ -252,7 +252,7 @@ fn a_waiter_outlasts_its_server() {
 }
 
 #[test]
-fn a_waiter_in_vain_says_what_stood_in_the_way() {
+fn a_wait_that_failed_says_why() {
     let server = Server::start();
     let client = connect(&server);
     server.kill();

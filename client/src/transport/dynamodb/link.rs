@@ -96,7 +96,7 @@ impl DynamodbLink {
         };
         if let Err(why) = &met {
             let (link, why) = (Arc::clone(&self), why.clone());
-            reports::leave(Level::DEBUG, move || {
+            reports::queue(Level::DEBUG, move || {
                 tracing::debug!(target: "leasehold", store = %link.access, why = %why, "no answer");
             });
         }

@@ -51,7 +51,7 @@ pub(super) fn check(store: &Dynamodb) -> Result<Option<String>, Error> {
             if url.replicas == Replicas::MustAgree {
                 return Err(Error::new(ErrorKind::StoreRefused, what));
             }
-            reports::leave_or_tell(Level::WARN, move || {
+            reports::make_or_queue(Level::WARN, move || {
                 tracing::warn!(name: "dynamodb.replicas", target: "leasehold", "{what}");
             });
             Ok(description.id)

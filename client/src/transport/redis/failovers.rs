@@ -33,7 +33,7 @@ impl Failovers {
         }
         all.push(failover.clone());
         drop(all);
-        reports::leave(Level::WARN, move || {
+        reports::queue(Level::WARN, move || {
             let Failover { from, to, .. } = failover;
             tracing::warn!(
                 target: "leasehold",

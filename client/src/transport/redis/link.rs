@@ -221,7 +221,7 @@ impl RedisLink {
             Err(why) => {
                 state.last.failed(why.clone());
                 let (access, reason) = (Arc::clone(&self.access), why.clone());
-                reports::leave(Level::DEBUG, move || {
+                reports::queue(Level::DEBUG, move || {
                     tracing::debug!(target: "leasehold", store = %access, why = ?reason, "no connection");
                 });
                 Err(why)

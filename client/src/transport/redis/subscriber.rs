@@ -235,7 +235,7 @@ impl Listener {
 
     fn report(&self, level: Level, report: impl FnOnce(&Access) + Send + 'static) {
         let access = Arc::clone(&self.access);
-        reports::leave(level, move || report(&access));
+        reports::queue(level, move || report(&access));
     }
 
     fn tell(&self, message: &::redis::Msg) {

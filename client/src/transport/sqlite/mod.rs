@@ -94,7 +94,7 @@ impl Sqlite {
         store.with_connection(Pool::Caller, until, |_| Ok(())).map_err(given_up)?;
         if let Some(kind) = doctor::shared_by_hosts(path) {
             let path = path.clone();
-            reports::leave_or_tell(Level::WARN, move || {
+            reports::make_or_queue(Level::WARN, move || {
                 let file = path.display();
                 tracing::warn!(target: "leasehold", %file, kind, "{file} is on a network file system ({kind}): several machines that use it have no exclusion, and the file can be damaged; keep it on a local disk");
             });

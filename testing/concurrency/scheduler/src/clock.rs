@@ -1,4 +1,4 @@
-//! The time of a run: it stands still until somebody lets it pass.
+//! The time of a run: it stands still until it is moved.
 //!
 //! A thread of the world's moves it from one timer to the next, at moments that the scheduler chooses: threads may be as
 //! slow as they like.
@@ -18,7 +18,7 @@ use crate::sync::permit::{Permit, switch};
 const BEGINNING: u64 = 1_000_000_000;
 const UNIX_MS: u64 = 1_700_000_000_000;
 
-/// The clock of one run, and who sleeps until when.
+/// The clock of one run, and the sleeps that it ends.
 struct Clock {
     now: AtomicU64,
     timers: std::sync::Mutex<Timers>,
@@ -30,11 +30,11 @@ struct Timers {
     set: BTreeMap<(u64, u64), Arc<Permit>>,
     /// The thread that moves the clock, while it has nothing to wait for.
     idle: Option<Arc<Permit>>,
-    /// Nobody has to move the clock any more.
+    /// The clock is not moved any more.
     is_over: bool,
-    /// How many want it to stand.
+    /// The number of [`Standstill`]s.
     standstills: u32,
-    /// It does not get there by itself.
+    /// The clock does not get there by itself.
     end: Option<u64>,
 }
 
@@ -79,12 +79,12 @@ pub fn unix_ms() -> u64 {
     UNIX_MS + clock().now.load(Ordering::SeqCst) / 1_000_000
 }
 
-/// How long the run has lasted.
+/// The time since the beginning of the run.
 pub fn passed() -> Duration {
     monotonic().since(Monotonic::from_ns(BEGINNING))
 }
 
-/// Lets time pass, and wakes whoever has slept for long enough.
+/// Lets time pass, and wakes the threads whose sleep is over.
 pub fn advance(time: Duration) {
     let clock = clock();
     switch();
@@ -121,7 +121,7 @@ impl Drop for Timer {
     }
 }
 
-/// From now on whoever waits for that moment, or a later one, waits for ever.
+/// From now on a thread that waits for that moment, or a later one, waits for ever.
 pub fn stop_before(end: Monotonic) {
     clock().timers().end = Some(end.ns());
 }
@@ -167,7 +167,7 @@ pub(crate) fn run(leaps: bool, horizon: Duration) {
         let leap = if leaps && thread_rng().gen_ratio(1, 16) { thread_rng().gen_range(0..20_000) } else { 0 };
         advance(Monotonic::from_ns(at).since(monotonic()) + Duration::from_millis(leap));
         if passed() > horizon {
-            panic!("the test's time is over, and somebody still waits");
+            panic!("the test's time is over, and a thread still waits");
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::sync::thread;
 /// few times, which finds what takes a rare order of few steps.
 const OF_A_SEED: usize = 50;
 const CHANGES_OF_RANK: usize = 3;
-/// How many schedules a test is given, and which seed alone.
+/// The number of schedules of a test, and a seed to run alone.
 const HOW_MANY: &str = "LEASEHOLD_SCHEDULES";
 const WHICH: &str = "LEASEHOLD_SEED";
 const USUALLY: usize = 400;
@@ -26,12 +26,12 @@ const USUALLY: usize = 400;
 const MOST_STEPS: usize = 200_000;
 const STACK: usize = 256 * 1024;
 
-/// How time passes in a test.
+/// The passing of time in a test.
 #[derive(Clone, Copy, Debug)]
 pub enum Time {
-    /// It does not, but by [`clock::advance`]: whoever waits for it waits for ever.
+    /// It does not pass, but by [`clock::advance`]: a thread that sleeps by the clock sleeps for ever.
     Stands,
-    /// From timer to timer, at any moment; a test that has not ended after so long has somebody who sleeps for ever.
+    /// From timer to timer, at any moment. A test that has not ended after so long has a thread that sleeps for ever.
     Passes(Duration),
     /// The same, and sometimes all threads stand still for up to 20 s.
     Leaps(Duration),
@@ -50,12 +50,12 @@ struct Living {
     waiting: Option<Arc<Permit>>,
 }
 
-/// Which run of all tests it is.
+/// The number of the run among all runs of this process.
 pub(crate) fn run() -> u64 {
     RUN.get()
 }
 
-/// Something is wrong, whoever may catch the panic: the run fails at its end.
+/// Something is wrong: the run fails at its end, also where a panic would be caught.
 pub fn fault(what: impl Into<String>) {
     FAULTS.with_borrow_mut(|faults| faults.push(what.into()));
 }
@@ -88,7 +88,7 @@ pub fn seen(what: &'static str) {
 /// Runs a test under many schedules, some of which must have [`seen`] each of the things named.
 ///
 /// # Panics
-/// One of them breaks it, or a thread panics, or sleeps for ever. The seed has been told then.
+/// One of them breaks it, or a thread panics, or sleeps for ever. The seed has been printed then.
 pub fn explore(time: Time, sometimes: &[&'static str], test: impl Fn() + Send + Sync + 'static) {
     explore_test(time, sometimes, &(Arc::new(test) as Test));
 }
@@ -174,7 +174,7 @@ fn one(time: Time, test: &Test) {
     settle();
     clock::stop();
     if let Some(keeper) = keeper {
-        keeper.join().expect("its panic has been told");
+        keeper.join().expect("its panic has been printed");
     }
     let faults = FAULTS.take();
     assert!(faults.is_empty(), "{}", faults.join("; "));
@@ -197,7 +197,7 @@ pub fn settle() {
     }
 }
 
-/// The client catches panics of other people's code, which must not hide those of a test.
+/// Notes all panics. The client catches those of other people's code, which must not hide those of a test.
 fn remember_panics() {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {

@@ -31,14 +31,14 @@ fn a_cancelled_acquire_leaves_nothing_behind(reach: Reach, asynchronous: bool, s
     explore(PASSES, sometimes, move || {
         let store = Store::new(reach);
         let client = store.client();
-        // Somebody else of this client has it, so that the caller waits.
+        // Another thread of this client holds it, so that the caller waits.
         let holder = client.clone();
         let holder = thread::spawn(move || drop(block_on(holder.lock("a").ttl(LONG).into_future())));
         acquire_and_give_up(&client, asynchronous).join().unwrap();
         holder.join().unwrap();
         drop(client);
         settle();
-        assert!(!store.is_held("a"), "nobody has it, and nobody releases it");
+        assert!(!store.is_held("a"), "it has no holder, and is not released");
     });
 }
 
@@ -63,7 +63,7 @@ fn a_dropped_future_leaves_no_record_behind_a_socket() {
 }
 
 #[test]
-fn whoever_is_next_in_line_gets_the_lock_that_a_cancelled_one_was_granted() {
+fn the_next_waiter_gets_the_lock_of_a_cancelled_one() {
     explore(PASSES, &["granted", "cancelled"], || {
         let store = Store::new(Reach::Disk);
         let client = store.client();

@@ -11,7 +11,7 @@ use leasehold_scheduler::world::{Time, explore, seen, settle};
 use super::{Count, LONG, PASSES};
 
 #[test]
-fn closing_ends_all_who_wait_and_hold_and_leaves_no_record() {
+fn closing_ends_all_waits_and_leases_and_leaves_no_record() {
     for reach in [Reach::AtOnce, Reach::Disk, Reach::Network] {
         explore(PASSES, &["granted", "refused"], move || {
             let store = Store::new(reach);
@@ -64,7 +64,7 @@ fn closing_needs_no_time_to_pass() {
 }
 
 #[test]
-fn the_last_of_several_handles_closes_wherever_it_is_dropped() {
+fn the_last_handle_closes_on_any_thread() {
     explore(PASSES, &[], || {
         let store = Store::new(Reach::Disk);
         let client = store.client();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_concurrency::internals::Slot;
+use leasehold_concurrency::internals::LeaseState;
 use leasehold_scheduler::clock;
 use leasehold_scheduler::sync::thread;
 use leasehold_scheduler::world::exhaust;
@@ -12,8 +12,8 @@ const STEP: Duration = Duration::from_secs(1);
 #[test]
 fn a_deadline_that_was_read_as_passed_is_never_moved() {
     let tried = exhaust(500_000, || {
-        let slot = Slot::held(clock::monotonic().plus(STEP));
-        let (reading, renewing) = (slot.clone(), slot.clone());
+        let lease = LeaseState::held(clock::monotonic().plus(STEP));
+        let (reading, renewing) = (lease.clone(), lease.clone());
         let reader = thread::spawn(move || {
             let first = reading.remaining();
             assert!(!first.is_zero() || reading.remaining().is_zero(), "it came back");
@@ -23,52 +23,52 @@ fn a_deadline_that_was_read_as_passed_is_never_moved() {
         let renewal = thread::spawn(move || renewing.renewed(until));
         clock::advance(STEP);
         let (was_read, stands) = (reader.join().unwrap(), renewal.join().unwrap());
-        assert_eq!(stands, !slot.remaining().is_zero(), "the slot and the core disagree");
-        assert!(!(stands && was_read.is_zero()), "a renewal stands that somebody has read as too late");
+        assert_eq!(stands, !lease.remaining().is_zero(), "the lease and the core disagree");
+        assert!(!(stands && was_read.is_zero()), "a renewal stands that a reader has seen as too late");
     });
     assert!(tried > 100, "{tried}");
 }
 
 #[test]
-fn a_release_stands_against_a_renewal() {
+fn a_renewal_does_not_undo_a_release() {
     let tried = exhaust(100_000, || {
-        let slot = Slot::held(clock::monotonic().plus(STEP));
-        let renewing = slot.clone();
+        let lease = LeaseState::held(clock::monotonic().plus(STEP));
+        let renewing = lease.clone();
         let until = clock::monotonic().plus(STEP * 3);
         let renewal = thread::spawn(move || renewing.renewed(until));
-        slot.end_locally();
-        assert!(slot.remaining().is_zero() && !slot.is_held(), "released, and held");
+        lease.end_locally();
+        assert!(lease.remaining().is_zero() && !lease.is_held(), "released, and held");
         renewal.join().unwrap();
-        assert!(slot.remaining().is_zero() && !slot.is_held(), "released, and held again");
+        assert!(lease.remaining().is_zero() && !lease.is_held(), "released, and held again");
     });
     assert!(tried > 1);
 }
 
 #[test]
-fn a_loss_stands_against_readers_and_renewals() {
+fn a_renewal_does_not_undo_a_loss() {
     let tried = exhaust(500_000, || {
-        let slot = Slot::held(clock::monotonic().plus(STEP * 5));
-        let (losing, renewing) = (slot.clone(), slot.clone());
+        let lease = LeaseState::held(clock::monotonic().plus(STEP * 5));
+        let (losing, renewing) = (lease.clone(), lease.clone());
         let until = clock::monotonic().plus(STEP * 9);
         let loss = thread::spawn(move || losing.lost());
         let renewal = thread::spawn(move || renewing.renewed(until));
         loss.join().unwrap();
-        assert!(slot.remaining().is_zero());
+        assert!(lease.remaining().is_zero());
         renewal.join().unwrap();
-        assert!(slot.remaining().is_zero());
+        assert!(lease.remaining().is_zero());
     });
     assert!(tried > 1);
 }
 
 #[test]
-fn whoever_sees_the_lease_sees_its_token() {
+fn a_held_lease_has_its_token() {
     let tried = exhaust(100_000, || {
-        let slot = Slot::pending();
-        let granting = slot.clone();
+        let lease = LeaseState::pending();
+        let granting = lease.clone();
         let until = clock::monotonic().plus(STEP);
         let grant = thread::spawn(move || granting.granted(until));
-        let is_held = slot.is_held() && !slot.remaining().is_zero();
-        assert!(!is_held || slot.token() == 1, "held without a token");
+        let is_held = lease.is_held() && !lease.remaining().is_zero();
+        assert!(!is_held || lease.token() == 1, "held without a token");
         grant.join().unwrap();
     });
     assert!(tried > 1);

@@ -1,4 +1,4 @@
-//! Holders claim an item, and somebody forgets it meanwhile.
+//! Holders claim an item while another thread forgets it.
 
 use std::sync::Arc;
 
@@ -23,10 +23,10 @@ fn a_claim_that_meets_a_forgotten_mark_is_refused_or_seen_by_all() {
         let claimed: Vec<_> = claims.into_iter().filter_map(|claim| claim.join().unwrap()).collect();
         forgetting.join().unwrap();
         match claimed.into_iter().max() {
-            // What was forgotten before let it in, so nothing can have forgotten it since.
+            // It was claimed after the mark was forgotten, so that nothing can have forgotten it since.
             Some(highest) => {
                 seen("claimed anew");
-                assert_eq!(guards.high_water("a"), Some(highest), "a mark was raised that nobody sees");
+                assert_eq!(guards.high_water("a"), Some(highest), "a mark was raised that no reader sees");
                 guards.check("a", highest).unwrap();
                 guards.check("a", highest - 1).unwrap_err();
             }
@@ -39,7 +39,7 @@ fn a_claim_that_meets_a_forgotten_mark_is_refused_or_seen_by_all() {
 }
 
 #[test]
-fn nothing_is_forgotten_under_a_write() {
+fn a_mark_is_not_forgotten_during_a_write() {
     explore(Time::Stands, &["written", "refused"], || {
         let guards = Arc::new(Guards::new(1));
         guards.claim("a", 7).unwrap();

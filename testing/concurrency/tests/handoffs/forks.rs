@@ -1,4 +1,4 @@
-//! A process forks while its threads are at work, and the child has what they had in their hands.
+//! A process forks while its threads are at work, and the child has copies of their clients and leases.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use leasehold_scheduler::world::{Time, explore, seen, settle};
 use super::{Count, LONG, PASSES};
 
 #[test]
-fn a_child_touches_nothing_of_its_parents() {
+fn a_child_touches_nothing_of_its_parent() {
     for reach in [Reach::Disk, Reach::Network] {
         explore(PASSES, &[], move || {
             let store = Store::new(reach);
@@ -43,7 +43,7 @@ fn a_child_touches_nothing_of_its_parents() {
             });
             child.join().unwrap();
             busy.join().unwrap();
-            // The parent has everything still.
+            // The parent still has all of it.
             assert!(!lease.remaining().is_zero());
             assert!(store.is_held("a") && store.is_held("b"), "a child has released its parent's lease");
             drop((lease, client));
@@ -73,7 +73,7 @@ fn a_child_has_clients_of_its_own() {
 }
 
 #[test]
-fn nobody_is_inside_the_gate_while_a_process_forks() {
+fn no_thread_is_inside_the_gate_during_a_fork() {
     explore(Time::Passes(Duration::from_secs(60)), &["forked", "passed"], || {
         let inside = Count::default();
         let forking = Count::default();
@@ -102,7 +102,7 @@ fn nobody_is_inside_the_gate_while_a_process_forks() {
                 if before % 2 == 0 {
                     begun.up();
                     thread::yield_now();
-                    assert_eq!(before, looking.get(), "somebody came in while the process forks");
+                    assert_eq!(before, looking.get(), "a thread came in while the process forks");
                     begun.up();
                 }
             });
@@ -112,7 +112,7 @@ fn nobody_is_inside_the_gate_while_a_process_forks() {
         });
         passing.into_iter().for_each(|thread| thread.join().unwrap());
         forker.join().unwrap();
-        // Whoever was inside before has been told to close what it had open.
+        // A thread that was inside before has registered something to close.
         assert!(closed.get() <= 2);
     });
 }

@@ -1,17 +1,17 @@
-//! Hand-offs between the threads that meet at a client, each in a file of its own.
+//! Hand-offs between the threads of a client, each in a file of its own.
 
 #![allow(clippy::unwrap_used, reason = "these are tests, and their helpers are too")]
 
-mod alarms;
+mod caller_requests;
 mod cancelling;
 mod closing;
 mod deadlines;
-mod errands;
 mod fencing;
 mod forks;
 mod releasing;
 mod renewing;
 mod reports;
+mod timer_wakeups;
 mod wakers;
 mod workers;
 
@@ -23,7 +23,7 @@ use leasehold_scheduler::world::Time;
 
 /// Longer than any test lasts by its clock: such a lease is not lost.
 const LONG: Duration = Duration::from_secs(3_600);
-/// Nobody waits for longer than this.
+/// No test waits for longer than this.
 const PASSES: Time = Time::Passes(Duration::from_secs(300));
 const LEAPS: Time = Time::Leaps(Duration::from_secs(12_000));
 

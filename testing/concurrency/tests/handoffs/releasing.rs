@@ -12,7 +12,7 @@ use leasehold_scheduler::world::{Time, explore, pass, seen, settle};
 use super::{Count, LEAPS, LONG, PASSES};
 
 #[test]
-fn nothing_reads_as_held_once_the_release_has_returned() {
+fn a_lease_never_reads_as_held_after_its_release() {
     explore(PASSES, &["renewed"], || {
         let store = Store::new(Reach::Disk);
         let client = store.client();
@@ -44,7 +44,7 @@ fn nothing_reads_as_held_once_the_release_has_returned() {
 }
 
 #[test]
-fn a_renewal_under_way_does_not_outlive_the_release() {
+fn a_renewal_in_flight_does_not_outlive_the_release() {
     explore(PASSES, &["released"], || {
         let store = Store::new(Reach::Disk);
         let client = store.client();
@@ -61,7 +61,7 @@ fn a_renewal_under_way_does_not_outlive_the_release() {
 }
 
 #[test]
-fn of_two_releases_one_releases_and_the_other_is_told_so() {
+fn the_second_of_two_releases_is_told_of_the_first() {
     explore(PASSES, &[], || {
         let store = Store::new(Reach::Disk);
         let client = store.client();

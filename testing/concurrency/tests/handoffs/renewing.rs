@@ -14,7 +14,7 @@ use super::{Count, LEAPS};
 const SHORT: Duration = Duration::from_secs(6);
 
 #[test]
-fn what_was_read_as_lost_never_comes_back_and_is_told_once() {
+fn a_lease_read_as_lost_stays_lost_and_is_told_once() {
     explore(LEAPS, &["lost", "renewed"], || {
         let store = Store::new(Reach::Disk).losing_one_of(4);
         let client = store.client();

@@ -1,4 +1,4 @@
-//! Threads leave reports, and callbacks, for others to make.
+//! Threads queue reports and callbacks for other threads.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,19 +9,19 @@ use leasehold_scheduler::world::{Time, explore, settle};
 use super::{Count, LONG, PASSES};
 
 #[test]
-fn all_that_was_left_is_told_in_order_before_somebody_who_waits_goes_on() {
+fn queued_reports_are_made_in_order_before_a_wait_ends() {
     explore(Time::Stands, &[], || {
-        let (reports, told) = (Arc::new(Reports::new(100)), Arc::new(Mutex::new(Vec::new())));
+        let (reports, made) = (Arc::new(Reports::new(100)), Arc::new(Mutex::new(Vec::new())));
         let givers: Vec<_> = (0..2)
-            .map(|giver| (giver, Arc::clone(&reports), Arc::clone(&told)))
-            .map(|(giver, reports, told)| {
+            .map(|giver| (giver, Arc::clone(&reports), Arc::clone(&made)))
+            .map(|(giver, reports, made)| {
                 thread::spawn(move || {
                     for n in 0..3 {
-                        let told = Arc::clone(&told);
-                        reports.leave(move || told.lock().unwrap().push(giver * 10 + n));
+                        let made = Arc::clone(&made);
+                        reports.push(move || made.lock().unwrap().push(giver * 10 + n));
                     }
-                    assert!(reports.wait_told(LONG));
-                    told.lock().unwrap().iter().filter(|n| **n / 10 == giver).copied().collect::<Vec<i32>>()
+                    assert!(reports.flush(LONG));
+                    made.lock().unwrap().iter().filter(|n| **n / 10 == giver).copied().collect::<Vec<i32>>()
                 })
             })
             .collect();
@@ -35,27 +35,27 @@ fn all_that_was_left_is_told_in_order_before_somebody_who_waits_goes_on() {
 }
 
 #[test]
-fn what_does_not_fit_is_dropped_and_the_rest_told_even_at_the_end() {
+fn reports_beyond_the_limit_are_dropped_and_the_rest_is_made() {
     explore(Time::Stands, &[], || {
-        let (reports, told) = (Reports::new(2), Count::default());
+        let (reports, made) = (Reports::new(2), Count::default());
         for _ in 0..6 {
-            let told = told.clone();
-            reports.leave(move || told.up());
+            let made = made.clone();
+            reports.push(move || made.up());
         }
         drop(reports);
         settle();
-        assert!((2..=6).contains(&told.get()), "{}", told.get());
+        assert!((2..=6).contains(&made.get()), "{}", made.get());
     });
 }
 
 #[test]
-fn callbacks_begin_in_order_and_each_is_called_once_beside_one_that_hangs() {
+fn callbacks_begin_in_order_beside_one_that_hangs() {
     explore(PASSES, &[], || {
         let (callbacks, began) = (Callbacks::default(), Arc::new(Mutex::new(Vec::new())));
         let others = Count::default();
         for n in 0..4 {
             let (began, others) = (Arc::clone(&began), others.clone());
-            callbacks.give(move || {
+            callbacks.queue(move || {
                 began.lock().unwrap().push(n);
                 // The first waits for all the others.
                 while n == 0 && others.get() < 3 {

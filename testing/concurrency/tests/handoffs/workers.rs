@@ -1,4 +1,4 @@
-//! Several threads give jobs to one that is started with the first.
+//! Several threads queue jobs for one thread, which the first job starts.
 
 use std::sync::{Arc, Mutex};
 
@@ -7,7 +7,7 @@ use leasehold_scheduler::sync::thread;
 use leasehold_scheduler::world::{Time, explore, settle};
 
 #[test]
-fn every_job_is_done_once_in_the_order_of_its_giver_on_one_thread() {
+fn every_job_runs_once_and_in_order_on_one_thread() {
     explore(Time::Stands, &[], || {
         let (worker, done) = (Arc::new(Worker::new()), Arc::new(Mutex::new(Vec::new())));
         let givers: Vec<_> = (0..2)
@@ -16,7 +16,7 @@ fn every_job_is_done_once_in_the_order_of_its_giver_on_one_thread() {
                 thread::spawn(move || {
                     for n in 0..3 {
                         let done = Arc::clone(&done);
-                        worker.give(giver * 10 + n, move |job| {
+                        worker.queue(giver * 10 + n, move |job| {
                             done.lock().unwrap().push((job, thread::current().id()));
                         });
                     }

@@ -155,7 +155,7 @@ impl Cluster {
             reading.not_before = clock::monotonic().plus(reading.pauses.next());
             drop(reading);
             if let Err(why) = read {
-                reports::leave(Level::DEBUG, move || {
+                reports::queue(Level::DEBUG, move || {
                     tracing::debug!(target: "leasehold", store = %access, ?why, "the cluster cannot be seen");
                 });
             }

@@ -14,7 +14,7 @@ pub struct Mutex<T> {
     inner: shuttle::sync::Mutex<T>,
 }
 
-/// Whoever has it holds the mutex.
+/// A locked mutex. Dropping it unlocks.
 #[derive(Debug)]
 pub struct MutexGuard<'a, T> {
     mutex: &'a Mutex<T>,
@@ -62,7 +62,7 @@ impl<T> DerefMut for MutexGuard<'_, T> {
     }
 }
 
-/// Wakes nobody without a reason.
+/// A condition variable that never wakes a thread without a reason.
 #[derive(Debug, Default)]
 pub struct Condvar {
     waiting: std::sync::Mutex<Vec<Arc<Permit>>>,

@@ -1,4 +1,4 @@
-//! What a thread sleeps on: a permit that somebody gives it, once.
+//! A thread's sleep, which ends with a permit.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Threads of a run. They belong to the process of whoever starts them.
+//! Threads of a run. A thread belongs to the process of the thread that starts it.
 
 use std::cell::RefCell;
 use std::io;
@@ -28,7 +28,7 @@ impl Thread {
         self.inner.name()
     }
 
-    /// Which one it is.
+    /// Its id.
     pub fn id(&self) -> ThreadId {
         self.inner.id()
     }
@@ -47,7 +47,7 @@ pub fn current() -> Thread {
     })
 }
 
-/// Sleeps until somebody calls [`Thread::unpark`].
+/// Sleeps until a call of [`Thread::unpark`].
 pub fn park() {
     current().permit.wait();
 }

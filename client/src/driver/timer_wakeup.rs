@@ -1,4 +1,4 @@
-//! What the background thread sleeps on, and what others leave for it.
+//! The timer thread's sleep, and the hints that stores leave for it.
 
 use std::time::Duration;
 
@@ -9,32 +9,32 @@ use crate::sync::{Arc, Condvar, HashSet, Mutex, MutexGuard};
 use crate::transport::Watcher;
 
 /// Timers of the operating system do not count suspended time, so no sleep is longer than this.
-const LONGEST_NAP: Duration = Duration::from_secs(1);
+const MAX_SLEEP: Duration = Duration::from_secs(1);
 
-/// Wakes the background thread. Its mutex is a leaf: nothing else is locked while it is held.
+/// Wakes the timer thread. Its mutex is a leaf: nothing else is locked while it is held.
 #[derive(Default)]
-pub(crate) struct Alarm {
+pub(crate) struct TimerWakeup {
     state: Mutex<State>,
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct State {
-    ringing: bool,
-    stopped: bool,
+    is_woken: bool,
+    is_stopped: bool,
     hints: HashSet<Hint>,
 }
 
-/// Something that the core should hear of.
+/// A message of a store's for the core.
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) enum Hint {
     Released(Resource),
     Subscribed(NodeId, Resource),
 }
 
-impl Alarm {
-    pub(crate) fn ring(&self) {
-        self.lock().ringing = true;
+impl TimerWakeup {
+    pub(crate) fn wake(&self) {
+        self.lock().is_woken = true;
         self.changed.notify_all();
     }
 
@@ -42,50 +42,50 @@ impl Alarm {
         std::mem::take(&mut self.lock().hints)
     }
 
-    /// Returns when the time has come, or somebody rang since the last sleep.
+    /// Returns when the time has come, or after a call of [`TimerWakeup::wake`] since the last sleep.
     pub(crate) fn sleep_until(&self, until: Monotonic) {
         let mut state = self.lock();
-        while !std::mem::take(&mut state.ringing) {
+        while !std::mem::take(&mut state.is_woken) {
             let left = until.since(clock::monotonic());
             if left.is_zero() {
                 return;
             }
-            state = self.wait(state, left.min(LONGEST_NAP));
+            state = self.wait(state, left.min(MAX_SLEEP));
         }
     }
 
     pub(crate) fn stop(&self) {
-        self.lock().stopped = true;
+        self.lock().is_stopped = true;
         self.changed.notify_all();
     }
 
-    /// Waits for [`Alarm::stop`]; answers whether it came.
-    pub(crate) fn wait_stopped(&self, patience: Duration) -> bool {
-        self.wait_while(patience, |state| !state.stopped);
-        self.lock().stopped
+    /// Waits for [`TimerWakeup::stop`]; answers whether it came.
+    pub(crate) fn wait_stopped(&self, timeout: Duration) -> bool {
+        self.wait_while(timeout, |state| !state.is_stopped);
+        self.lock().is_stopped
     }
 
-    /// Waits until a condition holds, looking again at each ring.
-    pub(crate) fn wait_until(&self, patience: Duration, is_so: impl Fn() -> bool) {
-        self.wait_while(patience, |_| !is_so());
+    /// Waits until a condition holds, and checks it at each call of [`TimerWakeup::wake`].
+    pub(crate) fn wait_until(&self, timeout: Duration, holds: impl Fn() -> bool) {
+        self.wait_while(timeout, |_| !holds());
     }
 
-    fn wait_while(&self, patience: Duration, still: impl Fn(&State) -> bool) {
-        let until = clock::monotonic().plus(patience);
+    fn wait_while(&self, timeout: Duration, condition: impl Fn(&State) -> bool) {
+        let until = clock::monotonic().plus(timeout);
         let mut state = self.lock();
-        while still(&state) {
+        while condition(&state) {
             let left = until.since(clock::monotonic());
             if left.is_zero() {
                 return;
             }
-            state = self.wait(state, left.min(LONGEST_NAP));
+            state = self.wait(state, left.min(MAX_SLEEP));
         }
     }
 
     fn hint(&self, hint: Hint) {
         let mut state = self.lock();
         state.hints.insert(hint);
-        state.ringing = true;
+        state.is_woken = true;
         drop(state);
         self.changed.notify_all();
     }
@@ -99,18 +99,18 @@ impl Alarm {
     }
 }
 
-/// Hears what one store tells, and leaves it to the background thread.
-pub(crate) struct Ear {
+/// Forwards what one store tells to the timer thread.
+pub(crate) struct WakeupForwarder {
     pub(crate) node: NodeId,
-    pub(crate) alarm: Arc<Alarm>,
+    pub(crate) timer: Arc<TimerWakeup>,
 }
 
-impl Watcher for Ear {
+impl Watcher for WakeupForwarder {
     fn subscribed(&self, resource: &Resource) {
-        self.alarm.hint(Hint::Subscribed(self.node, resource.clone()));
+        self.timer.hint(Hint::Subscribed(self.node, resource.clone()));
     }
 
     fn released(&self, resource: &Resource) {
-        self.alarm.hint(Hint::Released(resource.clone()));
+        self.timer.hint(Hint::Released(resource.clone()));
     }
 }

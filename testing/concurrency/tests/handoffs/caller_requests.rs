@@ -1,4 +1,4 @@
-//! Requests that a future performs, while it is dropped, or moves to another thread.
+//! A future that sends its requests is dropped, or moves to another thread.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Wake, Waker};
@@ -12,8 +12,8 @@ use leasehold_scheduler::world::{Time, explore, seen, settle};
 
 use super::{Count, LONG, PASSES};
 
-/// Whoever loses one of four answers, and has others overtaken by time, may have to ask often. Still shorter than its record
-/// lasts: who waits for the end of that has not asked again.
+/// A client that loses one of four answers may have to ask often. Still shorter than its record lasts, so that waiting for
+/// the end of the record counts as a failure.
 const ASKS_OFTEN: Time = Time::Passes(LONG);
 
 impl Wake for Count {
@@ -23,7 +23,7 @@ impl Wake for Count {
 }
 
 #[test]
-fn a_future_dropped_after_any_turn_leaves_no_record() {
+fn a_future_dropped_after_any_poll_leaves_no_record() {
     for turns in 0..4 {
         explore(ASKS_OFTEN, &[], move || {
             let store = Store::new(Reach::Network).losing_one_of(4);
@@ -47,7 +47,7 @@ fn a_future_dropped_after_any_turn_leaves_no_record() {
 }
 
 #[test]
-fn a_future_that_moves_is_woken_where_it_is() {
+fn a_future_that_moves_is_woken_on_its_new_thread() {
     for reach in [Reach::Disk, Reach::Network] {
         explore(Time::Stands, &["pending"], move || {
             let store = Store::new(reach);
@@ -66,7 +66,7 @@ fn a_future_that_moves_is_woken_where_it_is() {
 }
 
 #[test]
-fn a_release_dropped_after_its_first_turn_is_performed() {
+fn a_release_dropped_after_its_first_poll_is_sent() {
     for reach in [Reach::Disk, Reach::Network] {
         explore(PASSES, &[], move || {
             let store = Store::new(reach);
@@ -85,7 +85,7 @@ fn a_release_dropped_after_its_first_turn_is_performed() {
 }
 
 #[test]
-fn of_a_release_that_never_left_the_core_hears_at_once() {
+fn the_core_hears_at_once_of_a_release_that_was_never_sent() {
     explore(PASSES, &["never left"], || {
         let store = Store::new(Reach::Network);
         let client = store.client();
@@ -96,7 +96,7 @@ fn of_a_release_that_never_left_the_core_hears_at_once() {
             let mut release = pin!(lease.release());
             let _ = release.as_mut().poll(&mut Context::from_waker(Waker::noop()));
         }
-        if let Some(deadline) = store.missed() {
+        if let Some(deadline) = store.unsent_deadline() {
             seen("never left");
             // A core that waits for the answer gives up at that moment.
             clock::stop_before(deadline);

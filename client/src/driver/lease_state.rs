@@ -1,4 +1,4 @@
-//! One acquisition as its caller sees it: where it stands, and until when its lease can be believed in.
+//! One acquisition as its caller sees it: its phase, and the deadline until which its lease is valid.
 
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -6,7 +6,8 @@ use std::time::Duration;
 use leasehold_core::op::Fault;
 use leasehold_core::{Event, Failure, LockId, LockOptions, LostReason, Monotonic, Owner, Resource};
 
-use super::Callback;
+use super::callbacks::{Callback, OnLost};
+use super::notifications::Notifications;
 use crate::clock;
 use crate::error::{Error, ErrorKind};
 use crate::fork;
@@ -14,26 +15,26 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::thread::{self, ThreadId};
 use crate::sync::{Arc, HashMap, Mutex, MutexGuard};
 
-/// Shared by a lease and the driver. The deadline is one atomic, so that reading it never waits for anybody.
-pub(crate) struct Slot {
+/// Shared by a lease and the driver. The deadline is one atomic, so that reading it never waits.
+pub(crate) struct LeaseState {
     lock: LockId,
     resource: Resource,
     owner: Owner,
     generation: u64,
     taken_by: ThreadId,
-    /// The task of a host that takes it, in place of the thread; [`NO_TASK`] for none.
+    /// The task of an event loop that takes it, in place of the thread; [`NO_TASK`] for none.
     task: AtomicU64,
-    /// When the acquisition began; the grant's instant once it is held.
+    /// When the acquisition began; when it was granted, once it is held.
     since: AtomicU64,
     /// Nanoseconds of the monotonic clock; [`LOST`] when nothing is held, and then for good.
     deadline: AtomicU64,
     /// When the lease ends even if it is renewed; [`PENDING`] for never.
     ends_at: AtomicU64,
-    /// The record was seen to be gone.
-    is_gone: AtomicBool,
-    /// Of the grant; 0 before it.
+    /// The store was seen to have no record of it.
+    is_record_gone: AtomicBool,
+    /// The token of the grant; 0 before it.
     token: AtomicU64,
-    state: Mutex<State>,
+    inner: Mutex<Inner>,
 }
 
 const NO_TASK: u64 = u64::MAX;
@@ -41,50 +42,39 @@ const LOST: u64 = 0;
 /// Not granted yet. No clock shows this, so it cannot be read as a deadline that passed.
 const PENDING: u64 = u64::MAX;
 
-struct State {
+struct Inner {
     phase: Phase,
-    in_danger: bool,
+    is_expiring: bool,
     /// Why the last renewal failed, if it did.
-    trouble: Option<Fault>,
+    renew_fault: Option<Fault>,
     wakers: HashMap<u64, Waker>,
     next_waker: u64,
     on_expiring: Vec<Callback>,
     on_lost: Vec<OnLost>,
 }
 
-pub(crate) type OnLost = Box<dyn FnOnce(Error) + Send>;
-
-/// What is to be woken, called and dropped once no lock is held: each of it is somebody else's code.
-#[derive(Default)]
-pub(crate) struct Aftermath {
-    pub(crate) wakers: Vec<Waker>,
-    pub(crate) callbacks: Vec<Callback>,
-    pub(crate) unused_on_expiring: Vec<Callback>,
-    pub(crate) unused_on_lost: Vec<OnLost>,
-}
-
-/// Where an acquisition stands.
+/// The phase of an acquisition.
 #[derive(Clone, Debug)]
 pub(crate) enum Phase {
-    /// Not decided.
+    /// Undecided.
     Pending,
     /// Granted.
     Held { token: u64 },
-    /// Given back, not confirmed yet.
+    /// Being released: the store has not confirmed it yet.
     Releasing,
-    /// As above, for longer than the caller should wait.
-    ReleasingStill,
-    /// Given back, or run out by itself since.
+    /// Being released, for longer than the caller should wait.
+    ReleaseOverdue,
+    /// Released, or run out by itself since.
     Released,
-    /// Over without having been held.
+    /// Never held.
     Failed(Failure),
-    /// Over without having been released.
+    /// Ended without a release.
     Lost(LostReason),
-    /// Given back because the client was closed, which its holder did not ask for.
+    /// Released because the client was closed, which its holder did not ask for.
     Closed,
 }
 
-impl Slot {
+impl LeaseState {
     pub(crate) fn new(
         lock: LockId,
         resource: Resource,
@@ -92,10 +82,10 @@ impl Slot {
         generation: u64,
         now: Monotonic,
     ) -> Self {
-        let state = State {
+        let inner = Inner {
             phase: Phase::Pending,
-            in_danger: false,
-            trouble: None,
+            is_expiring: false,
+            renew_fault: None,
             wakers: HashMap::default(),
             next_waker: 0,
             on_expiring: Vec::new(),
@@ -111,9 +101,9 @@ impl Slot {
             since: AtomicU64::new(now.ns()),
             deadline: AtomicU64::new(PENDING),
             ends_at: AtomicU64::new(PENDING),
-            is_gone: AtomicBool::new(false),
+            is_record_gone: AtomicBool::new(false),
             token: AtomicU64::new(0),
-            state: Mutex::new(state),
+            inner: Mutex::new(inner),
         }
     }
 
@@ -129,7 +119,7 @@ impl Slot {
         &self.owner
     }
 
-    pub(crate) fn take_by(&self, task: u64) {
+    pub(crate) fn set_task(&self, task: u64) {
         self.task.store(task, Ordering::Relaxed);
     }
 
@@ -156,8 +146,8 @@ impl Slot {
         self.ends_at.store(at.ns(), Ordering::Release);
     }
 
-    /// Validity left on this process's clock, zero once it is over. A check that sees the deadline pass ends the lease
-    /// for good, so that no later renewal turns an answer of "lost" back.
+    /// The validity that is left, zero once the lease is over. A check that sees the deadline pass ends the lease for good, so
+    /// that no later renewal takes an answer of "lost" back.
     pub(crate) fn remaining(&self) -> Duration {
         if self.is_inherited() {
             return Duration::ZERO;
@@ -178,97 +168,97 @@ impl Slot {
         }
     }
 
-    /// Ends the lease here, whatever the store says later.
-    pub(crate) fn end_locally(&self, aftermath: &mut Aftermath) {
+    /// Ends the lease here, before the store has released it.
+    pub(crate) fn end_locally(&self, notifications: &mut Notifications) {
         self.deadline.store(LOST, Ordering::Release);
-        let mut state = self.state();
-        if matches!(state.phase, Phase::Held { .. }) {
-            state.phase = Phase::Releasing;
-            state.discard_callbacks(aftermath);
+        let mut inner = self.inner();
+        if matches!(inner.phase, Phase::Held { .. }) {
+            inner.phase = Phase::Releasing;
+            inner.discard_callbacks(notifications);
         }
     }
 
-    /// As [`Slot::end_locally`], for a holder who has to be told.
-    pub(crate) fn end_by_closing(&self, aftermath: &mut Aftermath) {
-        self.end_unasked(Phase::Closed, || self.closed(), aftermath);
+    /// As [`LeaseState::end_locally`], and tells the holder.
+    pub(crate) fn end_by_closing(&self, notifications: &mut Notifications) {
+        self.end_with(Phase::Closed, || self.closed(), notifications);
     }
 
-    /// It ends because its record is gone, and not because its time is over.
-    pub(crate) fn mark_gone(&self) {
-        self.is_gone.store(true, Ordering::Relaxed);
+    /// Says that the lease ends because its record is gone, and not because its time is over.
+    pub(crate) fn mark_record_gone(&self) {
+        self.is_record_gone.store(true, Ordering::Relaxed);
     }
 
-    /// As [`Slot::end_by_closing`], because the time is over for which it may be held.
-    pub(crate) fn end_by_clock(&self, aftermath: &mut Aftermath) {
-        let is_gone = self.is_gone.load(Ordering::Relaxed);
-        let reason = if is_gone { LostReason::RecordGone } else { LostReason::MaxHold };
+    /// As [`LeaseState::end_by_closing`], of a lease that has been held for as long as it may.
+    pub(crate) fn end_by_clock(&self, notifications: &mut Notifications) {
+        let is_record_gone = self.is_record_gone.load(Ordering::Relaxed);
+        let reason = if is_record_gone { LostReason::RecordGone } else { LostReason::MaxHold };
         let error = || Error::lost(self.resource.as_str(), &reason, None);
-        self.end_unasked(Phase::Lost(reason.clone()), error, aftermath);
+        self.end_with(Phase::Lost(reason.clone()), error, notifications);
     }
 
-    fn end_unasked(&self, phase: Phase, error: impl Fn() -> Error, aftermath: &mut Aftermath) {
+    fn end_with(&self, phase: Phase, error: impl Fn() -> Error, notifications: &mut Notifications) {
         self.deadline.store(LOST, Ordering::Release);
-        let mut state = self.state();
-        if matches!(state.phase, Phase::Held { .. }) {
-            state.phase = phase;
-            state.tell_loss(error, aftermath);
+        let mut inner = self.inner();
+        if matches!(inner.phase, Phase::Held { .. }) {
+            inner.phase = phase;
+            inner.notify_loss(error, notifications);
         }
     }
 
-    /// An event of the core. Answers `false` when it came too late: the deadline that it moves was read as passed.
-    pub(crate) fn apply(&self, event: Event, aftermath: &mut Aftermath) -> bool {
-        let mut state = self.state();
+    /// Applies an event of the core. Answers `false` when it came too late: the deadline that it moves was read as passed.
+    pub(crate) fn apply(&self, event: Event, notifications: &mut Notifications) -> bool {
+        let mut inner = self.inner();
         match event {
             Event::Acquired { token, deadline, .. } => {
                 self.since.store(clock::monotonic().ns(), Ordering::Relaxed);
                 self.token.store(token.get(), Ordering::Relaxed);
                 self.deadline.store(deadline.ns().max(LOST + 1), Ordering::Release);
-                state.phase = Phase::Held { token: token.get() };
+                inner.phase = Phase::Held { token: token.get() };
             }
             Event::Renewed { deadline, .. } => {
-                state.in_danger = false;
-                state.trouble = None;
-                return self.move_deadline(deadline) || !matches!(state.phase, Phase::Held { .. });
+                inner.is_expiring = false;
+                inner.renew_fault = None;
+                return self.move_deadline(deadline) || !matches!(inner.phase, Phase::Held { .. });
             }
             Event::Shortened { deadline, .. } => {
-                return self.move_deadline(deadline) || !matches!(state.phase, Phase::Held { .. });
+                return self.move_deadline(deadline) || !matches!(inner.phase, Phase::Held { .. });
             }
             Event::Expiring { .. } => {
-                state.in_danger = true;
-                aftermath.callbacks.append(&mut state.on_expiring);
+                inner.is_expiring = true;
+                notifications.callbacks.append(&mut inner.on_expiring);
             }
             Event::Lost { reason, .. } => {
                 self.deadline.store(LOST, Ordering::Release);
-                let trouble = state.trouble.clone();
-                state.phase = Phase::Lost(reason.clone());
-                state.tell_loss(|| Error::lost(self.resource.as_str(), &reason, trouble.as_ref()), aftermath);
+                let renew_fault = inner.renew_fault.clone();
+                inner.phase = Phase::Lost(reason.clone());
+                inner.notify_loss(|| Error::lost(self.resource.as_str(), &reason, renew_fault.as_ref()), notifications);
             }
             Event::Failed { failure, .. } => {
                 self.deadline.store(LOST, Ordering::Release);
-                state.phase = Phase::Failed(failure);
+                inner.phase = Phase::Failed(failure);
             }
             Event::Released { .. } => {
                 self.deadline.store(LOST, Ordering::Release);
-                if !matches!(state.phase, Phase::Closed | Phase::Lost(_)) {
-                    state.phase = Phase::Released;
+                if !matches!(inner.phase, Phase::Closed | Phase::Lost(_)) {
+                    inner.phase = Phase::Released;
                 }
-                state.discard_callbacks(aftermath);
+                inner.discard_callbacks(notifications);
             }
             Event::RenewDelayed { fault, .. } => {
-                state.trouble = Some(fault);
+                inner.renew_fault = Some(fault);
                 return true;
             }
             Event::Contended { .. } => return true,
         }
-        state.wake_all(aftermath);
+        inner.wake_all(notifications);
         true
     }
 
-    pub(crate) fn release_takes_long(&self, aftermath: &mut Aftermath) {
-        let mut state = self.state();
-        if matches!(state.phase, Phase::Releasing) {
-            state.phase = Phase::ReleasingStill;
-            state.wake_all(aftermath);
+    pub(crate) fn release_takes_long(&self, notifications: &mut Notifications) {
+        let mut inner = self.inner();
+        if matches!(inner.phase, Phase::Releasing) {
+            inner.phase = Phase::ReleaseOverdue;
+            inner.wake_all(notifications);
         }
     }
 
@@ -283,60 +273,61 @@ impl Slot {
             let message = "the lease belongs to the parent process, and a forked child does not have it";
             return Some(Error::new(ErrorKind::Lost, message).on(self.resource.as_str()));
         }
-        let state = self.state();
-        self.loss_in(&state)
+        let inner = self.inner();
+        self.loss_in(&inner)
     }
 
     /// Why the last renewal failed, if it did.
-    pub(crate) fn trouble(&self) -> Option<Fault> {
-        if self.is_inherited() { None } else { self.state().trouble.clone() }
+    pub(crate) fn renew_fault(&self) -> Option<Fault> {
+        if self.is_inherited() { None } else { self.inner().renew_fault.clone() }
     }
 
-    /// Keeps a callback for the loss, or gives it back to be called when that has happened.
+    /// Keeps a callback for the loss, or gives it back to be called if that has happened.
     pub(crate) fn on_lost(&self, callback: OnLost) -> Option<Callback> {
         if self.is_inherited() {
             return None;
         }
-        let mut state = self.state();
-        match self.loss_in(&state) {
+        let mut inner = self.inner();
+        match self.loss_in(&inner) {
             Some(error) => Some(Box::new(move || callback(error))),
-            None if matches!(state.phase, Phase::Pending | Phase::Held { .. }) => {
-                state.on_lost.push(callback);
+            None if matches!(inner.phase, Phase::Pending | Phase::Held { .. }) => {
+                inner.on_lost.push(callback);
                 None
             }
             None => None,
         }
     }
 
-    /// Keeps a callback for the danger zone, or gives it back to be called when the lease is in it, or lost.
+    /// Keeps a callback for the moment in which the lease begins to expire, or gives it back to be called if that has
+    /// happened, or the lease is lost.
     pub(crate) fn on_expiring(&self, callback: Callback) -> Option<Callback> {
         if self.is_inherited() {
             return None;
         }
-        let mut state = self.state();
-        match &state.phase {
-            Phase::Pending | Phase::Held { .. } if !state.in_danger => {
-                state.on_expiring.push(callback);
+        let mut inner = self.inner();
+        match &inner.phase {
+            Phase::Pending | Phase::Held { .. } if !inner.is_expiring => {
+                inner.on_expiring.push(callback);
                 None
             }
             Phase::Pending | Phase::Held { .. } | Phase::Lost(_) | Phase::Closed => Some(callback),
-            Phase::Releasing | Phase::ReleasingStill | Phase::Released | Phase::Failed(_) => None,
+            Phase::Releasing | Phase::ReleaseOverdue | Phase::Released | Phase::Failed(_) => None,
         }
     }
 
-    /// In a forked child nothing of a slot may be touched but what says so.
+    /// Tells if this process is a forked child of the one that made the client. Nothing else here may be touched then.
     pub(crate) fn is_inherited(&self) -> bool {
         self.generation != fork::generation()
     }
 
-    fn loss_in(&self, state: &State) -> Option<Error> {
-        match &state.phase {
-            Phase::Lost(reason) => Some(Error::lost(self.resource.as_str(), reason, state.trouble.as_ref())),
+    fn loss_in(&self, inner: &Inner) -> Option<Error> {
+        match &inner.phase {
+            Phase::Lost(reason) => Some(Error::lost(self.resource.as_str(), reason, inner.renew_fault.as_ref())),
             Phase::Closed => Some(self.closed()),
             Phase::Pending
             | Phase::Held { .. }
             | Phase::Releasing
-            | Phase::ReleasingStill
+            | Phase::ReleaseOverdue
             | Phase::Released
             | Phase::Failed(_) => None,
         }
@@ -362,65 +353,65 @@ impl Slot {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock()
     }
 }
 
-impl State {
-    fn wake_all(&mut self, aftermath: &mut Aftermath) {
-        aftermath.wakers.extend(self.wakers.drain().map(|(_, waker)| waker));
+impl Inner {
+    fn wake_all(&mut self, notifications: &mut Notifications) {
+        notifications.wakers.extend(self.wakers.drain().map(|(_, waker)| waker));
     }
 
-    fn discard_callbacks(&mut self, aftermath: &mut Aftermath) {
-        aftermath.unused_on_expiring.append(&mut self.on_expiring);
-        aftermath.unused_on_lost.append(&mut self.on_lost);
+    fn discard_callbacks(&mut self, notifications: &mut Notifications) {
+        notifications.unused_on_expiring.append(&mut self.on_expiring);
+        notifications.unused_on_lost.append(&mut self.on_lost);
     }
 
-    fn tell_loss(&mut self, error: impl Fn() -> Error, aftermath: &mut Aftermath) {
+    fn notify_loss(&mut self, error: impl Fn() -> Error, notifications: &mut Notifications) {
         for callback in std::mem::take(&mut self.on_lost) {
             let error = error();
-            aftermath.callbacks.push(Box::new(move || callback(error)));
+            notifications.callbacks.push(Box::new(move || callback(error)));
         }
-        self.discard_callbacks(aftermath);
-        self.wake_all(aftermath);
+        self.discard_callbacks(notifications);
+        self.wake_all(notifications);
     }
 }
 
-/// Somebody who waits for a slot to change. Dropping it takes its waker away.
-pub(crate) struct Wait {
-    slot: Arc<Slot>,
+/// A wait for another phase. Dropping it removes its waker.
+pub(crate) struct PhaseWait {
+    lease: Arc<LeaseState>,
     id: Option<u64>,
 }
 
-impl Wait {
-    pub(crate) fn on(slot: &Arc<Slot>) -> Self {
-        Self { slot: Arc::clone(slot), id: None }
+impl PhaseWait {
+    pub(crate) fn on(lease: &Arc<LeaseState>) -> Self {
+        Self { lease: Arc::clone(lease), id: None }
     }
 
-    /// Ready once `look` finds what it waits for; it is given the phase and whether the lease is in danger.
+    /// Ready once `look` answers; it is given the phase, and whether the lease is expiring.
     pub(crate) fn poll<R>(&mut self, context: &Context<'_>, look: impl FnOnce(&Phase, bool) -> Option<R>) -> Poll<R> {
         let waker = context.waker().clone();
-        // Looked at and registered under one lock, so no change falls between. What is replaced is dropped after it.
-        let mut state = self.slot.state();
-        if let Some(found) = look(&state.phase, state.in_danger) {
+        // Checked and registered under one lock, so that no change is missed. The old waker is dropped after it.
+        let mut inner = self.lease.inner();
+        if let Some(found) = look(&inner.phase, inner.is_expiring) {
             return Poll::Ready(found);
         }
         let id = *self.id.get_or_insert_with(|| {
-            state.next_waker += 1;
-            state.next_waker
+            inner.next_waker += 1;
+            inner.next_waker
         });
-        let replaced = state.wakers.insert(id, waker);
-        drop(state);
+        let replaced = inner.wakers.insert(id, waker);
+        drop(inner);
         drop(replaced);
         Poll::Pending
     }
 }
 
-impl Drop for Wait {
+impl Drop for PhaseWait {
     fn drop(&mut self) {
-        if let Some(id) = self.id.filter(|_| !self.slot.is_inherited()) {
-            let removed = self.slot.state().wakers.remove(&id);
+        if let Some(id) = self.id.filter(|_| !self.lease.is_inherited()) {
+            let removed = self.lease.inner().wakers.remove(&id);
             drop(removed);
         }
     }

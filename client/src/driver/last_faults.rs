@@ -1,4 +1,4 @@
-//! What went wrong with each node last, so that an error can name all of them; the core names the worst.
+//! The last fault of each node, so that an error can name all of them; the core names the worst.
 
 use leasehold_core::op::{Fault, Outcome, Refusal};
 
@@ -6,9 +6,9 @@ use crate::sync::Mutex;
 use crate::transport::Answer;
 
 /// One for each node.
-pub(super) struct Troubles(Vec<Mutex<Option<Fault>>>);
+pub(super) struct LastFaults(Vec<Mutex<Option<Fault>>>);
 
-impl Troubles {
+impl LastFaults {
     pub(super) fn new(nodes: usize) -> Self {
         Self((0..nodes).map(|_| Mutex::default()).collect())
     }
@@ -39,7 +39,7 @@ impl Troubles {
         *known.lock() = fault;
     }
 
-    /// The nodes whose last answer was none, and why.
+    /// The nodes that did not answer their last request, and why.
     pub(super) fn all(&self) -> Vec<(usize, Fault)> {
         let known = |node: &Mutex<Option<Fault>>| node.lock().clone();
         self.0.iter().enumerate().filter_map(|(node, fault)| Some((node, known(fault)?))).collect()

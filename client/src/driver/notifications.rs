@@ -1,0 +1,25 @@
+//! Wakers and callbacks that are due once no lock is held: all of them are other people's code.
+
+use std::task::Waker;
+
+use super::callbacks::{Callback, OnLost};
+
+/// Collected while the driver is locked, and delivered after it.
+#[derive(Default)]
+pub(crate) struct Notifications {
+    pub(crate) wakers: Vec<Waker>,
+    pub(crate) callbacks: Vec<Callback>,
+    /// To be dropped, which may run code as well.
+    pub(crate) unused_on_expiring: Vec<Callback>,
+    pub(crate) unused_on_lost: Vec<OnLost>,
+}
+
+impl Notifications {
+    /// Wakes those who wait, and hands each callback to `call`.
+    pub(crate) fn deliver(self, call: impl FnMut(Callback)) {
+        let Self { wakers, callbacks, unused_on_expiring, unused_on_lost } = self;
+        wakers.into_iter().for_each(Waker::wake);
+        callbacks.into_iter().for_each(call);
+        drop((unused_on_expiring, unused_on_lost));
+    }
+}

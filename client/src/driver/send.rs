@@ -1,0 +1,141 @@
+//! What a turn of the core leaves to do once the mutex is free: requests to send, callers to wake, events to report.
+
+use std::collections::VecDeque;
+
+use leasehold_core::{LockId, NodeId, Now, RequestId, Transmit};
+
+use super::report::{Report, Stopwatch};
+use super::route::{Reach, Route};
+use super::state::{State, Work};
+use super::{Caller, CallerRequests, Driver, Notifications};
+use crate::clock;
+use crate::reports;
+use crate::sync::Arc;
+use crate::sync::atomic::Ordering;
+use crate::transport::{Answer, Pool};
+
+impl Driver {
+    /// Takes what the core wants done, and counts what it wants reported.
+    pub(super) fn drain(&self, state: &mut State, now: Now) -> Work {
+        let work = state.drain(now);
+        if !work.reports.is_empty() {
+            self.unreported.fetch_add(work.reports.len() as u64, Ordering::SeqCst);
+        }
+        work
+    }
+
+    /// Does the work of a turn. Requests for others leave first; wakers are other people's code and may take long. A log may
+    /// hang: only callers wait for it, and last of all.
+    pub(super) fn carry_out(self: &Arc<Self>, mut work: Work, caller: Caller, own: Option<LockId>) -> CallerRequests {
+        let mut caller_requests = CallerRequests::default();
+        let (mut inline, mut own_reports) = (VecDeque::new(), Vec::new());
+        let reporting = own.filter(|_| caller != Caller::Background);
+        loop {
+            for transmit in std::mem::take(&mut work.transmits) {
+                if let Some(transmit) = self.dispatch(transmit, caller, own, &mut caller_requests) {
+                    inline.push_back(transmit);
+                }
+            }
+            own_reports.extend(self.notify(work, reporting));
+            let Some(transmit) = inline.pop_front() else { break };
+            work = self.perform(&transmit, Pool::Caller);
+        }
+        for report in own_reports {
+            reports::make_or_queue(report.level(), move || report.emit());
+        }
+        caller_requests
+    }
+
+    /// Puts a request on its route. Answers those that this thread has to send itself.
+    fn dispatch(
+        self: &Arc<Self>,
+        transmit: Transmit,
+        caller: Caller,
+        own: Option<LockId>,
+        caller_requests: &mut CallerRequests,
+    ) -> Option<Transmit> {
+        let transport = &self.transports[transmit.node.index()];
+        let own = own.filter(|own| transmit.ops.iter().all(|op| op.lock == *own));
+        let route = Route::choose(caller, own.is_some(), Reach::of(&**transport), self.is_quorum());
+        match (route, own, transport.network()) {
+            (Route::Inline, _, _) => return Some(transmit),
+            (Route::CallerFuture, Some(lock), Some(network)) => {
+                if let Err(transmit) = caller_requests.send(self, lock, network, transmit) {
+                    self.send_in_background(transmit, true);
+                }
+            }
+            (Route::CallerFuture | Route::Background, _, _) => self.send_in_background(transmit, own.is_some()),
+        }
+        None
+    }
+
+    /// Leaves a request to the store's threads.
+    fn send_in_background(self: &Arc<Self>, transmit: Transmit, is_own: bool) {
+        // A thread that held the driver would keep it alive for ever.
+        let driver = Arc::downgrade(self);
+        if let Some(network) = self.transports[transmit.node.index()].network() {
+            let (request, stopwatch) = ((transmit.id, transmit.node), Stopwatch::start(&transmit));
+            let done = Box::new(move |answer| {
+                stopwatch.stop();
+                if let Some(driver) = driver.upgrade() {
+                    driver.on_answer(request, answer, Caller::Background, None);
+                }
+            });
+            return network.call_in_background(transmit, done);
+        }
+        let (worker, pool) = self.workers[transmit.node.index()].of(is_own);
+        worker.queue(transmit, move |transmit| {
+            if let Some(driver) = driver.upgrade() {
+                let work = driver.perform(&transmit, pool);
+                driver.carry_out(work, Caller::Background, None);
+            }
+        });
+    }
+
+    /// Sends a request on this thread, waits for the answer, and hands it to the core.
+    fn perform(&self, transmit: &Transmit, pool: Pool) -> Work {
+        let stopwatch = Stopwatch::start(transmit);
+        let answer = self.transports[transmit.node.index()].perform(transmit, pool);
+        stopwatch.stop();
+        self.last_faults.note(transmit.node.index(), &answer);
+        let mut state = self.state.lock();
+        let now = clock::now();
+        state.handle_answer(transmit.id, answer, now);
+        self.drain(&mut state, now)
+    }
+
+    /// Hands an answer that came on another thread to the core.
+    pub(super) fn on_answer(
+        self: &Arc<Self>,
+        (id, node): (RequestId, NodeId),
+        answer: Answer,
+        caller: Caller,
+        own: Option<LockId>,
+    ) -> CallerRequests {
+        self.last_faults.note(node.index(), &answer);
+        self.turn(caller, own, |state, now| state.handle_answer(id, answer, now)).1
+    }
+
+    /// Queues reports, and wakes the timer thread and the callers. Answers the reports of the caller's own lock, which it makes
+    /// itself.
+    fn notify(&self, work: Work, own: Option<LockId>) -> Vec<Report> {
+        let Work { transmits: _, notifications, reports, wakes_timer } = work;
+        let count = reports.len() as u64;
+        let (own, others): (Vec<_>, Vec<_>) = reports.into_iter().partition(|report| Some(report.lock()) == own);
+        for report in others {
+            reports::queue(report.level(), move || report.emit());
+        }
+        let was_last = count > 0
+            && self.unreported.fetch_sub(count, Ordering::SeqCst) == count
+            && self.is_ending.load(Ordering::SeqCst);
+        if wakes_timer || was_last {
+            self.timer_wakeup.wake();
+        }
+        self.deliver(notifications);
+        own
+    }
+
+    pub(super) fn deliver(&self, notifications: Notifications) {
+        notifications.deliver(|callback| self.call_back(callback));
+    }
+}

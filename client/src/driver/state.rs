@@ -1,0 +1,278 @@
+//! Everything behind the driver's mutex: the core, and each lease as its caller sees it.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use leasehold_core::member::LossId;
+use leasehold_core::{
+    Client as Core, Entropy, Event, LockId, LockOptions, Monotonic, NodeId, Now, Output, RequestId, Resource, Transmit,
+};
+
+use super::lease_state::LeaseState;
+use super::notifications::Notifications;
+use super::report::Report;
+use super::timer_wakeup::{Hint, TimerWakeup, WakeupForwarder};
+use crate::error::Error;
+use crate::sync::{Arc, HashMap};
+use crate::transport::{Answer, Transport, Watcher};
+
+/// How long a release is awaited before the caller is told that it goes on in the background.
+const RELEASE_WAIT: Duration = Duration::from_secs(2);
+/// The core's name for the state of an acquisition that waits for another one of its client.
+const QUEUED: &str = "Idle";
+
+pub(super) struct State {
+    core: Core,
+    transports: Vec<Arc<dyn Transport>>,
+    /// One for each store. A store keeps no client alive by watching for it.
+    forwarders: Vec<Arc<dyn Watcher>>,
+    leases: HashMap<LockId, Arc<LeaseState>>,
+    next_lock: u64,
+    /// When the core wants to be called again.
+    core_wake: Monotonic,
+    /// When the timer thread will look again, unless it is awake.
+    planned_wake: Monotonic,
+    is_timer_awake: bool,
+    /// Releases whose callers stop waiting at that instant.
+    release_waits: VecDeque<(Monotonic, LockId)>,
+    /// When leases end whatever their renewals say.
+    ends: BTreeSet<(Monotonic, LockId)>,
+    /// When a late renewal was last warned of.
+    last_late_warning: Option<Monotonic>,
+    is_closing: bool,
+}
+
+/// What is left to do once the mutex is free.
+#[derive(Default)]
+pub(super) struct Work {
+    pub(super) transmits: VecDeque<Transmit>,
+    pub(super) notifications: Notifications,
+    /// They hold the leases as well, so that none is dropped while the mutex is held.
+    pub(super) reports: Vec<Report>,
+    pub(super) wakes_timer: bool,
+}
+
+impl State {
+    pub(super) fn new(core: Core, transports: Vec<Arc<dyn Transport>>, timer: &Arc<TimerWakeup>) -> Self {
+        let forwarder =
+            |n| Arc::new(WakeupForwarder { node: NodeId::new(n), timer: Arc::clone(timer) }) as Arc<dyn Watcher>;
+        Self {
+            core,
+            forwarders: (0..).map(forwarder).take(transports.len()).collect(),
+            transports,
+            leases: HashMap::default(),
+            next_lock: 0,
+            core_wake: Monotonic::FAR,
+            planned_wake: Monotonic::FAR,
+            is_timer_awake: true,
+            release_waits: VecDeque::new(),
+            ends: BTreeSet::new(),
+            last_late_warning: None,
+            is_closing: false,
+        }
+    }
+
+    pub(super) fn is_closing(&self) -> bool {
+        self.is_closing
+    }
+
+    /// Closed, and nothing is left to do.
+    pub(super) fn is_over(&self) -> bool {
+        self.is_closing && self.core.is_idle()
+    }
+
+    /// Tells if an acquisition is queued behind another one of this client.
+    pub(super) fn is_queued(&self, lock: LockId) -> bool {
+        self.core.state(lock) == Some(QUEUED)
+    }
+
+    pub(super) fn leases(&self) -> impl Iterator<Item = &Arc<LeaseState>> {
+        self.leases.values()
+    }
+
+    /// Begins an acquisition.
+    ///
+    /// # Errors
+    /// The client is closed, or the core does not accept it.
+    pub(super) fn acquire(
+        &mut self,
+        resource: Resource,
+        options: LockOptions,
+        fresh: &Entropy,
+        generation: u64,
+        now: Now,
+    ) -> Result<Arc<LeaseState>, Error> {
+        if self.is_closing {
+            return Err(Error::from(leasehold_core::Error::Closed).on(resource.as_str()));
+        }
+        let lock = LockId::new(self.next_lock);
+        self.next_lock += 1;
+        let lease = Arc::new(LeaseState::new(lock, resource.clone(), &options, generation, now.monotonic));
+        self.leases.insert(lock, Arc::clone(&lease));
+        if let Err(error) = self.core.acquire(lock, resource, options, fresh, now) {
+            self.leases.remove(&lock);
+            return Err(Error::from(error).on(lease.resource().as_str()));
+        }
+        Ok(lease)
+    }
+
+    /// Ends a lease here, and begins to release it. Callers that wait for the release are told if it takes long.
+    pub(super) fn release(&mut self, lease: &LeaseState, is_awaited: bool, now: Now) -> Notifications {
+        // Under the mutex, or a grant that arrives just now would bring the handle back to life.
+        let mut notifications = Notifications::default();
+        lease.end_locally(&mut notifications);
+        if self.core.release(lease.lock(), now).is_ok() && is_awaited {
+            self.release_waits.push_back((now.monotonic.plus(RELEASE_WAIT), lease.lock()));
+        }
+        notifications
+    }
+
+    /// Moves the instant at which a lease ends whatever its renewals say. Answers whether there is a lease to end.
+    pub(super) fn end_at(&mut self, lease: &LeaseState, at: Monotonic) -> bool {
+        // Under the mutex, or the lease could be over by the time that its end is moved.
+        let is_held = self.leases.contains_key(&lease.lock()) && !lease.remaining().is_zero();
+        if is_held {
+            self.ends.remove(&(lease.ends_at(), lease.lock()));
+            lease.end_at(at);
+            self.ends.insert((at, lease.lock()));
+        }
+        is_held
+    }
+
+    /// Ends all leases and acquisitions.
+    pub(super) fn close(&mut self, now: Now) -> Notifications {
+        self.is_closing = true;
+        let mut notifications = Notifications::default();
+        for lease in self.leases.values() {
+            lease.end_by_closing(&mut notifications);
+        }
+        self.core.close(now);
+        notifications
+    }
+
+    /// Nodes of a quorum that were seen to vote, and since which loss they are in doubt.
+    pub(super) fn note_votes(&mut self, votes: &[(NodeId, Option<LossId>)], now: Now) {
+        for (node, loss) in votes {
+            self.core.node_votes(*node, *loss, now);
+        }
+    }
+
+    pub(super) fn handle_answer(&mut self, id: RequestId, answer: Answer, now: Now) {
+        self.core.handle_response(id, answer, now);
+    }
+
+    /// The timer thread is awake: it does what is due, and hands on what stores have told. Without fresh entropy no attempt
+    /// can start, and what is due stays due.
+    pub(super) fn on_timer(&mut self, hints: impl IntoIterator<Item = Hint>, fresh: Option<&Entropy>, now: Now) {
+        self.is_timer_awake = true;
+        for hint in hints {
+            match hint {
+                Hint::Released(resource) => self.core.notified(&resource, now),
+                Hint::Subscribed(node, resource) => self.core.subscribed(node, &resource, now),
+            }
+        }
+        if let Some(fresh) = fresh {
+            self.core.handle_timeout(fresh, now);
+        }
+    }
+
+    /// The timer thread goes to sleep: until when. What it had planned stands: otherwise each request of a busy client would
+    /// wake it once, for the request's deadline, and be over by the time that it looks.
+    pub(super) fn on_timer_sleep(&mut self, now: Monotonic) -> Monotonic {
+        self.is_timer_awake = false;
+        let wake = self.next_wake();
+        self.planned_wake = if self.planned_wake > now { self.planned_wake.min(wake) } else { wake };
+        self.planned_wake
+    }
+
+    /// Takes all that the core has to say, and brings the leases up to date.
+    pub(super) fn drain(&mut self, now: Now) -> Work {
+        let mut work = Work::default();
+        self.expire_leases(now, &mut work);
+        self.drain_core(now, &mut work);
+        self.expire_release_waits(now.monotonic, &mut work);
+        work.wakes_timer = self.must_wake_timer();
+        work
+    }
+
+    fn drain_core(&mut self, now: Now, work: &mut Work) {
+        loop {
+            match self.core.poll_output(now) {
+                Output::Transmit(transmit) => work.transmits.push_back(transmit),
+                Output::Event(event) => self.apply(event, now, work),
+                Output::Subscribe { node, resource } => self.watch(node, &resource),
+                Output::Unsubscribe { node, resource } => self.unwatch(node, &resource),
+                // Embedded stores have no credentials, and commands are not given by `step`.
+                Output::NeedCredentials { .. } | Output::Rejected { .. } => {}
+                Output::WakeAt(at) => {
+                    self.core_wake = at;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn apply(&mut self, event: Event, now: Now, work: &mut Work) {
+        let lock = event.lock();
+        let Some(lease) = self.leases.get(&lock).map(Arc::clone) else { return };
+        work.reports.push(Report::of(event.clone(), &lease, now.monotonic, &mut self.last_late_warning));
+        let has_ended = matches!(event, Event::Failed { .. } | Event::Lost { .. } | Event::Released { .. });
+        let stands = lease.apply(event, &mut work.notifications);
+        if has_ended {
+            self.leases.remove(&lock);
+            self.ends.remove(&(lease.ends_at(), lock));
+        } else if !stands {
+            // A reader has seen the old deadline pass, and the core has to agree.
+            let _ = self.core.declare_lost(lock, now);
+        }
+    }
+
+    /// Subscriptions change in the order in which the core asks for it, and so under the mutex. Stores only note it.
+    fn watch(&self, node: NodeId, resource: &Resource) {
+        self.transports[node.index()].watch(resource, &self.forwarders[node.index()]);
+    }
+
+    fn unwatch(&self, node: NodeId, resource: &Resource) {
+        self.transports[node.index()].unwatch(resource, &self.forwarders[node.index()]);
+    }
+
+    /// Ends leases whose time is over whether the work is done or not: their holders are told, and their records released.
+    fn expire_leases(&mut self, now: Now, work: &mut Work) {
+        while let Some((at, lock)) = self.ends.first().copied().filter(|(at, _)| *at <= now.monotonic) {
+            self.ends.remove(&(at, lock));
+            if let Some(lease) = self.leases.get(&lock) {
+                lease.end_by_clock(&mut work.notifications);
+                // It may be on its way out already.
+                let _ = self.core.release(lock, now);
+            }
+        }
+    }
+
+    /// Tells callers whose release takes long. All are given the same time, so they stand in the order in which it ends.
+    /// Releases that are confirmed must not wake the timer thread.
+    fn expire_release_waits(&mut self, now: Monotonic, work: &mut Work) {
+        while let Some((at, lock)) = self.release_waits.front() {
+            match self.leases.get(lock) {
+                Some(_) if *at > now => return,
+                Some(lease) => lease.release_takes_long(&mut work.notifications),
+                None => {}
+            }
+            self.release_waits.pop_front();
+        }
+    }
+
+    fn must_wake_timer(&mut self) -> bool {
+        let wake = self.next_wake();
+        let is_earlier = wake < self.planned_wake;
+        if is_earlier {
+            self.planned_wake = wake;
+        }
+        // The timer thread notices the end of a closed client.
+        (is_earlier && !self.is_timer_awake) || self.is_over()
+    }
+
+    fn next_wake(&self) -> Monotonic {
+        let others = self.release_waits.front().into_iter().chain(self.ends.first());
+        others.fold(self.core_wake, |wake, (at, _)| wake.min(*at))
+    }
+}

@@ -1,0 +1,48 @@
+//! The timer thread: it does what is due, for as long as the client lives.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use leasehold_core::Entropy;
+
+use super::{Caller, Driver};
+use crate::clock;
+use crate::entropy::fill;
+use crate::sync::Arc;
+
+/// How soon the timer thread looks again where the system gives no random bytes.
+const WITHOUT_ENTROPY: Duration = Duration::from_millis(100);
+
+impl Driver {
+    pub(super) fn run_timer(self: Arc<Self>) {
+        loop {
+            let mut fresh: Entropy = [0; 16];
+            let has_entropy = fill(&mut fresh).is_ok();
+            // Wakers run here, too; a panic of theirs must not end all leases.
+            let on_timer = || self.on_timer(has_entropy.then_some(&fresh));
+            if catch_unwind(AssertUnwindSafe(on_timer)).unwrap_or(false) {
+                return self.stop_timer();
+            }
+            let until = self.state.lock().on_timer_sleep(clock::monotonic());
+            let at_least = if has_entropy { Duration::ZERO } else { WITHOUT_ENTROPY };
+            self.timer_wakeup.sleep_until(until.max(clock::monotonic().plus(at_least)));
+        }
+    }
+
+    /// Answers whether the client is closed and nothing is left to do.
+    fn on_timer(self: &Arc<Self>, fresh: Option<&Entropy>) -> bool {
+        let hints = self.timer_wakeup.take_hints();
+        let on_timer = |state: &mut super::State, now| {
+            state.on_timer(hints, fresh, now);
+            state.is_over()
+        };
+        self.turn(Caller::Background, None, on_timer).0
+    }
+
+    /// A thread that waits for the end may be about to leave the process, so that stores are closed before it is woken.
+    fn stop_timer(self: Arc<Self>) {
+        let wakeup = Arc::clone(&self.timer_wakeup);
+        drop(self);
+        wakeup.stop();
+    }
+}
