@@ -8,14 +8,14 @@ const { told } = require("./lib/told.cjs");
 const { number, text } = require("./lib/options.cjs");
 
 const UNGUARDED =
-  "a write that is awaited ends after its guard: do the waiting before, and write in a function that is done when it returns";
+  "an asynchronous write ends after its guard: await everything before, and write in a function that is done when it returns";
 
 class Guards {
   #native;
 
   constructor(most) {
     if (!Number.isInteger(most) || most < 1 || most > 0xffff_ffff) {
-      throw new TypeError("the most items that there may be are a whole number from 1 to 2^32 - 1");
+      throw new TypeError("most must be a whole number from 1 to 2^32 - 1");
     }
     this.#native = new native.Guards(most);
   }
@@ -29,12 +29,12 @@ class Guards {
   }
 
   write(item, token, write, sequence) {
-    if (typeof write !== "function") throw new TypeError("write wants a function to call");
+    if (typeof write !== "function") throw new TypeError("write needs a function to call");
     if (types.isAsyncFunction(write) || types.isGeneratorFunction(write)) throw new TypeError(UNGUARDED);
     this.check(item, token, sequence);
     const written = write();
     if (typeof written?.then === "function") {
-      // It is told here, and cannot be stopped any more.
+      // The write has started and cannot be stopped.
       written.then(undefined, () => {});
       throw new TypeError(UNGUARDED);
     }
@@ -165,7 +165,7 @@ function digits(token) {
   return String(token);
 }
 
-/** The one column of all rows, as text: drivers answer a bigint as text, as a number or as a BigInt. */
+/** The one column of all rows, as text: drivers return a bigint as text, as a number or as a BigInt. */
 function marks(rows) {
   return rows.map((row) => {
     const mark = Object.values(row)[0];

@@ -1,47 +1,46 @@
 /**
- * Guards for the protected resource: refuse whoever holds an older token.
+ * Guards for the protected resource: they reject writers with older tokens.
  *
- * Between a holder's last check and its write any time can pass. Only the resource itself can refuse a write that comes too
- * late, by comparing tokens in one atomic step with the write. **Claim** every item before the first read of it; **check**
+ * Any amount of time can pass between a holder's last check and its write. Only the resource itself can reject a late write,
+ * by comparing tokens atomically with the write. **Claim** every item before the first read of it; **check**
  * with every write. One mark belongs to one lock resource, since tokens of different resources cannot be compared.
  *
- * What is not a token, and use that cannot work, throws `ConfigError`; whoever holds an older token gets `StaleTokenError`, and
- * then nothing was written. Scripts, statements and expressions are for the client library that you have.
+ * An invalid token or use throws `ConfigError`. A writer with an older token gets `StaleTokenError`, and
+ * nothing is written. Scripts, statements and expressions are for your own client library.
  *
  * @packageDocumentation
  */
 
 /** The marks of many items in this process. */
 export class Guards {
-  /** @param most how many items there may be; each claimed one takes its name and about 100 bytes. */
+  /** @param most the maximum number of items; each claimed item takes its name and about 100 bytes. */
   constructor(most: number);
-  /** Makes `token` the only one that is accepted from now on, apart from higher ones: with each new lease, before the first read. */
+  /** From now on only `token` and higher ones are accepted. Call it with each new lease, before the first read. */
   claim(item: string, token: number): void;
   /**
-   * Throws unless a write with `token` would be let through now. `sequence` starts at 1, grows with each write, and refuses
-   * delayed writes of the same lease as well.
+   * Throws unless a write with `token` would be accepted now. `sequence` starts at 1 and grows with each write; with it,
+   * delayed writes of the same lease are rejected as well.
    */
   check(item: string, token: number, sequence?: number): void;
   /**
-   * Calls `write` if `token` may, and answers what it answers. `write` has to be done when it returns: throws a `TypeError` for
-   * an async function or a generator, which is not called, and for a promise that another function returns, whose write is
-   * not protected.
+   * Calls `write` if `token` may write, and returns its result. `write` must be done when it returns: an async function or a
+   * generator is a `TypeError` and is not called; a returned promise is a `TypeError` too, but its write is not protected.
    */
   write<T>(item: string, token: number, write: () => T, sequence?: number): T;
-  /** The highest token that has claimed the item; `null` where none has. */
+  /** The highest token that has claimed the item; `null` if none has. */
   highWater(item: string): number | null;
-  /** Drops the mark of an item that nobody will write again. A late write is still refused; a late claim is not. */
+  /** Drops the mark of an item that nobody will write again. A late write is still rejected; a late claim is not. */
   forget(item: string): void;
 }
 
-/** A row as PostgreSQL drivers answer it: its one column is the mark. */
+/** A row as returned by PostgreSQL drivers: its one column is the mark. */
 export type MarkRow = Record<string, unknown> | readonly unknown[];
 
 /** Keeps marks in a table of PostgreSQL. `$1` is the item, `$2` the token: see {@link PostgresGuard.parameters}. */
 export class PostgresGuard {
   /** Marks in this table, default `leasehold_fence`; in this schema, default the first of the search path. */
   constructor(where?: { table?: string; schema?: string });
-  /** Makes the table unless it is there. */
+  /** Creates the table unless it exists. */
   readonly createSql: string;
   /** Claims an item. */
   readonly claimSql: string;
@@ -49,9 +48,9 @@ export class PostgresGuard {
   readonly checkSql: string;
   /** Reads the mark of the item `$1`. */
   readonly readSql: string;
-  /** The parameters of the statements; the token as text, which every driver takes for a bigint. */
+  /** The parameters of the statements; the token as text, which every driver accepts for a bigint. */
   static parameters(item: string, token: number): [string, string];
-  /** What the rows that a claim or check has answered mean: throws unless it went well. */
+  /** Interprets the rows of a claim or check: throws unless it succeeded. */
   static outcome(item: string, token: number, rows: readonly MarkRow[]): void;
 }
 
@@ -64,56 +63,56 @@ export class PostgresRowGuard {
   readonly checkSql: string;
   /** Reads the mark of a row. */
   readonly readSql: string;
-  /** What raises the mark in the SET list of an UPDATE of your own, where `$parameter` is the token. */
+  /** Raises the mark in the SET list of your own UPDATE, where `$parameter` is the token. */
   raise(parameter: number): string;
-  /** What lets an UPDATE of your own through, to be added to its WHERE with AND. */
+  /** The condition for your own UPDATE: add it to its WHERE with AND. */
   condition(parameter: number): string;
-  /** The token as PostgreSQL takes it. */
+  /** The token as a parameter for PostgreSQL. */
   static parameter(token: number): string;
-  /** What the rows of a claim mean: throws unless it went well. */
+  /** Interprets the rows of a claim: throws unless it succeeded. */
   static claimOutcome(token: number, rows: readonly MarkRow[]): void;
-  /** What the rows of a check mean: throws unless it went well. */
+  /** Interprets the rows of a check: throws unless it succeeded. */
   static checkOutcome(token: number, rows: readonly MarkRow[]): void;
-  /** Throws why an UPDATE of your own has updated no row, given what {@link PostgresRowGuard.readSql} answers after it. */
+  /** Throws the reason why your own UPDATE updated no row, given the rows of {@link PostgresRowGuard.readSql} after it. */
   static refuse(token: number, rows: readonly MarkRow[]): never;
 }
 
-/** Lua that keeps the mark of a key beside it, and compares in the script that writes. */
+/** Lua scripts that keep the mark of a key beside it, and compare tokens in the script that writes. */
 export class RedisGuard {
   private constructor();
-  /** A function `leasehold_check(mark_key, token)` to put in front of a script of your own. */
+  /** A function `leasehold_check(mark_key, token)` to put in front of your own script. */
   static readonly CHECK: string;
   /** KEYS: mark. ARGV: token. Before the first read, with each new lease. */
   static readonly CLAIM_SCRIPT: string;
-  /** KEYS: mark. ARGV: token. For giving up early; it protects nothing. */
+  /** KEYS: mark. ARGV: token. For stopping early; it protects nothing. */
   static readonly CHECK_SCRIPT: string;
   /** KEYS: mark, key. ARGV: token, value. */
   static readonly CHECK_AND_SET_SCRIPT: string;
   /** The key of the mark that guards `key`, in the same hash slot. */
   static markKey(key: string): string;
-  /** What the answer of a script means: throws unless it went well. */
+  /** Interprets the answer of a script: throws unless it succeeded. */
   static outcome(item: string, token: number, reply: unknown): void;
 }
 
-/** Keeps the mark of an item of DynamoDB in the item itself, and compares in the request that writes. */
+/** Keeps the mark of a DynamoDB item in the item itself, and compares tokens in the request that writes. */
 export class DynamodbGuard {
-  /** Marks in this attribute: a number at the top level, which is no part of a key. */
+  /** Marks in this attribute: a number at the top level, not part of a key. */
   constructor(attribute: string);
   /** The condition of a claim, the first write of a new lease. */
   static readonly CLAIM_CONDITION: string;
   /** The condition of every other write. */
   static readonly CHECK_CONDITION: string;
-  /** The assignment that raises the mark, to stand after `SET` or a comma, in claims and writes. */
+  /** The assignment that raises the mark, for use after `SET` or a comma, in claims and writes. */
   static readonly SET: string;
   /** For `ExpressionAttributeNames`. */
   readonly names: Readonly<Record<string, string>>;
-  /** For `ExpressionAttributeValues`, as the plain client takes them; a document client takes the token itself. */
+  /** For `ExpressionAttributeValues` of the plain client; a document client needs the token itself. */
   static values(token: number): Record<string, { N: string }>;
   /**
-   * Throws why a write has ended in `ConditionalCheckFailedException`, given the item in it (`ALL_OLD`), or returns: not by the
-   * guard, but for the rest of the condition.
+   * Throws the reason of a `ConditionalCheckFailedException` of a write, given its item (`ALL_OLD`). Returns if not the guard
+   * but the rest of the condition was false.
    */
   refuse(item: string, token: number, old: Record<string, unknown> | undefined): void;
-  /** As {@link DynamodbGuard.refuse}, of a claim. */
+  /** As {@link DynamodbGuard.refuse}, for a claim. */
   refuseClaim(item: string, token: number, old: Record<string, unknown> | undefined): void;
 }

@@ -1,8 +1,8 @@
 /**
  * Distributed locks that tell the truth: leases with fencing tokens, over stores you already run.
  *
- * **All lengths of time are milliseconds.** Whatever fails rejects with a {@link LeaseholdError}; a value of the wrong type,
- * or an option that does not exist, with a `TypeError`.
+ * **All durations are in milliseconds.** A call that fails rejects with a {@link LeaseholdError}. A value of the wrong type,
+ * or an unknown option, is a `TypeError`.
  *
  * @packageDocumentation
  */
@@ -16,20 +16,20 @@ export interface ConnectOptions {
   owner?: string | undefined;
   /** The largest rate error of any clock involved, in parts per million: 100 to 100,000, default 10,000 (1%). */
   driftPpm?: number | undefined;
-  /** The longest that one reply of the store is awaited: 10 to 60,000 ms, default 500. A sixth of a ttl binds as well. */
+  /** The longest wait for one reply of the store: 10 to 60,000 ms, default 500; never more than a sixth of the ttl. */
   requestTimeout?: number | undefined;
   /** Of a quorum: the most that `ttl` and `lockDelay` may be together; default 60,000 ms. The same for all clients. */
   maxTtl?: number | undefined;
-  /** Of a quorum: what its nodes know it by; by default that follows from their names. */
+  /** Of a quorum: its id, which its nodes store; by default it follows from their names. */
   quorumId?: string | undefined;
   /** Of a quorum: marks new nodes as members. For tests and the first start only; see `leasehold quorum init`. */
   createQuorum?: boolean | undefined;
 }
 
-/** Settings of several locks that are taken together. */
+/** Settings of several locks that are acquired together. */
 export interface AllOptions {
   /**
-   * How long the grant lasts without renewal: 100 ms to 24 h, default 30,000 ms. If this process dies, others wait that
+   * How long the lease lasts without renewal: 100 ms to 24 h, default 30,000 ms. If this process dies, others wait that
    * long; if it stalls for that long, the lease is lost.
    */
   ttl?: number | undefined;
@@ -37,9 +37,9 @@ export interface AllOptions {
   wait?: number | undefined;
   /** The label that others see; at most 256 bytes. Default: that of the client. */
   owner?: string | undefined;
-  /** Ends renewal this many ms after the grant, so that a wedged worker cannot hold for ever; at least the ttl. Off by default. */
+  /** Ends renewal this many ms after the grant, so that a stuck worker cannot hold forever; at least the ttl. Off by default. */
   maxHold?: number | undefined;
-  /** Gives the wait up: the call rejects with the signal's reason, and nothing is held. It does not end a lease. */
+  /** Cancels the wait: the call rejects with the signal's reason, and nothing is held. It does not end a lease. */
   signal?: AbortSignal | undefined;
 }
 
@@ -47,7 +47,7 @@ export interface AllOptions {
 export interface LockOptions extends AllOptions {
   /** Bytes that others can read beside the lock, at most 4 KiB; none by default. */
   data?: Uint8Array | undefined;
-  /** How many ms the lock stays closed after a lease ran out; default 0, at most 24 h. A release frees it at once. */
+  /** How many ms the lock stays closed after a lease has expired; default 0, at most 24 h. A release frees it at once. */
   lockDelay?: number | undefined;
   /** Time between renewals, in ms: at most half the ttl; default a third of it. */
   renewEvery?: number | undefined;
@@ -55,22 +55,22 @@ export interface LockOptions extends AllOptions {
   renew?: boolean | undefined;
 }
 
-/** Settings of a lock that is tried for once. */
+/** Settings of a lock that is tried once. */
 export type TryOptions = Omit<LockOptions, "wait">;
 
-/** Which holder is meant: everything that is given must be true of it. */
+/** A description of a holder: every given field must match. */
 export interface HolderOptions {
-  /** Its fencing token, which each grant has of its own. */
+  /** Its fencing token, which is unique for each grant. */
   token?: number | undefined;
-  /** Its label. `*` stands for any characters: `worker-7:1234:*` is all threads of a process, with the default labels. */
+  /** Its label. `*` matches any characters: `worker-7:1234:*` is all threads of a process, with the default labels. */
   owner?: string | undefined;
 }
 
 /** The outcome of a conditional release. */
 export interface ReleaseIfOutcome {
-  /** True if the lock was released for the holder that was meant. */
+  /** True if the holder matched and the lock was released. */
   released: boolean;
-  /** The holder whose lock was released; otherwise the present holder, another than was meant. `null` where there is none. */
+  /** The released holder; otherwise the current holder, which did not match. `null` if there is none. */
   holder: LockInfo | null;
 }
 
@@ -91,12 +91,13 @@ export interface ElectOptions {
 
 /**
  * Opens a store: `sqlite:PATH` for all processes of one machine, `redis://HOST` or `dynamodb://TABLE` for many machines,
- * `memory:` for this process alone. Without a url, those in the environment variable `LEASEHOLD_STORE`, else a file in the
- * user's state folder, with a warning: no other machine sees it. `LEASEHOLD_REQUIRE_STORE=1` makes that an error. An array of urls is a quorum of independent stores.
+ * `memory:` for this process alone. Without a url, it uses the urls in the environment variable `LEASEHOLD_STORE`. If that is
+ * not set, it uses a file in the user's state folder, which no other machine sees, and warns; `LEASEHOLD_REQUIRE_STORE=1` makes
+ * that an error. An array of urls is a quorum of independent stores.
  *
- * @throws {@link ConfigError} for a url or setting that cannot be.
- * @throws {@link StoreRefusedError} where permissions are missing.
- * @throws {@link StoreUnavailableError} where the store cannot be reached.
+ * @throws {@link ConfigError} for an invalid url or setting.
+ * @throws {@link StoreRefusedError} if permissions are missing.
+ * @throws {@link StoreUnavailableError} if the store cannot be reached.
  */
 export function connect(stores?: string | readonly string[] | null, options?: ConnectOptions): Promise<Client>;
 
@@ -112,12 +113,12 @@ export class Client {
   readonly stores: string[];
 
   /**
-   * Acquires a lock. The lease is held until it is released or lost, the client is closed or the process ends; never does
-   * it end because nothing refers to it any more.
+   * Acquires a lock. The lease is held until it is released or lost, the client is closed or the process exits. Garbage
+   * collection does not end it.
    *
-   * @throws {@link LockTimeoutError} when others held the lock for as long as `wait`; {@link LockBusyError} for `wait: 0`.
-   * @throws {@link StoreUnavailableError}, {@link StoreRefusedError} for the store's own troubles.
-   * @throws {@link ConfigError} for settings that cannot be, {@link ClosedError} for a closed client.
+   * @throws {@link LockTimeoutError} when others held the lock for the whole `wait`; {@link LockBusyError} for `wait: 0`.
+   * @throws {@link StoreUnavailableError}, {@link StoreRefusedError} if the store fails.
+   * @throws {@link ConfigError} for invalid settings, {@link ClosedError} for a closed client.
    */
   acquire(name: string, options?: LockOptions): Promise<Lease>;
 
@@ -125,47 +126,47 @@ export class Client {
   tryAcquire(name: string, options?: TryOptions): Promise<Lease | null>;
 
   /**
-   * Acquires a lock, calls `body` with the lease, releases, and answers what `body` answers. An error of `body` is passed
-   * on; the lock is released before.
+   * Acquires a lock, calls `body` with the lease, releases, and returns the result of `body`. An error of `body` is thrown
+   * unchanged, after the release.
    *
-   * @throws what {@link Client.acquire} throws; `body` has not been called then.
-   * @throws {@link LeaseLostError} when the lease was lost before `body` had ended without an error of its own.
+   * @throws the errors of {@link Client.acquire}; then `body` has not been called.
+   * @throws {@link LeaseLostError} when the lease was lost before `body` ended without an error.
    */
   using<T>(name: string, options: LockOptions | undefined, body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
   using<T>(name: string, body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
 
   /**
-   * Acquires several locks, all or none, in the order of their names, so that two callers who want the same ones cannot
-   * block each other for ever.
+   * Acquires several locks, all or none, in the order of their names, so that two callers with the same locks cannot
+   * block each other forever.
    *
-   * @throws what {@link Client.acquire} throws, of the first lock that was not to be had; {@link LeaseLostError} when one
-   * was lost while another was waited for.
+   * @throws the error of {@link Client.acquire} for the first lock that could not be acquired; {@link LeaseLostError} when one
+   * was lost while waiting for another.
    */
   lockAll(names: Iterable<string>, options?: AllOptions): Promise<Leases>;
 
   /**
-   * Stands for election until the candidacy is resigned, the client is closed, or a callback throws. It keeps the process
+   * Runs as a candidate in an election until it resigns, the client is closed, or a callback throws. It keeps the process
    * alive.
    *
-   * @throws {@link ConfigError} for a name, ttl or owner that cannot be.
+   * @throws {@link ConfigError} for an invalid name, ttl or owner.
    */
   elect(name: string, options?: ElectOptions): Promise<Election>;
 
   /**
-   * Who holds a lock, `null` when nobody does. The answer is old when it arrives: use it to look, never to decide.
+   * The holder of a lock, or `null` if it is free. The answer is already old when it arrives: never decide by it.
    *
-   * @throws {@link StoreUnavailableError}, {@link StoreRefusedError}, and {@link ConfigError} for a name that cannot be.
+   * @throws {@link StoreUnavailableError}, {@link StoreRefusedError}, and {@link ConfigError} for an invalid name.
    */
   inspect(name: string): Promise<LockInfo | null>;
 
   /**
-   * Releases a lock if its holder is the one that is meant, for a supervisor that knows that this holder is dead. What was
-   * compared is released in one conditional write, so a holder that came in between is left alone.
+   * Releases a lock if its holder matches, for a supervisor that knows that this holder is dead. One conditional write releases
+   * exactly the compared lease, so a new holder keeps the lock.
    *
-   * If the holder still works, two do from now on; it learns of the loss with its next renewal.
+   * If the released holder still works, two holders work from now on; it learns of the loss with its next renewal.
    *
-   * @throws {@link ConfigError} if neither `token` nor `owner` is given, {@link StoreRefusedError} if a client of another
-   * library is meant, and otherwise what {@link Client.inspect} throws.
+   * @throws {@link ConfigError} if neither `token` nor `owner` is given, {@link StoreRefusedError} if the holder is a client of
+   * another library, and otherwise the errors of {@link Client.inspect}.
    */
   releaseIf(name: string, holder: HolderOptions): Promise<ReleaseIfOutcome>;
 
@@ -173,7 +174,7 @@ export class Client {
    * Releases all leases of this client, cancels all its waiters, and waits up to 2,000 ms until the store has confirmed it.
    * The client can acquire nothing afterwards.
    *
-   * @throws {@link StoreUnavailableError} when a release is not confirmed yet; it goes on in the background.
+   * @throws {@link StoreUnavailableError} if a release is not confirmed yet; it continues in the background.
    */
   close(): Promise<void>;
 
@@ -186,65 +187,65 @@ export class Client {
 /**
  * A held lock, renewed in the background until it is released or lost.
  *
- * A lease is no proof: between a check and the write that it guards any amount of time can pass. Only the resource itself,
- * refusing tokens older than it has seen, closes that gap: see `leasehold/fence`.
+ * Any amount of time can pass between a check of a lease and the write that it guards. Only the resource itself closes that
+ * gap, by rejecting tokens older than the newest it has seen: see `leasehold/fence`.
  */
 export class Lease {
   private constructor();
 
   /** The fencing token: grows with every grant of the resource; always a safe integer. */
   readonly token: number;
-  /** What is locked. */
+  /** The name of the lock. */
   readonly resource: string;
   /** The label that others see. */
   readonly owner: string;
   /**
-   * Aborted when the lease is lost, with the {@link LeaseLostError} as reason: before the store lets anybody else have the
-   * lock. Closing the client aborts it as well, with a {@link NotOwnedError}; a release never does. An event loop that is
-   * blocked hears of it late; {@link Lease.check} does not.
+   * Aborted when the lease is lost, with the {@link LeaseLostError} as reason, before the store grants the lock to anybody
+   * else. Closing the client aborts it as well, with a {@link NotOwnedError}; a release never does. A blocked event loop
+   * learns of it late; {@link Lease.check} is never late.
    */
   readonly signal: AbortSignal;
 
-  /** For how many ms the lease can still be believed in if no renewal succeeds; 0 once it is lost or released. Never waits. */
+  /** How many ms the lease is valid if no further renewal succeeds; 0 once it is lost or released. Never waits. */
   remaining(): number;
 
   /**
-   * Throws unless at least `min` ms (default 0) of validity are left: to be called before a step that takes that long.
+   * Throws unless at least `min` ms (default 0) of validity are left. Call it before a step that takes that long.
    *
    * @throws {@link LeaseLostError}; {@link NotOwnedError} after a release.
    */
   check(min?: number): void;
 
   /**
-   * Gives the lock back. It ends here at once; the store's confirmation is awaited for up to 2,000 ms.
+   * Releases the lock. The lease ends here at once; the call waits up to 2,000 ms for the store's confirmation.
    *
-   * @throws {@link LeaseLostError} if the lease was lost before, or the store shows that the lock was not ours any more;
+   * @throws {@link LeaseLostError} if the lease was lost before, or the store shows that the lock was no longer ours;
    * {@link NotOwnedError} if it was released before.
-   * @throws {@link StoreUnavailableError} if the store has not confirmed: the release goes on in the background.
+   * @throws {@link StoreUnavailableError} if the store has not confirmed: the release continues in the background.
    */
   release(): Promise<void>;
 
   /**
    * Releases at the end of an `await using` block. Rejects with {@link LeaseLostError} if the lease was lost, with
-   * {@link NotOwnedError} if the client was closed meanwhile, and with nothing else.
+   * {@link NotOwnedError} if the client was closed meanwhile, and with no other error.
    */
   [Symbol.asyncDispose](): Promise<void>;
   /** Shown by `JSON.stringify` and `console.log`. */
   toJSON(): { resource: string; owner: string; token: number; remaining: number };
 }
 
-/** Several leases that were taken together, in the order of their names. */
+/** Several leases that were acquired together, in the order of their names. */
 export class Leases implements Iterable<Lease> {
   private constructor();
 
-  /** How many. */
+  /** The number of leases. */
   readonly size: number;
   /** The lease of this resource. */
   get(resource: string): Lease | undefined;
   [Symbol.iterator](): IterableIterator<Lease>;
   /** As {@link Lease.check}, of each. */
   check(min?: number): void;
-  /** Releases all of them, the last one taken first, within one patience of 2,000 ms. Rejects as {@link Lease.release}. */
+  /** Releases all of them, the last acquired first, within 2,000 ms altogether. Rejects as {@link Lease.release}. */
   release(): Promise<void>;
   /** As that of {@link Lease}, of all. */
   [Symbol.asyncDispose](): Promise<void>;
@@ -253,22 +254,21 @@ export class Leases implements Iterable<Lease> {
 }
 
 /**
- * A candidacy that goes on until it is resigned, its client is closed, or a callback throws; never does it end because nothing
- * refers to it any more.
+ * A candidacy that lasts until it resigns, its client is closed, or a callback throws. Garbage collection does not end it.
  */
 export class Election {
   private constructor();
 
-  /** What is stood for. */
+  /** The name of the election's lock. */
   readonly resource: string;
-  /** The fencing token of the current term; `null` while somebody else leads, and once the lease of the term is over. */
+  /** The fencing token of the current term; `null` while somebody else leads, and after the lease of the term ended. */
   readonly term: number | null;
-  /** Why the last campaign failed, if it did. Has the exception of a callback as its `cause`. */
+  /** The error of the last campaign, if it failed. Has the exception of a callback as its `cause`. */
   readonly lastError: LeaseholdError | null;
 
   /**
-   * Stops campaigning; a current term ends, `onStop` is called, and the lock is released. In a callback of its own it resolves
-   * at once, and the term ends when the callback is done.
+   * Stops campaigning; a current term ends, `onStop` is called, and the lock is released. In a callback of this election it
+   * resolves at once, and the term ends when the callback is done.
    */
   resign(): Promise<void>;
   /** As {@link Election.resign}. */
@@ -277,11 +277,11 @@ export class Election {
   toJSON(): { resource: string; term: number | null; lastError?: string | undefined };
 }
 
-/** Who holds a lock, as far as the store shows it. */
+/** The holder of a lock, as far as the store shows it. */
 export interface LockInfo {
-  /** What is locked. */
+  /** The name of the lock. */
   resource: string;
-  /** The holder's label; missing for holders that leave none. */
+  /** The holder's label; missing for holders without one. */
   owner?: string;
   /** The holder's fencing token. */
   token?: number;
@@ -289,33 +289,34 @@ export interface LockInfo {
   since?: number;
   /** How long the lease lasts without renewal, in ms. */
   ttl?: number;
-  /** How many ms until the store frees the lock unless it is renewed; missing where only observation can tell. */
+  /** How many ms until the store frees the lock unless it is renewed; missing for stores that do not free locks by themselves. */
   left?: number;
-  /** The holder's payload. */
+  /** The holder's data. */
   data?: Buffer;
-  /** Whether another lock library wrote the record. */
+  /** True if another lock library wrote the record. */
   foreign: boolean;
-  /** How many nodes showed this record, of those that were looked at. */
+  /** The number of nodes that showed this record. */
   votes: number;
-  /** How many nodes were looked at: 1 for a single store, and for the holder that an error names. */
+  /** The number of nodes that were read: 1 for a single store, and for the holder in an error. */
   of: number;
 }
 
 /**
- * Calls the observer with what all clients of this package do in this process from now on, whichever thread they are of: on
- * this event loop, a moment later. The function that it answers delivers what was noted before, and ends it. Observing does
- * not keep the process alive; what is noted when that ends by itself, or by `process.exit`, is delivered then.
+ * Calls the observer from now on for events and samples of all clients of this package in this process, on any thread. The
+ * calls run on this event loop, a moment later. The returned function delivers pending items, and ends the observation.
+ * Observing does not keep the process alive; items that are pending when the process exits by itself, or by `process.exit`, are
+ * delivered then.
  *
- * An observer that is slow holds up no renewal: what the loop has no time for is dropped beyond 10,000 events and samples,
- * and told as the event `lock.events_dropped`. What it throws, or rejects with, is shown as a warning of the process.
+ * A slow observer delays no renewal: above 10,000 pending events and samples, further ones are dropped, and reported as the
+ * event `lock.events_dropped`. Its exceptions and rejections are shown as a warning of the process.
  *
- * @throws TypeError for what is no observer.
+ * @throws TypeError for an invalid observer.
  */
 export function observe(observer: Observer): () => void;
 
-/** Somebody who hears of events, of samples, or of both. */
+/** A receiver of events, of samples, or of both. */
 export interface Observer {
-  /** The least level of events that matter; default `"info"`. */
+  /** The lowest level of events to receive; default `"info"`. */
   level?: Level | undefined;
   /** Called with each event of that level and above. */
   event?: ((event: LockEvent) => void) | undefined;
@@ -323,22 +324,22 @@ export interface Observer {
   sample?: ((sample: Sample) => void) | undefined;
 }
 
-/** How much an event matters, from the least up. */
+/** The level of an event, from the lowest up. */
 export type Level = "trace" | "debug" | "info" | "warn" | "error";
 
-/** Something that a client has done or seen. */
+/** An event of a client. */
 export interface LockEvent {
-  /** A stable name, such as `lock.acquired` or `lock.lost`; empty for what has none. docs/reliability.md lists them. */
+  /** A stable name, such as `lock.acquired` or `lock.lost`; may be empty. docs/reliability.md lists them. */
   event: string;
-  /** How much it matters. */
+  /** The level. */
   level: Level;
-  /** When it happened, in ms since 1970. */
+  /** The time of the event, in ms since 1970. */
   time: number;
-  /** What happened, in words that may change. */
+  /** A message for people; it may change. */
   message: string;
   /**
-   * What it happened to: `resource`, `owner`, `token`, `reason` and so on. As in every language, a name that ends in `_s` is
-   * a length of time in seconds.
+   * Details: `resource`, `owner`, `token`, `reason` and so on. As in every language, a name that ends in `_s` is
+   * a duration in seconds.
    */
   fields: Record<string, string | number | boolean>;
 }
@@ -347,11 +348,11 @@ export interface LockEvent {
 export interface Sample {
   /** Such as `leasehold_lost_total`; docs/reliability.md lists them. */
   name: string;
-  /** What it is. */
+  /** The kind. */
   kind: "counter" | "histogram";
-  /** By how much to count; of a histogram, seconds. */
+  /** The increment of a counter; for a histogram, seconds. */
   value: number;
-  /** Such as `reason`; never the name of a resource, each of which would become a time series of its own. */
+  /** Such as `reason`; never the name of a resource, since each name would become a separate time series. */
   labels: Record<string, string>;
 }
 
@@ -360,29 +361,29 @@ export class LeaseholdError extends Error {
   constructor(message: string, details?: Partial<Pick<LeaseholdError, "code" | "resource" | "holder" | "temporary">>);
   /** The stable name of the kind, the same in every language. */
   readonly code: string;
-  /** The resource that it is about. */
+  /** The resource of the failed call. */
   readonly resource?: string | undefined;
-  /** Who holds the lock, where that is the reason. */
+  /** The holder of the lock, if that is the reason. */
   readonly holder?: LockInfo | undefined;
-  /** Whether the same call may succeed later without anybody changing anything. */
+  /** True if the same call may succeed later by itself. */
   readonly temporary: boolean;
 }
 
 /** Somebody else holds the lock, and the caller did not want to wait. Code `busy`. */
 export class LockBusyError extends LeaseholdError {}
-/** Somebody else held the lock for as long as the caller would wait. Code `timed_out`. */
+/** Somebody else held the lock for the whole `wait`. Code `timed_out`. */
 export class LockTimeoutError extends LeaseholdError {}
-/** The lease is over, so the work it protected must stop. Code `lost`. */
+/** The lease is over, so the work under the lock must stop. Code `lost`. */
 export class LeaseLostError extends LeaseholdError {}
-/** Nothing is held that could be released. Code `not_owned`. */
+/** There is no lease to release. Code `not_owned`. */
 export class NotOwnedError extends LeaseholdError {}
-/** The store cannot be reached, does not answer, or asks for patience. It may pass. Code `store_unavailable`. */
+/** The store cannot be reached, does not answer, or throttles. A later call may succeed. Code `store_unavailable`. */
 export class StoreUnavailableError extends LeaseholdError {}
 /** The store refuses, and trying again will not help: permissions, schema, a corrupt record. Code `store_refused`. */
 export class StoreRefusedError extends LeaseholdError {}
 /** The client was closed before the call. Code `closed`. */
 export class ClosedError extends LeaseholdError {}
-/** A setting, url or use of the client that cannot work. Code `config`. */
+/** An invalid setting, url or use of the client. Code `config`. */
 export class ConfigError extends LeaseholdError {}
 /** The protected resource has seen a later holder. Code `stale_token`. */
 export class StaleTokenError extends LeaseholdError {}

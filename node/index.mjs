@@ -1,6 +1,6 @@
 import leasehold from "./index.cjs";
 
-// One implementation, so that an error is an instance of the same class for whoever imports and whoever requires it.
+// One implementation, so that `import` and `require` give the same error classes.
 export const {
   connect,
   observe,

@@ -1,6 +1,6 @@
 "use strict";
 
-// Locks for tests of one's own code: no server, and a clock that the test moves. Documented in testing.d.ts.
+// Locks for tests of your own code: no server, and a clock that the test moves. Documented in testing.d.ts.
 
 const { createHash } = require("node:crypto");
 const { Client } = require("./lib/client.cjs");
@@ -10,9 +10,9 @@ const native = require("./lib/native.cjs");
 const { options, number } = require("./lib/options.cjs");
 const { told } = require("./lib/told.cjs");
 
-/** How long a release is awaited, in ms, as by the real client. */
+/** The wait for a release, in ms, as in the real client. */
 const PATIENCE = 2_000;
-/** How long somebody waits who said nothing: nobody else will move the clock meanwhile. */
+/** The limit of a wait without a limit: nobody else moves the clock meanwhile. */
 const ENDLESS = 3_600_000;
 
 const worlds = new WeakMap();
@@ -22,7 +22,7 @@ function connect({ clock = new FakeClock(), owner = "fake", ...settings } = {}) 
   return new FakeClient(new Process(worlds.get(clock), clock, owner, taken));
 }
 
-/** What the clients of a clock share. */
+/** The shared state of the clients of a clock. */
 class World {
   ns = 1_000_000_000n;
   store = new native.TestStore();
@@ -38,7 +38,7 @@ class World {
     return createHash("sha256").update(String((this.#drawn += 1))).digest().subarray(0, count);
   }
 
-  /** Moves from one instant at which something is due to the next. */
+  /** Moves from one due time to the next. */
   until(ms, isOver = () => false) {
     const end = this.ns + nanoseconds(ms);
     for (;;) {
@@ -48,7 +48,7 @@ class World {
     }
   }
 
-  /** The same, where everything that is ready gets its turn before time passes. */
+  /** The same, but lets everything that is ready run before time passes. */
   async meanwhile(ms, isOver) {
     const end = this.ns + nanoseconds(ms);
     for (;;) {
@@ -66,7 +66,7 @@ class World {
     this.ns = next > this.ns ? next : this.ns + 1n;
   }
 
-  /** Does all that is due now. */
+  /** Does everything that is due now. */
   settle() {
     while (this.processes.map((process) => process.drive()).some(Boolean));
   }
@@ -111,7 +111,7 @@ class FakeClient extends Client {
   }
 }
 
-/** One machine of the protocol, with what became of its locks; what a client takes for native. */
+/** One state machine of the protocol with its locks; a client uses it as its native client. */
 class Process {
   stores = ["fake:"];
   wakeAt;
@@ -131,7 +131,7 @@ class Process {
     world.processes.push(this);
   }
 
-  /** Does what is due, and answers whether anything has happened. */
+  /** Does what is due. Returns true if anything has happened. */
   drive() {
     const { outputs, wakeAtNs } = drive(this.#machine, this.world.store, this.world.random(16), this.world.now());
     this.wakeAt = wakeAtNs;
@@ -143,7 +143,7 @@ class Process {
     if (event.type === "acquired") {
       const lease = new Held(this, lock, take(this.#pending, lock), event.token);
       this.#leases.set(lock, lease);
-      // Another's turn may end it before its owner has it.
+      // Other code may end it before its owner has it.
       this.#granted.set(lock, lease);
     } else if (event.type === "failed") {
       this.#failed.set(lock, event.failure);
@@ -189,7 +189,7 @@ class Process {
       this.drive();
       this.#failed.delete(lock);
       signal?.throwIfAborted();
-      const why = "stays locked for an hour of the clock: without `wait` this test would never end";
+      const why = "stayed locked for an hour of the fake clock: set `wait`, or this test never ends";
       throw new Error(`"${resource}" ${why}`);
     }
     throw failed(resource, take(this.#failed, lock));
@@ -270,13 +270,13 @@ class Process {
   }
 }
 
-/** A held lock; what a lease takes for native. */
+/** A held lock; a lease uses it as its native lease. */
 class Held {
   isOver = false;
   #process;
   #lock;
   #loss;
-  /** The store has answered, or the record has run out. */
+  /** True once the store has answered, or the record has expired. */
   #isFree = false;
   #watchers = new Set();
 
@@ -287,7 +287,7 @@ class Held {
   }
 
   isLost() {
-    // Whoever watches hears of it at once.
+    // Report it to watchers at once.
     return false;
   }
 
@@ -369,7 +369,7 @@ class Held {
   }
 }
 
-/** Several held locks; what leases take for native. */
+/** Several held locks; leases use them as their native leases. */
 class Several {
   #leases;
 
@@ -434,7 +434,7 @@ function failed(resource, failure) {
     case "busy":
       return new errors.LockBusyError(`"${resource}" is held by ${by}`, details);
     case "timed-out":
-      return new errors.LockTimeoutError(`"${resource}" was held by ${by} for as long as wait said`, details);
+      return new errors.LockTimeoutError(`"${resource}" was held by ${by} for the whole wait`, details);
     case "refused":
       return new errors.StoreRefusedError(`"${resource}": ${failure.detail}`, { resource });
     default:
@@ -450,8 +450,8 @@ function info(resource, { owner, counter, sinceUnixMs, recordTtlMs, leftMs, data
 }
 
 function nanoseconds(ms) {
-  if (!(number("a length of time", ms) >= 0 && ms < Number.MAX_SAFE_INTEGER)) {
-    throw new errors.ConfigError(`${ms} is not a length of time: give milliseconds, from 0 on`);
+  if (!(number("a duration", ms) >= 0 && ms < Number.MAX_SAFE_INTEGER)) {
+    throw new errors.ConfigError(`${ms} is not a duration: give milliseconds, 0 or more`);
   }
   return BigInt(Math.round(ms * 1e6));
 }

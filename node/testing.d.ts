@@ -1,9 +1,9 @@
 /**
  * Locks for tests of your own code: no server, no sleeping, and a clock that the test moves.
  *
- * Behind it are the protocol itself, whose clock is the test's, and the reference store: all clients of one clock share one
- * store, each as a process of its own. Who waits for a lock moves the clock, once everything else that is ready has had its
- * turn: so `acquire("job", { wait: 10_000 })` takes no time, and the same test goes the same way each time.
+ * It runs the real protocol with the clock of the test, over the reference store. All clients of one clock share one
+ * store, each as a separate process. Waiting for a lock moves the clock, after everything else that is ready has run. So
+ * `acquire("job", { wait: 10_000 })` takes no real time, and each run of a test gives the same result.
  */
 
 import type { Client } from "./index.js";
@@ -12,34 +12,34 @@ import type { Client } from "./index.js";
 export class FakeClock {
   constructor();
 
-  /** Milliseconds since an instant of its own. */
+  /** Milliseconds since an arbitrary instant. */
   now(): number;
 
-  /** Lets so many ms pass, with everything that happens meanwhile: renewals, losses, and whatever listens to signals. */
+  /** Lets this many ms pass, with everything that happens meanwhile: renewals, losses, and listeners of signals. */
   advance(ms: number): void;
 }
 
-/** A client without a server, with the face of a real one, but for elections; made by {@link connect}. */
+/** A client without a server, with the interface of a real one, without elections; made by {@link connect}. */
 export interface FakeClient extends Client {
-  /** What moves its time. */
+  /** The clock of this client. */
   readonly clock: FakeClock;
 
   /**
-   * Has this client lose the lock, as if nothing had been renewed for too long: the lease is over now, and the lock free for
-   * others. Throws `NotOwnedError` unless this client holds it.
+   * Makes this client lose the lock, as if it had not been renewed for too long: the lease is over now, and the lock is free
+   * for others. Throws `NotOwnedError` unless this client holds it.
    */
   lose(name: string): void;
 
-  /** From now on no request of any client of this clock reaches the store. Leases go on until they run out. */
+  /** From now on no request of any client of this clock reaches the store. Leases last until they expire. */
   storeDown(): void;
 
-  /** Requests reach the store again; what was in it is still there. */
+  /** Requests reach the store again; its records are still there. */
   storeUp(): void;
 }
 
 /** Settings of a fake client. */
 export interface FakeOptions {
-  /** Default: one of its own. */
+  /** Default: a new clock. */
   clock?: FakeClock | undefined;
   /** The label that others see. Default `fake`. */
   owner?: string | undefined;
@@ -50,6 +50,6 @@ export interface FakeOptions {
 }
 
 /**
- * A client of the clock's store. A wait without an end rejects after an hour of the clock, since nobody else would move it.
+ * A client of the clock's store. A wait without a limit rejects after an hour of the clock, since nobody else would move it.
  */
 export function connect(options?: FakeOptions): FakeClient;

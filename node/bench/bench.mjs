@@ -1,4 +1,4 @@
-// Beside other lock libraries on a redis-server of its own: milliseconds for each measurement, and how often; or --quick.
+// Compares lock libraries on a separate redis-server: milliseconds for each measurement, and repetitions; or --quick.
 
 import { spawnSync } from "node:child_process";
 import { appendFileSync, readdirSync, statSync } from "node:fs";
@@ -13,7 +13,7 @@ const [length = quick ? "400" : "1000", rounds = quick ? "3" : "5"] = process.ar
 const LIBRARIES = ["ioredis, SET and DEL", "redlock", "redis-semaphore", "redlock-universal", "leasehold", "leasehold/compat/redlock"];
 const LOADS = { "redlock": "ioredis+redlock", "redis-semaphore": "ioredis+redis-semaphore", "redlock-universal": "ioredis+redlock-universal", "leasehold": "leasehold" };
 const TRIALS = quick ? 200 : 1_000;
-/** What the figures that are kept hold the others against. */
+/** The base of comparison for the stored figures. */
 const FLOOR = LIBRARIES[0];
 
 function told(program, ...args) {
@@ -27,7 +27,7 @@ function median(numbers) {
   return [...numbers].sort((a, b) => a - b)[numbers.length >> 1];
 }
 
-/** With the library's own in the first place, then each in proportion to it. */
+/** The figure of this library first, then each other in proportion to it. */
 function table(title, columns, rows, base) {
   console.log(`\n${title}\n`);
   console.log(`| | ${columns.join(" | ")} |\n|---|${"---|".repeat(columns.length)}`);
@@ -43,7 +43,7 @@ function tell(...cells) {
   if (file) appendFileSync(file, `${cells.join(" | ")}\n`);
 }
 
-/** Each beside the base. More of it is worse: a rate is told as the time that each of many takes. */
+/** Each in proportion to the base. Higher is worse: a rate is given as the time of one of many. */
 function tellRatios(what, rows, base, of) {
   for (const [name, values] of Object.entries(rows)) {
     const ratio = of(values) / of(rows[base]);
@@ -56,7 +56,7 @@ function folderOf(name) {
     try {
       if (statSync(join(folder, name)).isDirectory()) return join(folder, name);
     } catch {
-      // Not in this one.
+      // Not measured here.
     }
   }
   throw new Error(`${name} is not installed`);
@@ -67,7 +67,7 @@ function sizeOf(path) {
   return stat.isDirectory() ? readdirSync(path).reduce((sum, name) => sum + sizeOf(join(path, name)), 0) : stat.size;
 }
 
-/** With all that it needs. */
+/** Includes dependencies. */
 function installed(names, seen = new Set()) {
   for (const name of names) {
     if (seen.has(name)) continue;
@@ -80,7 +80,7 @@ function installed(names, seen = new Set()) {
 const ends = [];
 try {
   const { url } = await startRedis({ after: (end) => ends.push(end) });
-  // In turn, so that what else the machine does hits all alike.
+  // In turn, so that other load of the machine affects all alike.
   const measured = Object.fromEntries(LIBRARIES.map((name) => [name, []]));
   for (let round = 0; round < Number(rounds); round++) {
     for (const name of LIBRARIES) measured[name].push(told("pairs.mjs", name, url, length));

@@ -1,12 +1,12 @@
 // From the end of a lease to its signal, over and over: times. Prints as JSON how long the lease still had, in ms, at the
 // moment that the signal was aborted: the end is that of the record, as the store counts. A machine that stands still
-// signals nothing, so a thread that does nothing else looks for that.
+// signals nothing, so a separate thread detects that.
 
 import { Worker, isMainThread, parentPort } from "node:worker_threads";
 
 const TTL = 2_000;
 const AT_ONCE = 100;
-/** Between two looks of the thread, and what is more than a look late, in ms. */
+/** The interval between two checks of the thread, and the limit of a late one, in ms. */
 const LOOK = 2;
 const STALL = 5;
 
@@ -38,7 +38,7 @@ async function main() {
   await client.close();
   thread.postMessage("enough");
   const stalls = await new Promise((resolve) => thread.once("message", resolve));
-  // A signal is due before the end: by as much as clocks may be off.
+  // A signal is due before the end, by the drift of clocks.
   const stood = ({ end, told }) =>
     stalls.reduce((sum, [from, to]) => sum + Math.max(0, Math.min(to, told) - Math.max(from, end - 0.02 * TTL)), 0);
   const late = losses.filter(({ end, told }) => told >= end);

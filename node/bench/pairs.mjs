@@ -1,4 +1,4 @@
-// One library by itself: library, store, milliseconds. Prints as JSON what a pair of acquire and release takes.
+// Measures one library: library, store, milliseconds. Prints as JSON the time of a pair of acquire and release.
 
 import { createRequire } from "node:module";
 
@@ -11,9 +11,9 @@ function ioredis() {
   return new (require("ioredis").Redis)(url);
 }
 
-/** Each answers how to take and free a name once, and how to end. */
+/** Each returns functions to acquire and release a name once, and to close. */
 const libraries = {
-  // The floor: nothing but the two commands.
+  // The floor: only the two commands.
   "ioredis, SET and DEL": async () => {
     const redis = ioredis();
     const pair = async (name) => {
@@ -57,7 +57,7 @@ const libraries = {
   },
 };
 
-/** As many pairs as go into the time; answers their lengths in microseconds, and the CPU time of one. */
+/** Runs pairs for the given time; returns their durations in microseconds, and the CPU time of one. */
 async function run(pair, tasks) {
   const lengths = [];
   const cpu = process.cpuUsage();

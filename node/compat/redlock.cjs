@@ -1,6 +1,6 @@
 "use strict";
 
-// The face of npm's redlock 5, over leases. Documented in ./redlock.d.ts, and what is different in docs/migrating-node.md.
+// The interface of npm's redlock 5, over leases. Documented in ./redlock.d.ts; docs/migrating-node.md lists the differences.
 
 const { randomBytes } = require("node:crypto");
 const { EventEmitter, setMaxListeners } = require("node:events");
@@ -22,13 +22,13 @@ const DEFAULTS = Object.freeze({
   retryJitter: 100,
   automaticExtensionThreshold: 500,
 });
-/** What clients of leasehold take for the rate error of clocks. */
+/** The bounds of the rate error of clocks for clients of leasehold. */
 const [LEAST_DRIFT, MOST_DRIFT] = [0.0001, 0.1];
 const SHORTEST_TTL = 100;
 const LONGEST_TTL = 86_400_000;
-/** Of a quorum, unless its client says otherwise. */
+/** The default of a quorum. */
 const QUORUM_TTL = 60_000;
-/** A timer for longer fires at once. */
+/** The longest timer; a longer one fires at once. */
 const LONGEST_TIMER = 2 ** 31 - 1;
 const CLUSTER = /^rediss?\+cluster:/i;
 const NO_QUORUM = "The operation was unable to achieve a quorum during its retry window.";
@@ -48,7 +48,7 @@ class ExecutionError extends Error {
   }
 }
 
-/** The leases behind a lock, which its extensions share, until its time is over or somebody gives it back. */
+/** The leases behind a lock and its extensions, until its time is over or it is released. */
 class Hold {
   /** "held", "unconfirmed" after a release that no server has confirmed, or "released". */
   phase = "held";
@@ -59,7 +59,7 @@ class Hold {
   #timer;
   #over;
 
-  /** `over` is called when the time is over. */
+  /** Calls `over` when the time is over. */
   constructor(leases, duration, over) {
     this.#leases = leases;
     this.#over = over;
@@ -75,7 +75,7 @@ class Hold {
     this.#wind();
   }
 
-  /** For how long it is certain by now, in ms: renewals that are late make it less than was asked for. */
+  /** How long the lock is certain from now, in ms: late renewals make it shorter than requested. */
   left() {
     const each = Array.from(this.#leases, (lease) => lease.remaining());
     return Math.max(0, Math.min(this.#ends - performance.now(), ...each));
@@ -97,7 +97,7 @@ class Hold {
   }
 }
 
-/** Of locks that were acquired or extended. */
+/** The leases of locks that were acquired or extended. */
 const holds = new WeakMap();
 
 class Lock {
@@ -125,13 +125,13 @@ class Lock {
     return this.redlock.extend(this, duration);
   }
 
-  /** Without the instance, whose clients have passwords. */
+  /** Without the instance, since its clients contain passwords. */
   toJSON() {
     return { resources: this.resources, value: this.value, expiration: this.expiration };
   }
 }
 
-/** The lease behind a lock that was neither released nor replaced by an extension of it. */
+/** The lease behind a lock that was neither released nor replaced by an extension. */
 function current(lock) {
   const hold = holds.get(lock);
   return hold?.phase === "held" && hold.lock === lock ? hold : undefined;
@@ -143,34 +143,34 @@ class Redlock extends EventEmitter {
   #client;
   #isOurs = true;
   #quitting = new AbortController();
-  /** What is held now, and what else has to end with it when `quit` gives it back. */
+  /** Held leases, and a function for each that ends its work when `quit` releases it. */
   #taken = new Map();
 
   constructor(clients, settings = {}, scripts = {}) {
     super();
-    // An error event that nobody listens to would throw.
+    // An error event without a listener would throw.
     this.on("error", () => {});
-    // One for each lock that is waited for.
+    // One listener for each waiting lock.
     setMaxListeners(0, this.#quitting.signal);
     this.clients = new Set(clients);
     if (this.clients.size === 0) throw new Error("Redlock must be instantiated with at least one redis client.");
-    if (Object.keys(scripts).length > 0) throw new ConfigError("scripts of your own cannot be used here");
+    if (Object.keys(scripts).length > 0) throw new ConfigError("your own scripts cannot be used here");
     this.settings = Object.fromEntries(
       Object.entries(DEFAULTS).map(([name, usual]) => [name, typeof settings[name] === "number" ? settings[name] : usual]),
     );
     const [first] = this.clients;
     if (first instanceof Client) {
-      if (this.clients.size > 1) throw new ConfigError("a client of leasehold has all its stores already: give it alone");
+      if (this.clients.size > 1) throw new ConfigError("a client of leasehold must be the only entry: it has all of its stores already");
       [this.#client, this.#isOurs, this.#urls, this.#prefix] = [Promise.resolve(first), false, first.stores, ""];
       return;
     }
     const { driftFactor } = this.settings;
     if (!(driftFactor >= LEAST_DRIFT && driftFactor <= MOST_DRIFT)) {
-      throw new ConfigError(`driftFactor is ${driftFactor}, and has to be ${LEAST_DRIFT} to ${MOST_DRIFT}`);
+      throw new ConfigError(`driftFactor is ${driftFactor}, but must be ${LEAST_DRIFT} to ${MOST_DRIFT}`);
     }
     const stores = Array.from(this.clients, storeOf);
     if (stores.some(({ prefix }) => prefix !== stores[0].prefix)) {
-      throw new ConfigError("these clients put different prefixes before their keys: a lock has one name on all servers");
+      throw new ConfigError("these clients have different key prefixes: a lock has one name on all servers");
     }
     if (stores.length > 1 && stores.some(({ url }) => CLUSTER.test(url))) {
       throw new ConfigError("a Redis Cluster cannot be a node of a quorum: give one cluster alone, or servers");
@@ -178,13 +178,13 @@ class Redlock extends EventEmitter {
     [this.#urls, this.#prefix] = [stores.map(({ url }) => url), stores[0].prefix];
   }
 
-  /** Without the clients, which have passwords. */
+  /** Without the clients, since they contain passwords. */
   toJSON() {
     return { servers: this.clients.size, settings: this.settings };
   }
 
   async quit() {
-    this.#quitting.abort(new ConfigError("no lock can be taken any more: quit() was called"));
+    this.#quitting.abort(new ConfigError("no lock can be acquired: quit() was called"));
     const taken = Array.from(this.#taken);
     this.#taken.clear();
     for (const [, end] of taken) end();
@@ -200,12 +200,12 @@ class Redlock extends EventEmitter {
   }
 
   async release(lock) {
-    // An extension takes the place of a lock, but has its value: the release of either frees both.
+    // An extension replaces a lock, but has its value: the release of either frees both.
     const hold = holds.get(lock) ?? { phase: "released" };
     const { phase } = hold;
     hold.phase = "released";
     try {
-      if (phase === "released") throw new ResourceLockedError("The lock was released before.");
+      if (phase === "released") throw new ResourceLockedError("The lock was already released.");
       await (phase === "held" ? this.#giveBack(hold) : this.#confirm(hold.leases));
     } catch (error) {
       if (error instanceof StoreUnavailableError) hold.phase = "unconfirmed";
@@ -220,7 +220,7 @@ class Redlock extends EventEmitter {
     if (hold === undefined || hold.left() === 0) {
       throw new ExecutionError("Cannot extend an already-expired lock.", []);
     }
-    // The lock stays what it was.
+    // The lock does not change.
     if (duration <= 0) throw this.#tooShort(duration);
     hold.lastFor(duration);
     return this.#lock(hold, existing.resources, existing.value);
@@ -240,7 +240,7 @@ class Redlock extends EventEmitter {
       else signal.addEventListener("abort", () => tell(signal.reason), { once: true });
     }
     let given;
-    this.#taken.set(leases, () => tell((given = new LeaseLostError("the lock was given back by quit()"))));
+    this.#taken.set(leases, () => tell((given = new LeaseLostError("the lock was released by quit()"))));
     try {
       const told = (error) => this.#failed(NO_QUORUM, given ?? error);
       const result = await under(leases, () => routine(controller.signal), told);
@@ -263,7 +263,7 @@ class Redlock extends EventEmitter {
     try {
       const client = await this.#connected(until, pause);
       const leases = await client.lockAll(names, { ttl, wait: Math.max(0, until - performance.now()), signal });
-      // The abort may come too late to give up the wait.
+      // The abort may come too late to cancel the wait.
       if (signal.aborted) {
         await leases.release().catch(() => {});
         throw signal.reason;
@@ -275,12 +275,12 @@ class Redlock extends EventEmitter {
     }
   }
 
-  /** Connects when it is first needed, and again for as long as a lock may be tried for. */
+  /** Connects on first use, and tries again for the time of the retries. */
   async #connected(until, pause) {
     const { signal } = this.#quitting;
     for (;;) {
       signal.throwIfAborted();
-      // One text is a store, an array a quorum.
+      // A string is one store, an array is a quorum.
       const stores = this.#urls.length === 1 ? this.#urls[0] : this.#urls;
       const driftPpm = Math.round(this.settings.driftFactor * 1_000_000);
       const opening = (this.#client ??= connect(stores, { driftPpm }));
@@ -294,7 +294,7 @@ class Redlock extends EventEmitter {
     }
   }
 
-  /** A connection that never came about needs no end. */
+  /** A connection that was never made need not be closed. */
   async #close() {
     const client = await this.#client?.catch(() => undefined);
     await client?.close();
@@ -310,7 +310,7 @@ class Redlock extends EventEmitter {
     await Promise.all(taken.map(([leases]) => leases.release().catch((error) => this.emit("error", error))));
   }
 
-  /** The release goes on in the background, where nobody tells of its end: it is seen by what stands at the servers. */
+  /** The release continues in the background, which reports no result: read the records on the servers. */
   async #confirm(leases) {
     const { wait, pause } = patienceOf(this.settings);
     const until = performance.now() + wait;
@@ -342,7 +342,7 @@ class Redlock extends EventEmitter {
     return lock;
   }
 
-  /** Nobody knows here which server has voted how: it is told as if they had agreed. */
+  /** The votes of single servers are not known here: all have the same entry. */
   #attempts(error) {
     const [membershipSize, all] = [this.clients.size, Array.from(this.clients)];
     const stats = {
@@ -359,7 +359,7 @@ class Redlock extends EventEmitter {
     return this.#failed(message, new RangeError(message));
   }
 
-  /** What can be mended in the program is passed on as it is. */
+  /** Errors of the program are thrown unchanged. */
   #failed(message, error) {
     if (error instanceof ConfigError || error instanceof ClosedError || error instanceof TypeError) return error;
     const isHeld = error instanceof LockBusyError || error instanceof LockTimeoutError;
@@ -373,7 +373,7 @@ function whole(duration) {
   if (!Number.isInteger(duration)) throw new Error("Duration must be an integer value in milliseconds.");
 }
 
-/** How long to try, and to pause. What is no number means what it does to redlock 5: one try, and no pause to speak of. */
+/** The time to try, and the pause. A value that is not a number means the same as in redlock 5: one try, and no pause. */
 function patienceOf({ retryCount, retryDelay }) {
   const pause = retryDelay > 1 ? Math.min(retryDelay, LONGEST_TIMER) : 1;
   if (retryCount === -1) return { wait: Infinity, pause };

@@ -1,8 +1,8 @@
 /**
- * The face of npm's `redlock` 5 over leases of leasehold, on the same keys: a process with that library and one with this
- * exclude each other. What is different is told by `docs/migrating-node.md`.
+ * The interface of npm's `redlock` 5 over leases of leasehold, on the same keys: processes with either library exclude each
+ * other. `docs/migrating-node.md` lists the differences.
  *
- * All lengths of time are milliseconds.
+ * All durations are in milliseconds.
  *
  * @packageDocumentation
  */
@@ -13,12 +13,12 @@ import { EventEmitter } from "node:events";
 import { Client, Leases } from "../index.js";
 
 /**
- * A server: its store url, a `Redis` or `Cluster` of ioredis whose options say where it is, or, alone, a client of
- * leasehold. Connections of ioredis are not used.
+ * A server: its store url, a `Redis` or `Cluster` of ioredis with its address in the options, or, as the only entry, a client
+ * of leasehold. Connections of ioredis are not used.
  */
 export type Server = string | Client | { readonly options: object };
 
-/** How a request has ended. Which server voted how is not known here: all are shown alike. */
+/** The outcome of a request. The votes of single servers are not known here: all have the same entry. */
 export interface ExecutionStats {
   readonly membershipSize: number;
   readonly quorumSize: number;
@@ -26,22 +26,22 @@ export interface ExecutionStats {
   readonly votesAgainst: Map<Server, Error>;
 }
 
-/** What a release answers. */
+/** The result of a release. */
 export interface ExecutionResult {
   attempts: ReadonlyArray<Promise<ExecutionStats>>;
 }
 
-/** Settings, also of a single call. */
+/** Settings, also for a single call. */
 export interface Settings {
-  /** The rate error of clocks, default 0.01; from 0.0001 to 0.1, and for all calls alike. */
+  /** The rate error of clocks, default 0.01; from 0.0001 to 0.1, the same for all calls. */
   readonly driftFactor: number;
-  /** With `retryDelay`, how long to try: their product. Default 10; -1 for ever, 0 tries once. */
+  /** Multiplied by `retryDelay`, the time to try. Default 10; -1 means no limit, 0 tries once. */
   readonly retryCount: number;
-  /** See `retryCount`; default 200 ms. Waiters are woken by releases, so it is no pause here. */
+  /** See `retryCount`; default 200 ms. Releases wake waiters, so it is not a pause here. */
   readonly retryDelay: number;
   /** Not used. */
   readonly retryJitter: number;
-  /** Not used: renewal has a rhythm of its own. */
+  /** Not used: renewal has its own interval. */
   readonly automaticExtensionThreshold: number;
 }
 
@@ -51,80 +51,80 @@ export class ResourceLockedError extends Error {
   constructor(message: string, options?: { cause?: unknown });
 }
 
-/** A lock could not be taken, extended or released. Its `cause` says why. */
+/** A lock could not be acquired, extended or released. Its `cause` is the reason. */
 export class ExecutionError extends Error {
   readonly cause?: unknown;
   constructor(message: string, attempts: ReadonlyArray<Promise<ExecutionStats>>, options?: { cause?: unknown });
   readonly attempts: ReadonlyArray<Promise<ExecutionStats>>;
 }
 
-/** Resources that are locked, for as long as was asked for. */
+/** Resources that are locked for the requested time. */
 export class Lock {
   constructor(redlock: Redlock, resources: string[], value: string, attempts: ReadonlyArray<Promise<ExecutionStats>>);
   readonly redlock: Redlock;
   readonly resources: string[];
-  /** Random, the same after an extension. It is not what stands in Redis: compare tokens of {@link Lock.leases}. */
+  /** Random, the same after an extension. It is not the value in Redis: compare tokens of {@link Lock.leases}. */
   readonly value: string;
   readonly attempts: ReadonlyArray<Promise<ExecutionStats>>;
   /**
-   * Until when the lock is certain, in ms since 1970; 0 once it is over. It grows with renewals, up to the end that was asked
-   * for.
+   * The time until which the lock is certain, in ms since 1970; 0 once it is over. It grows with renewals, up to the requested
+   * end.
    */
   readonly expiration: number;
-  /** The leases behind it, with their fencing tokens and signals; `undefined` once it was released or extended. */
+  /** The leases behind the lock, with their fencing tokens and signals; `undefined` once it was released or extended. */
   readonly leases: Leases | undefined;
   /**
-   * Gives it back, with what an extension of it holds. A release that no server has confirmed goes on in the background;
-   * repeated, it waits as the settings of the instance say for the servers to show that the lock is gone.
+   * Releases the lock and its extensions. A release that no server has confirmed continues in the background. A repeated
+   * release waits, by the settings of the instance, until the servers show that the lock is gone.
    *
-   * @throws {@link ExecutionError} when it was over, or no server has confirmed.
+   * @throws {@link ExecutionError} if the lock was over, or no server has confirmed.
    */
   release(): Promise<ExecutionResult>;
   /**
-   * Moves the end to `duration` from now, and answers the lock that takes the place of this one.
+   * Moves the end to `duration` from now, and returns the lock that replaces this one.
    *
-   * @throws {@link ExecutionError} when it was over, and for a duration of 0 or less, which leaves it as it was.
+   * @throws {@link ExecutionError} if the lock was over, and for a duration of 0 or less, which does not change the lock.
    */
   extend(duration: number): Promise<Lock>;
   /** Shown by `JSON.stringify` and `console.log`: no clients, which have passwords. */
   toJSON(): { resources: string[]; value: string; expiration: number };
 }
 
-/** Aborted when the lock is lost, before the servers let anybody else have it; `error` and `reason` say why. */
+/** Aborted when the lock is lost, before the servers grant it to anybody else; `error` and `reason` have the cause. */
 export type RedlockAbortSignal = AbortSignal & { error?: Error };
 
-/** Takes locks on one server, or on a quorum of several. Emits `error` with whatever makes an operation fail. */
+/** Takes locks on one server, or on a quorum of several. Emits `error` for each operation that fails. */
 export class Redlock extends EventEmitter {
   /**
-   * @throws ConfigError of leasehold for a client that no store url can stand for, a Redis Cluster among several servers, and
-   * a `driftFactor` that cannot be.
+   * @throws ConfigError of leasehold for a client that no store url can describe, a Redis Cluster among several servers, and
+   * an invalid `driftFactor`.
    */
   constructor(clients: Iterable<Server>, settings?: Partial<Settings>);
   readonly clients: Set<Server>;
   readonly settings: Settings;
-  /** Shown by `JSON.stringify` and `console.log`: how many servers, and the settings. */
+  /** Shown by `JSON.stringify` and `console.log`: the number of servers, and the settings. */
   toJSON(): { servers: number; settings: Settings };
   /**
-   * Gives back what is still held, closes the connections, and calls `quit` of the clients that were given; a client of
-   * leasehold stays open. What waits for a lock rejects with `ConfigError`, as everything that is tried afterwards.
+   * Releases all locks, closes the connections, and calls `quit` of the given clients; a client of
+   * leasehold stays open. Pending and later calls reject with `ConfigError`.
    */
   quit(): Promise<void>;
   /**
-   * Locks all of the resources. The lock is renewed until `duration` has passed, and then given back.
+   * Locks all of the resources. The lock is renewed until `duration` has passed, and then released.
    *
-   * @throws {@link ExecutionError} when others held one of them for as long as the settings would wait, or no server answered;
+   * @throws {@link ExecutionError} if others held one of them for the whole wait of the settings, or no server answered;
    * and for a duration of 0 or less.
    */
   acquire(resources: string[], duration: number, settings?: Partial<Settings>): Promise<Lock>;
-  /** See {@link Lock.release}. Settings are taken, so that calls compile, and ignored. */
+  /** See {@link Lock.release}. Settings are accepted, so that calls compile, and ignored. */
   release(lock: Lock, settings?: Partial<Settings>): Promise<ExecutionResult>;
-  /** See {@link Lock.extend}. Settings are taken, so that calls compile, and ignored. */
+  /** See {@link Lock.extend}. Settings are accepted, so that calls compile, and ignored. */
   extend(existing: Lock, duration: number, settings?: Partial<Settings>): Promise<Lock>;
   /**
-   * Locks all of the resources for as long as `routine` runs. An error of `routine` is passed on.
+   * Locks all of the resources while `routine` runs. An error of `routine` is thrown unchanged.
    *
-   * @throws {@link ExecutionError} as {@link Redlock.acquire}, and when the lock was lost, or given back by `quit`, before
-   * `routine` had ended.
+   * @throws {@link ExecutionError} as {@link Redlock.acquire}, and when the lock was lost, or released by `quit`, before
+   * `routine` ended.
    */
   using<T>(
     resources: string[],

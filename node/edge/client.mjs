@@ -1,4 +1,4 @@
-// The client, for whichever way the component is loaded. Documented in index.d.ts.
+// The client, independent of how the component is loaded. Documented in index.d.ts.
 
 import { Lease } from "./lease.mjs";
 import { Machine, random } from "./machine.mjs";
@@ -23,7 +23,7 @@ const CONNECT = {
   fetch: "function",
 };
 
-/** `connect` over a component that `load` makes instances of. */
+/** `connect` over a component; `load` makes its instances. */
 export function connector(load) {
   return async function connect(stores, given) {
     const urls = named(stores);
@@ -31,11 +31,11 @@ export function connector(load) {
     const all = urls.map((url) => ({ url, ...parsed(url) }));
     const names = all.map(({ name }) => name);
     const double = names.find((name, at) => names.indexOf(name) !== at);
-    if (double !== undefined) throw new ConfigError(`${double} is there twice: each node of a quorum votes once`);
+    if (double !== undefined) throw new ConfigError(`${double} is given twice: each node of a quorum votes once`);
     const nodes = await Promise.all(all.map((each) => node(each, sourceOf(each, all, source))));
     const made = config(settings, nodes);
     const protocol = (await load())();
-    // Called as a function, as the global one wants to be.
+    // Called as a function, as the global `fetch` requires.
     const machine = new Machine(protocol, made, nodes, (url, request) => fetch(url, request));
     return new Client(machine, names, owner ?? `edge:${hex(random(4))}`);
   };
@@ -44,33 +44,33 @@ export function connector(load) {
 function named(stores) {
   if (typeof stores === "string") return [stores];
   if (Array.isArray(stores) && stores.length > 0) return texts("stores", stores);
-  throw new TypeError("a store is named by its url, a quorum by an array of urls");
+  throw new TypeError("give a store as its url, a quorum as an array of urls");
 }
 
-/** Of credentials given beside the urls, what is meant for this store: those of another kind are another store's. */
+/** The credentials option for this store: an object of another kind belongs to another store. */
 function sourceOf({ kinds }, all, given) {
   const isOf = ({ kinds }) => kinds.includes(kindOf(given));
   return typeof given === "object" && !isOf({ kinds }) && all.some(isOf) ? undefined : given;
 }
 
-/** A node of the machine: what the url says, with the credentials of the url or those given beside it. */
+/** A node of the machine: the contents of the url, with the credentials of the url or of the option. */
 async function node({ url, name, store, durability, credentials: own, needsCredentials, kinds }, given) {
   const made = (access, credentials, source) => ({ name, durability, store: store(access), credentials, source });
   const fixed = own ?? (typeof given === "function" ? undefined : given);
   if (fixed !== undefined) return made("with-credentials", credentials(fixed, kinds));
   if (given === undefined && needsCredentials) {
-    throw new ConfigError(`${shown(url)}: credentials are missing; give them as an option, or a function that answers them`);
+    throw new ConfigError(`${shown(url)}: credentials are missing; give them as an option, or a function that returns them`);
   }
   if (given === undefined) return made("anonymous");
   const source = async () => credentials(await given(name), kinds);
   if (needsCredentials) return made("with-credentials", undefined, source);
-  // Whether it has any has to be known before the first request.
+  // Whether there are credentials must be known before the first request.
   try {
     const first = await given(name);
     if (first === undefined || first === null) return made("anonymous");
     return made("with-credentials", credentials(first, kinds), source);
   } catch {
-    // It is asked again for the first request, whose error tells why.
+    // The function is called again for the first request, whose error has the reason.
     return made("with-credentials", undefined, source);
   }
 }
@@ -108,7 +108,7 @@ export class Client {
 
   async using(name, given, body) {
     if (body === undefined && typeof given === "function") return this.using(name, undefined, given);
-    if (typeof body !== "function") throw new TypeError("using wants a function to call with the lease");
+    if (typeof body !== "function") throw new TypeError("using needs a function to call with the lease");
     return ending.under(await this.acquire(name, given), body);
   }
 
@@ -131,12 +131,12 @@ export class Client {
     const slot = machine.acquire(name, owner, lockOptions(settings, owner));
     const ended = slot.until(() => (slot.phase === "pending" ? undefined : slot.phase));
     const phase = await machine.awaited(orAborted(ended, signal, slot, () => machine.release(slot)));
-    // A grant that is over again by now is for its holder to find out.
+    // If the lease is already over, its holder finds out.
     if (phase === "failed") throw this.#explained(slot.failure);
     return new Lease(machine, slot);
   }
 
-  /** With what keeps credentials from coming, where the store is the reason. */
+  /** Adds the reason for missing credentials to an error of the store. */
   #explained(failure) {
     const isOfStore = failure instanceof StoreUnavailableError || failure instanceof StoreRefusedError;
     if (isOfStore && this.#machine.trouble !== undefined) failure.cause = this.#machine.trouble;
@@ -146,23 +146,23 @@ export class Client {
 
 shownAs.shows(Client);
 
-/** What `ended` is fulfilled with, unless the signal is aborted before: then `giveUp`, and the signal's reason. */
+/** The value of `ended`. If the signal is aborted before, calls `giveUp` and rejects with the signal's reason. */
 async function orAborted(ended, signal, slot, giveUp) {
   if (signal === undefined) return ended;
   let abort;
   const aborted = new Promise((_, reject) => {
     abort = () => {
-      // What has been decided is the caller's, who is about to see it.
+      // The result is decided, and the caller is about to get it.
       if (slot.phase !== "pending") return;
       reject(signal.reason);
       giveUp();
     };
     signal.addEventListener("abort", abort, { once: true });
-    // The first request has been sent before this, and a `fetch` may abort whatever it likes.
+    // The first request has been sent already, and a `fetch` may have aborted the signal.
     if (signal.aborted) abort();
   });
   try {
-    // Giving up ends it too, and is not why it ended.
+    // Giving up also ends it, but is not the reason.
     return await Promise.race([aborted, ended]);
   } finally {
     signal.removeEventListener("abort", abort);

@@ -1,15 +1,15 @@
-// What the clocks of the runtime show, for a protocol that wants time to go on while the machine is suspended.
+// The clocks of the runtime, for a protocol that needs suspended time to count.
 
 /**
- * How far the wall clock may run ahead of the other one before that is taken for time that the other one has missed. So much
- * can be missed unseen: others have to keep away from a lock for as long after its lease has run out here.
+ * How far the wall clock may gain on the monotonic clock before the difference counts as missed time. A smaller difference is
+ * not detected, so a lock stays closed to others for this long after its lease has expired here.
  */
 export const SUSPENDED_MS = 500;
 
 /**
- * A clock over `performance.now()` and `Date.now()`. The first stands still in some runtimes while the machine is suspended,
- * and the second is set by people: so a wall clock that has suddenly gained counts as time that has passed. Should it have
- * been set, a lease ends too early, which harms nobody. A wall clock that is set back by as much as has been missed hides it.
+ * A clock over `performance.now()` and `Date.now()`. The first stands still in some runtimes while the machine is suspended;
+ * people can set the second. So a sudden gain of the wall clock counts as time that has passed. If the wall clock was set, a
+ * lease ends too early, which is safe. Missed time is not detected if the wall clock is set back by the same amount.
  */
 export function clock(steady = () => performance.now(), wall = () => Date.now()) {
   let gained = 0;

@@ -1,4 +1,4 @@
-// What both ways of loading the component have in common for users.
+// The shared exports of both ways of loading the component.
 
 import errors from "./shared/errors.mjs";
 

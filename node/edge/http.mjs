@@ -1,22 +1,22 @@
-// Requests that the component has written, as far as `fetch` goes: sent once, and what became of them.
+// Sends requests of the component once with `fetch`, and returns their results.
 
-/** One byte more than the longest answer that is understood. */
+/** One byte more than the longest response that is accepted. */
 const MOST_BYTES = 1_048_577;
-/** The longest text that a failure carries along. */
+/** The longest text of a failure. */
 const MOST_TEXT = 400;
-/** What Node says where no connection could be made, so that nothing can have been sent. Elsewhere nobody knows. */
+/** Error codes of Node when no connection was made, so nothing can have been sent. Other runtimes have none. */
 const NOTHING_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN"]);
-/** Runtimes without cookies refuse the option that keeps them out. */
+/** Runtimes without cookies reject the option that disables them. */
 const COOKIES = "credentials" in Request.prototype ? { credentials: "omit" } : {};
 
 /**
- * Performs one request within `patienceMs`, and answers what the component calls a response. Whatever is not known to have
- * stayed here is `unknown`.
+ * Performs one request within `patienceMs`, and returns a response for the component. It is `unknown` unless the request
+ * certainly was not sent.
  */
 export async function perform(fetch, { url, method, headers, body }, patienceMs) {
   const cut = new AbortController();
   const timer = setTimeout(() => cut.abort(), patienceMs);
-  // Whoever awaits the answer keeps the process alive.
+  // The caller that awaits the response keeps the process alive.
   timer.unref?.();
   try {
     const response = await orCut(cut.signal, () =>
@@ -29,7 +29,7 @@ export async function perform(fetch, { url, method, headers, body }, patienceMs)
         ...COOKIES,
       }),
     );
-    // What a browser says instead of showing a redirection.
+    // A browser's result for a redirection.
     if (response.type === "opaqueredirect") return unknown("protocol", "the server redirects, which is not followed");
     const answer = {
       status: response.status,
@@ -45,14 +45,14 @@ export async function perform(fetch, { url, method, headers, body }, patienceMs)
     return unknown("reset", detail);
   } finally {
     clearTimeout(timer);
-    // Whoever was cut off, or said too much, is not listened to any more.
+    // Stop reading after an abort or after too many bytes.
     cut.abort();
   }
 }
 
 const unknown = (kind, detail) => ({ tag: "unknown", val: { kind, detail } });
 
-/** A `fetch` that does not hear of the abort keeps nobody waiting. */
+/** Rejects on an abort, even if `fetch` ignores it. */
 async function orCut(signal, begin) {
   let cut;
   const aborted = new Promise((_, reject) => {

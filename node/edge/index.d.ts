@@ -1,9 +1,9 @@
 /**
- * Leases for runtimes without native code: the protocol as WebAssembly, and `fetch`. For workers at the edge, browsers, Deno,
+ * Leases for runtimes without native code: the protocol as WebAssembly, and `fetch`. For edge workers, browsers, Deno,
  * Bun and Node.
  *
- * **All lengths of time are milliseconds.** Whatever fails rejects with a {@link LeaseholdError}; a value of the wrong type,
- * or an option that does not exist, with a `TypeError`.
+ * **All durations are in milliseconds.** A call that fails rejects with a {@link LeaseholdError}. A value of the wrong type,
+ * or an unknown option, is a `TypeError`.
  *
  * @packageDocumentation
  */
@@ -16,7 +16,7 @@ export interface AwsCredentials {
   secretAccessKey: string;
   /** Comes with keys that expire. */
   sessionToken?: string | null | undefined;
-  /** When they expire, as a date or in ms since 1970; a function is asked for others five minutes before. */
+  /** When they expire, as a date or in ms since 1970; a function is called for new ones five minutes before. */
   expiration?: Date | number | null | undefined;
 }
 
@@ -25,7 +25,7 @@ export interface TokenCredentials {
   token: string;
 }
 
-/** Who asks a Webdis. */
+/** The login for a Webdis. */
 export interface PasswordCredentials {
   user: string;
   password: string;
@@ -33,35 +33,35 @@ export interface PasswordCredentials {
 
 export type Credentials = AwsCredentials | TokenCredentials | PasswordCredentials;
 
-/** What a function may answer: nothing for a Webdis that wants none. */
+/** The result of a function for credentials: nothing for a Webdis without a login. */
 export type MaybeCredentials = Credentials | null | undefined;
 
 /** Settings of a client. */
 export interface ConnectOptions {
   /**
-   * Who asks: there is no environment to look in. An object is for all stores of its kind. A function is asked for each
-   * store, by its url without secrets, and again when what it answered expires or is refused; of a Webdis, also when the
-   * client is made: `undefined` or `null` is a Webdis that wants none. What stands in a url goes before it.
+   * The credentials: environment variables are not read. An object is for all stores of its kind. A function is called for each
+   * store, with its url without secrets, and again when its result expires or is rejected. For a Webdis, it is also called when
+   * the client is made: `undefined` or `null` means a Webdis without a login. Credentials in a url take precedence.
    */
   credentials?: Credentials | ((store: string) => MaybeCredentials | PromiseLike<MaybeCredentials>) | undefined;
   /** The label that others see beside a lock; default `edge:` and some digits. At most 256 bytes. */
   owner?: string | undefined;
   /** The largest rate error of any clock involved, in parts per million: 100 to 100,000, default 10,000 (1%). */
   driftPpm?: number | undefined;
-  /** The longest that one reply of the store is awaited: 10 to 60,000 ms, default 500. A sixth of a ttl binds as well. */
+  /** The longest wait for one reply of the store: 10 to 60,000 ms, default 500; never more than a sixth of the ttl. */
   requestTimeout?: number | undefined;
   /** Of a quorum: the most that `ttl`, `lockDelay` and 500 ms may be together; default 60,000 ms. The same for all clients. */
   maxTtl?: number | undefined;
   /** Of a quorum, which needs it: 32 hexadecimal digits, as `leasehold quorum status` shows them. */
   quorumId?: string | undefined;
-  /** In place of the global `fetch`. It has to send each request once. */
+  /** A replacement of the global `fetch`. It must send each request once. */
   fetch?: typeof globalThis.fetch | undefined;
 }
 
 /** Settings of one lock. */
 export interface LockOptions {
   /**
-   * How long the grant lasts without renewal: 100 ms to 24 h, default 30,000 ms. If this runtime ends, others wait that long;
+   * How long the lease lasts without renewal: 100 ms to 24 h, default 30,000 ms. If this runtime ends, others wait that long;
    * if it stalls for that long, the lease is lost.
    */
   ttl?: number | undefined;
@@ -69,15 +69,15 @@ export interface LockOptions {
   wait?: number | undefined;
   /** The label that others see; at most 256 bytes. Default: that of the client. */
   owner?: string | undefined;
-  /** Ends renewal this many ms after the grant, so that a wedged worker cannot hold for ever; at least the ttl. Off by default. */
+  /** Ends renewal this many ms after the grant, so that a stuck worker cannot hold forever; at least the ttl. Off by default. */
   maxHold?: number | undefined;
-  /** Gives the wait up: the call rejects with the signal's reason, and nothing is held. It does not end a lease. */
+  /** Cancels the wait: the call rejects with the signal's reason, and nothing is held. It does not end a lease. */
   signal?: AbortSignal | undefined;
   /** Bytes that others can read beside the lock, at most 4 KiB; none by default. */
   data?: Uint8Array | undefined;
   /**
-   * How many ms the lock stays closed after a lease ran out; default 0, at most 24 h less 500 ms. A release frees it at once.
-   * 500 ms are added to it, since so much of a suspension the clock of this runtime may miss.
+   * How many ms the lock stays closed after a lease has expired; default 0, at most 24 h less 500 ms. A release frees it at once.
+   * 500 ms are added, since the clock of this runtime may miss that much of a suspension.
    */
   lockDelay?: number | undefined;
   /** Time between renewals, in ms: at most half the ttl; default a third of it. */
@@ -86,7 +86,7 @@ export interface LockOptions {
   renew?: boolean | undefined;
 }
 
-/** Settings of a lock that is tried for once. */
+/** Settings of a lock that is tried once. */
 export type TryOptions = Omit<LockOptions, "wait">;
 
 /**
@@ -95,7 +95,7 @@ export type TryOptions = Omit<LockOptions, "wait">;
  *
  * In Cloudflare's workers a client belongs to the request that made it: make one for each, and keep none in a global.
  *
- * @throws {@link ConfigError} for a url or setting that cannot be.
+ * @throws {@link ConfigError} for an invalid url or setting.
  */
 export function connect(stores: string | readonly string[], options?: ConnectOptions): Promise<Client>;
 
@@ -113,10 +113,10 @@ export class Client {
   /**
    * Acquires a lock. The lease is held until it is released or lost, the client is closed or the runtime ends.
    *
-   * @throws {@link LockTimeoutError} when others held the lock for as long as `wait`; {@link LockBusyError} for `wait: 0`.
-   * @throws {@link StoreUnavailableError}, {@link StoreRefusedError} for the store's own troubles; with the `cause` where
-   *   credentials are not to be had.
-   * @throws {@link ConfigError} for settings that cannot be, {@link ClosedError} for a closed client.
+   * @throws {@link LockTimeoutError} when others held the lock for the whole `wait`; {@link LockBusyError} for `wait: 0`.
+   * @throws {@link StoreUnavailableError}, {@link StoreRefusedError} if the store fails; with a `cause` if
+   *   there are no credentials.
+   * @throws {@link ConfigError} for invalid settings, {@link ClosedError} for a closed client.
    */
   acquire(name: string, options?: LockOptions): Promise<Lease>;
 
@@ -124,11 +124,11 @@ export class Client {
   tryAcquire(name: string, options?: TryOptions): Promise<Lease | null>;
 
   /**
-   * Acquires a lock, calls `body` with the lease, releases, and answers what `body` answers. An error of `body` is passed
-   * on; the lock is released before.
+   * Acquires a lock, calls `body` with the lease, releases, and returns the result of `body`. An error of `body` is thrown
+   * unchanged, after the release.
    *
-   * @throws what {@link Client.acquire} throws; `body` has not been called then.
-   * @throws {@link LeaseLostError} when the lease was lost before `body` had ended without an error of its own;
+   * @throws the errors of {@link Client.acquire}; then `body` has not been called.
+   * @throws {@link LeaseLostError} when the lease was lost before `body` ended without an error;
    *   {@link NotOwnedError} when the client was closed before.
    */
   using<T>(name: string, options: LockOptions | undefined, body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
@@ -138,7 +138,7 @@ export class Client {
    * Releases all leases of this client, cancels all its waiters, and waits up to 2,000 ms until the store has confirmed it.
    * The client can acquire nothing afterwards.
    *
-   * @throws {@link StoreUnavailableError} when a release is not confirmed yet; it goes on in the background.
+   * @throws {@link StoreUnavailableError} if a release is not confirmed yet; it continues in the background.
    */
   close(): Promise<void>;
 
@@ -151,58 +151,58 @@ export class Client {
 /**
  * A held lock, renewed by timers until it is released or lost.
  *
- * A lease is no proof: between a check and the write that it guards any amount of time can pass. Only the resource itself,
- * refusing tokens older than it has seen, closes that gap.
+ * Any amount of time can pass between a check of a lease and the write that it guards. Only the resource itself closes that
+ * gap, by rejecting tokens older than the newest it has seen.
  */
 export class Lease {
   private constructor();
 
   /** The fencing token: grows with every grant of the resource; always a safe integer. */
   readonly token: number;
-  /** What is locked. */
+  /** The name of the lock. */
   readonly resource: string;
   /** The label that others see. */
   readonly owner: string;
   /**
-   * Aborted when the lease is lost, with the {@link LeaseLostError} as reason: before the store lets anybody else have the
-   * lock. Closing the client aborts it as well, with a {@link NotOwnedError}; a release never does. An event loop that is
-   * blocked hears of it late, and renews late; {@link Lease.check} asks the clock.
+   * Aborted when the lease is lost, with the {@link LeaseLostError} as reason, before the store grants the lock to anybody
+   * else. Closing the client aborts it as well, with a {@link NotOwnedError}; a release never does. A blocked event loop
+   * learns of it late, and renews late; {@link Lease.check} reads the clock.
    */
   readonly signal: AbortSignal;
 
-  /** For how many ms the lease can still be believed in if no renewal succeeds; 0 once it is lost or released. Never waits. */
+  /** How many ms the lease is valid if no further renewal succeeds; 0 once it is lost or released. Never waits. */
   remaining(): number;
 
   /**
-   * Throws unless at least `min` ms (default 0) of validity are left: to be called before a step that takes that long.
+   * Throws unless at least `min` ms (default 0) of validity are left. Call it before a step that takes that long.
    *
    * @throws {@link LeaseLostError}; {@link NotOwnedError} after a release.
    */
   check(min?: number): void;
 
   /**
-   * Gives the lock back. It ends here at once; the store's confirmation is awaited for up to 2,000 ms.
+   * Releases the lock. The lease ends here at once; the call waits up to 2,000 ms for the store's confirmation.
    *
-   * @throws {@link LeaseLostError} if the lease was lost before, or the store shows that the lock was not ours any more;
+   * @throws {@link LeaseLostError} if the lease was lost before, or the store shows that the lock was no longer ours;
    * {@link NotOwnedError} if it was released before.
-   * @throws {@link StoreUnavailableError} if the store has not confirmed: the release goes on in the background.
+   * @throws {@link StoreUnavailableError} if the store has not confirmed: the release continues in the background.
    */
   release(): Promise<void>;
 
   /**
    * Releases at the end of an `await using` block. Rejects with {@link LeaseLostError} if the lease was lost, with
-   * {@link NotOwnedError} if the client was closed meanwhile, and with nothing else.
+   * {@link NotOwnedError} if the client was closed meanwhile, and with no other error.
    */
   [Symbol.asyncDispose](): Promise<void>;
   /** Shown by `JSON.stringify` and `console.log`. */
   toJSON(): { resource: string; owner: string; token: number; remaining: number };
 }
 
-/** Who holds a lock, as far as the store shows it. */
+/** The holder of a lock, as far as the store shows it. */
 export interface LockInfo {
-  /** What is locked. */
+  /** The name of the lock. */
   resource: string;
-  /** The holder's label; missing for holders that leave none. */
+  /** The holder's label; missing for holders without one. */
   owner?: string;
   /** The holder's fencing token. */
   token?: number;
@@ -210,15 +210,15 @@ export interface LockInfo {
   since?: number;
   /** How long the lease lasts without renewal, in ms. */
   ttl?: number;
-  /** How many ms until the store frees the lock unless it is renewed; missing where only observation can tell. */
+  /** How many ms until the store frees the lock unless it is renewed; missing for stores that do not free locks by themselves. */
   left?: number;
-  /** The holder's payload. */
+  /** The holder's data. */
   data?: Uint8Array;
-  /** Whether another lock library wrote the record. */
+  /** True if another lock library wrote the record. */
   foreign: boolean;
-  /** How many nodes showed this record: here always 1. */
+  /** The number of nodes that showed this record: here always 1. */
   votes: number;
-  /** How many nodes were looked at: here always 1. */
+  /** The number of nodes that were read: here always 1. */
   of: number;
 }
 
@@ -230,27 +230,27 @@ export class LeaseholdError extends Error {
   constructor(message: string, details?: Partial<Pick<LeaseholdError, "code" | "resource" | "holder" | "temporary">>);
   /** The stable name of the kind, the same in every language. */
   readonly code: string;
-  /** The resource that it is about. */
+  /** The resource of the failed call. */
   readonly resource?: string | undefined;
-  /** Who holds the lock, where that is the reason. */
+  /** The holder of the lock, if that is the reason. */
   readonly holder?: LockInfo | undefined;
-  /** Whether the same call may succeed later without anybody changing anything. */
+  /** True if the same call may succeed later by itself. */
   readonly temporary: boolean;
 }
 
 /** Somebody else holds the lock, and the caller did not want to wait. Code `busy`. */
 export class LockBusyError extends LeaseholdError {}
-/** Somebody else held the lock for as long as the caller would wait. Code `timed_out`. */
+/** Somebody else held the lock for the whole `wait`. Code `timed_out`. */
 export class LockTimeoutError extends LeaseholdError {}
-/** The lease is over, so the work it protected must stop. Code `lost`. */
+/** The lease is over, so the work under the lock must stop. Code `lost`. */
 export class LeaseLostError extends LeaseholdError {}
-/** Nothing is held that could be released. Code `not_owned`. */
+/** There is no lease to release. Code `not_owned`. */
 export class NotOwnedError extends LeaseholdError {}
-/** The store cannot be reached, does not answer, or asks for patience. It may pass. Code `store_unavailable`. */
+/** The store cannot be reached, does not answer, or throttles. A later call may succeed. Code `store_unavailable`. */
 export class StoreUnavailableError extends LeaseholdError {}
 /** The store refuses, and trying again will not help: permissions, schema, a corrupt record. Code `store_refused`. */
 export class StoreRefusedError extends LeaseholdError {}
 /** The client was closed before the call. Code `closed`. */
 export class ClosedError extends LeaseholdError {}
-/** A setting, url or use of the client that cannot work. Code `config`. */
+/** An invalid setting, url or use of the client. Code `config`. */
 export class ConfigError extends LeaseholdError {}

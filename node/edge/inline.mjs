@@ -1,11 +1,11 @@
-// The component out of a module of its own, so that no bundler has to know of WebAssembly.
+// The component inside a JavaScript module, so that bundlers need no support for WebAssembly.
 
 import { instantiate } from "./component/leasehold.mjs";
 import packed from "./component/packed.mjs";
 
 let compiled;
 
-/** Answers what makes instances. Compiled once, when the first client is made. */
+/** Returns a factory of instances. Compiled once, when the first client is made. */
 export async function load() {
   compiled ??= compile();
   try {
@@ -22,7 +22,7 @@ async function compile() {
   return new Map(await Promise.all(each));
 }
 
-/** What was compressed and written in base64. */
+/** Decodes compressed base64. */
 async function unpacked(text) {
   const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
   return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();

@@ -1,4 +1,4 @@
-// What a holder has. Documented in index.d.ts.
+// A held lease. Documented in index.d.ts.
 
 import * as messages from "./messages.mjs";
 import errors from "./shared/errors.mjs";
@@ -33,7 +33,7 @@ export class Lease {
   }
 
   get signal() {
-    // The loop may have been too busy to tell.
+    // The loop may have been too busy to abort the signal.
     this.#slot.remaining();
     return this.#slot.signal;
   }
@@ -72,7 +72,7 @@ export class Lease {
     return { resource: this.resource, owner: this.owner, token: this.token, remaining: this.remaining() };
   }
 
-  /** Why nothing is held any more. */
+  /** The reason why the lease is over. */
   #over() {
     return this.#slot.failure ?? messages.notOwned(this.resource);
   }

@@ -1,34 +1,34 @@
-// The loop that drives the component: it performs what the component says, and decides nothing.
+// The loop that drives the component: it performs the outputs of the component, and decides nothing.
 
 import { clock } from "./clock.mjs";
 import { perform } from "./http.mjs";
 import * as messages from "./messages.mjs";
 import { Slot } from "./slot.mjs";
 
-/** Timers stand still while the machine is suspended: no sleep is longer. */
+/** The longest sleep, since timers do not count suspended time. */
 const LONGEST_SLEEP_MS = 1_000;
-/** After a source of credentials has failed. */
+/** The pause after a source of credentials has failed. */
 const PAUSE_MS = 1_000;
 
 export class Machine {
   now = clock();
   #client;
   #fetch;
-  /** Where credentials of each node come from; a node without has none. */
+  /** The source of credentials for each node that has one. */
   #sources;
   #slots = new Map();
   #lastLock = 0n;
   #timer;
   #awaited = 0;
   #asking = new Set();
-  /** Why a node has no credentials now. */
+  /** The reason why a node has no credentials now. */
   #troubles = new Map();
   #idle = new Set();
   #broken;
 
   /**
-   * `protocol` has the component's class `Client`. Of each node: the `store` as the component knows it, its `durability`,
-   * its `credentials` if they are known, else the `source` of them.
+   * `protocol` has the component's class `Client`. Each node has the `store` for the component, its `durability`,
+   * and its `credentials` or their `source`.
    */
   constructor(protocol, config, nodes, fetch) {
     this.#fetch = fetch;
@@ -53,13 +53,13 @@ export class Machine {
     return slot;
   }
 
-  /** Gives a lock back, or gives up on getting it. */
+  /** Releases a lock, or abandons its acquisition. */
   release(slot) {
     slot.endLocally();
     this.#command(slot, () => this.#client.release(slot.lock, this.now()));
   }
 
-  /** Somebody has been told that the lease is lost. */
+  /** The loss of the lease has been reported to the caller. */
   declareLost(slot) {
     this.#command(slot, () => this.#client.declareLost(slot.lock, this.now()));
   }
@@ -72,7 +72,7 @@ export class Machine {
     this.#pump();
   }
 
-  /** Whether nothing is left to do before `patienceMs` have passed. */
+  /** True if nothing is left to do within `patienceMs`. */
   async isIdleWithin(patienceMs) {
     if (this.#isIdle()) return true;
     let told;
@@ -84,7 +84,7 @@ export class Machine {
     }
   }
 
-  /** Keeps the process alive, where there is one, as long as somebody awaits the promise. */
+  /** Keeps the process alive, if there is one, while the promise is awaited. */
   async awaited(promise) {
     this.#awaited += 1;
     this.#hold();
@@ -96,7 +96,7 @@ export class Machine {
     }
   }
 
-  /** What the promise is fulfilled with, or `otherwise` when that takes too long. */
+  /** The value of the promise, or `otherwise` after a timeout. */
   async within(patienceMs, promise, otherwise) {
     let timer;
     const late = new Promise((resolve) => {
@@ -109,7 +109,7 @@ export class Machine {
     }
   }
 
-  /** Why credentials are missing, to be told along with an error of the store. */
+  /** The reason for missing credentials, for errors of the store. */
   get trouble() {
     const [trouble] = this.#troubles.values();
     return trouble;
@@ -120,13 +120,13 @@ export class Machine {
     try {
       command();
     } catch (error) {
-      // A lock that is not alive any more has nothing to be told.
+      // The lock is no longer alive, so nobody needs the event.
       if (error?.payload?.tag !== "unknown-lock") throw this.#break(error);
     }
     this.#pump();
   }
 
-  /** Performs all that the component says, and sleeps for as long as it says. */
+  /** Performs all outputs of the component, and sleeps until the next due time. */
   #pump() {
     if (this.#broken !== undefined) return;
     for (;;) {
@@ -152,7 +152,7 @@ export class Machine {
         const slot = this.#slots.get(val.lock);
         if (slot === undefined) return;
         if (["failed", "lost", "released"].includes(val.event.tag)) this.#slots.delete(val.lock);
-        // The machine has been told in the same moment that the lease goes on, and must not believe it.
+        // The machine got a renewal at the same moment, and must not rely on it.
         if (!slot.apply(val.event)) slot.remaining();
         return;
       }
@@ -160,8 +160,8 @@ export class Machine {
         this.#renew(val.node);
         return;
       default:
-        // Of stores that a client of this package cannot have.
-        throw this.#break(new Error(`the component wants ${tag}, which nobody here can do`));
+        // Outputs for stores that this package does not support.
+        throw this.#break(new Error(`the component returned the unsupported output ${tag}`));
     }
   }
 
@@ -185,7 +185,7 @@ export class Machine {
       this.#troubles.set(node, error);
       const again = setTimeout(() => {
         this.#asking.delete(node);
-        // Whoever comes after this asks anew.
+        // A later request fetches them again.
         if (!this.#isIdle()) this.#renew(node);
       }, PAUSE_MS);
       again.unref?.();
@@ -201,13 +201,13 @@ export class Machine {
     this.#timer = undefined;
     if (this.#isIdle()) for (const told of this.#idle) told();
     if (atNs === undefined) return;
-    // A timer may be early by a fraction of a millisecond, which would only cost a turn.
+    // A timer may be early by a fraction of a millisecond, which would cost only one more turn.
     const ms = Math.min(Math.ceil(Number(atNs - monotonicNs) / 1e6), LONGEST_SLEEP_MS);
     this.#timer = setTimeout(() => this.#quietly(() => this.#client.handleTimeout(random(16), this.now())), ms);
     this.#hold();
   }
 
-  /** For what nobody has called: an instance that breaks tells everybody who waits, and throws at nobody. */
+  /** For calls by timers: an instance that fails rejects all waiting callers, and throws nothing here. */
   #quietly(step) {
     try {
       this.#call(undefined, step);
@@ -226,7 +226,7 @@ export class Machine {
     return this.#broken !== undefined || this.#client.isIdle();
   }
 
-  /** Errors of the interface become those of the package; any other means that the instance is lost with all it held. */
+  /** Translates errors of the interface; after any other error the instance is lost with all of its leases. */
   #call(resource, step) {
     try {
       return step();

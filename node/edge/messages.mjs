@@ -1,4 +1,4 @@
-// What the component says, as errors of the package.
+// Translates outputs of the component to errors of the package.
 
 import { SUSPENDED_MS } from "./clock.mjs";
 import errors from "./shared/errors.mjs";
@@ -26,7 +26,7 @@ const LOSSES = {
 const fault = ({ kind, detail }) => `${FAULTS[kind]}${detail === undefined ? "" : `: ${detail}`}`;
 const on = (resource, message) => `${JSON.stringify(resource)}: ${message}`;
 
-/** Why an acquisition ended without the lock. */
+/** The error of an acquisition that ended without the lock. */
 export function failed(resource, { tag, val }) {
   const unavailable = (message) => new StoreUnavailableError(on(resource, message), { resource, temporary: true });
   switch (tag) {
@@ -35,12 +35,12 @@ export function failed(resource, { tag, val }) {
     case "timed-out":
       return held(LockTimeoutError, "not free within the wait", resource, val.holding);
     case "throttled":
-      return unavailable(`the store is throttling requests (${fault(val)})`);
+      return unavailable(`the store throttles requests (${fault(val)})`);
     case "unavailable":
       return unavailable(`the store cannot be used now (${fault(val)})`);
     case "abstains":
       return unavailable(
-        `too many nodes are new, or lost their memory, and do not vote for another ${seconds(val.leftMs, 1)} s; new ones vote ` +
+        `too many nodes are new, or lost their memory, and will not vote for another ${seconds(val.leftMs, 1)} s; new ones vote ` +
           "at once after `leasehold quorum init`",
       );
     case "refused":
@@ -86,45 +86,45 @@ function who({ owner, foreign, token, left }) {
 
 const seconds = (ms, digits) => (Number(ms) / 1_000).toFixed(digits);
 
-/** Why a lease is over; `trouble` is why its last renewal failed, if it did. */
+/** The error of a lost lease; `trouble` is the failure of its last renewal, if any. */
 export function lost(resource, reason, trouble) {
   const why = LOSSES[reason.tag] ?? reason.val?.message ?? reason.tag;
-  const advice = "the work it protected must stop, since another worker may have the lock";
+  const advice = "the work under the lock must stop, since another worker may have the lock";
   const message = `the lease is lost: ${why}${because(trouble)}; ${advice}`;
   return new LeaseLostError(on(resource, message), { resource });
 }
 
-/** A lease that goes on, but not for long enough. */
+/** The error of a lease that is still held, but not for long enough. */
 export function tooShort(resource, left, min, trouble) {
-  const message = `only ${seconds(left, 3)} s of validity are left, and ${seconds(min, 3)} s were asked for: renewals are late`;
+  const message = `only ${seconds(left, 3)} s of validity are left, but ${seconds(min, 3)} s are needed: renewals are late`;
   return new LeaseLostError(on(resource, message + because(trouble)), { resource });
 }
 
 const because = (trouble) => (trouble === undefined ? "" : ` (${fault(trouble)})`);
 
 export function notOwned(resource) {
-  const message = "the lease was released before, so there is nothing to hold or give back";
+  const message = "this lease was already released";
   return new NotOwnedError(on(resource, message), { resource });
 }
 
 export function closed(resource) {
-  const message = "the client was closed, and the lease released with it; the work it protected must stop";
+  const message = "the client was closed, and the lease was released; the work under the lock must stop";
   return new NotOwnedError(on(resource, message), { resource });
 }
 
 export function unconfirmed(resource) {
-  const message = "the release is not confirmed: it goes on in the background, and the record runs out by itself";
+  const message = "the release is not confirmed: it continues in the background, and the record expires at the latest";
   return new StoreUnavailableError(on(resource, message), { resource, temporary: true });
 }
 
 export function unconfirmedClose() {
   const message =
-    "some releases are not confirmed yet: they go on in the background while the process lives, and what they do not " +
-    "reach runs out by itself";
+    "some releases are not confirmed yet: they continue in the background while the process runs, and the other " +
+    "records expire";
   return new StoreUnavailableError(message, { temporary: true });
 }
 
-/** An argument or setting that the component has refused, or a command at the wrong time. */
+/** The error of an argument or setting that the component rejected, or of a command at the wrong time. */
 export function refused({ tag, val }, resource) {
   const details = { resource };
   switch (tag) {
@@ -133,7 +133,7 @@ export function refused({ tag, val }, resource) {
     case "closed":
       return new ClosedError("the client was closed", details);
     case "too-many-locks":
-      return new ConfigError(`the client has ${val.limit} locks alive, which is the most`, details);
+      return new ConfigError(`the client has ${val.limit} locks alive, which is the limit`, details);
     case "above-max-ttl":
       return new ConfigError(
         `ttl, lockDelay and ${SUSPENDED_MS} ms are ${val.recordTtlMs} ms together, and the quorum allows ${val.maxTtlMs} ms`,

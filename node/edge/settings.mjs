@@ -1,25 +1,25 @@
-// Settings as users give them, in the words of the component. What they may be is decided there.
+// Translates settings of users to values of the component. The component checks their bounds.
 
 import { SUSPENDED_MS } from "./clock.mjs";
 import errors from "./shared/errors.mjs";
 
 const { ConfigError } = errors;
 
-/** A length of time in ms that makes sense as one. */
+/** A valid duration in ms. */
 export function length(name, ms) {
   if (ms === Infinity) throw new ConfigError(`${name} cannot be infinite`);
-  if (!(ms >= 0)) throw new ConfigError(`${name}: ${ms} is not a length of time: give milliseconds, from 0 on`);
+  if (!(ms >= 0)) throw new ConfigError(`${name}: ${ms} is not a duration: give milliseconds, 0 or more`);
   return ms;
 }
 
-/** As whole milliseconds that the component can read; what is beyond them is beyond its bounds too. */
+/** As whole milliseconds that the component can read; larger values are above its bounds anyway. */
 function whole(name, ms) {
   return ms === undefined ? undefined : BigInt(Math.min(Math.floor(length(name, ms)), Number.MAX_SAFE_INTEGER));
 }
 
 function patience(wait) {
   if (wait === undefined || wait === Infinity) return { tag: "forever" };
-  // A fraction of a millisecond is no reason to try but once.
+  // A fraction of a millisecond must not mean a single try.
   return wait === 0 ? { tag: "once" } : { tag: "for", val: { waitMs: whole("wait", Math.ceil(wait)) } };
 }
 
@@ -33,12 +33,12 @@ function renewal({ renew, renewEvery }) {
     : { tag: "every", val: { intervalMs: whole("renewEvery", renewEvery) } };
 }
 
-/** What one acquisition asks for. */
+/** The options of one acquisition. */
 export function lockOptions(given, owner) {
   return {
     ttlMs: whole("ttl", given.ttl),
     wait: patience(given.wait),
-    // What the clock may have missed of a suspension, the lock stays closed.
+    // The lock stays closed for the time that the clock may have missed.
     lockDelayMs: (whole("lockDelay", given.lockDelay) ?? 0n) + BigInt(SUSPENDED_MS),
     maxHoldMs: whole("maxHold", given.maxHold),
     renewal: renewal(given),
@@ -50,7 +50,7 @@ export function lockOptions(given, owner) {
 /** Settings of a client of these nodes. */
 export function config({ driftPpm, requestTimeout, maxTtl, quorumId }, nodes) {
   if (driftPpm !== undefined && !(Number.isSafeInteger(driftPpm) && driftPpm >= 0)) {
-    throw new ConfigError(`driftPpm: ${driftPpm} is not a safe integer from 0 on`);
+    throw new ConfigError(`driftPpm: ${driftPpm} is not a safe integer of 0 or more`);
   }
   return {
     nodes: nodes.map(({ durability }) => ({ poll: "acquire", watch: false, durability })),
@@ -63,7 +63,7 @@ export function config({ driftPpm, requestTimeout, maxTtl, quorumId }, nodes) {
 
 function single(given) {
   const set = Object.keys(given).find((name) => given[name] !== undefined);
-  if (set !== undefined) throw new ConfigError(`${set} is a setting of quorums, and one store is named: leave it out`);
+  if (set !== undefined) throw new ConfigError(`${set} is a setting of quorums, but there is only one store: leave it out`);
   return undefined;
 }
 
@@ -83,24 +83,24 @@ const FORMS = {
   password: "{ user, password }",
 };
 
-/** Credentials as the component knows them, which have to be of one of the `kinds`. */
+/** Credentials for the component, which must be of one of the `kinds`. */
 export function credentials(given, kinds) {
   const kind = kindOf(given);
   if (kind === undefined || !kinds.includes(kind)) {
-    throw new ConfigError(`credentials for this store are ${kinds.map((kind) => FORMS[kind]).join(" or ")}, as texts`);
+    throw new ConfigError(`credentials for this store must be ${kinds.map((kind) => FORMS[kind]).join(" or ")}, as texts`);
   }
   if (kind !== "aws") return { tag: kind, val: given };
   const { accessKeyId, secretAccessKey, sessionToken, expiration } = given;
-  if (typeof (sessionToken ?? "") !== "string") throw new ConfigError("the sessionToken of credentials is a text");
+  if (typeof (sessionToken ?? "") !== "string") throw new ConfigError("the sessionToken of credentials must be a string");
   const expires = expiration === undefined || expiration === null ? undefined : Number(expiration);
   if (expires !== undefined && !(expires >= 0)) {
-    throw new ConfigError("the expiration of credentials is a Date, or ms since 1970");
+    throw new ConfigError("the expiration of credentials must be a Date, or ms since 1970");
   }
   const expiresUnixMs = expires === undefined ? undefined : BigInt(Math.floor(expires));
   return { tag: "aws", val: { accessKeyId, secretAccessKey, sessionToken: sessionToken ?? undefined, expiresUnixMs } };
 }
 
-/** Which of the forms it has. */
+/** The form of given credentials. */
 export function kindOf(given) {
   const has = (...names) => names.every((name) => typeof given?.[name] === "string");
   if (has("accessKeyId", "secretAccessKey")) return "aws";

@@ -1,15 +1,15 @@
-// One acquisition as its caller sees it: where it stands, and until when its lease can be believed in.
+// One acquisition as its caller sees it: its phase, and the deadline of its lease.
 
 import * as messages from "./messages.mjs";
 
-/** How long the store's confirmation of a release is awaited. */
+/** The longest wait for the confirmation of a release. */
 export const PATIENCE_MS = 2_000;
 
 export class Slot {
   /** "pending", "held", "releasing", "released", "failed", "lost" or "closed". */
   phase = "pending";
   token;
-  /** True once the store has answered the release, or the record has run out. */
+  /** True once the store has answered the release, or the record has expired. */
   isFree = false;
   #machine;
   #deadlineNs;
@@ -29,12 +29,12 @@ export class Slot {
     return this.#controller.signal;
   }
 
-  /** Why a held lease is over without its holder having released it, or an acquisition without having been granted. */
+  /** The error of a lease that ended without a release, or of an acquisition that was not granted. */
   get failure() {
     return this.#failure;
   }
 
-  /** An event of the component. Answers `false` when it came too late: the deadline that it moves has passed. */
+  /** Handles an event of the component. Returns `false` if it came too late: the old deadline has passed. */
   apply({ tag, val }) {
     switch (tag) {
       case "acquired":
@@ -64,21 +64,20 @@ export class Slot {
         if (this.phase !== "closed") this.#become("released");
         return true;
       default:
-        // That somebody else holds the lock, or that the lease will be over soon.
+        // Events without effect here, such as `contended` and `expiring`.
         return true;
     }
   }
 
   /**
-   * Validity left, in ms. A look that sees the deadline pass ends the lease for good, so that no later renewal takes an answer
-   * of "lost" back.
+   * Validity left, in ms. A check after the deadline ends the lease for good, so that no later renewal revokes a reported loss.
    */
   remaining() {
     if (this.phase !== "held") return 0;
     const left = this.#deadlineNs - this.#machine.now().monotonicNs;
     if (left > 0n) return Number(left) / 1e6;
     this.#machine.declareLost(this);
-    // What the component says of it comes at once; should it not, it is no less lost.
+    // The event of the component follows at once; even without it, the lease is lost.
     this.#lose("lost", messages.lost(this.resource, { tag: "expired" }, this.#trouble));
     return 0;
   }
@@ -87,17 +86,17 @@ export class Slot {
     return messages.tooShort(this.resource, left, min, this.#trouble);
   }
 
-  /** Ends the lease here, whatever the store says later. */
+  /** Ends the lease here, independently of later answers of the store. */
   endLocally() {
     if (this.phase === "held") this.#become("releasing");
   }
 
-  /** As `endLocally`, for a holder who has to be told. */
+  /** As `endLocally`, and reports it to the holder. */
   endByClosing() {
     this.#lose("closed", messages.closed(this.resource));
   }
 
-  /** Ends whatever it was doing, because the machine is of no further use. */
+  /** Ends the acquisition or lease, because the machine has failed. */
   break(error) {
     if (this.phase === "held") this.#lose("lost", messages.lost(this.resource, { tag: "other", val: error }, undefined));
     else if (this.phase === "pending") {
@@ -106,7 +105,7 @@ export class Slot {
     } else this.#become("released");
   }
 
-  /** Fulfilled when `look` answers anything but `undefined`; with that. */
+  /** Resolves with the first result of `look` other than `undefined`. */
   until(look) {
     return new Promise((resolve) => {
       const waiter = () => {
@@ -121,7 +120,7 @@ export class Slot {
   }
 
   #lose(phase, failure) {
-    // A release may find that the lock was not ours any more.
+    // A release may find that the lock was no longer ours.
     if (this.phase !== "held" && !(this.phase === "releasing" && phase === "lost")) return;
     this.#failure = failure;
     this.#become(phase);

@@ -1,5 +1,5 @@
-// Store urls for the stores that can be reached with `fetch`. What is read here means the same to the native package, which
-// is less strict with parameters that are there twice or empty and with control characters, and has parameters of its own.
+// Store urls for the stores that can be reached with `fetch`. The native package reads them in the same way; it is less strict
+// with repeated or empty parameters and with control characters, and has further parameters.
 
 import errors from "./shared/errors.mjs";
 
@@ -18,14 +18,13 @@ const DYNAMODB = [
   "plaintext",
 ];
 const REST = ["durable", "plaintext"];
-/** Parsers of urls drop some of these without a word, and take the last one for a slash. */
+/** URL parsers silently drop some of these, and read the last one as a slash. */
 const UNFIT = /[\u0000-\u001f\u007f\\]/;
 const TABLE_SIGNS = "3 to 255 letters, digits, dots, dashes and underscores";
 const TABLE_FORM = "write dynamodb://TABLE?region=eu-west-1";
 
 /**
- * A store as the component is told of it, with the `name` under which it may be shown, the credentials that its url holds,
- * and whether it is said to be durable.
+ * A store for the component, with the `name` for messages, the credentials of its url, and its declared durability.
  */
 export function parsed(url) {
   const scheme = url.slice(0, Math.max(url.indexOf(":"), 0));
@@ -40,7 +39,7 @@ export function parsed(url) {
       return rest(url, "webdis");
     default:
       throw new ConfigError(
-        `store url ${shown(url)}: here are dynamodb://, upstash+https:// and webdis+http://; other stores need ` +
+        `store url ${shown(url)}: use dynamodb://, upstash+https:// or webdis+http://; other stores need ` +
           "native code, and the package leasehold",
       );
   }
@@ -70,7 +69,7 @@ function rest(url, dialect) {
     name: `${dialect}+${base}`,
     credentials,
     durability: durable(parameters, "not-declared", wrong),
-    /** `access` follows from whether credentials were given, here or beside the url. */
+    /** `access` depends on credentials, in the url or in the option. */
     store: (access) => ({ tag: "redis-http", val: { dialect, url: base, access, plaintext } }),
     needsCredentials: dialect === "upstash",
     kinds: dialect === "upstash" ? ["token"] : ["password"],
@@ -104,7 +103,7 @@ function dynamodb(url) {
   return {
     name: `dynamodb://${table}?region=${region}${endpoint === undefined ? "" : `&endpoint=${base}`}`,
     credentials: undefined,
-    // Emulators on this machine forget everything when they are started again.
+    // Emulators on this machine lose everything when they restart.
     durability: durable(given, isLoopback(base, wrong) ? "not-declared" : "declared", wrong),
     store: () => ({ tag: "dynamodb", val: settings }),
     needsCredentials: true,
@@ -112,7 +111,7 @@ function dynamodb(url) {
   };
 }
 
-/** Of partitions that are rare the endpoint has to be given. */
+/** The domain of a Region; for rare partitions the endpoint must be given. */
 function domain(region, wrong) {
   if (region.startsWith("cn-")) return "amazonaws.com.cn";
   if (/^(eusc|us-iso[a-z]*|eu-iso[a-z]*)-/.test(region)) throw wrong("the endpoint of this region is missing; add &endpoint=");
@@ -122,7 +121,7 @@ function domain(region, wrong) {
 function named(search, known, wrong) {
   const given = {};
   for (const [name, value] of new URLSearchParams(search)) {
-    // Without its name, which may be the rest of a token that has a question mark.
+    // Without its name, which may be the rest of a token with a question mark.
     if (!known.includes(name)) throw wrong(`it has an unknown parameter; there are ${known.join(", ")}`);
     if (name in given) throw wrong(`${name} is given twice`);
     if (value === "") throw wrong(`${name} is empty; give it a value, or leave it out`);
@@ -164,17 +163,17 @@ function login(user, secret, wrong) {
 
 function decoded(text, wrong) {
   try {
-    // A sign that begins no escape stands for itself.
+    // A percent sign that begins no escape is literal.
     return decodeURIComponent(text.replace(/%(?![0-9a-f]{2})/gi, "%25"));
   } catch {
     throw wrong("user, password or token is not UTF-8");
   }
 }
 
-/** The parser drops a port that is the scheme's own, which Webdis's own is not. */
+/** The parser drops the default port of the scheme, which is not that of Webdis. */
 function literalPort(address) {
   const [, authority] = /^https?:\/\/([^/?#]*)/.exec(address) ?? [];
-  // Behind the last @, before which there may be digits too.
+  // After the last @, since there may be digits before it too.
   const port = /:([0-9]+)$/.exec(authority?.slice(authority.lastIndexOf("@") + 1))?.[1];
   return port && String(Number(port));
 }
@@ -188,12 +187,12 @@ function isLoopback(url, wrong) {
   }
 }
 
-/** Whether what looks like a path or parameters may be the rest of a token or password, in which such signs are escaped. */
+/** True if an apparent path or parameters may be the rest of a token or password with unescaped characters. */
 function isDoubtful(url) {
   return /[/?#\\].*@/s.test(url.replace(/^[^:]*:\/\//, ""));
 }
 
-/** A url as it may be shown: its scheme, and its host if there is no doubt where that begins and ends. */
+/** A url without secrets: its scheme, and its host if its start and end are certain. */
 export function shown(url) {
   const [, scheme, authority] = /^([a-z][a-z0-9+.-]*):\/\/([^/?#\\]*)/i.exec(url) ?? [];
   if (scheme === undefined) return '"..."';

@@ -1,4 +1,4 @@
-// For runtimes that compile no WebAssembly while they run: there it is a module that is imported.
+// For runtimes that cannot compile WebAssembly at run time: there it is imported as a module.
 
 export * from "./face.mjs";
 import { connector } from "./client.mjs";

@@ -10,12 +10,12 @@ const { ALL, CONNECT, ELECT, HOLDER, LOCK, TRY, options, text, texts } = require
 const { shows } = require("./shown.cjs");
 const { under } = require("./under.cjs");
 
-/** Clients that were not closed: the end of the process does it for them. */
+/** Open clients, which are closed when the process exits. */
 const open = new Set();
 
 function end() {
   native.end([...open]);
-  // Of these releases, too.
+  // Also deliver the events of these releases.
   deliver();
 }
 
@@ -32,10 +32,10 @@ function connecting(stores, given) {
   if (stores === undefined || stores === null) return { urls: [""], taken: given };
   if (typeof stores === "string") return { urls: [stores], taken: given };
   if (Array.isArray(stores)) return { urls: texts("stores", stores), taken: given };
-  throw new TypeError("a store is named by its url, a quorum by an array of urls");
+  throw new TypeError("give a store as its url, a quorum as an array of urls");
 }
 
-/** Two SQLites in one process undo each other's file locks, whoever opens the file second. */
+/** Two SQLite libraries in one process remove each other's file locks. */
 function refuseFiles(urls) {
   const named = urls.map((url) => url || process.env.LEASEHOLD_STORE || "sqlite:");
   if (!named.some((text) => /(^|\s)sqlite:/i.test(text))) return;
@@ -66,7 +66,7 @@ class Client {
 
   async using(name, given, body) {
     if (body === undefined && typeof given === "function") return this.using(name, undefined, given);
-    if (typeof body !== "function") throw new TypeError("using wants a function to call with the lease");
+    if (typeof body !== "function") throw new TypeError("using needs a function to call with the lease");
     return under(await this.acquire(name, given), body);
   }
 
@@ -77,7 +77,7 @@ class Client {
 
   async elect(name, given) {
     const { onStart, onStop, ...settings } = options(given, ELECT);
-    // It would be over before it has begun, and tell nobody.
+    // It would end before it starts, without an error.
     if (!open.has(this.#native)) throw new ClosedError("the client was closed", { resource: name });
     return new Election(await run(this.#native.elect(text("name", name), settings)), name, { onStart, onStop });
   }

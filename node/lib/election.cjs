@@ -6,7 +6,7 @@ const { ASYNC_DISPOSE, Lease, forget } = require("./lease.cjs");
 const { run } = require("./loop.cjs");
 const { shows } = require("./shown.cjs");
 
-// The callback that whatever runs belongs to.
+// The callback within which the current code runs.
 const within = new AsyncLocalStorage();
 
 class Election {
@@ -14,7 +14,7 @@ class Election {
   #resource;
   #thrown;
   #over;
-  /** The callback that runs. */
+  /** The running callback. */
   #running;
 
   constructor(native, resource, { onStart, onStop }) {
@@ -41,7 +41,7 @@ class Election {
 
   async resign() {
     const resigned = run(this.#native.resign());
-    // In a callback it would wait for itself.
+    // Within a callback it would wait for itself.
     if (this.#running !== undefined && within.getStore() === this.#running) return;
     await resigned;
     await this.#over;
@@ -55,7 +55,7 @@ class Election {
     return { resource: this.resource, term: this.term, lastError: this.lastError?.message };
   }
 
-  /** Calls back until the candidacy is over. Never rejects: nobody would be there to hear. */
+  /** Calls the callbacks until the candidacy is over. Never rejects, since nobody awaits it. */
   async #call(onStart, onStop) {
     let lease;
     for (let step; (step = await run(this.#native.step())) !== undefined; ) {

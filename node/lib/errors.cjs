@@ -1,8 +1,8 @@
 "use strict";
 
-// What can go wrong, told apart by what the caller can do about it. Documented in ../index.d.ts.
+// Errors, one class for each way a caller can react. Documented in ../index.d.ts.
 //
-// It asks for no other module, since the runtimes without native code have it too.
+// It requires no other module, since it is also used without native code.
 
 class LeaseholdError extends Error {
   constructor(message, details = {}) {
@@ -35,7 +35,7 @@ const classes = {
   StaleTokenError: kind("StaleTokenError", "stale_token"),
   InternalError: kind("InternalError", "internal"),
 };
-// Of leasehold/protocol alone.
+// For leasehold/protocol only.
 const CommandRejectedError = kind("CommandRejectedError", "rejected");
 const byCode = new Map([CommandRejectedError, ...Object.values(classes)].map((made) => [made.code, made]));
 

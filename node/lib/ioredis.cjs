@@ -1,20 +1,20 @@
 "use strict";
 
-// The store urls of servers for which somebody has made clients of ioredis. What a url cannot say is refused: a lock in
-// another place than where the others look for it excludes nobody.
+// Turns clients of ioredis into store urls. Options that a url cannot express are refused: a lock on another server or key
+// than the one the others use would exclude nobody.
 
 const { ConfigError } = require("./errors.cjs");
 
-const INSTEAD = "give the store url of the server as a text, such as redis://HOST:6379";
-/** Settings of TLS that a url says by its scheme alone. */
+const INSTEAD = "give the store url of the server as a string, such as redis://HOST:6379";
+/** Settings of TLS that the scheme of a url already expresses. */
 const PLAIN_TLS = { rejectUnauthorized: [true], servername: [] };
 
-/** Answers the url, and what this client puts before every key. */
+/** Returns the url, and the prefix of this client's keys. */
 function storeOf(client) {
   if (typeof client === "string") return { url: client, prefix: "" };
   const options = client?.options;
   if (typeof options !== "object" || options === null) {
-    throw new TypeError("a server is named by its url, or by a client of ioredis for it");
+    throw new TypeError("give a server as its url, or as a client of ioredis");
   }
   return { url: client.isCluster ? cluster(client) : single(options), prefix: prefix(options.keyPrefix ?? "") };
 }
@@ -22,18 +22,18 @@ function storeOf(client) {
 function prefix(given) {
   const text = Buffer.isBuffer(given) ? given.toString() : given;
   if (typeof text !== "string" || !Buffer.from(text).equals(Buffer.from(given))) {
-    throw new ConfigError("the keyPrefix of this client is no text, and names of locks are");
+    throw new ConfigError("the keyPrefix of this client is not a string, as names of locks must be");
   }
   return text;
 }
 
-/** Other libraries have clients with options too, which would lead to a server on this machine. */
+/** Clients of other libraries have options too, which would be read as a server on this machine. */
 function recognized(options) {
   const { Connector, host, port, path, sentinels } = options;
   if (Connector) throw new ConfigError(`a Connector of its own cannot be written into a url: ${INSTEAD}`);
   const isForeign = "url" in options || "socket" in options;
   if (isForeign || [host, port, path, sentinels].every((given) => given === undefined || given === null)) {
-    throw new ConfigError(`this is no client of ioredis, whose options name a server: ${INSTEAD}`);
+    throw new ConfigError(`this is not a client of ioredis with a server in its options: ${INSTEAD}`);
   }
 }
 
@@ -42,7 +42,7 @@ function single(options) {
   const { host, port, path, db, sentinels, name, role } = options;
   if (options.natMap) throw new ConfigError("a natMap cannot be written into a url: give a url that leads to the server");
   if (sentinels) {
-    if (role === "slave") throw new ConfigError("locks are taken at the master, and this client asks for a replica");
+    if (role === "slave") throw new ConfigError("locks are kept on the master, but this client connects to a replica");
     if (typeof name !== "string" || name === "") throw new ConfigError("the name of the master is missing");
     const { sentinelUsername, sentinelPassword, sentinelTLS, enableTLSForSentinelMode, tls } = options;
     const isEncrypted = Boolean(enableTLSForSentinelMode && tls);
@@ -63,7 +63,7 @@ function cluster(client) {
   const { redisOptions = {}, natMap } = client.options;
   if (natMap) throw new ConfigError("a natMap cannot be written into a url: give a url that leads to the nodes");
   if (redisOptions.Connector) throw new ConfigError(`a Connector of its own cannot be written into a url: ${INSTEAD}`);
-  if (!Array.isArray(client.startupNodes)) throw new ConfigError(`this is no cluster of ioredis: ${INSTEAD}`);
+  if (!Array.isArray(client.startupNodes)) throw new ConfigError(`this is not a cluster of ioredis: ${INSTEAD}`);
   const seeds = client.startupNodes.map(seed).map((node) => ({ ...redisOptions, ...node }));
   const [scheme, ...others] = seeds.map(({ tls }) => (tls ? encrypted(tls, undefined) : "redis"));
   const isAlike = (seed) => login(seed) === login(seeds[0]);
@@ -96,7 +96,7 @@ function encrypted(tls, host) {
   for (const [name, value] of Object.entries(tls === true ? {} : tls)) {
     if (value === undefined || value === null) continue;
     if (PLAIN_TLS[name]?.includes(value) || (name === "servername" && value === host)) continue;
-    throw new ConfigError(`tls.${name} cannot be taken over: give a rediss:// url, with the parameters ca, cert and key`);
+    throw new ConfigError(`tls.${name} cannot be written into a url: give a rediss:// url, with the parameters ca, cert and key`);
   }
   return "rediss";
 }

@@ -7,19 +7,19 @@ const { shows } = require("./shown.cjs");
 const { told } = require("./told.cjs");
 const { ASYNC_DISPOSE } = require("./under.cjs");
 
-/** Stops watching a lease whose end somebody else sees to. */
+/** Stops watching a lease that other code ends. */
 const forget = Symbol("forget");
 
 class Lease {
   #native;
   #forget;
   #loss;
-  /** Made when somebody asks for the signal. */
+  /** Created when the signal is first read. */
   #controller;
 
   constructor(native) {
     this.#native = native;
-    // The watch holds the lease, so that it ends by release or loss and never because nobody refers to it.
+    // The watch refers to the lease, so that garbage collection does not end it.
     this.#forget = watch(native.lost(), (loss) => this.#lose(loss));
   }
 
@@ -69,7 +69,7 @@ class Lease {
     this.#forget();
   }
 
-  /** The loop may have been too busy to tell. */
+  /** The loop may have been too busy to abort the signal. */
   #look() {
     if (this.#loss === undefined && this.#native.isLost()) this.#lose(errorOf(this.#native.check(0)));
   }

@@ -1,7 +1,7 @@
 "use strict";
 
-// Operations of native code on this event loop. Whatever is awaited keeps the process alive, as a request of Node's own
-// does; a watch does not.
+// Operations of native code on this event loop. An awaited operation keeps the process alive, like a request of Node itself;
+// a watch does not.
 
 const { Failure, Reactor } = require("./native.cjs");
 const { errorOf } = require("./errors.cjs");
@@ -27,11 +27,11 @@ function letGo() {
 }
 
 /**
- * The result of an operation. An abort gives it up, with whatever it has begun, and rejects with the signal's reason.
+ * The result of an operation. An abort cancels the operation, undoes its effects, and rejects with the signal's reason.
  */
 async function run(operation, signal) {
   signal?.throwIfAborted();
-  // Those of leasehold/testing.
+  // Operations of leasehold/testing.
   if (operation.begin !== undefined) return operation.begin(signal);
   const begun = reactor.start(operation);
   if (begun instanceof Failure) throw errorOf(begun);
@@ -43,7 +43,7 @@ async function run(operation, signal) {
       settlers.set(begun, (answer) => (answer instanceof Failure ? reject(errorOf(answer)) : resolve(answer)));
       if (signal === undefined) return;
       abort = () => {
-        // What has settled is the caller's, who is about to see it.
+        // The result is settled, and the caller is about to get it.
         if (!settlers.delete(begun)) return;
         reactor.cancel(begun);
         reject(signal.reason);
@@ -56,7 +56,7 @@ async function run(operation, signal) {
   }
 }
 
-/** Calls `ended` with the failure that the operation ends with. Answers what ends the watch before that. */
+/** Calls `ended` with the failure of the operation. Returns a function that ends the watch earlier. */
 function watch(operation, ended) {
   if (operation.begin !== undefined) return operation.begin(ended);
   const begun = reactor.start(operation);
@@ -70,7 +70,7 @@ function watch(operation, ended) {
   };
 }
 
-/** How much has not ended; for tests. */
+/** The number of pending operations; for tests. */
 function left() {
   return { settlers: settlers.size, running: reactor.running };
 }

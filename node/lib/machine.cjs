@@ -5,7 +5,7 @@
 const native = require("./native.cjs");
 const { told } = require("./told.cjs");
 
-/** For `testing.cjs`, whose store performs what a client hands out. */
+/** For `testing.cjs`, whose store performs the outputs of a client. */
 let drive;
 
 class Client {

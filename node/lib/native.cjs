@@ -1,6 +1,6 @@
 "use strict";
 
-// The native half: beside this package where it was built from source, else in the package of the platform.
+// The native code: beside this package if it was built from source, otherwise in the package of the platform.
 
 const { existsSync, readFileSync, statSync } = require("node:fs");
 const { join } = require("node:path");
@@ -9,7 +9,7 @@ const { platform } = require("./platform.cjs");
 
 const HERE = join(__dirname, "..", "leasehold.node");
 
-/** Of all copies of this package on this thread: native halves by their versions. */
+/** The native code of all copies of this package on this thread, by version. */
 const COPIES = Symbol.for("leasehold.native");
 
 function load() {
@@ -23,8 +23,8 @@ function load() {
 }
 
 /**
- * The file of another copy that is loaded in this process, be it by another thread. Looked for after ours was loaded: of two
- * threads that load at once both see the other's. Linux alone tells.
+ * The file of another copy that is loaded in this process, also by another thread. Checked after loading ours, so that of two
+ * threads that load at once, each sees the other's. Works only on Linux.
  */
 function stranger(ours) {
   let maps;
@@ -35,7 +35,7 @@ function stranger(ours) {
   }
   const same = fileOf(ours);
   const found = maps.matchAll(/^(?:\S+ +){5}(\/.*\/leasehold\.node(?: \(deleted\))?)$/gm);
-  // By what they are, for package managers link one file into several places.
+  // Compared by identity, since package managers link one file into several places.
   return Array.from(found, ([, file]) => file).find((file) => fileOf(file) !== same);
 }
 
@@ -48,11 +48,11 @@ function fileOf(path) {
   }
 }
 
-// Copies of one version share what the first one has loaded, for two SQLites in one process undo each other's file locks.
+// Copies of one version share the code that the first one has loaded: two SQLite libraries remove each other's file locks.
 const copies = (globalThis[COPIES] ??= new Map());
 const native = copies.get(version) ?? load();
 if (!copies.has(version)) copies.set(version, native);
 const [first] = copies.keys();
 
-/** `elder` is a copy that came first, by its version or its file, unless it is this one: SQLite is its alone. */
+/** `elder` is the version or file of an earlier copy, if there is one: only that copy may use SQLite. */
 module.exports = { ...native, elder: first === version ? native.elder : `leasehold ${first}` };

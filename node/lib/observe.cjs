@@ -1,6 +1,6 @@
 "use strict";
 
-// From the client's events and samples to observers. While there are none, nothing is noted.
+// Delivers the client's events and samples to observers. Without observers, nothing is recorded.
 
 const { inspect } = require("node:util");
 const native = require("./native.cjs");
@@ -8,10 +8,10 @@ const native = require("./native.cjs");
 const LEVELS = ["trace", "debug", "info", "warn", "error"];
 
 const observers = new Set();
-/** What was fetched, as pairs of who is to be told and what. */
+/** Fetched items, as pairs of receivers and items. */
 const due = [];
 let isTelling = false;
-/** Made for the first observer; another thread has its own. */
+/** Created for the first observer; each thread has its own. */
 let observation;
 
 function observe(given) {
@@ -20,39 +20,39 @@ function observe(given) {
     observation = new native.Observation(deliver);
     process.on("exit", deliver);
   }
-  // What was noted before is for others.
+  // Earlier items are for earlier observers.
   if (!isTelling) deliver();
   observers.add(observer);
   agree();
   return () => {
-    // It has a right to what was noted before, unless it is being told of something.
+    // Deliver earlier items first, unless a delivery is running.
     if (!isTelling) deliver();
     if (observers.delete(observer)) agree();
   };
 }
 
 function checked(given) {
-  if (typeof given !== "object" || given === null) throw new TypeError("an observer is an object");
+  if (typeof given !== "object" || given === null) throw new TypeError("an observer must be an object");
   const { level = "info", event, sample, ...rest } = given;
   const [unknown] = Object.keys(rest);
-  if (unknown !== undefined) throw new TypeError(`an observer has event, sample and level, and no ${unknown}`);
-  if (!LEVELS.includes(level)) throw new TypeError(`level is one of ${LEVELS.join(", ")}, not ${String(level)}`);
+  if (unknown !== undefined) throw new TypeError(`an observer has event, sample and level, but not ${unknown}`);
+  if (!LEVELS.includes(level)) throw new TypeError(`level must be one of ${LEVELS.join(", ")}, not ${String(level)}`);
   for (const [name, call] of Object.entries({ event, sample })) {
-    if (call !== undefined && typeof call !== "function") throw new TypeError(`${name} is a function to call`);
+    if (call !== undefined && typeof call !== "function") throw new TypeError(`${name} must be a function`);
   }
-  if (event === undefined && sample === undefined) throw new TypeError("an observer has an event, a sample or both");
+  if (event === undefined && sample === undefined) throw new TypeError("an observer needs event, sample or both");
   return { least: LEVELS.indexOf(level), event, sample };
 }
 
-/** Has noted what somebody wants, and no more. */
+/** Records only the levels and samples that have observers. */
 function agree() {
   const heeded = Array.from(observers).filter(({ event }) => event !== undefined);
   const samples = Array.from(observers).some(({ sample }) => sample !== undefined);
-  // Of an empty list the least is infinite, and names no level.
+  // The minimum of an empty list is infinite, which is not a level.
   observation.want(LEVELS[Math.min(...heeded.map(({ least }) => least))], samples);
 }
 
-/** Passes on what was noted, also from within: an observer may end the process. */
+/** Delivers recorded items, also when called by an observer, which may end the process. */
 function deliver() {
   if (observation === undefined) return;
   const { items, dropped } = observation.fetch();
@@ -82,13 +82,13 @@ function heed({ least, event }, item) {
   return LEVELS.indexOf(item.level) >= least ? event?.(item) : undefined;
 }
 
-/** Others listen too, and a lock is no worse for it. */
+/** Shows an exception of an observer; other observers and locks are not affected. */
 function warn(error) {
   process.emitWarning(`an observer has thrown: ${inspect(error)}`, "LeaseholdWarning");
 }
 
 function dropping(dropped) {
-  const message = "more was told than an event loop that is busy could take";
+  const message = "there were more events than the busy event loop could take";
   return { event: "lock.events_dropped", level: "warn", time: Date.now(), message, fields: { dropped } };
 }
 

@@ -1,7 +1,7 @@
 "use strict";
 
-// Values that users pass, refused by name where their type is wrong. What they mean is decided in native code, or by the
-// component. Asks for no other module, as errors.cjs.
+// Checks the types of values that users pass, with errors that name them. Native code or the component interprets the values.
+// Requires no other module, like errors.cjs.
 
 const KINDS = {
   number: (value) => typeof value === "number",
@@ -28,10 +28,10 @@ const { wait: _, ...TRY } = LOCK;
 const HOLDER = { token: "number", owner: "text" };
 const ELECT = { ttl: LENGTH, owner: "text", onStart: "function", onStop: "function" };
 
-/** A copy of the options that are given, which all have to be of these. */
+/** A copy of the given options, which must all be known. */
 function options(given, known) {
   if (given === undefined || given === null) return {};
-  if (typeof given !== "object") throw new TypeError(`options are an object, not ${typeof given}`);
+  if (typeof given !== "object") throw new TypeError(`options must be an object, not ${typeof given}`);
   const taken = {};
   for (const [name, value] of Object.entries(given)) {
     if (!Object.hasOwn(known, name)) {
@@ -40,7 +40,7 @@ function options(given, known) {
     if (value === undefined || value === null) continue;
     if (!KINDS[known[name]](value)) {
       const unit = known[name] === LENGTH && name !== "driftPpm" && name !== "token" ? " of milliseconds" : "";
-      throw new TypeError(`${name} is a ${known[name]}${unit}, not ${typeof value}`);
+      throw new TypeError(`${name} must be a ${known[name]}${unit}, not ${typeof value}`);
     }
     taken[name] = value;
   }
@@ -48,20 +48,20 @@ function options(given, known) {
 }
 
 function text(name, value) {
-  if (typeof value !== "string") throw new TypeError(`${name} is a text, not ${typeof value}`);
+  if (typeof value !== "string") throw new TypeError(`${name} must be a string, not ${typeof value}`);
   return value;
 }
 
 function texts(name, values) {
-  // A text would be taken for a list of letters.
+  // A string would be read as a list of letters.
   if (typeof values === "string" || typeof values?.[Symbol.iterator] !== "function") {
-    throw new TypeError(`${name} are several texts, in an array or another iterable`);
+    throw new TypeError(`${name} must be several strings, in an array or another iterable`);
   }
   return Array.from(values, (value) => text("each of them", value));
 }
 
 function number(name, value) {
-  if (typeof value !== "number") throw new TypeError(`${name} is a number, not ${typeof value}`);
+  if (typeof value !== "number") throw new TypeError(`${name} must be a number, not ${typeof value}`);
   return value;
 }
 

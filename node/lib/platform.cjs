@@ -1,6 +1,6 @@
 "use strict";
 
-/** What this machine runs native code for, such as `linux-x64-gnu`: the end of the name of the package that has it. */
+/** The platform of this machine, such as `linux-x64-gnu`: the end of the name of the package with its native code. */
 function platform() {
   const { platform: os, arch, report } = process;
   if (os !== "linux") return `${os}-${arch}`;

@@ -1,10 +1,10 @@
 "use strict";
 
-// The text of an object in logs: its class, and what its `toJSON` answers. Asks for no other module, as errors.cjs.
+// The text of an object in logs: its class, and the result of its `toJSON`. Requires no other module, like errors.cjs.
 
 const INSPECT = Symbol.for("nodejs.util.inspect.custom");
 
-/** Makes `console.log` show of these classes what `JSON.stringify` shows. */
+/** Makes `console.log` show for these classes what `JSON.stringify` shows. */
 function shows(...classes) {
   for (const { prototype } of classes) Object.defineProperty(prototype, INSPECT, { value: show, configurable: true });
 }

@@ -3,7 +3,7 @@
 const { errorOf } = require("./errors.cjs");
 const { Failure } = require("./native.cjs");
 
-/** What native code answered, unless that is a failure. */
+/** The result of native code; throws if it is a failure. */
 function told(answer) {
   if (answer instanceof Failure) throw errorOf(answer);
   return answer;

@@ -1,10 +1,10 @@
 "use strict";
 
-// Code that runs under a lock. Asks for no other module, as errors.cjs.
+// Runs code under a lock. Requires no other module, like errors.cjs.
 
 const ASYNC_DISPOSE = Symbol.asyncDispose ?? Symbol.for("Symbol.asyncDispose");
 
-/** Runs the body, whose own error goes before that of a lost lease, which `told` puts into words. */
+/** Runs the body. Its own error takes precedence over that of a lost lease, which `told` makes. */
 async function under(lease, body, told = (error) => error) {
   let result;
   try {

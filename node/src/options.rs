@@ -186,7 +186,7 @@ pub(crate) fn length(name: &str, ms: f64) -> Result<Duration, Failure> {
         return Err(Failure::config(format!("{name} cannot be infinite")));
     }
     Duration::try_from_secs_f64(ms / 1_000.0)
-        .map_err(|_| Failure::config(format!("{name}: {ms} is not a length of time: give milliseconds, from 0 on")))
+        .map_err(|_| Failure::config(format!("{name}: {ms} is not a duration: give milliseconds, 0 or more")))
 }
 
 pub(crate) fn milliseconds(length: Duration) -> f64 {
@@ -200,7 +200,7 @@ pub(crate) fn natural(name: &str, number: f64) -> Result<u64, Failure> {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, and within bounds")]
         return Ok(number as u64);
     }
-    Err(Failure::config(format!("{name}: {number} is not a safe integer from 0 on")))
+    Err(Failure::config(format!("{name}: {number} is not a safe integer of 0 or more")))
 }
 
 fn parts_per_million(ppm: f64) -> Result<u32, Failure> {

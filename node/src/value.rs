@@ -163,7 +163,7 @@ impl Source for &Value {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, and within bounds")]
     fn milliseconds(&self) -> std::result::Result<u64, Unfit> {
         let Value::Number(ms) = self else { return Err(self.no("number of milliseconds")) };
-        let refuse = || Unfit::value("this is not a length of time: give milliseconds, from 0 on");
+        let refuse = || Unfit::value("this is not a duration: give milliseconds, 0 or more");
         if (0.0..=LARGEST).contains(ms) { Ok(ms.ceil() as u64) } else { Err(refuse()) }
     }
 

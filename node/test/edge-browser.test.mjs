@@ -1,4 +1,4 @@
-// `leasehold/edge` in a web worker of a browser, through a proxy that lets its pages in.
+// `leasehold/edge` in a web worker of a browser, through a proxy that allows its origin.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// What `leasehold/edge` does when something breaks.
+// Faults of `leasehold/edge`.
 
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
@@ -12,13 +12,13 @@ import { aborted } from "./helpers/signals.mjs";
 import { until } from "./helpers/until.mjs";
 import { startWebdis } from "./helpers/webdis.mjs";
 
-// Every server wants to hear of the end.
+// Every server listens for the end of the process.
 process.setMaxListeners(50);
 
 const SLOW = { requestTimeout: 5_000 };
-/** Nothing here waits for its end. */
+/** Longer than any test. */
 const LONG = { ttl: 600_000 };
-/** Enough for a machine that misses some request timeouts before. */
+/** Enough for a machine that misses some request timeouts. */
 const PATIENT = { ...LONG, wait: 60_000 };
 
 /** A store behind a proxy, and a native client of the same store. */
@@ -33,22 +33,22 @@ async function stage(t, settings = SLOW) {
   return { client: await connect(proxy.url, settings), rival, proxy };
 }
 
-/** Where a request was given up whose grant may still come, its release goes on, and closing says so. */
+/** After a cancelled request whose grant may still arrive, its release continues, and closing reports that. */
 async function close(client) {
   await client.close().catch((error) => assert.ok(error instanceof StoreUnavailableError));
 }
 
-/** Each fault on a proxy and a client of its own, all at once. */
+/** Each fault with its own proxy and client, all at once. */
 async function underEach(t, test) {
   const redis = await startRedis(t);
   const webdis = await startWebdis(t, redis.url);
   const rival = await connectNative(redis.url, SLOW);
-  // From now on the server knows the scripts, so that the first request that breaks is one that counts.
+  // From now on the server knows the scripts, so that the first broken request is a real operation.
   await (await rival.acquire("known", LONG)).release();
   await Promise.all(
     FAULT_NAMES.map(async (fault) => {
       const proxy = await startProxy(t, webdis.url);
-      // What never ends is awaited this long.
+      // A request that never ends is awaited this long.
       const client = await connect(proxy.url, { requestTimeout: 2_000 });
       await test({ client, rival, proxy, fault, name: `under ${fault}` });
     }),
@@ -58,8 +58,8 @@ async function underEach(t, test) {
 
 // Most of it is waiting.
 describe("leasehold/edge", { concurrency: 4 }, () => {
-  test("a server that is not there fails the acquisition, and connecting costs no request", async () => {
-    // A port that no server is given, unlike one that was free a moment ago.
+  test("an absent server fails the acquisition, and connecting sends no request", async () => {
+    // A port that no server gets, unlike one that was free a moment ago.
     const client = await connect("webdis+http://127.0.0.1:2", { requestTimeout: 30_000 });
     await assert.rejects(client.acquire("a", { wait: 0 }), (error) => {
       assert.ok(error instanceof StoreUnavailableError && error.temporary);
@@ -69,7 +69,7 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
     await client.close();
   });
 
-  test("an acquisition that breaks holds nothing, and leaves nothing behind", (t) =>
+  test("an acquisition that breaks holds nothing and leaves no record", (t) =>
     underEach(t, async ({ client, rival, proxy, fault, name }) => {
       proxy.fault = fault;
       await assert.rejects(client.acquire(name, { ...LONG, wait: 0 }), ({ code }) => {
@@ -77,7 +77,7 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
         return true;
       });
       proxy.fault = undefined;
-      // Sooner than the record of the attempt would run out, if it stood.
+      // Sooner than the record of the attempt would expire.
       const theirs = await rival.acquire(name, PATIENT);
       await theirs.release();
       const lease = await client.acquire(name, PATIENT);
@@ -85,7 +85,7 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
       await close(client);
     }));
 
-  test("renewals that break cost the lease, whose signal says why", (t) =>
+  test("failed renewals lose the lease, and its signal has the reason", (t) =>
     underEach(t, async ({ client, rival, proxy, fault, name }) => {
       const lease = await client.acquire(name, { ttl: 4_000 });
       proxy.fault = fault;
@@ -98,7 +98,7 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
       await close(client);
     }));
 
-  test("a renewal that breaks once costs nothing", async (t) => {
+  test("a single failed renewal does not lose the lease", async (t) => {
     const { client, proxy } = await stage(t, { requestTimeout: 1_000 });
     const lease = await client.acquire("a", { ttl: 20_000, renewEvery: 1_000 });
     proxy.fault = "500";
@@ -111,7 +111,7 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
     await client.close();
   });
 
-  test("a release that nobody confirms is told by release, and not by the end of a body", async (t) => {
+  test("an unconfirmed release rejects release, but not using", async (t) => {
     const { client, proxy } = await stage(t, { requestTimeout: 5_000 });
     const lease = await client.acquire("a", LONG);
     const error = new Error("of the body");
@@ -136,7 +136,7 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
     await assert.rejects(client.close(), StoreUnavailableError);
   });
 
-  test("a fetch that misbehaves is a request whose fate is not known", async (t) => {
+  test("a fetch that misbehaves gives an unknown outcome", async (t) => {
     const redis = await startRedis(t);
     const webdis = await startWebdis(t, redis.url);
     const rival = await connectNative(redis.url, SLOW);
@@ -166,7 +166,7 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
     await rival.close();
   });
 
-  test("a fetch that is silent is told to stop when its time is over, and not before", async (t) => {
+  test("a silent fetch is aborted at its deadline, and not before", async (t) => {
     const begun = [];
     const fetch = (_, { signal }) => {
       begun.push({ signal, at: performance.now() });
@@ -181,7 +181,7 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
     await close(client);
   });
 
-  test("an abort ends the wait with its reason, and a lease not at all", async (t) => {
+  test("an abort ends the wait with its reason, and does not end a lease", async (t) => {
     const { client, rival, proxy } = await stage(t);
     const reason = new Error("enough");
     const isReason = (error) => error === reason;
@@ -194,11 +194,11 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
     setImmediate(() => waiting.abort(reason));
     await assert.rejects(given, isReason);
     assert.equal(getEventListeners(waiting.signal, "abort").length, 0);
-    // Waiters of one client are served in order: one that had not given up would get the lock first, and keep it.
+    // Waiters of one client are served in order: one that had not been cancelled would get the lock first, and keep it.
     await held.release();
     await (await client.acquire("a", PATIENT)).release();
 
-    // While the request is under way, whose grant nobody wants any more.
+    // While the request is pending, whose grant is no longer needed.
     const inFlight = new AbortController();
     proxy.fault = "hang";
     const begun = client.acquire("b", { ...LONG, signal: inFlight.signal });
@@ -218,7 +218,7 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
     await close(client);
   });
 
-  test("a client that was closed takes no more, and tells those who waited", async (t) => {
+  test("a closed client refuses calls and rejects pending ones", async (t) => {
     const { client, rival } = await stage(t);
     await rival.acquire("a", LONG);
     const waiting = client.acquire("a", LONG);
@@ -229,14 +229,14 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
     await close(client);
   });
 
-  test("what is awaited keeps the process alive, and a held lease does not", async (t) => {
+  test("awaited calls keep the process alive, and a held lease does not", async (t) => {
     const redis = await startRedis(t);
     const webdis = await startWebdis(t, redis.url);
     const client = await connectNative(redis.url);
     const ended = ["hold", "wait"].map(async (what) => {
       const { code, stdout, stderr } = await start("edge.mjs", webdis.url, what).ended;
       assert.deepEqual([code, stdout, stderr], [0, what === "wait" ? "timed_out\nended\n" : "ended\n", ""]);
-      // Nobody has given it back.
+      // Nobody has released it.
       assert.notEqual(await client.inspect(what), null);
     });
     await Promise.all(ended);

@@ -1,4 +1,4 @@
-// The loop of `leasehold/edge` over a component that says what the test wants, under a clock that the test sets.
+// The loop of `leasehold/edge` over a fake component, with a clock that the test sets.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -21,7 +21,7 @@ const lost = event("lost", { reason: { tag: "taken-over" } });
 const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
 const released = event("released", { confirmed: true });
 
-/** A lease of a machine, whose component was `told` what is named there, and does what the test `say`s. */
+/** A lease of a machine; `told` lists the calls of its component, and `say` sets the outputs. */
 function stage(source) {
   const scene = { ms: 0, told: [], isIdle: true, wakeAtNs: undefined };
   const outputs = [];
@@ -35,7 +35,7 @@ function stage(source) {
   const machine = new Machine({ Client: { createWired: () => client } }, {}, [{ source }]);
   machine.now = () => ({ monotonicNs: at(scene.ms), unixMs: 0n });
   const slot = machine.acquire("a", "me", {});
-  /** Any command makes the machine ask for more. */
+  /** Any command makes the machine poll for outputs. */
   const say = (...said) => {
     outputs.push(...said);
     machine.acquire("another", "me", {});
@@ -61,7 +61,7 @@ test("a renewal in time moves the deadline, one at the deadline or later brings 
   }
 });
 
-test("who has seen the deadline pass is not told otherwise by a renewal", () => {
+test("a renewal does not revoke a loss that a check has reported", () => {
   const scene = stage();
   const { signal } = scene.slot;
   scene.say(acquired(100));
@@ -74,7 +74,7 @@ test("who has seen the deadline pass is not told otherwise by a renewal", () => 
   assert.equal(scene.lease.remaining(), 0);
 });
 
-test("the signal of a loss is aborted before anybody who waits hears of it", async () => {
+test("the signal of a loss is aborted before waiting calls reject", async () => {
   for (const [tell, error] of [[(scene) => scene.say(lost), LeaseLostError], [({ machine }) => machine.close(), NotOwnedError]]) {
     const scene = stage();
     scene.say(acquired(100));
@@ -101,7 +101,7 @@ test("an abort that comes after the grant does not take it back", async () => {
   assert.ok(!told.includes("release"));
 });
 
-test("a release that finds the lock lost says so, after the signal", async () => {
+test("a release that finds the lock lost rejects, after the signal", async () => {
   for (const end of ["release", Symbol.asyncDispose]) {
     const scene = stage();
     scene.say(acquired(100));
@@ -118,7 +118,7 @@ test("a release that finds the lock lost says so, after the signal", async () =>
   }
 });
 
-test("a release is awaited until the store has confirmed it", async () => {
+test("a release resolves when the store has confirmed it", async () => {
   const scene = stage();
   scene.say(acquired(100));
   let isReleased = false;
@@ -141,7 +141,7 @@ test("a release whose answer was lost is done once the lock is free", async () =
   await releasing;
 });
 
-test("credentials are asked for once at a time, and again whenever they are needed", async () => {
+test("credentials are requested once at a time, and again whenever they are needed", async () => {
   const pending = [];
   const scene = stage(() => new Promise((resolve) => pending.push(resolve)));
   const need = { tag: "need-credentials", val: { node: 0 } };
@@ -155,7 +155,7 @@ test("credentials are asked for once at a time, and again whenever they are need
   }
 });
 
-test("credentials that do not come are asked for again, and why is told as long as that is so", async () => {
+test("missing credentials are requested again, and errors have the reason meanwhile", async () => {
   const trouble = new Error("no keys today");
   let asked = 0;
   const scene = stage(async () => {
@@ -165,7 +165,7 @@ test("credentials that do not come are asked for again, and why is told as long 
   scene.isIdle = false;
   scene.say({ tag: "need-credentials", val: { node: 0 } });
   await until(() => scene.machine.trouble === trouble);
-  // By itself, as somebody waits for a lock.
+  // By itself, since a caller waits for a lock.
   await until(() => asked === 2);
   scene.isIdle = true;
   // And for the next caller.
@@ -174,7 +174,7 @@ test("credentials that do not come are asked for again, and why is told as long 
   assert.equal(scene.machine.trouble, undefined);
 });
 
-test("time that a suspended machine has missed is found out soon", async () => {
+test("suspended time is detected soon", async () => {
   const scene = stage();
   scene.wakeAtNs = at(3_600_000);
   scene.say();
@@ -201,7 +201,7 @@ test("closing waits until nothing is left to do", async () => {
   scene.machine.close();
   const idle = scene.machine.isIdleWithin(60_000);
   scene.isIdle = true;
-  // Whatever it hears makes it look.
+  // Any call makes it check.
   scene.machine.release(scene.slot);
   assert.equal(await idle, true);
   scene.isIdle = false;

@@ -1,4 +1,4 @@
-// `leasehold/edge` without any store: what it takes, its clock, and an instance that breaks.
+// `leasehold/edge` without any store: its settings, its clock, and an instance that fails.
 
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
@@ -17,7 +17,7 @@ const { parsed, shown } = await part("urls");
 const STORE = "webdis+http://127.0.0.1:1";
 const KEYS = { accessKeyId: "a", secretAccessKey: "b" };
 
-test("nothing in it asks for Node", () => {
+test("it uses no API of Node", () => {
   const modules = readdirSync(folder, { recursive: true }).filter((name) => name.endsWith(".mjs"));
   assert.ok(modules.length > 10);
   for (const name of modules) {
@@ -63,7 +63,7 @@ test("urls are read as the native package reads them", () => {
   }
 });
 
-test("of a url nothing is shown but its scheme and a host that is one", () => {
+test("only the scheme and a certain host of a url are shown", () => {
   for (const [url, expected] of [
     ["upstash+https://:hunter2@Host:8443/way?durable=yes", "upstash+https://Host:8443"],
     ["webdis+https://u:x@hunter2@[::1]:80", "webdis+https://[::1]:80"],
@@ -87,7 +87,7 @@ test("of a url nothing is shown but its scheme and a host that is one", () => {
   }
 });
 
-test("what cannot work is refused before any request, and shows no secrets", async () => {
+test("invalid settings are refused before any request, and show no secrets", async () => {
   const fetch = () => assert.fail("a request was made");
   for (const [url, words, options] of [
     ["redis://:hunter2@host", "other stores need native code"],
@@ -144,8 +144,8 @@ test("what cannot work is refused before any request, and shows no secrets", asy
     ["a", { ttl: 99 }, "ttl 99 ms is below the smallest, 100 ms"],
     ["a", { ttl: Infinity }, "ttl cannot be infinite"],
     ["a", { ttl: 1e300 }, "above the largest"],
-    ["a", { wait: -1 }, "not a length of time"],
-    ["a", { ttl: NaN }, "not a length of time"],
+    ["a", { wait: -1 }, "not a duration"],
+    ["a", { ttl: NaN }, "not a duration"],
     ["a", { renew: false, renewEvery: 100 }, "contradict"],
     ["a", { data: new Uint8Array(4_097) }, "4097 bytes"],
     ["a", { owner: "x".repeat(257) }, "257 bytes"],
@@ -169,7 +169,7 @@ test("in a quorum of several kinds credentials are for the stores of their kind"
   const quorum = ["dynamodb://locks?region=eu-west-1", "webdis+https://open", "webdis+https://closed"];
   const settings = { quorumId: "0".repeat(32), requestTimeout: 5_000 };
   const login = { user: "user", password: "hunter2" };
-  /** Which of them are asked, and who asks. */
+  /** The stores that get requests, and their credentials. */
   const asked = async (urls, credentials) => {
     const seen = new Map();
     let all;
@@ -208,8 +208,8 @@ test("a lock stays closed for as long as the clock may have missed", () => {
   assert.equal(lockOptions({ lockDelay: 1_000 }).lockDelayMs, 1_500n);
 });
 
-test("what became of a request is known only where it is certain", async (t) => {
-  // Here nobody awaits a lock, which is what keeps a process alive.
+test("the outcome of a request is known only if it is certain", async (t) => {
+  // Keeps the process alive, since no call is awaited here.
   const alive = setInterval(() => {}, 1_000);
   t.after(() => clearInterval(alive));
   const timers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length;
@@ -259,7 +259,7 @@ test("what became of a request is known only where it is certain", async (t) => 
   assert.equal(val.body.length, 1_048_577, "no more than has to be read");
 });
 
-test("the clock counts on when the other one has stood still", () => {
+test("the clock counts time that performance.now() has missed", () => {
   let [steady, wall] = [1_000, 5_000_000];
   const now = clock(
     () => steady,
@@ -278,7 +278,7 @@ test("the clock counts on when the other one has stood still", () => {
   assert.equal(ms(), 3_601_270);
   [steady, wall] = [steady + 10, wall + 3_600_010];
   assert.equal(ms(), 7_201_280);
-  // Slewed by less than what counts.
+  // Slewed by less than the limit.
   for (let second = 0; second < 100; second += 1) {
     [steady, wall] = [steady + 1_000, wall + 1_001];
     now();
@@ -286,7 +286,7 @@ test("the clock counts on when the other one has stood still", () => {
   assert.equal(ms(), 7_301_280);
 });
 
-test("an instance that breaks tells everybody who has to do with it, once", async () => {
+test("an instance that fails rejects all of its callers once", async () => {
   const trap = new WebAssembly.RuntimeError("unreachable");
   let isBroken = false;
   const breaking = (client) =>

@@ -1,4 +1,4 @@
-// `leasehold/edge` in workerd, which has no Node in it and compiles no WebAssembly while it runs.
+// `leasehold/edge` in workerd, which has no API of Node and cannot compile WebAssembly at run time.
 
 import { cp, readdir, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
@@ -16,10 +16,10 @@ const SHARED = "work.mjs";
 /** Modules that compile WebAssembly out of text, which is not possible here. */
 const ELSEWHERE = ["edge/index.mjs", "edge/inline.mjs", "edge/component/packed.mjs"];
 
-/** Installed for these alone. */
+/** Installed for these tests only. */
 const isLinux = process.platform === "linux" && ["x64", "arm64"].includes(process.arch);
 
-/** The program, as npm has it for this platform. */
+/** The program of the npm package for this platform. */
 function program() {
   const require = createRequire(join(process.env.LEASEHOLD_WORKERD, "package.json"));
   return require.resolve(`@cloudflare/workerd-linux-${process.arch === "x64" ? "64" : "arm64"}/bin/workerd`);

@@ -17,7 +17,7 @@ process.env.AWS_SECRET_ACCESS_KEY = CREDENTIALS.secretAccessKey;
 const SLOW = { requestTimeout: 5_000 };
 const LONG = { ttl: 30_000 };
 
-/** It takes seconds to start, and the tests use names of their own. */
+/** It takes seconds to start, and each test uses other names. */
 const dynamodb = await startDynamodb({ after });
 
 const STORES = {
@@ -37,7 +37,7 @@ const STORES = {
 };
 
 for (const [name, start] of Object.entries(STORES)) {
-  test(`a lock on ${name} is one lock for this and for native code`, async (t) => {
+  test(`a lock on ${name} is shared with native code`, async (t) => {
     const { url, native, credentials } = await start(t);
     const client = await connect(url, { ...SLOW, owner: "edge", credentials });
     const other = await connectNative(native, { ...SLOW, owner: "native" });
@@ -52,7 +52,7 @@ for (const [name, start] of Object.entries(STORES)) {
     assert.equal(await other.tryAcquire("invoice/42"), null);
     const info = await other.inspect("invoice/42");
     assert.deepEqual([info.owner, info.token, info.data], ["edge", lease.token, Buffer.from([7])]);
-    // Redis shows none. So much longer the lock is closed, as the clock here may miss.
+    // Redis shows no ttl. The lock stays closed longer, by the time that the clock here may miss.
     if (info.ttl !== undefined) assert.equal(info.ttl, LONG.ttl + 500);
     await lease.release();
     await assert.rejects(lease.release(), NotOwnedError);
@@ -87,7 +87,7 @@ test("a lease is renewed for as long as it is held, and lost by the clock when i
   const client = await connect(webdis.url);
   const rival = await connectNative(redis.url);
   const lease = await client.acquire("a", { ttl: 6_000 });
-  // Validity grows with a renewal, and with nothing else.
+  // Only a renewal increases the validity.
   let left = lease.remaining();
   await until(() => {
     assert.equal(lease.signal.aborted, false);
@@ -126,7 +126,7 @@ test("a release that finds the lock broken or taken is a loss", async (t) => {
   await Promise.all([client.close(), rival.close()]);
 });
 
-test("a token that is not taken is a refusal, and one from a function is asked for again", async (t) => {
+test("a rejected token is a refusal, and a function is called for a new one", async (t) => {
   const redis = await startRedis(t);
   const rest = await startRest(t, redis.url);
   const wrong = await connect(rest.bare, { ...SLOW, credentials: { token: "hunter2-another" } });
@@ -147,7 +147,7 @@ test("a token that is not taken is a refusal, and one from a function is asked f
   await client.close();
 });
 
-test("keys of AWS may come late, and what keeps them from coming is told", async () => {
+test("keys of AWS may come late, and errors have the reason for missing ones", async () => {
   const trouble = new Error("no keys today");
   let has = false;
   const credentials = async () => {
@@ -165,7 +165,7 @@ test("keys of AWS may come late, and what keeps them from coming is told", async
   await client.close();
 });
 
-test("a quorum of three is the quorum of native code", async (t) => {
+test("a quorum of three is shared with native code", async (t) => {
   const quorumId = "00112233445566778899aabbccddeeff";
   const servers = await Promise.all(
     [0, 1, 2].map(async () => {
@@ -188,6 +188,6 @@ test("a quorum of three is the quorum of native code", async (t) => {
   const next = await client.acquire("a", LONG);
   assert.ok(next.token > theirs.token);
   await next.release();
-  // The node that is gone confirms no release.
+  // The absent node confirms no release.
   await Promise.allSettled([client.close(), other.close()]);
 });

@@ -49,7 +49,7 @@ test("a candidate leads, resigns, and the next one follows", async (t) => {
   await Promise.all([first.close(), second.close()]);
 });
 
-test("a callback that throws ends the candidacy, is shown, and frees the lock", async () => {
+test("a callback that throws ends the candidacy, is reported, and frees the lock", async () => {
   const client = await connect("memory:");
   const warned = once(process, "warning");
   const stopped = [];
@@ -106,14 +106,14 @@ test("a callback may resign, and waits for nothing", async () => {
   while (stage.listenerCount("stands") === 0) await new Promise((resolve) => setTimeout(resolve, 5));
   stage.emit("stands");
   await over;
-  // Everywhere else there is an end to wait for.
+  // Outside the callback, resigning waits for the end.
   await election.resign();
   assert.deepEqual(heard, ["start", "stop"]);
   assert.equal(await client.inspect("leader"), null);
   await client.close();
 });
 
-test("a term that is over is not named, though its callback still runs", async () => {
+test("a term that is over is null, though its callback still runs", async () => {
   const client = await connect("memory:");
   const stage = new EventEmitter();
   const terms = [];
@@ -136,7 +136,7 @@ test("a term that is over is not named, though its callback still runs", async (
   await client.close();
 });
 
-test("an election that nobody refers to goes on, as a lease does", async () => {
+test("an election without references continues, as a lease does", async () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc");
   const client = await connect("memory:");
@@ -162,7 +162,7 @@ test("an election that nobody refers to goes on, as a lease does", async () => {
   await client.close();
 });
 
-test("a candidacy that cannot be is refused", async () => {
+test("an invalid candidacy is refused", async () => {
   const client = await connect("memory:");
   await assert.rejects(client.elect(""), ConfigError);
   await assert.rejects(client.elect("a", { ttl: 1 }), ConfigError);

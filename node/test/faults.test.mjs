@@ -1,4 +1,4 @@
-// What goes wrong, and must go wrong gently. The runner fails a test when anything in it rejects without being heard.
+// Faults and invalid calls. The runner fails a test that has an unhandled rejection.
 
 import assert from "node:assert/strict";
 import { cpSync, linkSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -40,7 +40,7 @@ test("an abort before, during and after an acquisition", async (t) => {
   await assert.rejects(client.acquire("a", { signal: AbortSignal.abort(reason) }), isReason);
   assert.equal(await client.inspect("a"), null);
 
-  // While requests are under way, and so in any state that an acquisition can be in.
+  // While requests are pending, and so in any state of an acquisition.
   for (let turns = 0; turns < 20; turns++) {
     const controller = new AbortController();
     const taken = client.acquire("a", { ...OPTIONS, signal: controller.signal });
@@ -63,7 +63,7 @@ test("an abort before, during and after an acquisition", async (t) => {
   await client.close();
 });
 
-test("a loss during using is told by the signal first, and by the rejection then", async (t) => {
+test("a loss during using aborts the signal first, and then rejects", async (t) => {
   const client = await connect("memory:");
   const told = [];
   const body = client.using("a", { ttl: 300, renew: false }, async (lease) => {
@@ -78,7 +78,7 @@ test("a loss during using is told by the signal first, and by the rejection then
   await client.close();
 });
 
-test("what fails in using: the body goes first, a release that is not confirmed is no failure", async (t) => {
+test("using throws the error of the body first, and ignores an unconfirmed release", async (t) => {
   const server = await startRedis(t);
   const client = await connect(server.url, { requestTimeout: 1_000 });
   const error = new Error("of the body");
@@ -115,7 +115,7 @@ test("using settles only after the release, however the body ends", async () => 
   }
 });
 
-test("a second release is refused, whoever is first", async () => {
+test("a second release is refused", async () => {
   const client = await connect("memory:");
   const lease = await client.acquire("a", OPTIONS);
   const ends = await Promise.allSettled([lease.release(), lease.release(), lease[Symbol.asyncDispose]()]);
@@ -147,7 +147,7 @@ test("a client that was closed refuses everything, and can be closed again", asy
   await lease[Symbol.asyncDispose]().catch((error) => assert.ok(error instanceof LeaseholdError));
 });
 
-test("lengths of time that cannot be", async () => {
+test("invalid durations are refused", async () => {
   const client = await connect("memory:");
   const refused = [["30s", TypeError], [NaN, ConfigError], [-1, ConfigError], [0, ConfigError], [2 ** 31, ConfigError], [2 ** 60, ConfigError]];
   for (const [ttl, error] of [...refused, [30_000n, TypeError], [new Date(), TypeError]]) {
@@ -167,7 +167,7 @@ test("lengths of time that cannot be", async () => {
   await client.close();
 });
 
-test("names that cannot be", async () => {
+test("invalid names are refused", async () => {
   const client = await connect("memory:");
   for (const name of [Buffer.from("a"), 5, null, undefined, ["a"], Symbol("a"), new String("a")]) {
     for (const call of [client.acquire(name), client.tryAcquire(name), client.using(name, () => {}), client.inspect(name)]) {
@@ -221,7 +221,7 @@ test("10,000 acquisitions at once share one connection or two, and all end", asy
   assert.equal(await redis.exists("lock/9999"), 1);
   await Promise.all(leases.map((lease) => lease.release()));
   assert.equal(await redis.exists("lock/9999"), 0);
-  // On one name they stand in line.
+  // On one name they are queued.
   let inside = 0;
   const visits = Array.from({ length: 2_000 }, () =>
     client.using("one", { ttl: 600_000 }, async () => {
@@ -236,7 +236,7 @@ test("10,000 acquisitions at once share one connection or two, and all end", asy
   await client.close();
 });
 
-test("two copies of the package in one process are strangers that exclude each other", async (t) => {
+test("two copies of the package in one process exclude each other", async (t) => {
   const require = createRequire(import.meta.url);
   const folder = mkdtempSync(join(tmpdir(), "leasehold-node-"));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
@@ -249,14 +249,14 @@ test("two copies of the package in one process are strangers that exclude each o
   const lease = await one.acquire("a", { ttl: 600_000 });
   const error = await two.acquire("a", { wait: 0 }).catch((error) => error);
   assert.ok(error instanceof other.LockBusyError && !(error instanceof leasehold.LockBusyError));
-  // What is the same in both is the code.
+  // Only the code is the same in both.
   assert.equal(error.code, "busy");
   const waiting = two.acquire("a", { wait: 30_000 });
   await lease.release();
   await (await waiting).release();
   await Promise.all([one.close(), two.close()]);
 
-  // Another version brings another SQLite, which would undo the file locks of the first.
+  // Another version has another SQLite, which would remove the file locks of the first.
   const file = join(later, "package.json");
   writeFileSync(file, readFileSync(file, "utf8").replace(/"version": ".*?"/, '"version": "999.0.0"'));
   const third = require(later);
@@ -269,7 +269,7 @@ test("a copy on another thread leaves SQLite to the first one", { skip: process.
   t.after(() => rmSync(folder, { recursive: true, force: true }));
   const [copy, linked] = [join(folder, "copy"), join(folder, "linked")];
   for (const to of [copy, linked]) cpSync(installed, to, { recursive: true });
-  // As package managers do it: two places, and one file.
+  // As package managers do: one file in two places.
   rmSync(join(linked, "leasehold.node"));
   linkSync(join(copy, "leasehold.node"), join(linked, "leasehold.node"));
   const url = sqlite(t);

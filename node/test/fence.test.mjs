@@ -43,13 +43,13 @@ test("a write that would end after its guard is refused", async () => {
   assert.throws(() => guards.write("a", 1, async () => written.push("async")), refusal);
   assert.throws(() => guards.write("a", 1, function* () { yield written.push("generator"); }), refusal);
   assert.deepEqual(written, []);
-  // What only its result shows has begun by then; and how it ends is nobody's unhandled rejection.
+  // A write that is detected only by its result has started by then; its failure causes no unhandled rejection.
   assert.throws(() => guards.write("a", 1, () => Promise.reject(new Error("on purpose"))), refusal);
   await new Promise(setImmediate);
   assert.equal(guards.write("a", 1, () => "written"), "written");
 });
 
-test("what PostgreSQL answers is understood, however the driver writes a bigint", () => {
+test("answers of PostgreSQL are read in every form of a bigint", () => {
   const guard = new PostgresGuard();
   assert.match(guard.createSql, /leasehold_fence/);
   assert.match(new PostgresGuard({ schema: "s", table: "t" }).claimSql, /"s"\."t"/);
@@ -73,7 +73,7 @@ test("what PostgreSQL answers is understood, however the driver writes a bigint"
   assert.throws(() => PostgresRowGuard.refuse(34, [{ fence: "35" }]), StaleTokenError);
 });
 
-test("pieces of DynamoDB's expressions", () => {
+test("parts of DynamoDB's expressions", () => {
   const guard = new DynamodbGuard("fence");
   assert.deepEqual(guard.names, { "#leasehold_fence": "fence" });
   assert.deepEqual(DynamodbGuard.values(34), { ":leasehold_token": { N: "34" } });

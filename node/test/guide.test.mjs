@@ -1,4 +1,4 @@
-// The examples of docs/node.md that stand on their own.
+// The complete examples of docs/node.md.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";

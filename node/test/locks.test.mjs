@@ -33,7 +33,7 @@ function testEach(name, body) {
   }
 }
 
-testEach("a lease says what it is, and is over after its release", async (client) => {
+testEach("a lease shows its properties, and is over after its release", async (client) => {
   const lease = await client.acquire("invoice/42", { ...OPTIONS, owner: "the test" });
   assert.equal(lease.resource, "invoice/42");
   assert.equal(lease.owner, "the test");
@@ -60,7 +60,7 @@ testEach("tokens grow", async (client) => {
   }
 });
 
-testEach("busy, timed out and free are told apart", async (client) => {
+testEach("busy, timed out and free locks are distinguished", async (client) => {
   const lease = await client.acquire("report", { ...OPTIONS, owner: "first", data: Buffer.from("on it") });
   assert.equal(await client.tryAcquire("report"), null);
   await assert.rejects(client.acquire("report", { wait: 0 }), (error) => {
@@ -84,7 +84,7 @@ testEach("busy, timed out and free are told apart", async (client) => {
   assert.ok(next.token > lease.token);
 });
 
-testEach("a supervisor releases only the holder that it means", async (client) => {
+testEach("releaseIf releases only the named holder", async (client) => {
   assert.deepEqual(await client.releaseIf("job", { token: 1 }), { released: false, holder: null });
   const lease = await client.acquire("job", { ...OPTIONS, owner: "worker-7:1234:main" });
   const { token } = lease;
@@ -109,7 +109,7 @@ testEach("a waiter gets the lock when it is free", async (client) => {
   assert.ok((await waiting).token > lease.token);
 });
 
-testEach("an abort ends a wait with its reason, and nothing is left of it", async (client) => {
+testEach("an abort ends a wait with its reason and leaves no record", async (client) => {
   const lease = await client.acquire("slow", OPTIONS);
   const controller = new AbortController();
   const waiting = client.acquire("slow", { ...OPTIONS, signal: controller.signal });
@@ -120,7 +120,7 @@ testEach("an abort ends a wait with its reason, and nothing is left of it", asyn
   assert.equal(getEventListeners(controller.signal, "abort").length, 0);
   await assert.rejects(client.acquire("other", { signal: controller.signal }), (error) => error === reason);
   assert.equal(await client.inspect("other"), null);
-  // The one that was given up would get it first.
+  // The cancelled one would get it first.
   await lease.release();
   const next = await client.acquire("slow", { ...OPTIONS, wait: 10_000 });
   await next.release();
@@ -196,7 +196,7 @@ test("closing a client ends its leases and waiters", async () => {
   assert.throws(() => lease.check(), NotOwnedError);
 });
 
-test("values that cannot be are refused by name", async () => {
+test("invalid values are refused by name", async () => {
   const client = await connect("memory:");
   const refused = (options, error) => assert.rejects(client.acquire("a", options), error);
   await refused({ timeout: 5 }, { name: "TypeError", message: /no option timeout.*ttl/ });
@@ -204,12 +204,12 @@ test("values that cannot be are refused by name", async () => {
   await refused({ signal: {} }, { name: "TypeError", message: /AbortSignal/ });
   await refused({ ttl: 50 }, { code: "config", message: /50ms is below the smallest, 100ms/ });
   await refused({ ttl: Infinity }, { code: "config", message: "ttl cannot be infinite" });
-  await refused({ ttl: NaN }, { code: "config", message: /NaN is not a length of time/ });
-  await refused({ wait: -1 }, { code: "config", message: /-1 is not a length of time/ });
+  await refused({ ttl: NaN }, { code: "config", message: /NaN is not a duration/ });
+  await refused({ wait: -1 }, { code: "config", message: /-1 is not a duration/ });
   await refused({ renew: false, renewEvery: 1_000 }, { code: "config", message: /contradict/ });
   await refused({ owner: "a\nb" }, ConfigError);
   await assert.rejects(client.tryAcquire("a", { wait: 5 }), { name: "TypeError", message: /no option wait/ });
-  await assert.rejects(client.acquire(7), { name: "TypeError", message: "name is a text, not number" });
+  await assert.rejects(client.acquire(7), { name: "TypeError", message: "name must be a string, not number" });
   await assert.rejects(client.acquire(""), ConfigError);
   await assert.rejects(client.lockAll("abc"), TypeError);
   await assert.rejects(client.using("a", {}), TypeError);
@@ -250,7 +250,7 @@ test("each setting reaches the client, in its unit", async () => {
   await client.close();
 });
 
-test("a store that is not there is told as such", async (t) => {
+test("an absent store is reported as unavailable", async (t) => {
   await assert.rejects(connect("sqlite:/nowhere/at/all/locks.db"), leasehold.LeaseholdError);
   const redis = await startRedis(t);
   const client = await connect(redis.url);
@@ -265,7 +265,7 @@ test("three stores are a quorum", async (t) => {
   assert.equal(client.stores.length, 3);
   await nodes[0].stop();
   await client.using("a", OPTIONS, async () => assert.equal((await client.inspect("a")).of, 3));
-  // What the node that is gone was to release is not confirmed.
+  // The release on the absent node is not confirmed.
   await client.close().catch((error) => assert.equal(error.code, "store_unavailable"));
 });
 

@@ -26,7 +26,7 @@ for (const store of ["memory:of-both", "sqlite"]) {
   });
 }
 
-test("a server that stands still costs the lease, and nobody is left unheard", async (t) => {
+test("a stalled server loses the lease, and all callers are answered", async (t) => {
   const redis = await startRedis(t);
   const client = await connect(redis.url);
   try {
@@ -39,7 +39,7 @@ test("a server that stands still costs the lease, and nobody is left unheard", a
   }
 });
 
-test("using tells of a loss, but the body's own error goes first", async () => {
+test("using reports a loss, but the error of the body takes precedence", async () => {
   const client = await connect("memory:");
   const options = { ttl: 200, renew: false };
   await assert.rejects(client.using("a", options, (lease) => aborted(lease.signal)), LeaseLostError);
@@ -65,7 +65,7 @@ test("a loop that was blocked finds the signal aborted", async () => {
   await client.close();
 });
 
-test("the signal is aborted before a release rejects, be the loop ever so busy", async () => {
+test("the signal is aborted before a release rejects, even on a busy loop", async () => {
   const client = await connect("memory:");
   const options = { ttl: 200, maxHold: 200 };
   const leases = await client.lockAll(["c", "d"], options);
@@ -77,7 +77,7 @@ test("the signal is aborted before a release rejects, be the loop ever so busy",
     [leases, () => leases.release()],
     [others, () => others[Symbol.asyncDispose]()],
   ].map(([each, end]) => ({ signals: Array.from(each, ({ signal }) => signal), end }));
-  // From here on the loop gets no turn.
+  // From here on the loop is blocked.
   for (const lease of [one, other, ...leases, ...others]) while (lease.remaining() > 0);
   for (const { signals, end } of ends) {
     await assert.rejects(end(), (error) => {
@@ -88,7 +88,7 @@ test("the signal is aborted before a release rejects, be the loop ever so busy",
   await client.close();
 });
 
-test("a release that finds the lock taken is a loss, which the signal tells first", async (t) => {
+test("a release that finds the lock taken is a loss, and aborts the signal first", async (t) => {
   const { url } = await startRedis(t);
   const [client, redis] = [await connect(url, { requestTimeout: 5_000 }), new Redis(url)];
   undo(t, async () => (redis.disconnect(), await client.close()));
@@ -113,7 +113,7 @@ test("a release that finds the lock taken is a loss, which the signal tells firs
   await assert.rejects(client.using("e", options, () => taken("e")), LeaseLostError);
 });
 
-test("a loss that nobody hears harms nobody", async () => {
+test("a loss without listeners has no effect", async () => {
   const { code, stdout, stderr } = await start("lose.mjs").ended;
   assert.deepEqual([code, stdout, stderr], [0, "lost\n", ""]);
 });

@@ -1,4 +1,4 @@
-// Events and metrics: what is told, to whom, and that nobody is held up by it.
+// Events and metrics: their contents, their observers, and that they delay nothing.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -10,7 +10,7 @@ import { run } from "./helpers/child.mjs";
 import { aborted } from "./helpers/signals.mjs";
 import { until } from "./helpers/until.mjs";
 
-/** Hears all of it, and answers what waits for an event of a resource. */
+/** Observes everything, and returns a function that waits for an event of a resource. */
 function listen(t, observer) {
   const heard = { events: [], samples: [] };
   const stop = observe({ event: (event) => heard.events.push(event), sample: (sample) => heard.samples.push(sample), ...observer });
@@ -58,7 +58,7 @@ test("metrics are samples without names of resources", async (t) => {
   await client.close();
 });
 
-test("each observer hears what it wants, until it is stopped", async (t) => {
+test("each observer gets what it asked for, until it is stopped", async (t) => {
   const all = listen(t, { level: "debug" });
   const grave = listen(t, { level: "error", sample: undefined });
   const client = await connect("memory:");
@@ -77,7 +77,7 @@ test("each observer hears what it wants, until it is stopped", async (t) => {
   await client.close();
 });
 
-test("who comes hears of nothing before, and who stops has heard all of it", async (t) => {
+test("an observer gets no earlier items, and all items before it stops", async (t) => {
   const { told } = listen(t, {});
   const client = await connect("memory:");
   await (await client.acquire("before")).release();
@@ -99,7 +99,7 @@ test("who comes hears of nothing before, and who stops has heard all of it", asy
   await client.close();
 });
 
-test("an observer that throws is shown, and the others hear of it all the same", async (t) => {
+test("an observer that throws is reported and does not affect others", async (t) => {
   const warned = once(process, "warning");
   listen(t, {
     event: ({ event }) => {
@@ -117,10 +117,10 @@ test("an observer that throws is shown, and the others hear of it all the same",
   await client.close();
 });
 
-test("what a busy loop has no time for is dropped, and that is told", async (t) => {
+test("items that a busy loop cannot take are dropped, and that is reported", async (t) => {
   const client = await connect("memory:");
   const { told, events } = listen(t, { level: "info", sample: undefined });
-  // Both of a pair are told; nothing that is ready at once lets the loop deliver.
+  // Both events of a pair are recorded; promises that are ready at once do not let the loop deliver.
   for (let pair = 0; pair < 6_000; pair += 1) await (await client.acquire(`pair-${pair}`)).release();
   const dropped = await told("lock.events_dropped", undefined);
   assert.ok(dropped.level === "warn" && dropped.fields.dropped > 0, JSON.stringify(dropped));
@@ -129,7 +129,7 @@ test("what a busy loop has no time for is dropped, and that is told", async (t) 
   await client.close();
 });
 
-test("a thread hears of clients of another, and its end harms nobody", async (t) => {
+test("a thread observes clients of another thread, and may end", async (t) => {
   const { told } = listen(t, {});
   const worker = new Worker(new URL("./programs/observer.mjs", import.meta.url));
   const [heard] = await once(worker, "message");
@@ -142,13 +142,13 @@ test("a thread hears of clients of another, and its end harms nobody", async (t)
   await client.close();
 });
 
-test("an observer may end the process, and what it did last is told", async () => {
+test("an observer may end the process, and its last events are delivered", async () => {
   const { code, stdout } = await run("observes.mjs", "after", "lock.released");
   assert.equal(code, 3);
   assert.deepEqual(stdout.trim().split("\n"), ["lock.acquired", "lock.acquired", "lock.released", "lock.released"]);
 });
 
-test("the end of the process is not put off, and what it did last is told", async () => {
+test("the exit of the process is not delayed, and its last events are delivered", async () => {
   for (const when of ["before", "after", "closed"]) {
     const { code, stdout, stderr } = await run("observes.mjs", when);
     assert.deepEqual([code, stderr], [0, ""], when);
@@ -156,7 +156,7 @@ test("the end of the process is not put off, and what it did last is told", asyn
   }
 });
 
-test("what is no observer is refused with what it should be", () => {
+test("an invalid observer is refused with advice", () => {
   const event = () => {};
   for (const [given, says] of [
     [undefined, /an object/],

@@ -81,7 +81,7 @@ test("npx runs the command", () => {
   assert.match(npm(folder, "exec", "--no", "--", "leasehold", "--help"), /inspect/);
 });
 
-test("without the package of the platform it is said which one is missing", () => {
+test("without the package of the platform, the error names it", () => {
   const [name] = Object.keys(main.optionalDependencies).filter((name) => existsSync(join(folder, "node_modules", name)));
   rmSync(join(folder, "node_modules", dirname(name)), { recursive: true });
   assert.throws(() => node("-e", 'require("leasehold")'), new RegExp(`no native code for this platform: ${name} is not installed`));

@@ -40,7 +40,7 @@ test("the processes of a cluster count without losing any", async (t) => {
 });
 
 for (const [way, code] of [["return", 0], ["exit", 3], ["throw", 1]]) {
-  test(`a process that ends releases what it holds: ${way}`, async (t) => {
+  test(`a process releases its leases when it exits: ${way}`, async (t) => {
     const url = sqlite(t);
     const end = await run("hold.mjs", url, way);
     assert.equal(end.code, code, end.stderr);
@@ -56,13 +56,13 @@ test("a held lease does not keep the process alive, and one that is awaited does
   const lease = await rival.acquire("held", { ttl: 600_000 });
   const waiting = start("hold.mjs", url, "return");
   await lease.release();
-  // It has waited, or it would have ended with status 13: unsettled top-level await.
+  // It has waited; otherwise its status would be 13: unsettled top-level await.
   const end = await waiting.ended;
   assert.deepEqual([end.code, end.stdout], [0, "held\n"]);
   await rival.close();
 });
 
-test("a process ends in time although its store is gone", async (t) => {
+test("a process exits in time although its store is gone", async (t) => {
   const redis = await startRedis(t);
   const holder = start("hold.mjs", redis.url, "wait");
   await holder.until("held");
@@ -72,7 +72,7 @@ test("a process ends in time although its store is gone", async (t) => {
   assert.deepEqual([end.code, end.stderr], [0, ""]);
 });
 
-test("workers that are terminated leave the others alone, and their locks free", async (t) => {
+test("terminated workers free their locks and do not affect others", async (t) => {
   const end = await run("terminate.mjs", sqlite(t));
   assert.deepEqual([end.code, end.stdout, end.stderr], [0, "free\n", ""]);
 });

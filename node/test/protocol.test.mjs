@@ -1,4 +1,4 @@
-// The protocol without I/O: what a host passes in is never trusted.
+// The protocol without I/O: inputs of a host are never trusted.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
@@ -29,7 +29,7 @@ function drained(machine, now = NOW) {
   return outputs;
 }
 
-test("a lease is granted by a host of its own", () => {
+test("a custom host gets a lease", () => {
   const machine = client();
   machine.acquire(1, "job", { ttl: 6_000, wait: { type: "once" } }, Buffer.from(FRESH), NOW);
   const [{ type, id, node, ops }, ...others] = drained(machine);
@@ -64,9 +64,9 @@ const cannotBe = {
   "config.limits.locks: this is not a whole number": () => client({ limits: { locks: -1 } }),
   "config.limits.locks: this bigint": () => client({ limits: { locks: -1n } }),
   "timeout of 61000 ms": () => client({ requestTimeout: 61_000 }),
-  "config.requestTimeout: this is not a length": () => client({ requestTimeout: -1 }),
-  "requestTimeout: this is not a length": () => client({ requestTimeout: NaN }),
-  "this is not a length of time": () => client({ requestTimeout: Infinity }),
+  "config.requestTimeout: this is not a duration": () => client({ requestTimeout: -1 }),
+  "requestTimeout: this is not a duration": () => client({ requestTimeout: NaN }),
+  "this is not a duration": () => client({ requestTimeout: Infinity }),
   "quorum id of 5 bytes": () => client({ quorum: { id: Buffer.from("short") } }),
   'config.nodes[0].poll: "guess" is none of acquire, read': () => client({ nodes: [{ poll: "guess" }] }),
   "seed of 5 bytes": () => Client.create({ nodes: [{}] }, Buffer.from("short"), NOW),
@@ -86,7 +86,7 @@ const cannotBe = {
 };
 
 for (const [message, call] of Object.entries(cannotBe)) {
-  test(`what cannot be is refused by name: ${message}`, () => {
+  test(`invalid values are refused by name: ${message}`, () => {
     assert.throws(call, (error) => error instanceof ConfigError && error.message.includes(message));
   });
 }
@@ -122,7 +122,7 @@ for (const [message, call] of Object.entries(ofWrongTypes)) {
   });
 }
 
-test("code of a value cannot come back in", () => {
+test("a getter of a value cannot call the client", () => {
   const machine = client();
   const odd = { get unixMs() { return machine.stats().locks; }, monotonicNs: 5n };
   machine.handleTimeout(FRESH, odd);
@@ -148,7 +148,7 @@ test("a command that is not accepted says why", () => {
   }
 });
 
-test("what servers say is not trusted", () => {
+test("replies of servers are not trusted", () => {
   const bodies = ["{", "\xff", "", "x".repeat(2_000_000), '{"result":["granted"]}'];
   for (const body of bodies) {
     const machine = wired(UPSTASH);
@@ -161,12 +161,12 @@ test("what servers say is not trusted", () => {
   }
 });
 
-test("nothing of JavaScript gets through where it does not belong", () => {
+test("random values throw errors and never panic", () => {
   const values = [
     undefined, null, true, 0, -1, 1.5, NaN, Infinity, 2 ** 53, 5n, -5n, 2n ** 70n, "", "x".repeat(2_000), [], [[]], {},
     new Uint8Array(3), new ArrayBuffer(3), { type: "acquire" }, { nodes: [{}] }, () => 1, Symbol("s"), new Date(), circle,
   ];
-  // Any error but these, above all the end of the process, fails the test.
+  // Any other error, above all the end of the process, fails the test.
   for (const value of values) {
     for (const call of [
       () => Client.create(value, value, value),
@@ -193,7 +193,7 @@ test("nothing of JavaScript gets through where it does not belong", () => {
   }
 });
 
-test("replies are told apart", () => {
+test("a reader splits replies", () => {
   const reader = new Reader();
   reader.push(Buffer.from("+OK\r\n:4"));
   assert.equal(reader.take(2), null);
@@ -206,7 +206,7 @@ test("replies are told apart", () => {
   assert.ok(protocol.channel("job").length > 3);
 });
 
-test("a guard keeps its mark where its owner wants it", () => {
+test("a guard restores its mark", () => {
   let guard = new Guard();
   assert.equal(guard.highWater, null);
   guard.claim(33);

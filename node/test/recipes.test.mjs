@@ -27,7 +27,7 @@ before(() => {
   assert.equal(page.match(/^```/gm).length, 2 * modules.length, "all code is run");
 });
 
-/** A recipe in this process, over a store of its own. */
+/** A recipe in this process, over a separate store. */
 async function load(t, name) {
   const { url } = await startRedis(t);
   process.env.LEASEHOLD_STORE = url;
@@ -37,7 +37,7 @@ async function load(t, name) {
   return { ...module, url };
 }
 
-test("Express: who comes second is told so", async (t) => {
+test("Express: the second caller is rejected immediately", async (t) => {
   const { serve, url } = await load(t, "express");
   let [enter, leave] = [deferred(), deferred()];
   const server = serve(async (id, { fence, signal }) => {
@@ -60,7 +60,7 @@ test("Express: who comes second is told so", async (t) => {
   const { id, fence } = await receipt.json();
   assert.ok(id === "42" && Number.isSafeInteger(fence));
 
-  // A lost lock is told as such.
+  // A lost lock is reported.
   [enter, leave] = [deferred(), deferred()];
   const lost = post(43);
   const signal = await enter.promise;
@@ -72,7 +72,7 @@ test("Express: who comes second is told so", async (t) => {
   redis.disconnect();
 });
 
-test("node-cron: a job runs once, in whichever process leads", async (t) => {
+test("node-cron: a job runs once, in the process that leads", async (t) => {
   const { url } = await startRedis(t);
   const folder = mkdtempSync(join(tmpdir(), "leasehold-node-"));
   undo(t, () => rmSync(folder, { recursive: true, force: true }));
@@ -95,7 +95,7 @@ test("node-cron: a job runs once, in whichever process leads", async (t) => {
   assert.equal(new Set(seconds).size, seconds.length, `twice in a second: ${runs().join(" | ")}`);
 });
 
-test("pg: who was suspended is refused", async (t) => {
+test("pg: a suspended holder is rejected", async (t) => {
   const [{ migrate, update, url }, server] = await Promise.all([load(t, "pg"), startPostgres(t)]);
   const pool = new pg.Pool(server);
   undo(t, () => pool.end());
@@ -106,7 +106,7 @@ test("pg: who was suspended is refused", async (t) => {
   const total = async () => (await pool.query("SELECT total FROM invoices WHERE id = 42")).rows[0].total;
   assert.equal(await total(), 150);
 
-  // It believes in its lock for as long as it is busy; meanwhile the record is taken away, and another one follows.
+  // While it is blocked it relies on its lock; meanwhile the record is removed, and another process gets the lock.
   const redis = new Redis(url);
   const late = update(pool, 42, async (total) => {
     await redis.del("invoice/42");

@@ -1,4 +1,4 @@
-// What redlock 5 documents, by the library itself and by the face of it that we have, and both beside each other.
+// The documented behaviour of redlock 5: by the library itself, by its replacement, and by both together.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -16,7 +16,7 @@ import { ended, until } from "./helpers/until.mjs";
 
 const LONG = 30_000;
 
-/** The same for both, on so many servers. */
+/** The same test for both, on several numbers of servers. */
 function testBoth(name, body, sizes = [1, 3]) {
   for (const library of Object.keys(makers)) {
     for (const size of sizes) {
@@ -28,7 +28,7 @@ function testBoth(name, body, sizes = [1, 3]) {
   }
 }
 
-/** Tries until it works. On a quorum redlock itself must not: what it got in one try shuts it out of the next ones. */
+/** Tries until it works. On a quorum redlock itself must not: the votes of one try block its next tries. */
 async function patiently(redlock, { ExecutionError }, action) {
   const tried = async () => {
     try {
@@ -40,8 +40,8 @@ async function patiently(redlock, { ExecutionError }, action) {
   return (await until(tried)).result;
 }
 
-// They wait for times to pass, which they can do together.
-describe("redlock 5 and its face", { concurrency: 4 }, () => {
+// They mostly wait, so they run together.
+describe("redlock 5 and its replacement", { concurrency: 4 }, () => {
   testBoth("a lock shuts others out until its release", async (redlock, { ExecutionError, ResourceLockedError, Lock }, urls) => {
     const said = [];
     redlock.on("error", (error) => said.push(error));
@@ -97,7 +97,7 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
     const lock = await short.extend(LONG);
     assert.deepEqual([lock.value, lock.resources, short.expiration], [short.value, ["a"], 0]);
     await assert.rejects(short.extend(LONG), ExecutionError);
-    // It holds on past its first end, and lets go at an earlier one.
+    // It is held past its first end, and released at an earlier one.
     await past;
     assert.ok(lock.expiration > Date.now());
     await assert.rejects(redlock.acquire(["a"], LONG, ONCE), ExecutionError);
@@ -122,7 +122,7 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
       undo(t, () => servers.forEach((redis) => redis.disconnect()));
       const changed = () => Promise.all(servers.map(change));
       const clear = () => Promise.all(servers.map((redis) => redis.del("a")));
-      // Such a release is tried again by redlock.
+      // redlock tries such a release again.
       const redlock = await makers[library](t, urls, ONCE);
       const taken = () => patiently(redlock, { ExecutionError }, (redlock) => redlock.acquire(["a"], LONG));
       const lock = await taken();
@@ -175,7 +175,7 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
 
   for (const [first, second] of [["redlock", "leasehold"], ["leasehold", "redlock"], ["leasehold", "leasehold"]]) {
     for (const size of [1, 3]) {
-      test(`${first} shuts ${second} out, on ${size}`, async (t) => {
+      test(`${first} excludes ${second}, on ${size}`, async (t) => {
         const urls = (await Promise.all(Array.from({ length: size }, () => startRedis(t)))).map(({ url }) => url);
         // Ours first: its nodes are marked then.
         const ours = await makers.leasehold(t, urls, PATIENT);
@@ -192,7 +192,7 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
         const won = await waiting;
         await assert.rejects(holder.acquire(["b"], LONG, ONCE), faces[first].ExecutionError);
         await won.release();
-        // Nobody is inside together with another one.
+        // Never two holders at once.
         let inside = 0;
         const enter = (redlock, face) =>
           patiently(redlock, face, (redlock) =>
@@ -208,7 +208,7 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
     }
   }
 
-  test("a loss is told before anybody else has the lock, and using rejects", async (t) => {
+  test("a loss is reported before anybody else has the lock, and using rejects", async (t) => {
     const server = await startRedis(t);
     const redlock = new Redlock([server.url], PATIENT);
     let isTold = false;
@@ -227,7 +227,7 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
     await redlock.quit();
   });
 
-  test("a lock shows its tokens, and until when it is certain", async (t) => {
+  test("a lock shows its tokens and its expiration", async (t) => {
     const server = await startRedis(t);
     const client = await connect(server.url);
     const redlock = new Redlock([client]);
@@ -250,7 +250,7 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
     await redlock.quit();
   });
 
-  test("what stands at the server is told by a token, where redlock has its value", async (t) => {
+  test("a record is identified by its token, where redlock has its value", async (t) => {
     const { url } = await startRedis(t);
     const theirs = await (await makers.redlock(t, [url])).acquire(["theirs"], LONG);
     const redlock = await makers.leasehold(t, [url]);
@@ -264,7 +264,7 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
     assert.equal(await isHeldBy(lock, "ours"), false);
   });
 
-  test("a server that comes up later is waited for, one that never does is told", async (t) => {
+  test("a server that comes up later is waited for, and an absent one is reported", async (t) => {
     const server = await startRedis(t);
     await server.stop();
     const redlock = new Redlock([server.url], { retryCount: 2, retryDelay: 10 });
@@ -285,7 +285,7 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
     await assert.rejects(waiting.acquire(["a"], LONG), { code: "config", message: /quit/ });
   });
 
-  test("the settings of clients are taken over, or refused", async (t) => {
+  test("the settings of clients are used or refused", async (t) => {
     const server = await startRedis(t);
     const port = Number(new URL(server.url).port);
     const redis = new Redis({ port, host: "127.0.0.1", db: 3, keyPrefix: "app:" });
@@ -312,7 +312,7 @@ describe("redlock 5 and its face", { concurrency: 4 }, () => {
   });
 });
 
-test("an extension by nothing leaves the lock as it was", async (t) => {
+test("an extension by 0 does not change the lock", async (t) => {
   const { url } = await startRedis(t);
   const redlock = new Redlock([url], PATIENT);
   undo(t, () => redlock.quit());
@@ -323,7 +323,7 @@ test("an extension by nothing leaves the lock as it was", async (t) => {
   await assert.rejects(redlock.using(["a"], 0, async () => assert.fail("it is over")), ExecutionError);
 });
 
-test("a driftFactor that cannot be is refused by its name", () => {
+test("an invalid driftFactor is refused by name", () => {
   const refused = { code: "config", message: /^driftFactor is/ };
   for (const driftFactor of [0, 0.5, -1, NaN]) assert.throws(() => new Redlock(["memory:"], { driftFactor }), refused);
 });
@@ -353,7 +353,7 @@ test("a release that was not confirmed can be repeated, and ends when it is", as
 });
 
 for (const whose of ["its own", "a given"]) {
-  test(`quit gives back what is held, and takes nothing afterwards, over ${whose} client`, async (t) => {
+  test(`quit releases all locks and refuses new ones, over ${whose} client`, async (t) => {
     const { url } = await startRedis(t);
     const client = await connect(url);
     undo(t, () => client.close());
@@ -376,13 +376,13 @@ for (const whose of ["its own", "a given"]) {
     assert.equal(lock.expiration, 0);
     await assert.rejects(redlock.acquire(["c"], LONG), { code: "config", message: /quit/ });
     await redlock.quit();
-    // Past the end of the lock: its timer, which would have fired before this look at the clock, has nothing to tell.
+    // Past the end of the lock: its timer, which would have fired before this check, reports nothing.
     await past;
     assert.deepEqual(said.map(({ name }) => name), ["LeaseLostError"]);
   });
 }
 
-test("quit does not fail because no connection came about", async (t) => {
+test("quit does not fail without a connection", async (t) => {
   const server = await startRedis(t);
   await server.stop();
   // It ends the pause before the next try, too.
@@ -392,7 +392,7 @@ test("quit does not fail because no connection came about", async (t) => {
   await waiting;
 });
 
-test("quit has nothing to do with what is over", async (t) => {
+test("quit ignores locks that are over", async (t) => {
   const { url } = await startRedis(t);
   const client = await connect(url);
   undo(t, () => client.close());
@@ -409,7 +409,7 @@ test("quit has nothing to do with what is over", async (t) => {
   assert.deepEqual(said, []);
 });
 
-test("using with a lock that is lost before the routine begins tells it so", async () => {
+test("using with a lock lost before the routine starts passes an aborted signal", async () => {
   const client = testing.connect();
   const lockAll = client.lockAll.bind(client);
   client.lockAll = async (...given) => {
@@ -424,7 +424,7 @@ test("using with a lock that is lost before the routine begins tells it so", asy
   await assert.rejects(used, ({ cause }) => cause instanceof LeaseLostError);
 });
 
-test("a lock that is granted as quit is called is given back", async () => {
+test("a lock that is granted during quit is released", async () => {
   const client = await connect("memory:");
   const redlock = new Redlock([client], PATIENT);
   const lockAll = client.lockAll.bind(client);
@@ -440,7 +440,7 @@ test("a lock that is granted as quit is called is given back", async () => {
   await client.close();
 });
 
-test("durations need not fit those of leases", async (t) => {
+test("durations may exceed those of leases", async (t) => {
   const warned = [];
   const warn = ({ name }) => warned.push(name);
   process.on("warning", warn);
@@ -459,7 +459,7 @@ test("durations need not fit those of leases", async (t) => {
   assert.deepEqual(warned, []);
 });
 
-test("a lock that cannot be given back at its end is an error event", async (t) => {
+test("a lock that cannot be released at its end emits an error event", async (t) => {
   const server = await startRedis(t);
   const client = await connect(server.url, { requestTimeout: 500 });
   undo(t, () => client.close().catch(() => {}));
@@ -473,7 +473,7 @@ test("a lock that cannot be given back at its end is an error event", async (t) 
   assert.ok(["lost", "store_unavailable"].includes(said[0]), said[0]);
 });
 
-test("urls of clients say the same", () => {
+test("clients become equivalent urls", () => {
   const { storeOf } = createRequire(import.meta.url)(`${import.meta.dirname}/../node_modules/leasehold/lib/ioredis.cjs`);
   const url = (options, more) => storeOf({ options, ...more }).url;
   assert.equal(url({ host: "h", port: 7 }), "redis://h:7/0");
@@ -491,12 +491,12 @@ test("urls of clients say the same", () => {
   assert.equal(storeOf({ options: { host: "h", keyPrefix: Buffer.from("é:") } }).prefix, "é:");
 
   const refused = (what, options, more) => assert.throws(() => url(options, more), { code: "config", message: what });
-  // Clients of node-redis, which would lead to this machine.
-  refused(/no client of ioredis.*store url/, { url: "redis://prod:6379", socket: { host: "prod" } });
-  refused(/no client of ioredis.*store url/, { socket: { host: "prod", port: 1 }, database: 1 });
-  refused(/no client of ioredis.*store url/, {});
+  // Clients of node-redis, whose options would be read as this machine.
+  refused(/not a client of ioredis.*store url/, { url: "redis://prod:6379", socket: { host: "prod" } });
+  refused(/not a client of ioredis.*store url/, { socket: { host: "prod", port: 1 }, database: 1 });
+  refused(/not a client of ioredis.*store url/, {});
   refused(/Connector/, { host: "localhost", port: 6379, Connector: class {} });
-  refused(/no cluster of ioredis/, {}, { isCluster: true });
+  refused(/not a cluster of ioredis/, {}, { isCluster: true });
   const isCluster = { isCluster: true, startupNodes: [{ host: "a" }, { host: "b", password: "x" }] };
   refused(/different logins/, {}, isCluster);
   refused(/different logins/, { redisOptions: { password: "y" } }, isCluster);

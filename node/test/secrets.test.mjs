@@ -1,4 +1,4 @@
-// What is shown of clients, leases and errors has no password in it.
+// The texts of clients, leases and errors contain no password.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -11,7 +11,7 @@ import { startRedis } from "./helpers/redis.mjs";
 
 const PASSWORD = "hunter2-of-this-test";
 
-/** All that somebody might write into a log. */
+/** All texts that a program might log. */
 function shown(value) {
   const { message, stack, cause } = value ?? {};
   const whole = inspect(value, { depth: 9, showHidden: true, getters: true });

@@ -16,7 +16,7 @@ const LONG = { ttl: 600_000 };
 
 const parsed = (value) => JSON.parse(JSON.stringify(value));
 
-/** A lease looks the same, whichever half of the package it is of. */
+/** A lease looks the same in both halves of the package. */
 async function checkLease(lease, resource) {
   const { remaining, ...rest } = parsed(lease);
   assert.deepEqual(rest, { resource, owner: "worker-1", token: lease.token });
@@ -27,7 +27,7 @@ async function checkLease(lease, resource) {
   assert.equal(parsed(lease).remaining, 0);
 }
 
-test("a client, its leases, elections and answers show themselves", async (t) => {
+test("clients, leases, elections and results can be logged", async (t) => {
   const { url } = await startRedis(t);
   const client = await connect(url, SLOW);
   undo(t, () => client.close());
@@ -60,7 +60,7 @@ test("at the edge, too", async (t) => {
   await client.close();
 });
 
-test("locks of the face of redlock show neither clients nor their urls", async (t) => {
+test("redlock locks show neither clients nor their urls", async (t) => {
   const { url } = await startRedis(t);
   const redlock = new Redlock([url.replace("://", "://:hunter2@")]);
   const plain = new Redlock([url]);

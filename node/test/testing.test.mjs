@@ -1,4 +1,4 @@
-// Fake clients: what users see in tests of their own is what the real client does.
+// Fake clients: they behave like the real client.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -22,7 +22,7 @@ const pairs = {
 };
 
 for (const [kind, pair] of Object.entries(pairs)) {
-  test(`a client does what a client does: ${kind}`, async () => {
+  test(`a client behaves alike: ${kind}`, async () => {
     const { client, rival } = await pair();
     assert.ok(client instanceof leasehold.Client);
     const lease = await client.acquire("job", { ttl: TTL, data: Buffer.from("here") });
@@ -71,9 +71,9 @@ for (const [kind, pair] of Object.entries(pairs)) {
 }
 
 for (const [kind, pair] of Object.entries(pairs)) {
-  test(`a release that was not ours is a loss: ${kind}`, async () => {
+  test(`a release of a lock that is not ours is a loss: ${kind}`, async () => {
     const { client, rival } = await pair();
-    // No renewal comes first.
+    // No renewal is due before.
     const long = { ttl: 3_600_000 };
     const lease = await client.acquire("taken", long);
     const { signal } = lease;
@@ -98,7 +98,7 @@ for (const [kind, pair] of Object.entries(pairs)) {
   });
 }
 
-test("what to do when the lock is lost", async () => {
+test("code can be tested for a lost lock", async () => {
   const { client, rival } = two();
   const told = [];
   const body = client.using("job", async (lease) => {
@@ -113,7 +113,7 @@ test("what to do when the lock is lost", async () => {
   assert.throws(() => client.lose("job"), NotOwnedError);
 });
 
-test("a supervisor releases only the holder that it means", async () => {
+test("releaseIf releases only the named holder", async () => {
   const { clock, client, rival } = two();
   const lease = await client.acquire("job", { ttl: TTL, owner: "worker-7:1234:main" });
   assert.equal((await rival.releaseIf("job", { token: lease.token + 1 })).released, false);
@@ -125,7 +125,7 @@ test("a supervisor releases only the holder that it means", async () => {
   assert.ok(lease.signal.reason instanceof LeaseLostError);
 });
 
-test("what to do when the store is down", async () => {
+test("code can be tested for a store that is down", async () => {
   const { clock, client, rival } = two();
   const lease = await client.acquire("job", { ttl: TTL });
   await client.using("other", () => client.storeDown());
@@ -141,7 +141,7 @@ test("what to do when the store is down", async () => {
   await assert.rejects(next.release(), StoreUnavailableError);
 });
 
-test("who holds a lock gets a turn before somebody who waits moves the clock", async () => {
+test("a holder runs before a waiter moves the clock", async () => {
   const { clock, client, rival } = two();
   const before = clock.now();
   const seen = [];
@@ -152,11 +152,11 @@ test("who holds a lock gets a turn before somebody who waits moves the clock", a
     });
   await Promise.all([work(client, "a"), work(rival, "b"), work(client, "c")]);
   assert.equal(seen.length, 3);
-  // Polling goes on for a while, but nobody has waited in vain.
+  // Polling continues for a while, but no waiter was lost.
   assert.ok(clock.now() - before < 3_000);
 });
 
-test("a wait is given up when its signal says so", async () => {
+test("a wait ends when its signal is aborted", async () => {
   const { client, rival } = two();
   const lease = await client.acquire("job");
   const stop = new AbortController();
@@ -183,7 +183,7 @@ test("time passes when the test says so, or somebody waits", async () => {
   clock.advance(3_600_000);
   assert.equal(clock.now() - before, 3_600_000);
   assert.ok(lease.remaining() > TTL / 3 && once.signal.aborted);
-  await assert.rejects(rival.acquire("job"), { message: /would never end/ });
+  await assert.rejects(rival.acquire("job"), { message: /never ends/ });
   await lease.release();
   const short = await client.acquire("job", { ttl: TTL, renew: false });
   const from = clock.now();

@@ -1,4 +1,4 @@
-// All golden vectors of core/vectors, against leasehold/protocol: what a file says is turned into plain objects, guided by
+// All golden vectors of core/vectors, against leasehold/protocol: JSON values become plain objects, guided by
 // the names of its fields, and compared as such.
 
 import assert from "node:assert/strict";
@@ -20,16 +20,16 @@ const kebab = (name) => name.replaceAll("_", "-");
 
 /** Fields whose value is one of several cases. */
 const CASES = new Set(["wait", "renewal", "op", "applied", "refusal", "event", "failure", "reason", "error"]);
-/** Cases around another variant, which a file does without. */
+/** Cases around another variant, which a file leaves out. */
 const AROUND = { applied: "applied", not_applied: "refusal" };
 const HEX = new Set(["id", "nonce", "version", "expect", "data", "quorum", "fresh", "waited_out", "stamp", "loss", "seed"]);
 const NAMES = new Set(["kind", "durability", "birth", "quorum", "access"]);
 const TEXTS = new Set(["body", "replies"]);
-/** Settings that are lengths of time; others are of the protocol, and have their unit in their name. */
+/** Durations in settings; other times have their unit in their name. */
 const LENGTHS = new Set(["ttl", "wait", "interval", "lock_delay", "max_hold", "request_timeout", "max_ttl", "retention"]);
 const INSTANTS = new Set(["at_ns", "deadline_ns", "monotonic_ns"]);
 const EACH = { outcomes: "outcome", outputs: "output", stores: "store" };
-/** Fields that a file leaves out though they are there. */
+/** Fields that a file leaves out although they exist. */
 const DEFAULTS = { acquire: { owner: "" }, member: { durability: "not-declared", birth: "no", retentionMs: 604_800_000 } };
 
 function one(name, said, within) {
@@ -40,7 +40,7 @@ function one(name, said, within) {
   if (name === "sort_key") return { name: said[0], value: said[1] };
   if (name === "holder") return said.foreign ? undefined : fields(said.lease, "lease");
   if (TEXTS.has(name)) return new Uint8Array(Buffer.from(said));
-  // Of a renewal and a release it says what is known of the node.
+  // In a renewal and a release it is the knowledge about the node.
   const isHex = HEX.has(name) && typeof said === "string" && !(name === "quorum" && (within === "renew" || within === "release"));
   if (isHex) return new Uint8Array(Buffer.from(said, "hex"));
   if (Array.isArray(said)) return said.map((item) => fields(item, name));
@@ -56,7 +56,7 @@ function fields(said, within) {
     else if (INSTANTS.has(name) || (within === "renewed" && name === "left_ns")) {
       if (value !== null) made[camel(name)] = BigInt(value);
     } else {
-      // Rounded up, as it is for any host.
+      // Rounded up, as for any host.
       const ms = Math.ceil(value / 1e6);
       if (within !== "member" && within !== "above_max_ttl" && LENGTHS.has(stem)) made[camel(stem)] = ms;
       else made[camel(`${stem}_ms`)] = ms;
@@ -102,7 +102,7 @@ class Played {
     assert.equal(output.atNs, wake_at_ns === null ? undefined : BigInt(wake_at_ns));
   }
 
-  /** One call, and what it refuses as an output. */
+  /** One call; a refusal becomes an output. */
   call([name, said], fresh) {
     const { client, now } = this;
     const calls = {

@@ -1,11 +1,11 @@
-// What `leasehold/edge` has besides its sources: edge.mjs TRANSPILED PACKAGE writes it into the assembled package.
+// Generated parts of `leasehold/edge`: edge.mjs TRANSPILED PACKAGE writes them into the assembled package.
 
 import { copyFile, mkdir, readFile, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 
 const [transpiled, folder] = process.argv.slice(2);
-/** Modules that both halves of the package have, written for the one that can be loaded by `require`. */
+/** Modules shared by both halves of the package, written for `require`. */
 const SHARED = ["errors", "options", "shown", "under"];
 
 const shared = join(folder, "edge", "shared");

@@ -27,7 +27,7 @@ const written = {
   main: "leasehold.node",
   // The last is made for a release.
   files: ["leasehold.node", ...LICENSES, "THIRD-PARTY.txt"],
-  // Without it a new package with a scope is a private one.
+  // Without it a new scoped package is private.
   publishConfig: { access: "public" },
 };
 mkdirSync(folder, { recursive: true });

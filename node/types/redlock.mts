@@ -1,4 +1,4 @@
-// The face of redlock 5 in strict TypeScript. Only compiled, never run.
+// The interface of redlock 5 in strict TypeScript. Only compiled, never run.
 
 import { Redis, Cluster } from "ioredis";
 import type { Client } from "leasehold";

@@ -1,4 +1,4 @@
-// What a program in strict TypeScript writes, and what it must not. Only compiled, never run.
+// Valid and invalid uses in strict TypeScript. Only compiled, never run.
 
 import {
   connect,
@@ -39,7 +39,7 @@ export async function all(client: Client): Promise<void> {
   await tried.release();
   // @ts-expect-error: trying once waits for nothing
   await client.tryAcquire("a", { wait: 5 });
-  // @ts-expect-error: lengths of time are numbers
+  // @ts-expect-error: durations are numbers
   await client.acquire("a", { ttl: "30s" });
   // @ts-expect-error: there is no such option
   await client.acquire("a", { timeout: 30_000 });
@@ -84,7 +84,7 @@ export async function all(client: Client): Promise<void> {
   await client.acquire("a", options);
   // @ts-expect-error: leases are given, not made
   new Lease();
-  // @ts-expect-error: a token is not to be changed
+  // @ts-expect-error: a token is read-only
   lease.token = 5;
 }
 
@@ -121,7 +121,7 @@ export function guards(token: number): void {
 export function machine(machine: protocol.Client, now: protocol.Now): bigint | string | number {
   const options: protocol.LockOptions = { ttl: 30_000, wait: { type: "for", wait: 1_000 }, data: new Uint8Array(1) };
   machine.acquire(1, "a", options, new Uint8Array(16), now);
-  // @ts-expect-error: one of several is an object with its type
+  // @ts-expect-error: a variant is an object with its type
   machine.acquire(1, "a", { wait: 1_000 }, new Uint8Array(16), now);
   // @ts-expect-error: instants are bigints
   machine.handleTimeout(new Uint8Array(16), { monotonicNs: 5, unixMs: 5 });
@@ -146,7 +146,7 @@ export function machine(machine: protocol.Client, now: protocol.Now): bigint | s
       same<typeof output.atNs, bigint | undefined>();
       return output.atNs ?? "never";
     default:
-      // Every case is there.
+      // All cases are handled.
       same<typeof output, never>();
       return output;
   }

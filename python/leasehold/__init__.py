@@ -4,16 +4,16 @@
 >>> client = leasehold.connect("memory:")
 >>> with client.lock("invoice/42", ttl=30, wait=10) as lease:   # raises, never enters without the lock
 ...     lease.check(5)                                          # LeaseLostError unless 5 s of validity are left
-...     print("fencing token", lease.token)                     # for the resource, which refuses older ones
+...     print("fencing token", lease.token)                     # for the resource, which rejects older ones
 fencing token ...
 
-All lengths of time are seconds, as a number or a ``timedelta``. ``ttl`` is how long a grant lasts without renewal
-(default 30 s, 0.1 s to 24 h; it is renewed in the background), ``wait`` how long to try (default for ever; 0 tries
+All durations are in seconds, as a number or a ``timedelta``. ``ttl`` is how long a lease lasts without renewal
+(default 30 s, 0.1 s to 24 h; it is renewed in the background), ``wait`` is how long to try (default: without limit; 0 tries
 once). Locks are not reentrant. Waiters of one client are served in order; across clients there is no order.
 
-A lease is no proof: between a check and the write that it guards any amount of time can pass. Only the resource
-itself, refusing tokens older than it has seen, closes that gap: see ``leasehold.fence``. In a forked child all
-inherited leases are lost, nothing is released, and inherited clients refuse to work; connect again there.
+Any amount of time can pass between a check of a lease and the write that it guards. Only the resource
+itself closes that gap, by rejecting tokens older than the newest it has seen: see ``leasehold.fence``. In a forked child all
+inherited leases are lost, nothing is released, and inherited clients raise an error: connect again there.
 """
 
 from __future__ import annotations

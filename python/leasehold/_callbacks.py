@@ -1,8 +1,8 @@
-"""What runs callbacks of the native half, on a thread of its own for each call."""
+"""Runs callbacks of the native half, each call on a separate thread."""
 
 from __future__ import annotations
 
-# Bound now: what patches the module later would start something else than a thread.
+# Bound now: a later patch of the module could start something other than a thread.
 from _thread import allocate_lock
 from _thread import start_new_thread as start_new_thread
 
@@ -18,21 +18,21 @@ AWAITED = "nobody awaits a callback: use a client of leasehold.aio, or a plain f
 
 
 def check(callback: object) -> None:
-    """Raises TypeError for what cannot be called, or would be awaited in vain."""
+    """Raises TypeError for a callback that cannot be called, or that would have to be awaited."""
     if not callable(callback):
-        raise TypeError(f"a callback can be called, and {callback!r} cannot")
+        raise TypeError(f"a callback must be callable, and {callback!r} is not")
     refuse_deferred(callback, AWAITED)
 
 
 def look() -> None:
-    """Looks whether anybody listens to what the client tells; run by a thread of its own."""
+    """Checks which events and samples have listeners; runs on a separate thread."""
     from leasehold import _observe
 
     _observe.look()
 
 
 def look_now() -> None:
-    """As :func:`look`, and waits for it: what follows is told."""
+    """As :func:`look`, and waits for it, so that later events are delivered."""
     looked = allocate_lock()
     looked.acquire()
 
@@ -40,7 +40,7 @@ def look_now() -> None:
         try:
             look()
         except BaseException:
-            # A logger that is broken is no reason to refuse a lock.
+            # A broken logger must not prevent a lock.
             import traceback
 
             traceback.print_exc()
@@ -52,8 +52,8 @@ def look_now() -> None:
 
 
 class Call:
-    """One call of a callback, for a thread of its own. Under it there are frames of Python and C alone, which the end of
-    the interpreter can unwind; the interpreter shows what it raises, named as the callback is.
+    """One call of a callback, on a separate thread. Its stack has only frames of Python and C, which the exit of
+    the interpreter can unwind. The interpreter prints its exceptions with the name of the callback.
     """
 
     def __init__(self, callback: Callable[[object], object]) -> None:
@@ -63,10 +63,10 @@ class Call:
         try:
             refuse_result(self._callback(argument), AWAITED)
         except BaseException as error:
-            # A traceback may be kept, with this frame; and that `done` is dropped says that the call has ended.
+            # Somebody may keep the traceback with this frame, but dropping `done` signals the end of the call.
             del done
             if isinstance(error, SystemExit):
-                # A thread would end without a word.
+                # A thread would end silently.
                 raise RuntimeError("a callback has raised SystemExit, which ends nothing but the callback") from error
             raise
         done.returned()

@@ -31,7 +31,7 @@ def _end() -> None:
     _native.end()
     observe = sys.modules.get("leasehold._observe")
     if observe is not None:
-        # What somebody listens to; but a handler that hangs must not hold up the end.
+        # Deliver pending events; but a handler that hangs must not delay the exit.
         observe.finish(patience=1)
 
 
@@ -42,17 +42,17 @@ _ends_with: int | None = None
 @shown_as(connecting)
 def connect(stores: Stores | None = None, **options: Unpack[ConnectOptions]) -> Client:
     """Opens a store: ``sqlite:PATH`` for all processes of one machine, ``redis://HOST`` or ``dynamodb://TABLE`` for many
-    machines, ``memory:`` for this process alone. Without a url, those in the environment variable ``LEASEHOLD_STORE``,
-    else a file in the user's state folder, with a warning: no other machine sees it. ``LEASEHOLD_REQUIRE_STORE=1`` makes that
-    an error. A list of urls is a quorum of independent stores.
+    machines, ``memory:`` for this process alone. Without a url, it uses the urls in the environment variable
+    ``LEASEHOLD_STORE``. If that is not set, it uses a file in the user's state folder, which no other machine sees, and warns;
+    ``LEASEHOLD_REQUIRE_STORE=1`` makes that an error. A list of urls is a quorum of independent stores.
 
-    owner: the label that others see beside a lock; default ``host:pid:thread`` of whoever acquires.
+    owner: the label that others see beside a lock; default ``host:pid:thread`` of the caller that acquires.
     drift_ppm: the largest rate error of any clock involved, in parts per million; default 10,000 (1%).
-    request_timeout: the longest that one reply of the store is awaited; default 0.5 s, 0.01 s to 60 s.
-    max_ttl, quorum_id, create_quorum: of quorums only; see the guide.
+    request_timeout: the longest wait for one reply of the store; default 0.5 s, 0.01 s to 60 s.
+    max_ttl, quorum_id, create_quorum: for quorums only; see the guide.
 
-    Raises ConfigError for a url or setting that cannot be, StoreRefusedError where permissions are missing,
-    StoreUnavailableError where the store cannot be reached.
+    Raises ConfigError for an invalid url or setting, StoreRefusedError if permissions are missing,
+    StoreUnavailableError if the store cannot be reached.
     """
     return Client(_connector(stores, **options).connect())
 
@@ -68,8 +68,8 @@ def _connector(stores: Stores | None, **options: Unpack[ConnectOptions]) -> _nat
 
 
 def _refuse_greenlets() -> None:
-    """Raises ConfigError where threads and sockets of the process are not what they seem: a call that waits would stop all
-    greenlets, the one among them that holds the lock, and callbacks would never run.
+    """Raises ConfigError if gevent or eventlet has patched threads or sockets: a waiting call would stop all
+    greenlets, also the holder of the lock, and callbacks would never run.
     """
     gevent, eventlet = sys.modules.get("gevent.monkey"), sys.modules.get("eventlet.patcher")
     for name, is_patched in (
@@ -87,7 +87,7 @@ def _refuse_greenlets() -> None:
 class Client:
     """A connection to a store, and everything that keeps its leases alive; made by :func:`connect`.
 
-    For any number of threads. A context manager: leaving it closes the client.
+    Any number of threads may use it. As a context manager, it is closed at the end.
     """
 
     __module__ = "leasehold"
@@ -103,47 +103,47 @@ class Client:
 
     @shown_as(acquiring)
     def lock(self, name: str, **options: Unpack[LockOptions]) -> Lock:
-        """A lock to be entered by ``with``, to decorate a function, or to stand in for a ``threading.Lock``. Nothing is
+        """A lock for ``with``, as a decorator, or in place of a ``threading.Lock``. Nothing is
         held yet. The options are those of :meth:`acquire`.
         """
         return Lock(self, name, options)
 
     @shown_as(acquiring)
     def acquire(self, name: str, **options: Unpack[LockOptions]) -> Lease:
-        """Acquires a lock. Lengths of time are seconds, as a number or a ``timedelta``.
+        """Acquires a lock. Durations are in seconds, as a number or a ``timedelta``.
 
-        ttl: how long the grant lasts without renewal, 0.1 s to 24 h, default 30 s. If this process dies, others wait that
+        ttl: how long the lease lasts without renewal, 0.1 s to 24 h, default 30 s. If this process dies, others wait that
             long; if it stalls for that long, the lease is lost.
-        wait: how long to try, default for ever; 0 tries once.
+        wait: how long to try, by default without limit; 0 tries once.
         owner: the label that others see, at most 256 bytes; default ``host:pid:thread``.
         data: bytes that others can read beside the lock, at most 4 KiB; none by default.
-        lock_delay: how long the lock stays closed after a lease ran out; default 0.
+        lock_delay: how long the lock stays closed after a lease has expired; default 0.
         max_hold: ends renewal this long after the grant, at least the ttl; off by default.
         renew_every: time between renewals, at most half the ttl; default a third of it.
         renew: False for no renewal at all.
 
         Raises LockBusyError (wait=0) or LockTimeoutError when somebody else holds the lock, StoreUnavailableError or
-        StoreRefusedError for the store's own troubles, ClosedError for a closed client, and ConfigError for settings that
-        cannot be, for an inherited client, and where this very thread holds the lock and would wait for itself for ever.
+        StoreRefusedError if the store fails, ClosedError for a closed client, and ConfigError for invalid settings, for an
+        inherited client, and if this thread holds the lock and would wait for itself forever.
         """
         return self._request(name, options).acquire()
 
     @shown_as(trying)
     def try_acquire(self, name: str, **options: Unpack[TryOptions]) -> Lease | None:
-        """Tries once: None when somebody else holds the lock. The options are those of :meth:`acquire`, but for ``wait``.
+        """Tries once: None when somebody else holds the lock. The options are those of :meth:`acquire`, except ``wait``.
 
-        Raises what :meth:`acquire` raises, but for LockBusyError and LockTimeoutError.
+        Raises the errors of :meth:`acquire`, except LockBusyError and LockTimeoutError.
         """
         _refuse_wait(options)
         return self._request(name, options).try_acquire()
 
     @shown_as(acquiring_all)
     def lock_all(self, names: Iterable[str], **options: Unpack[AllOptions]) -> Leases:
-        """Acquires several locks, all or none, in sorted order, so that two callers who want the same ones cannot block
-        each other for ever. ``wait`` is for all of them together. Use it in ``with``.
+        """Acquires several locks, all or none, in sorted order, so that two callers with the same locks cannot block
+        each other forever. ``wait`` is for all of them together. Use it in ``with``.
 
-        Raises what :meth:`acquire` raises, of the first lock that was not to be had, and LeaseLostError when one was lost
-        while another was waited for.
+        Raises the error of :meth:`acquire` for the first lock that could not be acquired, and LeaseLostError if one was lost
+        while waiting for another.
         """
         names = _several(names)
         try:
@@ -161,38 +161,38 @@ class Client:
         on_start: Callable[[Lease], object] | None = None,
         on_stop: Callable[[LeaseholdError | None], object] | None = None,
     ) -> Election:
-        """Stands for election, on a thread of its own, until the election is resigned or dropped.
+        """Runs as a candidate in an election, on a separate thread, until the election is resigned or dropped.
 
         ``on_start(lease)`` is called each time this candidate is elected; it should start the work and return.
         ``on_stop(error)`` is called each time a term ends, with the reason when it was lost and None when this candidate
         resigned; the work must have stopped when it returns. An exception of either ends the candidacy. Dropping the
         election resigns without waiting for ``on_stop``.
 
-        Raises ConfigError for a name, ttl or owner that cannot be, TypeError for a callback that is no plain function.
+        Raises ConfigError for an invalid name, ttl or owner, TypeError for a callback that is not a plain function.
         """
         refuse_name(name)
         return self._native.elect(name, ttl=ttl, owner=owner, on_start=on_start, on_stop=on_stop)
 
     def inspect(self, name: str) -> LockInfo | None:
-        """Who holds a lock, None when nobody does. The answer is old when it arrives: use it to look, never to decide.
+        """The holder of a lock, or None if it is free. The answer is already old when it arrives: never decide by it.
 
-        Raises StoreUnavailableError, StoreRefusedError, and ConfigError for a name that cannot be.
+        Raises StoreUnavailableError, StoreRefusedError, and ConfigError for an invalid name.
         """
         refuse_name(name)
         return self._native.inspect(name)
 
     def release_if(self, name: str, *, token: int | None = None, owner: str | None = None) -> ReleaseIfOutcome:
-        """Releases a lock if its holder is the one that is meant, for a supervisor that knows that this holder is dead. What
-        was compared is released in one conditional write, so a holder that came in between is left alone.
+        """Releases a lock if its holder matches, for a supervisor that knows that this holder is dead. One conditional write
+        releases exactly the compared lease, so a new holder keeps the lock.
 
-        token: the holder's fencing token, which each grant has of its own.
-        owner: the holder's label; ``*`` stands for any characters, as in ``worker-7:1234:*`` for all threads of a process.
+        token: the holder's fencing token, which is unique for each grant.
+        owner: the holder's label; ``*`` matches any characters, as in ``worker-7:1234:*`` for all threads of a process.
 
-        The answer is true if the lock was released; ``holder`` says whose it was, or who has it instead. If the holder
-        still works, two do from now on; it learns of the loss with its next renewal.
+        The answer is true if the lock was released; ``holder`` is the released holder, or the current one. If the released
+        holder still works, two holders work from now on; it learns of the loss with its next renewal.
 
-        Raises ConfigError if neither is given, StoreRefusedError if a client of another library is meant, and otherwise what
-        :meth:`inspect` raises.
+        Raises ConfigError if neither is given, StoreRefusedError if the holder is a client of another library, and otherwise
+        the errors of :meth:`inspect`.
         """
         return self._native.release_if(name, token=token, owner=owner)
 
@@ -201,9 +201,9 @@ class Client:
 
     def close(self) -> None:
         """Releases all leases of this client, cancels all its waiters, and waits up to 2 s until the store has confirmed
-        it. The client can acquire nothing afterwards. In a forked child nothing is done.
+        it. The client can acquire nothing afterwards. In a forked child it does nothing.
 
-        Raises StoreUnavailableError when a release is not confirmed yet; it goes on in the background.
+        Raises StoreUnavailableError if a release is not confirmed yet; it continues in the background.
         """
         self._native.close()
 
@@ -216,7 +216,7 @@ class Client:
         try:
             self.close()
         except ConnectionError:
-            # The body's own exception says more; and what is not confirmed runs out by itself.
+            # The body's own exception matters more; an unconfirmed release expires by itself.
             if error is None:
                 raise
 
@@ -249,7 +249,7 @@ def _end_of_child() -> None:
 
 
 def _end_with_child() -> None:
-    """Children of multiprocessing that were forked end without exit handlers, but with handlers of its own."""
+    """Releases leases at the end of forked children of multiprocessing, which run its own handlers but no exit handlers."""
     global _ends_with
     processes = sys.modules.get("multiprocessing.process")
     if processes is None or processes.parent_process() is None or _ends_with == os.getpid():
@@ -262,7 +262,7 @@ def _end_with_child() -> None:
 
 def _several(names: Iterable[str]) -> list[str]:
     if isinstance(names, str):
-        raise TypeError("several names are wanted, and a text would be taken for a list of letters")
+        raise TypeError("names must be a list of names: a str would be read as a list of letters")
     several = list(names)
     for name in several:
         refuse_name(name)

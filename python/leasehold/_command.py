@@ -9,6 +9,6 @@ from leasehold import _native
 
 
 def main() -> int:
-    # Python would only take note of it, and go on.
+    # Python would only record the signal, and continue.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return _native.run(["leasehold", *sys.argv[1:]])

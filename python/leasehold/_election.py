@@ -1,4 +1,4 @@
-"""The election whose callback runs."""
+"""Detects calls from within a callback of an election."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ _running: ContextVar[object] = ContextVar("leasehold_callback", default=None)
 
 
 class Callbacks:
-    """Those of one candidacy, of which one runs at a time."""
+    """The callbacks of one candidacy; one runs at a time."""
 
     def __init__(self) -> None:
         self._running: object = None
 
     def own(self, callback: Callable[[object], object]) -> Callback:
-        """The callback as it is to be called."""
+        """Wraps a callback, to know when it runs."""
         return Callback(self, callback)
 
     def is_within(self) -> bool:
-        """True if the caller belongs to the one that runs now, also where a task or another thread does its work: what
-        waits for the end of a callback must not be waited for in it.
+        """True if the caller runs within the current callback, also in a task or thread started by it: a callback must not
+        wait for its own end.
         """
         return self._running is not None and _running.get() is self._running
 
 
 class Callback:
-    """Shown as the one that it calls."""
+    """A wrapped callback, with the ``repr`` of the original."""
 
     def __init__(self, callbacks: Callbacks, callback: Callable[[object], object]) -> None:
         self._callbacks = callbacks
@@ -37,7 +37,7 @@ class Callback:
 
     def __call__(self, argument: object) -> object:
         self._callbacks._running = this = object()
-        # Tasks, and threads of asyncio.to_thread, take the context along.
+        # Tasks, and threads of asyncio.to_thread, inherit the context.
         _running.set(this)
         try:
             return self._callback(argument)

@@ -1,4 +1,4 @@
-"""What can go wrong, told apart by what the caller can do about it."""
+"""Errors, one class for each way a caller can react."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class LeaseholdError(Exception):
     code: str = "other"
     """The stable name of the kind, the same in every language. Here ``cancelled``: the client was closed meanwhile."""
     temporary: ClassVar[bool] = False
-    """Whether the same call may succeed later without anybody changing anything."""
+    """True if the same call may succeed later by itself."""
     resource: str | None = None
-    """The resource that it is about."""
+    """The resource of the failed call."""
     holder: LockInfo | None = None
-    """Who holds the lock, where that is the reason."""
+    """The holder of the lock, if that is the reason."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Who holds the lock is no value to pass on, and the message says it.
+        # The holder cannot be pickled, and the message names it.
         return type(self), self.args, {name: value for name, value in self.__dict__.items() if name != "holder"}
 
     def __copy__(self) -> LeaseholdError:
@@ -33,7 +33,7 @@ class LeaseholdError(Exception):
         return copied
 
     def __deepcopy__(self, memo: object) -> LeaseholdError:
-        # Nothing in it changes.
+        # Nothing in it is mutable.
         return self.__copy__()
 
 
@@ -46,7 +46,7 @@ class LockBusyError(LeaseholdError):
 
 
 class LockTimeoutError(LeaseholdError, TimeoutError):
-    """Somebody else held the lock for as long as the caller would wait."""
+    """Somebody else held the lock for the whole ``wait``."""
 
     __module__ = "leasehold"
     code = "timed_out"
@@ -54,21 +54,21 @@ class LockTimeoutError(LeaseholdError, TimeoutError):
 
 
 class LeaseLostError(LeaseholdError):
-    """The lease is over, so the work it protected must stop."""
+    """The lease is over, so the work under the lock must stop."""
 
     __module__ = "leasehold"
     code = "lost"
 
 
 class NotOwnedError(LeaseholdError, RuntimeError):
-    """Nothing is held that could be released."""
+    """There is no lease to release."""
 
     __module__ = "leasehold"
     code = "not_owned"
 
 
 class StoreUnavailableError(LeaseholdError, ConnectionError):
-    """The store cannot be reached, does not answer, or asks for patience. It may pass."""
+    """The store cannot be reached, does not answer, or throttles. A later call may succeed."""
 
     __module__ = "leasehold"
     code = "store_unavailable"
@@ -83,7 +83,7 @@ class StoreRefusedError(LeaseholdError, PermissionError):
 
 
 class ConfigError(LeaseholdError, ValueError):
-    """A setting, url or use of the client that cannot work."""
+    """An invalid setting, url or use of the client."""
 
     __module__ = "leasehold"
     code = "config"

@@ -8,8 +8,8 @@ if TYPE_CHECKING:
 
 
 def refuse_deferred(function: Callable[..., object], why: str) -> None:
-    """Raises TypeError for what runs later than it is called, as far as can be seen before it is called. What only wraps a
-    coroutine function may well run it to its end: see :func:`refuse_result`.
+    """Raises TypeError for a function whose body runs after its call, as far as this is known before the call. A wrapper of a
+    coroutine function may run it to its end: see :func:`refuse_result`.
     """
     import inspect
 
@@ -27,15 +27,15 @@ def refuse_generator(function: Callable[..., object]) -> None:
 
 
 def refuse_plain(function: Callable[..., object]) -> None:
-    """Raises TypeError for what is no coroutine function, nor an object or a decorator's product that calls one."""
+    """Raises TypeError unless it is a coroutine function, or an object or a decorator's result that calls one."""
     import inspect
 
     if not any(inspect.iscoroutinefunction(layer) for layer in _layers(function)):
-        raise TypeError("only a coroutine function is called by await: use a client of leasehold for others")
+        raise TypeError("only a coroutine function can be awaited: use a client of leasehold for plain functions")
 
 
 def refuse_result(result: object, why: str) -> None:
-    """Raises TypeError for what has yet to run, and sees to it that it never does."""
+    """Raises TypeError for a result that has not run yet, such as a coroutine, and closes it."""
     import inspect
     from types import AsyncGeneratorType, GeneratorType
 
@@ -47,12 +47,12 @@ def refuse_result(result: object, why: str) -> None:
 
 
 def _layers(function: Callable[..., object]) -> tuple[object, ...]:
-    # Decorators show what they have decorated.
+    # Decorators expose the decorated function.
     import inspect
 
     return function, inspect.unwrap(function), _call_of(function)
 
 
 def _call_of(function: object) -> object:
-    # Of an object it is the class that says what a call does.
+    # The class of an object defines what a call does.
     return getattr(type(function), "__call__", None)

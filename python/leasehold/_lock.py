@@ -1,4 +1,4 @@
-"""A lock that is taken again and again: by ``with``, by a decorator, or as a ``threading.Lock``."""
+"""A lock that can be acquired repeatedly: by ``with``, by a decorator, or as a ``threading.Lock``."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Lock(LockBase):
 
     @property
     def name(self) -> str:
-        """What is locked; for a decorator with fields, their template."""
+        """The name of the lock; for a decorator with fields, the template."""
         return self._name
 
     def locked(self) -> bool:
-        """Whether anybody holds the lock, here or elsewhere. Asks the store; the answer is old when it arrives."""
+        """True if anybody holds the lock, here or elsewhere. Asks the store; the answer is already old when it arrives."""
         return self._client.inspect(self._name) is not None
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:

@@ -10,23 +10,23 @@ if TYPE_CHECKING:
 
 
 def namer(function: Callable[..., object], template: str) -> Callable[[tuple[object, ...], Mapping[str, object]], str]:
-    """What names the lock of each call. Checks now that every field is a parameter of the function.
+    """Returns a function that names the lock of each call. Checks now that every field is a parameter of the function.
 
     A literal brace is doubled, as in any format string.
     """
-    # Slow to import, and only needed by those who decorate.
+    # Slow to import, and only needed for decorators.
     import inspect
 
     signature = inspect.signature(function)
     try:
         fields = _fields(template)
     except ValueError as error:
-        raise ConfigError(f"the lock name {template!r} is no format string: {error}") from None
+        raise ConfigError(f"the lock name {template!r} is not a valid format string: {error}") from None
     for field in fields:
         name = field.partition(".")[0].partition("[")[0]
         if name not in signature.parameters:
             known = ", ".join(signature.parameters) or "none"
-            message = f"the lock name {template!r} has the field {field!r}, which is no parameter of the function"
+            message = f"the lock name {template!r} has the field {field!r}, which is not a parameter of the function"
             raise ConfigError(f"{message} (it has {known})")
     if not fields:
         constant = template.format()

@@ -1,4 +1,4 @@
-"""From the client's events and samples to loggers and observers. Imported once anybody may listen."""
+"""Delivers the client's events and samples to loggers and observers. Imported when there may be a listener."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ LOGGER = "leasehold"
 # Python has no name for the level below DEBUG.
 _LEVELS = (5, 10, 20, 30, 40)
 _NONE = 100
-# Of which process the thread is that delivers; a forked child has none.
+# The process in which the delivering thread runs; a forked child has none.
 _delivers_in: int | None = None
 _starting = threading.Lock()
-# What was fetched, and whether more than that is being told.
+# Fetched items, and whether some are being delivered.
 _changed = threading.Condition()
 _fetched: list[tuple[Any, ...]] = []
 _is_delivering = False
@@ -30,10 +30,10 @@ observers: list[Observer] = []
 
 
 def _after_fork() -> None:
-    # A thread of the parent's may have held them.
+    # A thread of the parent may have held them.
     global _starting, _changed, _is_delivering
     _starting, _changed, _is_delivering = threading.Lock(), threading.Condition(), False
-    # The parent tells it.
+    # The parent delivers these.
     _fetched.clear()
 
 
@@ -41,27 +41,27 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 def look() -> None:
-    """Has noted what somebody listens to, and nothing else. Called by the native half now and then."""
+    """Records only the levels and samples that have listeners. The native half calls this now and then."""
     global _delivers_in
     level = _level()
     if level == _NONE and not observers and _delivers_in is None:
         return
     bell = _native.observe(level, bool(observers))
-    # Whoever comes second need not wait.
+    # A second caller need not wait.
     if _delivers_in != os.getpid() and _starting.acquire(blocking=False):
         try:
             if _delivers_in != os.getpid():
                 threading.Thread(target=_deliver_for_ever, args=(bell,), name="leasehold-observe", daemon=True).start()
                 _delivers_in = os.getpid()
         except RuntimeError:
-            # The interpreter ends, and starts no threads any more.
+            # The interpreter is exiting and starts no more threads.
             pass
         finally:
             _starting.release()
 
 
 def _level() -> int:
-    # Where nobody has imported it, nobody has set up a handler.
+    # If nobody has imported `logging`, nobody has set up a handler.
     get_logger = getattr(sys.modules.get("logging"), "getLogger", None)
     if get_logger is None:
         return _NONE
@@ -76,7 +76,7 @@ def _deliver_for_ever(bell: int) -> None:
 
 
 def _deliver() -> None:
-    """Passes on what was noted."""
+    """Delivers recorded events and samples."""
     global _is_delivering
     with _changed:
         _fetch()
@@ -94,13 +94,13 @@ def _deliver() -> None:
 
 
 def finish(patience: float) -> None:
-    """Waits until the thread has passed on what was noted, for so many seconds at most. The caller, at the end of the
-    interpreter, runs no handler itself: one that hangs would never let it end.
+    """Waits until the thread has delivered everything, for at most this many seconds. The caller, at the exit of the
+    interpreter, runs no handler itself: a handler that hangs would block the exit.
     """
     if _delivers_in != os.getpid():
         return
     with _changed:
-        # The thread has been rung for it, and finds it here.
+        # The thread has been woken, and finds the items here.
         _fetch()
         _changed.wait_for(lambda: not _fetched and not _is_delivering, patience)
 
@@ -124,7 +124,7 @@ def _log(name: str, level: int, unix_ms: int | None, message: str, fields: dict[
             return
         record = logger.makeRecord(LOGGER, level, "(leasehold)", 0, f"{message} %s", (told,), None, extra=extra)
         if unix_ms is not None:
-            # When it happened, and not when it was told.
+            # The time of the event, not of its delivery.
             record.created = unix_ms / 1000
             record.msecs = float(unix_ms % 1000)
         logger.handle(record)
@@ -144,12 +144,12 @@ def _observe(name: str, kind: str, value: float, labels: dict[str, str]) -> None
 
 
 def _show(error: BaseException, of: object) -> None:
-    # Also an exit is no reason for the thread to end: others listen too.
+    # Even SystemExit must not end the thread: there may be other listeners.
     import traceback
 
     try:
         print(f"leasehold: {of!r} has raised", file=sys.stderr)
         traceback.print_exception(type(error), error, error.__traceback__)
     except Exception:
-        # There is nowhere to show it.
+        # There is nowhere to print it.
         pass

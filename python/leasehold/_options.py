@@ -1,4 +1,4 @@
-"""Keyword parameters: how signatures show them, and what is said of others."""
+"""Keyword parameters: their signatures, and the errors for unknown ones."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound=Callable[..., object])
 
-_TIMEOUT = "there is no timeout here: ttl= is how long a grant lasts without renewal, wait= how long to try for it"
+_TIMEOUT = "there is no timeout here: ttl= is how long a lease lasts without renewal, wait= is how long to try"
 _INSTEAD = {
     "timeout": _TIMEOUT,
     "blocking_timeout": "wait= is how long to try",
-    "blocking": "wait=0 tries once, and try_acquire() answers None",
-    "expire": "ttl= is how long a grant lasts without renewal",
-    "lease_time": "ttl= is how long a grant lasts without renewal",
+    "blocking": "wait=0 tries once; try_acquire() returns None when somebody else holds the lock",
+    "expire": "ttl= is how long a lease lasts without renewal",
+    "lease_time": "ttl= is how long a lease lasts without renewal",
 }
-_CONNECT = {"timeout": "request_timeout= is how long one reply of the store is awaited"}
+_CONNECT = {"timeout": "request_timeout= is how long to wait for one reply of the store"}
 
 
 def connecting(
@@ -91,7 +91,7 @@ def watching(
 
 
 def shown_as(signature: Callable[..., object]) -> Callable[[F], F]:
-    """Has ``help()``, ``inspect.signature`` and editors show these parameters, where there is but ``**options``."""
+    """Makes ``help()``, ``inspect.signature`` and editors show these parameters instead of ``**options``."""
 
     def decorate(function: F) -> F:
         function.__wrapped__ = signature  # type: ignore[attr-defined]
@@ -107,7 +107,7 @@ def known(signature: Callable[..., object]) -> tuple[str, ...]:
 
 
 def refuse_unknown(what: str, signature: Callable[..., object], options: object) -> None:
-    """Raises TypeError for an option that there is not, and says what was meant; for a call that was refused."""
+    """Raises TypeError for an unknown option, with a hint at the right one. Call it after a call was rejected."""
     assert isinstance(options, dict)
     names = known(signature)
     for option in options:
@@ -118,14 +118,14 @@ def refuse_unknown(what: str, signature: Callable[..., object], options: object)
 
 
 def refuse_name(name: object) -> None:
-    """Raises TypeError for what is no name of a lock."""
+    """Raises TypeError unless the name is a str."""
     if not isinstance(name, str):
         kind = type(name).__name__
-        raise TypeError(f"name is the name of a lock, a str, and not {kind}: {name!r}")
+        raise TypeError(f"name must be the name of a lock, a str, not {kind}: {name!r}")
 
 
 def warn(message: str) -> None:
-    """Warns of what stands where the package was called."""
+    """Warns at the line that called the package."""
     import sys
     import warnings
 

@@ -1,4 +1,4 @@
-"""Types that signatures share. Only read by type checkers, never imported by the package."""
+"""Shared types of signatures. Only type checkers read them; the package never imports them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ParamStyle: TypeAlias = Literal["numeric_dollar", "pyformat"]
 
 
 class TryOptions(TypedDict, total=False):
-    """What can be set of a lock that is tried for once."""
+    """Options of a lock that is tried once."""
 
     ttl: Seconds | None
     owner: str | None
@@ -23,13 +23,13 @@ class TryOptions(TypedDict, total=False):
 
 
 class LockOptions(TryOptions, total=False):
-    """What can be set of a lock."""
+    """Options of a lock."""
 
     wait: Seconds | None
 
 
 class AllOptions(TypedDict, total=False):
-    """What can be set of several locks that are taken together."""
+    """Options of several locks that are acquired together."""
 
     ttl: Seconds | None
     wait: Seconds | None
@@ -38,7 +38,7 @@ class AllOptions(TypedDict, total=False):
 
 
 class ConnectOptions(TypedDict, total=False):
-    """What can be set of a client."""
+    """Options of a client."""
 
     owner: str | None
     drift_ppm: int | None

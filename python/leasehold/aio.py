@@ -8,9 +8,9 @@
 >>> asyncio.run(main())
 fencing token ...
 
-Cancelling a task that waits for a lock gives the lock up, and nothing is held afterwards. ``on_lost="cancel"`` cancels
+Cancelling a task that waits for a lock abandons the acquisition, and nothing is held afterwards. ``on_lost="cancel"`` cancels
 the task that runs the body when the lease is lost, and the ``async with`` statement then raises LeaseLostError.
-Renewals happen on threads of the client's own, so an event loop that is blocked for a while loses no lease.
+Renewals happen on the client's own threads, so an event loop that is blocked for a while loses no lease.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Client", "Election", "Lease", "Leases", "Lock", "Lost", "connect"]
 
-# A reactor belongs to its loop, which drops what it watches when it is closed: whatever was under way there is given up.
-# Anybody else who kept a reactor would keep its operations running, and its loop.
+# A reactor belongs to its loop, which drops it when the loop is closed: pending operations there are cancelled.
+# Any other reference to a reactor would keep its operations and its loop alive.
 _reactors: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, weakref.ref[_native.Reactor]]
 _reactors = weakref.WeakKeyDictionary()
 
 
-# A number for each task that has acquired something, so that one which would wait for itself can be told.
+# A number for each task that has acquired a lock, to detect a task that would wait for itself.
 _tasks: weakref.WeakKeyDictionary[asyncio.Task[Any], int] = weakref.WeakKeyDictionary()
 _numbers = itertools.count()
 
@@ -89,13 +89,13 @@ def _start(loop: asyncio.AbstractEventLoop, operation: _native.Operation, waiter
 
 def _cancel(loop: asyncio.AbstractEventLoop, task: int) -> None:
     reactor = _known_reactor(loop)
-    # Without it the task went with the loop.
+    # Without a reactor, the task was dropped with the loop.
     if reactor is not None:
         reactor.cancel(task)
 
 
 async def _run(operation: _native.Operation) -> Any:
-    """Runs an operation on the running loop. Whatever ends the wait early gives the operation up."""
+    """Runs an operation on the running loop. If the wait ends early, the operation is cancelled."""
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[Any] = loop.create_future()
     task = _start(loop, operation, waiter)
@@ -104,7 +104,7 @@ async def _run(operation: _native.Operation) -> Any:
     except BaseException:
         _cancel(loop, task)
         if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-            # It came in the moment in which the wait was ended, and nobody will ever see it.
+            # The result came at the moment when the wait ended, and nobody will use it.
             lost = waiter.result()
             if isinstance(lost, (_native.Lease, _native.Leases)):
                 unheard: asyncio.Future[Any] = loop.create_future()
@@ -114,24 +114,24 @@ async def _run(operation: _native.Operation) -> Any:
 
 
 def _run_on(loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, None]) -> None:
-    """Runs a coroutine on the loop of another thread, to its end or that of the loop."""
+    """Runs a coroutine on the loop of another thread, until it or the loop ends."""
     try:
         running = asyncio.run_coroutine_threadsafe(coroutine, loop)
     except RuntimeError:
-        # The loop is closed, and with it whatever ran there.
+        # The loop is closed, and everything on it has ended.
         coroutine.close()
         return
-    # A loop that is closed says nothing to those who wait for it.
+    # A loop that is closed does not notify its waiters.
     while not concurrent.futures.wait([running], _LOOK).done:
         if loop.is_closed():
-            # Python complains of a coroutine that was never begun.
+            # Python warns of a coroutine that was never started.
             if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
                 coroutine.close()
             return
     running.result()
 
 
-# Seconds between looks at a loop on which a callback runs.
+# Seconds between checks of a loop on which a callback runs.
 _LOOK = 0.5
 
 # Tasks that nobody awaits.
@@ -140,7 +140,7 @@ _callbacks: set[asyncio.Future[Any]] = set()
 
 def _refuse_uncallable(callback: object) -> None:
     if not callable(callback):
-        raise TypeError(f"a callback can be called, and {callback!r} cannot")
+        raise TypeError(f"a callback must be callable, and {callback!r} is not")
 
 
 @shown_as(connecting)
@@ -152,7 +152,7 @@ async def connect(stores: Stores | None = None, **options: Unpack[ConnectOptions
 class Client:
     """A connection to a store, and everything that keeps its leases alive; made by :func:`connect`.
 
-    For any number of tasks and event loops. Its methods are those of :class:`leasehold.Client`, awaited.
+    Any number of tasks and event loops may use it. Its methods are those of :class:`leasehold.Client`, awaited.
     """
 
     def __init__(self, native: _native.Client) -> None:
@@ -166,7 +166,7 @@ class Client:
 
     @shown_as(watching)
     def lock(self, name: str, *, on_lost: OnLost = None, **options: Unpack[LockOptions]) -> Lock:
-        """A lock to be entered by ``async with``, or to decorate a coroutine function. Nothing is held yet."""
+        """A lock for ``async with``, or as a decorator of a coroutine function. Nothing is held yet."""
         return Lock(self, name, on_lost, options)
 
     @shown_as(acquiring)
@@ -259,23 +259,23 @@ class Client:
 
 
 class Lost:
-    """Set once the lease is lost."""
+    """An event that is set once the lease is lost."""
 
     def __init__(self, native: _native.Lease) -> None:
         self._native = native
 
     def is_set(self) -> bool:
-        """Whether the lease is over without having been released."""
+        """True if the lease ended without having been released."""
         return self._native.lost.is_set()
 
     async def wait(self) -> LeaseholdError:
-        """Waits until the lease is lost, and answers why; for ever, once it was released."""
+        """Waits until the lease is lost, and returns the reason. After a release it waits forever."""
         error: LeaseholdError = await _run(self._native._begin_lost())
         return error
 
     @property
     def reason(self) -> LeaseholdError | None:
-        """The error that tells why, None while the lease holds or after it was released."""
+        """The reason of the loss; None while the lease is held or after it was released."""
         return self._native.lost.reason
 
 
@@ -292,7 +292,7 @@ class Lease:
 
     @property
     def resource(self) -> str:
-        """What is locked."""
+        """The name of the lock."""
         return self._native.resource
 
     @property
@@ -302,11 +302,11 @@ class Lease:
 
     @property
     def lost(self) -> Lost:
-        """Whether the lease was lost, as an event that can be awaited."""
+        """The loss of the lease, as an event that can be awaited."""
         return Lost(self._native)
 
     def remaining(self) -> float:
-        """Seconds for which the lease can still be believed in if no renewal succeeds; never waits."""
+        """Seconds for which the lease is valid if no further renewal succeeds; never waits."""
         return self._native.remaining()
 
     def check(self, min: Seconds | None = None) -> None:
@@ -315,7 +315,7 @@ class Lease:
 
     def on_lost(self, callback: Callable[[LeaseholdError], object]) -> None:
         """Calls ``callback(error)`` once, on the running event loop, if the lease is lost. It may be a coroutine
-        function, which then runs as a task of its own.
+        function, which then runs as a separate task.
         """
         loop = asyncio.get_running_loop()
         _refuse_uncallable(callback)
@@ -323,7 +323,7 @@ class Lease:
         def call(error: LeaseholdError) -> None:
             result = callback(error)
             if asyncio.iscoroutine(result) or isinstance(result, asyncio.Future):
-                # The loop itself keeps no task.
+                # The loop itself keeps no reference to a task.
                 _callbacks.add(task := asyncio.ensure_future(result, loop=loop))
                 task.add_done_callback(_callbacks.discard)
 
@@ -331,13 +331,13 @@ class Lease:
             try:
                 loop.call_soon_threadsafe(call, error)
             except RuntimeError:
-                # The loop is closed, and with it whatever the lease protected there.
+                # The loop is closed, and the work under the lease has ended with it.
                 pass
 
         self._native.on_lost(told)
 
     async def release(self) -> None:
-        """Gives the lock back; see :meth:`leasehold.Lease.release`. Cancelling does not stop the release."""
+        """Releases the lock; see :meth:`leasehold.Lease.release`. Cancelling does not stop the release."""
         await _run(self._native._begin_release())
 
     async def __aenter__(self) -> Self:
@@ -406,11 +406,11 @@ class Lock:
 
     @property
     def name(self) -> str:
-        """What is locked; for a decorator with fields, their template."""
+        """The name of the lock; for a decorator with fields, the template."""
         return self._name
 
     async def acquire(self) -> bool:
-        """Acquires the lock, as long as its ``wait`` says; False when others held it for so long. ``on_lost`` is for
+        """Acquires the lock, within its ``wait``; False if others held it for that long. ``on_lost`` is for
         ``async with`` and decorators only.
         """
         try:
@@ -420,14 +420,14 @@ class Lock:
         return True
 
     async def release(self) -> None:
-        """Releases what this task holds through this object, or else what another one does. Raises what
-        :meth:`leasehold.Lock.release` raises.
+        """Releases the lease that this task holds through this object, or else that of another task. Raises the errors of
+        :meth:`leasehold.Lock.release`.
         """
         lease, _ = self._take()
         await lease.release()
 
     async def locked(self) -> bool:
-        """Whether anybody holds the lock, here or elsewhere. Asks the store; the answer is old when it arrives."""
+        """True if anybody holds the lock, here or elsewhere. Asks the store; the answer is already old when it arrives."""
         return await self._client.inspect(self._name) is not None
 
     async def __aenter__(self) -> Lease:
@@ -466,7 +466,7 @@ class Lock:
         return lease
 
     def _take(self) -> tuple[Lease, _Watch | None]:
-        """The lease that this task took last, or else the last one of all."""
+        """The last lease of this task, or else the last of any task."""
         me = asyncio.current_task()
         if not self._held:
             raise NotOwnedError("release of a lock that is not held through this object")
@@ -489,20 +489,20 @@ class _Watch:
         self._task = task
         self._loss: LeaseholdError | None = None
         self._has_ended = False
-        # Python 3.10 cannot tell who has cancelled a task.
+        # Python 3.10 cannot count the cancellations of a task.
         self._cancelled_before: int = task.cancelling() if hasattr(task, "cancelling") else 0
         self._waiter: asyncio.Future[LeaseholdError] = loop.create_future()
         self._waiter.add_done_callback(self._told)
         self._id = _start(loop, lease._native._begin_lost(), self._waiter)
 
     def _told(self, waiter: asyncio.Future[LeaseholdError]) -> None:
-        # It may have been scheduled before the body ended, and called after.
+        # It may have been scheduled before the end of the body, and called afterwards.
         if not self._has_ended and not waiter.cancelled():
             self._loss = waiter.result()
             self._task.cancel()
 
     def end(self, error: BaseException | None) -> LeaseholdError | None:
-        """The body has ended. Answers the loss if that alone has cancelled it."""
+        """Ends the watch with the body. Returns the loss if only the loss has cancelled the body."""
         self._has_ended = True
         _cancel(self._task.get_loop(), self._id)
         if self._loss is None:
@@ -520,24 +520,24 @@ class Election:
 
     @property
     def resource(self) -> str:
-        """What is stood for."""
+        """The name of the election's lock."""
         return self._native.resource
 
     @property
     def term(self) -> int | None:
-        """The fencing token of the current term; None while somebody else leads, and once the lease of the term is over."""
+        """The fencing token of the current term; None while somebody else leads, and after the lease of the term ended."""
         return self._native.term
 
     @property
     def last_error(self) -> LeaseholdError | None:
-        """Why the last campaign failed, if it did: the store is down or refuses."""
+        """The error of the last campaign, if it failed: the store is down or refuses."""
         return self._native.last_error
 
     async def resign(self) -> None:
-        """Stops campaigning; a current term ends, ``on_stop`` is called, and the lock is released. In a callback of its
-        own it returns at once, and the term ends afterwards.
+        """Stops campaigning; a current term ends, ``on_stop`` is called, and the lock is released. In a callback of this
+        election it returns at once, and the term ends afterwards.
         """
-        # The callbacks want the loop while this waits for them.
+        # The callbacks need the loop while this waits for them.
         await asyncio.to_thread(self._native.resign)
 
     async def __aenter__(self) -> Self:

@@ -1,4 +1,4 @@
-"""What the client counts and measures, for the metrics library of your choice.
+"""Counters and histograms of the client, for the metrics library of your choice.
 
 >>> import leasehold.metrics
 >>> leasehold.metrics.subscribe(lambda sample: print(sample.name, sample.value, sample.labels))
@@ -17,7 +17,7 @@ name                                    kind       labels; unit
 ``leasehold_validity_left_seconds``     histogram  s, left when a renewal succeeded: the best early warning
 ======================================  =========  ==========================================================
 
-No label names a resource, each of which would become a time series of its own.
+No label names a resource, since each name would become a separate time series.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ class Sample(NamedTuple):
     kind: str
     """``counter`` or ``histogram``."""
     value: float
-    """By how much to count; for a histogram, seconds."""
+    """The increment of a counter; for a histogram, seconds."""
     labels: Mapping[str, str]
 
 
 def subscribe(observer: Observer) -> None:
-    """From now on calls ``observer(sample)`` for each sample, on a thread kept for it, a moment after it was taken. In a
-    forked child that goes on with its first client. What it raises is shown on the standard error stream, and nobody
-    else is told.
+    """From now on calls ``observer(sample)`` for each sample, on a separate thread, a moment after it was taken. In a
+    forked child this starts again with its first client. Exceptions of an observer are printed on the standard error stream
+    only.
 
-    An observer that is too slow holds up no lock: what exceeds 10,000 samples and events is dropped, and told as the
+    A slow observer delays no lock: above 10,000 queued samples and events, further ones are dropped, and reported as the
     event ``lock.events_dropped``.
     """
     if not callable(observer):
-        raise TypeError(f"an observer can be called, and {observer!r} cannot")
+        raise TypeError(f"an observer must be callable, and {observer!r} is not")
     _observe.observers.append(observer)
     _observe.look()
 
 
 def unsubscribe(observer: Observer) -> None:
-    """Ends a subscription. Raises ValueError where there is none."""
+    """Ends a subscription. Raises ValueError if there is none."""
     _observe.observers.remove(observer)
     _observe.look()

@@ -6,19 +6,19 @@
 >>> lease = client.acquire("job", ttl=30)
 >>> rival.try_acquire("job") is None              # busy
 True
->>> clock.advance(1000)                           # it is renewed all the while
+>>> clock.advance(1000)                           # it is renewed meanwhile
 >>> client.lose("job")
 >>> lease.lost.is_set()
 True
 >>> rival.acquire("job").token > lease.token
 True
 
-A fake client has the face of :class:`leasehold.Client`, but for elections. Behind it are the protocol itself, whose clock is
-the test's, and the reference store: all clients of one clock share one store, each as a process of its own. What waits
-moves the clock, so that ``acquire("job", wait=10)`` takes no time and the same test goes the same way each time.
-Callbacks run where the clock is moved, once everything that is due has happened. Threads may share a clock, but whoever waits
-moves it for all of them, without asking whether another thread is about to release: tests of threads that
-contend are better off with ``memory:NAME``.
+A fake client has the interface of :class:`leasehold.Client`, without elections. It runs the real protocol with the clock of
+the test, over the reference store. All clients of one clock share one store, each as a separate process. A wait
+moves the clock, so ``acquire("job", wait=10)`` takes no real time, and each run of a test gives the same result.
+Callbacks run in the call that moves the clock, after everything that is due has happened. Threads may share a clock, but a
+waiting thread moves it for all of them, even if another thread is about to release. For tests of threads that
+compete for locks, use ``memory:NAME``.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ if TYPE_CHECKING:
 __all__ = ["FakeClient", "FakeClock", "FakeInfo", "FakeLease", "connect"]
 
 _PATIENCE = 2.0
-"""How long a release is awaited, as by the real client."""
+"""The wait for a release, as in the real client."""
 _ENDLESS = 3600.0
-"""How long somebody waits who said nothing: nobody else will move the clock meanwhile."""
+"""The limit of a wait without a limit: nobody else moves the clock meanwhile."""
 
 
 def connect(
@@ -91,7 +91,7 @@ def connect(
     drift_ppm: int | None = None,
     request_timeout: Seconds | None = None,
 ) -> FakeClient:
-    """A client of the clock's store; without a clock, one with a clock of its own, in ``client.clock``."""
+    """A client of the clock's store. Without a clock, the client has its own, in ``client.clock``."""
     return FakeClient(clock or FakeClock(), owner, Config([NodeConfig()], drift_ppm, request_timeout))
 
 
@@ -104,15 +104,15 @@ class FakeClock:
         self._clients: list[_Process] = []
         self._drawn = 0
         self._calls: deque[tuple[Callable[[LeaseholdError], object], LeaseholdError]] = deque()
-        # A test may have threads; one at a time moves the world.
+        # A test may have threads; one at a time moves the clock.
         self._mutex = threading.RLock()
 
     def now(self) -> float:
-        """Seconds since an instant of its own."""
+        """Seconds since an arbitrary instant."""
         return self._ns / 1e9
 
     def advance(self, seconds: Seconds) -> None:
-        """Lets so much time pass, with everything that happens meanwhile: renewals, losses, and callbacks."""
+        """Lets this much time pass, with everything that happens meanwhile: renewals, losses, and callbacks."""
         with self._mutex:
             self._until(self._ns + _ns(seconds), lambda: False)
 
@@ -125,7 +125,7 @@ class FakeClock:
         return sha256(self._drawn.to_bytes(8, "big")).digest()[:count]
 
     def _until(self, end: int, is_over: Callable[[], bool]) -> None:
-        """Moves from one instant at which something is due to the next."""
+        """Moves from one due time to the next."""
         while True:
             self._settle()
             if is_over() or self._ns >= end:
@@ -134,36 +134,36 @@ class FakeClock:
             self._ns = max(self._ns + 1, min([end, *due]))
 
     def _settle(self) -> None:
-        """Does all that is due now."""
+        """Does everything that is due now."""
         while self._drive():
-            # Each of them may do all that a test may.
+            # A callback may do everything that a test may do.
             while self._calls:
                 _call(*self._calls.popleft())
 
     def _drive(self) -> bool:
-        """Does all that is due now but callbacks, and answers whether there are any."""
+        """Does everything that is due now except callbacks. Returns True if there are any."""
         while any([client.drive() for client in self._clients]):
             pass
         return bool(self._calls)
 
 
 class FakeLost:
-    """Whether a lease was lost; see :class:`leasehold.Lost`."""
+    """The loss of a lease as an event; see :class:`leasehold.Lost`."""
 
     def __init__(self, lease: FakeLease) -> None:
         self._lease = lease
 
     def is_set(self) -> bool:
-        """Whether the lease is over without having been released."""
+        """True if the lease ended without having been released."""
         return self.reason is not None
 
     @property
     def reason(self) -> LeaseholdError | None:
-        """The error that tells why; None while the lease holds or after it was released."""
+        """The reason of the loss; None while the lease is held or after it was released."""
         return self._lease._loss()
 
     def wait(self, wait: Seconds | None = None) -> bool:
-        """Moves the clock until the lease is over, by at most ``wait`` seconds, and answers whether it was lost."""
+        """Moves the clock until the lease is over, by at most ``wait`` seconds. Returns True if it was lost."""
         clock = self._lease._process.clock
         with clock._mutex:
             clock._until(clock._ns + _ns(_ENDLESS if wait is None else wait), lambda: self._lease._is_over())
@@ -171,14 +171,14 @@ class FakeLost:
 
 
 class FakeLease:
-    """A held lock; see :class:`leasehold.Lease`. It is held until it is released or lost, also by nobody who refers to it."""
+    """A held lock; see :class:`leasehold.Lease`. It stays held until it is released or lost, even without references to it."""
 
     def __init__(self, process: _Process, lock: int, resource: str, owner: str, token: int) -> None:
         self._process = process
         self._lock = lock
         self._thread = threading.get_ident()
         self.resource = resource
-        """What is locked."""
+        """The name of the lock."""
         self.owner = owner
         """The label that others see."""
         self.token = token
@@ -189,7 +189,7 @@ class FakeLease:
         self._callbacks: list[Callable[[LeaseholdError], object]] = []
 
     def remaining(self) -> float:
-        """Seconds for which the lease can still be believed in if no renewal succeeds; 0.0 once it is over."""
+        """Seconds for which the lease is valid if no further renewal succeeds; 0.0 once it is over."""
         clock = self._process.clock
         with clock._mutex:
             return 0.0 if self._is_over() else self._process.machine.remaining_ns(self._lock, clock._read()) / 1e9
@@ -206,12 +206,12 @@ class FakeLease:
 
     @property
     def lost(self) -> FakeLost:
-        """Whether the lease was lost, as an event that can be waited for."""
+        """The loss of the lease, as an event."""
         return FakeLost(self)
 
     def on_lost(self, callback: Callable[[LeaseholdError], object]) -> None:
-        """Calls ``callback(error)`` once if the lease is lost; now, if it was lost before. What it raises is shown by
-        ``sys.unraisablehook``, but for KeyboardInterrupt, which stops the test. Raises TypeError for a coroutine function.
+        """Calls ``callback(error)`` once if the lease is lost; now, if it was lost before. Its exceptions go to
+        ``sys.unraisablehook``, except KeyboardInterrupt, which stops the test. Raises TypeError for a coroutine function.
         """
         _callbacks.check(callback)
         if (loss := self._loss()) is not None:
@@ -220,9 +220,9 @@ class FakeLease:
             self._callbacks.append(callback)
 
     def release(self) -> None:
-        """Gives the lock back. Raises LeaseLostError if the lease was lost before, or the store shows that the lock was not ours
-        any more, NotOwnedError if it was released before, StoreUnavailableError if the store has not confirmed within 2 s of
-        the clock; the release then goes on.
+        """Releases the lock. Raises LeaseLostError if the lease was lost before, or the store shows that the lock was no longer
+        ours; NotOwnedError if it was released before; StoreUnavailableError if the store has not confirmed within 2 s of
+        the clock: then the release continues.
         """
         clock = self._process.clock
         with clock._mutex:
@@ -265,11 +265,11 @@ class FakeLease:
         return self._is_released or self._why is not None
 
     def _loss(self) -> LeaseholdError | None:
-        # One for each who raises it, with a traceback of its own.
+        # A copy for each raise, with its own traceback.
         return copy(self._why)
 
     def _end(self, why: LeaseholdError) -> None:
-        """Its callbacks run when all that happens now has happened."""
+        """Ends the lease. Its callbacks run after everything that is due now."""
         if self._why is None:
             self._why = _about(why, self.resource)
             self._process.clock._calls.extend((callback, copy(why)) for callback in self._callbacks)
@@ -277,7 +277,7 @@ class FakeLease:
 
 
 class FakeLeases:
-    """Several leases that were taken together; see :class:`leasehold.Leases`."""
+    """Several leases that were acquired together; see :class:`leasehold.Leases`."""
 
     def __init__(self, leases: list[FakeLease]) -> None:
         self._leases = leases
@@ -299,7 +299,7 @@ class FakeLeases:
             lease.check(min)
 
     def release(self) -> None:
-        """Releases all of them, the last one taken first."""
+        """Releases all of them, the last acquired first."""
         first: LeaseholdError | None = None
         for lease in reversed(self._leases):
             try:
@@ -334,28 +334,28 @@ class FakeClient(Client):
 
     @property
     def clock(self) -> FakeClock:
-        """What moves its time."""
+        """The clock of this client."""
         return self._process.clock
 
     def lose(self, name: str) -> None:
-        """Has this client lose the lock, as if nothing had been renewed for too long: the lease is over now, and the lock
-        free for others. Raises NotOwnedError unless this client holds it.
+        """Makes this client lose the lock, as if it had not been renewed for too long: the lease is over now, and the lock
+        is free for others. Raises NotOwnedError unless this client holds it.
         """
         self._process.lose(name)
 
     def store_down(self) -> None:
-        """From now on no request of any client of this clock reaches the store. Leases go on until they run out."""
+        """From now on no request of any client of this clock reaches the store. Leases last until they expire."""
         with self.clock._mutex:
             self.clock._store.is_up = False
 
     def store_up(self) -> None:
-        """Requests reach the store again; what was in it is still there."""
+        """Requests reach the store again; its records are still there."""
         with self.clock._mutex:
             self.clock._store.is_up = True
 
 
 class _Process:
-    """One machine of the protocol, with what became of its locks; what :class:`leasehold.Client` takes for native."""
+    """One state machine of the protocol with its locks; :class:`leasehold.Client` uses it as its native client."""
 
     def __init__(self, clock: FakeClock, owner: str, config: Config) -> None:
         self.clock = clock
@@ -365,7 +365,7 @@ class _Process:
         self._failed: dict[int, Failure.Case] = {}
         self._pending: dict[int, tuple[str, str]] = {}
         self._leases: dict[int, FakeLease] = {}
-        # A callback may end one before its owner has it.
+        # A callback may end a lease before its owner has it.
         self._granted: dict[int, FakeLease] = {}
         self._is_closed = False
         with clock._mutex:
@@ -377,7 +377,7 @@ class _Process:
         return ["fake:"]
 
     def drive(self) -> bool:
-        """Does what is due, and answers whether anything has happened."""
+        """Does what is due. Returns True if anything has happened."""
         clock = self.clock
         stepped = clock._store.drive(self.machine._native, clock._random(16), clock._read())
         self.wake_at = stepped.wake_at_ns
@@ -425,7 +425,7 @@ class _Process:
                 raise
             if lock in self._pending:
                 self._give_up(lock)
-                message = f"{name!r} stays locked for an hour of the clock: without wait= this test would never end"
+                message = f"{name!r} stayed locked for an hour of the fake clock: set wait=, or this test never ends"
                 raise RuntimeError(message)
             if lock in self._granted:
                 return self._granted.pop(lock)
@@ -436,7 +436,7 @@ class _Process:
             return
         me = threading.get_ident()
         if any(lease.resource == name and lease._thread == me and not lease._is_over() for lease in self._leases.values()):
-            message = f"{name!r}: this thread holds the lock, and would wait for itself for ever: locks are not reentrant"
+            message = f"{name!r}: this thread holds the lock, and would wait for itself forever: locks are not reentrant"
             raise _about(ConfigError(message), name)
 
     def _give_up(self, lock: int) -> None:
@@ -450,7 +450,7 @@ class _Process:
             case Failure.Busy(holding):
                 error = LockBusyError(f"{name!r} is held by {_owner(holding)}")
             case Failure.TimedOut(holding):
-                error = LockTimeoutError(f"{name!r} was held by {_owner(holding)} for as long as wait said")
+                error = LockTimeoutError(f"{name!r} was held by {_owner(holding)} for the whole wait")
             case Failure.Refused(detail=detail):
                 error = StoreRefusedError(f"{name!r}: {detail}")
             case Failure.Throttled(detail=detail) | Failure.Unavailable(detail=detail):
@@ -522,7 +522,7 @@ class _Process:
 
 
 class _Request:
-    """What is asked for, checked before it is."""
+    """The options of an acquisition, checked before it starts."""
 
     def __init__(self, process: _Process, name: str, options: _types.LockOptions) -> None:
         given = {**options}
@@ -538,7 +538,7 @@ class _Request:
         elif every is not None:
             given["renewal"] = Renewal.Every(every)  # type: ignore[arg-type]
         self._options = LockOptions(**given)  # type: ignore[arg-type]
-        # Refuses what cannot be now, and not in the middle of somebody's work.
+        # Rejects invalid options now, not in the middle of the work.
         start = Now(0, 0)
         Machine.create(Config([NodeConfig()]), bytes(32), start).acquire(0, name, self._options, bytes(16), start)
 
@@ -553,14 +553,14 @@ class _Request:
 
 
 def _call(callback: Callable[[LeaseholdError], object], loss: LeaseholdError) -> None:
-    """As the native half has it called."""
+    """Calls a callback as the native half does."""
     try:
         refuse_result(callback(loss), _callbacks.AWAITED)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         if sys.unraisablehook is sys.__unraisablehook__:
-            # Which takes nothing that Python code could make.
+            # The default hook accepts only arguments made by the interpreter.
             import traceback
 
             print(f"Exception ignored in: {callback!r}", file=sys.stderr)
@@ -581,7 +581,7 @@ def _wait(wait: object) -> Wait.Case:
 def _ns(seconds: Seconds) -> int:
     length = seconds.total_seconds() if isinstance(seconds, timedelta) else seconds
     if not 0 <= length < float("inf"):
-        raise ConfigError(f"{seconds!r} is not a length of time: give seconds, from 0 on")
+        raise ConfigError(f"{seconds!r} is not a duration: give seconds, 0 or more")
     return int(length * 1e9)
 
 

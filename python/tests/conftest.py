@@ -17,10 +17,10 @@ from servers import start_redis as start_redis
 
 import leasehold
 
-# Whoever starts the tests in the background may have it ignored, which programs that are interrupted here would inherit.
+# A caller that starts the tests in the background may ignore it, and programs that are interrupted here would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# How fast something is, is for the benchmark to say.
+# Speed is measured by the benchmark.
 hypothesis.settings.register_profile(
     "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
@@ -61,8 +61,8 @@ def webdis(redis: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[str]:
-    """Where a PostgreSQL listens, which is stopped when the tests are over."""
-    # The folders of pytest are for its own user alone.
+    """The socket folder of a PostgreSQL that is stopped when the tests are over."""
+    # Only the user of pytest can read its folders.
     with tempfile.TemporaryDirectory() as folder:
         server = start_postgres(Path(folder))
         try:

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE = 60.0
-"""How long a test waits for something that has to come, on a busy machine."""
+"""The longest wait of a test for something that must happen, on a busy machine."""
 
 
 def eventually(what: str, holds: Callable[[], bool]) -> None:
-    """Looks until it is so, for what nobody tells of."""
+    """Polls until a condition is true."""
     end = time.monotonic() + PATIENCE
     while not holds():
         assert time.monotonic() < end, f"{what}: not within {PATIENCE} s"
@@ -54,7 +54,7 @@ def start_webdis(folder: Path, redis_port: int) -> tuple[subprocess.Popen[bytes]
 
 def start_postgres(folder: Path) -> subprocess.Popen[bytes]:
     """Listens on a socket in the folder alone. It is ended by SIGQUIT: a kill would leave its shared memory behind."""
-    # Debian keeps the programs off the path.
+    # Debian does not put the programs on the path.
     versions = {int(path.parts[-3]): path for path in Path("/usr/lib/postgresql").glob("*/bin/postgres")}
     programs = (versions[max(versions)] if versions else Path(shutil.which("postgres") or "postgres")).parent
     options: dict[str, Any] = {}
@@ -77,7 +77,7 @@ def start_postgres(folder: Path) -> subprocess.Popen[bytes]:
 
 
 def free_port() -> int:
-    # Somebody else may take it between its choice and the server's start.
+    # Another process may take the port between its choice and the server's start.
     with socket.socket() as chosen:
         chosen.bind(("127.0.0.1", 0))
         port: int = chosen.getsockname()[1]
@@ -85,7 +85,7 @@ def free_port() -> int:
 
 
 def answers(server: subprocess.Popen[bytes], port: int, question: bytes, answer: bytes) -> bool:
-    """Whether it does before it ends."""
+    """True if the server listens before it exits."""
 
     def is_up() -> bool:
         try:

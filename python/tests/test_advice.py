@@ -1,4 +1,4 @@
-"""Advice for arguments that say something else than was meant."""
+"""Advice for arguments that are probably mistakes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import leasehold.aio as aio
 import leasehold.testing
 
 
-def test_milliseconds_are_warned_of_where_they_are_written(memory: str, name: str) -> None:
+def test_milliseconds_raise_a_warning_at_the_line_of_the_caller(memory: str, name: str) -> None:
     client = leasehold.connect(memory)
     calls: list[Callable[[], object]] = [
         lambda: client.acquire(name, ttl=30_000).release(),
@@ -40,14 +40,14 @@ def test_milliseconds_are_warned_of_where_they_are_written(memory: str, name: st
         client.acquire(name, wait=float("inf")).release()
 
 
-def test_truth_is_no_length_of_time(memory: str, name: str) -> None:
+def test_a_bool_is_not_a_duration(memory: str, name: str) -> None:
     client = leasehold.connect(memory)
     for options in ({"wait": True}, {"wait": False}, {"ttl": True}):
         with pytest.raises(TypeError, match="number of seconds or a timedelta, not bool"):
             client.acquire(name, **options)  # type: ignore[arg-type]
 
 
-def test_a_timeout_is_answered_with_what_was_meant(memory: str, name: str) -> None:
+def test_the_error_for_timeout_names_ttl_and_wait(memory: str, name: str) -> None:
     client = leasehold.connect(memory)
     calls: list[tuple[Callable[..., object], str]] = [
         (client.acquire, "acquire"),
@@ -98,11 +98,11 @@ CONNECT = ["stores", "owner", "drift_ppm", "request_timeout", "max_ttl", "quorum
         (aio.Client.lock_all, ["self", *ALL]),
     ],
 )
-def test_signatures_show_the_options_that_there_are(function: Callable[..., object], expected: list[str]) -> None:
+def test_signatures_show_the_options(function: Callable[..., object], expected: list[str]) -> None:
     assert list(inspect.signature(function).parameters) == expected
 
 
-def test_the_options_shown_are_those_taken(memory: str, name: str) -> None:
+def test_the_options_shown_are_the_options_accepted(memory: str, name: str) -> None:
     client = leasehold.connect(memory)
     for function in (client.acquire, client.try_acquire):
         shown = {key: option.default for key, option in inspect.signature(function).parameters.items() if key != "name"}
@@ -140,7 +140,7 @@ def test_the_owner_names_the_thread(memory: str, name: str) -> None:
     assert [owner.rpartition(":")[2] for owner in owners] == ["billing-7"] * 2 + [threading.current_thread().name] * 2
 
 
-def test_what_is_no_name_and_no_store_is_refused_by_the_parameters_name(memory: str) -> None:
+def test_the_error_for_a_wrong_type_names_the_parameter(memory: str) -> None:
     client = leasehold.connect(memory)
     calls: list[Callable[[], object]] = [
         lambda: client.acquire(42),  # type: ignore[arg-type]
@@ -151,7 +151,7 @@ def test_what_is_no_name_and_no_store_is_refused_by_the_parameters_name(memory: 
         lambda: client.lock_all([42]),  # type: ignore[list-item]
     ]
     for call in calls:
-        with pytest.raises(TypeError, match="^name is .*not int: 42"):
+        with pytest.raises(TypeError, match="^name must be .*not int: 42"):
             call()
     for store, kind in ((redis_py.Redis(), "Redis"), (7, "int")):
         with pytest.raises(TypeError, match=f"^stores is a url.* not {kind}"):
@@ -167,20 +167,20 @@ def test_a_task_that_would_wait_for_itself_is_refused(memory: str, name: str) ->
                 with pytest.raises(leasehold.ConfigError, match="reentrant"):
                     async with client.lock(name):
                         pass
-                # One that has an end is let wait, and so is another task of the same thread.
+                # A wait with a limit is allowed, and so is another task of the same thread.
                 with pytest.raises(leasehold.LockTimeoutError):
                     await client.acquire(name, wait=0.01)
                 other = asyncio.create_task(client.acquire(name))
                 await asyncio.sleep(0.01)
                 assert not other.done()
             await (await other).release()
-            # A task that has released takes it again.
+            # A task that has released the lock can acquire it again.
             await (await client.acquire(name)).release()
 
     asyncio.run(body())
 
 
-def test_a_server_that_is_not_there_is_said_once_with_advice() -> None:
+def test_an_absent_server_is_reported_once_with_advice() -> None:
     for url in ("redis://127.0.0.1:1", "webdis+http://127.0.0.1:1"):
         with pytest.raises(leasehold.StoreUnavailableError) as down:
             leasehold.connect(url)
@@ -188,10 +188,10 @@ def test_a_server_that_is_not_there_is_said_once_with_advice() -> None:
         assert said.count("Connection refused") == said.count("127.0.0.1:1") == 1 and "is the server running" in said
 
 
-def test_a_server_without_tls_is_said_to_be_one(tmp_path: Path) -> None:
+def test_a_server_without_tls_is_reported(tmp_path: Path) -> None:
     server, port = start_redis(tmp_path)
     try:
-        # A Redis waits for the rest of what is no command.
+        # A Redis waits for the rest of an incomplete command.
         with pytest.raises(leasehold.StoreUnavailableError, match="does not answer in TLS.*redis://"):
             leasehold.connect(f"rediss://127.0.0.1:{port}")
     finally:
@@ -210,7 +210,7 @@ def test_a_server_without_tls_is_said_to_be_one(tmp_path: Path) -> None:
             leasehold.connect(f"upstash+https://:token@127.0.0.1:{listener.getsockname()[1]}")
 
 
-def test_a_fake_client_shows_what_a_callback_raises_where_nobody_has_set_a_hook(
+def test_a_fake_client_prints_exceptions_of_callbacks_without_a_hook(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     import sys

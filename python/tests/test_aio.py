@@ -26,7 +26,7 @@ Run = Callable[[Coroutine[Any, Any, None]], None]
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest) -> Run:
-    """Runs a test's body on a loop of its own, and never for longer than our patience."""
+    """Runs a test's body on a separate loop, with a time limit."""
 
     def run(body: Coroutine[Any, Any, None]) -> None:
         loop = uvloop.new_event_loop() if request.param == "uvloop" else asyncio.new_event_loop()
@@ -43,7 +43,7 @@ async def connect(store: str) -> aio.Client:
 
 
 async def eventually(what: str, holds: Callable[[], Awaitable[bool]]) -> None:
-    """As that of the other tests, while the loop goes on."""
+    """As in the other tests, while the loop runs."""
     end = asyncio.get_running_loop().time() + PATIENCE
     while not await holds():
         assert asyncio.get_running_loop().time() < end, what
@@ -55,7 +55,7 @@ def under_way() -> int:
 
 
 def run_to_the_end() -> None:
-    """Has what is under way done, while the loop itself does not go on."""
+    """Completes pending operations while the loop itself does not run."""
     reactor = aio._reactor(asyncio.get_running_loop())
     end = time.monotonic() + PATIENCE
     while len(reactor):
@@ -75,7 +75,7 @@ async def is_free(client: aio.Client, name: str) -> bool:
     return await client.inspect(name) is None
 
 
-def test_a_lock_is_had_by_one_at_a_time(run: Run, store: str, name: str) -> None:
+def test_a_lock_has_one_holder_at_a_time(run: Run, store: str, name: str) -> None:
     async def body() -> None:
         async with await connect(store) as client:
             async with client.lock(name, ttl=TTL) as lease:
@@ -168,14 +168,14 @@ def test_a_task_cancelled_after_any_number_of_steps_leaves_nothing_held(run: Run
     run(body())
 
 
-def test_a_result_that_comes_with_the_cancellation_is_given_back(run: Run, memory: str, name: str) -> None:
+def test_a_lease_granted_during_a_cancellation_is_released(run: Run, memory: str, name: str) -> None:
     async def body() -> None:
         client = await connect(memory)
         lease = await client.acquire(name, ttl=3600)
         task = asyncio.create_task(client.acquire(name, ttl=3600))
         await begun(1)
         await lease.release()
-        # Then the grant is noted, and the loop has not looked.
+        # Then the grant is recorded, and the loop has not seen it.
         run_to_the_end()
         task.cancel()
         with pytest.raises(asyncio.CancelledError) as cancelled:
@@ -209,7 +209,7 @@ def test_a_lost_lease_cancels_the_body(run: Run, store: str, name: str) -> None:
         task = asyncio.current_task()
         if task is not None and hasattr(task, "cancelling"):
             assert task.cancelling() == 0
-        # Somebody else's cancellation stays one.
+        # A cancellation by somebody else stays a cancellation.
         held = asyncio.Event()
 
         async def hold() -> None:
@@ -228,7 +228,7 @@ def test_a_lost_lease_cancels_the_body(run: Run, store: str, name: str) -> None:
             assert under_way() == 1
             watch = lock._held[0][2]
             assert watch is not None
-            # The task hears of it with the loop's next step, in which the body has ended.
+            # The task learns of it in the loop's next step, when the body has ended.
             watch._waiter.set_result(leasehold.LeaseLostError("late"))
         assert under_way() == 0, "nobody watches any more"
         await asyncio.sleep(0)
@@ -244,7 +244,7 @@ async def _bad_on_lost() -> None:
     (await aio.connect("memory:")).lock("job", on_lost="ignore")  # type: ignore[arg-type]
 
 
-def test_a_lost_lease_says_so(run: Run, store: str, name: str) -> None:
+def test_a_lost_lease_reports_the_loss(run: Run, store: str, name: str) -> None:
     async def body() -> None:
         client = await connect(store)
         told: asyncio.Queue[BaseException] = asyncio.Queue()
@@ -256,7 +256,7 @@ def test_a_lost_lease_says_so(run: Run, store: str, name: str) -> None:
                     lease.on_lost(7)  # type: ignore[arg-type]
                 assert isinstance(await lease.lost.wait(), leasehold.LeaseLostError)
                 assert lease.lost.is_set() and isinstance(lease.lost.reason, leasehold.LeaseLostError)
-        # Of the function and of the coroutine function.
+        # From the function and from the coroutine function.
         for _ in range(2):
             assert isinstance(await told.get(), leasehold.LeaseLostError)
         async with await client.acquire(f"{name}/2", ttl=TTL) as lease:
@@ -266,7 +266,7 @@ def test_a_lost_lease_says_so(run: Run, store: str, name: str) -> None:
     run(body())
 
 
-def test_a_lock_that_was_broken_since_the_last_renewal_is_told_where_the_body_ends(run: Run, store: str, name: str) -> None:
+def test_a_lock_broken_since_the_last_renewal_is_reported_at_the_end_of_the_body(run: Run, store: str, name: str) -> None:
     async def body() -> None:
         async with await connect(store) as client, await connect(store) as other:
             with pytest.raises(leasehold.LeaseLostError) as lost:
@@ -287,7 +287,7 @@ def test_a_lock_that_was_broken_since_the_last_renewal_is_told_where_the_body_en
     run(body())
 
 
-def test_it_has_the_manners_of_an_asyncio_lock(run: Run, memory: str, name: str) -> None:
+def test_it_behaves_like_an_asyncio_lock(run: Run, memory: str, name: str) -> None:
     async def body() -> None:
         client = await connect(memory)
         lock = client.lock(name, ttl=TTL, wait=0.2)
@@ -366,7 +366,7 @@ def test_an_election_that_is_dropped_on_its_loop_steps_down(run: Run, memory: st
     run(body())
 
 
-def test_what_is_under_way_on_a_loop_ends_with_it(memory: str, name: str) -> None:
+def test_pending_operations_end_with_their_loop(memory: str, name: str) -> None:
     client = leasehold.connect(memory)
     for new_loop in (asyncio.new_event_loop, uvloop.new_event_loop):
         held = client.acquire(name, ttl=TTL)
@@ -384,7 +384,7 @@ def test_what_is_under_way_on_a_loop_ends_with_it(memory: str, name: str) -> Non
         gc.collect()
         assert collected() is None
         held.release()
-        # Nobody else is in line, who would keep it for an hour.
+        # No other waiter is in the queue; it would keep the lock for an hour.
         client.acquire(name, ttl=TTL, wait=PATIENCE).release()
     client.close()
 
@@ -405,7 +405,7 @@ def test_one_failing_waiter_leaves_the_others_not_waiting(memory: str, name: str
     reactor = leasehold._native.Reactor()
     for number in range(4):
         reactor.start(client._native.request(name).begin_acquire(), Failing(number))
-    # It ends all four, before the one look at them.
+    # It ends all four before the loop checks them.
     client.close()
     with pytest.raises(ValueError):
         reactor.run()
@@ -419,7 +419,7 @@ def test_a_blocked_loop_loses_no_lease(run: Run, sqlite: str, name: str) -> None
 
         client = await connect(sqlite)
         async with client.lock(name, ttl=4) as lease:
-            # The fault: a loop that stands still for longer than the ttl.
+            # The fault: the loop is blocked for longer than the ttl.
             time.sleep(6)
             lease.check()
         await client.close()
@@ -440,11 +440,11 @@ def test_one_client_serves_several_loops_and_leaves_nothing_open(memory: str, na
     for _ in range(50):
         asyncio.run(use())
     gc.collect()
-    # What other tests have left may close or open some meanwhile, but not so many.
+    # Leftovers of other tests may close or open some meanwhile, but not so many.
     assert len(os.listdir("/dev/fd")) < before + 50
 
 
-def test_an_operation_given_up_by_its_coroutine_is_cancelled(memory: str, name: str) -> None:
+def test_closing_a_coroutine_cancels_its_operation(memory: str, name: str) -> None:
     async def body() -> None:
         client = await connect(memory)
         lease = await client.acquire(name, ttl=3600)
@@ -480,7 +480,7 @@ def test_three_stores_are_a_quorum(run: Run, tmp_path: Path, name: str) -> None:
             server.wait()
 
 
-def test_without_a_wait_acquire_answers_false(run: Run, store: str, name: str) -> None:
+def test_acquire_with_a_wait_of_0_returns_false_when_busy(run: Run, store: str, name: str) -> None:
     async def body() -> None:
         async with await connect(store) as client, await connect(store) as other, other.lock(name, ttl=TTL):
             assert await client.lock(name, wait=0).acquire() is False
@@ -488,14 +488,14 @@ def test_without_a_wait_acquire_answers_false(run: Run, store: str, name: str) -
     run(body())
 
 
-def test_a_coroutine_that_is_told_of_a_loss_outlives_a_collection(run: Run, memory: str, name: str) -> None:
+def test_a_coroutine_callback_of_a_loss_survives_garbage_collection(run: Run, memory: str, name: str) -> None:
     async def body() -> None:
         waits: list[weakref.ref[asyncio.Future[str]]] = []
         told: list[str] = []
         begun = asyncio.Event()
 
         async def stop(error: leasehold.LeaseholdError) -> None:
-            # Nobody but this coroutine refers to what it waits for.
+            # Only this coroutine refers to the awaited future.
             future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
             waits.append(weakref.ref(future))
             begun.set()
@@ -535,7 +535,7 @@ def test_an_idle_loop_sleeps(redis: str, name: str) -> None:
             await asyncio.sleep(0.2)
             before = looks
             await asyncio.sleep(1)
-            # A loop that does not sleep looks some hundred thousand times.
+            # A loop that does not sleep polls some hundred thousand times.
             assert looks - before < 100
             waits.cancel()
             await asyncio.gather(waits, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""What a client does, on each kind of store."""
+"""Clients, on each kind of store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from conftest import PATIENCE, REQUEST_TIMEOUT, TTL, connect, eventually, start_
 import leasehold
 
 
-def test_a_lock_is_had_by_one_at_a_time(client: leasehold.Client, store: str, name: str) -> None:
+def test_a_lock_has_one_holder_at_a_time(client: leasehold.Client, store: str, name: str) -> None:
     with client.lock(name, ttl=TTL) as lease:
         assert lease.resource == name
         assert isinstance(lease.token, int)
@@ -44,7 +44,7 @@ def test_a_lock_is_had_by_one_at_a_time(client: leasehold.Client, store: str, na
     following.release()
 
 
-def test_who_holds_a_lock_can_be_seen(client: leasehold.Client, name: str) -> None:
+def test_inspect_shows_the_holder(client: leasehold.Client, name: str) -> None:
     assert client.inspect(name) is None
     lease = client.acquire(name, ttl=timedelta(seconds=TTL), owner="worker 7", data=b"\x00\xff")
     info = client.inspect(name)
@@ -52,13 +52,13 @@ def test_who_holds_a_lock_can_be_seen(client: leasehold.Client, name: str) -> No
     assert (info.resource, info.owner, info.token, info.data) == (name, "worker 7", lease.token, b"\x00\xff")
     assert (info.votes, info.of, info.foreign) == (1, 1, False)
     assert info.since is not None and info.since > 1.7e9
-    # Not every store writes it down.
+    # Not every store records it.
     assert info.ttl in (TTL, None)
     assert "worker 7" in str(info) and name in repr(info)
     lease.release()
 
 
-def test_a_supervisor_releases_only_the_holder_that_it_means(client: leasehold.Client, name: str) -> None:
+def test_release_if_releases_only_the_named_holder(client: leasehold.Client, name: str) -> None:
     assert not client.release_if(name, token=1)
     lease = client.acquire(name, ttl=TTL, owner="worker-7:1234:main")
     for other in ({"token": lease.token - 1}, {"owner": "worker-7:123:*"}, {"token": lease.token, "owner": "main"}):
@@ -78,7 +78,7 @@ def test_a_supervisor_releases_only_the_holder_that_it_means(client: leasehold.C
         lease.release()
 
 
-def test_several_locks_are_had_together_or_not_at_all(client: leasehold.Client, store: str, name: str) -> None:
+def test_lock_all_acquires_all_or_none(client: leasehold.Client, store: str, name: str) -> None:
     names = [f"{name}/b", f"{name}/a", f"{name}/c"]
     with client.lock_all(names, ttl=TTL, wait=PATIENCE) as leases:
         leases.check(0.1)
@@ -97,7 +97,7 @@ def test_several_locks_are_had_together_or_not_at_all(client: leasehold.Client, 
         client.lock_all("abc")
 
 
-def test_a_lease_that_nobody_refers_to_is_released(client: leasehold.Client, name: str) -> None:
+def test_a_lease_without_references_is_released(client: leasehold.Client, name: str) -> None:
     with pytest.warns(ResourceWarning, match=f'lease of "{name}" .token .* was dropped while it was held') as warned:
         client.acquire(name, ttl=TTL)
         gc.collect()
@@ -115,12 +115,12 @@ def test_a_lease_that_nobody_refers_to_is_released(client: leasehold.Client, nam
     lost = client.acquire(name, ttl=TTL).lost
     with pytest.warns(ResourceWarning, match=name):
         del lost
-    # Neither what was released nor what was lost.
+    # Neither a released nor a lost lease.
     client.acquire(name, ttl=TTL).release()
     assert client.acquire(name, ttl=0.1, renew=False).lost.wait(PATIENCE)
 
 
-def test_a_dropped_lease_is_shown_by_name_and_line_where_python_is_asked_to() -> None:
+def test_a_dropped_lease_is_reported_with_its_name_and_line() -> None:
     lines = [
         "import leasehold",
         "lease = leasehold.connect('memory:').acquire('invoice/42')",
@@ -132,7 +132,7 @@ def test_a_dropped_lease_is_shown_by_name_and_line_where_python_is_asked_to() ->
     assert done.returncode == 0 and "<string>:3: ResourceWarning: the lease of \"invoice/42\"" in done.stderr
 
 
-def test_a_lost_lease_says_so_everywhere(client: leasehold.Client, name: str) -> None:
+def test_a_lost_lease_reports_the_loss_everywhere(client: leasehold.Client, name: str) -> None:
     told: list[BaseException] = []
     with pytest.raises(leasehold.LeaseLostError) as lost:
         with client.lock(name, ttl=0.2, renew=False) as lease:
@@ -150,14 +150,14 @@ def test_a_lost_lease_says_so_everywhere(client: leasehold.Client, name: str) ->
     eventually("the late callback is called", lambda: len(told) == 2)
 
 
-def test_the_bodys_own_error_goes_before_the_loss(client: leasehold.Client, name: str) -> None:
+def test_the_error_of_the_body_takes_precedence_over_the_loss(client: leasehold.Client, name: str) -> None:
     with pytest.raises(ZeroDivisionError):
         with client.lock(name, ttl=0.2, renew=False) as lease:
             lease.lost.wait()
             _ = 1 / 0
 
 
-def test_a_lock_that_was_broken_since_the_last_renewal_is_told_where_the_body_ends(
+def test_a_lock_broken_since_the_last_renewal_is_reported_at_the_end_of_the_body(
     client: leasehold.Client, store: str, name: str
 ) -> None:
     with connect(store) as other:
@@ -179,7 +179,7 @@ def test_a_lock_that_was_broken_since_the_last_renewal_is_told_where_the_body_en
         rival.release()
 
 
-def test_a_release_within_the_body_is_fine(client: leasehold.Client, name: str) -> None:
+def test_a_lease_may_be_released_within_the_body(client: leasehold.Client, name: str) -> None:
     with client.lock(name) as lease:
         lease.release()
         assert not lease.lost.is_set()
@@ -210,9 +210,9 @@ def test_a_closed_client_has_released_everything(store: str, name: str) -> None:
             assert other.inspect(name) is None
 
 
-def test_who_waits_is_told_that_the_client_was_closed(store: str, name: str) -> None:
+def test_closing_the_client_ends_waits_with_an_error(store: str, name: str) -> None:
     with connect(store) as other, other.lock(name, ttl=TTL):
-        # Who has not begun to wait yet is told that the client is of no use.
+        # A caller that has not started to wait yet gets an error for the closed client.
         for pause in (0.1, 1, 10):
             client = connect(store)
             with ThreadPoolExecutor() as pool:
@@ -272,7 +272,7 @@ def test_a_callback_that_raises_ends_the_candidacy(
     assert client.inspect(name) is None
 
 
-def test_a_callback_that_nobody_would_await_is_refused(
+def test_a_coroutine_function_is_refused_as_a_callback(
     memory: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def later(_: object) -> None: ...
@@ -286,7 +286,7 @@ def test_a_callback_that_nobody_would_await_is_refused(
                 client.elect(name, on_start=callback)  # type: ignore[arg-type]
             with pytest.raises(TypeError, match="callback"):
                 client.elect(name, on_stop=callback)  # type: ignore[arg-type]
-    # What only shows when it is called ends the candidacy, as any exception does.
+    # An error that appears only in the call ends the candidacy, as any exception does.
     shown: list[object] = []
     monkeypatch.setattr("sys.unraisablehook", lambda unraisable: shown.append(unraisable.exc_type))
     election = client.elect(name, ttl=TTL, on_start=lambda lease: later(lease))
@@ -323,7 +323,7 @@ def test_three_stores_are_a_quorum(tmp_path: Path, name: str) -> None:
             info = client.inspect(name)
             assert info is not None and (info.token, info.of) == (lease.token, 3) and info.votes >= 2
             assert client.try_acquire(name) is None
-        # What the node that is gone was to release is not confirmed.
+        # The release on the absent node is not confirmed.
         with contextlib.suppress(leasehold.StoreUnavailableError):
             client.close()
     finally:

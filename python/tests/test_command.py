@@ -1,4 +1,4 @@
-"""The ``leasehold`` command that comes with the package, and what its files promise."""
+"""The ``leasehold`` command of the package, its examples and its documentation."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_command_ends_when_it_is_interrupted(sqlite: str) -> None:
         assert waiting.returncode != 0
 
 
-def test_the_package_is_what_it_says() -> None:
+def test_the_package_has_its_version_and_names() -> None:
     assert metadata.version("leasehold") == leasehold.__version__
     assert metadata.requires("leasehold") is None
     modules = {"aio", "compat", "fence", "metrics", "protocol", "testing"}
@@ -67,7 +67,7 @@ def test_the_package_is_what_it_says() -> None:
     assert {"leasehold/py.typed", "leasehold/_native.pyi"} <= files
 
 
-def test_asyncio_is_imported_by_those_who_want_it() -> None:
+def test_asyncio_is_imported_only_on_demand() -> None:
     heavy = "'asyncio', 'inspect', 'typing', 'datetime', 'dataclasses', 'socket'"
     script = f"import sys; old = set(sys.modules); import leasehold; print(sorted({{{heavy}}} & (set(sys.modules) - old)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=True)

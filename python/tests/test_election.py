@@ -1,4 +1,4 @@
-"""Elections: callbacks that resign, fail, or take their time, and loops that are closed under them."""
+"""Elections: callbacks that resign, fail, or are slow, and loops that are closed meanwhile."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def loop(request: pytest.FixtureRequest) -> asyncio.AbstractEventLoop:
 
 @pytest.fixture
 def run(loop: asyncio.AbstractEventLoop) -> Run:
-    """Runs a body on a loop that is closed afterwards, whatever goes on there."""
+    """Runs a body on a loop that is closed afterwards, even with pending work."""
 
     def run(body: Coroutine[Any, Any, None]) -> None:
         try:
@@ -41,7 +41,7 @@ def run(loop: asyncio.AbstractEventLoop) -> Run:
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """The kinds of what callbacks have raised."""
+    """The types of exceptions raised by callbacks."""
     shown: list[object] = []
     monkeypatch.setattr("sys.unraisablehook", lambda unraisable: shown.append(unraisable.exc_type))
     return shown
@@ -71,7 +71,7 @@ def test_a_callback_may_resign(memory: str, name: str) -> None:
     stands.set()
     eventually("it is free", lambda: "over" in repr(elections[0]))
     assert resigned == ["start", "stop"] and free(client, name)
-    # Afterwards, and elsewhere, there is an end to wait for.
+    # Afterwards, and outside the callback, resigning waits for the end.
     elections[0].resign()
     client.close()
 
@@ -102,7 +102,7 @@ def test_a_callback_on_a_loop_may_resign(run: Run, memory: str, name: str) -> No
     run(body())
 
 
-def test_what_a_callback_has_begun_is_of_it_no_longer_than_it_runs() -> None:
+def test_a_task_started_by_a_callback_is_within_it_only_while_it_runs() -> None:
     callbacks, others = Callbacks(), Callbacks()
     kept: list[contextvars.Context] = []
 
@@ -114,11 +114,11 @@ def test_what_a_callback_has_begun_is_of_it_no_longer_than_it_runs() -> None:
     assert repr(call) == repr(within)
     assert contextvars.copy_context().run(call, None) == (True, False, True)
     assert kept[0].run(callbacks.is_within) is False
-    # Of the next call it is not.
+    # It is not within the next call.
     assert contextvars.copy_context().run(call, None) == (True, False, False)
 
 
-def test_a_term_that_is_over_is_not_named(memory: str, name: str) -> None:
+def test_a_term_that_is_over_is_none(memory: str, name: str) -> None:
     client = connect(memory)
     terms: list[int | None] = []
     began, go_on, over = threading.Event(), threading.Event(), threading.Event()
@@ -185,7 +185,7 @@ def test_the_next_step_waits_for_a_coroutine_that_is_slow(run: Run, memory: str,
         election = client.elect(name, ttl=TTL, on_start=start, on_stop=stop)
         await began.wait()
         resigning = asyncio.ensure_future(election.resign())
-        # Longer than between two looks at the loop.
+        # Longer than the time between two checks of the loop.
         await asyncio.sleep(2 * aio._LOOK)
         assert happened == [] and not resigning.done()
         may_return.set()

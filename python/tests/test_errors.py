@@ -1,4 +1,4 @@
-"""Errors, units, secrets, and what does not travel."""
+"""Errors, units, secrets, and objects that cannot be pickled."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_bad_url_says_what_is_wrong(url: str, monkeypatch: pytest.MonkeyPatch)
         leasehold.connect([])
 
 
-def test_what_is_no_url_is_no_store() -> None:
+def test_a_store_must_be_a_url() -> None:
     with pytest.raises(TypeError, match="url"):
         leasehold.connect(7)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="timeout"):
@@ -85,7 +85,7 @@ def test_passwords_are_not_shown(redis: str) -> None:
 
 
 @pytest.mark.parametrize("ttl", [0.1, 1, 1.5, timedelta(milliseconds=250), 24 * 3600])
-def test_lengths_of_time_are_seconds(memory: str, name: str, ttl: float | timedelta) -> None:
+def test_durations_are_seconds(memory: str, name: str, ttl: float | timedelta) -> None:
     client = leasehold.connect(memory)
     seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
     with client.acquire(name, ttl=ttl, renew=False):
@@ -96,7 +96,7 @@ def test_lengths_of_time_are_seconds(memory: str, name: str, ttl: float | timede
 @pytest.mark.parametrize(
     "ttl", [0, 0.05, -1, float("nan"), float("inf"), 1e300, 10**400, 24 * 3600 + 1, timedelta(seconds=-1), timedelta.max]
 )
-def test_lengths_out_of_bounds_are_refused(memory: str, ttl: float | timedelta) -> None:
+def test_durations_out_of_bounds_are_refused(memory: str, ttl: float | timedelta) -> None:
     client = leasehold.connect(memory)
     with pytest.raises(leasehold.ConfigError):
         client.acquire("job", ttl=ttl, wait=0)
@@ -104,16 +104,16 @@ def test_lengths_out_of_bounds_are_refused(memory: str, ttl: float | timedelta) 
 
 
 @pytest.mark.parametrize("ttl", ["30s", "30", b"30", [30], object()])
-def test_other_things_are_no_lengths_of_time(memory: str, ttl: object) -> None:
+def test_other_types_are_not_durations(memory: str, ttl: object) -> None:
     client = leasehold.connect(memory)
     with pytest.raises(TypeError, match="seconds"):
         client.lock("job", ttl=ttl)  # type: ignore[arg-type]
 
 
-# Whole thousands of seconds are warned of, as milliseconds by mistake.
+# Whole thousands of seconds give a warning, since they may be milliseconds.
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @given(st.floats() | st.integers() | st.timedeltas())
-def test_any_length_is_taken_or_refused_clearly(length: float | timedelta) -> None:
+def test_any_duration_is_accepted_or_refused_with_a_clear_error(length: float | timedelta) -> None:
     try:
         lease = _client.acquire("any", ttl=length, wait=0, renew=False)
     except leasehold.ConfigError:
@@ -138,14 +138,14 @@ def test_contradictions_are_refused(memory: str) -> None:
         leasehold.connect("memory:", max_ttl=30)
 
 
-def test_for_ever_can_be_said(memory: str, name: str) -> None:
+def test_an_infinite_wait_is_accepted(memory: str, name: str) -> None:
     client = leasehold.connect(memory)
     client.acquire(name, wait=float("inf")).release()
     client.acquire(name, wait=None, ttl=None).release()
 
 
 @pytest.mark.parametrize("way", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_nothing_that_is_held_can_be_copied(memory: str, way: Callable[[object], object]) -> None:
+def test_clients_locks_and_leases_cannot_be_copied(memory: str, way: Callable[[object], object]) -> None:
     client = leasehold.connect(memory)
     lease, leases, election = client.acquire("a"), client.lock_all(["b"]), client.elect("c")
     for held in (client, client.lock("d"), lease, leases, election):
@@ -155,7 +155,7 @@ def test_nothing_that_is_held_can_be_copied(memory: str, way: Callable[[object],
 
 
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy])
-def test_a_copied_error_tells_as_much(memory: str, name: str, way: Callable[[object], object]) -> None:
+def test_a_copied_error_has_the_same_attributes(memory: str, name: str, way: Callable[[object], object]) -> None:
     client = leasehold.connect(memory)
     with client.lock(name), pytest.raises(leasehold.LockBusyError) as busy:
         client.acquire(name, wait=0)

@@ -42,14 +42,14 @@ def test_a_later_claim_refuses_earlier_writers() -> None:
         guards.check("invoice/42", 34)
 
 
-def test_a_write_that_has_yet_to_run_is_refused() -> None:
+def test_a_write_that_returns_a_coroutine_is_refused() -> None:
     guard, ran = Guard(), []
     guard.claim(1)
 
     async def later() -> None:
         ran.append("late")
 
-    with pytest.raises(TypeError, match="after the guard is left"):
+    with pytest.raises(TypeError, match="after the guard has ended"):
         guard.write(1, later)  # type: ignore[unused-coroutine]
     # And the item is free for the next.
     assert guard.write(1, lambda: 7) == 7 and not ran
@@ -75,7 +75,7 @@ def test_a_write_may_raise_and_take_its_time() -> None:
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 6)), max_size=30))
-def test_the_rule_is_the_simple_one(steps: list[tuple[bool, int]]) -> None:
+def test_a_guard_accepts_tokens_not_below_its_mark(steps: list[tuple[bool, int]]) -> None:
     guard, mark = Guard(), None
     for is_claim, token in steps:
         passes = (mark is None or token >= mark) if is_claim else (mark is not None and token >= mark)
@@ -89,7 +89,7 @@ def test_the_rule_is_the_simple_one(steps: list[tuple[bool, int]]) -> None:
         assert guard.high_water == mark
 
 
-def test_scripts_for_redis_do_it_in_the_server(redis: str, name: str) -> None:
+def test_redis_scripts_guard_in_the_server(redis: str, name: str) -> None:
     mark = RedisGuard.mark_key(name)
     evaluate = _Redis(redis)
     RedisGuard.outcome(name, 34, evaluate(RedisGuard.CLAIM_SCRIPT, [mark], "34"))
@@ -109,7 +109,7 @@ def test_scripts_for_redis_do_it_in_the_server(redis: str, name: str) -> None:
 
 
 class _Redis:
-    """As much of a client as the scripts need, which answer integers."""
+    """The part of a client that the scripts need; they return integers."""
 
     def __init__(self, url: str) -> None:
         self._port = int(url.rpartition(":")[2])
@@ -125,7 +125,7 @@ class _Redis:
         return int(line[1:])
 
 
-def test_pieces_for_databases() -> None:
+def test_guards_for_databases_have_their_parts() -> None:
     guard = PostgresGuard(schema="app", table="marks")
     assert '"app"."marks"' in guard.create_sql + guard.claim_sql + guard.check_sql + guard.read_sql
     assert "leasehold_fence" in PostgresGuard().claim_sql

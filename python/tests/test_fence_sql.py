@@ -1,4 +1,4 @@
-"""Guards in databases: SQLite as Python has it, and a real PostgreSQL by psycopg."""
+"""Guards in databases: Python's SQLite, and a real PostgreSQL with psycopg."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_late_write_is_refused_in_sqlite(
     new.close()
 
 
-def test_a_claim_is_there_at_once_unless_a_transaction_is_under_way(
+def test_a_claim_is_committed_at_once_outside_a_transaction(
     connect: Callable[[], sqlite3.Connection], guard: tuple[Check, Check]
 ) -> None:
     claim, check = guard
@@ -116,7 +116,7 @@ def test_a_claim_is_there_at_once_unless_a_transaction_is_under_way(
     one.commit()
     claim(two, OLD)
     two.commit()
-    # What is rolled back was not claimed.
+    # A claim that is rolled back has no effect.
     begin(one)
     one.execute("UPDATE invoices SET total = 7")
     claim(one, NEW)
@@ -148,7 +148,7 @@ def test_a_check_needs_a_transaction(tmp_path: Path, guard: tuple[Check, Check])
     db.close()
 
 
-def test_a_row_guard_of_sqlite_says_what_is_wrong(connect: Callable[[], sqlite3.Connection]) -> None:
+def test_errors_of_a_sqlite_row_guard_say_what_is_wrong(connect: Callable[[], sqlite3.Connection]) -> None:
     db = connect()
     pairs = SqliteRowGuard("pairs", "id", "fence")
     for act in (pairs.claim, pairs.check):
@@ -184,7 +184,7 @@ Database = psycopg.Connection[tuple[Any, ...]]
 
 @pytest.fixture
 def schema(postgres: str, name: str) -> Iterator[Callable[[], Database]]:
-    """Connects to a schema of the test's own."""
+    """Connects to a separate schema for the test."""
     made = name.replace("-", "_")
     opened: list[Database] = []
 
@@ -198,7 +198,7 @@ def schema(postgres: str, name: str) -> Iterator[Callable[[], Database]]:
         db.close()
 
 
-# Of the last, psycopg takes the percent sign for a parameter, and a hasty hand the dollar.
+# In the last name, psycopg could mistake the percent sign for a parameter, and a wrong implementation the dollar.
 @pytest.mark.parametrize("table", [None, 'ma"rks', "%s $1 %(item)s"])
 def test_a_late_write_is_refused_by_postgres(schema: Callable[[], Database], table: str | None) -> None:
     guard = PostgresGuard(table, paramstyle="pyformat")
@@ -236,7 +236,7 @@ def test_a_row_of_postgres_has_its_own_mark(schema: Callable[[], Database], para
     db = schema()
     db.execute("CREATE TABLE jobs (id bigint, state text, fence bigint)")
     db.execute("INSERT INTO jobs VALUES (7, 'new', NULL), (8, 'new', 33), (8, 'new', 34)")
-    # Those of PostgreSQL itself, as asyncpg takes them.
+    # The parameters of PostgreSQL itself, as for asyncpg.
     cursor: Any = db.cursor() if paramstyle == "pyformat" else psycopg.RawCursor(db)
 
     def marks(sql: str, parameters: Any) -> list[int | None]:
@@ -282,7 +282,7 @@ def test_a_row_of_postgres_has_its_own_mark(schema: Callable[[], Database], para
     assert marks(guard.read_sql, read) == [NEW + 1]
 
 
-def test_pieces_for_a_parameter_that_has_no_such_name() -> None:
+def test_a_parameter_of_the_wrong_style_is_refused() -> None:
     numbers, names = PostgresRowGuard("t", "id", "f"), PostgresRowGuard("t", "id", "f%", paramstyle="pyformat")
     assert (numbers.raise_sql(), numbers.condition_sql(7)) == ('"f" = $2::bigint', '"f" BETWEEN 0 AND $7::bigint')
     assert names.raise_sql() == '"f%%" = %(token)s::bigint'

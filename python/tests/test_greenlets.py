@@ -1,4 +1,4 @@
-"""Processes that gevent or eventlet have patched, with the real packages: refused at once, and told what to do."""
+"""Processes patched by gevent or eventlet, with the real packages: refused at once, with advice."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from test_recipes import running
 
 PATCHES = {
     "gevent": "from gevent import monkey\nmonkey.patch_all()\n",
-    # It warns of its own age.
+    # It emits a deprecation warning.
     "eventlet": "import warnings\nwarnings.simplefilter('ignore')\nimport eventlet\neventlet.monkey_patch()\n",
 }
 CONNECTS = {
@@ -67,7 +67,7 @@ def test_callbacks_run_on_threads_though_they_are_patched_later() -> None:
 
 
 @pytest.mark.parametrize("pool", PATCHES)
-def test_celery_tells_of_the_refusal(pool: str, redis: str, tmp_path: Path) -> None:
+def test_celery_shows_the_refusal(pool: str, redis: str, tmp_path: Path) -> None:
     tasks = """
     import celery, leasehold, os, redis
     app = celery.Celery("tasks", broker=os.environ["STORE"])
@@ -95,7 +95,7 @@ def test_celery_tells_of_the_refusal(pool: str, redis: str, tmp_path: Path) -> N
     assert said.startswith(f"{pool} has patched this process")
 
 
-def test_gunicorn_tells_of_the_refusal(tmp_path: Path) -> None:
+def test_gunicorn_shows_the_refusal(tmp_path: Path) -> None:
     site = """
     import leasehold
 

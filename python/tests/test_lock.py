@@ -20,7 +20,7 @@ import leasehold
 from leasehold._types import LockOptions
 
 
-def test_it_has_the_manners_of_a_threading_lock(client: leasehold.Client, store: str, name: str) -> None:
+def test_it_behaves_like_a_threading_lock(client: leasehold.Client, store: str, name: str) -> None:
     lock = client.lock(name, ttl=TTL)
     assert not lock.locked()
     assert lock.acquire() is True
@@ -52,7 +52,7 @@ def test_another_thread_may_release(client: leasehold.Client, name: str) -> None
 
 
 def test_a_condition_can_be_made_of_it(client: leasehold.Client, name: str) -> None:
-    # Only the interface of threading.Lock is asked for.
+    # A condition needs only the interface of threading.Lock.
     condition = threading.Condition(client.lock(name, ttl=TTL))  # type: ignore[arg-type]
     with condition:
         assert condition.wait(0.05) is False
@@ -132,13 +132,13 @@ def test_a_decorator_is_checked_when_it_is_applied(memory: str) -> None:
 
     def job(order: object) -> None: ...
 
-    with pytest.raises(leasehold.ConfigError, match="no parameter.*order"):
+    with pytest.raises(leasehold.ConfigError, match="not a parameter.*order"):
         client.lock("job-{ordr.id}")(job)
-    with pytest.raises(leasehold.ConfigError, match="no parameter"):
+    with pytest.raises(leasehold.ConfigError, match="not a parameter"):
         client.lock("job-{}")(job)
     with pytest.raises(leasehold.ConfigError, match="format"):
         client.lock("job-{order")(job)
-    with pytest.raises(leasehold.ConfigError, match="'width'.*no parameter"):
+    with pytest.raises(leasehold.ConfigError, match="'width'.*not a parameter"):
         client.lock("job-{order:{width}}")(job)
     client.lock("job-{order.id}")(job)
 
@@ -177,7 +177,7 @@ def test_outside_of_decorators_braces_are_braces(memory: str) -> None:
     eventually("it is free", lambda: client.inspect("a-{b}") is None)
 
 
-def test_what_has_yet_to_run_does_not_leave_a_decorated_function(memory: str) -> None:
+def test_a_decorated_function_must_not_return_unfinished_work(memory: str) -> None:
     client = leasehold.connect(memory)
     ran: list[str] = []
 
@@ -203,12 +203,12 @@ def test_what_has_yet_to_run_does_not_leave_a_decorated_function(memory: str) ->
         with pytest.raises(TypeError, match="run"):
             client.lock("job")(refused)
     assert not ran and client.inspect("job") is None
-    # What runs a coroutine to its end is no such thing.
+    # A wrapper that runs a coroutine to its end is accepted.
     client.lock("job")(functools.wraps(later)(lambda: asyncio.run(later())))()
     assert ran == ["coroutine"]
 
 
-def test_a_handler_that_raises_where_a_lock_is_entered_or_left_leaves_nothing_held(memory: str) -> None:
+def test_a_signal_handler_that_raises_at_the_start_or_end_of_a_block_leaves_nothing_held(memory: str) -> None:
     class Stop(Exception):
         pass
 
@@ -240,7 +240,7 @@ def test_a_handler_that_raises_where_a_lock_is_entered_or_left_leaves_nothing_he
     assert stopped > 100
 
 
-def test_the_time_to_wait_of_a_call_goes_before_that_of_the_lock(client: leasehold.Client, store: str, name: str) -> None:
+def test_the_wait_of_a_call_overrides_that_of_the_lock(client: leasehold.Client, store: str, name: str) -> None:
     with connect(store) as other, ThreadPoolExecutor() as pool:
         held = other.acquire(name, ttl=TTL)
         assert client.lock(name, wait=99.5 * PATIENCE).acquire(timeout=0.05) is False
@@ -254,7 +254,7 @@ def test_the_time_to_wait_of_a_call_goes_before_that_of_the_lock(client: leaseho
         wanted.release()
 
 
-def test_the_time_to_wait_can_be_said_in_every_way(memory: str, name: str) -> None:
+def test_the_wait_can_be_given_in_every_form(memory: str, name: str) -> None:
     client = leasehold.connect(memory)
     with client.lock(name, ttl=TTL), ThreadPoolExecutor() as pool:
         for timeout in (0, 0.01, timedelta(milliseconds=10)):

@@ -1,4 +1,4 @@
-"""Logging and metrics: what is told, to whom, and that nobody is held up by it."""
+"""Logging and metrics: their contents, their listeners, and that they delay nothing."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_events_are_records_with_fields(
     assert "nonce" not in caplog.text.lower()
 
 
-def test_a_failed_renewal_is_told_without_credentials(
+def test_a_failed_renewal_is_reported_without_credentials(
     redis: str, name: str, logger: logging.Logger, caplog: pytest.LogCaptureFixture
 ) -> None:
     import redis as redis_py
@@ -109,7 +109,7 @@ def test_the_level_is_followed_while_clients_are_connected(
     with connect(memory) as client:
         listen(caplog, logging.ERROR)
         client.acquire(name, ttl=TTL).release()
-        # Not asked for: it is looked at now and then.
+        # The level is checked now and then, without a call.
         caplog.set_level(logging.INFO, "leasehold")
 
         def again() -> bool:
@@ -121,7 +121,7 @@ def test_the_level_is_followed_while_clients_are_connected(
         assert "lock.contended" not in caplog.text
 
 
-def test_a_handler_that_hangs_holds_up_no_lock(
+def test_a_handler_that_hangs_delays_no_lock(
     memory: str, name: str, logger: logging.Logger, caplog: pytest.LogCaptureFixture
 ) -> None:
     hangs, goes_on = threading.Event(), threading.Event()
@@ -140,13 +140,13 @@ def test_a_handler_that_hangs_holds_up_no_lock(
             lease = client.acquire(name, ttl=TTL)
             assert hangs.wait(PATIENCE)
             client.acquire(f"{name}-next", ttl=TTL).release()
-            # Renewed while nobody fetches what is told.
+            # Renewed while nobody fetches events.
             granted = lease.remaining()
             eventually("time passes", lambda: lease.remaining() < granted - TTL / 8)
             before = lease.remaining()
             eventually("it is renewed", lambda: lease.remaining() > before)
             lease.check()
-            # More than is kept is dropped, and that is told.
+            # Events above the limit are dropped, and that is reported.
             for _ in range(6_000):
                 client.acquire(f"{name}-many", ttl=TTL).release()
             goes_on.set()
@@ -157,7 +157,7 @@ def test_a_handler_that_hangs_holds_up_no_lock(
         logger.removeHandler(handler)
 
 
-def test_what_a_handler_raises_is_shown_and_the_next_record_told(
+def test_exceptions_of_a_handler_are_printed_and_delivery_continues(
     memory: str, name: str, logger: logging.Logger, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Broken(logging.Filter):
@@ -208,7 +208,7 @@ def count(samples: list[Sample], name: str) -> int:
     return sum(sample.name == name for sample in tuple(samples))
 
 
-def test_an_observer_that_has_ended_its_subscription_is_told_nothing_more(
+def test_an_unsubscribed_observer_gets_no_more_samples(
     memory: str, name: str, samples: list[Sample]
 ) -> None:
     told: list[Sample] = []
@@ -218,12 +218,12 @@ def test_an_observer_that_has_ended_its_subscription_is_told_nothing_more(
         eventually("it is told", lambda: count(told, "leasehold_acquire_total") == 1)
         leasehold.metrics.unsubscribe(told.append)
         client.acquire(name, ttl=TTL).release()
-        # What comes later is told to others by now.
+        # Later samples have been delivered to others by now.
         eventually("others are told", lambda: count(samples, "leasehold_release_total") == 2)
     assert count(told, "leasehold_acquire_total") == 1
 
 
-def test_nothing_is_kept_for_an_observer_to_come(memory: str, name: str) -> None:
+def test_no_samples_are_kept_for_a_later_observer(memory: str, name: str) -> None:
     told: list[Sample] = []
     with connect(memory) as client:
         client.acquire(name, ttl=TTL).release()
@@ -236,7 +236,7 @@ def test_nothing_is_kept_for_an_observer_to_come(memory: str, name: str) -> None
     assert count(told, "leasehold_acquire_total") == 1
 
 
-def test_an_observer_that_raises_is_shown_and_others_are_told(
+def test_an_observer_that_raises_does_not_affect_others(
     memory: str, name: str, samples: list[Sample], capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(sample: Sample) -> None:
@@ -257,12 +257,12 @@ def test_an_observer_that_raises_is_shown_and_others_are_told(
 
 
 def script(text: str) -> str:
-    """What a script of its own says on its standard error stream."""
+    """The standard error output of a separate script."""
     done = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True, timeout=PATIENCE)
     return done.stderr
 
 
-def test_an_exit_in_a_listener_ends_nothing(
+def test_system_exit_in_a_listener_has_no_effect(
     memory: str, name: str, samples: list[Sample], capsys: pytest.CaptureFixture[str]
 ) -> None:
     def leave(sample: Sample) -> None:
@@ -283,7 +283,7 @@ def test_an_exit_in_a_listener_ends_nothing(
         leasehold.metrics.unsubscribe(leave)
 
 
-def test_a_handler_that_hangs_does_not_hold_up_the_end() -> None:
+def test_a_handler_that_hangs_does_not_delay_the_exit() -> None:
     said = script(
         """
 import leasehold, logging, sys, threading
@@ -299,7 +299,7 @@ sys.modules["kept"] = leasehold.connect("memory:").acquire("job")
     assert said == ""
 
 
-def test_nobody_listens_where_nobody_has_asked(name: str) -> None:
+def test_nothing_is_recorded_without_listeners(name: str) -> None:
     said = script(
         """
 import leasehold, sys, threading
@@ -312,7 +312,7 @@ assert not [thread for thread in threading.enumerate() if thread.name == "leaseh
     assert said == ""
 
 
-def test_a_broken_logger_refuses_no_lock() -> None:
+def test_a_broken_logger_does_not_prevent_a_lock() -> None:
     said = script(
         """
 import logging
@@ -327,13 +327,13 @@ leasehold.connect("memory:").acquire("job").release()
     assert "ZeroDivisionError" in said
 
 
-def test_what_was_told_last_is_told_before_the_end() -> None:
+def test_pending_events_are_delivered_before_the_exit() -> None:
     said = script(
         """
 import leasehold, logging, sys, time
 class Slow(logging.StreamHandler):
     def emit(self, record):
-        # The fault: telling takes longer than the rest of the program.
+        # The fault: delivery takes longer than the rest of the program.
         time.sleep(0.05)
         super().emit(record)
 logging.basicConfig(level=logging.INFO, format="%(message)s", handlers=[Slow()])
@@ -344,7 +344,7 @@ sys.modules["kept"] = [client.acquire("first"), client.acquire("last")]
     assert "'first'" in said and "'last'" in said
 
 
-def test_a_loss_is_shown_where_nothing_is_set_up() -> None:
+def test_a_loss_is_printed_without_logging_set_up() -> None:
     said = script(
         """
 import io, leasehold, logging, queue, sys
@@ -365,7 +365,7 @@ print(told.get(timeout=60), file=shown)
 @pytest.mark.parametrize(
     "listens", ["logging.basicConfig(level=logging.INFO, handlers=[Told()])", "leasehold.metrics.subscribe(shown)"]
 )
-def test_a_forked_child_tells_of_itself(listens: str, uses: str) -> None:
+def test_a_forked_child_logs_its_own_events(listens: str, uses: str) -> None:
     said = script(
         f"""
 import leasehold, leasehold.metrics, logging, os, queue, sys, warnings
@@ -396,7 +396,7 @@ print("child was", child, file=sys.stderr)
     assert "'childs'" in said or f"{child} leasehold_acquire_total" in said
 
 
-def test_a_child_that_was_forked_in_the_middle_of_telling_tells_its_own() -> None:
+def test_a_child_forked_during_delivery_logs_its_own_events() -> None:
     said = script(
         """
 import leasehold, logging, os, sys, threading, warnings
@@ -412,7 +412,7 @@ leasehold.connect("memory:").acquire("parents").release()
 assert told.wait(60)
 held, forked = threading.Event(), threading.Event()
 def hold():
-    # As the thread that tells, at any moment.
+    # As the delivering thread does, at any moment.
     with _observe._starting, _observe._changed:
         _observe._fetched.append(("lock.acquired", 20, None, "of the parent's", {}))
         held.set()
@@ -438,14 +438,14 @@ print("child was", child, file=sys.stderr)
     assert not any(line.startswith(child) and "of the parent's" in line for line in said.splitlines())
 
 
-def test_levels_below_and_above_all_are_borne() -> None:
+def test_levels_outside_the_usual_range_are_accepted() -> None:
     assert _native.observe(100, False) == _native.observe(0, False)
     _observe.look()
     assert os.get_blocking(_native.observe(100, False))
     _observe.look()
 
 
-def test_a_store_that_nobody_named_is_told_of_and_can_be_forbidden(tmp_path: Path) -> None:
+def test_a_default_store_is_reported_and_can_be_forbidden(tmp_path: Path) -> None:
     program = "import logging, leasehold; leasehold.connect().close()"
 
     def run(demand: str) -> subprocess.CompletedProcess[str]:

@@ -29,7 +29,7 @@ def start(script: str, *args: str, env: dict[str, str] | None = None) -> subproc
 
 
 def run(script: str, *args: str, patience: float = PATIENCE) -> str:
-    """Runs a script to its end, and answers what it says."""
+    """Runs a script to its end, and returns its output."""
     process = start(script, *args)
     try:
         said, complained = process.communicate(timeout=patience)
@@ -41,12 +41,12 @@ def run(script: str, *args: str, patience: float = PATIENCE) -> str:
 
 def says(process: subprocess.Popen[str]) -> str:
     assert process.stdout is not None
-    # A process that says nothing fails its test.
+    # A process without output fails its test.
     assert select.select([process.stdout], [], [], PATIENCE)[0], "it says nothing"
     return process.stdout.readline().strip()
 
 
-# What the waiter itself is told of once it is in the middle of its wait.
+# Prints a line as soon as the process waits.
 TELLS = """
         import logging
         class Tells(logging.Handler):
@@ -87,7 +87,7 @@ def test_an_interrupted_wait_leaves_nothing_held(how: str, kind: str, request: p
     waiter.send_signal(signal.SIGINT)
     assert says(waiter) == "interrupted"
     lease.release()
-    # The process lives, and has left the line.
+    # The process is alive, and has left the queue.
     for name in ("job", "a"):
         client.acquire(name, ttl=TTL, wait=PATIENCE).release()
     waiter.communicate("", timeout=PATIENCE)
@@ -110,7 +110,7 @@ def test_a_handler_of_a_signal_runs_while_a_lock_is_awaited(memory: str, name: s
         assert me is not None
         timer = threading.Timer(0.2, signal.pthread_kill, (me, signal.SIGUSR1))
         timer.start()
-        # From another thread, so that waiting for oneself is no question.
+        # From another thread, so that no thread waits for itself.
         with client.lock(name, wait=PATIENCE):
             assert handled == [signal.SIGUSR1]
         timer.join()
@@ -122,7 +122,7 @@ FORK = """
     import warnings
     # Newer interpreters warn of any fork with threads.
     warnings.simplefilter("ignore", DeprecationWarning)
-    # However long the machine lets them wait.
+    # On a slow machine as well.
     TTL = 300
     store = sys.argv[1]
     client = leasehold.connect(store, request_timeout=60)
@@ -130,7 +130,7 @@ FORK = """
     lock = client.lock("second", ttl=TTL)
     told = []
     lease.on_lost(told.append)
-    # Threads of the client and of ours are at work while it forks.
+    # Threads of the client and of the test run while it forks.
     stop = threading.Event()
     def work(n):
         while not stop.is_set():
@@ -185,7 +185,7 @@ FORK = """
 """
 
 
-def test_a_forked_child_has_nothing_and_harms_nobody(store: str) -> None:
+def test_a_forked_child_holds_nothing_and_affects_no_lease(store: str) -> None:
     assert run(FORK, store, patience=10 * PATIENCE) == "unharmed"
 
 
@@ -214,13 +214,13 @@ def test_processes_of_multiprocessing_have_clients_of_their_own(method: str, sql
 
 
 def leave_behind(store: str) -> None:
-    # The frame of `in_child` lets go of what it holds; a module does not.
+    # The frame of `in_child` drops its references; a module does not.
     sys.modules["kept"] = leasehold.connect(store).acquire("kept", ttl=3600, wait=PATIENCE)  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-def test_a_process_of_multiprocessing_that_ends_releases_what_it_holds(method: str, sqlite: str) -> None:
+def test_a_process_of_multiprocessing_releases_its_leases_when_it_exits(method: str, sqlite: str) -> None:
     context: Any = multiprocessing.get_context(method)
     with connect(sqlite) as client:
         child = context.Process(target=leave_behind, args=(sqlite,))
@@ -242,7 +242,7 @@ BUSY = "[time.sleep(0.02) for _ in range(100_000)]"
         "leads.wait(PATIENCE)\ndel election",
     ],
 )
-def test_a_callback_that_still_runs_at_the_end_ends_with_it(callback: str, sqlite: str) -> None:
+def test_a_running_callback_does_not_delay_the_exit(callback: str, sqlite: str) -> None:
     script = f"""
 begun, leads = threading.Event(), threading.Event()
 def called(_):
@@ -277,7 +277,7 @@ def test_an_interrupt_ends_the_wait_for_a_term_to_end(sqlite: str) -> None:
         assert said == "interrupted"
 
 
-def test_a_process_that_ends_releases_what_it_holds(sqlite: str, redis: str) -> None:
+def test_a_process_releases_its_leases_when_it_exits(sqlite: str, redis: str) -> None:
     for store in (sqlite, redis):
         client = connect(store)
         run("kept = leasehold.connect(sys.argv[1]).acquire('ending', ttl=3600)\nsys.modules['kept'] = kept", store)
@@ -314,7 +314,7 @@ def test_a_process_that_ends_releases_what_it_holds(sqlite: str, redis: str) -> 
         "client.lock('job').__enter__(); [client.acquire(f'n{n}', ttl=TTL) for n in range(50)]",
     ],
 )
-def test_the_end_of_the_interpreter_never_hangs(ending: str, sqlite: str) -> None:
+def test_the_exit_of_the_interpreter_never_hangs(ending: str, sqlite: str) -> None:
     with connect(sqlite) as other, other.lock("held", ttl=TTL):
         run(f"leads = threading.Event()\nclient = leasehold.connect(sys.argv[1])\n{ending}", sqlite)
 
@@ -328,19 +328,19 @@ def test_the_end_of_the_interpreter_never_hangs(ending: str, sqlite: str) -> Non
         "guard.claim(1)\n"
         "write = lambda: (begun.set(), BUSY)\n"
         "threading.Thread(target=guard.write, args=(1, write), daemon=True).start()",
-        # A callback that raises at the end, where showing that takes its time.
+        # A callback that raises at exit, where printing the exception is slow.
         "sys.unraisablehook = lambda shown: BUSY\n"
         "client = leasehold.connect('memory:')\n"
         "sys.modules['e'] = client.elect('job', on_start=lambda lease: begun.set(), on_stop=lambda error: 1 / 0)",
     ],
 )
-def test_python_that_still_runs_at_the_end_ends_with_it(ending: str) -> None:
+def test_running_python_code_does_not_delay_the_exit(ending: str) -> None:
     script = f"begun = threading.Event()\n{ending}\nassert begun.wait(PATIENCE)".replace("BUSY", BUSY)
     for _ in range(5):
         run(script)
 
 
-def test_a_store_that_is_gone_does_not_hold_up_the_end(tmp_path: Path) -> None:
+def test_a_store_that_is_gone_does_not_delay_the_exit(tmp_path: Path) -> None:
     server, port = start_redis(tmp_path)
     try:
         holder = start(
@@ -353,7 +353,7 @@ def test_a_store_that_is_gone_does_not_hold_up_the_end(tmp_path: Path) -> None:
             f"redis://127.0.0.1:{port}",
         )
         assert says(holder) == "holds"
-        # It answers nobody any more, and refuses nobody.
+        # It accepts connections, and answers nothing.
         server.send_signal(signal.SIGSTOP)
         holder.communicate("end\n", timeout=PATIENCE)
         assert holder.returncode == 0
@@ -362,7 +362,7 @@ def test_a_store_that_is_gone_does_not_hold_up_the_end(tmp_path: Path) -> None:
         server.wait()
 
 
-def test_a_killed_holder_is_succeeded(redis: str, sqlite: str) -> None:
+def test_a_waiter_gets_the_lock_of_a_killed_holder(redis: str, sqlite: str) -> None:
     for store in (redis, sqlite):
         holder = start(
             "lease = leasehold.connect(sys.argv[1]).acquire('killed', ttl=1, wait=PATIENCE)\n"
@@ -443,12 +443,12 @@ def test_other_threads_run_while_a_hung_store_is_waited_for(tmp_path: Path) -> N
         server.wait()
 
 
-def test_a_body_is_left_as_it_ended_where_the_release_is_not_confirmed(tmp_path: Path) -> None:
+def test_an_unconfirmed_release_does_not_change_the_result_of_the_body(tmp_path: Path) -> None:
     server, client = hung_redis(tmp_path)
     try:
         with contextlib.suppress(leasehold.StoreUnavailableError), client:
             stopped = client.lock("stopped", ttl=3600)
-            # What was done under the lock was done.
+            # The work was done under the lock.
             with stopped:
                 server.send_signal(signal.SIGSTOP)
             with pytest.raises(ZeroDivisionError):
@@ -480,7 +480,7 @@ def end_with_a_thread(store: str, says: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*:DeprecationWarning")
-def test_a_forked_child_keeps_what_its_threads_hold_until_they_end(sqlite: str) -> None:
+def test_a_forked_child_keeps_the_leases_of_its_threads_until_they_end(sqlite: str) -> None:
     context: Any = multiprocessing.get_context("fork")
     with connect(sqlite) as client:
         hears, says = context.Pipe(duplex=False)

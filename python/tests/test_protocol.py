@@ -1,4 +1,4 @@
-"""The protocol without I/O: what a host passes in is never trusted, and what it gets reads well."""
+"""The protocol without I/O: inputs of a host are never trusted, and outputs are readable."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def drained(client: Client, now: Now = NOW) -> list[Output.Case]:
     return outputs
 
 
-def test_a_lease_is_granted_by_a_host_of_its_own() -> None:
+def test_a_custom_host_gets_a_lease() -> None:
     machine = client()
     machine.acquire(1, "job", LockOptions(ttl=timedelta(seconds=6), wait=Wait.Once()), FRESH, NOW)
     match drained(machine):
@@ -133,7 +133,7 @@ CANNOT_BE: list[tuple[Callable[[], object], str]] = [
 
 
 @pytest.mark.parametrize(("call", "message"), CANNOT_BE, ids=lambda value: value if isinstance(value, str) else "")
-def test_what_cannot_be_is_refused_by_name(call: Callable[[], object], message: str) -> None:
+def test_invalid_values_are_refused_with_their_names(call: Callable[[], object], message: str) -> None:
     with pytest.raises(leasehold.ConfigError, match=message):
         call()
 
@@ -143,7 +143,7 @@ def whatever(value: object) -> Any:
 
 
 def every_case_is_there(output: Output.Case) -> str:
-    """Only compiled: a type checker knows all cases, and says so where one is left out."""
+    """Only type-checked: a type checker reports a missing case."""
     match output:
         case Output.Transmit() | Output.HttpRequest() | Output.RedisCommands():
             return f"{output.id} until {output.deadline_ns}"
@@ -211,7 +211,7 @@ def test_a_command_that_is_not_accepted_says_why() -> None:
         machine.acquire(3, "job", LockOptions(), FRESH, NOW)
 
 
-def test_secrets_stand_in_no_repr() -> None:
+def test_repr_shows_no_secrets() -> None:
     machine = wired(Store.RedisHttp("upstash", "https://example.upstash.io", "with_credentials"))
     secret = Credentials.Token("hunter2-hush")
     machine.set_credentials(0, secret, NOW)
@@ -224,7 +224,7 @@ def test_secrets_stand_in_no_repr() -> None:
     assert "body" not in repr(request)
 
 
-def test_what_servers_say_is_not_trusted() -> None:
+def test_replies_of_servers_are_not_trusted() -> None:
     half = b'{"result":["granted"]}'
     for status, body in [(200, b"{"), (200, b"\xff"), (0, b""), (65535, b"x" * 2_000_000), (200, half)]:
         machine = wired(Store.RedisHttp("upstash", "https://example.upstash.io", "anonymous"))
@@ -244,8 +244,8 @@ def test_what_servers_say_is_not_trusted() -> None:
 
 @settings(max_examples=100)
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text() | st.binary() | st.floats(), st.lists))
-def test_nothing_of_python_gets_through_where_it_does_not_belong(value: Any) -> None:
-    # Any exception but these, above all a panic, fails the test.
+def test_random_values_raise_errors_and_never_panic(value: Any) -> None:
+    # Any other exception, above all a panic, fails the test.
     for call in (
         lambda: Client.create(value, value, value),
         lambda: Client.create(Config(value, value, value, value, value), value, NOW),
@@ -270,7 +270,7 @@ def test_nothing_of_python_gets_through_where_it_does_not_belong(value: Any) -> 
 
 @settings(max_examples=100)
 @given(st.lists(st.binary(max_size=64), max_size=8))
-def test_a_reader_takes_whatever_comes_over_a_connection(pieces: list[bytes]) -> None:
+def test_a_reader_accepts_any_bytes(pieces: list[bytes]) -> None:
     reader = Reader(1_000)
     for piece in pieces:
         reader.push(piece)
@@ -280,7 +280,7 @@ def test_a_reader_takes_whatever_comes_over_a_connection(pieces: list[bytes]) ->
             break
 
 
-def test_replies_are_told_apart() -> None:
+def test_a_reader_splits_replies() -> None:
     reader = Reader()
     reader.push(b"+OK\r\n:4")
     assert reader.take(2) is None
@@ -320,7 +320,7 @@ def test_one_thread_at_a_time_and_no_way_back_in() -> None:
     assert machine.is_idle()
 
 
-def test_a_guard_keeps_its_mark_where_its_owner_wants_it() -> None:
+def test_a_guard_restores_its_mark() -> None:
     guard = Guard()
     assert guard.high_water is None
     guard.claim(33)
@@ -333,7 +333,7 @@ def test_a_guard_keeps_its_mark_where_its_owner_wants_it() -> None:
         guard.check(33)
 
 
-def test_values_are_values_and_machines_are_not() -> None:
+def test_values_can_be_copied_and_clients_cannot() -> None:
     event = Output.Event(1, Event.Acquired(5, 6, False))
     assert copy.deepcopy(event) == event == pickle.loads(pickle.dumps(event)) and hash(event) == hash(copy.copy(event))
     assert repr(event) == "Output.Event(lock=1, event=Event.Acquired(token=5, deadline_ns=6, recovered=False))"

@@ -35,7 +35,7 @@ def recipe(heading: str) -> str:
 
 
 def worker(heading: str) -> SimpleNamespace:
-    """What the recipe defines, as one of several processes would have it."""
+    """The names that the recipe defines, as in one of several processes."""
     names: dict[str, Any] = {"__name__": heading}
     exec(compile(recipe(heading), f"{RECIPES}: {heading}", "exec"), names)
     return SimpleNamespace(**names)
@@ -61,7 +61,7 @@ def running(*command: str, cwd: Path, **env: str) -> Iterator[subprocess.Popen[s
     try:
         yield process
     finally:
-        # With whatever it has forked.
+        # Together with its forked children.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -142,7 +142,7 @@ def test_apscheduler(its_store: str) -> None:
         assert other.scheduler.state == STATE_PAUSED and said.getvalue().count("reporting") == 1
         leader.election.resign()
         eventually("the other leads", lambda: leaders() == [other])
-        # What was put off there is made up for.
+        # The postponed job runs now.
         eventually("its report is made", lambda: f"with fencing token {other.terms[-1].token}" in said.getvalue())
         assert other.terms[-1].token > token
         for worker_ in workers:
@@ -152,7 +152,7 @@ def test_apscheduler(its_store: str) -> None:
 
 
 def test_celery(its_store: str, tmp_path: Path) -> None:
-    # Instead of money it moves entries of a list, and the first charge lasts until the test says so.
+    # It moves entries of a list instead of money, and the first charge lasts until the test ends it.
     charge = """
         def charge(invoice, token):
             import os, redis
@@ -172,7 +172,7 @@ def test_celery(its_store: str, tmp_path: Path) -> None:
                 shop.app.send_task("shop.bill", ["42"])
             eventually("one of them charges", lambda: len(log()) >= 1 or process.poll() is not None)
             assert process.stdout is not None
-            # The other one has met the lock, and was put back.
+            # The other task found the lock held, and was put back.
             lines: list[str] = []
             while not any("retry" in line.lower() for line in lines):
                 lines.append(process.stdout.readline())
@@ -263,7 +263,7 @@ def test_gunicorn(preload: list[str], its_store: str, tmp_path: Path) -> None:
                 return len(seen) >= workers
 
             eventually("both workers have answered", lambda: have_answered(2))
-            # Workers that end, in order or not, take nothing along, and their successors do as they did.
+            # Workers that exit, cleanly or not, affect no lease, and their successors work in the same way.
             for pid, kill in zip(tuple(seen), (signal.SIGTERM, signal.SIGKILL)):
                 os.kill(pid, kill)
             eventually("both successors have answered", lambda: have_answered(4))
@@ -298,7 +298,7 @@ def ask(port: int) -> dict[str, Any] | None:
         answer: dict[str, Any] = json.loads(connection.getresponse().read())
         return answer
     except (OSError, http.client.HTTPException):
-        # The worker was ended in the middle of it.
+        # The worker was killed in the middle of the request.
         return None
     finally:
         connection.close()

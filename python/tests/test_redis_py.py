@@ -1,4 +1,4 @@
-"""redis-py's locks and ours in their place: what holds of the one must hold of the other, and each excludes the other."""
+"""redis-py's locks and their replacement: both must behave alike, and exclude each other."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from leasehold.compat.redis_py.asyncio import Lock as OursAsync
 LONG = 3600.0
 """More seconds than any test lasts."""
 SHORT = 0.5
-"""After so many a lock is gone by itself; nothing here has to be faster."""
+"""Seconds after which a lock is gone by itself; no step of a test takes longer."""
 
 KINDS = {"redis-py": Theirs, "leasehold": Ours, "redis-py asyncio": TheirsAsync, "leasehold asyncio": OursAsync}
 Make = Callable[..., Any]
@@ -50,7 +50,7 @@ Run = Callable[[Callable[[Make], Awaitable[None]]], None]
 
 
 async def done(result: Any) -> Any:
-    """What a method of a lock answers, with asyncio or without."""
+    """The result of a lock's method, with asyncio or without."""
     return await result if inspect.isawaitable(result) else result
 
 
@@ -71,7 +71,7 @@ def server(redis: str) -> Iterator[redis_py.Redis]:
 
 
 def runner(url: str, kinds: list[str]) -> Run:
-    """Runs a body with a maker of locks of each kind; the last kind serves what names none."""
+    """Runs a body with a factory of locks of each kind; the last kind is the default."""
 
     def run(body: Callable[[Make], Awaitable[None]]) -> None:
         async def go() -> None:
@@ -114,7 +114,7 @@ def test_a_lock_is_acquired_and_released(run: Run, server: redis_py.Redis, name:
     run(body)
 
 
-def test_waiting_ends_when_it_should(run: Run, name: str) -> None:
+def test_a_wait_ends_at_its_timeout(run: Run, name: str) -> None:
     async def body(make: Make) -> None:
         held = make(name, timeout=LONG)
         await done(held.acquire())
@@ -131,7 +131,7 @@ def test_waiting_ends_when_it_should(run: Run, name: str) -> None:
     run(body)
 
 
-def test_a_body_has_the_lock_and_gives_it_back(run: Run, server: redis_py.Redis, name: str) -> None:
+def test_a_body_holds_the_lock_and_releases_it(run: Run, server: redis_py.Redis, name: str) -> None:
     async def body(make: Make) -> None:
         lock = make(name, timeout=LONG)
         async with entered(lock) as held:
@@ -145,7 +145,7 @@ def test_a_body_has_the_lock_and_gives_it_back(run: Run, server: redis_py.Redis,
     run(body)
 
 
-def test_what_is_not_held_is_not_released(run: Run, server: redis_py.Redis, name: str) -> None:
+def test_a_lock_that_is_not_held_cannot_be_released(run: Run, server: redis_py.Redis, name: str) -> None:
     async def body(make: Make) -> None:
         lock = make(name, timeout=LONG)
         with pytest.raises(LockError, match="already unlocked") as error:
@@ -157,7 +157,7 @@ def test_what_is_not_held_is_not_released(run: Run, server: redis_py.Redis, name
         assert not await done(lock.owned())
         with pytest.raises(LockNotOwnedError, match="no longer owned"):
             await done(lock.release())
-        # It is forgotten all the same.
+        # It is forgotten anyway.
         with pytest.raises(LockError) as again:
             await done(lock.release())
         assert not isinstance(again.value, LockNotOwnedError)
@@ -182,11 +182,11 @@ def test_a_loss_in_a_body_is_raised_or_logged(
     run(body)
 
 
-def test_the_timeout_frees_the_lock_and_nothing_else_does(run: Run, name: str) -> None:
+def test_only_the_timeout_frees_an_unreleased_lock(run: Run, name: str) -> None:
     async def body(make: Make) -> None:
         forgotten = make(name, timeout=SHORT)
         await done(forgotten.acquire())
-        # Dropped, it stands.
+        # It stays held when it is dropped.
         other = make(f"{name}-other", timeout=LONG)
         await done(other.acquire())
         del other
@@ -200,7 +200,7 @@ def test_the_timeout_frees_the_lock_and_nothing_else_does(run: Run, name: str) -
 
 
 async def in_time(steps: Callable[[], Awaitable[Any]]) -> Any:
-    """Where a short lock must not run out between two calls, a busy machine gets another try."""
+    """Tries again on a busy machine, where a short lock may expire between two calls."""
     for _ in range(20):
         try:
             return await steps()
@@ -210,7 +210,7 @@ async def in_time(steps: Callable[[], Awaitable[Any]]) -> Any:
 
 
 async def outlive(make: Make, name: str) -> None:
-    """Waits until a lock that was taken now, for a short time, is gone."""
+    """Waits until a short lock that was just acquired is gone."""
     clock = make(f"{name}-clock", timeout=SHORT)
     assert await done(clock.acquire())
     assert await done(make(f"{name}-clock", sleep=0.05, timeout=LONG).acquire(blocking_timeout=PATIENCE))
@@ -218,7 +218,7 @@ async def outlive(make: Make, name: str) -> None:
 
 def test_a_lock_is_extended(run: Run, name: str) -> None:
     async def body(make: Make) -> None:
-        # A lease that was short from the beginning would stay short, and a busy machine lose it.
+        # A lease that is short from the beginning would stay short, and could expire on a busy machine.
         lock = make(name, timeout=LONG, sleep=0.05)
         with pytest.raises(LockError, match="unlocked"):
             await done(lock.extend(1))
@@ -246,7 +246,7 @@ def test_a_lock_is_extended(run: Run, name: str) -> None:
     run(body)
 
 
-def test_what_is_lost_is_not_extended(run: Run, server: redis_py.Redis, name: str) -> None:
+def test_a_lost_lock_cannot_be_extended(run: Run, server: redis_py.Redis, name: str) -> None:
     async def body(make: Make) -> None:
         lock = make(name, timeout=LONG)
         await done(lock.acquire())
@@ -260,7 +260,7 @@ def test_what_is_lost_is_not_extended(run: Run, server: redis_py.Redis, name: st
     run(body)
 
 
-def test_a_timeout_begins_anew(run: Run, name: str) -> None:
+def test_reacquire_restarts_the_timeout(run: Run, name: str) -> None:
     async def body(make: Make) -> None:
         lock = make(name, timeout=LONG, sleep=0.05)
         with pytest.raises(LockError, match="unlocked"):
@@ -285,12 +285,12 @@ def test_a_timeout_begins_anew(run: Run, name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [Theirs, Ours])
-def test_threads_see_what_they_have_acquired(kind: Any, server: redis_py.Redis, name: str) -> None:
+def test_threads_see_only_their_own_lease(kind: Any, server: redis_py.Redis, name: str) -> None:
     lock = kind(server, name, timeout=LONG)
     shared = kind(server, f"{name}-shared", timeout=LONG, thread_local=False)
     assert lock.acquire() and shared.acquire()
     with ThreadPoolExecutor(1) as pool:
-        # redis-py stumbles over a thread that has acquired nothing yet.
+        # redis-py fails for a thread that has acquired nothing yet.
         with pytest.raises((LockError, AttributeError)):
             pool.submit(lock.release).result(PATIENCE)
         assert kind is Theirs or pool.submit(lock.owned).result(PATIENCE) is False
@@ -307,7 +307,7 @@ def test_threads_see_what_they_have_acquired(kind: Any, server: redis_py.Redis, 
 
 
 @pytest.mark.parametrize("kind", [Theirs, Ours])
-def test_a_client_of_redis_py_makes_either(kind: Any, server: redis_py.Redis, name: str) -> None:
+def test_a_client_of_redis_py_makes_both_kinds_of_locks(kind: Any, server: redis_py.Redis, name: str) -> None:
     lock = server.lock(name, timeout=LONG, blocking_timeout=1.5, lock_class=kind)
     assert type(lock) is kind and (lock.timeout, lock.blocking_timeout, lock.sleep) == (LONG, 1.5, 0.1)
     with lock:
@@ -315,9 +315,9 @@ def test_a_client_of_redis_py_makes_either(kind: Any, server: redis_py.Redis, na
 
 
 @pytest.mark.parametrize("kind", [Theirs, Ours])
-def test_a_server_that_is_down_is_no_lock_that_is_taken(kind: Any, name: str) -> None:
+def test_a_server_that_is_down_is_not_a_busy_lock(kind: Any, name: str) -> None:
     with socket.socket() as taken:
-        # Nobody listens there, and nobody else takes it.
+        # Nobody listens on that port, and no other process takes it.
         taken.bind(("127.0.0.1", 0))
         with redis_py.Redis(port=taken.getsockname()[1], retry=Retry(NoBackoff(), 0)) as client, pytest.raises(Unreachable):
             kind(client, name).acquire(blocking=False)
@@ -325,7 +325,7 @@ def test_a_server_that_is_down_is_no_lock_that_is_taken(kind: Any, name: str) ->
 
 @pytest.mark.parametrize("waits", KINDS)
 @pytest.mark.parametrize("holds", KINDS)
-def test_each_excludes_each(holds: str, waits: str, redis: str, name: str) -> None:
+def test_both_libraries_exclude_each_other(holds: str, waits: str, redis: str, name: str) -> None:
     async def body(make: Make) -> None:
         held, wanted = make(name, of=0), make(name, of=1, sleep=0.05)
         assert await done(held.acquire(blocking=False))
@@ -358,10 +358,10 @@ def test_workers_of_both_kinds_are_never_inside_together(redis: str, server: red
     assert int(server.get(f"{name}-count") or 0) == rounds * len(workers)
 
 
-# What only ours has.
+# Features that redis-py does not have.
 
 
-def test_a_lease_is_had_of_it_and_its_token_grows(server: redis_py.Redis, name: str) -> None:
+def test_a_lock_has_a_lease_with_a_growing_token(server: redis_py.Redis, name: str) -> None:
     lock = Ours(server, name)
     assert lock.lease is None and lock.token is None
     with lock:
@@ -369,19 +369,19 @@ def test_a_lease_is_had_of_it_and_its_token_grows(server: redis_py.Redis, name: 
         assert lock.lease is not None and first == lock.lease.token
     with lock:
         assert first is not None and lock.token is not None and lock.token > first
-    with pytest.raises(leasehold.ConfigError, match="token of your own"):
+    with pytest.raises(leasehold.ConfigError, match="cannot be chosen"):
         lock.acquire(token="mine")
     with lock, pytest.raises(leasehold.ConfigError, match="reentrant"):
         Ours(server, name).acquire()
 
 
 @pytest.mark.parametrize("kind", [Theirs, Ours])
-def test_a_thread_waits_for_its_own_lock_where_that_has_an_end(kind: Any, server: redis_py.Redis, name: str) -> None:
+def test_a_thread_waits_for_its_own_lock_if_that_has_a_timeout(kind: Any, server: redis_py.Redis, name: str) -> None:
     assert kind(server, name, timeout=SHORT).acquire() and kind(server, name, timeout=LONG).acquire()
 
 
 @pytest.mark.parametrize("timeout", [0, -1, float("inf"), float("nan")])
-def test_a_timeout_that_cannot_be_is_refused_at_once(timeout: float, server: redis_py.Redis, name: str) -> None:
+def test_an_invalid_timeout_is_refused_at_once(timeout: float, server: redis_py.Redis, name: str) -> None:
     with pytest.raises(leasehold.ConfigError, match="timeout"):
         Ours(server, name, timeout=timeout)
     lock = Ours(server, name, timeout=LONG)
@@ -408,7 +408,7 @@ def test_a_release_that_is_interrupted_releases(
         try:
             await done(lock.release())
         except BaseException as error:
-            # It is kept, with the frames in which the lease is.
+            # The exception is kept, with the frames that refer to the lease.
             caught = error
         assert isinstance(caught, interrupted_by)
         assert not server.exists(name)
@@ -419,7 +419,7 @@ def test_a_release_that_is_interrupted_releases(
     runner(redis, [kind])(body)
 
 
-def test_what_is_over_keeps_no_client(server: redis_py.Redis, name: str) -> None:
+def test_a_lease_that_is_over_keeps_no_client_alive(server: redis_py.Redis, name: str) -> None:
     before = set(_lock._kept)
     lock = Ours(server, name, timeout=SHORT)
     assert lock.acquire() and set(_lock._kept) - before
@@ -430,7 +430,7 @@ def test_what_is_over_keeps_no_client(server: redis_py.Redis, name: str) -> None
     assert not set(_lock._kept) - before and name not in _lock._timed
 
 
-def test_exceptions_are_those_of_redis_py_in_all_they_have(server: redis_py.Redis, name: str) -> None:
+def test_exceptions_have_the_attributes_of_redis_py(server: redis_py.Redis, name: str) -> None:
     with pytest.raises(LockError) as unlocked:
         Ours(server, name).release()
     with pytest.raises(LockError) as theirs:
@@ -445,12 +445,12 @@ def test_exceptions_are_those_of_redis_py_in_all_they_have(server: redis_py.Redi
         assert "LockConnectionError" in repr(error) and str(error) == "down" and error.args == ("down",)
 
 
-def test_the_end_of_the_timeout_is_told_as_a_loss(server: redis_py.Redis, name: str) -> None:
+def test_the_end_of_the_timeout_is_reported_as_a_loss(server: redis_py.Redis, name: str) -> None:
     lock = Ours(server, name, timeout=SHORT)
     assert lock.acquire() and lock.lease is not None
     assert lock.lease.lost.wait(PATIENCE)
     assert isinstance(lock.lease.lost.reason, leasehold.LeaseLostError)
-    # The record is taken away by then or soon after, whatever its ttl.
+    # The record is removed by then or soon after, whatever its ttl.
     eventually("the lock is free", lambda: not server.exists(name))
     with pytest.raises(LockNotOwnedError) as error:
         lock.release()
@@ -486,7 +486,7 @@ def test_a_forked_child_has_locks_of_its_own(redis: str, server: redis_py.Redis,
     lock.release()
 
 
-def test_where_redis_py_is_not_installed_a_url_will_do(redis: str, name: str) -> None:
+def test_without_redis_py_a_url_works(redis: str, name: str) -> None:
     script = """
 import sys
 import leasehold
@@ -531,21 +531,21 @@ def test_passwords_may_be_bytes() -> None:
     assert url_of(theirs(ssl=True, ssl_cert_reqs=ssl.CERT_REQUIRED)) == "rediss://localhost:6379/0"
 
 
-def test_what_no_url_can_say_is_refused_clearly(name: str) -> None:
+def test_settings_that_no_url_can_express_are_refused(name: str) -> None:
     for refused in ("rediss://h?ssl_cert_reqs=none", "rediss://h?ssl_check_hostname=False"):
         with redis_py.Redis.from_url(refused) as client, pytest.raises(leasehold.ConfigError, match="pass a client"):
             Ours(client, name)
     provider = redis_py.credentials.UsernamePasswordCredentialProvider("a", "b")
     with redis_py.Redis(credential_provider=provider) as client, pytest.raises(leasehold.ConfigError, match="provider"):
         Ours(client, name)
-    with pytest.raises(leasehold.ConfigError, match="no client of redis-py"):
+    with pytest.raises(leasehold.ConfigError, match="not a client of redis-py"):
         Ours(object(), name)
     theirs: Any = redis_py.Redis
     secrets: list[tuple[Any, str]] = [
         (theirs(ssl=True, ssl_password="hunter2"), "ssl_password"),
         (theirs(ssl=True, ssl_ca_data="hunter2"), "ssl_ca_data"),
         (theirs(ssl=True, ssl_cert_reqs=None), "ssl_cert_reqs"),
-        (b"redis://:hunter2@h", "a bytes is no client"),
+        (b"redis://:hunter2@h", "a bytes is not a client"),
     ]
     for client, what in secrets:
         with pytest.raises(leasehold.ConfigError, match=what) as error:

@@ -1,4 +1,4 @@
-"""Records that people change by hand, under redis-py's locks and under ours in their place."""
+"""Records that people change by hand, with redis-py's locks and with their replacement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["run", "server"]
 
 
 @pytest.mark.parametrize("ends", ["timeout", "deletion"])
-def test_a_loss_at_the_end_of_a_body_keeps_what_the_body_raised(
+def test_a_loss_at_the_end_of_a_body_keeps_the_exception_of_the_body(
     run: Run, server: redis_py.Redis, name: str, ends: str
 ) -> None:
     async def body(make: Make) -> None:
@@ -45,7 +45,7 @@ def test_a_key_that_is_deleted_by_hand_frees_the_lock_at_once(run: Run, server: 
         stuck = make(name, timeout=LONG)
         assert await done(stuck.acquire())
         server.delete(name)
-        # By the same process, whose own lease stands in the way: without waiting for a renewal.
+        # By the same process, which still has its own lease, and without waiting for a renewal.
         other = make(name, timeout=LONG)
         assert await done(other.acquire(blocking=False)) is True
         with pytest.raises(LockNotOwnedError):
@@ -57,10 +57,10 @@ def test_a_key_that_is_deleted_by_hand_frees_the_lock_at_once(run: Run, server: 
 
 
 @pytest.mark.parametrize("kind", [Theirs, Ours])
-def test_who_waits_for_a_key_that_is_deleted_by_hand_has_it(
+def test_a_waiter_gets_a_key_that_is_deleted_by_hand(
     kind: Any, server: redis_py.Redis, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # So that no renewal finds it out.
+    # So that no renewal detects it.
     monkeypatch.setattr(_lock, "DEFAULT_TTL", LONG)
     stuck = kind(server, name, timeout=LONG)
     assert stuck.acquire()
@@ -99,7 +99,7 @@ def test_a_time_to_live_that_was_shortened_by_hand_is_restored(
 
 @pytest.mark.parametrize("named", [42, 4.5, b"bytes", memoryview(b"view")])
 @pytest.mark.parametrize("kinds", [("redis-py", "leasehold"), ("redis-py asyncio", "leasehold asyncio")])
-def test_names_that_are_no_texts_name_the_same_key(kinds: tuple[str, str], named: Any, redis: str) -> None:
+def test_bytes_and_numbers_name_the_same_key(kinds: tuple[str, str], named: Any, redis: str) -> None:
     async def body(make: Make) -> None:
         theirs, ours = make(named, of=0, timeout=LONG), make(named, of=1, timeout=LONG)
         assert await done(theirs.acquire(blocking=False))
@@ -111,7 +111,7 @@ def test_names_that_are_no_texts_name_the_same_key(kinds: tuple[str, str], named
 
     runner(redis, list(kinds))(body)
     for refused in (None, True, ["a"]):
-        with pytest.raises(TypeError, match="name is"):
+        with pytest.raises(TypeError, match="name must be"):
             Ours(redis, refused)  # type: ignore[arg-type]
 
 

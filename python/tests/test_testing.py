@@ -1,4 +1,4 @@
-"""Fake clients: what users see in tests of their own is what the real client does."""
+"""Fake clients: they behave like the real client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from leasehold._types import LockOptions
 
 TTL = 30.0
 LONG = 3_600.0
-"""No renewal comes first."""
+"""So long that no renewal is due in a test."""
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ _names = itertools.count()
 
 @pytest.fixture(params=["fake", "real"])
 def two(request: pytest.FixtureRequest) -> Iterator[tuple[leasehold.Client, leasehold.Client]]:
-    """Two clients of one store; what is told of them holds of both kinds."""
+    """Two clients of one store, real and fake: the same assertions hold for both kinds."""
     if request.param == "fake":
         clock = testing.FakeClock()
         yield testing.connect(clock, owner="me"), testing.connect(clock, owner="rival")
@@ -95,7 +95,7 @@ def test_a_fake_client_does_what_the_real_one_does(two: tuple[leasehold.Client, 
     client.acquire("job").release()
 
 
-def test_a_lock_decorates_and_stands_in_for_one_of_threading(two: tuple[leasehold.Client, leasehold.Client]) -> None:
+def test_a_lock_decorates_and_replaces_a_threading_lock(two: tuple[leasehold.Client, leasehold.Client]) -> None:
     client, rival = two
 
     @client.lock("report-{day}", wait=0)
@@ -108,7 +108,7 @@ def test_a_lock_decorates_and_stands_in_for_one_of_threading(two: tuple[leasehol
     lock.release()
 
 
-def test_a_supervisor_releases_only_the_holder_that_it_means(two: tuple[leasehold.Client, leasehold.Client]) -> None:
+def test_release_if_releases_only_the_named_holder(two: tuple[leasehold.Client, leasehold.Client]) -> None:
     client, rival = two
     lease = client.acquire("job", ttl=TTL, owner="worker-7:1234:main")
     assert not rival.release_if("job", token=lease.token + 1) and not rival.release_if("job", owner="worker-7:12:*")
@@ -121,7 +121,7 @@ def test_a_supervisor_releases_only_the_holder_that_it_means(two: tuple[leasehol
         assert lease.lost.wait(TTL)
 
 
-def test_a_release_that_was_not_ours_is_a_loss(two: tuple[leasehold.Client, leasehold.Client]) -> None:
+def test_a_release_of_a_lock_that_is_not_ours_is_a_loss(two: tuple[leasehold.Client, leasehold.Client]) -> None:
     client, rival = two
     told: list[leasehold.LeaseholdError] = []
     with pytest.raises(leasehold.LeaseLostError) as lost:
@@ -153,7 +153,7 @@ def test_a_release_that_was_not_ours_is_a_loss(two: tuple[leasehold.Client, leas
     rival.acquire("b", wait=0).release()
 
 
-def test_what_a_lease_refuses(two: tuple[leasehold.Client, leasehold.Client]) -> None:
+def test_a_lease_refuses_invalid_calls(two: tuple[leasehold.Client, leasehold.Client]) -> None:
     client, _ = two
     lease = client.acquire("job")
     with pytest.raises(leasehold.ConfigError, match="reentrant"):
@@ -183,7 +183,7 @@ def test_a_client_that_is_closed_loses_its_leases(two: tuple[leasehold.Client, l
     again.release()
 
 
-def test_callbacks_run_when_all_has_happened_and_disturb_nobody(
+def test_callbacks_run_last_and_cannot_disturb_others(
     client: testing.FakeClient, clock: testing.FakeClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shown: list[type[BaseException]] = []
@@ -206,7 +206,7 @@ def test_callbacks_run_when_all_has_happened_and_disturb_nobody(
     assert client.acquire("job-0", wait=2 * TTL).token > leases[0].token
 
 
-def test_nothing_is_left_at_the_very_end(client: testing.FakeClient, clock: testing.FakeClock) -> None:
+def test_a_lease_has_no_time_left_at_its_deadline(client: testing.FakeClient, clock: testing.FakeClock) -> None:
     lease = client.acquire("job", ttl=TTL, renew=False)
     clock._ns += int(lease.remaining() * 1e9)
     assert lease.remaining() == 0 and not lease.lost.is_set()
@@ -232,7 +232,7 @@ def test_both_refuse_the_same_settings(options: LockOptions, two: tuple[leasehol
         two[0].acquire("")
 
 
-def test_what_to_do_when_the_lock_is_lost(client: testing.FakeClient, rival: testing.FakeClient) -> None:
+def test_code_can_be_tested_for_a_lost_lock(client: testing.FakeClient, rival: testing.FakeClient) -> None:
     told: list[leasehold.LeaseholdError] = []
     with pytest.raises(leasehold.LeaseLostError) as lost, client.lock("job") as lease:
         lease.on_lost(told.append)
@@ -252,7 +252,7 @@ def test_what_to_do_when_the_lock_is_lost(client: testing.FakeClient, rival: tes
         raise KeyError("the body's own error goes first")
 
 
-def test_what_to_do_when_the_store_is_down(client: testing.FakeClient, clock: testing.FakeClock) -> None:
+def test_code_can_be_tested_for_a_store_that_is_down(client: testing.FakeClient, clock: testing.FakeClock) -> None:
     lease = client.acquire("job", ttl=TTL)
     client.store_down()
     with pytest.raises(leasehold.StoreUnavailableError):
@@ -293,13 +293,13 @@ def test_leases_are_renewed_while_the_clock_is_moved(client: testing.FakeClient,
         clock.advance(-1)
 
 
-def test_who_waits_moves_the_clock(client: testing.FakeClient, rival: testing.FakeClient) -> None:
+def test_waiting_moves_the_clock(client: testing.FakeClient, rival: testing.FakeClient) -> None:
     clock = client.clock
     lease = client.acquire("job", ttl=TTL, renew=False)
     before = clock.now()
     other = rival.acquire("job", wait=2 * TTL)
     assert lease.lost.is_set() and other.token > lease.token and TTL - 1 < clock.now() - before < 2 * TTL
-    with pytest.raises(RuntimeError, match="never end"):
+    with pytest.raises(RuntimeError, match="never ends"):
         client.acquire("job")
     before = clock.now()
     with pytest.raises(leasehold.LockTimeoutError):
@@ -308,7 +308,7 @@ def test_who_waits_moves_the_clock(client: testing.FakeClient, rival: testing.Fa
     assert not other.lost.wait(5)
 
 
-def test_nobody_waits_who_was_given_up(client: testing.FakeClient, rival: testing.FakeClient) -> None:
+def test_an_abandoned_acquisition_does_not_wait(client: testing.FakeClient, rival: testing.FakeClient) -> None:
     lease, job = client.acquire("mine", ttl=TTL, renew=False), rival.acquire("job", ttl=TTL)
 
     def stop(error: leasehold.LeaseholdError) -> None:

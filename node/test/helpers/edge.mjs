@@ -1,4 +1,4 @@
-// Parts of `leasehold/edge` that users do not see, for tests of them.
+// Internal parts of `leasehold/edge`, for tests.
 
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 
 const root = dirname(createRequire(import.meta.url).resolve("leasehold"));
 
-/** Where the modules are. */
+/** The folder of the modules. */
 export const folder = join(root, "edge");
 
 /** One of the modules. */

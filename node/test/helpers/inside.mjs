@@ -1,4 +1,4 @@
-// What the package keeps, for tests of what it leaves behind.
+// Internal state of the package, for tests of leaks.
 
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";

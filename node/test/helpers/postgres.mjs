@@ -1,4 +1,4 @@
-// A PostgreSQL server of the test's own, on a socket in a folder of its own.
+// A PostgreSQL server for one test, on a socket in its own folder.
 
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -24,7 +24,7 @@ function unprivileged() {
   return { uid: id("-u"), gid: id("-g") };
 }
 
-/** Answers settings for `pg`. The server ends with the test. */
+/** Returns settings for `pg`. The server ends with the test. */
 export async function startPostgres(t) {
   const [folder, user, bin] = [mkdtempSync(join(tmpdir(), "leasehold-pg-")), unprivileged(), programs()];
   undo(t, () => rmSync(folder, { recursive: true, force: true }));

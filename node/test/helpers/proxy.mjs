@@ -1,9 +1,9 @@
-// A proxy before a store that speaks HTTP, which lets pages of other origins in, and breaks what it is told to break.
+// A proxy in front of a store over HTTP that allows other origins and injects faults.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
 
-/** Longer than any answer that is understood. */
+/** Longer than any accepted response. */
 const TOO_LONG = Buffer.alloc(2 << 20, "1");
 
 const FAULTS = {
@@ -19,8 +19,8 @@ const FAULTS = {
 export const FAULT_NAMES = [...Object.keys(FAULTS), "answer lost"];
 
 /**
- * Answers `{ url, fault, broken }` in front of the store of this url: a `fault` that is set happens to every request, `broken`
- * is to how many it has.
+ * Returns `{ url, fault, broken }` in front of the store of this url: a `fault` that is set applies to every request, `broken`
+ * counts these requests.
  */
 export async function startProxy(t, url) {
   const [, scheme, target] = /^([a-z]+)\+(.*)$/.exec(url);

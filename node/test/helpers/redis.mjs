@@ -1,4 +1,4 @@
-// A redis-server of the test's own, on a free port of 127.0.0.1.
+// A redis-server for one test, on a free port of 127.0.0.1.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -15,20 +15,20 @@ export async function freePort() {
   return port;
 }
 
-/** Answers `{ url, pid, stop }` of a server that is ready, on this port if one is given. It ends with the test, if not before. */
+/** Returns `{ url, pid, stop }` of a server that is ready, on this port if one is given. It ends with the test, if not before. */
 export async function startRedis(t, port) {
   const redis = await started(port);
   undo(t, redis.stop);
   return redis;
 }
 
-/** Somebody else may have taken the port meanwhile: then another. */
+/** If another process has taken the port meanwhile, tries another port. */
 async function started(given) {
   for (let tries = 0; tries < 5; tries++) {
     const port = given ?? (await freePort());
     const flags = ["--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"].map(String);
     const server = spawn("redis-server", flags, { stdio: ["ignore", "pipe", "inherit"] });
-    // Should a test end without stopping it.
+    // If a test ends without stopping it.
     const kill = () => server.kill("SIGKILL");
     process.on("exit", kill);
     const exited = once(server, "exit").then(() => process.off("exit", kill));

@@ -1,4 +1,4 @@
-// The two that have the face of redlock 5: the library itself, and ours.
+// The two implementations of redlock 5: the library itself, and ours.
 
 import { Redis } from "ioredis";
 import { connect } from "leasehold";
@@ -6,7 +6,7 @@ import ours from "leasehold/compat/redlock";
 import { createRequire } from "node:module";
 import { undo } from "./undo.mjs";
 
-// Its ES module lacks an extension that Node wants.
+// Its ES module lacks a file extension that Node requires.
 const theirs = createRequire(import.meta.url)("redlock");
 
 /** Tries often, and for longer than a busy machine needs. */
@@ -21,13 +21,13 @@ async function overIoredis(t, Redlock, urls, settings) {
   return redlock;
 }
 
-/** Names and makers: each answers an instance for these urls that is closed with the test. */
+/** Names and factories: each returns an instance for these urls that is closed after the test. */
 export const makers = {
   redlock: (t, urls, settings) => overIoredis(t, theirs.default, urls, settings),
   leasehold: async (t, urls, settings) => {
     if (urls.length === 1) return overIoredis(t, ours, urls, settings);
     const client = await connect(urls, { createQuorum: true, requestTimeout: 5_000 });
-    // Not awaited: with servers that end as well it has nothing to tell.
+    // Not awaited, since its servers stop as well.
     undo(t, () => void client.close().catch(() => {}));
     return new ours([client], settings);
   },

@@ -1,4 +1,4 @@
-// Redis behind HTTP as Upstash has it: one command as an array in JSON, and a token.
+// Redis over HTTP in Upstash's format: one command as a JSON array, and a token.
 
 import { once } from "node:events";
 import { createServer } from "node:http";
@@ -6,7 +6,7 @@ import { connect } from "node:net";
 
 export const TOKEN = "hunter2-token";
 
-/** Answers `{ url, bare }`, the latter without the token; `redis` is the url of the server behind it. It ends with the test. */
+/** Returns `{ url, bare }`, the latter without the token; `redis` is the url of the server behind it. It ends with the test. */
 export async function startRest(t, redis) {
   const server = createServer(async (request, response) => {
     const say = (status, answer) => {
@@ -28,7 +28,7 @@ export async function startRest(t, redis) {
   return { url: `upstash+http://:${TOKEN}@${host}`, bare: `upstash+http://${host}` };
 }
 
-/** One command over a connection of its own. An error of Redis is an `Error`. */
+/** One command over a separate connection. An error of Redis is an `Error`. */
 async function command(port, words) {
   const socket = connect(port, "127.0.0.1");
   const bulk = (word) => `$${Buffer.byteLength(String(word))}\r\n${word}\r\n`;
@@ -46,7 +46,7 @@ async function command(port, words) {
   throw new Error("Redis has closed the connection");
 }
 
-/** What stands at `from`, and where it ends; `undefined` as long as it is not all there. */
+/** The reply at `from`, and its end; `undefined` until all of it has arrived. */
 function reply(text, from) {
   const end = text.indexOf("\r\n", from);
   if (end < 0) return undefined;

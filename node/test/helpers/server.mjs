@@ -7,13 +7,13 @@ import { until } from "./until.mjs";
 
 const TRIES = 5;
 
-/** Should a test end without stopping them. */
+/** If a test ends without stopping them. */
 const running = new Set();
 process.on("exit", () => running.forEach((server) => server.kill("SIGKILL")));
 
 /**
- * Starts a program that `command(port)` describes as `[program, args, options]`, until `isReady(port)`. Answers
- * `{ port, pid, stop }`. It ends with the test, if not before. Somebody else may have taken the port meanwhile: then another.
+ * Starts a program that `command(port)` describes as `[program, args, options]`, until `isReady(port)`. Returns
+ * `{ port, pid, stop }`. It ends with the test, if not before. If another process has taken the port, it tries another.
  */
 export async function startServer(t, command, isReady) {
   for (let tries = 0; tries < TRIES; tries++) {

@@ -1,6 +1,6 @@
 const undos = new WeakMap();
 
-/** Runs with the end of the test, the last one first: clients go before the servers that they talk to. */
+/** Runs at the end of the test, the last one first: clients before their servers. */
 export function undo(t, action) {
   if (!undos.has(t)) {
     const actions = [];

@@ -1,11 +1,11 @@
-// A Webdis of the test's own, before a Redis.
+// A Webdis for one test, in front of a Redis.
 
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { folder } from "./folder.mjs";
 import { startServer } from "./server.mjs";
 
-/** Answers `{ url, pid, stop }`; `redis` is the url of the server behind it. */
+/** Returns `{ url, pid, stop }`; `redis` is the url of the server behind it. */
 export async function startWebdis(t, redis) {
   const place = folder(t);
   const server = await startServer(
@@ -25,7 +25,7 @@ export async function startWebdis(t, redis) {
       await writeFile(file, JSON.stringify(settings));
       return ["webdis", [file], { cwd: place }];
     },
-    // Its connections to Redis may not be there yet.
+    // Its connections to Redis may not be open yet.
     async (port) => (await fetch(`http://127.0.0.1:${port}/PING`)).status === 200,
   );
   return { ...server, url: `webdis+http://127.0.0.1:${server.port}` };

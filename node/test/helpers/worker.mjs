@@ -1,4 +1,4 @@
-// What a worker with locks has to have seen, and what others see of it.
+// Checks of a worker with locks, from inside and outside.
 
 import assert from "node:assert/strict";
 import { connect } from "leasehold";
@@ -6,7 +6,7 @@ import { connect } from "leasehold";
 /** The sources of workers. */
 export const sources = new URL("../worker/", import.meta.url);
 
-/** Holds what `work` of a worker has answered, and native code sees, against what has to be. */
+/** Checks the results of a worker's `work`, and the view of native code. */
 export async function checkWork({ failed, ...seen }, store, owner) {
   assert.equal(failed, undefined);
   assert.ok(seen.token > 0 && seen.again > seen.token);

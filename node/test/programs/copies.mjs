@@ -1,4 +1,4 @@
-// Loads one copy of the package here, and another one on a thread beside it, which says whether it may open this store.
+// Loads one copy of the package here, and another one on a thread beside it, which reports whether it may open this store.
 
 import { createRequire } from "node:module";
 import { isMainThread, Worker, workerData } from "node:worker_threads";

@@ -1,4 +1,4 @@
-// Runs a job each second until its input ends, with the recipe of that name: the recipe, and a file where runs are noted.
+// Runs a job each second until its input ends, with the recipe of that name: the recipe, and a file that records the runs.
 
 import { appendFileSync } from "node:fs";
 

@@ -1,4 +1,4 @@
-// Acquires 100,000 times, with signals and losses among them, and counts what is left.
+// Acquires 100,000 times, with signals and losses among them, and counts leftovers.
 
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
@@ -40,12 +40,12 @@ for (let n = 0; n < 4; n++) sizes.push(await round());
 assert.ok(alive <= 10, `${alive} leases are left`);
 assert.deepEqual(left(), { settlers: 0, running: 0 });
 assert.equal(getEventListeners(signal, "abort").length, 0);
-// A lease that were kept would take more than 500 bytes, in each round; the heap itself grows now and then.
+// A leaked lease takes more than 500 bytes in each round; the heap itself grows now and then.
 const grown = sizes.slice(1).map((size, n) => size - sizes[n]);
 console.log(grown.join(" "), "bytes");
 assert.ok(Math.min(...grown) < ROUND * 300, `grown by ${grown} bytes`);
 
-// Nothing refers to this one but what keeps it.
+// Only its own watch refers to this one.
 await client.acquire("kept", { ttl: 600_000 });
 for (let turn = 0; turn < 10; turn++) {
   gc();

@@ -1,4 +1,4 @@
-// Takes a lock and ends as it is told, without releasing: store, way.
+// Takes a lock and exits in the given way, without releasing: store, way.
 
 import { connect } from "leasehold";
 

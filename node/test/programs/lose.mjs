@@ -1,4 +1,4 @@
-// Loses leases without ever looking at them.
+// Loses leases without reading them.
 
 import { connect } from "leasehold";
 

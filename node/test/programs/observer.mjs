@@ -1,4 +1,4 @@
-// Listens on a thread of its own, and never stops.
+// Observes on a separate thread, and never stops.
 
 import { parentPort } from "node:worker_threads";
 import { connect, observe } from "leasehold";

@@ -1,4 +1,4 @@
-// Holds a lock when it ends, by itself or by its observer, who comes before or after the client. Or has closed it just before.
+// Holds a lock when it exits, by itself or by its observer, which starts before or after the client. Or closes it just before.
 
 import { connect, observe } from "leasehold";
 

@@ -1,4 +1,4 @@
-// Terminates workers in the middle of whatever they do: store.
+// Terminates workers in the middle of their work: store.
 
 import { once } from "node:events";
 import { Worker, isMainThread, parentPort, workerData } from "node:worker_threads";

@@ -1,1 +1,1 @@
-"""Locks with the manners of other libraries, on leases, for moving over one worker at a time."""
+"""Locks with the interfaces of other libraries, on leases, for migrating one worker at a time."""

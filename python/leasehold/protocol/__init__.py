@@ -1,13 +1,13 @@
-"""The lock protocol as a state machine, for frameworks with I/O of their own.
+"""The lock protocol as a state machine, for frameworks with their own I/O.
 
-It owns no socket, clock, thread or randomness. The host performs the requests that :meth:`Client.poll_output` hands out,
-reports what became of them, and passes its clocks and fresh random bytes with every call that needs them. The values are
+It owns no socket, clock, thread or randomness. The host performs the requests of :meth:`Client.poll_output`,
+reports their results, and passes its clocks and fresh random bytes with every call that needs them. The values are
 those of ``wit/leasehold.wit``: a record is a frozen dataclass, a variant is a class that holds one dataclass for each of its
 cases (``Output.HttpRequest``), and its type is ``Output.Case``.
 
-Settings that are lengths of time are seconds, as everywhere in the package: ``ttl``, ``wait``. Everything else is a whole
-number with its unit in the name: instants of the host's monotonic clock, and lengths between two of them, are nanoseconds
-(``deadline_ns``), and what stores say is in milliseconds (``left_ms``).
+Durations in settings are seconds, as everywhere in the package: ``ttl``, ``wait``. Every other time is a whole
+number with its unit in the name: instants of the host's monotonic clock, and differences of two of them, are nanoseconds
+(``deadline_ns``), and durations reported by stores are milliseconds (``left_ms``).
 """
 
 from __future__ import annotations
@@ -23,5 +23,5 @@ __all__ = ["Client", "CommandRejectedError", "Guard", "Reader", "channel", "enco
 
 
 def now() -> Now:
-    """What the clocks of this machine show; the monotonic one counts on while the machine is suspended."""
+    """The readings of this machine's clocks; the monotonic one counts suspended time."""
     return Now(*clocks())

@@ -1,4 +1,4 @@
-"""The client, the guard, and what a host with a connection to a Redis needs."""
+"""The client, the guard, and helpers for a host with a connection to a Redis."""
 
 from __future__ import annotations
 
@@ -37,22 +37,22 @@ class _Native:
 class Client(_Native):
     """The machine for all locks of one set of nodes. Every method first expires what is due at its ``now``.
 
-    ``seed`` are at least 32 random bytes, drawn once. ``fresh`` are at least 16 that are drawn from the operating system
-    for the very call that carries them (``os.urandom(16)``), so that no fork and no cloned machine repeats a nonce.
+    ``seed`` is at least 32 random bytes, drawn once. ``fresh`` is at least 16 bytes, drawn from the operating system
+    for each call (``os.urandom(16)``), so that no fork and no cloned machine repeats a nonce.
 
-    One thread at a time may call it: another one that tries meanwhile gets a ``RuntimeError``. Values that cannot be
-    raise ``ConfigError`` (a ``ValueError``), those of a wrong type ``TypeError``, and then nothing has happened.
+    One thread at a time may call it: a concurrent call of another thread raises a ``RuntimeError``. Invalid values
+    raise ``ConfigError`` (a ``ValueError``), values of a wrong type ``TypeError``; then nothing has changed.
     """
 
     @classmethod
     def create(cls, config: Config, seed: bytes, now: Now) -> Self:
-        """A client of the configured nodes, whose operations the host performs: it is told ``Output.Transmit``."""
+        """A client of the configured nodes, whose operations the host performs: it gets ``Output.Transmit``."""
         return cls(Protocol.make("client", "create", config, seed, now))
 
     @classmethod
     def create_wired(cls, config: Config, stores: Sequence[Store.Case], seed: bytes, now: Now) -> Self:
         """A client that writes its requests in the formats of stores: ``stores`` has one for each of ``config.nodes``, in
-        their order. How to ``poll`` is then decided here, and ``watch`` counts for ``Store.Redis`` alone: the host
+        their order. The client then chooses ``poll``, and ``watch`` applies to ``Store.Redis`` only: the host
         subscribes to :func:`channel`.
         """
         return cls(Protocol.make("client", "create-wired", config, stores, seed, now))
@@ -62,30 +62,30 @@ class Client(_Native):
         self._native.call("acquire", lock, resource, options, fresh, now)
 
     def release(self, lock: int, now: Now) -> None:
-        """Gives a lock back, or gives up on getting it: takes effect at once here, and is cleaned up in the background.
+        """Releases a lock, or abandons its acquisition. Takes effect at once here, and is cleaned up in the background.
         A pending acquisition ends with ``Event.Failed``, a lease with ``Event.Released``. Raises
-        :class:`CommandRejectedError` for what is no longer alive.
+        :class:`CommandRejectedError` for a lock that is no longer alive.
         """
         self._native.call("release", lock, now)
 
     def declare_lost(self, lock: int, now: Now) -> None:
-        """The host's own reading of the deadline has told somebody that the lease is lost, so it must stay lost. Raises
-        :class:`CommandRejectedError` for what is no longer alive.
+        """Declares a lease lost: the host has reported the loss from its own reading of the deadline, so the lease must stay
+        lost. Raises :class:`CommandRejectedError` for a lock that is no longer alive.
         """
         self._native.call("declare-lost", lock, now)
 
     def close(self, now: Now) -> None:
-        """Cancels all that is pending and releases all that is held; nothing new is accepted. Go on driving until
+        """Cancels all acquisitions and releases all leases; no new commands are accepted. Keep driving until
         :meth:`is_idle`.
         """
         self._native.call("close", now)
 
     def handle_response(self, id: int, response: Response.Case, now: Now) -> None:
-        """The result of a request. One that belongs to no open request is counted and ignored."""
+        """Passes in the result of a request. A result of an unknown request is counted and ignored."""
         self._native.call("handle-response", id, response, now)
 
     def handle_timeout(self, fresh: bytes, now: Now) -> None:
-        """Does what is due."""
+        """Does everything that is due."""
         self._native.call("handle-timeout", fresh, now)
 
     def notified(self, resource: str, now: Now) -> None:
@@ -97,16 +97,16 @@ class Client(_Native):
         self._native.call("subscribed", node, resource, now)
 
     def credentials_renewed(self, node: int, now: Now) -> None:
-        """The node has fresh credentials: whoever waits may try again."""
+        """The node has fresh credentials: waiting acquisitions may try again."""
         self._native.call("credentials-renewed", node, now)
 
     def set_credentials(self, node: int, credentials: Credentials.Case, now: Now) -> None:
-        """What the requests to a node carry from now on, asked for or not; those that wait for it leave."""
+        """Sets the credentials for requests to a node, requested or not. Requests that wait for them are sent."""
         self._native.call("set-credentials", node, credentials, now)
 
     def node_votes(self, node: int, loss: bytes | None, now: Now) -> None:
-        """A look at a node of a quorum has shown that it votes; ``loss`` (16 bytes) names the loss of data since which its
-        counters are in doubt, where it had one.
+        """Reports that a node of a quorum votes. ``loss`` (16 bytes) names its last loss of data, after which its
+        counters are in doubt, if there was one.
         """
         self._native.call("node-votes", node, loss, now)
 
@@ -120,19 +120,19 @@ class Client(_Native):
         return output
 
     def step(self, fresh: bytes, now: Now, inputs: Iterable[Input.Case] = ()) -> Stepped:
-        """The whole loop in one call: takes the inputs, does what is due, and answers with all outputs. A command that is
-        not accepted comes back as ``Output.Rejected``.
+        """The whole loop in one call: takes the inputs, does what is due, and returns all outputs. A command that is
+        not accepted is returned as ``Output.Rejected``.
         """
         stepped: Stepped = self._native.call("step", fresh, now, inputs)
         return stepped
 
     def remaining_ns(self, lock: int, now: Now) -> int:
-        """How much validity a lease has left, in nanoseconds; 0 when it is not held."""
+        """The remaining validity of a lease, in nanoseconds; 0 when it is not held."""
         left: int = self._native.call("remaining-ns", lock, now)
         return left
 
     def holder(self, lock: int) -> Holding | None:
-        """Who stands in the way of a pending acquisition, as far as the store shows it."""
+        """The holder that blocks a pending acquisition, as far as the store shows it."""
         holding: Holding | None = self._native.call("holder", lock)
         return holding
 
@@ -142,21 +142,21 @@ class Client(_Native):
         return state
 
     def stats(self) -> Stats:
-        """What the client keeps and has seen."""
+        """Counts of the client's state and history."""
         stats: Stats = self._native.call("stats")
         return stats
 
     def is_idle(self) -> bool:
-        """Whether nothing is alive, in flight or undrained."""
+        """True if nothing is alive, in flight or undrained."""
         idle: bool = self._native.call("is-idle")
         return idle
 
 
 class Guard(_Native):
-    """The mark of one guarded item, to be kept beside it. ``leasehold.fence`` has guards that keep it themselves."""
+    """The mark of one guarded item, to be stored beside it. ``leasehold.fence`` has guards that store it themselves."""
 
     def __init__(self, high_water: int | None = None) -> None:
-        """A mark as read from storage; None where the item was never claimed."""
+        """A mark as read from storage; None if the item was never claimed."""
         super().__init__(Protocol.make("guard", "create", high_water))
 
     @property
@@ -166,14 +166,15 @@ class Guard(_Native):
         return mark
 
     def claim(self, token: int) -> None:
-        """Makes ``token`` the only one accepted from now on, apart from higher ones, before the item is read. Raises
+        """From now on only ``token`` and higher ones are accepted. Call it before reading the item. Raises
         StaleTokenError.
         """
         self._native.call("claim", token)
 
     def check(self, token: int, *, number: int | None = None) -> None:
-        """Whether a write with ``token`` may happen. ``number`` starts at 1, grows with each write, and refuses delayed
-        writes of the same lease as well. Raises StaleTokenError, and ConfigError for an item that was never claimed.
+        """Checks that a write with ``token`` is allowed. ``number`` starts at 1 and grows with each write; with it, delayed
+        writes of the same lease are rejected as well. Raises StaleTokenError, and ConfigError for an item that was never
+        claimed.
         """
         if number is None:
             self._native.call("check", token)
@@ -182,39 +183,38 @@ class Guard(_Native):
 
 
 class Reader(_Native):
-    """Tells whole replies of a Redis apart in what comes over one connection."""
+    """Splits the bytes of a Redis connection into whole replies."""
 
     def __init__(self, max_reply_bytes: int | None = None) -> None:
         """A reader that has read nothing. The longest that one reply may be is 1,048,576 bytes by default."""
         super().__init__(Protocol.make("reader", "create", max_reply_bytes))
 
     def push(self, data: bytes) -> None:
-        """What has arrived, in pieces of any size."""
+        """Adds received bytes, in pieces of any size."""
         self._native.call("push", data)
 
     def take(self, replies: int) -> bytes | None:
-        """The next so many replies, for ``Response.RedisReplies``; None as long as they are not all there. Raises
-        StoreUnavailableError where the server does not speak RESP or says too much: close the connection then.
+        """The next replies, for ``Response.RedisReplies``; None until all of them have arrived. Raises
+        StoreUnavailableError if the server does not speak RESP or sends too much: close the connection then.
         """
         taken: bytes | None = self._native.call("take", replies)
         return taken
 
 
 def encode(commands: Iterable[Iterable[bytes]]) -> bytes:
-    """Commands for a Redis as the bytes to be sent, one after the other."""
+    """Encodes commands for a Redis as the bytes to send, one after the other."""
     encoded: bytes = protocol_redis("encode", commands)
     return encoded
 
 
 def channel(resource: str) -> bytes:
-    """The channel on which the release of a resource is told, for ``Output.Subscribe``. Raises ConfigError for a name that
-    no lock can have.
+    """The channel for releases of a resource, for ``Output.Subscribe``. Raises ConfigError for an invalid name.
     """
     name: bytes = protocol_redis("channel", resource)
     return name
 
 
 def released_by(channel: bytes, message: bytes) -> str | None:
-    """The resource that a message on a channel says is free, for :meth:`Client.notified`; None if it is none of ours."""
+    """The resource whose release a message reports, for :meth:`Client.notified`; None if the message is not ours."""
     resource: str | None = protocol_redis("released-by", channel, message)
     return resource

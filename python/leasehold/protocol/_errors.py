@@ -1,4 +1,4 @@
-"""What only this part of the package raises."""
+"""Errors of ``leasehold.protocol`` alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class CommandRejectedError(LeaseholdError):
     def __init__(self, message: str, reason: CommandError.Case) -> None:
         super().__init__(message, reason)
         self.reason = reason
-        """Why, as a value to ``match``."""
+        """The reason, as a value for ``match``."""
 
     def __str__(self) -> str:
         return str(self.args[0])

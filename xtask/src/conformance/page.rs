@@ -1,4 +1,4 @@
-//! The page: tables, with the reasons for each "no" below them.
+//! The page: tables, with the reason for each "no" below them.
 
 use super::bindings::{Answer, Bindings};
 use super::stores::{Behaviour, Store, Stores};
@@ -6,20 +6,20 @@ use std::fmt::Write;
 
 const HEAD: &str = "\
 <!-- Made by `cargo xtask conformance --bless`; do not edit. -->
-# What is tested where
+# Conformance
 
-`cargo xtask test` fails when this page is not what the tests say, and when a test that it names has not passed.
+`cargo xtask test` fails if this page differs from the tests, or if a test named here has not passed.
 
 ## Stores
 
-One suite, `client/tests/conformance`, runs on every store. \"yes\" means that the behaviour is tested there; a number
-says in which respect the store is different.
+One suite, `client/tests/conformance`, runs on every store. \"yes\" means that the behaviour is tested there. A number
+leads to a note about a difference of the store.
 ";
 
 const BINDINGS: &str = "
 ## Bindings
 
-Each \"yes\" leads to the file whose test shows it; its name is in the link.
+Each \"yes\" links to the file with the test; the title of the link is the name of the test.
 ";
 
 /// Reasons, each of them once.
@@ -74,7 +74,7 @@ fn of_stores(stores: &Stores, page: &mut String) {
         let cells = stores.stores.iter().map(|store| of_store(store, behaviour, &mut notes));
         row(page, &in_words(&behaviour.name), cells);
     }
-    line(page, "\n### What stores can do besides\n");
+    line(page, "\n### Further abilities of stores\n");
     head(page, titles());
     for ability in &stores.abilities {
         let cells = stores.stores.iter().map(|store| match store.lacks.get(&ability.name) {

@@ -1,12 +1,12 @@
-"""``Lock`` with the signature and manners of redis-py's, on a lease: on the same keys, so that workers with one and workers
-with the other exclude each other.
+"""``Lock`` with the signature and behaviour of redis-py's, on a lease and on the same keys, so that workers with either
+library exclude each other.
 
 >>> import redis
 >>> from leasehold.compat.redis_py import Lock
 >>> with Lock(redis.Redis(), "invoice/42", timeout=10) as lock:         # or redis.Redis().lock(..., lock_class=Lock)
 ...     print("fencing token", lock.token)                              # new: for the resource
 
-What is different stands in the guide, ``docs/migrating-python.md``. The twin for asyncio is
+The guide ``docs/migrating-python.md`` lists the differences. The version for asyncio is
 ``leasehold.compat.redis_py.asyncio.Lock``.
 """
 
@@ -34,17 +34,17 @@ class Lock(BaseLock):
     """A named lock; nothing is held until it is acquired.
 
     redis: a client of redis-py, a url, or a client of :func:`leasehold.connect`.
-    timeout: the most seconds for which the lock is held, above 0: then it is released, whether the work is done or not,
-        unless it was extended. Without it the lock is held until it is released, or this process ends.
-    blocking, blocking_timeout: whether to wait, and for how many seconds at most; for ever by default.
-    thread_local: whether each thread that shares this object sees only what it has acquired itself.
-    raise_on_release_error: whether the end of a ``with`` block raises when the lock was lost; else it is logged.
-    sleep: accepted and of no meaning: nobody polls.
+    timeout: the longest time for which the lock is held, in seconds above 0. Then it is released, even if the work is not
+        done, unless it was extended. Without it the lock is held until it is released, or this process exits.
+    blocking, blocking_timeout: whether to wait, and for how many seconds at most; without limit by default.
+    thread_local: whether each thread that shares this object sees only its own lease.
+    raise_on_release_error: whether the end of a ``with`` block raises when the lock was lost; otherwise it is logged.
+    sleep: accepted and ignored, since waiters do not poll.
     """
 
     @property
     def lease(self) -> _native.Lease | None:
-        """What this thread has acquired through this object and not released, lost or not; None where there is nothing."""
+        """The lease that this thread has acquired through this object and not released, lost or not; None without one."""
         return self._lease
 
     def acquire(
@@ -54,11 +54,11 @@ class Lock(BaseLock):
         blocking_timeout: float | None = None,
         token: object = None,
     ) -> bool:
-        """Whether the lock was had. What is left out is as the constructor said.
+        """Acquires the lock. Returns True if it was acquired. Omitted arguments are those of the constructor.
 
-        Raises LockConnectionError where the server cannot be reached, which is never the same as a lock that others
-        hold, and :class:`leasehold.ConfigError` where this very thread holds the lock without a timeout and would wait for
-        itself for ever.
+        Raises LockConnectionError if the server cannot be reached, which is never the same as a lock that others
+        hold, and :class:`leasehold.ConfigError` if this thread holds the lock without a timeout and would wait for
+        itself forever.
         """
         with self._translated():
             client, until = self._client(), self._until(blocking, blocking_timeout, token)
@@ -76,31 +76,31 @@ class Lock(BaseLock):
                     return True
 
     def locked(self) -> bool:
-        """Whether anybody holds the lock. The answer is old when it arrives."""
+        """True if anybody holds the lock. The answer is already old when it arrives."""
         with self._translated():
             return self._client().inspect(self.name) is not None
 
     def owned(self) -> bool:
-        """Whether this thread holds the lock through this object, and the server says so too."""
+        """True if this thread holds the lock through this object, and the server confirms it."""
         lease = self._lease
         return lease is not None and self._owns(lease)
 
     def release(self) -> None:
-        """Gives the lock back.
+        """Releases the lock.
 
         Raises LockError if nothing was acquired, LockNotOwnedError if the lock was lost since, LockConnectionError if
-        the server has not confirmed within 2 s: then the release goes on in the background.
+        the server has not confirmed within 2 s: then the release continues in the background.
         """
         lease = self._taken()
         with self._translated():
             try:
-                # It may have been taken away since the last renewal.
+                # Somebody may have removed it since the last renewal.
                 is_ours = self._is_ours(lease, self._client().inspect(self.name))
             except StoreUnavailableError:
-                # So will the release say.
+                # The release reports this as well.
                 is_ours = True
             except BaseException:
-                # Whatever has interrupted the look, its caller is done with the lock.
+                # Even if the check was interrupted, the caller no longer needs the lock.
                 with suppress(LeaseholdError):
                     lease.release()
                 raise
@@ -108,7 +108,7 @@ class Lock(BaseLock):
         self._unless_owned(is_ours)
 
     def extend(self, additional_time: float, replace_ttl: bool = False) -> Literal[True]:
-        """Adds seconds to the time that is left of ``timeout``, or puts them in its place.
+        """Adds seconds to the remaining time of ``timeout``, or replaces it.
 
         Raises LockError if nothing was acquired or there is no timeout, LockNotOwnedError if the lock was lost.
         """
@@ -116,7 +116,7 @@ class Lock(BaseLock):
         return self._extend(lease, self._refresh(lease), additional_time, replace_ttl)
 
     def reacquire(self) -> Literal[True]:
-        """Has ``timeout`` begin anew. Raises what :meth:`extend` raises."""
+        """Starts ``timeout`` again. Raises the errors of :meth:`extend`."""
         lease = self._held("reacquire")
         return self._extend(lease, self._refresh(lease), self.timeout or 0.0, True)
 

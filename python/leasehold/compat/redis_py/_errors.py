@@ -1,4 +1,4 @@
-"""The exceptions of redis-py's locks: of its own classes where it is installed, and always of leasehold's."""
+"""The exceptions of redis-py's locks: subclasses of its classes, if it is installed, and of leasehold's."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ else:
 
 
 class LockError(LeaseholdError, _LockError):
-    """A lock that was not had in time, or is used in a way that cannot be."""
+    """A lock that could not be acquired in time, or an invalid use of a lock."""
 
     lock_name: str | None = None
 
@@ -40,15 +40,15 @@ class LockError(LeaseholdError, _LockError):
 
 
 class LockNotOwnedError(LockError, _LockNotOwnedError):
-    """The lock was held once and is not any more: the work it protected may have met somebody else's."""
+    """The lock was acquired and lost: somebody else may have worked at the same time."""
 
 
 class LockConnectionError(StoreUnavailableError, _ConnectionError):
-    """The server cannot be reached or does not answer. It may pass."""
+    """The server cannot be reached or does not answer. A later call may succeed."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
-        # OSError stands between, and calls nobody further on.
+        # OSError is in between, and does not call the next constructor.
         _ConnectionError.__init__(self, *args)
 
 

@@ -1,4 +1,4 @@
-"""What locks with and without asyncio have in common."""
+"""The shared parts of locks with and without asyncio."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ DEFAULT_TTL = 30.0
 SHORTEST_TTL = 0.1
 
 FOR_EVER = 100 * 365 * 86_400.0
-"""As good as no limit, to wait for a lock that this thread holds itself, but not for ever."""
+"""Practically no limit, for a wait for a lock that this thread holds itself, but not forever."""
 LOOKS_EVERY = 1.0
-"""Seconds for which somebody waits for a lock of this very process before the server is asked whether it is still there:
-a key that is deleted by hand frees it."""
+"""Seconds between checks while waiting for a lock of this process: deleting the key by hand frees the lock."""
 
 # A lock of redis-py outlives its object: it is held until it is released, or its time is over. So are these. Leases that
-# are over are no keys of anything: their client would live as long.
-# With the client and the thread of each.
+# are over are removed, since they would keep their client alive.
+# The value has the client and the thread of each lease.
 _kept: dict[int, tuple[_native.Lease, _native.Client, int]] = {}
 _numbers = itertools.count()
-# Which lease of a name ends by itself, the last one of several servers.
+# The number of the lease of a name that ends by itself; with several servers, the last one.
 _timed: dict[str, int] = {}
 
 
@@ -53,7 +52,7 @@ def _forget(name: str, number: int) -> None:
         _timed.pop(name, None)
 
 
-# One client of ours for each pool of theirs, in each process.
+# One client of leasehold for each connection pool of redis-py, in each process.
 _clients: weakref.WeakKeyDictionary[Any, tuple[int, _native.Client]] = weakref.WeakKeyDictionary()
 _clients_of_urls: dict[str, tuple[int, _native.Client]] = {}
 
@@ -71,7 +70,7 @@ class BaseLock:
         raise_on_release_error: bool = True,
     ) -> None:
         if timeout is not None and not 0 < timeout < float("inf"):
-            raise ConfigError(f"timeout={timeout!r} is no time to hold a lock for: give seconds, above 0, or None")
+            raise ConfigError(f"timeout={timeout!r} is not a valid time to hold a lock: give seconds above 0, or None")
         self.redis = redis
         # As redis-py names the key.
         self.name = bytes(name).decode() if isinstance(name, (bytes, memoryview)) else _text(name)
@@ -82,12 +81,12 @@ class BaseLock:
         self.thread_local = bool(thread_local)
         self.raise_on_release_error = raise_on_release_error
         self._local: Any = threading.local() if self.thread_local else SimpleNamespace()
-        # Refuses what cannot be now, and not in the middle of somebody's work.
+        # Rejects invalid settings now, not in the middle of the work.
         self._url = None if _native_of(redis) is not None else redis if isinstance(redis, str) else url_of(redis)
 
     @property
     def token(self) -> int | None:
-        """The fencing token of :attr:`lease`, for the resource, which refuses older ones."""
+        """The fencing token of :attr:`lease`, for the resource, which rejects older ones."""
         lease = self._lease
         return None if lease is None else lease.token
 
@@ -107,7 +106,7 @@ class BaseLock:
         return _client._connector(self._url)
 
     def _connected(self, client: _native.Client) -> _native.Client:
-        # Whoever came second has connected for nothing.
+        # Another caller may have connected first; then use its client.
         known = self._known_client()
         if known is not None:
             return known
@@ -119,25 +118,25 @@ class BaseLock:
         return client
 
     def _until(self, blocking: bool | None, blocking_timeout: float | None, token: object) -> float | None:
-        """Until when to try, by :func:`_now`; None for ever."""
+        """The end of the tries, by :func:`_now`; None without a limit."""
         if token is not None:
             raise ConfigError(
-                "a token of your own cannot be had: the lock is proven by a value that is drawn anew each time and that "
-                "nobody else can know; lock.token is the fencing token"
+                "the token cannot be chosen: a random value, new for each attempt, proves the holder; "
+                "lock.token is the fencing token"
             )
         if not (self.blocking if blocking is None else blocking):
             return 0.0
         wait = self.blocking_timeout if blocking_timeout is None else blocking_timeout
         if wait is None and self.name in _timed:
-            # A client refuses a thread that waits for itself, not knowing that this wait has an end.
+            # A client rejects a thread that waits for itself; it does not know that this wait has an end.
             wait = FOR_EVER
         return None if wait is None else _now() + max(wait, 0)
 
     def _request(self, client: _native.Client, until: float | None) -> tuple[_native.Request, bool]:
-        """The next wait to ask for, and True if that is the last try."""
+        """The request for the next wait, and True if that is the last try."""
         left = None if until is None else max(until - _now(), 0)
         holders = [thread for _, thread in _standing(client, self.name)]
-        # A thread that waits for itself for ever is for the client to refuse.
+        # The client rejects a thread that would wait for itself forever.
         looks = bool(holders) and left != 0 and (left is not None or threading.get_ident() not in holders)
         if looks:
             left = LOOKS_EVERY if left is None else min(left, LOOKS_EVERY)
@@ -185,7 +184,7 @@ class BaseLock:
         return info is not None and not info.foreign and info.token == lease.token and lease.remaining() > 0
 
     def _looked(self, client: _native.Client, lease: _native.Lease, is_ours: bool) -> bool:
-        """Ends a lease whose key somebody has deleted or set, so that nobody here waits for it any longer."""
+        """Ends a lease whose key somebody has deleted or replaced, so that waiters of this process can get the lock."""
         if not is_ours and len(client.stores) == 1:
             lease._end_gone()
         return is_ours
@@ -198,9 +197,9 @@ class BaseLock:
             raise LockNotOwnedError("Cannot release a lock that's no longer owned", self.name)
 
     def _swallow(self, lost: LockError, error: BaseException | None) -> None:
-        """At the end of a body, which may have raised an error, as ``raise_on_release_error`` says."""
+        """Raises or logs a loss at the end of a body, which may have raised, as set by ``raise_on_release_error``."""
         if self.raise_on_release_error:
-            # What a native method has raised does not know of it.
+            # An exception of a native method has no context yet.
             for raised in (lost, lost.__cause__):
                 if raised is not None and error is not None:
                     raised.__context__ = error
@@ -212,7 +211,7 @@ class BaseLock:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Errors of a lease as redis-py would say them."""
+        """Translates errors of a lease to those of redis-py."""
         try:
             yield
         except StoreUnavailableError as error:
@@ -222,7 +221,7 @@ class BaseLock:
 
 
 def _now() -> float:
-    """Seconds, of a clock that counts on while the machine is suspended, as the lease does."""
+    """Seconds of a clock that counts suspended time, as leases do."""
     return _native.clocks()[0] / 1e9
 
 
@@ -240,11 +239,11 @@ def _text(name: object) -> str:
         return name
     if isinstance(name, (int, float)) and not isinstance(name, bool):
         return repr(name)
-    raise TypeError(f"name is the name of a lock, a str, bytes or a number, and not {type(name).__name__}: {name!r}")
+    raise TypeError(f"name must be the name of a lock, a str, bytes or a number, not {type(name).__name__}: {name!r}")
 
 
 def _native_of(redis: Any) -> _native.Client | None:
-    """Of a client of leasehold's."""
+    """The native client of a leasehold client; None for other objects."""
     native = getattr(redis, "_native", None)
     return native if isinstance(native, _native.Client) else None
 

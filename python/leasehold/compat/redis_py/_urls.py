@@ -1,4 +1,4 @@
-"""Where a client of redis-py is connected to, as the url of a store."""
+"""Turns the connection of a redis-py client into the url of a store."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _ADVICE = "pass a client of leasehold.connect(), or a url, in place of the redis client"
-# Of TLS, what a url can say, and what it need not say because it is always so. None for the first two verifies less.
+# Settings of TLS that a url can express, and settings with a fixed value. None for the first two fixed ones verifies less.
 _TLS = {"ssl_ca_certs": "ca", "ssl_certfile": "cert", "ssl_keyfile": "key"}
 _ALWAYS = {
     "ssl_cert_reqs": ("required", 2),  # ssl.CERT_REQUIRED, without the import
@@ -38,7 +38,7 @@ def url_of(redis: Any) -> str:
     pool = getattr(redis, "connection_pool", None)
     settings = getattr(pool, "connection_kwargs", None)
     if pool is None or settings is None:
-        raise ConfigError(f"a {type(redis).__name__} is no client of redis-py: {_ADVICE}")
+        raise ConfigError(f"a {type(redis).__name__} is not a client of redis-py: {_ADVICE}")
     if hasattr(pool, "sentinel_manager"):
         if not pool.is_master:
             raise ConfigError("a lock belongs on the master, and this client reads from replicas: use master_for()")
@@ -70,7 +70,7 @@ def _url(
             if name in settings and settings[name] not in allowed:
                 # The value may be a secret.
                 kind = type(settings[name]).__name__
-                raise ConfigError(f"{name} (a {kind} here) cannot be said in the url of a store: {_ADVICE}")
+                raise ConfigError(f"{name} (a {kind} here) cannot be expressed in the url of a store: {_ADVICE}")
         known = {**known, **{ours: settings.get(theirs) for theirs, ours in _TLS.items()}}
     scheme = f"{'rediss' if is_tls else 'redis'}{'+' if kind else ''}{kind}"
     user, password = settings.get("username"), settings.get("password")
@@ -89,7 +89,7 @@ def _db(settings: Mapping[str, Any]) -> int:
 
 def _refuse_providers(settings: Mapping[str, Any]) -> None:
     if settings.get("credential_provider") is not None:
-        raise ConfigError(f"credentials of a provider cannot be said in the url of a store: {_ADVICE}")
+        raise ConfigError(f"credentials of a provider cannot be expressed in the url of a store: {_ADVICE}")
 
 
 def _quoted(text: Any) -> str:

@@ -1,4 +1,4 @@
-"""The twin of :class:`leasehold.compat.redis_py.Lock` for asyncio, with the manners of ``redis.asyncio.lock.Lock``."""
+"""The version of :class:`leasehold.compat.redis_py.Lock` for asyncio, with the behaviour of ``redis.asyncio.lock.Lock``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Lock(BaseLock):
 
     @property
     def lease(self) -> Lease | None:
-        """What was acquired through this object and not released, lost or not; None where there is nothing."""
+        """The lease that was acquired through this object and not released, lost or not; None without one."""
         lease = self._lease
         return None if lease is None else Lease(lease)
 
@@ -40,7 +40,7 @@ class Lock(BaseLock):
         blocking_timeout: float | None = None,
         token: object = None,
     ) -> bool:
-        """Whether the lock was had; see :meth:`leasehold.compat.redis_py.Lock.acquire`."""
+        """Acquires the lock; see :meth:`leasehold.compat.redis_py.Lock.acquire`."""
         with self._translated():
             client, until = await self._client(), self._until(blocking, blocking_timeout, token)
             while True:
@@ -57,17 +57,17 @@ class Lock(BaseLock):
                     return True
 
     async def locked(self) -> bool:
-        """Whether anybody holds the lock. The answer is old when it arrives."""
+        """True if anybody holds the lock. The answer is already old when it arrives."""
         with self._translated():
             return await self._inspect() is not None
 
     async def owned(self) -> bool:
-        """Whether the lock is held through this object, and the server says so too."""
+        """True if the lock is held through this object, and the server confirms it."""
         lease = self._lease
         return lease is not None and await self._owns(lease)
 
     async def release(self) -> None:
-        """Gives the lock back; see :meth:`leasehold.compat.redis_py.Lock.release`. Cancelling does not stop it."""
+        """Releases the lock; see :meth:`leasehold.compat.redis_py.Lock.release`. Cancelling does not stop it."""
         lease = self._taken()
         await asyncio.shield(asyncio.ensure_future(self._give_back(lease)))
 
@@ -114,13 +114,13 @@ class Lock(BaseLock):
     async def _give_back(self, lease: _native.Lease) -> None:
         with self._translated():
             try:
-                # It may have been taken away since the last renewal.
+                # Somebody may have removed it since the last renewal.
                 is_ours = self._is_ours(lease, await self._inspect())
             except StoreUnavailableError:
-                # So will the release say.
+                # The release reports this as well.
                 is_ours = True
             except BaseException:
-                # Whatever has interrupted the look, its caller is done with the lock.
+                # Even if the check was interrupted, the caller no longer needs the lock.
                 with suppress(LeaseholdError):
                     await _run(lease._begin_release())
                 raise
