@@ -1,4 +1,4 @@
-//! What the linker has to be told about addons.
+//! Linker settings for addons.
 
 fn main() {
     napi_build::setup();

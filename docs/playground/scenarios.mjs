@@ -51,7 +51,7 @@ export const SCENARIOS = [
     title: "The lost reply",
     why: [
       "The store has granted the lock, but the answer is lost, and who takes silence for a no now waits for a lock that is held in its own name.",
-      "Every attempt has a name that nobody else knows, and the store keeps it in the record, so whoever asks again recognises its own grant.",
+      "Every attempt has a name that nobody else knows, and the store keeps it in the record, so a repeated request recognises its own grant.",
     ],
     workers: 2,
     steps: [

@@ -13,7 +13,7 @@ export class Node {
   trusted;
   #runsOut;
 
-  /** `runsOut`: whether the store frees a record by itself. DynamoDB does not: whoever wants the lock waits it out. */
+  /** `runsOut`: true if the store frees a record by itself. DynamoDB does not: waiters observe the record for its ttl. */
   constructor({ runsOut = true } = {}) {
     this.#runsOut = runsOut;
   }

@@ -189,7 +189,7 @@ test("in a quorum of several kinds credentials are for the stores of their kind"
   assert.deepEqual(await asked(quorum, async (store) => each(store)), { ...expected, closed: "Basic" });
   assert.deepEqual(await asked(quorum, KEYS), { ...expected, closed: "nobody" });
   await assert.rejects(connect(quorum, { ...settings, credentials: login }), /dynamodb:.*credentials are missing/);
-  await assert.rejects(connect(quorum, { ...settings, credentials: { token: "t" } }), /credentials for this store are/);
+  await assert.rejects(connect(quorum, { ...settings, credentials: { token: "t" } }), /credentials for this store must be/);
 });
 
 test("a signal that is aborted by the first request ends the wait", async () => {

@@ -200,7 +200,7 @@ test("invalid values are refused by name", async () => {
   const client = await connect("memory:");
   const refused = (options, error) => assert.rejects(client.acquire("a", options), error);
   await refused({ timeout: 5 }, { name: "TypeError", message: /no option timeout.*ttl/ });
-  await refused({ ttl: "30s" }, { name: "TypeError", message: "ttl is a number of milliseconds, not string" });
+  await refused({ ttl: "30s" }, { name: "TypeError", message: "ttl must be a number of milliseconds, not string" });
   await refused({ signal: {} }, { name: "TypeError", message: /AbortSignal/ });
   await refused({ ttl: 50 }, { code: "config", message: /50ms is below the smallest, 100ms/ });
   await refused({ ttl: Infinity }, { code: "config", message: "ttl cannot be infinite" });

@@ -159,13 +159,13 @@ test("the exit of the process is not delayed, and its last events are delivered"
 test("an invalid observer is refused with advice", () => {
   const event = () => {};
   for (const [given, says] of [
-    [undefined, /an object/],
+    [undefined, /must be an object/],
     [event, /an object/],
-    [{}, /an event, a sample or both/],
-    [{ level: "warn" }, /an event, a sample or both/],
+    [{}, /needs event, sample or both/],
+    [{ level: "warn" }, /needs event, sample or both/],
     [{ event, level: "notice" }, /trace, debug, info, warn, error, not notice/],
-    [{ event: "lock.lost" }, /event is a function/],
-    [{ event, samples: event }, /no samples/],
+    [{ event: "lock.lost" }, /event must be a function/],
+    [{ event, samples: event }, /but not samples/],
   ]) {
     assert.throws(() => observe(given), (error) => error instanceof TypeError && says.test(error.message));
   }

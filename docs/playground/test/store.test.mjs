@@ -60,7 +60,7 @@ const acquire = (number, seq, expect) => ({
 const granted = ({ val }) => val.applied?.val?.counter;
 const holding = ({ val }) => val.refusal.val.holding;
 
-test("where nothing runs out by itself, whoever wants the lock waits it out", () => {
+test("if records do not expire, a waiter observes one for its ttl", () => {
   const node = new Node({ runsOut: false });
   assert.equal(granted(node.serve(acquire(1, 1), NOW)), 10n);
   const seen = holding(node.serve(acquire(2, 1), LATER));

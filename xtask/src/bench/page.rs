@@ -1,4 +1,4 @@
-//! `docs/benchmarks/README.md`: the pictures, with all figures and what they depend on.
+//! `docs/benchmarks/README.md`: the pictures, with all figures, machines and versions.
 
 use super::pictures::{OVERVIEW_TITLE, about};
 use super::record::{Figure, Record, Run, significant};
@@ -9,18 +9,18 @@ const HEAD: &str = "\
 <!-- Made by `cargo xtask bench --plot`; do not edit. -->
 # Benchmarks
 
-`cargo xtask bench --plot` measures all of this anew, on your machine, and draws it; `cargo xtask bench --plot redis python`
-only those two. The figures are kept in [figures.txt](figures.txt), from which `cargo xtask bench --plot --draw` draws again.
+`cargo xtask bench --plot` repeats these measurements on your machine, and draws them; `cargo xtask bench --plot redis python`
+only those two. [figures.txt](figures.txt) has the figures, and `cargo xtask bench --plot --draw` draws them again.
 
-What is compared runs on one machine, in turns, so that whatever else the machine does hits all alike; only the hosts of the
-component, and node redlock on a quorum, run after each other. A ratio says how many times the cost of its peer something
-has: **less is better, and 1 is as good as the peer**. In Rust it is the median of the ratios of all turns, and so
-need not be what the two values make, each of which is a median by itself. \"Time per pair, overall\" is a second
-divided by the pairs of that second, where many are under way at once.
+Competitors run on one machine, in turns, so that other load affects all alike; only the hosts of the
+component, and node redlock on a quorum, run after each other. A ratio is the cost divided by that of the base:
+**less is better, and 1 is as good as the base**. In Rust it is the median of the ratios of all turns. So it may
+differ from the ratio of the two values, which are medians themselves. \"Time per pair, overall\" is a second
+divided by the pairs in that second, with many pairs at once.
 
-Each run says how much of the processors' time others had. Where that is much, times mean nothing elsewhere and little
-there: look at the ratios, and do not take small differences for real. Servers run on the same machine, without persistence:
-a network or a disk would hide most of what is seen here.
+Each run states how much processor time other programs used. If that is much, compare only ratios, and ignore
+small differences. Servers run on the same machine, without persistence: a network or a disk would hide most of
+the differences.
 ";
 
 pub fn write(record: &Record, pictures: &[(String, Picture)]) -> String {
@@ -45,10 +45,10 @@ fn details(run: &Run, page: &mut String) {
     let _ = write!(
         page,
         "\n- `{}` on {}, at {}{length}\n- {} cores of {}, {}\n- {versions}\n- stolen from the machine meanwhile: {:.1} % of its \
-         time; had by other programs: {:.1} %{trust}\n\n",
+         time; used by other programs: {:.1} %{trust}\n\n",
         facts.command, facts.date, facts.commit, facts.cores, facts.processor, facts.kernel, facts.stolen, facts.others
     );
-    page.push_str("| | | who | | times the cost | of |\n|---|---|---|---:|---:|---|\n");
+    page.push_str("| | | library | | times the cost | of |\n|---|---|---|---:|---:|---|\n");
     for figure in &run.figures {
         let Figure { language, case, measure, unit, who, value, beside } = figure;
         let (ratio, base) = match beside {
