@@ -4,140 +4,140 @@ import type { DenialKind, Fault, FaultKind, Holding, LockOp, Outcome } from "./o
 import type { Credentials } from "./stores.js";
 import type { LockOptions, SettingError } from "./types.js";
 
-/** Why an acquisition ended without the lock. */
+/** The reason why an acquisition ended without the lock. */
 export type Failure =
   /** Held by somebody else; asked with `Wait once`. */
   | {
       type: "busy";
-      /** By whom, where the store shows it. */
+      /** The holder, if the store shows it. */
       holding?: Holding | undefined;
     }
-  /** Held by somebody else for as long as the caller would wait. */
+  /** Held by somebody else for the whole wait. */
   | {
       type: "timed-out";
-      /** By whom, where the store shows it. */
+      /** The holder, if the store shows it. */
       holding?: Holding | undefined;
     }
-  /** The store asked for patience for as long as the caller would wait. */
+  /** The store throttled requests for the whole wait. */
   | {
       type: "throttled";
-      /** What kind of failure. */
+      /** The kind of failure. */
       kind: FaultKind;
-      /** What the store or the operating system said, without secrets; more than 512 bytes are cut. */
+      /** The message of the store or the operating system, without secrets; cut after 512 bytes. */
       detail?: string | undefined;
     }
   /** The store could not be reached, or did not answer. */
   | {
       type: "unavailable";
-      /** What kind of failure. */
+      /** The kind of failure. */
       kind: FaultKind;
-      /** What the store or the operating system said, without secrets; more than 512 bytes are cut. */
+      /** The message of the store or the operating system, without secrets; cut after 512 bytes. */
       detail?: string | undefined;
     }
-  /** The store's memory of past grants is in doubt. */
+  /** The store may have lost past grants. */
   | {
       type: "abstains";
-      /** For how long still, as far as is known; rounded up. */
+      /** The remaining time, as far as it is known; rounded up. */
       leftMs: number;
     }
   /** The store refuses, and trying again will not help. */
   | {
       type: "refused";
-      /** What kind of refusal. */
+      /** The kind of refusal. */
       kind: DenialKind;
-      /** What the store said and what to look at, without secrets; more than 512 bytes are cut. */
+      /** The message of the store and advice, without secrets; cut after 512 bytes. */
       detail: string;
     }
   /** Released before it was granted. */
   | { type: "cancelled" }
-  /** What this version of the interface has no case for. */
+  /** Anything without a case in this version of the interface. */
   | {
       type: "other";
-      /** What happened, in words. */
+      /** A message for people. */
       message: string;
     };
 
-/** Why a lease is over. */
+/** The reason why a lease is over. */
 export type LostReason =
   /** No renewal was confirmed before the deadline. */
   | { type: "expired" }
   /** `maxHold` has ended the renewals. */
   | { type: "max-hold" }
-  /** The record is somebody else's. */
+  /** The record belongs to somebody else. */
   | {
       type: "taken-over";
-      /** Whose the record is now, where the store shows it. */
+      /** The new holder, if the store shows it. */
       by?: Holding | undefined;
     }
   /** The record was released by somebody else, such as an administrator. */
   | { type: "released" }
   /** The record is gone. */
   | { type: "record-gone" }
-  /** What this version of the interface has no case for. */
+  /** Anything without a case in this version of the interface. */
   | {
       type: "other";
-      /** What happened, in words. */
+      /** A message for people. */
       message: string;
     };
 
-/** What happened to a lock. An acquisition ends with `acquired` or `failed`, a lease with `lost` or `released`. */
+/** An event of a lock. An acquisition ends with `acquired` or `failed`, a lease with `lost` or `released`. */
 export type Event =
   /** The lock is held. */
   | {
       type: "acquired";
       /** The fencing token. */
       token: number;
-      /** Until when the lease is believed in unless renewed. */
+      /** The deadline of the lease unless it is renewed. */
       deadlineNs: bigint;
-      /** The reply to the acquire was lost, and the record itself told. */
+      /** The reply to the acquire was lost, and the record itself showed the grant. */
       recovered: boolean;
     }
-  /** Somebody else holds the lock; told once for each acquisition. */
+  /** Somebody else holds the lock; reported once for each acquisition. */
   | {
       type: "contended";
-      /** Who. */
+      /** The holder. */
       holding: Holding;
     }
   /** The acquisition ended without the lock. */
   | {
       type: "failed";
-      /** Why. */
+      /** The reason. */
       failure: Failure;
     }
-  /** The deadline moved out. */
+  /** The deadline was extended. */
   | {
       type: "renewed";
       /** The new deadline. */
       deadlineNs: bigint;
-      /** Validity that was left before: the best early warning there is. */
+      /** Validity that was left before: the best early warning. */
       leftNs: bigint;
-      /** The reply to an earlier renewal was lost, and the record itself told. */
+      /** The reply to an earlier renewal was lost, and the record itself showed the renewal. */
       recovered: boolean;
     }
-  /** A renewal did not succeed; another follows while there is time. */
+  /** A renewal failed; it is repeated while there is time. */
   | {
       type: "renew-delayed";
-      /** The deadline, unmoved. */
+      /** The unchanged deadline. */
       deadlineNs: bigint;
-      /** What went wrong. */
+      /** The failure. */
       fault: Fault;
     }
-  /** A node of the quorum lost our record, and the others vouch for less. */
+  /** A node of the quorum lost our record, and the others cover a shorter time. */
   | {
       type: "shortened";
       /** The new, earlier deadline. */
       deadlineNs: bigint;
     }
-  /** Less than the danger zone is left and no renewal has succeeded. */
+  /** The danger zone at the end of the ttl has begun, and no renewal has succeeded. */
   | {
       type: "expiring";
-      /** When the lease will be lost. */
+      /** The time when the lease will be lost. */
       deadlineNs: bigint;
     }
   /** The lease is over and the lock was not released: the work must stop. */
   | {
       type: "lost";
-      /** Why. */
+      /** The reason. */
       reason: LostReason;
     }
   /** The release has ended. */
@@ -145,12 +145,12 @@ export type Event =
       type: "released";
       /**
        * The store has confirmed that the record was ours until then. Otherwise an answer was lost and the next one
-       * shows no record of ours, or the record has run out by itself by now.
+       * shows no record of ours, or the record has expired by now.
        */
       confirmed: boolean;
     };
 
-/** What became of a request. An answer of another kind than was asked for counts as unknown. */
+/** The result of a request. An answer of an unexpected kind counts as unknown. */
 export type Response =
   /** The node answered, to `Output transmit`. */
   | {
@@ -158,7 +158,7 @@ export type Response =
       /** One for each operation of the request, in order; missing ones count as unknown. */
       outcomes: Outcome[];
     }
-  /** The server answered, to `Output http-request`, whatever its status. */
+  /** The server answered, to `Output http-request`, with any status. */
   | {
       type: "http-response";
       /** The status. */
@@ -183,17 +183,17 @@ export type Response =
   /** Nothing left this machine: none of the operations was applied. */
   | {
       type: "not-sent";
-      /** What kind of failure. */
+      /** The kind of failure. */
       kind: FaultKind;
-      /** What the store or the operating system said, without secrets; more than 512 bytes are cut. */
+      /** The message of the store or the operating system, without secrets; cut after 512 bytes. */
       detail?: string | undefined;
     }
   /** Something may have left: every operation may have been applied. */
   | {
       type: "unknown";
-      /** What kind of failure. */
+      /** The kind of failure. */
       kind: FaultKind;
-      /** What the store or the operating system said, without secrets; more than 512 bytes are cut. */
+      /** The message of the store or the operating system, without secrets; cut after 512 bytes. */
       detail?: string | undefined;
     };
 
@@ -201,112 +201,111 @@ export type Response =
 export type CommandError =
   /** The lock id is in use; take a new one for each acquisition. */
   | { type: "duplicate-lock" }
-  /** No such lock is alive: never acquired, lost, or released before. */
+  /** No such lock is alive: it was never acquired, or it was lost or released. */
   | { type: "unknown-lock" }
-  /** As many locks as the client may have are alive. */
+  /** The client has as many locks as it may have. */
   | {
       type: "too-many-locks";
       /** The limit. */
       limit: number;
     }
-  /** The record would stand for longer than the quorum allows. */
+  /** The record would last longer than the quorum allows. */
   | {
       type: "above-max-ttl";
-      /** What was asked for: `ttl` and `lockDelay` together. */
+      /** The sum of `ttl` and `lockDelay`. */
       recordTtlMs: number;
-      /** The most: `maxTtl` of the quorum. */
+      /** The limit: `maxTtl` of the quorum. */
       maxTtlMs: number;
     }
   /** The client was closed. */
   | { type: "closed" }
-  /** An argument was refused. */
+  /** An argument was rejected. */
   | {
       type: "invalid";
-      /** Which, and why. */
+      /** The argument and the reason. */
       error: SettingError;
     }
-  /** What this version of the interface has no case for. */
+  /** Anything without a case in this version of the interface. */
   | {
       type: "other";
-      /** What happened, in words. */
+      /** A message for people. */
       message: string;
     };
 
-/** What the client tells its host. */
+/** An output of the client for its host. */
 export type Output =
-  /** Perform these operations, and hand their outcomes to `handleResponse`. */
+  /** Perform these operations, and pass their outcomes to `handleResponse`. */
   | {
       type: "transmit";
       /** Correlates the response. */
       id: number;
-      /** To whom. */
+      /** The node. */
       node: number;
-      /** When the host may stop waiting; the client counts the request as unknown from then on. */
+      /** When the host may stop waiting; from then on the client counts the request as unknown. */
       deadlineNs: bigint;
-      /** What to do, in order; several only for renewals. */
+      /** The operations, in order; several only for renewals. */
       ops: LockOp[];
     }
-  /** Send this request over HTTP, and hand the response to `handleResponse`. */
+  /** Send this request over HTTP, and pass the response to `handleResponse`. */
   | {
       type: "http-request";
-      /** Correlates the response. What is one request to a node may become several, each with an id of its own. */
+      /** Correlates the response. One request to a node may become several, each with its own id. */
       id: number;
-      /** To whom. */
+      /** The node. */
       node: number;
-      /** When the host may stop waiting; the client counts the request as unknown from then on. */
+      /** When the host may stop waiting; from then on the client counts the request as unknown. */
       deadlineNs: bigint;
       /** Always `POST`. */
       method: string;
-      /** Where to, whole. */
+      /** The complete URL. */
       url: string;
-      /** In lowercase, each name once. They hold secrets. */
+      /** In lowercase, each name once. They contain secrets. */
       headers: [string, string][];
-      /** UTF-8. It names attempts, and so holds secrets too. */
+      /** UTF-8. It contains nonces, which are secrets. */
       body: Uint8Array;
     }
-  /** Send these commands to a Redis, and hand the replies to `handleResponse`. */
+  /** Send these commands to a Redis, and pass the replies to `handleResponse`. */
   | {
       type: "redis-commands";
-      /** Correlates the replies. What is one request to a node may become several, each with an id of its own. */
+      /** Correlates the replies. One request to a node may become several, each with its own id. */
       id: number;
-      /** To whom. */
+      /** The node. */
       node: number;
       /**
-       * When the host may stop waiting; the client counts the request as unknown from then on. A connection on which
-       * replies are still missing then must be closed: they would be taken for those of later commands.
+       * When the host may stop waiting; the client counts the request as unknown from then on. Close a connection with
+       * missing replies then: they would be read as those of later commands.
        */
       deadlineNs: bigint;
-      /** At least one. They name attempts, and so hold secrets. */
+      /** At least one. They contain nonces, which are secrets. */
       commands: Uint8Array[][];
     }
-  /** Something happened to a lock. */
+  /** An event of a lock. */
   | {
       type: "event";
-      /** Which lock. */
+      /** The lock. */
       lock: number;
-      /** What happened. */
+      /** The event. */
       event: Event;
     }
-  /** Ask for wake-ups on a resource, then call `subscribed`. */
+  /** Subscribe to wake-ups of a resource, then call `subscribed`. */
   | {
       type: "subscribe";
-      /** Where. */
+      /** The node. */
       node: number;
-      /** For what. */
+      /** The resource. */
       resource: string;
     }
-  /** Wake-ups on a resource are no longer needed. */
+  /** Wake-ups of a resource are no longer needed. */
   | {
       type: "unsubscribe";
-      /** Where. */
+      /** The node. */
       node: number;
-      /** For what. */
+      /** The resource. */
       resource: string;
     }
   /**
-   * The node wants fresh credentials. For nodes that are spoken to in the format of a store: call `setCredentials`;
-   * requests wait for it until their deadline. For others the node has refused: call `credentialsRenewed` when it has
-   * them.
+   * The node needs fresh credentials. For a node with the format of a store, call `setCredentials`; requests wait for
+   * it until their deadline. Any other node has refused the old ones: call `credentialsRenewed` when it has new ones.
    */
   | {
       type: "need-credentials";
@@ -316,15 +315,15 @@ export type Output =
   /** A command given to `step` was not accepted. */
   | {
       type: "rejected";
-      /** The lock that the command was about. */
+      /** The lock of the command. */
       lock: number;
-      /** Why. */
+      /** The reason. */
       error: CommandError;
     }
   /** Nothing more to do: sleep until then, or until a response or a command, then call `handleTimeout`. */
   | {
       type: "wake-at";
-      /** When, on the monotonic clock; absent when nothing is due. */
+      /** The time on the monotonic clock; absent when nothing is due. */
       atNs?: bigint | undefined;
     };
 
@@ -357,7 +356,7 @@ export type Input =
       type: "response";
       /** The request. */
       id: number;
-      /** What became of it. */
+      /** Its result. */
       response: Response;
     }
   /** As `Client.notified`. */
@@ -369,9 +368,9 @@ export type Input =
   /** As `Client.subscribed`. */
   | {
       type: "subscribed";
-      /** Where. */
+      /** The node. */
       node: number;
-      /** For what. */
+      /** The resource. */
       resource: string;
     }
   /** As `Client.credentialsRenewed`. */
@@ -383,9 +382,9 @@ export type Input =
   /** As `Client.setCredentials`. */
   | {
       type: "set-credentials";
-      /** Whose. */
+      /** The node. */
       node: number;
-      /** What its requests carry from now on. */
+      /** The credentials for its requests from now on. */
       credentials: Credentials;
     }
   /** As `Client.nodeVotes`. */
@@ -393,7 +392,7 @@ export type Input =
       type: "node-votes";
       /** Which node. */
       node: number;
-      /** The loss of data since which its counters are in doubt; absent where it had none. */
+      /** Its last loss of data, after which its counters are in doubt; absent if there was none. */
       loss?: Uint8Array | undefined;
     }
   /** As `Client.reseed`. */
@@ -405,7 +404,7 @@ export type Input =
   /** As `Client.close`. */
   | { type: "close" };
 
-/** What one `step` brought. */
+/** The result of one `step`. */
 export interface Stepped {
   /** In order, without `wakeAt`. */
   outputs: Output[];
@@ -413,7 +412,7 @@ export interface Stepped {
   wakeAtNs?: bigint | undefined;
 }
 
-/** Counts of what a client keeps and has seen. */
+/** Counts of a client's state and history. */
 export interface Stats {
   /** Acquisitions alive, in any state. */
   locks: number;
@@ -421,13 +420,13 @@ export interface Stats {
   held: number;
   /** Requests without a response yet. */
   inFlight: number;
-  /** Background releases of attempts that were given up. */
+  /** Background releases of abandoned attempts. */
   orphans: number;
   /** Foreign versions under observation. */
   observations: number;
   /** Outputs that the host has not drained. */
   undrained: number;
-  /** Responses so far that belonged to no open request: late, duplicate or made up. */
+  /** Responses so far without an open request: late, duplicate or invented. */
   ignoredResponses: number;
   /** Requests so far whose deadline passed without a response. */
   timedOutRequests: number;

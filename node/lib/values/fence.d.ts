@@ -1,6 +1,6 @@
 // Generated from wit/leasehold.wit by `cargo xtask component --bless`. Do not edit.
 
-/** Why a claim or a write was refused. */
+/** The reason why a claim or a write was rejected. */
 export type Rejected =
   /** A later holder has claimed the item. */
   | {
@@ -20,7 +20,7 @@ export type Rejected =
     }
   /** Nobody has claimed the item; a holder must claim before it writes. */
   | { type: "unclaimed" }
-  /** The number is no token. */
+  /** The number is not a valid token. */
   | {
       type: "invalid-token";
       /** The number that was presented. */

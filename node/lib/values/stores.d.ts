@@ -1,16 +1,16 @@
 // Generated from wit/leasehold.wit by `cargo xtask component --bless`. Do not edit.
 
 /**
- * How a Redis behind HTTP is spoken to.
+ * The format of a Redis over HTTP.
  *
- * `"upstash"`: The REST interface of Upstash, and of what behaves like it.
+ * `"upstash"`: The REST interface of Upstash, or a compatible one.
  *
  * `"webdis"`: Webdis.
  */
 export type Dialect = "upstash" | "webdis";
 
 /**
- * Whether a server behind HTTP wants to know who asks.
+ * The access to a server over HTTP.
  *
  * `"anonymous"`: Requests carry no credentials.
  *
@@ -19,7 +19,7 @@ export type Dialect = "upstash" | "webdis";
 export type Access = "anonymous" | "with-credentials";
 
 /**
- * Whether secrets may be sent where others on the way can read them.
+ * The permission to send secrets unencrypted.
  *
  * `"refused"`: Only to this machine.
  *
@@ -31,15 +31,15 @@ export type Plaintext = "refused" | "allowed";
 export interface SortKey {
   /** The attribute. */
   name: string;
-  /** What stands in it. */
+  /** Its value. */
   value: string;
 }
 
-/** How requests to a node are written. */
+/** The format of requests to a node. */
 export type Store =
-  /** Not at all: the host is given whole operations, in `Output transmit`, and performs them itself. */
+  /** None: the host gets whole operations, in `Output transmit`, and performs them itself. */
   | { type: "operations" }
-  /** Redis from version 5 on, or Valkey: commands for a connection or a library of the host's. */
+  /** Redis 5 or newer, or Valkey: commands for a connection or a library of the host. */
   | {
       type: "redis";
       /**
@@ -48,26 +48,23 @@ export type Store =
        */
       retention?: number | undefined;
       /**
-       * Counts a grant only when so many replicas have it. Each request then has `WAIT` in it and needs a connection
-       * that it does not share. Default: replicas are not asked.
+       * A grant counts only when this many replicas have it. Each request then contains `WAIT` and needs its own
+       * connection. Default: no wait for replicas.
        */
       replicas?: number | undefined;
     }
   /** A Redis behind HTTP. */
   | {
       type: "redis-http";
-      /** Which of the two. */
+      /** The dialect. */
       dialect: Dialect;
-      /**
-       * `https://host`, `http://host:port`, either with a path that the server's own stands below. No user, password or
-       * token, no `?` or `#`.
-       */
+      /** `https://host`, `http://host:port`, either with a base path. No user, password or token, no `?` or `#`. */
       url: string;
-      /** Whether the server wants to know who asks. */
+      /** True if the server requires a login. */
       access: Access;
       /** As in `redisStore`. In milliseconds. */
       retention?: number | undefined;
-      /** Whether credentials may be sent over `http:` beyond this machine. Default `refused`. */
+      /** Whether to send credentials over `http:` to other machines. Default `refused`. */
       plaintext?: Plaintext | undefined;
     }
   /** One table of DynamoDB. */
@@ -75,7 +72,7 @@ export type Store =
       type: "dynamodb";
       /** The table, by name or ARN. */
       table: string;
-      /** The Region that requests are signed for. */
+      /** The Region in the signatures of requests. */
       region: string;
       /** The endpoint: `https://host` or `http://host:port`, without a path. */
       url: string;
@@ -83,31 +80,34 @@ export type Store =
       key?: string | undefined;
       /** The sort key of a table that has one. */
       sortKey?: SortKey | undefined;
-      /** An attribute for DynamoDB's time to live, in which the row's end of use stands. Default: none is written. */
+      /**
+       * An attribute for DynamoDB's time to live, for the time when the row is no longer needed. Default: none is
+       * written.
+       */
       expires?: string | undefined;
-      /** Whether requests may be sent over `http:` beyond this machine. Default `refused`. */
+      /** Whether to send requests over `http:` to other machines. Default `refused`. */
       plaintext?: Plaintext | undefined;
     };
 
 /**
- * Who asks. Secrets stand in nothing that the client says but the headers of requests. The client overwrites what it
- * keeps of them when it drops it: when they are replaced and no request that carries them is under way, and with the
- * client. Whatever made them, and requests that have been handed out, are the host's to forget.
+ * Credentials. Of the client's outputs, only headers of requests contain secrets. The client overwrites its copies when
+ * it drops them: when they are replaced and no pending request uses them, and with the client. The host must erase its
+ * own copies and the requests that it got.
  */
 export type Credentials =
   /** For `Store dynamodb`. */
   | {
       type: "aws";
-      /** Names the key, and is no secret. */
+      /** The id of the key; not a secret. */
       accessKeyId: string;
       /** The secret. */
       secretAccessKey: string;
       /** Comes with keys that expire. */
       sessionToken?: string | undefined;
       /**
-       * When they expire, in milliseconds since 1970. Others are asked for five minutes before, and they are used until
-       * ten seconds before, but for five seconds in any case: where they seem to have expired when they come, the
-       * host's clock is more likely to be wrong. Absent where they do not expire.
+       * When they expire, in milliseconds since 1970. New ones are requested five minutes before, and they are used
+       * until ten seconds before, but for at least five seconds: if they seem to have expired on arrival, the host's
+       * clock is probably wrong. Absent if they do not expire.
        */
       expiresUnixMs?: number | undefined;
     }

@@ -1,19 +1,19 @@
 // Generated from wit/leasehold.wit by `cargo xtask component --bless`. Do not edit.
 
-/** What the host's clocks show, sampled after the last input was read and before the first output is performed. */
+/** Readings of the host's clocks, sampled after the last input was read and before the first output is performed. */
 export interface Now {
   /**
-   * Decides everything about validity. It must count on while the machine is suspended; only differences matter. A
-   * value below an earlier one counts as that earlier one.
+   * Decides everything about validity. It must count suspended time; only differences matter. A value below an earlier
+   * one counts as that earlier one.
    */
   monotonicNs: bigint;
   /** Milliseconds since 1970, for token floors and readable records only; never for validity. */
   unixMs: number;
 }
 
-/** What several nodes agree on that form a quorum; all its clients must have the same. */
+/** The settings of a quorum; all its clients must have the same. */
 export interface Quorum {
-  /** Which quorum. */
+  /** The id. */
   id: Uint8Array;
   /**
    * Bounds `ttl` and `lockDelay` of every lock together: 100 to 172,800,000 (48 h). Default 60,000. A node that has
@@ -23,42 +23,42 @@ export interface Quorum {
 }
 
 /**
- * Whether a node is known to keep across a restart all that it has acknowledged.
+ * The durability of a node's acknowledged writes across a restart.
  *
- * `"declared"`: Its operator says so: a restart alone then means nothing.
+ * `"declared"`: Declared by its operator: a restart alone does not count as a loss.
  *
- * `"not-declared"`: Not known: a restart counts as lost memory.
+ * `"not-declared"`: Not known: a restart counts as a loss.
  */
 export type Durability = "declared" | "not-declared";
 
 /**
- * Who decides that a record has run out.
+ * How a waiter checks a held lock.
  *
  * `"acquire"`: A refused acquire is as cheap as a read (Redis, memory).
  *
- * `"read"`: Reads are cheaper than refused writes (DynamoDB, SQLite): look first, write once it is free.
+ * `"read"`: Reads are cheaper than refused writes (DynamoDB, SQLite): read first, write once it is free.
  */
 export type Poll = "acquire" | "read";
 
-/** What one store can do. */
+/** The abilities of one store. */
 export interface NodeConfig {
-  /** How to look whether a held lock became free. */
+  /** How to check if a held lock became free. */
   poll?: Poll | undefined;
-  /** Whether the store can tell waiters of a release. */
+  /** True if the store can notify waiters of a release. */
   watch?: boolean | undefined;
   /** Most renewals in one request, at least 1. Default 100. */
   batch?: number | undefined;
-  /** In a quorum: whether the store keeps every acknowledged write through a crash. Default `not-declared`. */
+  /** In a quorum: the durability of acknowledged writes. Default `not-declared`. */
   durability?: Durability | undefined;
 }
 
-/** Bounds on what one client keeps; each at least 1. */
+/** Limits of one client's state; each at least 1. */
 export interface Limits {
   /** Acquisitions alive at once, held, waiting or queued. Default 1,000,000. */
   locks?: number | undefined;
-  /** Background releases alive at once; above it a record is left to run out. Default 100,000. */
+  /** Background releases alive at once; above it, a record is left to expire. Default 100,000. */
   orphans?: number | undefined;
-  /** Resources whose foreign versions are remembered. Default 1,024. */
+  /** Resources whose foreign versions are observed. Default 1,024. */
   observations?: number | undefined;
 }
 
@@ -72,15 +72,15 @@ export interface Config {
    */
   driftPpm?: number | undefined;
   /**
-   * The longest that one reply is awaited: 10 to 60,000. Default 500. A sixth of a lock's ttl binds as well. In
+   * The longest wait for one reply: 10 to 60,000. Default 500; never more than a sixth of a lock's ttl. In
    * milliseconds.
    */
   requestTimeout?: number | undefined;
-  /** Bounds on what the client keeps. */
+  /** Limits of the client's state. */
   limits?: Limits | undefined;
   /**
-   * Has the nodes remember which quorum they belong to, so that one that has lost its data does not vote as if it had
-   * not. Without it, that must never happen. A single node has no use for it, and ignores it.
+   * Makes the nodes remember their quorum, so that a node that has lost its data does not vote as if it had not.
+   * Without it, nodes must never lose data. A single node ignores it.
    */
   quorum?: Quorum | undefined;
 }
@@ -89,9 +89,7 @@ export interface Config {
 export type Wait =
   /** One attempt, answered as soon as it is decided. */
   | { type: "once" }
-  /**
-   * New attempts until some time has passed. One in flight by then is still awaited, for at most one request timeout.
-   */
+  /** New attempts until some time has passed. A pending attempt is still awaited, for at most one request timeout. */
   | {
       type: "for";
       /** How long to go on trying. In milliseconds. */
@@ -100,44 +98,44 @@ export type Wait =
   /** Until granted, cancelled or refused. */
   | { type: "forever" };
 
-/** When to push a lease's expiry out. */
+/** When to extend a lease's expiry. */
 export type Renewal =
   /** Every third of the ttl. */
   | { type: "automatic" }
   /** Never: the lease ends at its first deadline. */
   | { type: "off" }
-  /** At an interval of one's own. */
+  /** At a given interval. */
   | {
       type: "every";
       /** Time between renewals: 10 to half the ttl. In milliseconds. */
       interval: number;
     };
 
-/** What one acquisition asks for. */
+/** The options of one acquisition. */
 export interface LockOptions {
   /** How long a grant lasts without renewal: 100 to 86,400,000 (24 h). Default 30,000. In milliseconds. */
   ttl?: number | undefined;
   /** How long to try. */
   wait?: Wait | undefined;
   /**
-   * How long the lock stays closed after a holder let its lease run out, at most 86,400,000 (24 h). 0 is usual; a
-   * released lock is free at once either way. In milliseconds.
+   * How long the lock stays closed after a lease has expired, at most 86,400,000 (24 h). 0 is usual; a released lock is
+   * free at once either way. In milliseconds.
    */
   lockDelay?: number | undefined;
   /**
-   * Stops renewal this long after the grant, so that a wedged worker cannot hold for ever; at least the ttl. Default:
-   * no bound. In milliseconds.
+   * Stops renewal this long after the grant, so that a stuck worker cannot hold forever; at least the ttl. Default: no
+   * bound. In milliseconds.
    */
   maxHold?: number | undefined;
-  /** When to push the expiry out. */
+  /** When to extend the expiry. */
   renewal?: Renewal | undefined;
   /** A label for people, at most 256 bytes without control characters; may be empty. */
   owner?: string | undefined;
-  /** Bytes that others can read while the lease stands. */
+  /** Bytes that others can read while the lease lasts. */
   data?: Uint8Array | undefined;
 }
 
-/** Why a setting or an argument was refused: the value and its bound. */
+/** The reason why a setting or an argument was rejected: the value and its bound. */
 export type SettingError =
   /** A resource without a name. */
   | { type: "empty-resource" }
@@ -191,7 +189,7 @@ export type SettingError =
       /** The largest allowed. */
       maxPpm: number;
     }
-  /** No node at all, or more than can be counted. */
+  /** No node, or too many nodes. */
   | {
       type: "nodes";
       /** How many were given. */
@@ -199,7 +197,7 @@ export type SettingError =
       /** The most. */
       max: number;
     }
-  /** A limit of zero, which would allow nothing. */
+  /** A limit of zero. */
   | {
       type: "zero-limit";
       /** Which limit. */
@@ -223,17 +221,17 @@ export type SettingError =
       /** How many nodes there are. */
       nodes: number;
     }
-  /** The settings or credentials of one store make no sense. */
+  /** The settings or credentials of one store are invalid. */
   | {
       type: "store";
-      /** Whose. */
+      /** The node. */
       node: number;
-      /** What is wrong, and what would be right, without secrets. */
+      /** The problem, and how to fix it, without secrets. */
       detail: string;
     }
-  /** What this version of the interface has no case for. */
+  /** Anything without a case in this version of the interface. */
   | {
       type: "other";
-      /** What happened, in words. */
+      /** A message for people. */
       message: string;
     };

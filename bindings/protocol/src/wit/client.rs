@@ -2,7 +2,7 @@
 //!
 //! Many locks at once, and the loop that drives them.
 //!
-//! Call `poll-output` and do what it says until it answers `wake-at`. Then sleep until that instant, a response or a
+//! Call `poll-output` and perform each output until it returns `wake-at`. Then sleep until that instant, a response or a
 //! command, call `handle-timeout`, and poll again. `step` is the same loop in one call.
 
 mod calls;
@@ -19,63 +19,63 @@ pub(crate) use calls::{Guest, GuestClient};
 pub struct Transmit {
     /// Correlates the response.
     pub id: u64,
-    /// To whom.
+    /// The node.
     pub node: u16,
-    /// When the host may stop waiting; the client counts the request as unknown from then on.
+    /// When the host may stop waiting; from then on the client counts the request as unknown.
     pub deadline_ns: u64,
-    /// What to do, in order; several only for renewals.
+    /// The operations, in order; several only for renewals.
     pub ops: Vec<LockOp>,
 }
 
 /// One header.
 pub struct HttpHeader {
-    /// In requests lowercase; in responses as it comes.
+    /// In requests lowercase; in responses as received.
     pub name: String,
-    /// What stands behind the colon.
+    /// The value.
     pub value: String,
 }
 
-/// A request over HTTP, to be sent once: whether to send again is for the client to decide. The host follows no
-/// redirection, repeats nothing by itself, and adds no headers but those of HTTP itself (`host` as the URL has it,
+/// A request over HTTP. Send it once: the client decides whether to send again. The host follows no
+/// redirection, repeats nothing by itself, and adds only the headers of HTTP itself (`host` as in the URL,
 /// `content-length`, `user-agent`).
 ///
-/// It is signed when it is handed out, so that it should leave soon.
+/// It is signed when it is returned, so send it soon.
 pub struct HttpRequest {
-    /// Correlates the response. What is one request to a node may become several, each with an id of its own.
+    /// Correlates the response. One request to a node may become several, each with its own id.
     pub id: u64,
-    /// To whom.
+    /// The node.
     pub node: u16,
-    /// When the host may stop waiting; the client counts the request as unknown from then on.
+    /// When the host may stop waiting; from then on the client counts the request as unknown.
     pub deadline_ns: u64,
     /// Always `POST`.
     pub method: String,
-    /// Where to, whole.
+    /// The complete URL.
     pub url: String,
-    /// In lowercase, each name once. They hold secrets.
+    /// In lowercase, each name once. They contain secrets.
     pub headers: Vec<HttpHeader>,
-    /// UTF-8. It names attempts, and so holds secrets too.
+    /// UTF-8. It contains nonces, which are secrets.
     pub body: Vec<u8>,
 }
 
-/// Commands to be sent to a Redis once, at once and in order. If one of them is `WAIT`, on a connection that nobody
-/// else writes to until all replies are there.
+/// Commands for a Redis. Send them once, at once and in order. If one of them is `WAIT`, use a connection that has no
+/// other writer until all replies have arrived.
 pub struct RedisCommands {
-    /// Correlates the replies. What is one request to a node may become several, each with an id of its own.
+    /// Correlates the replies. One request to a node may become several, each with its own id.
     pub id: u64,
-    /// To whom.
+    /// The node.
     pub node: u16,
-    /// When the host may stop waiting; the client counts the request as unknown from then on. A connection on which
-    /// replies are still missing then must be closed: they would be taken for those of later commands.
+    /// When the host may stop waiting; the client counts the request as unknown from then on. Close a connection with
+    /// missing replies then: they would be read as those of later commands.
     pub deadline_ns: u64,
-    /// At least one. They name attempts, and so hold secrets.
+    /// At least one. They contain nonces, which are secrets.
     pub commands: Vec<RedisCommand>,
 }
 
 /// A resource on a node.
 pub struct Subscription {
-    /// Where.
+    /// The node.
     pub node: u16,
-    /// For what.
+    /// The resource.
     pub resource: String,
 }
 
@@ -87,7 +87,7 @@ pub struct NodeRef {
 
 /// Payload of `output.wake-at`.
 pub struct Wake {
-    /// When, on the monotonic clock; absent when nothing is due.
+    /// The time on the monotonic clock; absent when nothing is due.
     pub at_ns: Option<u64>,
 }
 
@@ -95,15 +95,15 @@ pub struct Wake {
 pub struct Acquired {
     /// The fencing token.
     pub token: u64,
-    /// Until when the lease is believed in unless renewed.
+    /// The deadline of the lease unless it is renewed.
     pub deadline_ns: u64,
-    /// The reply to the acquire was lost, and the record itself told.
+    /// The reply to the acquire was lost, and the record itself showed the grant.
     pub recovered: bool,
 }
 
 /// Payload of `event.contended`.
 pub struct Contended {
-    /// Who.
+    /// The holder.
     pub holding: Holding,
 }
 
@@ -111,17 +111,17 @@ pub struct Contended {
 pub struct Renewed {
     /// The new deadline.
     pub deadline_ns: u64,
-    /// Validity that was left before: the best early warning there is.
+    /// Validity that was left before: the best early warning.
     pub left_ns: u64,
-    /// The reply to an earlier renewal was lost, and the record itself told.
+    /// The reply to an earlier renewal was lost, and the record itself showed the renewal.
     pub recovered: bool,
 }
 
 /// Payload of `event.renew-delayed`.
 pub struct RenewDelayed {
-    /// The deadline, unmoved.
+    /// The unchanged deadline.
     pub deadline_ns: u64,
-    /// What went wrong.
+    /// The failure.
     pub fault: Fault,
 }
 
@@ -133,98 +133,98 @@ pub struct Shortened {
 
 /// Payload of `event.expiring`.
 pub struct Expiring {
-    /// When the lease will be lost.
+    /// The time when the lease will be lost.
     pub deadline_ns: u64,
 }
 
 /// Payload of `event.released`.
 pub struct Released {
     /// The store has confirmed that the record was ours until then. Otherwise an answer was lost and the next one
-    /// shows no record of ours, or the record has run out by itself by now.
+    /// shows no record of ours, or the record has expired by now.
     pub confirmed: bool,
 }
 
 /// Payload of `failure.busy` and `failure.timed-out`.
 pub struct HeldElsewhere {
-    /// By whom, where the store shows it.
+    /// The holder, if the store shows it.
     pub holding: Option<Holding>,
 }
 
 /// Payload of `failure.abstains`.
 pub struct Abstention {
-    /// For how long still, as far as is known; rounded up.
+    /// The remaining time, as far as it is known; rounded up.
     pub left_ms: u64,
 }
 
-/// Why an acquisition ended without the lock.
+/// The reason why an acquisition ended without the lock.
 pub enum Failure {
     /// Held by somebody else; asked with `wait.once`.
     Busy(HeldElsewhere),
-    /// Held by somebody else for as long as the caller would wait.
+    /// Held by somebody else for the whole wait.
     TimedOut(HeldElsewhere),
-    /// The store asked for patience for as long as the caller would wait.
+    /// The store throttled requests for the whole wait.
     Throttled(Fault),
     /// The store could not be reached, or did not answer.
     Unavailable(Fault),
-    /// The store's memory of past grants is in doubt.
+    /// The store may have lost past grants.
     Abstains(Abstention),
     /// The store refuses, and trying again will not help.
     Refused(Denial),
     /// Released before it was granted.
     Cancelled,
-    /// What this version of the interface has no case for.
+    /// Anything without a case in this version of the interface.
     Other(OtherError),
 }
 
 /// Payload of `event.failed`.
 pub struct Failed {
-    /// Why.
+    /// The reason.
     pub failure: Failure,
 }
 
 /// Payload of `lost-reason.taken-over`.
 pub struct TakenOver {
-    /// Whose the record is now, where the store shows it.
+    /// The new holder, if the store shows it.
     pub by: Option<Holding>,
 }
 
-/// Why a lease is over.
+/// The reason why a lease is over.
 pub enum LostReason {
     /// No renewal was confirmed before the deadline.
     Expired,
     /// `max-hold-ms` has ended the renewals.
     MaxHold,
-    /// The record is somebody else's.
+    /// The record belongs to somebody else.
     TakenOver(TakenOver),
     /// The record was released by somebody else, such as an administrator.
     Released,
     /// The record is gone.
     RecordGone,
-    /// What this version of the interface has no case for.
+    /// Anything without a case in this version of the interface.
     Other(OtherError),
 }
 
 /// Payload of `event.lost`.
 pub struct Lost {
-    /// Why.
+    /// The reason.
     pub reason: LostReason,
 }
 
-/// What happened to a lock. An acquisition ends with `acquired` or `failed`, a lease with `lost` or `released`.
+/// An event of a lock. An acquisition ends with `acquired` or `failed`, a lease with `lost` or `released`.
 pub enum Event {
     /// The lock is held.
     Acquired(Acquired),
-    /// Somebody else holds the lock; told once for each acquisition.
+    /// Somebody else holds the lock; reported once for each acquisition.
     Contended(Contended),
     /// The acquisition ended without the lock.
     Failed(Failed),
-    /// The deadline moved out.
+    /// The deadline was extended.
     Renewed(Renewed),
-    /// A renewal did not succeed; another follows while there is time.
+    /// A renewal failed; it is repeated while there is time.
     RenewDelayed(RenewDelayed),
-    /// A node of the quorum lost our record, and the others vouch for less.
+    /// A node of the quorum lost our record, and the others cover a shorter time.
     Shortened(Shortened),
-    /// Less than the danger zone is left and no renewal has succeeded.
+    /// The danger zone at the end of the ttl has begun, and no renewal has succeeded.
     Expiring(Expiring),
     /// The lease is over and the lock was not released: the work must stop.
     Lost(Lost),
@@ -234,9 +234,9 @@ pub enum Event {
 
 /// Payload of `output.event`.
 pub struct LockEvent {
-    /// Which lock.
+    /// The lock.
     pub lock: u64,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
@@ -264,11 +264,11 @@ pub struct RedisReplies {
     pub replies: Vec<u8>,
 }
 
-/// What became of a request. An answer of another kind than was asked for counts as unknown.
+/// The result of a request. An answer of an unexpected kind counts as unknown.
 pub enum Response {
     /// The node answered, to `output.transmit`.
     Outcomes(Outcomes),
-    /// The server answered, to `output.http-request`, whatever its status.
+    /// The server answered, to `output.http-request`, with any status.
     HttpResponse(HttpResponse),
     /// The server answered, to `output.redis-commands`, errors included.
     RedisReplies(RedisReplies),
@@ -286,15 +286,15 @@ pub struct TooManyLocks {
 
 /// Payload of `error.above-max-ttl`.
 pub struct AboveMaxTtl {
-    /// What was asked for: `ttl-ms` and `lock-delay-ms` together.
+    /// The sum of `ttl-ms` and `lock-delay-ms`.
     pub record_ttl_ms: u64,
-    /// The most: `max-ttl-ms` of the quorum.
+    /// The limit: `max-ttl-ms` of the quorum.
     pub max_ttl_ms: u64,
 }
 
 /// Payload of `error.invalid`.
 pub struct InvalidArgument {
-    /// Which, and why.
+    /// The argument and the reason.
     pub error: ConfigError,
 }
 
@@ -302,45 +302,45 @@ pub struct InvalidArgument {
 pub enum Error {
     /// The lock id is in use; take a new one for each acquisition.
     DuplicateLock,
-    /// No such lock is alive: never acquired, lost, or released before.
+    /// No such lock is alive: it was never acquired, or it was lost or released.
     UnknownLock,
-    /// As many locks as the client may have are alive.
+    /// The client has as many locks as it may have.
     TooManyLocks(TooManyLocks),
-    /// The record would stand for longer than the quorum allows.
+    /// The record would last longer than the quorum allows.
     AboveMaxTtl(AboveMaxTtl),
     /// The client was closed.
     Closed,
-    /// An argument was refused.
+    /// An argument was rejected.
     Invalid(InvalidArgument),
-    /// What this version of the interface has no case for.
+    /// Anything without a case in this version of the interface.
     Other(OtherError),
 }
 
 /// Payload of `output.rejected`.
 pub struct RejectedCommand {
-    /// The lock that the command was about.
+    /// The lock of the command.
     pub lock: u64,
-    /// Why.
+    /// The reason.
     pub error: Error,
 }
 
-/// What the client tells its host.
+/// An output of the client for its host.
 pub enum Output {
-    /// Perform these operations, and hand their outcomes to `handle-response`.
+    /// Perform these operations, and pass their outcomes to `handle-response`.
     Transmit(Transmit),
-    /// Send this request over HTTP, and hand the response to `handle-response`.
+    /// Send this request over HTTP, and pass the response to `handle-response`.
     HttpRequest(HttpRequest),
-    /// Send these commands to a Redis, and hand the replies to `handle-response`.
+    /// Send these commands to a Redis, and pass the replies to `handle-response`.
     RedisCommands(RedisCommands),
-    /// Something happened to a lock.
+    /// An event of a lock.
     Event(LockEvent),
-    /// Ask for wake-ups on a resource, then call `subscribed`.
+    /// Subscribe to wake-ups of a resource, then call `subscribed`.
     Subscribe(Subscription),
-    /// Wake-ups on a resource are no longer needed.
+    /// Wake-ups of a resource are no longer needed.
     Unsubscribe(Subscription),
-    /// The node wants fresh credentials. For nodes that are spoken to in the format of a store: call
-    /// `set-credentials`; requests wait for it until their deadline. For others the node has refused: call
-    /// `credentials-renewed` when it has them.
+    /// The node needs fresh credentials. For a node with the format of a store, call
+    /// `set-credentials`; requests wait for it until their deadline. Any other node has refused the old ones: call
+    /// `credentials-renewed` when it has new ones.
     NeedCredentials(NodeRef),
     /// A command given to `step` was not accepted.
     Rejected(RejectedCommand),
@@ -368,7 +368,7 @@ pub struct LockRef {
 pub struct RequestResponse {
     /// The request.
     pub id: u64,
-    /// What became of it.
+    /// Its result.
     pub response: Response,
 }
 
@@ -380,9 +380,9 @@ pub struct ResourceRef {
 
 /// Payload of `input.set-credentials`.
 pub struct NewCredentials {
-    /// Whose.
+    /// The node.
     pub node: u16,
-    /// What its requests carry from now on.
+    /// The credentials for its requests from now on.
     pub credentials: Credentials,
 }
 
@@ -390,7 +390,7 @@ pub struct NewCredentials {
 pub struct NodeVote {
     /// Which node.
     pub node: u16,
-    /// The loss of data since which its counters are in doubt; absent where it had none.
+    /// Its last loss of data, after which its counters are in doubt; absent if there was none.
     pub loss: Option<Vec<u8>>,
 }
 
@@ -426,7 +426,7 @@ pub enum Input {
     Close,
 }
 
-/// What one `step` brought.
+/// The result of one `step`.
 pub struct Stepped {
     /// In order, without `wake-at`.
     pub outputs: Vec<Output>,
@@ -434,7 +434,7 @@ pub struct Stepped {
     pub wake_at_ns: Option<u64>,
 }
 
-/// Counts of what a client keeps and has seen.
+/// Counts of a client's state and history.
 pub struct Stats {
     /// Acquisitions alive, in any state.
     pub locks: u32,
@@ -442,13 +442,13 @@ pub struct Stats {
     pub held: u32,
     /// Requests without a response yet.
     pub in_flight: u32,
-    /// Background releases of attempts that were given up.
+    /// Background releases of abandoned attempts.
     pub orphans: u32,
     /// Foreign versions under observation.
     pub observations: u32,
     /// Outputs that the host has not drained.
     pub undrained: u32,
-    /// Responses so far that belonged to no open request: late, duplicate or made up.
+    /// Responses so far without an open request: late, duplicate or invented.
     pub ignored_responses: u64,
     /// Requests so far whose deadline passed without a response.
     pub timed_out_requests: u64,

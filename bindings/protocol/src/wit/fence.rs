@@ -1,9 +1,9 @@
 //! Generated from `wit/leasehold.wit` by `cargo xtask component --bless`. Do not edit.
 //!
-//! What the protected resource runs: refuse whoever holds an older token.
+//! The check at the protected resource: it rejects writers with older tokens.
 //!
 //! A new holder claims an item before it reads it, and has its token checked with every write, in the same transaction
-//! as the write. A lock alone cannot do that: between a holder's look at its lease and its write any time can pass.
+//! as the write. A lock alone cannot do that: any amount of time can pass between a holder's check and its write.
 
 mod calls;
 mod values;
@@ -35,7 +35,7 @@ pub struct InvalidToken {
     pub max: u64,
 }
 
-/// Why a claim or a write was refused.
+/// The reason why a claim or a write was rejected.
 pub enum Rejected {
     /// A later holder has claimed the item.
     Stale(Stale),
@@ -43,7 +43,7 @@ pub enum Rejected {
     OutOfOrder(OutOfOrder),
     /// Nobody has claimed the item; a holder must claim before it writes.
     Unclaimed,
-    /// The number is no token.
+    /// The number is not a valid token.
     InvalidToken(InvalidToken),
 }
 
@@ -54,9 +54,9 @@ pub enum Rejected {
 /// `AND (`yours`)`. A condition that fails where the mark is above the token is a stale holder's; `check` also fails
 /// where the item is gone or was never claimed.
 pub struct DynamodbGuard {
-    /// What stands for the name of the attribute, which is the host's to choose.
+    /// The placeholder for the name of the attribute, which the host chooses.
     pub name: String,
-    /// What stands for the token, a number (`N`).
+    /// The placeholder for the token, a number (`N`).
     pub value: String,
     /// The condition of a claim.
     pub claim: String,
@@ -66,20 +66,20 @@ pub struct DynamodbGuard {
     pub assign: String,
 }
 
-/// Texts for a guard in Redis (5 and newer), whose mark is a key of its own in the slot of the data. They are run by
+/// Texts for a guard in Redis (5 and newer), whose mark is a separate key in the slot of the data. Run them by
 /// `EVAL`; `KEYS[1]` is the mark, `ARGV[1]` the token in decimal digits.
 ///
-/// Each answers one integer: the token where it was let through; a higher one where a later holder has claimed; -1
-/// where nobody has; -2 where the key of the mark holds something else; -3 where the argument is no token. Unless it
-/// was let through, nothing was written.
+/// Each returns one integer: the token if it was accepted; a higher one if a later holder has claimed; -1
+/// if nobody has; -2 if the key of the mark holds something else; -3 if the argument is not a token. Unless it
+/// was accepted, nothing was written.
 pub struct RedisGuard {
-    /// Makes the token the only one that is accepted from now on, apart from higher ones.
+    /// From now on only the token and higher ones are accepted.
     pub claim: String,
-    /// Whether a write would be let through; protects nothing by itself.
+    /// Checks if a write would be accepted; protects nothing by itself.
     pub check: String,
     /// Checks, and sets `KEYS[2]` to `ARGV[2]`.
     pub check_and_set: String,
-    /// `leasehold_check(mark, token)` as a Lua function, to put in front of a script of one's own. Where its first
-    /// answer is not true, return its second at once.
+    /// `leasehold_check(mark, token)` as a Lua function, to put in front of your own script. If its first
+    /// result is not true, return its second at once.
     pub function: String,
 }

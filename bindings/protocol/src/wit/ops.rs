@@ -2,39 +2,39 @@
 //!
 //! The five operations that every store understands, and the three ways in which each can end.
 //!
-//! An operation was applied, or was certainly not applied, or its fate is unknown: it may have happened, or may yet
+//! An operation was applied, or was certainly not applied, or its outcome is unknown: it may have happened, or may still
 //! happen. A host in doubt answers `unknown`, which is always safe.
 
 mod values;
 
 use crate::wit::types::Durability;
 
-/// Whether a client has found a quorum unborn.
+/// The state of a quorum as a client has found it.
 pub enum Birth {
-    /// All nodes abstained at once, and all were waited out: none of them has ever forgotten anything.
+    /// All nodes abstained at once, and all were waited out: it is a new quorum.
     Yes,
-    /// Anything else.
+    /// Any other state.
     No,
 }
 
-/// What a client of a quorum says along with every acquire.
+/// The membership data that a client of a quorum sends with every acquire.
 ///
 /// A node remembers, beside its locks, the quorum it belongs to. One that finds no such memory, or one of an earlier
 /// run of its server that is not declared durable, has lost its data: it writes down `fresh` and abstains until a
 /// client comes that has waited that loss out.
 pub struct Membership {
-    /// The quorum it means; a node of another refuses for good.
+    /// The client's quorum; a node of another quorum refuses for good.
     pub quorum: Vec<u8>,
-    /// The longest time that a record of this quorum stands; a node that knows another refuses for good.
+    /// The longest record of this quorum; a node with another value refuses for good.
     pub max_ttl_ms: u64,
-    /// What is known of this node.
+    /// The declared durability of this node.
     pub durability: Durability,
-    /// The name of a loss, should this send be the first to find it; never used before.
+    /// A new id for a loss, if this send is the first to detect it.
     pub fresh: Vec<u8>,
     /// The loss whose abstention this client has waited out, or which it has seen to be over, before this attempt
     /// began.
     pub waited_out: Option<Vec<u8>>,
-    /// Whether this client found the quorum unborn.
+    /// True if this client found a quorum without a past.
     pub birth: Birth,
     /// For how long the counters of a node that votes again stay in doubt, unless they are raised: 604,800,000 (7
     /// days).
@@ -45,9 +45,9 @@ pub struct Membership {
 pub struct Acquire {
     /// The attempt.
     pub nonce: Vec<u8>,
-    /// Which send of the attempt this is.
+    /// The number of this send within the attempt.
     pub seq: u32,
-    /// How long the record stands unless renewed.
+    /// How long the record lasts unless renewed.
     pub record_ttl_ms: u64,
     /// The smallest token to mint.
     pub floor: u64,
@@ -57,7 +57,7 @@ pub struct Acquire {
     pub owner: String,
     /// Bytes for others to read.
     pub data: Option<Vec<u8>>,
-    /// The quorum that is asked, which the node checks before the lock itself, in the same atomic step; absent for a
+    /// The membership, which the node checks before the lock itself, in the same atomic step; absent for a
     /// single store.
     pub member: Option<Membership>,
 }
@@ -66,20 +66,20 @@ pub struct Acquire {
 pub struct Renew {
     /// The attempt that was granted.
     pub nonce: Vec<u8>,
-    /// Which send of the attempt this is.
+    /// The number of this send within the attempt.
     pub seq: u32,
-    /// How long the record stands from now on.
+    /// How long the record lasts from now on.
     pub record_ttl_ms: u64,
-    /// In a quorum, what is known of the node, which then tells a record that is gone (`conflict`) from a memory that
-    /// is (`abstains`); absent for a single store.
+    /// In a quorum, the declared durability of the node, which then distinguishes a lost record (`conflict`) from lost
+    /// memory (`abstains`); absent for a single store.
     pub quorum: Option<Durability>,
 }
 
 /// Payload of `op.release`.
 pub struct Release {
-    /// The attempt whose record is to be freed.
+    /// The attempt whose record to free.
     pub nonce: Vec<u8>,
-    /// In a quorum, what is known of the node, as in `renew`; absent for a single store.
+    /// In a quorum, as in `renew`; absent for a single store.
     pub quorum: Option<Durability>,
 }
 
@@ -87,9 +87,9 @@ pub struct Release {
 pub struct Raise {
     /// The attempt that must still own the record.
     pub nonce: Vec<u8>,
-    /// The least that the counter must show afterwards.
+    /// The minimum of the counter afterwards.
     pub token: u64,
-    /// The loss since which the node is in doubt; from then on it is trusted with this resource.
+    /// The loss since which the node is in doubt; after the raise its counter of this resource is trusted.
     pub loss: Option<Vec<u8>>,
 }
 
@@ -98,23 +98,23 @@ pub enum Op {
     /// Write our record if the resource is free, or released, or still at the expected foreign version; mint a
     /// token.
     Acquire(Acquire),
-    /// Push the expiry out, if the record is still ours. Never shortens it, never creates a record.
+    /// Extend the expiry, if the record is still ours. Never shortens it, never creates a record.
     Renew(Renew),
     /// Free the resource if the record is still ours; its token counter survives.
     Release(Release),
-    /// Lift the node's counter to at least a token, if the record is still ours; answer the counter.
+    /// Raise the node's counter to at least a token, if the record is still ours; return the counter.
     Raise(Raise),
-    /// Show what is there.
+    /// Read the record.
     Read,
 }
 
 /// One operation on one resource, on behalf of one lock.
 pub struct LockOp {
-    /// For whom, so that a host can tell one caller's requests from another's.
+    /// The lock, so that a host can distinguish the requests of callers.
     pub lock: u64,
-    /// On what.
+    /// The resource.
     pub resource: String,
-    /// What to do.
+    /// The operation.
     pub op: Op,
 }
 
@@ -134,11 +134,11 @@ pub struct DoubtfulCounter {
 
 /// Payload of `refusal.abstains`.
 pub struct LostMemory {
-    /// Names the loss, where the node was asked for its vote.
+    /// The id of the loss, if a vote was requested.
     pub stamp: Option<Vec<u8>>,
 }
 
-/// Kinds of passing failures.
+/// Kinds of temporary failures.
 pub enum FaultKind {
     /// No reply in time.
     Timeout,
@@ -146,32 +146,31 @@ pub enum FaultKind {
     Reset,
     /// No connection could be made.
     Unreachable,
-    /// The caller went away while the request was in flight.
+    /// The caller cancelled the request.
     Cancelled,
-    /// The store said that it failed.
+    /// The store reported a failure.
     Server,
     /// The store is busy or throttles.
     Busy,
-    /// The store's answer makes no sense.
+    /// The store's answer is invalid.
     Protocol,
 }
 
-/// A failure that may pass by itself.
+/// A temporary failure.
 pub struct Fault {
-    /// What kind of failure.
+    /// The kind of failure.
     pub kind: FaultKind,
-    /// What the store or the operating system said, without secrets; more than 512 bytes are cut.
+    /// The message of the store or the operating system, without secrets; cut after 512 bytes.
     pub detail: Option<String>,
 }
 
-/// Kinds of lasting refusals.
+/// Kinds of permanent refusals.
 pub enum DenialKind {
-    /// Not allowed to do this here.
+    /// Permission denied.
     Permission,
-    /// The table, schema or kind of value is not what this client can work with.
+    /// This client cannot work with the table, schema or type of value.
     Schema,
-    /// The record was not written by an honest client: a ttl of years, a token above 2^53, bytes that make no
-    /// record.
+    /// No valid client wrote the record: a ttl of years, a token above 2^53, unreadable bytes.
     CorruptRecord,
     /// The counter has reached 2^53 - 1.
     TokensExhausted,
@@ -179,15 +178,15 @@ pub enum DenialKind {
     StorageFull,
     /// The node belongs to another quorum, or has other settings than its clients.
     Membership,
-    /// Anything else that a retry does not mend.
+    /// Any other permanent refusal.
     Other,
 }
 
-/// A refusal that will not pass by itself.
+/// A permanent refusal.
 pub struct Denial {
-    /// What kind of refusal.
+    /// The kind of refusal.
     pub kind: DenialKind,
-    /// What the store said and what to look at, without secrets; more than 512 bytes are cut.
+    /// The message of the store and advice, without secrets; cut after 512 bytes.
     pub detail: String,
 }
 
@@ -195,54 +194,54 @@ pub struct Denial {
 pub struct LeaseHolder {
     /// Its attempt.
     pub nonce: Vec<u8>,
-    /// The send that wrote the record last, where the store keeps it.
+    /// The send that wrote the record last, if the store keeps it.
     pub seq: Option<u32>,
 }
 
 /// A record, as much of it as the store keeps.
 pub struct Holding {
-    /// The client that wrote it; absent where another library did.
+    /// The client that wrote it; absent if another library did.
     pub holder: Option<LeaseHolder>,
-    /// Names this state of the record.
+    /// The id of this state of the record.
     pub version: Vec<u8>,
     /// Freed by its holder: only its history is left.
     pub released: bool,
-    /// The node's token counter; of several nodes the token that a majority may have, absent where it is open
-    /// which.
+    /// The node's token counter; of several nodes, the token that a majority may have, absent if it is not
+    /// certain.
     pub counter: Option<u64>,
     /// The holder's label.
     pub owner: Option<String>,
     /// The ttl written in the record; rounded up.
     pub record_ttl_ms: Option<u64>,
-    /// Time until the store frees the record by itself, rounded up; absent where it does not, and observers must
-    /// wait it out.
+    /// Time until the store frees the record by itself, rounded up; absent if the store does not, and observers must
+    /// wait.
     pub left_ms: Option<u64>,
     /// When the lease was granted, by the holder's or store's wall clock, in milliseconds since 1970.
     pub since_unix_ms: Option<u64>,
-    /// The holder's bytes.
+    /// The holder's data.
     pub data: Option<Vec<u8>>,
 }
 
-/// What a node shows of a resource.
+/// The state of a resource on a node.
 pub struct Seen {
-    /// The record, absent when the resource is free and shows no trace of the last holder.
+    /// The record; absent if the resource is free without a trace of the last holder.
     pub holding: Option<Holding>,
 }
 
 /// The answer to an operation that was applied.
 pub enum Applied {
-    /// The record is ours. The counter is the token minted with this grant, or for a resend the one it already had.
+    /// The record is ours. The counter is the token of this grant; for a resend, the token it already had.
     Acquired(NodeCounter),
-    /// The record is ours, but this node of a quorum may have forgotten tokens: its counter has to be raised before
+    /// The record is ours, but this node of a quorum may have lost tokens: its counter must be raised before
     /// it counts.
     AcquiredInDoubt(DoubtfulCounter),
-    /// The expiry was pushed out.
+    /// The expiry was extended.
     Renewed,
     /// The resource is free.
     Released,
-    /// The counter is at least what was asked.
+    /// The counter is at least the requested token.
     Raised(NodeCounter),
-    /// What is there.
+    /// The contents of the record.
     Read(Seen),
 }
 
@@ -252,15 +251,15 @@ pub struct AppliedOutcome {
     pub applied: Applied,
 }
 
-/// Why an operation was not applied.
+/// The reason why an operation was not applied.
 pub enum Refusal {
-    /// The record that stood in the way; for renew, release and raise also: no record of ours.
+    /// The conflicting record; for renew, release and raise also: no record of ours.
     Conflict(Seen),
-    /// The store asks for patience.
+    /// The store throttles requests.
     Throttled(Fault),
     /// The store cannot serve now, and did not begin to: connection refused, database busy, loading.
     Unavailable(Fault),
-    /// The node's memory of past grants is in doubt, so it does not vote yet.
+    /// The node may have lost past grants, so it does not vote yet.
     Abstains(LostMemory),
     /// Credentials are missing or have expired; fresh ones may help.
     NeedsCredentials(Fault),
@@ -270,17 +269,17 @@ pub enum Refusal {
 
 /// Payload of `outcome.not-applied`.
 pub struct NotAppliedOutcome {
-    /// Why.
+    /// The reason.
     pub refusal: Refusal,
 }
 
-/// How an operation ended. One that cannot be read, such as a nonce of 15 bytes or a token of 2^53, counts as
+/// The result of an operation. An invalid one, such as a nonce of 15 bytes or a token of 2^53, counts as
 /// unknown.
 pub enum Outcome {
     /// It happened.
     Applied(AppliedOutcome),
-    /// It certainly did not happen, and this send of it never will.
+    /// It certainly did not happen, and this send never will.
     NotApplied(NotAppliedOutcome),
-    /// It may have happened, or may yet happen.
+    /// It may have happened, or may still happen.
     Unknown(Fault),
 }

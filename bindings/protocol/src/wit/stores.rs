@@ -1,6 +1,6 @@
 //! Generated from `wit/leasehold.wit` by `cargo xtask component --bless`. Do not edit.
 //!
-//! Where stores are and how they are spoken to, for `client.create-wired`.
+//! Addresses and formats of stores, for `client.create-wired`.
 
 mod values;
 
@@ -10,20 +10,20 @@ pub struct RedisStore {
     /// How long the token counter of an unused lock is kept: 1 to 3,153,600,000,000 (100 years). Default 604,800,000
     /// (7 days).
     pub retention_ms: Option<u64>,
-    /// Counts a grant only when so many replicas have it. Each request then has `WAIT` in it and needs a connection
-    /// that it does not share. Default: replicas are not asked.
+    /// A grant counts only when this many replicas have it. Each request then contains `WAIT` and needs its own
+    /// connection. Default: no wait for replicas.
     pub replicas: Option<u32>,
 }
 
-/// How a Redis behind HTTP is spoken to.
+/// The format of a Redis over HTTP.
 pub enum Dialect {
-    /// The REST interface of Upstash, and of what behaves like it.
+    /// The REST interface of Upstash, or a compatible one.
     Upstash,
     /// Webdis.
     Webdis,
 }
 
-/// Whether a server behind HTTP wants to know who asks.
+/// The access to a server over HTTP.
 pub enum Access {
     /// Requests carry no credentials.
     Anonymous,
@@ -31,7 +31,7 @@ pub enum Access {
     WithCredentials,
 }
 
-/// Whether secrets may be sent where others on the way can read them.
+/// The permission to send secrets unencrypted.
 pub enum Plaintext {
     /// Only to this machine.
     Refused,
@@ -41,16 +41,16 @@ pub enum Plaintext {
 
 /// Payload of `store.redis-http`.
 pub struct RedisHttpStore {
-    /// Which of the two.
+    /// The dialect.
     pub dialect: Dialect,
-    /// `https://host`, `http://host:port`, either with a path that the server's own stands below. No user, password
+    /// `https://host`, `http://host:port`, either with a base path. No user, password
     /// or token, no `?` or `#`.
     pub url: String,
-    /// Whether the server wants to know who asks.
+    /// True if the server requires a login.
     pub access: Access,
     /// As in `redis-store`.
     pub retention_ms: Option<u64>,
-    /// Whether credentials may be sent over `http:` beyond this machine. Default `refused`.
+    /// Whether to send credentials over `http:` to other machines. Default `refused`.
     pub plaintext: Option<Plaintext>,
 }
 
@@ -58,17 +58,17 @@ pub struct RedisHttpStore {
 pub struct SortKey {
     /// The attribute.
     pub name: String,
-    /// What stands in it.
+    /// Its value.
     pub value: String,
 }
 
 /// Payload of `store.dynamodb`. Requests always wait for `client.set-credentials`.
 ///
-/// Renewals are requests of their own: as many come at once as `node-config.batch` says, at most 32.
+/// Renewals are separate requests: at most `node-config.batch` at once, and at most 32.
 pub struct DynamodbStore {
     /// The table, by name or ARN.
     pub table: String,
-    /// The Region that requests are signed for.
+    /// The Region in the signatures of requests.
     pub region: String,
     /// The endpoint: `https://host` or `http://host:port`, without a path.
     pub url: String,
@@ -76,17 +76,17 @@ pub struct DynamodbStore {
     pub key: Option<String>,
     /// The sort key of a table that has one.
     pub sort_key: Option<SortKey>,
-    /// An attribute for DynamoDB's time to live, in which the row's end of use stands. Default: none is written.
+    /// An attribute for DynamoDB's time to live, for the time when the row is no longer needed. Default: none is written.
     pub expires: Option<String>,
-    /// Whether requests may be sent over `http:` beyond this machine. Default `refused`.
+    /// Whether to send requests over `http:` to other machines. Default `refused`.
     pub plaintext: Option<Plaintext>,
 }
 
-/// How requests to a node are written.
+/// The format of requests to a node.
 pub enum Store {
-    /// Not at all: the host is given whole operations, in `output.transmit`, and performs them itself.
+    /// None: the host gets whole operations, in `output.transmit`, and performs them itself.
     Operations,
-    /// Redis from version 5 on, or Valkey: commands for a connection or a library of the host's.
+    /// Redis 5 or newer, or Valkey: commands for a connection or a library of the host.
     Redis(RedisStore),
     /// A Redis behind HTTP.
     RedisHttp(RedisHttpStore),
@@ -96,15 +96,15 @@ pub enum Store {
 
 /// Payload of `credentials.aws`.
 pub struct AwsCredentials {
-    /// Names the key, and is no secret.
+    /// The id of the key; not a secret.
     pub access_key_id: String,
     /// The secret.
     pub secret_access_key: String,
     /// Comes with keys that expire.
     pub session_token: Option<String>,
-    /// When they expire, in milliseconds since 1970. Others are asked for five minutes before, and they are used
-    /// until ten seconds before, but for five seconds in any case: where they seem to have expired when they come,
-    /// the host's clock is more likely to be wrong. Absent where they do not expire.
+    /// When they expire, in milliseconds since 1970. New ones are requested five minutes before, and they are used
+    /// until ten seconds before, but for at least five seconds: if they seem to have expired on arrival,
+    /// the host's clock is probably wrong. Absent if they do not expire.
     pub expires_unix_ms: Option<u64>,
 }
 
@@ -122,9 +122,9 @@ pub struct PasswordLogin {
     pub password: String,
 }
 
-/// Who asks. Secrets stand in nothing that the client says but the headers of requests. The client overwrites what it
-/// keeps of them when it drops it: when they are replaced and no request that carries them is under way, and with the
-/// client. Whatever made them, and requests that have been handed out, are the host's to forget.
+/// Credentials. Of the client's outputs, only headers of requests contain secrets. The client overwrites its copies when
+/// it drops them: when they are replaced and no pending request uses them, and with the client. The host must erase its
+/// own copies and the requests that it got.
 pub enum Credentials {
     /// For `store.dynamodb`.
     Aws(AwsCredentials),

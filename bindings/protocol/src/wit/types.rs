@@ -1,62 +1,62 @@
 //! Generated from `wit/leasehold.wit` by `cargo xtask component --bless`. Do not edit.
 //!
-//! Names of things, settings, and the errors that go with them.
+//! Ids, settings, and their errors.
 
 mod values;
 
-/// What the host's clocks show, sampled after the last input was read and before the first output is performed.
+/// Readings of the host's clocks, sampled after the last input was read and before the first output is performed.
 pub struct Now {
-    /// Decides everything about validity. It must count on while the machine is suspended; only differences matter.
+    /// Decides everything about validity. It must count suspended time; only differences matter.
     /// A value below an earlier one counts as that earlier one.
     pub monotonic_ns: u64,
     /// Milliseconds since 1970, for token floors and readable records only; never for validity.
     pub unix_ms: u64,
 }
 
-/// What several nodes agree on that form a quorum; all its clients must have the same.
+/// The settings of a quorum; all its clients must have the same.
 pub struct Quorum {
-    /// Which quorum.
+    /// The id.
     pub id: Vec<u8>,
     /// Bounds `ttl-ms` and `lock-delay-ms` of every lock together: 100 to 172,800,000 (48 h). Default 60,000. A node
     /// that has lost its data abstains for a little longer than this.
     pub max_ttl_ms: Option<u64>,
 }
 
-/// Whether a node is known to keep across a restart all that it has acknowledged.
+/// The durability of a node's acknowledged writes across a restart.
 pub enum Durability {
-    /// Its operator says so: a restart alone then means nothing.
+    /// Declared by its operator: a restart alone does not count as a loss.
     Declared,
-    /// Not known: a restart counts as lost memory.
+    /// Not known: a restart counts as a loss.
     NotDeclared,
 }
 
-/// Who decides that a record has run out.
+/// How a waiter checks a held lock.
 pub enum Poll {
     /// A refused acquire is as cheap as a read (Redis, memory).
     Acquire,
-    /// Reads are cheaper than refused writes (DynamoDB, SQLite): look first, write once it is free.
+    /// Reads are cheaper than refused writes (DynamoDB, SQLite): read first, write once it is free.
     Read,
 }
 
-/// What one store can do.
+/// The abilities of one store.
 pub struct NodeConfig {
-    /// How to look whether a held lock became free.
+    /// How to check if a held lock became free.
     pub poll: Poll,
-    /// Whether the store can tell waiters of a release.
+    /// True if the store can notify waiters of a release.
     pub watch: bool,
     /// Most renewals in one request, at least 1. Default 100.
     pub batch: Option<u32>,
-    /// In a quorum: whether the store keeps every acknowledged write through a crash. Default `not-declared`.
+    /// In a quorum: the durability of acknowledged writes. Default `not-declared`.
     pub durability: Option<Durability>,
 }
 
-/// Bounds on what one client keeps; each at least 1.
+/// Limits of one client's state; each at least 1.
 pub struct Limits {
     /// Acquisitions alive at once, held, waiting or queued. Default 1,000,000.
     pub locks: Option<u32>,
-    /// Background releases alive at once; above it a record is left to run out. Default 100,000.
+    /// Background releases alive at once; above it, a record is left to expire. Default 100,000.
     pub orphans: Option<u32>,
-    /// Resources whose foreign versions are remembered. Default 1,024.
+    /// Resources whose foreign versions are observed. Default 1,024.
     pub observations: Option<u32>,
 }
 
@@ -67,12 +67,12 @@ pub struct Config {
     /// How far the rate of a clock may be off, in parts per million: 100 to 100,000. Default 10,000, which is 1%.
     /// Every client of a store should use the same value.
     pub drift_ppm: Option<u32>,
-    /// The longest that one reply is awaited: 10 to 60,000. Default 500. A sixth of a lock's ttl binds as well.
+    /// The longest wait for one reply: 10 to 60,000. Default 500; never more than a sixth of a lock's ttl.
     pub request_timeout_ms: Option<u64>,
-    /// Bounds on what the client keeps.
+    /// Limits of the client's state.
     pub limits: Limits,
-    /// Has the nodes remember which quorum they belong to, so that one that has lost its data does not vote as if it
-    /// had not. Without it, that must never happen. A single node has no use for it, and ignores it.
+    /// Makes the nodes remember their quorum, so that a node that has lost its data does not vote as if it
+    /// had not. Without it, nodes must never lose data. A single node ignores it.
     pub quorum: Option<Quorum>,
 }
 
@@ -86,7 +86,7 @@ pub struct WaitFor {
 pub enum Wait {
     /// One attempt, answered as soon as it is decided.
     Once,
-    /// New attempts until some time has passed. One in flight by then is still awaited, for at most one request
+    /// New attempts until some time has passed. A pending attempt is still awaited, for at most one request
     /// timeout.
     For(WaitFor),
     /// Until granted, cancelled or refused.
@@ -99,33 +99,33 @@ pub struct RenewEvery {
     pub interval_ms: u64,
 }
 
-/// When to push a lease's expiry out.
+/// When to extend a lease's expiry.
 pub enum Renewal {
     /// Every third of the ttl.
     Automatic,
     /// Never: the lease ends at its first deadline.
     Off,
-    /// At an interval of one's own.
+    /// At a given interval.
     Every(RenewEvery),
 }
 
-/// What one acquisition asks for.
+/// The options of one acquisition.
 pub struct LockOptions {
     /// How long a grant lasts without renewal: 100 to 86,400,000 (24 h). Default 30,000.
     pub ttl_ms: Option<u64>,
     /// How long to try.
     pub wait: Wait,
-    /// How long the lock stays closed after a holder let its lease run out, at most 86,400,000 (24 h). 0 is usual;
+    /// How long the lock stays closed after a lease has expired, at most 86,400,000 (24 h). 0 is usual;
     /// a released lock is free at once either way.
     pub lock_delay_ms: u64,
-    /// Stops renewal this long after the grant, so that a wedged worker cannot hold for ever; at least the ttl.
+    /// Stops renewal this long after the grant, so that a stuck worker cannot hold forever; at least the ttl.
     /// Default: no bound.
     pub max_hold_ms: Option<u64>,
-    /// When to push the expiry out.
+    /// When to extend the expiry.
     pub renewal: Renewal,
     /// A label for people, at most 256 bytes without control characters; may be empty.
     pub owner: String,
-    /// Bytes that others can read while the lease stands.
+    /// Bytes that others can read while the lease lasts.
     pub data: Option<Vec<u8>>,
 }
 
@@ -213,19 +213,19 @@ pub struct WrongStoreCount {
 
 /// Payload of `config-error.store`.
 pub struct RefusedStore {
-    /// Whose.
+    /// The node.
     pub node: u16,
-    /// What is wrong, and what would be right, without secrets.
+    /// The problem, and how to fix it, without secrets.
     pub detail: String,
 }
 
 /// Payload of the `other` cases.
 pub struct OtherError {
-    /// What happened, in words.
+    /// A message for people.
     pub message: String,
 }
 
-/// Why a setting or an argument was refused: the value and its bound.
+/// The reason why a setting or an argument was rejected: the value and its bound.
 pub enum ConfigError {
     /// A resource without a name.
     EmptyResource,
@@ -239,16 +239,16 @@ pub enum ConfigError {
     TooFar(TooFar),
     /// A drift outside its bounds.
     Drift(DriftOutOfBounds),
-    /// No node at all, or more than can be counted.
+    /// No node, or too many nodes.
     Nodes(WrongNodeCount),
-    /// A limit of zero, which would allow nothing.
+    /// A limit of zero.
     ZeroLimit(ZeroLimit),
     /// A seed, an entropy or a name of a quorum below its size.
     TooFewBytes(TooFewBytes),
     /// `client.create-wired` was given another number of stores than of nodes.
     Stores(WrongStoreCount),
-    /// The settings or credentials of one store make no sense.
+    /// The settings or credentials of one store are invalid.
     Store(RefusedStore),
-    /// What this version of the interface has no case for.
+    /// Anything without a case in this version of the interface.
     Other(OtherError),
 }

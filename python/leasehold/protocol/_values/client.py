@@ -14,7 +14,7 @@ from leasehold.protocol._values.types import SettingError
 
 
 class Failure:
-    """Why an acquisition ended without the lock."""
+    """The reason why an acquisition ended without the lock."""
 
     @dataclass(frozen=True, slots=True)
     class Busy:
@@ -22,25 +22,25 @@ class Failure:
 
         _of: ClassVar[str] = "failure.busy"
         holding: Holding | None = None
-        """By whom, where the store shows it."""
+        """The holder, if the store shows it."""
 
     @dataclass(frozen=True, slots=True)
     class TimedOut:
-        """Held by somebody else for as long as the caller would wait."""
+        """Held by somebody else for the whole wait."""
 
         _of: ClassVar[str] = "failure.timed-out"
         holding: Holding | None = None
-        """By whom, where the store shows it."""
+        """The holder, if the store shows it."""
 
     @dataclass(frozen=True, slots=True)
     class Throttled:
-        """The store asked for patience for as long as the caller would wait."""
+        """The store throttled requests for the whole wait."""
 
         _of: ClassVar[str] = "failure.throttled"
         kind: FaultKind
-        """What kind of failure."""
+        """The kind of failure."""
         detail: str | None = None
-        """What the store or the operating system said, without secrets; more than 512 bytes are cut."""
+        """The message of the store or the operating system, without secrets; cut after 512 bytes."""
 
     @dataclass(frozen=True, slots=True)
     class Unavailable:
@@ -48,17 +48,17 @@ class Failure:
 
         _of: ClassVar[str] = "failure.unavailable"
         kind: FaultKind
-        """What kind of failure."""
+        """The kind of failure."""
         detail: str | None = None
-        """What the store or the operating system said, without secrets; more than 512 bytes are cut."""
+        """The message of the store or the operating system, without secrets; cut after 512 bytes."""
 
     @dataclass(frozen=True, slots=True)
     class Abstains:
-        """The store's memory of past grants is in doubt."""
+        """The store may have lost past grants."""
 
         _of: ClassVar[str] = "failure.abstains"
         left_ms: int
-        """For how long still, as far as is known; rounded up."""
+        """The remaining time, as far as it is known; rounded up."""
 
     @dataclass(frozen=True, slots=True)
     class Refused:
@@ -66,9 +66,9 @@ class Failure:
 
         _of: ClassVar[str] = "failure.refused"
         kind: DenialKind
-        """What kind of refusal."""
+        """The kind of refusal."""
         detail: str
-        """What the store said and what to look at, without secrets; more than 512 bytes are cut."""
+        """The message of the store and advice, without secrets; cut after 512 bytes."""
 
     @dataclass(frozen=True, slots=True)
     class Cancelled:
@@ -78,17 +78,17 @@ class Failure:
 
     @dataclass(frozen=True, slots=True)
     class Other:
-        """What this version of the interface has no case for."""
+        """Anything without a case in this version of the interface."""
 
         _of: ClassVar[str] = "failure.other"
         message: str
-        """What happened, in words."""
+        """A message for people."""
 
     Case: TypeAlias = Busy | TimedOut | Throttled | Unavailable | Abstains | Refused | Cancelled | Other
 
 
 class LostReason:
-    """Why a lease is over."""
+    """The reason why a lease is over."""
 
     @dataclass(frozen=True, slots=True)
     class Expired:
@@ -104,11 +104,11 @@ class LostReason:
 
     @dataclass(frozen=True, slots=True)
     class TakenOver:
-        """The record is somebody else's."""
+        """The record belongs to somebody else."""
 
         _of: ClassVar[str] = "lost-reason.taken-over"
         by: Holding | None = None
-        """Whose the record is now, where the store shows it."""
+        """The new holder, if the store shows it."""
 
     @dataclass(frozen=True, slots=True)
     class Released:
@@ -124,18 +124,17 @@ class LostReason:
 
     @dataclass(frozen=True, slots=True)
     class Other:
-        """What this version of the interface has no case for."""
+        """Anything without a case in this version of the interface."""
 
         _of: ClassVar[str] = "lost-reason.other"
         message: str
-        """What happened, in words."""
+        """A message for people."""
 
     Case: TypeAlias = Expired | MaxHold | TakenOver | Released | RecordGone | Other
 
 
 class Event:
-    """What happened to a lock. An acquisition ends with ``acquired`` or ``failed``, a lease with ``lost`` or
-    ``released``.
+    """An event of a lock. An acquisition ends with ``acquired`` or ``failed``, a lease with ``lost`` or ``released``.
     """
 
     @dataclass(frozen=True, slots=True)
@@ -146,17 +145,17 @@ class Event:
         token: int
         """The fencing token."""
         deadline_ns: int
-        """Until when the lease is believed in unless renewed."""
+        """The deadline of the lease unless it is renewed."""
         recovered: bool
-        """The reply to the acquire was lost, and the record itself told."""
+        """The reply to the acquire was lost, and the record itself showed the grant."""
 
     @dataclass(frozen=True, slots=True)
     class Contended:
-        """Somebody else holds the lock; told once for each acquisition."""
+        """Somebody else holds the lock; reported once for each acquisition."""
 
         _of: ClassVar[str] = "event.contended"
         holding: Holding
-        """Who."""
+        """The holder."""
 
     @dataclass(frozen=True, slots=True)
     class Failed:
@@ -164,33 +163,33 @@ class Event:
 
         _of: ClassVar[str] = "event.failed"
         failure: Failure.Case
-        """Why."""
+        """The reason."""
 
     @dataclass(frozen=True, slots=True)
     class Renewed:
-        """The deadline moved out."""
+        """The deadline was extended."""
 
         _of: ClassVar[str] = "event.renewed"
         deadline_ns: int
         """The new deadline."""
         left_ns: int
-        """Validity that was left before: the best early warning there is."""
+        """Validity that was left before: the best early warning."""
         recovered: bool
-        """The reply to an earlier renewal was lost, and the record itself told."""
+        """The reply to an earlier renewal was lost, and the record itself showed the renewal."""
 
     @dataclass(frozen=True, slots=True)
     class RenewDelayed:
-        """A renewal did not succeed; another follows while there is time."""
+        """A renewal failed; it is repeated while there is time."""
 
         _of: ClassVar[str] = "event.renew-delayed"
         deadline_ns: int
-        """The deadline, unmoved."""
+        """The unchanged deadline."""
         fault: Fault
-        """What went wrong."""
+        """The failure."""
 
     @dataclass(frozen=True, slots=True)
     class Shortened:
-        """A node of the quorum lost our record, and the others vouch for less."""
+        """A node of the quorum lost our record, and the others cover a shorter time."""
 
         _of: ClassVar[str] = "event.shortened"
         deadline_ns: int
@@ -198,11 +197,11 @@ class Event:
 
     @dataclass(frozen=True, slots=True)
     class Expiring:
-        """Less than the danger zone is left and no renewal has succeeded."""
+        """The danger zone at the end of the ttl has begun, and no renewal has succeeded."""
 
         _of: ClassVar[str] = "event.expiring"
         deadline_ns: int
-        """When the lease will be lost."""
+        """The time when the lease will be lost."""
 
     @dataclass(frozen=True, slots=True)
     class Lost:
@@ -210,7 +209,7 @@ class Event:
 
         _of: ClassVar[str] = "event.lost"
         reason: LostReason.Case
-        """Why."""
+        """The reason."""
 
     @dataclass(frozen=True, slots=True)
     class Released:
@@ -219,7 +218,7 @@ class Event:
         _of: ClassVar[str] = "event.released"
         confirmed: bool
         """The store has confirmed that the record was ours until then. Otherwise an answer was lost and the next one
-        shows no record of ours, or the record has run out by itself by now.
+        shows no record of ours, or the record has expired by now.
         """
 
     Case: TypeAlias = Acquired | Contended | Failed | Renewed | RenewDelayed | Shortened | Expiring | Lost | Released
@@ -236,13 +235,13 @@ class CommandError:
 
     @dataclass(frozen=True, slots=True)
     class UnknownLock:
-        """No such lock is alive: never acquired, lost, or released before."""
+        """No such lock is alive: it was never acquired, or it was lost or released."""
 
         _of: ClassVar[str] = "error.unknown-lock"
 
     @dataclass(frozen=True, slots=True)
     class TooManyLocks:
-        """As many locks as the client may have are alive."""
+        """The client has as many locks as it may have."""
 
         _of: ClassVar[str] = "error.too-many-locks"
         limit: int
@@ -250,13 +249,13 @@ class CommandError:
 
     @dataclass(frozen=True, slots=True)
     class AboveMaxTtl:
-        """The record would stand for longer than the quorum allows."""
+        """The record would last longer than the quorum allows."""
 
         _of: ClassVar[str] = "error.above-max-ttl"
         record_ttl_ms: int
-        """What was asked for: ``ttl`` and ``lock_delay`` together."""
+        """The sum of ``ttl`` and ``lock_delay``."""
         max_ttl_ms: int
-        """The most: ``max_ttl`` of the quorum."""
+        """The limit: ``max_ttl`` of the quorum."""
 
     @dataclass(frozen=True, slots=True)
     class Closed:
@@ -266,111 +265,111 @@ class CommandError:
 
     @dataclass(frozen=True, slots=True)
     class Invalid:
-        """An argument was refused."""
+        """An argument was rejected."""
 
         _of: ClassVar[str] = "error.invalid"
         error: SettingError.Case
-        """Which, and why."""
+        """The argument and the reason."""
 
     @dataclass(frozen=True, slots=True)
     class Other:
-        """What this version of the interface has no case for."""
+        """Anything without a case in this version of the interface."""
 
         _of: ClassVar[str] = "error.other"
         message: str
-        """What happened, in words."""
+        """A message for people."""
 
     Case: TypeAlias = DuplicateLock | UnknownLock | TooManyLocks | AboveMaxTtl | Closed | Invalid | Other
 
 
 class Output:
-    """What the client tells its host."""
+    """An output of the client for its host."""
 
     @dataclass(frozen=True, slots=True)
     class Transmit:
-        """Perform these operations, and hand their outcomes to ``handle_response``."""
+        """Perform these operations, and pass their outcomes to ``handle_response``."""
 
         _of: ClassVar[str] = "output.transmit"
         id: int
         """Correlates the response."""
         node: int
-        """To whom."""
+        """The node."""
         deadline_ns: int
-        """When the host may stop waiting; the client counts the request as unknown from then on."""
+        """When the host may stop waiting; from then on the client counts the request as unknown."""
         ops: Sequence[LockOp]
-        """What to do, in order; several only for renewals."""
+        """The operations, in order; several only for renewals."""
 
     @dataclass(frozen=True, slots=True)
     class HttpRequest:
-        """Send this request over HTTP, and hand the response to ``handle_response``."""
+        """Send this request over HTTP, and pass the response to ``handle_response``."""
 
         _of: ClassVar[str] = "output.http-request"
         id: int
-        """Correlates the response. What is one request to a node may become several, each with an id of its own."""
+        """Correlates the response. One request to a node may become several, each with its own id."""
         node: int
-        """To whom."""
+        """The node."""
         deadline_ns: int
-        """When the host may stop waiting; the client counts the request as unknown from then on."""
+        """When the host may stop waiting; from then on the client counts the request as unknown."""
         method: str
         """Always ``POST``."""
         url: str
-        """Where to, whole."""
+        """The complete URL."""
         headers: Sequence[tuple[str, str]] = field(repr=False)
-        """In lowercase, each name once. They hold secrets."""
+        """In lowercase, each name once. They contain secrets."""
         body: bytes = field(repr=False)
-        """UTF-8. It names attempts, and so holds secrets too."""
+        """UTF-8. It contains nonces, which are secrets."""
 
     @dataclass(frozen=True, slots=True)
     class RedisCommands:
-        """Send these commands to a Redis, and hand the replies to ``handle_response``."""
+        """Send these commands to a Redis, and pass the replies to ``handle_response``."""
 
         _of: ClassVar[str] = "output.redis-commands"
         id: int
-        """Correlates the replies. What is one request to a node may become several, each with an id of its own."""
+        """Correlates the replies. One request to a node may become several, each with its own id."""
         node: int
-        """To whom."""
+        """The node."""
         deadline_ns: int
-        """When the host may stop waiting; the client counts the request as unknown from then on. A connection on which
-        replies are still missing then must be closed: they would be taken for those of later commands.
+        """When the host may stop waiting; the client counts the request as unknown from then on. Close a connection
+        with missing replies then: they would be read as those of later commands.
         """
         commands: Sequence[Sequence[bytes]] = field(repr=False)
-        """At least one. They name attempts, and so hold secrets."""
+        """At least one. They contain nonces, which are secrets."""
 
     @dataclass(frozen=True, slots=True)
     class Event:
-        """Something happened to a lock."""
+        """An event of a lock."""
 
         _of: ClassVar[str] = "output.event"
         lock: int
-        """Which lock."""
+        """The lock."""
         event: Event.Case
-        """What happened."""
+        """The event."""
 
     @dataclass(frozen=True, slots=True)
     class Subscribe:
-        """Ask for wake-ups on a resource, then call ``subscribed``."""
+        """Subscribe to wake-ups of a resource, then call ``subscribed``."""
 
         _of: ClassVar[str] = "output.subscribe"
         node: int
-        """Where."""
+        """The node."""
         resource: str
-        """For what."""
+        """The resource."""
 
     @dataclass(frozen=True, slots=True)
     class Unsubscribe:
-        """Wake-ups on a resource are no longer needed."""
+        """Wake-ups of a resource are no longer needed."""
 
         _of: ClassVar[str] = "output.unsubscribe"
         node: int
-        """Where."""
+        """The node."""
         resource: str
-        """For what."""
+        """The resource."""
 
     @dataclass(frozen=True, slots=True)
     class NeedCredentials:
-        """The node wants fresh credentials. For nodes that are spoken to in the format of a store: call
-        ``set_credentials``; requests wait for it until their deadline. For others the node has refused: call
-        ``credentials_renewed`` when it has them.
+        """The node needs fresh credentials. For a node with the format of a store, call ``set_credentials``; requests
+        wait for it until their deadline. Any other node has refused the old ones: call ``credentials_renewed`` when it
+        has new ones.
         """
 
         _of: ClassVar[str] = "output.need-credentials"
@@ -383,9 +382,9 @@ class Output:
 
         _of: ClassVar[str] = "output.rejected"
         lock: int
-        """The lock that the command was about."""
+        """The lock of the command."""
         error: CommandError.Case
-        """Why."""
+        """The reason."""
 
     @dataclass(frozen=True, slots=True)
     class WakeAt:
@@ -393,7 +392,7 @@ class Output:
 
         _of: ClassVar[str] = "output.wake-at"
         at_ns: int | None = None
-        """When, on the monotonic clock; absent when nothing is due."""
+        """The time on the monotonic clock; absent when nothing is due."""
 
     Case: TypeAlias = (
         Transmit
@@ -410,7 +409,7 @@ class Output:
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """What one ``step`` brought."""
+    """The result of one ``step``."""
 
     _of: ClassVar[str] = "stepped"
     outputs: Sequence[Output.Case]
@@ -421,7 +420,7 @@ class Stepped:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Counts of what a client keeps and has seen."""
+    """Counts of a client's state and history."""
 
     _of: ClassVar[str] = "stats"
     locks: int
@@ -431,13 +430,13 @@ class Stats:
     in_flight: int
     """Requests without a response yet."""
     orphans: int
-    """Background releases of attempts that were given up."""
+    """Background releases of abandoned attempts."""
     observations: int
     """Foreign versions under observation."""
     undrained: int
     """Outputs that the host has not drained."""
     ignored_responses: int
-    """Responses so far that belonged to no open request: late, duplicate or made up."""
+    """Responses so far without an open request: late, duplicate or invented."""
     timed_out_requests: int
     """Requests so far whose deadline passed without a response."""
 

@@ -10,7 +10,7 @@ from typing import ClassVar, TypeAlias
 
 
 class Rejected:
-    """Why a claim or a write was refused."""
+    """The reason why a claim or a write was rejected."""
 
     @dataclass(frozen=True, slots=True)
     class Stale:
@@ -40,7 +40,7 @@ class Rejected:
 
     @dataclass(frozen=True, slots=True)
     class InvalidToken:
-        """The number is no token."""
+        """The number is not a valid token."""
 
         _of: ClassVar[str] = "rejected.invalid-token"
         token: int

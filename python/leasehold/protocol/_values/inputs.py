@@ -15,7 +15,7 @@ from leasehold.protocol._values.types import LockOptions
 
 
 class Response:
-    """What became of a request. An answer of another kind than was asked for counts as unknown."""
+    """The result of a request. An answer of an unexpected kind counts as unknown."""
 
     @dataclass(frozen=True, slots=True)
     class Outcomes:
@@ -27,7 +27,7 @@ class Response:
 
     @dataclass(frozen=True, slots=True)
     class HttpResponse:
-        """The server answered, to ``Output.HttpRequest``, whatever its status."""
+        """The server answered, to ``Output.HttpRequest``, with any status."""
 
         _of: ClassVar[str] = "response.http-response"
         status: int
@@ -55,9 +55,9 @@ class Response:
 
         _of: ClassVar[str] = "response.not-sent"
         kind: FaultKind
-        """What kind of failure."""
+        """The kind of failure."""
         detail: str | None = None
-        """What the store or the operating system said, without secrets; more than 512 bytes are cut."""
+        """The message of the store or the operating system, without secrets; cut after 512 bytes."""
 
     @dataclass(frozen=True, slots=True)
     class Unknown:
@@ -65,9 +65,9 @@ class Response:
 
         _of: ClassVar[str] = "response.unknown"
         kind: FaultKind
-        """What kind of failure."""
+        """The kind of failure."""
         detail: str | None = None
-        """What the store or the operating system said, without secrets; more than 512 bytes are cut."""
+        """The message of the store or the operating system, without secrets; cut after 512 bytes."""
 
     Case: TypeAlias = Outcomes | HttpResponse | RedisReplies | NotSent | Unknown
 
@@ -111,7 +111,7 @@ class Input:
         id: int
         """The request."""
         response: Response.Case
-        """What became of it."""
+        """Its result."""
 
     @dataclass(frozen=True, slots=True)
     class Notified:
@@ -127,9 +127,9 @@ class Input:
 
         _of: ClassVar[str] = "input.subscribed"
         node: int
-        """Where."""
+        """The node."""
         resource: str
-        """For what."""
+        """The resource."""
 
     @dataclass(frozen=True, slots=True)
     class CredentialsRenewed:
@@ -145,9 +145,9 @@ class Input:
 
         _of: ClassVar[str] = "input.set-credentials"
         node: int
-        """Whose."""
+        """The node."""
         credentials: Credentials.Case
-        """What its requests carry from now on."""
+        """The credentials for its requests from now on."""
 
     @dataclass(frozen=True, slots=True)
     class NodeVotes:
@@ -157,7 +157,7 @@ class Input:
         node: int
         """Which node."""
         loss: bytes | None = None
-        """The loss of data since which its counters are in doubt; absent where it had none."""
+        """Its last loss of data, after which its counters are in doubt; absent if there was none."""
 
     @dataclass(frozen=True, slots=True)
     class Reseed:

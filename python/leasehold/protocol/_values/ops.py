@@ -11,17 +11,17 @@ from typing import ClassVar, Literal, TypeAlias
 from leasehold.protocol._values.types import Durability
 
 Birth: TypeAlias = Literal["yes", "no"]
-"""Whether a client has found a quorum unborn.
+"""The state of a quorum as a client has found it.
 
-yes: All nodes abstained at once, and all were waited out: none of them has ever forgotten anything.
+yes: All nodes abstained at once, and all were waited out: it is a new quorum.
 
-no: Anything else.
+no: Any other state.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """What a client of a quorum says along with every acquire.
+    """The membership data that a client of a quorum sends with every acquire.
 
     A node remembers, beside its locks, the quorum it belongs to. One that finds no such memory, or one of an earlier
     run of its server that is not declared durable, has lost its data: it writes down ``fresh`` and abstains until a
@@ -30,18 +30,18 @@ class Membership:
 
     _of: ClassVar[str] = "membership"
     quorum: bytes
-    """The quorum it means; a node of another refuses for good."""
+    """The client's quorum; a node of another quorum refuses for good."""
     max_ttl_ms: int
-    """The longest time that a record of this quorum stands; a node that knows another refuses for good."""
+    """The longest record of this quorum; a node with another value refuses for good."""
     durability: Durability
-    """What is known of this node."""
+    """The declared durability of this node."""
     fresh: bytes
-    """The name of a loss, should this send be the first to find it; never used before."""
+    """A new id for a loss, if this send is the first to detect it."""
     waited_out: bytes | None
     """The loss whose abstention this client has waited out, or which it has seen to be over, before this attempt began.
     """
     birth: Birth
-    """Whether this client found the quorum unborn."""
+    """True if this client found a quorum without a past."""
     retention_ms: int
     """For how long the counters of a node that votes again stay in doubt, unless they are raised: 604,800,000 (7 days).
     """
@@ -60,9 +60,9 @@ class Op:
         nonce: bytes = field(repr=False)
         """The attempt."""
         seq: int
-        """Which send of the attempt this is."""
+        """The number of this send within the attempt."""
         record_ttl_ms: int
-        """How long the record stands unless renewed."""
+        """How long the record lasts unless renewed."""
         floor: int
         """The smallest token to mint."""
         expect: bytes | None
@@ -72,24 +72,24 @@ class Op:
         data: bytes | None = None
         """Bytes for others to read."""
         member: Membership | None = None
-        """The quorum that is asked, which the node checks before the lock itself, in the same atomic step; absent for a
-        single store.
+        """The membership, which the node checks before the lock itself, in the same atomic step; absent for a single
+        store.
         """
 
     @dataclass(frozen=True, slots=True)
     class Renew:
-        """Push the expiry out, if the record is still ours. Never shortens it, never creates a record."""
+        """Extend the expiry, if the record is still ours. Never shortens it, never creates a record."""
 
         _of: ClassVar[str] = "op.renew"
         nonce: bytes = field(repr=False)
         """The attempt that was granted."""
         seq: int
-        """Which send of the attempt this is."""
+        """The number of this send within the attempt."""
         record_ttl_ms: int
-        """How long the record stands from now on."""
+        """How long the record lasts from now on."""
         quorum: Durability | None = None
-        """In a quorum, what is known of the node, which then tells a record that is gone (``conflict``) from a memory
-        that is (``abstains``); absent for a single store.
+        """In a quorum, the declared durability of the node, which then distinguishes a lost record (``conflict``) from
+        lost memory (``abstains``); absent for a single store.
         """
 
     @dataclass(frozen=True, slots=True)
@@ -98,25 +98,25 @@ class Op:
 
         _of: ClassVar[str] = "op.release"
         nonce: bytes = field(repr=False)
-        """The attempt whose record is to be freed."""
+        """The attempt whose record to free."""
         quorum: Durability | None = None
-        """In a quorum, what is known of the node, as in ``renew``; absent for a single store."""
+        """In a quorum, as in ``renew``; absent for a single store."""
 
     @dataclass(frozen=True, slots=True)
     class Raise:
-        """Lift the node's counter to at least a token, if the record is still ours; answer the counter."""
+        """Raise the node's counter to at least a token, if the record is still ours; return the counter."""
 
         _of: ClassVar[str] = "op.raise"
         nonce: bytes = field(repr=False)
         """The attempt that must still own the record."""
         token: int
-        """The least that the counter must show afterwards."""
+        """The minimum of the counter afterwards."""
         loss: bytes | None = None
-        """The loss since which the node is in doubt; from then on it is trusted with this resource."""
+        """The loss since which the node is in doubt; after the raise its counter of this resource is trusted."""
 
     @dataclass(frozen=True, slots=True)
     class Read:
-        """Show what is there."""
+        """Read the record."""
 
         _of: ClassVar[str] = "op.read"
 
@@ -129,14 +129,14 @@ class LockOp:
 
     _of: ClassVar[str] = "lock-op"
     lock: int
-    """For whom, so that a host can tell one caller's requests from another's."""
+    """The lock, so that a host can distinguish the requests of callers."""
     resource: str
-    """On what."""
+    """The resource."""
     op: Op.Case
-    """What to do."""
+    """The operation."""
 
 FaultKind: TypeAlias = Literal["timeout", "reset", "unreachable", "cancelled", "server", "busy", "protocol"]
-"""Kinds of passing failures.
+"""Kinds of temporary failures.
 
 timeout: No reply in time.
 
@@ -144,35 +144,34 @@ reset: The connection broke after something was sent.
 
 unreachable: No connection could be made.
 
-cancelled: The caller went away while the request was in flight.
+cancelled: The caller cancelled the request.
 
-server: The store said that it failed.
+server: The store reported a failure.
 
 busy: The store is busy or throttles.
 
-protocol: The store's answer makes no sense.
+protocol: The store's answer is invalid.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A failure that may pass by itself."""
+    """A temporary failure."""
 
     _of: ClassVar[str] = "fault"
     kind: FaultKind
-    """What kind of failure."""
+    """The kind of failure."""
     detail: str | None = None
-    """What the store or the operating system said, without secrets; more than 512 bytes are cut."""
+    """The message of the store or the operating system, without secrets; cut after 512 bytes."""
 
 DenialKind: TypeAlias = Literal["permission", "schema", "corrupt_record", "tokens_exhausted", "storage_full", "membership", "other"]
-"""Kinds of lasting refusals.
+"""Kinds of permanent refusals.
 
-permission: Not allowed to do this here.
+permission: Permission denied.
 
-schema: The table, schema or kind of value is not what this client can work with.
+schema: This client cannot work with the table, schema or type of value.
 
-corrupt_record: The record was not written by an honest client: a ttl of years, a token above 2^53, bytes that make no
-record.
+corrupt_record: No valid client wrote the record: a ttl of years, a token above 2^53, unreadable bytes.
 
 tokens_exhausted: The counter has reached 2^53 - 1.
 
@@ -180,7 +179,7 @@ storage_full: No room left to write.
 
 membership: The node belongs to another quorum, or has other settings than its clients.
 
-other: Anything else that a retry does not mend.
+other: Any other permanent refusal.
 """
 
 
@@ -192,7 +191,7 @@ class LeaseHolder:
     nonce: bytes = field(repr=False)
     """Its attempt."""
     seq: int | None = None
-    """The send that wrote the record last, where the store keeps it."""
+    """The send that wrote the record last, if the store keeps it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,25 +200,25 @@ class Holding:
 
     _of: ClassVar[str] = "holding"
     holder: LeaseHolder | None
-    """The client that wrote it; absent where another library did."""
+    """The client that wrote it; absent if another library did."""
     version: bytes
-    """Names this state of the record."""
+    """The id of this state of the record."""
     released: bool
     """Freed by its holder: only its history is left."""
     counter: int | None = None
-    """The node's token counter; of several nodes the token that a majority may have, absent where it is open which."""
+    """The node's token counter; of several nodes, the token that a majority may have, absent if it is not certain."""
     owner: str | None = None
     """The holder's label."""
     record_ttl_ms: int | None = None
     """The ttl written in the record; rounded up."""
     left_ms: int | None = None
-    """Time until the store frees the record by itself, rounded up; absent where it does not, and observers must wait it
-    out.
+    """Time until the store frees the record by itself, rounded up; absent if the store does not, and observers must
+    wait.
     """
     since_unix_ms: int | None = None
     """When the lease was granted, by the holder's or store's wall clock, in milliseconds since 1970."""
     data: bytes | None = None
-    """The holder's bytes."""
+    """The holder's data."""
 
 
 class Applied:
@@ -227,8 +226,7 @@ class Applied:
 
     @dataclass(frozen=True, slots=True)
     class Acquired:
-        """The record is ours. The counter is the token minted with this grant, or for a resend the one it already had.
-        """
+        """The record is ours. The counter is the token of this grant; for a resend, the token it already had."""
 
         _of: ClassVar[str] = "applied.acquired"
         counter: int
@@ -236,8 +234,8 @@ class Applied:
 
     @dataclass(frozen=True, slots=True)
     class AcquiredInDoubt:
-        """The record is ours, but this node of a quorum may have forgotten tokens: its counter has to be raised before
-        it counts.
+        """The record is ours, but this node of a quorum may have lost tokens: its counter must be raised before it
+        counts.
         """
 
         _of: ClassVar[str] = "applied.acquired-in-doubt"
@@ -248,7 +246,7 @@ class Applied:
 
     @dataclass(frozen=True, slots=True)
     class Renewed:
-        """The expiry was pushed out."""
+        """The expiry was extended."""
 
         _of: ClassVar[str] = "applied.renewed"
 
@@ -260,7 +258,7 @@ class Applied:
 
     @dataclass(frozen=True, slots=True)
     class Raised:
-        """The counter is at least what was asked."""
+        """The counter is at least the requested token."""
 
         _of: ClassVar[str] = "applied.raised"
         counter: int
@@ -268,35 +266,35 @@ class Applied:
 
     @dataclass(frozen=True, slots=True)
     class Read:
-        """What is there."""
+        """The contents of the record."""
 
         _of: ClassVar[str] = "applied.read"
         holding: Holding | None = None
-        """The record, absent when the resource is free and shows no trace of the last holder."""
+        """The record; absent if the resource is free without a trace of the last holder."""
 
     Case: TypeAlias = Acquired | AcquiredInDoubt | Renewed | Released | Raised | Read
 
 
 class Refusal:
-    """Why an operation was not applied."""
+    """The reason why an operation was not applied."""
 
     @dataclass(frozen=True, slots=True)
     class Conflict:
-        """The record that stood in the way; for renew, release and raise also: no record of ours."""
+        """The conflicting record; for renew, release and raise also: no record of ours."""
 
         _of: ClassVar[str] = "refusal.conflict"
         holding: Holding | None = None
-        """The record, absent when the resource is free and shows no trace of the last holder."""
+        """The record; absent if the resource is free without a trace of the last holder."""
 
     @dataclass(frozen=True, slots=True)
     class Throttled:
-        """The store asks for patience."""
+        """The store throttles requests."""
 
         _of: ClassVar[str] = "refusal.throttled"
         kind: FaultKind
-        """What kind of failure."""
+        """The kind of failure."""
         detail: str | None = None
-        """What the store or the operating system said, without secrets; more than 512 bytes are cut."""
+        """The message of the store or the operating system, without secrets; cut after 512 bytes."""
 
     @dataclass(frozen=True, slots=True)
     class Unavailable:
@@ -304,17 +302,17 @@ class Refusal:
 
         _of: ClassVar[str] = "refusal.unavailable"
         kind: FaultKind
-        """What kind of failure."""
+        """The kind of failure."""
         detail: str | None = None
-        """What the store or the operating system said, without secrets; more than 512 bytes are cut."""
+        """The message of the store or the operating system, without secrets; cut after 512 bytes."""
 
     @dataclass(frozen=True, slots=True)
     class Abstains:
-        """The node's memory of past grants is in doubt, so it does not vote yet."""
+        """The node may have lost past grants, so it does not vote yet."""
 
         _of: ClassVar[str] = "refusal.abstains"
         stamp: bytes | None = None
-        """Names the loss, where the node was asked for its vote."""
+        """The id of the loss, if a vote was requested."""
 
     @dataclass(frozen=True, slots=True)
     class NeedsCredentials:
@@ -322,9 +320,9 @@ class Refusal:
 
         _of: ClassVar[str] = "refusal.needs-credentials"
         kind: FaultKind
-        """What kind of failure."""
+        """The kind of failure."""
         detail: str | None = None
-        """What the store or the operating system said, without secrets; more than 512 bytes are cut."""
+        """The message of the store or the operating system, without secrets; cut after 512 bytes."""
 
     @dataclass(frozen=True, slots=True)
     class Denied:
@@ -332,17 +330,15 @@ class Refusal:
 
         _of: ClassVar[str] = "refusal.denied"
         kind: DenialKind
-        """What kind of refusal."""
+        """The kind of refusal."""
         detail: str
-        """What the store said and what to look at, without secrets; more than 512 bytes are cut."""
+        """The message of the store and advice, without secrets; cut after 512 bytes."""
 
     Case: TypeAlias = Conflict | Throttled | Unavailable | Abstains | NeedsCredentials | Denied
 
 
 class Outcome:
-    """How an operation ended. One that cannot be read, such as a nonce of 15 bytes or a token of 2^53, counts as
-    unknown.
-    """
+    """The result of an operation. An invalid one, such as a nonce of 15 bytes or a token of 2^53, counts as unknown."""
 
     @dataclass(frozen=True, slots=True)
     class Applied:
@@ -354,21 +350,21 @@ class Outcome:
 
     @dataclass(frozen=True, slots=True)
     class NotApplied:
-        """It certainly did not happen, and this send of it never will."""
+        """It certainly did not happen, and this send never will."""
 
         _of: ClassVar[str] = "outcome.not-applied"
         refusal: Refusal.Case
-        """Why."""
+        """The reason."""
 
     @dataclass(frozen=True, slots=True)
     class Unknown:
-        """It may have happened, or may yet happen."""
+        """It may have happened, or may still happen."""
 
         _of: ClassVar[str] = "outcome.unknown"
         kind: FaultKind
-        """What kind of failure."""
+        """The kind of failure."""
         detail: str | None = None
-        """What the store or the operating system said, without secrets; more than 512 bytes are cut."""
+        """The message of the store or the operating system, without secrets; cut after 512 bytes."""
 
     Case: TypeAlias = Applied | NotApplied | Unknown
 

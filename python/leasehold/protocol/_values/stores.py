@@ -11,15 +11,15 @@ from typing import ClassVar, Literal, TypeAlias
 from leasehold.protocol._values.types import Seconds
 
 Dialect: TypeAlias = Literal["upstash", "webdis"]
-"""How a Redis behind HTTP is spoken to.
+"""The format of a Redis over HTTP.
 
-upstash: The REST interface of Upstash, and of what behaves like it.
+upstash: The REST interface of Upstash, or a compatible one.
 
 webdis: Webdis.
 """
 
 Access: TypeAlias = Literal["anonymous", "with_credentials"]
-"""Whether a server behind HTTP wants to know who asks.
+"""The access to a server over HTTP.
 
 anonymous: Requests carry no credentials.
 
@@ -27,7 +27,7 @@ with_credentials: Requests wait for ``Client.set_credentials``.
 """
 
 Plaintext: TypeAlias = Literal["refused", "allowed"]
-"""Whether secrets may be sent where others on the way can read them.
+"""The permission to send secrets unencrypted.
 
 refused: Only to this machine.
 
@@ -43,21 +43,21 @@ class SortKey:
     name: str
     """The attribute."""
     value: str
-    """What stands in it."""
+    """Its value."""
 
 
 class Store:
-    """How requests to a node are written."""
+    """The format of requests to a node."""
 
     @dataclass(frozen=True, slots=True)
     class Operations:
-        """Not at all: the host is given whole operations, in ``Output.Transmit``, and performs them itself."""
+        """None: the host gets whole operations, in ``Output.Transmit``, and performs them itself."""
 
         _of: ClassVar[str] = "store.operations"
 
     @dataclass(frozen=True, slots=True)
     class Redis:
-        """Redis from version 5 on, or Valkey: commands for a connection or a library of the host's."""
+        """Redis 5 or newer, or Valkey: commands for a connection or a library of the host."""
 
         _of: ClassVar[str] = "store.redis"
         retention: Seconds | None = None
@@ -65,8 +65,8 @@ class Store:
         days). In seconds.
         """
         replicas: int | None = None
-        """Counts a grant only when so many replicas have it. Each request then has ``WAIT`` in it and needs a
-        connection that it does not share. Default: replicas are not asked.
+        """A grant counts only when this many replicas have it. Each request then contains ``WAIT`` and needs its own
+        connection. Default: no wait for replicas.
         """
 
     @dataclass(frozen=True, slots=True)
@@ -75,17 +75,17 @@ class Store:
 
         _of: ClassVar[str] = "store.redis-http"
         dialect: Dialect
-        """Which of the two."""
+        """The dialect."""
         url: str = field(repr=False)
-        """``https://host``, ``http://host:port``, either with a path that the server's own stands below. No user,
-        password or token, no ``?`` or ``#``.
+        """``https://host``, ``http://host:port``, either with a base path. No user, password or token, no ``?`` or
+        ``#``.
         """
         access: Access
-        """Whether the server wants to know who asks."""
+        """True if the server requires a login."""
         retention: Seconds | None = None
         """As in ``redis_store``. In seconds."""
         plaintext: Plaintext | None = None
-        """Whether credentials may be sent over ``http:`` beyond this machine. Default ``refused``."""
+        """Whether to send credentials over ``http:`` to other machines. Default ``refused``."""
 
     @dataclass(frozen=True, slots=True)
     class Dynamodb:
@@ -95,7 +95,7 @@ class Store:
         table: str
         """The table, by name or ARN."""
         region: str
-        """The Region that requests are signed for."""
+        """The Region in the signatures of requests."""
         url: str
         """The endpoint: ``https://host`` or ``http://host:port``, without a path."""
         key: str | None = None
@@ -103,17 +103,19 @@ class Store:
         sort_key: SortKey | None = None
         """The sort key of a table that has one."""
         expires: str | None = None
-        """An attribute for DynamoDB's time to live, in which the row's end of use stands. Default: none is written."""
+        """An attribute for DynamoDB's time to live, for the time when the row is no longer needed. Default: none is
+        written.
+        """
         plaintext: Plaintext | None = None
-        """Whether requests may be sent over ``http:`` beyond this machine. Default ``refused``."""
+        """Whether to send requests over ``http:`` to other machines. Default ``refused``."""
 
     Case: TypeAlias = Operations | Redis | RedisHttp | Dynamodb
 
 
 class Credentials:
-    """Who asks. Secrets stand in nothing that the client says but the headers of requests. The client overwrites what
-    it keeps of them when it drops it: when they are replaced and no request that carries them is under way, and with
-    the client. Whatever made them, and requests that have been handed out, are the host's to forget.
+    """Credentials. Of the client's outputs, only headers of requests contain secrets. The client overwrites its copies
+    when it drops them: when they are replaced and no pending request uses them, and with the client. The host must
+    erase its own copies and the requests that it got.
     """
 
     @dataclass(frozen=True, slots=True)
@@ -122,15 +124,15 @@ class Credentials:
 
         _of: ClassVar[str] = "credentials.aws"
         access_key_id: str
-        """Names the key, and is no secret."""
+        """The id of the key; not a secret."""
         secret_access_key: str = field(repr=False)
         """The secret."""
         session_token: str | None = field(default=None, repr=False)
         """Comes with keys that expire."""
         expires_unix_ms: int | None = None
-        """When they expire, in milliseconds since 1970. Others are asked for five minutes before, and they are used
-        until ten seconds before, but for five seconds in any case: where they seem to have expired when they come, the
-        host's clock is more likely to be wrong. Absent where they do not expire.
+        """When they expire, in milliseconds since 1970. New ones are requested five minutes before, and they are used
+        until ten seconds before, but for at least five seconds: if they seem to have expired on arrival, the host's
+        clock is probably wrong. Absent if they do not expire.
         """
 
     @dataclass(frozen=True, slots=True)

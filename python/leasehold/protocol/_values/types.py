@@ -15,12 +15,12 @@ Seconds: TypeAlias = float | timedelta
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """What the host's clocks show, sampled after the last input was read and before the first output is performed."""
+    """Readings of the host's clocks, sampled after the last input was read and before the first output is performed."""
 
     _of: ClassVar[str] = "now"
     monotonic_ns: int
-    """Decides everything about validity. It must count on while the machine is suspended; only differences matter. A
-    value below an earlier one counts as that earlier one.
+    """Decides everything about validity. It must count suspended time; only differences matter. A value below an
+    earlier one counts as that earlier one.
     """
     unix_ms: int
     """Milliseconds since 1970, for token floors and readable records only; never for validity."""
@@ -28,59 +28,59 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """What several nodes agree on that form a quorum; all its clients must have the same."""
+    """The settings of a quorum; all its clients must have the same."""
 
     _of: ClassVar[str] = "quorum"
     id: bytes
-    """Which quorum."""
+    """The id."""
     max_ttl: Seconds | None = None
     """Bounds ``ttl`` and ``lock_delay`` of every lock together: 0.1 to 172,800 (48 h). Default 60. A node that has lost
     its data abstains for a little longer than this. In seconds.
     """
 
 Durability: TypeAlias = Literal["declared", "not_declared"]
-"""Whether a node is known to keep across a restart all that it has acknowledged.
+"""The durability of a node's acknowledged writes across a restart.
 
-declared: Its operator says so: a restart alone then means nothing.
+declared: Declared by its operator: a restart alone does not count as a loss.
 
-not_declared: Not known: a restart counts as lost memory.
+not_declared: Not known: a restart counts as a loss.
 """
 
 Poll: TypeAlias = Literal["acquire", "read"]
-"""Who decides that a record has run out.
+"""How a waiter checks a held lock.
 
 acquire: A refused acquire is as cheap as a read (Redis, memory).
 
-read: Reads are cheaper than refused writes (DynamoDB, SQLite): look first, write once it is free.
+read: Reads are cheaper than refused writes (DynamoDB, SQLite): read first, write once it is free.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """What one store can do."""
+    """The abilities of one store."""
 
     _of: ClassVar[str] = "node-config"
     poll: Poll | None = None
-    """How to look whether a held lock became free."""
+    """How to check if a held lock became free."""
     watch: bool | None = None
-    """Whether the store can tell waiters of a release."""
+    """True if the store can notify waiters of a release."""
     batch: int | None = None
     """Most renewals in one request, at least 1. Default 100."""
     durability: Durability | None = None
-    """In a quorum: whether the store keeps every acknowledged write through a crash. Default ``not_declared``."""
+    """In a quorum: the durability of acknowledged writes. Default ``not_declared``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on what one client keeps; each at least 1."""
+    """Limits of one client's state; each at least 1."""
 
     _of: ClassVar[str] = "limits"
     locks: int | None = None
     """Acquisitions alive at once, held, waiting or queued. Default 1,000,000."""
     orphans: int | None = None
-    """Background releases alive at once; above it a record is left to run out. Default 100,000."""
+    """Background releases alive at once; above it, a record is left to expire. Default 100,000."""
     observations: int | None = None
-    """Resources whose foreign versions are remembered. Default 1,024."""
+    """Resources whose foreign versions are observed. Default 1,024."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +95,12 @@ class Config:
     client of a store should use the same value.
     """
     request_timeout: Seconds | None = None
-    """The longest that one reply is awaited: 0.01 to 60. Default 0.5. A sixth of a lock's ttl binds as well. In
-    seconds.
-    """
+    """The longest wait for one reply: 0.01 to 60. Default 0.5; never more than a sixth of a lock's ttl. In seconds."""
     limits: Limits | None = None
-    """Bounds on what the client keeps."""
+    """Limits of the client's state."""
     quorum: Quorum | None = None
-    """Has the nodes remember which quorum they belong to, so that one that has lost its data does not vote as if it had
-    not. Without it, that must never happen. A single node has no use for it, and ignores it.
+    """Makes the nodes remember their quorum, so that a node that has lost its data does not vote as if it had not.
+    Without it, nodes must never lose data. A single node ignores it.
     """
 
 
@@ -117,8 +115,7 @@ class Wait:
 
     @dataclass(frozen=True, slots=True)
     class For:
-        """New attempts until some time has passed. One in flight by then is still awaited, for at most one request
-        timeout.
+        """New attempts until some time has passed. A pending attempt is still awaited, for at most one request timeout.
         """
 
         _of: ClassVar[str] = "wait.for"
@@ -135,7 +132,7 @@ class Wait:
 
 
 class Renewal:
-    """When to push a lease's expiry out."""
+    """When to extend a lease's expiry."""
 
     @dataclass(frozen=True, slots=True)
     class Automatic:
@@ -151,7 +148,7 @@ class Renewal:
 
     @dataclass(frozen=True, slots=True)
     class Every:
-        """At an interval of one's own."""
+        """At a given interval."""
 
         _of: ClassVar[str] = "renewal.every"
         interval: Seconds
@@ -162,7 +159,7 @@ class Renewal:
 
 @dataclass(frozen=True, slots=True)
 class LockOptions:
-    """What one acquisition asks for."""
+    """The options of one acquisition."""
 
     _of: ClassVar[str] = "lock-options"
     ttl: Seconds | None = None
@@ -170,23 +167,23 @@ class LockOptions:
     wait: Wait.Case | None = None
     """How long to try."""
     lock_delay: Seconds | None = None
-    """How long the lock stays closed after a holder let its lease run out, at most 86,400 (24 h). 0 is usual; a
-    released lock is free at once either way. In seconds.
+    """How long the lock stays closed after a lease has expired, at most 86,400 (24 h). 0 is usual; a released lock is
+    free at once either way. In seconds.
     """
     max_hold: Seconds | None = None
-    """Stops renewal this long after the grant, so that a wedged worker cannot hold for ever; at least the ttl. Default:
+    """Stops renewal this long after the grant, so that a stuck worker cannot hold forever; at least the ttl. Default:
     no bound. In seconds.
     """
     renewal: Renewal.Case | None = None
-    """When to push the expiry out."""
+    """When to extend the expiry."""
     owner: str | None = None
     """A label for people, at most 256 bytes without control characters; may be empty."""
     data: bytes | None = None
-    """Bytes that others can read while the lease stands."""
+    """Bytes that others can read while the lease lasts."""
 
 
 class SettingError:
-    """Why a setting or an argument was refused: the value and its bound."""
+    """The reason why a setting or an argument was rejected: the value and its bound."""
 
     @dataclass(frozen=True, slots=True)
     class EmptyResource:
@@ -256,7 +253,7 @@ class SettingError:
 
     @dataclass(frozen=True, slots=True)
     class Nodes:
-        """No node at all, or more than can be counted."""
+        """No node, or too many nodes."""
 
         _of: ClassVar[str] = "config-error.nodes"
         count: int
@@ -266,7 +263,7 @@ class SettingError:
 
     @dataclass(frozen=True, slots=True)
     class ZeroLimit:
-        """A limit of zero, which would allow nothing."""
+        """A limit of zero."""
 
         _of: ClassVar[str] = "config-error.zero-limit"
         what: str
@@ -296,21 +293,21 @@ class SettingError:
 
     @dataclass(frozen=True, slots=True)
     class Store:
-        """The settings or credentials of one store make no sense."""
+        """The settings or credentials of one store are invalid."""
 
         _of: ClassVar[str] = "config-error.store"
         node: int
-        """Whose."""
+        """The node."""
         detail: str
-        """What is wrong, and what would be right, without secrets."""
+        """The problem, and how to fix it, without secrets."""
 
     @dataclass(frozen=True, slots=True)
     class Other:
-        """What this version of the interface has no case for."""
+        """Anything without a case in this version of the interface."""
 
         _of: ClassVar[str] = "config-error.other"
         message: str
-        """What happened, in words."""
+        """A message for people."""
 
     Case: TypeAlias = (
         EmptyResource

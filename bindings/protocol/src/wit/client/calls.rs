@@ -23,50 +23,50 @@ pub(crate) trait GuestClient: Sized {
     fn create_wired(config: Config, stores: Vec<Store>, seed: Vec<u8>, now: Now) -> Result<Client, ConfigError>;
     /// Starts an acquisition under a lock id of the host's choice.
     fn acquire(&self, lock: u64, resource: String, options: LockOptions, fresh: Vec<u8>, now: Now) -> Result<(), Error>;
-    /// Gives a lock back, or gives up on getting it: takes effect at once here, and is cleaned up in the
-    /// background. A pending acquisition ends with `failed`, a lease with `released`. Releasing again what is being
-    /// released does nothing; what is no longer alive is an `unknown-lock`.
+    /// Releases a lock, or abandons its acquisition: takes effect at once here, and is cleaned up in the
+    /// background. A pending acquisition ends with `failed`, a lease with `released`. Releasing a lock again while it is
+    /// being released does nothing; a lock that is no longer alive is an `unknown-lock`.
     fn release(&self, lock: u64, now: Now) -> Result<(), Error>;
-    /// The host's own reading of the deadline has told somebody that the lease is lost, so it must stay lost.
+    /// Declares a lease lost: the host has reported the loss from its own reading of the deadline, so it must stay lost.
     fn declare_lost(&self, lock: u64, now: Now) -> Result<(), Error>;
-    /// Cancels all that is pending and releases all that is held; nothing new is accepted. Go on driving until
+    /// Cancels all acquisitions and releases all leases; no new commands are accepted. Keep driving until
     /// `is-idle`.
     fn close(&self, now: Now) -> ();
-    /// The result of a request. One that belongs to no open request is counted and ignored.
+    /// Takes the result of a request. A result of an unknown request is counted and ignored.
     fn handle_response(&self, id: u64, response: Response, now: Now) -> ();
-    /// Does what is due. Fails, and does nothing, where `fresh` is too short.
+    /// Does everything that is due. Fails, and does nothing, if `fresh` is too short.
     fn handle_timeout(&self, fresh: Vec<u8>, now: Now) -> Result<(), ConfigError>;
-    /// A hint that a resource was released; it may be wrong. A name that no lock can have is ignored.
+    /// A hint that a resource was released; it may be wrong. An invalid name is ignored.
     fn notified(&self, resource: String, now: Now) -> ();
     /// The node confirms that wake-ups on a resource will come.
     fn subscribed(&self, node: u16, resource: String, now: Now) -> ();
-    /// The node has fresh credentials: whoever waits may try again.
+    /// The node has fresh credentials: waiting acquisitions may try again.
     fn credentials_renewed(&self, node: u16, now: Now) -> ();
-    /// What the requests to a node carry from now on, asked for or not; those that wait for it leave. Fails for a
-    /// node that takes none or others, and where they hold what no header can.
+    /// Sets the credentials for requests to a node, requested or not; waiting requests are sent. Fails for a
+    /// node that takes none or others, and if they contain characters that no header can have.
     fn set_credentials(&self, node: u16, credentials: Credentials, now: Now) -> Result<(), ConfigError>;
-    /// A look at a node of a quorum has shown that it votes; `loss` names the loss of data since which its counters are
-    /// in doubt, where it had one. Attempts that begin from now on know of it; else the first one learns of it, and
-    /// the next one can count the node. Fails where `loss` is too short.
+    /// Reports that a node of a quorum votes; `loss` is the id of its last loss of data, after which its counters are
+    /// in doubt, if there was one. Attempts from now on use this; without it, the first attempt learns of it, and
+    /// the next one can count the node. Fails if `loss` is too short.
     fn node_votes(&self, node: u16, loss: Option<Vec<u8>>, now: Now) -> Result<(), ConfigError>;
-    /// Replaces the seed, for hosts that know that they were copied. Fails where it is too short.
+    /// Replaces the seed, for hosts that know that they were copied. Fails if it is too short.
     fn reseed(&self, seed: Vec<u8>) -> Result<(), ConfigError>;
     /// The next thing for the host to do; `wake-at` means that there is nothing more.
     fn poll_output(&self, now: Now) -> Output;
-    /// The whole loop in one call: takes the inputs, does what is due, and answers with all outputs. A command that
-    /// is not accepted comes back as `rejected`: before all other outputs if no client could accept it, such as a name
-    /// that is too long. Fails, and takes no input, where `fresh` or a new seed is too
+    /// The whole loop in one call: takes the inputs, does what is due, and returns all outputs. A command that
+    /// is not accepted is returned as `rejected`: before all other outputs if no client could accept it, such as a name
+    /// that is too long. Fails, and takes no input, if `fresh` or a new seed is too
     /// short, or credentials do not fit their node.
     fn step(&self, fresh: Vec<u8>, now: Now, inputs: Vec<Input>) -> Result<Stepped, ConfigError>;
-    /// How much validity a lease has left; 0 when it is not held.
+    /// The remaining validity of a lease; 0 when it is not held.
     fn remaining_ns(&self, lock: u64, now: Now) -> u64;
-    /// Who stands in the way of a pending acquisition, as far as the store shows it.
+    /// The holder that blocks a pending acquisition, as far as the store shows it.
     fn holder(&self, lock: u64) -> Option<Holding>;
     /// The name of the state that a lock is in, for logs and tests; absent when it is not alive.
     fn state(&self, lock: u64) -> Option<String>;
-    /// What the client keeps and has seen.
+    /// Counts of the client's state and history.
     fn stats(&self) -> Stats;
-    /// Whether nothing is alive, in flight or undrained.
+    /// True if nothing is alive, in flight or undrained.
     fn is_idle(&self) -> bool;
 }
 

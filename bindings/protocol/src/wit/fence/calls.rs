@@ -36,15 +36,15 @@ pub fn call<S: Source, W: Sink>(name: &str, args: &[S], to: &W) -> Result<W::Val
 
 /// Its calls.
 pub(crate) trait GuestGuard: Sized {
-    /// A mark as read from storage; absent where the item was never claimed.
+    /// A mark as read from storage; absent if the item was never claimed.
     fn create(high_water: Option<u64>) -> Result<Guard, Rejected>;
     /// The highest token seen, to be written back to storage.
     fn high_water(&self) -> Option<u64>;
-    /// Makes a token the only one accepted from now on, apart from higher ones. Call it before reading the item.
+    /// From now on only a token and higher ones are accepted. Call it before reading the item.
     fn claim(&self, token: u64) -> Result<(), Rejected>;
-    /// Whether a write with a token may happen. Equal tokens are accepted: a holder writes more than once.
+    /// Checks that a write with a token is allowed. Equal tokens are accepted: a holder writes more than once.
     fn check(&self, token: u64) -> Result<(), Rejected>;
-    /// As `check`, and also refuses delayed writes of the same lease: `write` starts at 1 and grows with each one.
+    /// As `check`, and also rejects delayed writes of the same lease: `write` starts at 1 and grows with each one.
     fn check_in_order(&self, token: u64, write: u64) -> Result<(), Rejected>;
 }
 

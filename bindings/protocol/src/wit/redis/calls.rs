@@ -10,12 +10,11 @@ pub(crate) trait Guest {
     /// See [`GuestReader`].
     #[allow(dead_code)]
     type Reader: GuestReader;
-    /// Commands as the bytes to be sent, one after the other.
+    /// Encodes commands as the bytes to send, one after the other.
     fn encode(commands: Vec<RedisCommand>) -> Vec<u8>;
-    /// The channel on which the release of a resource is told, for `output.subscribe`. Fails for a name that no lock can
-    /// have.
+    /// The channel for releases of a resource, for `output.subscribe`. Fails for an invalid name.
     fn channel(resource: String) -> Result<Vec<u8>, ConfigError>;
-    /// The resource that a message on a channel says is free, for `client.notified`; absent if it is no message of ours.
+    /// The resource whose release a message reports, for `client.notified`; absent if the message is not ours.
     fn released_by(channel: Vec<u8>, message: Vec<u8>) -> Option<String>;
 }
 
@@ -52,14 +51,14 @@ pub fn call<S: Source, W: Sink>(name: &str, args: &[S], to: &W) -> Result<W::Val
 pub(crate) trait GuestReader: Sized {
     /// A reader that has read nothing. Default of `max-reply-bytes`, the longest that one reply may be: 1,048,576.
     fn create(max_reply_bytes: Option<u32>) -> Result<Reader, ConfigError>;
-    /// What has arrived, in pieces of any size.
+    /// Adds received bytes, in pieces of any size.
     fn push(&self, bytes: Vec<u8>) -> ();
-    /// The next so many replies, for `response.redis-replies`; absent as long as they are not all there. Fails
-    /// where the server does not speak RESP or says too much: the connection is of no further use.
+    /// The next replies, for `response.redis-replies`; absent until all of them have arrived. Fails
+    /// if the server does not speak RESP or sends too much: then close the connection.
     fn take(&self, replies: u32) -> Result<Option<Vec<u8>>, Malformed>;
 }
 
-/// Tells whole replies apart in what comes over one connection.
+/// Splits the bytes of one connection into whole replies.
 pub struct Reader(pub(crate) crate::redis::Reader);
 
 impl Reader {
