@@ -18,7 +18,7 @@ struct Rig {
 
 impl Rig {
     fn start() -> Self {
-        Self { place: Place::new(), server: Server::start(), table: table_name() }
+        Self { place: Place::new(), server: Server::shared(), table: table_name() }
     }
 
     fn url(&self) -> String {

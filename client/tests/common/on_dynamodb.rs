@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 /// A server, with keys for it in the environment of this process.
 pub(crate) fn server() -> Server {
     set_keys();
-    Server::start()
+    Server::shared()
 }
 
 /// Keys of this process, with which a [`Server`] shows the tables that it shows in [`Server::request`].

@@ -233,7 +233,7 @@ fn take(pair: &mut Pair, dice: &mut Dice, step: Step, tally: &mut Tally) {
 #[test]
 fn dynamodb_model_agrees_with_a_real_table() {
     let seeds = std::env::var("LEASEHOLD_SEEDS").map_or(SEEDS, |text| text.parse().expect("a number of seeds"));
-    let (server, mut tally) = (Server::start(), Tally::default());
+    let (server, mut tally) = (Server::shared(), Tally::default());
     for seed in 0..seeds {
         run(&server, seed, &mut tally);
     }

@@ -220,7 +220,7 @@ fn redis_protocols_share_locks() {
 
 #[test]
 fn dynamodb_rows_work_as_locks() {
-    let server = dynamodb::Server::start();
+    let server = dynamodb::Server::shared();
     let table = table_of(&server);
     take_turns(&table, &table);
     let client = Host::new(1, &[table]).client;
@@ -230,7 +230,7 @@ fn dynamodb_rows_work_as_locks() {
 /// A quorum that remembers itself, born here: two kinds of ways to Redis, and a table.
 #[test]
 fn three_kinds_of_stores_form_a_quorum() {
-    let (first, second, server) = (redis::Server::start(), redis::Server::start(), dynamodb::Server::start());
+    let (first, second, server) = (redis::Server::start(), redis::Server::start(), dynamodb::Server::shared());
     let rest = rest::Server::start(&second);
     let ways = [
         over_a_socket(&first),

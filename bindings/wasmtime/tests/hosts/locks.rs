@@ -165,7 +165,7 @@ fn a_lock_goes_from_instance_to_instance_over_rest() {
 
 #[test]
 fn a_lock_goes_from_instance_to_instance_on_a_table() {
-    each_way(&Place::table(&dynamodb::Server::start()));
+    each_way(&Place::table(&dynamodb::Server::shared()));
 }
 
 #[test]

@@ -160,7 +160,7 @@ fn they_take_turns_over_rest() {
 
 #[test]
 fn they_take_turns_on_a_table() {
-    let server = dynamodb::Server::start();
+    let server = dynamodb::Server::shared();
     let table = dynamodb::table_name();
     let key = json!([{"AttributeName": "key", "KeyType": "HASH"}]);
     let kinds = json!([{"AttributeName": "key", "AttributeType": "S"}]);

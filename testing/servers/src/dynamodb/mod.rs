@@ -7,7 +7,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -28,11 +29,13 @@ pub const REGION: &str = "eu-west-1";
 /// The access key of requests that [`Server::request`] makes. Each access key has tables of its own, in each region.
 pub const ACCESS_KEY_ID: &str = "leaseholdrig";
 
-/// A real DynamoDB Local with nothing in it, which keeps everything in memory. Dropped, it is stopped.
+/// The port of a server that all test programs of a run share.
+const SHARED: &str = "LEASEHOLD_DYNAMODB_PORT";
+
+/// A real DynamoDB Local, which keeps everything in memory.
 ///
-/// It takes about a second to start and 120 MB: a test program shares one between its tests, which use tables of their
-/// own, see [`table_name`]. A value in a `static` is not dropped; on Linux the kernel then ends the server with the
-/// test program.
+/// It takes some seconds of a processor to start and 120 MB, so that tests [share](Server::shared) one and use tables of
+/// their own, see [`table_name`].
 ///
 /// On Linux it listens on this machine alone. Elsewhere DynamoDB Local cannot be bound to it, and listens on all
 /// addresses.
@@ -42,13 +45,29 @@ pub const ACCESS_KEY_ID: &str = "leaseholdrig";
 /// Every method panics where it fails, and shows the server's last output.
 #[derive(Debug)]
 pub struct Server {
-    daemon: Mutex<Daemon>,
     port: u16,
+    own: Option<Own>,
+}
+
+/// A server that is stopped when it is dropped. A value in a `static` is not dropped; on Linux the kernel then ends the
+/// server with the test program.
+#[derive(Debug)]
+struct Own {
+    daemon: Mutex<Daemon>,
     _folder: TempDir,
 }
 
 impl Server {
-    /// Starts a server and waits until it answers.
+    /// The server that `cargo xtask test` has started for all test programs; elsewhere a server of its own.
+    #[track_caller]
+    pub fn shared() -> Self {
+        let Some(port) = env::var_os(SHARED) else { return Self::start() };
+        crate::told::listen();
+        let port = port.to_str().and_then(|port| port.parse().ok());
+        Self { port: port.unwrap_or_else(|| panic!("{SHARED} is no port")), own: None }
+    }
+
+    /// Starts an empty server and waits until it answers.
     #[track_caller]
     pub fn start() -> Self {
         crate::trace_capture::listen();
@@ -67,7 +86,7 @@ impl Server {
         let log = folder.path().join("log");
         let mut daemon = spawn(port, folder.path(), &log);
         daemon.wait_until_ready(|| look(port, &log)).ok()?;
-        Some(Self { daemon: Mutex::new(daemon), port, _folder: folder })
+        Some(Self { port, own: Some(Own { daemon: Mutex::new(daemon), _folder: folder }) })
     }
 
     /// The port on 127.0.0.1.
@@ -122,7 +141,8 @@ impl Server {
         ];
         let response = http::request(self.address(), "POST", "/", &headers, body.to_string());
         response.unwrap_or_else(|error| {
-            panic!("DynamoDB Local did not answer {operation}: {error}; it said:\n{}", self.daemon().tail())
+            let said = self.own.as_ref().map(|_| self.daemon().tail()).unwrap_or_default();
+            panic!("DynamoDB Local did not answer {operation}: {error}; it said:\n{said}")
         })
     }
 
@@ -134,15 +154,20 @@ impl Server {
         serde_json::from_slice(&response.body).unwrap_or_else(|error| panic!("{operation}: {error}"))
     }
 
+    #[track_caller]
     fn daemon(&self) -> MutexGuard<'_, Daemon> {
-        self.daemon.lock().unwrap_or_else(PoisonError::into_inner)
+        let own = self.own.as_ref().expect("only a server of one's own is stopped or killed: Server::start");
+        own.daemon.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The name of a table that no other test of any program has.
 pub fn table_name() -> String {
     static LAST: AtomicUsize = AtomicUsize::new(0);
-    format!("locks-{}-{}", std::process::id(), LAST.fetch_add(1, Ordering::Relaxed))
+    // Process ids come again.
+    static BEGAN: LazyLock<u128> =
+        LazyLock::new(|| SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros());
+    format!("locks-{}-{:x}-{}", std::process::id(), *BEGAN, LAST.fetch_add(1, Ordering::Relaxed))
 }
 
 fn authorization() -> String {

@@ -120,7 +120,7 @@ fn a_lease_that_nobody_tends_ends_by_the_clock_alone() {
 
 #[test]
 fn max_hold_ends_what_is_tended_for_ever() {
-    let server = dynamodb::Server::start();
+    let server = dynamodb::Server::shared();
     let place = Place::table(&server);
     in_each(|host| {
         let mut lease = place.hold(host, &format!("invoice/{host:?}"), &["--max-hold-ms", &TTL.to_string()]);
