@@ -414,7 +414,7 @@ def test_threads_come_and_go(memory: str) -> None:
 
 def hung_redis(folder: Path) -> tuple[subprocess.Popen[bytes], leasehold.Client]:
     server, port = start_redis(folder)
-    return server, leasehold.connect(f"redis://127.0.0.1:{port}", request_timeout=60)
+    return server, leasehold.connect(f"redis://127.0.0.1:{port}", request_timeout=3)
 
 
 def test_other_threads_run_while_a_hung_store_is_waited_for(tmp_path: Path) -> None:
