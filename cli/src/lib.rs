@@ -6,6 +6,8 @@
 //!
 //! Exit statuses are listed in [`status`] and in the help texts.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod args;
 mod break_lock;
 mod doctor;

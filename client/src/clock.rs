@@ -3,6 +3,8 @@
 //! Leases need a clock that goes on counting while the machine is suspended. Rust's `Instant` does not on Linux and
 //! macOS, so it is not used anywhere.
 
+#![allow(clippy::disallowed_methods, reason = "every other file asks this one for the time")]
+
 use leasehold_core::Now;
 use leasehold_core::store::{BootId, StoreNow};
 

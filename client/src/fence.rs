@@ -24,6 +24,8 @@
 //! In a database one kind keeps its marks in a table of its own, where they outlive your rows, and
 //! the other uses a column of your table.
 
+#![allow(clippy::disallowed_types, reason = "fences know SQLite")]
+
 mod dynamodb;
 mod guards;
 mod marks;

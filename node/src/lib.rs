@@ -7,6 +7,8 @@
 //! No function throws for an error of the client: it returns a [`failure::Failure`], which JavaScript turns into an
 //! error.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
+
 pub mod client;
 pub mod command;
 pub mod election;

@@ -4,6 +4,8 @@
 //! without async does its I/O on the calling thread with the interpreter detached. A call of asyncio is a future that
 //! the event loop's own thread polls, woken through a watched pipe (`reactor`).
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod callback;
 mod client;
 mod command;

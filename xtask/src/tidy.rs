@@ -10,7 +10,6 @@ mod manifest;
 mod map;
 mod quoted;
 mod rules;
-mod source;
 mod threats;
 
 use crate::named::Named;

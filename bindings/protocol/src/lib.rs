@@ -10,6 +10,7 @@
 //! JavaScript, which look at values only when they get them.
 
 #![cfg_attr(target_family = "wasm", no_std)]
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
 extern crate alloc;
 

@@ -9,6 +9,8 @@
 //! hold its records and variants, with their documentation. Their `Debug` shows everything, nonces, credentials and signed
 //! headers too: keep it out of logs.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
+
 mod bindings;
 mod component;
 mod error;

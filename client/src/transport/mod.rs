@@ -1,5 +1,7 @@
 //! The transports to stores: the only module that knows files and sockets.
 
+#![allow(clippy::disallowed_types, reason = "only transports know sockets and SQLite")]
+
 #[cfg(feature = "network")]
 mod connections;
 #[cfg(any(feature = "redis", feature = "http"))]
