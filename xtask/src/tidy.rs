@@ -11,6 +11,7 @@ mod map;
 mod quoted;
 mod rules;
 mod threats;
+mod words;
 
 use crate::named::Named;
 use crate::run::{self, Failure, Result};
@@ -40,12 +41,13 @@ pub fn tidy() -> Result {
     paths.push(root.join(ci::PATH));
 
     let names = manifest::renames(&read(&root.join("Cargo.toml"))?);
-    let mut findings = Vec::new();
+    let (mut findings, mut words) = (Vec::new(), words::Count::default());
     // Rules compare with `/`, on every system.
     let name = |path: &PathBuf| path.strip_prefix(&root).unwrap_or(path).to_string_lossy().replace('\\', "/");
     let files: Vec<String> = paths.iter().map(name).collect();
     for (name, path) in files.iter().zip(&paths).filter(|(name, _)| is_read(name)) {
         let text = read(path)?;
+        words.add(name, &text);
         if name.ends_with(".rs") {
             findings.extend(rules::check(name, &text));
             if name.starts_with(ffi::FOLDER) {
@@ -60,6 +62,7 @@ pub fn tidy() -> Result {
             findings.extend(ci::check(&text, is_executable(path)));
         }
     }
+    findings.extend(words.findings());
     let core = |name: &str| read(&root.join("core").join(name));
     findings.extend(rules::check_core_root(&core("src/lib.rs")?, &core("Cargo.toml")?));
 
@@ -98,7 +101,8 @@ pub fn threats() -> Result<Vec<Named>> {
 
 /// Whether rules look into a file of this name.
 fn is_read(name: &str) -> bool {
-    name.ends_with(".rs") || name.ends_with(".md") || name.ends_with("Cargo.toml") || name == ci::PATH
+    const ENDINGS: [&str; 9] = [".rs", ".md", ".py", ".mjs", ".cjs", ".ts", ".mts", ".wit", "Cargo.toml"];
+    name == ci::PATH || ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
 /// The files below a folder, relative to it.
