@@ -7,7 +7,8 @@ mod plot;
 mod record;
 mod svg;
 
-use crate::run::{self, Failure, Result, Steps};
+use crate::run::{self, Failure, Result};
+use crate::steps::Steps;
 use crate::{component, interop, node, python, setup};
 use std::process::Command;
 
@@ -62,9 +63,8 @@ fn run_programs(steps: &mut Steps, names: &[&str], rest: &[String]) -> Result {
         let mut build = released();
         build.args(["-p", "leasehold-chaos"]);
         peers.iter().for_each(|program| _ = build.args(["--bin", program]));
-        let installing = interop::begin();
         steps.run(&format!("build {}", peers.join(" ")), build)?;
-        others = Some(installing.finish(steps)?);
+        others = Some(interop::install(steps)?);
     }
     for program in &programs {
         let mut command = Command::new(run::target()?.join("release").join(program));

@@ -6,8 +6,10 @@ mod locks;
 mod toolchain;
 
 use crate::interop::{self, Peers};
-use crate::run::{self, Failure, Result, Steps};
-use crate::{setup, test};
+use crate::run::{self, Failure, Result};
+use crate::steps::Steps;
+use crate::test::Suite;
+use crate::{dynamodb, setup};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,8 +25,8 @@ const PROTOCOL: Guest = Guest { package: "leasehold-component", component: "leas
 /// What runs the component, and what makes it.
 const RUNNER: &str = "leasehold-wasmtime";
 const MAKER: &str = "leasehold-componentize";
-/// They share no crate of weight with the rest of the workspace, so the other steps leave them out.
-pub const APART: [&str; 2] = [RUNNER, MAKER];
+/// Their tests need the component.
+pub const PACKAGES: [&str; 2] = [RUNNER, MAKER];
 const PYTHON_HOST: &str = "bindings/component/hosts/python/vectors.py";
 /// Compiling takes seconds, and every program of a test would.
 const PRECOMPILE_FOR_PYTHON: &str = "import sys; from wasmtime import Engine; from wasmtime.component import Component; \
@@ -57,8 +59,9 @@ pub fn component(args: &[String]) -> Result {
             setup::install(&mut steps)?;
             setup::install_browser(&mut steps)?;
             lint(&mut steps)?;
-            let peers = interop::begin().finish(&mut steps)?;
-            test(&mut steps, &peers)?;
+            let peers = interop::install(&mut steps)?;
+            let made = make_all(&mut steps, &peers)?;
+            test(&mut steps, &made, &peers, None)?;
         }
         ["--check"] => values(&mut steps, "check-values")?,
         ["--bless"] => values(&mut steps, "values")?,
@@ -80,16 +83,26 @@ pub fn build(steps: &mut Steps) -> Result<PathBuf> {
 
 fn make(steps: &mut Steps, guest: &Guest) -> Result<PathBuf> {
     setup::install_wasm(steps)?;
+    compile(steps, guest)?;
     let folder = folder()?;
-    let mut compile = toolchain()?.cargo("build");
-    compile.args(["-p", guest.package, "--release", "--target", TARGET]).arg("--target-dir").arg(&folder);
-    steps.run(&format!("compile {}", guest.package), compile)?;
     let module = format!("{}.wasm", guest.package.replace('-', "_"));
     let component = folder.join(guest.component);
     let mut wrap = componentize(steps)?;
     wrap.arg("component").arg(folder.join(TARGET).join("release").join(module)).arg(&component).args(guest.imports);
     steps.run(&format!("make {}", guest.component), wrap)?;
     Ok(component)
+}
+
+/// Compiles both guests, for which nothing else has to be built.
+pub fn compile_all(steps: &mut Steps) -> Result {
+    compile(steps, &PROTOCOL)?;
+    compile(steps, &locks::GUEST)
+}
+
+fn compile(steps: &mut Steps, guest: &Guest) -> Result {
+    let mut compile = toolchain()?.cargo("build");
+    compile.args(["-p", guest.package, "--release", "--target", TARGET]).arg("--target-dir").arg(folder()?);
+    steps.run(&format!("compile {}", guest.package), compile)
 }
 
 /// Compiles the component to machine code, for a host that has no compiler in it.
@@ -116,11 +129,7 @@ pub fn transpile(steps: &mut Steps, component: &Path) -> Result<PathBuf> {
 }
 
 fn make_module(steps: &mut Steps, component: &Path, output: &str, imports: &[&str]) -> Result<PathBuf> {
-    let (transpiler, tools) = (run::root().join(TRANSPILER), folder()?.join(TOOLS));
-    steps.timed("what transpiles the component", || {
-        let packages = ["@bytecodealliance/jco-transpile", "@bytecodealliance/preview2-shim", "terser"];
-        interop::install_npm(&transpiler, &tools, &packages)
-    })?;
+    let (transpiler, tools) = (run::root().join(TRANSPILER), install_transpiler(steps)?);
     let output = folder()?.join(output);
     let mut command = Command::new("node");
     command.arg(transpiler.join("transpile.mjs")).arg(component).arg(&output).current_dir(tools);
@@ -128,6 +137,19 @@ fn make_module(steps: &mut Steps, component: &Path, output: &str, imports: &[&st
     command.args(imports.iter().filter_map(|interface| interface.split('@').next()));
     steps.run(&format!("transpile {}", component.file_name().unwrap_or_default().display()), command)?;
     Ok(output)
+}
+
+/// Installs what makes modules of the components, and the Python packages that run them.
+pub fn install_tools(steps: &mut Steps) -> Result {
+    install_transpiler(steps)?;
+    locks::install_python(steps).map(drop)
+}
+
+fn install_transpiler(steps: &mut Steps) -> Result<PathBuf> {
+    let (transpiler, tools) = (run::root().join(TRANSPILER), folder()?.join(TOOLS));
+    let packages = ["@bytecodealliance/jco-transpile", "@bytecodealliance/preview2-shim", "terser"];
+    steps.timed("npm packages that transpile", || interop::install_npm(&transpiler, &tools, &packages))?;
+    Ok(tools)
 }
 
 /// Checks that the values of the WIT for other languages are up to date, or writes them.
@@ -149,17 +171,35 @@ pub fn lint(steps: &mut Steps) -> Result {
     steps.run("clippy, components", clippy)
 }
 
-/// Builds the components and runs them in every host that there is. Answers the folder of the protocol's ES module.
-pub fn test(steps: &mut Steps, peers: &Peers) -> Result<PathBuf> {
+/// The component of the protocol, in the forms that its hosts load.
+pub struct Made {
+    component: PathBuf,
+    /// Machine code for wasmtime.
+    precompiled: PathBuf,
+    /// The folder of its ES module.
+    pub transpiled: PathBuf,
+}
+
+/// Makes the component, and what its hosts load.
+pub fn make_all(steps: &mut Steps, peers: &Peers) -> Result<Made> {
     values(steps, "check-values")?;
     let component = build(steps)?;
     let precompiled = precompile(steps, &component, peers)?;
-    let mut tests = test::suite();
-    tests.args(["-p", MAKER, "-p", RUNNER]).env("LEASEHOLD_COMPONENT", &precompiled);
-    let for_python = precompile_for_python(steps, peers.python(), &component)?;
+    let transpiled = transpile(steps, &component)?;
+    Ok(Made { component, precompiled, transpiled })
+}
+
+/// Runs the components in every host that there is.
+pub fn test(steps: &mut Steps, made: &Made, peers: &Peers, dynamodb: Option<&dynamodb::Server>) -> Result {
+    let mut tests = Suite::COMPONENT.command();
+    tests.env("LEASEHOLD_COMPONENT", &made.precompiled);
+    let for_python = precompile_for_python(steps, peers.python(), &made.component)?;
     tests.env("LEASEHOLD_PYTHON_COMPONENT", for_python);
     locks::prepare(steps, &mut tests)?;
     peers.tell(&mut tests);
+    if let Some(server) = dynamodb {
+        server.tell(&mut tests);
+    }
     // What the programs know of clocks and of sleep, they know of Linux.
     if cfg!(target_os = "linux") {
         for build in [Build::Plain, Build::Checked] {
@@ -169,25 +209,21 @@ pub fn test(steps: &mut Steps, peers: &Peers) -> Result<PathBuf> {
     }
     steps.run("tests of the component, in Rust, and on servers", tests)?;
     let mut tests = peers.run_python(PYTHON_HOST);
-    tests.arg(&component).arg(run::root().join(VECTORS));
+    tests.arg(&made.component).arg(run::root().join(VECTORS));
     steps.run("tests of the component, in Python", tests)?;
-    let transpiled = transpile(steps, &component)?;
     for (name, host) in [("Node", "in-node.mjs"), ("a browser", "in-browser.mjs")] {
         let mut tests = Command::new("node");
-        tests.arg(run::root().join(JAVASCRIPT_HOST).join(host)).arg(&transpiled);
+        tests.arg(run::root().join(JAVASCRIPT_HOST).join(host)).arg(&made.transpiled);
         tests.args([WIT, VECTORS].map(|path| run::root().join(path))).env("LEASEHOLD_BROWSER", setup::browser()?);
         steps.run(&format!("tests of the component, in {name}"), tests)?;
     }
-    let mut docs = run::cargo_ci("doc");
-    docs.args(["-p", RUNNER, "--no-deps", "--lib"]).env("RUSTDOCFLAGS", "-D warnings");
-    steps.run("docs of its host", docs)?;
-    Ok(transpiled)
+    Ok(())
 }
 
 /// How long calls take in each host, without a network.
 pub fn bench(steps: &mut Steps) -> Result {
     setup::install_languages(steps)?;
-    let peers = interop::begin().finish(steps)?;
+    let peers = interop::install(steps)?;
     let component = build(steps)?;
     let precompiled = precompile(steps, &component, &peers)?;
     let mut rust = run::cargo("run");
@@ -207,7 +243,7 @@ pub fn bench(steps: &mut Steps) -> Result {
 fn componentize(steps: &mut Steps) -> Result<Command> {
     let mut build = run::cargo_ci("build");
     build.args(["-p", MAKER]);
-    steps.run(&format!("build {MAKER}"), build)?;
+    steps.build(&format!("build {MAKER}"), build)?;
     Ok(Command::new(run::built()?.join(MAKER)))
 }
 

@@ -1,7 +1,8 @@
 //! `cargo xtask demo`: builds the demo and becomes it.
 
-use crate::run::{self, Result, Steps};
+use crate::run::{self, Result};
 use crate::setup;
+use crate::steps::Steps;
 use std::process::Command;
 
 /// Which stores a program is built with.

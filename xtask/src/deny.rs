@@ -1,7 +1,8 @@
 //! Licences, duplicates and sources of all dependencies, by cargo-deny.
 
-use crate::run::{self, Result, Steps};
+use crate::run::{self, Result};
 use crate::setup;
+use crate::steps::Steps;
 
 /// Each is a dependency graph of its own.
 const WORKSPACES: [(&str, &str); 3] = [

@@ -3,8 +3,9 @@
 mod build;
 mod report;
 
-use crate::run::{self, Failure, Result, Steps};
+use crate::run::{self, Failure, Result};
 use crate::setup;
+use crate::steps::Steps;
 use report::Report;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use std::sync::Mutex;
 use std::thread;
 
 const FOLDER: &str = "testing/fuzz";
-/// What every change has to pass, in seconds for each target; and a release.
+/// In seconds for each target: where nothing else is asked for, and before a release.
 const SHORT: u32 = 15;
 const LONG: u32 = 600;
 /// No input takes longer, in seconds on a machine that is busy with other things, and no program more memory, in MiB.
@@ -55,11 +56,6 @@ pub fn fuzz(args: &[String]) -> Result {
     let mut steps = Steps::default();
     setup::install_cxx(&mut steps)?;
     run_for(&mut steps, &wish)
-}
-
-/// All targets, for as long as every change can wait.
-pub fn run_short(steps: &mut Steps) -> Result {
-    run_for(steps, &Wish { targets: targets()?, seconds: SHORT, keep: false })
 }
 
 /// All targets, for ten minutes each.

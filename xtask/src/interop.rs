@@ -3,12 +3,12 @@
 //!
 //! Versions and hashes stand in `testing/interop`; what is installed from them stays below the target folder.
 
-use crate::run::{self, Failure, Result, Steps};
+use crate::run::{self, Failure, Result};
 use crate::setup;
+use crate::steps::Steps;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread::JoinHandle;
 
 const SOURCES: &str = "testing/interop";
 /// Written last, with everything that was asked for: without it, or with another text in it, nothing is there.
@@ -21,7 +21,7 @@ const INFRA: &str = "docs/infra";
 pub fn interop() -> Result {
     let mut steps = Steps::default();
     setup::install_languages(&mut steps)?;
-    let peers = begin().finish(&mut steps)?;
+    let peers = install(&mut steps)?;
     println!("\nInstalled:\n  {}\n  {}", peers.python.display(), peers.node.display());
     Ok(())
 }
@@ -70,37 +70,15 @@ impl Peers {
     }
 }
 
-/// Downloads that run beside other steps. Dropped, they are waited for: nobody else may meet them half done.
-pub struct Installing(Option<JoinHandle<Result<Peers>>>);
-
-/// Starts to install what is not there yet.
-pub fn begin() -> Installing {
-    Installing(Some(std::thread::spawn(install)))
-}
-
-impl Installing {
-    pub fn finish(mut self, steps: &mut Steps) -> Result<Peers> {
-        steps.timed("lock libraries of other languages", || match self.0.take().map(JoinHandle::join) {
-            Some(Ok(result)) => result,
-            Some(Err(_)) | None => Err(Failure::new("the installation of lock libraries of other languages broke off")),
-        })
-    }
-}
-
-impl Drop for Installing {
-    fn drop(&mut self) {
-        if let Some(thread) = self.0.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-fn install() -> Result<Peers> {
-    let target = run::target()?.join("interop");
-    let sources = run::root().join(SOURCES);
-    let python = install_python(&sources.join("python"), &target.join("python"))?;
-    let node = install_node(&sources.join("node"), &target.join("node"))?;
-    Ok(Peers { python, node })
+/// Installs what is not there yet.
+pub fn install(steps: &mut Steps) -> Result<Peers> {
+    steps.timed("lock libraries of other languages", || {
+        let target = run::target()?.join("interop");
+        let sources = run::root().join(SOURCES);
+        let python = install_python(&sources.join("python"), &target.join("python"))?;
+        let node = install_node(&sources.join("node"), &target.join("node"))?;
+        Ok(Peers { python, node })
+    })
 }
 
 fn install_python(sources: &Path, folder: &Path) -> Result<PathBuf> {

@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -17,8 +17,8 @@ const SECRETS: [&str; 2] = ["hunter2", "change-me"];
 const CAPTURED: &str = "captured:";
 /// The file for it, in the folder.
 const CAPTURE_FILE: &str = "trace.log";
-/// Where nextest leaves its report, below the target folder.
-const NEXTEST: &str = "nextest/default/junit.xml";
+/// Where nextest leaves its reports, below the target folder: each profile in a folder of its own.
+const NEXTEST: &str = "nextest";
 /// How often the terminal is shown what has been written.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -49,7 +49,7 @@ impl Logs {
             fs::remove_dir_all(&folder).map_err(fail)?;
         }
         fs::create_dir_all(&folder).map_err(fail)?;
-        drop(fs::remove_file(&nextest));
+        drop(fs::remove_dir_all(&nextest));
         Ok(Self { folder, nextest })
     }
 
@@ -58,40 +58,30 @@ impl Logs {
         self.folder.join(format!("{}.xml", file_name(step)))
     }
 
-    /// Runs a step whose output goes to a file, and from there to the terminal. No pipe: whatever a step leaves running
-    /// holds nobody up.
-    pub fn run(&self, step: &str, command: &mut Command) -> io::Result<ExitStatus> {
-        self.run_before(&mut io::stdout(), step, command)
-    }
-
-    fn run_before(
-        &self,
-        terminal: &mut (impl Write + Send),
-        step: &str,
-        command: &mut Command,
-    ) -> io::Result<ExitStatus> {
+    /// Sends the output of a step to a file. Not to a pipe, which processes that a step leaves running would hold open.
+    pub fn keep(&self, step: &str, command: &mut Command) -> io::Result<Output> {
         let path = self.folder.join(format!("{}.log", file_name(step)));
         let mut log = File::options().create(true).append(true).open(&path)?;
-        // So that a step that is run twice has both in one file, and the second is not repeated on the terminal.
-        let begin = log.metadata()?.len();
         writeln!(log, "=== {step}")?;
+        // A step that is run twice has both in one file, and the first is not shown again.
+        let begin = log.metadata()?.len();
         command.stdout(log.try_clone()?).stderr(log).env("LEASEHOLD_TRACE_FILE", self.folder.join(CAPTURE_FILE));
         if io::IsTerminal::is_terminal(&io::stderr()) && std::env::var_os("NO_COLOR").is_none() {
             command.env("CARGO_TERM_COLOR", "always");
         }
         let mut shown = File::open(&path)?;
-        io::Seek::seek(&mut shown, io::SeekFrom::Start(begin + format!("=== {step}\n").len() as u64))?;
-        let is_over = AtomicBool::new(false);
-        let status = thread::scope(|scope| {
-            scope.spawn(|| show(&mut shown, terminal, &is_over));
-            let status = command.status();
-            is_over.store(true, Ordering::Release);
-            status
-        });
-        if self.nextest.is_file() {
-            fs::rename(&self.nextest, self.report(step))?;
+        io::Seek::seek(&mut shown, io::SeekFrom::Start(begin))?;
+        Ok(Output { shown })
+    }
+
+    /// Takes the report of a nextest run, named for its step.
+    pub fn keep_report(&self, step: &str, command: &Command) -> io::Result<()> {
+        let profile = command.get_args().skip_while(|arg| *arg != "--profile").nth(1).unwrap_or(OsStr::new("default"));
+        let report = self.nextest.join(profile).join("junit.xml");
+        if command.get_args().any(|arg| arg == "nextest") && report.is_file() {
+            fs::rename(report, self.report(step))?;
         }
-        status
+        Ok(())
     }
 
     /// # Errors
@@ -155,7 +145,34 @@ fn file_name(step: &str) -> String {
     step.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
 }
 
-fn show(log: &mut File, terminal: &mut impl Write, is_over: &AtomicBool) {
+/// The output of a step, as far as it has not been shown.
+pub struct Output {
+    shown: File,
+}
+
+impl Output {
+    /// Shows all of it.
+    pub fn show(mut self) {
+        show(&mut self.shown, &mut io::stdout(), &AtomicBool::new(true));
+    }
+
+    /// Shows it as it comes, until the step has ended.
+    pub fn show_until<T>(&self, step: impl FnOnce() -> T) -> T {
+        self.show_on(&mut io::stdout(), step)
+    }
+
+    fn show_on<T>(&self, terminal: &mut (impl Write + Send), step: impl FnOnce() -> T) -> T {
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| show(&mut &self.shown, terminal, &is_over));
+            let ended = step();
+            is_over.store(true, Ordering::Release);
+            ended
+        })
+    }
+}
+
+fn show(log: &mut impl Read, terminal: &mut impl Write, is_over: &AtomicBool) {
     let mut chunk = [0; 16 << 10];
     loop {
         // In this order: what was written before the end is read after it is known.
@@ -278,9 +295,10 @@ mod tests {
         let mut say = |words: &str| {
             let mut command = Command::new("sh");
             command.args(["-c", &format!("echo {words}; echo too >&2")]);
-            logs.run_before(&mut terminal, "A step", &mut command).expect("a shell")
+            let output = logs.keep("A step", &mut command).expect("a file");
+            assert!(output.show_on(&mut terminal, || command.status()).expect("a shell").success());
         };
-        assert!(say("well").success());
+        say("well");
         assert_eq!(read(&logs.folder.join("a-step.log")).expect("a log"), "=== A step\nwell\ntoo\n");
         logs.expect_no_secrets().expect("there is none");
         say("hunter2");
@@ -289,7 +307,8 @@ mod tests {
         assert_eq!(terminal, b"well\ntoo\nhunter2\ntoo\n");
         let mut command = Command::new("sh");
         command.args(["-c", r#"echo "captured: fine" >> "$LEASEHOLD_TRACE_FILE""#]);
-        assert!(logs.run_before(&mut terminal, "Another", &mut command).expect("a shell").success());
+        logs.keep("Another", &mut command).expect("a file");
+        assert!(command.status().expect("a shell").success());
         logs.expect_captured().expect("a line");
         fs::remove_dir_all(&logs.folder).expect("it is there");
     }

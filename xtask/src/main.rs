@@ -8,6 +8,7 @@ mod component;
 mod conformance;
 mod demo;
 mod deny;
+mod dynamodb;
 mod flaky;
 mod fuzz;
 mod interop;
@@ -23,6 +24,7 @@ mod run;
 mod setup;
 mod shell_mutants;
 mod sim;
+mod steps;
 mod test;
 mod tidy;
 mod vectors;
@@ -70,7 +72,7 @@ Usage: cargo xtask <command> [arguments]
                            whether the versions agree, and everything is ready for a tag; or write the licences of
                            what is compiled in; or build what is the same for all platforms
   prove [PART...]          before a release: test, chaos, deliberate bugs, long simulations and searches; or only some
-                           of its parts: test, deny, stores, lints, release, chaos, sim, fuzz, search,
+                           of its parts: test, deny, stores, release, chaos, sim, fuzz, search,
                            mutants, races, properties, handovers, shell-mutants
   help                     this text
 

@@ -3,7 +3,8 @@
 //! Everything stays below the target folder: the tools, the package as npm would install it, and the tests beside it.
 
 use crate::interop::{self, Peers};
-use crate::run::{self, Failure, Result, Steps};
+use crate::run::{self, Failure, Result};
+use crate::steps::Steps;
 use crate::{component, setup};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -28,10 +29,9 @@ const LOOPBACK: &str = "testing/servers/src/dynamodb/loopback.c";
 pub fn node() -> Result {
     let mut steps = Steps::default();
     setup::install(&mut steps)?;
-    let peers = interop::begin();
     let component = component::build(&mut steps)?;
     let transpiled = component::transpile(&mut steps, &component)?;
-    let peers = peers.finish(&mut steps)?;
+    let peers = interop::install(&mut steps)?;
     run_all(&mut steps, &transpiled, &peers)?;
     println!("\nThe Node package passed.\n{}", steps.table());
     Ok(())
@@ -39,8 +39,7 @@ pub fn node() -> Result {
 
 /// All that the package has to pass, with the component as an ES module.
 pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers) -> Result {
-    let workerd = run::target()?.join("workerd");
-    steps.timed("workerd", || interop::install_npm(&run::root().join(PACKAGE).join("tools/workerd"), &workerd, &[]))?;
+    let workerd = install_workerd(steps)?;
     let mut build = run::cargo_ci("build");
     build.args(["-p", "leasehold-node"]);
     steps.build("node, addon", build)?;
@@ -60,7 +59,13 @@ pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers) -> Result {
         .current_dir(&target)
         // For what lies beside the package: golden vectors, and the guide.
         .env("LEASEHOLD_SOURCE", run::root())
-        .args(["--test", "--test-timeout=600000", "--test-reporter=spec", "--test-reporter-destination=stdout"]);
+        .args([
+            "--test",
+            "--test-concurrency=4",
+            "--test-timeout=600000",
+            "--test-reporter=spec",
+            "--test-reporter-destination=stdout",
+        ]);
     if let Some(logs) = steps.logs() {
         let destination = format!("--test-reporter-destination={}", logs.report("node, tests").display());
         tests.args(["--test-reporter=junit", &destination]);
@@ -129,14 +134,33 @@ fn works_alone(folder: &Path, empty: &Path) -> Result {
     run::quietly("their command", command)
 }
 
+/// Installs what builds and tests the package.
+pub fn install_tools(steps: &mut Steps) -> Result {
+    install_workerd(steps)?;
+    install_compiler(steps).map(drop)
+}
+
+fn install_workerd(steps: &mut Steps) -> Result<PathBuf> {
+    let folder = run::target()?.join("workerd");
+    let sources = run::root().join(PACKAGE).join("tools/workerd");
+    steps.timed("workerd", || interop::install_npm(&sources, &folder, &[]))?;
+    Ok(folder)
+}
+
+/// Installs the compiler of TypeScript and other people's packages where the tests will lie.
+fn install_compiler(steps: &mut Steps) -> Result<PathBuf> {
+    let target = run::target()?.join(PACKAGE);
+    let packages = ["typescript", "@types/node", "ioredis", "redlock"];
+    let sources = run::root().join(PACKAGE).join("tools");
+    steps.timed("node, tools", || interop::install_npm(&sources, &target, &packages))?;
+    Ok(target)
+}
+
 /// Takes the addon from `built`, and leaves in the folder that it answers: the packages as they are published,
 /// both of them in one below `node_modules`, and the tests beside it.
 fn install(steps: &mut Steps, built: &Path, transpiled: &Path) -> Result<PathBuf> {
     let source = run::root().join(PACKAGE);
-    let target = run::target()?.join(PACKAGE);
-    steps.timed("node, tools", || {
-        interop::install_npm(&source.join("tools"), &target, &["typescript", "@types/node", "ioredis", "redlock"])
-    })?;
+    let target = install_compiler(steps)?;
     steps.timed("node, package", || {
         let (package, platform, together) =
             (target.join("package"), target.join("platform"), target.join("node_modules/leasehold"));

@@ -1,7 +1,8 @@
 //! `cargo xtask playground`: the protocol in a browser, as one page that needs no server.
 
 use crate::node::test_files;
-use crate::run::{self, Failure, Result, Steps};
+use crate::run::{self, Failure, Result};
+use crate::steps::Steps;
 use crate::{component, setup};
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -3,7 +3,8 @@
 //! Together the parts take most of a day on two cores, so each can be had by itself: one that failed need not bring the
 //! others with it.
 
-use crate::run::{self, Failure, Result, Steps};
+use crate::run::{self, Failure, Result};
+use crate::steps::Steps;
 use crate::{chaos, deny, fuzz, interop, release, setup, shell_mutants, sim, test};
 
 const PROPTEST_CASES: &str = "20000";
@@ -17,11 +18,10 @@ type Part = (&'static str, fn(&mut Steps) -> Result);
 /// What `cargo xtask test` runs. Only after it is there something to hold the documents against.
 const TEST: Part = ("test", test::run_all);
 /// In this order: what fails soonest comes first.
-const PARTS: [Part; 14] = [
+const PARTS: [Part; 13] = [
     TEST,
     ("deny", agreed_on),
     ("stores", test::each_store_alone),
-    ("lints", test::lint_apart),
     ("release", all_that_is_published),
     ("chaos", chaos_for_long),
     ("sim", sim::run_long),
@@ -67,7 +67,7 @@ fn all_that_is_published(steps: &mut Steps) -> Result {
 }
 
 fn chaos_for_long(steps: &mut Steps) -> Result {
-    let peers = interop::begin().finish(steps)?;
+    let peers = interop::install(steps)?;
     chaos::run_long(steps, &peers)
 }
 
@@ -96,13 +96,13 @@ fn many_schedules(steps: &mut Steps) -> Result {
 }
 
 fn long_property_tests(steps: &mut Steps) -> Result {
-    let mut properties = test::suite();
+    let mut properties = test::packages();
     properties.args(["-p", "leasehold-core", "-p", "leasehold-wire"]).env("PROPTEST_CASES", PROPTEST_CASES);
     steps.run("long property tests", properties)
 }
 
 fn many_handovers(steps: &mut Steps) -> Result {
-    let mut handovers = test::suite();
+    let mut handovers = test::packages();
     handovers.args(["-p", "leasehold", "--features", "metrics", "--test", "redis", "every_hand_over_wakes_its_waiter"]);
     handovers.env("LEASEHOLD_HANDOVERS", HANDOVERS).env("NEXTEST_RETRIES", "0");
     steps.run("hand-overs, many", handovers)

@@ -3,8 +3,9 @@
 //! Everything stays below the target folder: an environment with the tools, and the wheel.
 
 use crate::interop::Environment;
-use crate::run::{self, Failure, Result, Steps};
+use crate::run::{self, Failure, Result};
 use crate::setup;
+use crate::steps::Steps;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -28,7 +29,10 @@ pub fn python(args: &[String]) -> Result {
     let mut steps = Steps::default();
     setup::install_languages(&mut steps)?;
     match args {
-        [] => run_all(&mut steps)?,
+        [] => {
+            let installed = install(&mut steps)?;
+            test(&mut steps, &installed)?;
+        }
         [only] if only == "sdist" => drop(source(&mut steps)?),
         [..] => return Err(Failure::new(format!("`python` takes nothing, or `sdist`, but got `{}`", args.join(" ")))),
     }
@@ -36,17 +40,23 @@ pub fn python(args: &[String]) -> Result {
     Ok(())
 }
 
+/// An installed wheel.
+pub struct Installed {
+    /// The interpreter that has it, beside the tools.
+    pub python: PathBuf,
+    wheel: PathBuf,
+}
+
 /// All that the package has to pass.
-pub fn run_all(steps: &mut Steps) -> Result {
+pub fn test(steps: &mut Steps, Installed { python, wheel }: &Installed) -> Result {
     let target = run::target()?.join(PACKAGE);
-    let (python, wheel) = install(steps)?;
     let tests = run::root().join(PACKAGE).join("tests");
     let settings = run::root().join(PACKAGE).join("pyproject.toml");
 
     let report = steps.logs().map(|logs| logs.report("python, tests"));
     // From the folder of the tests: beside the package's source, that would be imported in its place.
     let mut module = |name: &str, args: &[&str], rest: &[&Path]| {
-        let mut command = Command::new(&python);
+        let mut command = Command::new(python);
         command.current_dir(&tests).arg("-m").args(args).args(rest);
         command.env("MYPY_CACHE_DIR", target.join("mypy")).env("PYTHONDONTWRITEBYTECODE", "1");
         command.env("HYPOTHESIS_STORAGE_DIRECTORY", target.join("hypothesis"));
@@ -62,15 +72,15 @@ pub fn run_all(steps: &mut Steps) -> Result {
     let told: Vec<PathBuf> = told.collect();
     let args: Vec<&Path> = [settings.as_path(), &tests].into_iter().chain(told.iter().map(PathBuf::as_path)).collect();
     module("python, tests", &["pytest", "-c"], &args)?;
-    steps.timed("python, wheel alone", || works_alone(&python, &wheel, &target.join("alone")))
+    steps.timed("python, wheel alone", || works_alone(python, wheel, &target.join("alone")))
 }
 
-/// Builds the wheel, and installs it beside the tools; answers the interpreter that has both, and the wheel.
-pub fn install(steps: &mut Steps) -> Result<(PathBuf, PathBuf)> {
+/// Builds the wheel, and installs it beside the tools.
+pub fn install(steps: &mut Steps) -> Result<Installed> {
     let python = install_tools(steps)?;
     let wheel = build_wheel(steps, &python, &run::target()?.join(PACKAGE).join("wheels"), &["--profile", "ci"])?;
     steps.run("python, installation", pip_install(&python, &python, &wheel))?;
-    Ok((python, wheel))
+    Ok(Installed { python, wheel })
 }
 
 /// The source distribution, built as whoever has no wheel for their machine builds it; answers the archive.
@@ -146,7 +156,8 @@ fn copy_into(file: &Path, folder: &Path) -> Result {
     copied.map_err(|error| Failure::new(format!("cannot copy {}: {error}", file.display())))
 }
 
-fn install_tools(steps: &mut Steps) -> Result<PathBuf> {
+/// Installs what builds and tests the package; answers the interpreter that has it.
+pub fn install_tools(steps: &mut Steps) -> Result<PathBuf> {
     let tools = Environment {
         folder: run::target()?.join(PACKAGE).join("tools"),
         requirements: REQUIREMENTS.iter().map(|name| run::root().join(name)).collect(),
@@ -159,6 +170,7 @@ fn maturin(python: &Path, subcommand: &str) -> Command {
     let mut command = Command::new(python);
     command.args(["-m", "maturin", subcommand, "--manifest-path"]).arg(run::root().join(PACKAGE).join("Cargo.toml"));
     run::forget_package(&mut command);
+    run::add_lints(&mut command);
     command
 }
 

@@ -6,7 +6,8 @@
 mod notices;
 
 use crate::node::LICENSES;
-use crate::run::{self, Failure, Result, Steps};
+use crate::run::{self, Failure, Result};
+use crate::steps::Steps;
 use crate::{component, node, python, setup};
 use std::fs;
 use std::path::{Path, PathBuf};

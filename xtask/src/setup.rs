@@ -1,7 +1,8 @@
 //! What a machine needs before anything can be built.
 
 use crate::component;
-use crate::run::{self, Failure, Result, Steps};
+use crate::run::{self, Failure, Result};
+use crate::steps::Steps;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -58,27 +59,31 @@ pub fn c_compiler() -> Result {
     )))
 }
 
-/// Installs what `cargo xtask test` needs where that can be done without asking; says what is missing elsewhere.
-pub fn install(steps: &mut Steps) -> Result {
-    let missing: Vec<&str> = if compiles_c() { Vec::new() } else { DEBIAN_PACKAGES.to_vec() };
-    let missing = [
-        missing,
-        missing_cxx().into_iter().collect(),
-        missing_servers(),
-        missing_languages(),
-        missing_wasm(),
-        missing_browser().into_iter().collect(),
-    ];
-    install_packages(steps, &missing.concat())?;
+/// Installs what compiles and lints, where that can be done without asking; says what is missing elsewhere.
+pub fn install_to_build(steps: &mut Steps) -> Result {
+    if !compiles_c() {
+        install_packages(steps, &DEBIAN_PACKAGES)?;
+    }
     c_compiler()?;
-    cxx_compiler()?;
-    servers()?;
-    languages()?;
-    browser()?;
     for (subcommand, component) in [("fmt", "rustfmt"), ("clippy", "clippy")] {
         component_of_rustup(steps, subcommand, component)?;
     }
     Ok(())
+}
+
+/// Installs what tests need beyond that.
+pub fn install_to_test(steps: &mut Steps) -> Result {
+    let missing = [missing_servers(), missing_languages(), missing_wasm(), missing_browser().into_iter().collect()];
+    install_packages(steps, &missing.concat())?;
+    servers()?;
+    languages()?;
+    browser().map(drop)
+}
+
+/// Installs all that `cargo xtask test` needs.
+pub fn install(steps: &mut Steps) -> Result {
+    install_to_build(steps)?;
+    install_to_test(steps)
 }
 
 /// Installs what compiles libFuzzer, as [`install`] does.

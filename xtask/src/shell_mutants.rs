@@ -8,7 +8,8 @@ use std::process::Command;
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{env, fs};
 
-use crate::run::{self, Failure, Result, Steps};
+use crate::run::{self, Failure, Result};
+use crate::steps::Steps;
 use crate::setup;
 
 /// The number of the shard to run, instead of the day's.

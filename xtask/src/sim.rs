@@ -1,7 +1,8 @@
 //! `cargo xtask sim`: the simulator, told which commit it runs.
 
 use crate::demo::become_program;
-use crate::run::{self, Result, Steps};
+use crate::run::{self, Result};
+use crate::steps::Steps;
 use std::process::Command;
 
 /// What every change has to pass, with one store and with several: as many as must show every kind of fault.

@@ -2,18 +2,21 @@
 
 use crate::demo::{self, Stores};
 use crate::logs::Logs;
-use crate::run::{self, Failure, Result, Steps};
-use crate::{chaos, component, conformance, deny, flaky, fuzz, interop, node, playground, python, setup, sim, tidy};
+use crate::run::{self, Failure, Result};
+use crate::steps::{Later, Steps};
+use crate::{
+    chaos, component, conformance, deny, dynamodb, flaky, interop, node, playground, python, setup, sim, tidy,
+};
 use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
 /// For tests of threads only.
 const RACES: &str = "leasehold-concurrency";
-const SIMULATOR: &str = "leasehold-sim";
-/// What is tested beyond the defaults. The same in all steps that share what they compile: other features of one crate
-/// mean others of those it depends on, and so that all of them are compiled again.
-const FEATURES: &str = "leasehold/metrics";
+/// The packages that are compiled, and the features that tests need beyond the defaults. The same in all steps that share
+/// what they compile: another choice of packages means other features of the crates below them, which would be compiled again.
+pub const ALL: [&str; 3] = ["--workspace", "--features", "leasehold/metrics,leasehold-fuzz/client"];
+const TARGETS: [&str; 4] = ["--lib", "--bins", "--tests", "--examples"];
 
 pub fn test() -> Result {
     let mut steps = Steps::logged()?;
@@ -23,71 +26,115 @@ pub fn test() -> Result {
     Ok(())
 }
 
-/// All steps, cheapest first: a misplaced import is told before anything is compiled.
+/// All steps, side by side as far as they need nothing of each other: suites that wait for leases to run out run beside
+/// each other, and beside what computes.
 pub fn run_all(steps: &mut Steps) -> Result {
-    setup::install(steps)?;
-    // Downloads, beside what is compiled.
-    let peers = interop::begin();
+    setup::install_to_build(steps)?;
+    run::lint_while_compiling();
+    let (packages, built, compiled) = (Later::new("packages"), Later::new("build"), Later::new("WebAssembly"));
+    let (peers, tools, modules) =
+        (Later::new("other libraries"), Later::new("Python's tools"), Later::new("npm packages"));
+    let (wheel, made, dynamodb) = (Later::new("wheel"), Later::new("component"), Later::new("DynamoDB Local"));
+    steps.beside(|tracks| {
+        tracks.run("checks", checks);
+        tracks.start(&built, build);
+        tracks.start(&packages, setup::install_to_test);
+        tracks.start(&peers, |steps| {
+            packages.wait(steps)?;
+            interop::install(steps)
+        });
+        tracks.start(&tools, |steps| {
+            packages.wait(steps)?;
+            python::install_tools(steps)
+        });
+        tracks.start(&modules, |steps| {
+            packages.wait(steps)?;
+            component::install_tools(steps)?;
+            node::install_tools(steps)
+        });
+        tracks.start(&compiled, |steps| {
+            packages.wait(steps)?;
+            component::compile_all(steps)
+        });
+
+        tracks.start(&dynamodb, |steps| {
+            let peers = peers.wait(steps)?;
+            built.wait(steps)?;
+            steps.timed("start DynamoDB Local", || dynamodb::Server::start(peers))
+        });
+        tracks.run("tests", |steps| {
+            let mut tests = Suite::waiting();
+            peers.wait(steps)?.tell(&mut tests);
+            dynamodb.wait(steps)?.tell(&mut tests);
+            steps.run("tests that wait", tests)?;
+            let demo = demo::build(steps, Stores::All)?;
+            steps.run("demo", demo)
+        });
+        tracks.start(&wheel, |steps| {
+            tools.wait(steps)?;
+            built.wait(steps)?;
+            python::install(steps)
+        });
+        tracks.run("Python", |steps| {
+            let wheel = wheel.wait(steps)?;
+            python::test(steps, wheel)
+        });
+        tracks.start(&made, |steps| {
+            compiled.wait(steps)?;
+            modules.wait(steps)?;
+            let peers = peers.wait(steps)?;
+            built.wait(steps)?;
+            component::make_all(steps, peers)
+        });
+        tracks.run("hosts of the component", |steps| {
+            let (made, peers, dynamodb) = (made.wait(steps)?, peers.wait(steps)?, dynamodb.wait(steps)?);
+            component::test(steps, made, peers, Some(dynamodb))?;
+            playground::run_all(steps, &made.transpiled)
+        });
+        tracks.run("Node", |steps| {
+            let (made, peers) = (made.wait(steps)?, peers.wait(steps)?);
+            node::run_all(steps, &made.transpiled, peers)?;
+            let wheel = wheel.wait(steps)?;
+            chaos::run_short(steps, peers, wheel)
+        });
+        tracks.run_patiently("computing", |steps| {
+            built.wait(steps)?;
+            examples_and_docs(steps)?;
+            let mut tests = Suite::COMPUTING.command();
+            dynamodb.wait(steps)?.tell(&mut tests);
+            steps.run("tests that compute", tests)?;
+            sim::run_short(steps)?;
+            no_std(steps)?;
+            component::lint(steps)?;
+            peers.wait(steps)?.check_infra(steps)
+        });
+    })
+}
+
+/// What needs no compiler, so that a misplaced import is reported within seconds.
+fn checks(steps: &mut Steps) -> Result {
     steps.timed("tidy", tidy::tidy)?;
     steps.timed("what is tested where", || conformance::conformance(&[]))?;
     deny::deny(steps)?;
-
     let mut fmt = run::plain_cargo("fmt");
     fmt.args(["--all", "--check"]);
-    steps.run("format", fmt)?;
+    steps.run("format", fmt)
+}
 
-    let mut clippy = run::cargo_ci("clippy");
-    clippy.args(linted()).args(["--all-targets", "--exclude", RACES, "--", "-D", "warnings"]);
-    steps.run("clippy", clippy)?;
-    // Not its library as a test: that would be the client's own tests.
-    let mut clippy = run::cargo_ci("clippy");
-    clippy.args(["-p", RACES, "--test", "handoffs", "--", "-D", "warnings"]);
-    steps.run("clippy, races", clippy)?;
-    component::lint(steps)?;
-    no_std(steps)?;
-
+/// Compiles everything, once: the crates of this workspace by clippy, so that nothing is compiled only to be linted.
+fn build(steps: &mut Steps) -> Result {
     let mut build = run::cargo_ci("build");
-    build.args(together()).args(["--lib", "--bins", "--tests"]);
-    steps.build_all(build)?;
-    let peers = peers.finish(steps)?;
-    peers.check_infra(steps)?;
-    let mut tests = suite();
-    peers.tell(&mut tests);
-    tests.args(together());
-    if has_nextest() {
-        tests.args(["-E", &format!("not package({RACES})")]);
-    }
-    steps.run("tests", tests)?;
-    if has_nextest() {
-        let mut races = nextest();
-        races.args(together()).args(["-E", &format!("package({RACES})")]);
-        steps.run("races", races)?;
-    }
-    // By itself: it compiles the core with its counters, which nothing else should have.
-    let mut tests = suite();
-    tests.args(["-p", SIMULATOR]);
-    steps.run("tests of the simulator", tests)?;
-    sim::run_short(steps)?;
-    fuzz::run_short(steps)?;
-    let mut doc_tests = run::cargo_ci("test");
-    doc_tests.args(together()).arg("--doc");
-    steps.run("doc tests", doc_tests)?;
+    build.args(ALL).args(TARGETS);
+    steps.build_all(build)
+}
 
-    let mut docs = run::cargo_ci("doc");
-    docs.args(together()).args(["--no-deps", "--lib", "--exclude", "xtask", "--exclude", RACES]);
-    docs.env("RUSTDOCFLAGS", "-D warnings");
-    steps.run("docs", docs)?;
-    let transpiled = component::test(steps, &peers)?;
-    playground::run_all(steps, &transpiled)?;
-
-    python::run_all(steps)?;
-
-    node::run_all(steps, &transpiled, &peers)?;
-
-    chaos::run_short(steps, &peers)?;
-
-    let demo = demo::build(steps, Stores::All)?;
-    steps.run("demo", demo)
+/// Tests the examples of all libraries, and documents them by the way, from what has been built: `cargo doc` would compile
+/// everything below them once more.
+fn examples_and_docs(steps: &mut Steps) -> Result {
+    let mut tests = run::cargo_ci("test");
+    tests.args(ALL).arg("--doc").env("RUSTDOC", run::script("rustdoc", RUSTDOC)?);
+    tests.env("LEASEHOLD_DOCS", run::target()?.join("doc")).env("LEASEHOLD_RUSTDOC", run::tool("rustdoc"));
+    steps.run("doc tests and docs", tests)
 }
 
 /// `cargo xtask logs`: looks once more at what the last run has left.
@@ -112,28 +159,6 @@ pub fn look_at_any_logs(steps: &mut Steps) -> Result {
     steps.with_logs("no secrets in any output", Logs::expect_no_secrets)
 }
 
-/// What is compiled together: the workspace without the hosts of the component and the simulator, which have steps of their
-/// own.
-pub fn together() -> Vec<&'static str> {
-    let apart = component::APART.into_iter().chain([SIMULATOR]).flat_map(|package| ["--exclude", package]);
-    ["--workspace", "--features", FEATURES].into_iter().chain(apart).collect()
-}
-
-/// What is looked at with every change.
-fn linted() -> Vec<&'static str> {
-    let apart = component::APART.into_iter().flat_map(|package| ["--exclude", package]);
-    ["--workspace", "--features", FEATURES].into_iter().chain(apart).collect()
-}
-
-/// And what is not, since wasmtime below it takes longer to look at than all the rest.
-pub fn lint_apart(steps: &mut Steps) -> Result {
-    let [runner, maker] = component::APART;
-    let all = ["-p", runner, "-p", maker, "-p", "leasehold-fuzz", "--features", "leasehold-fuzz/client"];
-    let mut clippy = run::cargo_ci("clippy");
-    clippy.args(all).args(["--all-targets", "--", "-D", "warnings"]);
-    steps.run("clippy, with wasmtime", clippy)
-}
-
 /// The client with each store alone, without any, and without the component.
 pub fn each_store_alone(steps: &mut Steps) -> Result {
     for (name, features) in [
@@ -153,38 +178,104 @@ pub fn each_store_alone(steps: &mut Steps) -> Result {
 
 /// The client's run loop under many schedules; `LEASEHOLD_SCHEDULES` says how many.
 pub fn races() -> Command {
-    let mut tests = if has_nextest() { nextest() } else { run::cargo_ci("test") };
+    let mut tests = packages();
     tests.args(["-p", RACES, "--test", "handoffs"]);
     tests
 }
 
-/// The test runner, to be told which packages: nextest where it is installed, for its one process per test.
-pub fn suite() -> Command {
-    if has_nextest() {
-        nextest()
-    } else {
-        println!("cargo-nextest is not installed; `cargo test` runs the tests");
-        let mut test = run::cargo_ci("test");
-        // Doc tests have a step of their own.
-        test.args(["--lib", "--bins", "--tests"]);
-        test
+/// The test runner, to be told which packages.
+pub fn packages() -> Command {
+    runner("computing", 1)
+}
+
+/// Tests of some packages, from what has been built for all.
+pub struct Suite {
+    /// The profile of nextest, which has a folder of its own for its report.
+    profile: &'static str,
+    packages: &'static [&'static str],
+    tests_per_core: usize,
+}
+
+impl Suite {
+    /// Tests that wait for nothing but the processor.
+    pub const COMPUTING: Suite = Suite {
+        profile: "computing",
+        packages: &["leasehold-core", "leasehold-wire", "leasehold-sim", "leasehold-fuzz", RACES, "xtask"],
+        tests_per_core: 1,
+    };
+    pub const COMPONENT: Suite = Suite { profile: "component", packages: &component::PACKAGES, tests_per_core: 2 };
+
+    pub fn command(&self) -> Command {
+        let mut tests = runner(self.profile, self.tests_per_core);
+        if has_nextest() {
+            tests.args(ALL).args(["--tests", "-E", &among(self.packages)]);
+        } else {
+            tests.arg("--tests").args(self.packages.iter().flat_map(|package| ["-p", package]));
+        }
+        tests
+    }
+
+    /// All tests of other packages. They mostly wait: for leases to run out, and for servers.
+    pub fn waiting() -> Command {
+        let apart = [Self::COMPUTING.packages, Self::COMPONENT.packages].concat();
+        let mut tests = runner("default", 4);
+        tests.args(ALL).arg("--tests");
+        if has_nextest() {
+            tests.arg("-E").arg(format!("not ({})", among(&apart)));
+        } else {
+            tests.args(apart.iter().flat_map(|package| ["--exclude", package]));
+        }
+        tests
     }
 }
 
-/// Only that one reports what has run, and what it has printed.
+/// The set of these packages, as nextest understands it.
+fn among(packages: &[&str]) -> String {
+    packages.iter().map(|package| format!("package({package})")).collect::<Vec<_>>().join(" | ")
+}
+
+/// Nextest where it is installed, for its one process per test; a report is only written by it.
+fn runner(profile: &str, tests_per_core: usize) -> Command {
+    if !has_nextest() {
+        println!("cargo-nextest is not installed; `cargo test` runs the tests");
+        return run::cargo_ci("test");
+    }
+    let mut nextest = run::plain_cargo("nextest");
+    run::add_lints(&mut nextest);
+    // One run reports all that fails, and nothing that passes: the summary names tests that took a second try.
+    nextest.args(["run", "--locked", "--no-fail-fast", "--status-level", "fail", "--cargo-profile", "ci"]);
+    let threads = thread::available_parallelism().map_or(1, usize::from) * tests_per_core;
+    nextest.args(["--profile", profile, "--test-threads", &threads.to_string()]);
+    nextest
+}
+
 fn has_nextest() -> bool {
     setup::has_subcommand("nextest")
 }
 
-fn nextest() -> Command {
-    let mut nextest = run::plain_cargo("nextest");
-    // One run is to tell of all that fails, and of nothing that does not: the summary names what took a second try.
-    nextest.args(["run", "--locked", "--no-fail-fast", "--status-level", "fail", "--cargo-profile", "ci"]);
-    // Tests of stores wait more than they compute.
-    let threads = thread::available_parallelism().map_or(1, usize::from) + 1;
-    nextest.args(["--test-threads", &threads.to_string()]);
-    nextest
-}
+/// Stands in for rustdoc: where it is to test the examples of a library, it also documents that library, and links that lead
+/// nowhere are errors.
+const RUSTDOC: &str = r#"#!/bin/sh
+"$LEASEHOLD_RUSTDOC" "$@" || exit
+case " $* " in
+*" --test "*) ;;
+*) exit 0 ;;
+esac
+is_value=
+for word do
+    shift
+    if [ "$is_value" ]; then
+        is_value=
+    else
+        case $word in
+        --test) ;;
+        --test-run-directory | --test-args) is_value=yes ;;
+        *) set -- "$@" "$word" ;;
+        esac
+    fi
+done
+exec "$LEASEHOLD_RUSTDOC" "$@" -D warnings --out-dir "$LEASEHOLD_DOCS"
+"#;
 
 /// A crate that defines the panic handler. The standard library brings its own, and two of them are an error: so this
 /// compiles only if nothing in the core's whole dependency graph links `std`, and needs no bare-metal target for it.

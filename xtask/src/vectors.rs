@@ -1,6 +1,7 @@
 //! `cargo xtask vectors`: the golden behaviour vectors in `core/vectors`, checked, written anew, or kept for a release.
 
-use crate::run::{self, Failure, Result, Steps};
+use crate::run::{self, Failure, Result};
+use crate::steps::Steps;
 use std::process::Command;
 
 pub fn vectors(args: &[String]) -> Result {

@@ -3,7 +3,8 @@
 use super::machine::{self, Ticks};
 use super::record::{Beside, Figure, Record, Run, read_told};
 use super::{all, page, pictures, run_one, selected};
-use crate::run::{self, Failure, Result, Steps};
+use crate::run::{self, Failure, Result};
+use crate::steps::Steps;
 use std::fs;
 use std::path::PathBuf;
 

@@ -1,8 +1,9 @@
 //! The host in C: wasmtime's headers from its crate, wasmtime itself from its Python package, and the system's compiler.
 
 use crate::interop::Peers;
-use crate::run::{self, Failure, Result, Steps};
+use crate::run::{self, Failure, Result};
 use crate::setup;
+use crate::steps::Steps;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -2,7 +2,8 @@
 
 use super::{Guest, TOOLS, folder, make, make_module, precompile_for_python};
 use crate::interop::Environment;
-use crate::run::{self, Result, Steps};
+use crate::run::{self, Result};
+use crate::steps::Steps;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -29,15 +30,20 @@ pub fn build(steps: &mut Steps) -> Result<PathBuf> {
     make(steps, &GUEST)
 }
 
-/// Builds it for every host, and tells the tests where that is.
-pub fn prepare(steps: &mut Steps, tests: &mut Command) -> Result {
-    let component = build(steps)?;
+/// Installs a wasmtime that gives the component the network; answers the interpreter that has it.
+pub fn install_python(steps: &mut Steps) -> Result<PathBuf> {
     let environment = Environment {
         folder: folder()?.join("python"),
         requirements: vec![run::root().join(REQUIREMENTS)],
         imports: "wasmtime",
     };
-    let python = steps.timed("a wasmtime with the network", || environment.install())?;
+    steps.timed("a wasmtime with the network", || environment.install())
+}
+
+/// Builds it for every host, and tells the tests where that is.
+pub fn prepare(steps: &mut Steps, tests: &mut Command) -> Result {
+    let component = build(steps)?;
+    let python = install_python(steps)?;
     let compiled = precompile_for_python(steps, &python, &component)?;
     let module = make_module(steps, &component, "locks", GUEST.imports)?;
     tests.env("LEASEHOLD_LOCKS_PYTHON", python).env("LEASEHOLD_LOCKS", compiled).env("LEASEHOLD_LOCKS_WASM", component);

@@ -3,7 +3,8 @@
 //! So nothing below is compiled a second time. What is not looked into is other people's code, for which the dictionaries
 //! know the words.
 
-use crate::run::{self, Failure, Result, Steps};
+use crate::run::{self, Result};
+use crate::steps::Steps;
 use crate::test;
 use std::collections::hash_map::DefaultHasher;
 use std::fs;
@@ -25,11 +26,11 @@ const BESIDE: &str = "corpus";
 /// Answers the folder with the programs.
 pub fn build(steps: &mut Steps, folder: &Path, targets: &[String]) -> Result<PathBuf> {
     let mut build = run::cargo_ci("build");
-    build.args(test::together()).args(["--features", "leasehold-fuzz/client", "--test", BESIDE]);
+    build.args(test::ALL).args(["--features", "leasehold-fuzz/client", "--test", BESIDE]);
     for name in targets {
         build.args(["--bin", name]);
     }
-    build.env("RUSTC_WORKSPACE_WRAPPER", compiler(folder)?);
+    build.env("RUSTC_WORKSPACE_WRAPPER", compiler()?);
     steps.run("build the fuzzers", build)?;
     // Beside the usual ones of these names, which are back with the next build.
     let (built, programs) = (run::built()?, folder.join("programs"));
@@ -43,26 +44,8 @@ pub fn build(steps: &mut Steps, folder: &Path, targets: &[String]) -> Result<Pat
 }
 
 /// Cargo knows what it compiled by the name of the compiler, so each set of flags has a name of its own.
-fn compiler(folder: &Path) -> Result<PathBuf> {
+fn compiler() -> Result<PathBuf> {
     let mut hasher = DefaultHasher::new();
     COMPILER.hash(&mut hasher);
-    let path = folder.join(format!("rustc-{:016x}", hasher.finish()));
-    fs::create_dir_all(folder).map_err(|error| super::cannot("make", folder, &error))?;
-    if !path.exists() {
-        fs::write(&path, COMPILER).map_err(|error| super::cannot("write", &path, &error))?;
-        executable(&path)
-            .map_err(|error| Failure::new(format!("cannot make {} a program: {error}", path.display())))?;
-    }
-    Ok(path)
-}
-
-#[cfg(unix)]
-fn executable(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
-}
-
-#[cfg(not(unix))]
-fn executable(_: &Path) -> std::io::Result<()> {
-    Ok(())
+    run::script(&format!("rustc-{:016x}", hasher.finish()), COMPILER)
 }

@@ -77,7 +77,7 @@ impl Suite {
             Self::Races => ("leasehold-concurrency", &["--test", "handoffs"]),
         };
         tree.compiles(package, targets)?;
-        let mut tests = if self == Self::Races { test::races() } else { test::suite() };
+        let mut tests = if self == Self::Races { test::races() } else { test::packages() };
         if self != Self::Races {
             tests.args(["-p", package]).args(targets);
         }
