@@ -5,8 +5,8 @@
 
 mod ci;
 mod ffi;
+mod imports;
 mod index;
-mod manifest;
 mod map;
 mod quoted;
 mod rules;
@@ -40,7 +40,6 @@ pub fn tidy() -> Result {
     walk(&root, &mut paths)?;
     paths.push(root.join(ci::PATH));
 
-    let names = manifest::renames(&read(&root.join("Cargo.toml"))?);
     let (mut findings, mut words) = (Vec::new(), words::Count::default());
     // Rules compare with `/`, on every system.
     let name = |path: &PathBuf| path.strip_prefix(&root).unwrap_or(path).to_string_lossy().replace('\\', "/");
@@ -54,8 +53,7 @@ pub fn tidy() -> Result {
                 findings.extend(ffi::check(name, &text));
             }
         } else if name.ends_with("Cargo.toml") {
-            findings.extend(manifest::check(name, &text, &names));
-            findings.extend(manifest::check_shipped(name, &text, |path| root.join(path).exists()));
+            findings.extend(imports::check_shipped(name, &text, |path| root.join(path).exists()));
         } else if name.ends_with(".md") {
             findings.extend(index::check_links(name, &text, |path| root.join(path).exists()));
         } else if name == ci::PATH {
@@ -63,6 +61,7 @@ pub fn tidy() -> Result {
         }
     }
     findings.extend(words.findings());
+    findings.extend(imports::check(&root)?);
     let core = |name: &str| read(&root.join("core").join(name));
     findings.extend(rules::check_core_root(&core("src/lib.rs")?, &core("Cargo.toml")?));
 
