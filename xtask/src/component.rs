@@ -22,7 +22,7 @@ const GUESTS: &str = "bindings/component";
 const WIT: &str = "wit/leasehold.wit";
 /// The protocol: it can reach nothing.
 const PROTOCOL: Guest = Guest { package: "leasehold-component", component: "leasehold.wasm", imports: &[] };
-/// What runs the component, and what makes it.
+/// The packages that run the component, and that make it.
 const RUNNER: &str = "leasehold-wasmtime";
 const MAKER: &str = "leasehold-componentize";
 /// Their tests need the component.
@@ -266,7 +266,7 @@ fn toolchain() -> Result<Toolchain> {
     })
 }
 
-/// Whether the component can be built here.
+/// Tells if the component can be built here.
 pub fn has_toolchain() -> bool {
     Toolchain::find().is_some()
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask conformance`: `docs/conformance.md`, which says what each store and each binding can do, and which test
 //! shows it.
 //!
-//! What stores can do is read from the suite that all of them pass; what bindings can do stands in a list beside this file,
+//! The abilities of stores are read from the suite that all of them pass; those of bindings stand in a list beside this file,
 //! where each "yes" names a test. The page is made of both, and after a run of all tests the tests that it names, and those
 //! that `docs/threat-model.md` names, must be among those that have passed.
 

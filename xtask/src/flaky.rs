@@ -4,7 +4,7 @@
 use crate::logs::Logs;
 use crate::run::{Failure, Result};
 
-/// What a panic says for want of time, a part of it each.
+/// Parts of messages of panics for want of time.
 const SIGNS: &str = include_str!("../../testing/servers/src/slow.txt");
 /// Panics that only pass on those of other threads.
 const ECHOES: [&str; 3] = ["a scoped thread panicked", "PoisonError", "Any { .. }"];
@@ -79,7 +79,7 @@ fn may_be_a_violation(one: &Try) -> bool {
     PROGRAMS.contains(&one.program.as_str()) || NAMES.iter().any(|name| one.test.contains(name))
 }
 
-/// Whether each panic, but for echoes, has a sign of that.
+/// Tells if each panic has a sign of that, echoes aside.
 fn is_excused(said: &str) -> bool {
     let panics: Vec<&str> = said.split(" panicked at ").skip(1).map(message).collect();
     let own: Vec<&&str> = panics.iter().filter(|panic| !ECHOES.iter().any(|echo| panic.contains(echo))).collect();

@@ -19,7 +19,7 @@ const SHORT: u32 = 15;
 const LONG: u32 = 600;
 /// No input takes longer, in seconds on a machine that is busy with other things, and no program more memory, in MiB.
 const LIMITS: [&str; 3] = ["-timeout=30", "-rss_limit_mb=768", "-max_len=4096"];
-/// What is kept of one target, in bytes, but for what is put there by hand.
+/// The most that is kept of one target, in bytes, beside inputs that were added by hand.
 const MOST_KEPT: u64 = 12 << 10;
 
 struct Wish {
@@ -182,7 +182,7 @@ impl Place {
         self.target.join("logs").join(format!("{name}.log"))
     }
 
-    /// What was found, in the words of the program, with what to do about it.
+    /// The finding in the words of the program, and what to do about it.
     fn told(&self, report: &Report) -> String {
         format!(
             "\n=== {}\n{}\n  all it said: {}\n  once mended, keep the input as {FOLDER}/corpus/{}/NAME, named for what went wrong",

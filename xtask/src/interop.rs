@@ -52,7 +52,7 @@ impl Peers {
         &self.python
     }
 
-    /// What a line of Python prints.
+    /// The output of a line of Python.
     pub fn ask_python(&self, line: &str) -> Result<String> {
         let mut command = Command::new(&self.python);
         match command.args(["-c", line]).output() {

@@ -1,4 +1,4 @@
-//! What a run of all tests leaves behind: the output of each step, and reports of tests with what those that passed have
+//! The output that a run of all tests leaves behind: that of each step, and reports of tests with what those that passed have
 //! printed, in `target/logs`. In the end no secret of a test may stand anywhere in it.
 
 use crate::run::{self, Failure, Result};
@@ -35,7 +35,7 @@ pub struct Reported {
 }
 
 impl Logs {
-    /// What the last run has left.
+    /// The logs of the last run.
     pub fn left() -> Result<Self> {
         let target = run::target()?;
         Ok(Self { folder: target.join("logs"), nextest: target.join(NEXTEST) })

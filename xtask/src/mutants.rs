@@ -104,10 +104,10 @@ fn could_be_caught(patch: &Patch) -> Result {
     }
 }
 
-/// Who catches it first. `sound` remembers who was seen to be content with the source as it is.
+/// The first that catches it. `sound` remembers who was seen to be content with the source as it is.
 fn caught(patch: &Patch, tree: &Tree, sound: &mut BTreeSet<Suite>) -> Result<Option<(Suite, Catch)>> {
     for suite in patch.suites.iter().copied() {
-        // Whoever complains without a bug would catch them all.
+        // A suite that fails without a bug would catch them all.
         if !sound.contains(&suite) {
             if let Some(Catch { by, .. }) = suite.catches(tree)? {
                 return Err(Failure::new(format!("{} fails without any bug: {by}", suite.name())));

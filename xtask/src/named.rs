@@ -38,7 +38,7 @@ impl Named {
     }
 
     /// # Errors
-    /// What is wrong: no such file, or no such test in it.
+    /// There is no such file, or no such test in it.
     pub fn expect_test(&self, root: &Path) -> Result<(), String> {
         let text = self.read(root)?;
         if is_test(&self.path, &text, &self.name) {
@@ -49,7 +49,7 @@ impl Named {
     }
 
     /// # Errors
-    /// What is wrong: no such file, or nothing of that name in it.
+    /// There is no such file, or nothing of that name in it.
     pub fn expect_item(&self, root: &Path) -> Result<(), String> {
         let text = self.read(root)?;
         if is_test(&self.path, &text, &self.name) || is_item(&text, &self.name) {
@@ -63,7 +63,7 @@ impl Named {
         std::fs::read_to_string(root.join(&self.path)).map_err(|error| format!("{}: {error}", self.path))
     }
 
-    /// Whether a report is about this test. Rust's tests are told by their last name alone, whatever module and program
+    /// Tells if a report is about this test. Rust's tests are told by their last name alone, whatever module and program
     /// they are in; Node's titles may have been completed.
     pub fn is_told_by(&self, reported: &str) -> bool {
         if self.path.ends_with(".mjs") {
@@ -118,7 +118,7 @@ fn is_item(text: &str, name: &str) -> bool {
     })
 }
 
-/// Whether a title of a source is that of a report, in which `${...}` has become something, and something may follow.
+/// Compares a title of a source with that of a report, in which `${...}` has become something, and something may follow.
 fn fits(title: &str, reported: &str) -> bool {
     let mut rest = reported;
     for (number, piece) in title.split("${").enumerate() {

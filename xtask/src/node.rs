@@ -11,19 +11,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PACKAGE: &str = "node";
-/// What the package consists of, as its `package.json` says.
+/// The parts of the package, as its `package.json` says.
 const SHIPPED: [&str; 5] = ["package.json", "README.md", "edge", "lib", "bin"];
 pub const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 /// Modules that users import, with their types.
 const MODULES: [&str; 5] = ["index", "fence", "protocol", "testing", "compat/redlock"];
 const EXTENSIONS: [&str; 4] = ["cjs", "mjs", "d.ts", "d.mts"];
 const TESTS: [&str; 3] = ["test", "types", "bench"];
-/// Whose code the tests run.
+/// The guide whose code the tests run.
 const RECIPES: &str = "docs/recipes-node.md";
 const EXAMPLES: &str = "examples/node";
 /// Adds the component to `leasehold/edge`, and what this shares with the rest of the package.
 const EDGE: &str = "tools/edge.mjs";
-/// What keeps DynamoDB Local to this machine.
+/// Keeps DynamoDB Local to this machine.
 const LOOPBACK: &str = "testing/servers/src/dynamodb/loopback.c";
 
 pub fn node() -> Result {
@@ -218,7 +218,7 @@ fn assemble(source: &Path, package: &Path) -> Result {
         .try_for_each(|name| copy(&source.join(&name), &package.join(&name)))
 }
 
-/// What Node's own runner is to run, of a folder.
+/// The files of a folder for Node's own test runner.
 pub fn test_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let listed = fs::read_dir(folder).map_err(|error| fail("list", folder, &error))?;
     let paths = listed.flatten().map(|entry| entry.path());

@@ -15,7 +15,7 @@ const HANDOVERS: &str = "100000";
 
 type Part = (&'static str, fn(&mut Steps) -> Result);
 
-/// What `cargo xtask test` runs. Only after it is there something to hold the documents against.
+/// The part that `cargo xtask test` runs. Only after it can the documents be held against what ran.
 const TEST: Part = ("test", test::run_all);
 /// In this order: what fails soonest comes first.
 const PARTS: [Part; 13] = [

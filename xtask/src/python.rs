@@ -83,7 +83,7 @@ pub fn install(steps: &mut Steps) -> Result<Installed> {
     Ok(Installed { python, wheel })
 }
 
-/// The source distribution, built as whoever has no wheel for their machine builds it; answers the archive.
+/// The source distribution, built as on machines without a wheel; answers the archive.
 pub fn source(steps: &mut Steps) -> Result<PathBuf> {
     let python = install_tools(steps)?;
     let folder = run::target()?.join(PACKAGE).join("source");

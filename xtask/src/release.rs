@@ -19,14 +19,14 @@ const CRATES: [&str; 5] = ["leasehold-core", "leasehold-wire", "leasehold-wasmti
 const NPM: &str = "node/package.json";
 /// Workspaces of their own, of which nothing is published but what they make.
 const COMPONENTS: [&str; 2] = ["bindings/component/Cargo.toml", "bindings/component/locks/Cargo.toml"];
-/// What is shipped with compiled code.
+/// Shipped with compiled code.
 const NOTICES: &str = "THIRD-PARTY.txt";
 /// Has our version in it, and components are built with what it says.
 const COMPONENTS_LOCK: &str = "bindings/component/Cargo.lock";
 const SUMS: &str = "SHA256SUMS";
 /// Against its C library, which others need not have.
 const HERE: &str = "this-machine";
-/// What stands in documents until the first release.
+/// Stands in documents until the first release.
 const UNRELEASED: [&str; 2] = ["docs/reliability.md", "core/vectors/released/README.md"];
 
 pub fn release(args: &[String]) -> Result {
@@ -129,7 +129,7 @@ fn command(steps: &mut Steps, folder: &Path, notices: &Path) -> Result {
     run::quietly("archive of the command", tar)
 }
 
-/// Whether all that carries a version carries the same, and the vectors of this one are kept for the next.
+/// Checks that everything carries the same version, and that the vectors of this one are kept for the next.
 fn check() -> Result {
     let wrong = versions(&read(NPM)?).join(", ");
     if !wrong.is_empty() {
@@ -152,7 +152,7 @@ fn check() -> Result {
     Ok(())
 }
 
-/// Whether a tag may be put on what is here.
+/// Checks that this state may be tagged.
 fn ready_for(tag: &str) -> Result {
     if tag != format!("v{VERSION}") {
         return Err(Failure::new(format!("the tag is {tag}, and the version {VERSION}")));
@@ -183,7 +183,7 @@ fn kept_vectors() -> PathBuf {
     run::root().join("core/vectors/released").join(VERSION)
 }
 
-/// Whether the changelog says when this version was released.
+/// Checks that the changelog says when this version was released.
 fn is_dated(changelog: &str) -> bool {
     let heading = format!("## [{VERSION}] - ");
     changelog.lines().filter_map(|line| line.strip_prefix(&heading)).any(|date| {
@@ -230,7 +230,7 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// What lies there is from an earlier run.
+/// Removes what an earlier run has left.
 fn empty_folder() -> Result<PathBuf> {
     let folder = run::target()?.join("release-files");
     if folder.exists() {

@@ -61,7 +61,7 @@ pub fn plain_cargo(subcommand: &str) -> Command {
     command
 }
 
-/// What Cargo tells of this package is not meant for the next Cargo: build scripts that look at it would run again whenever
+/// Hides what Cargo tells of this package from the next Cargo: build scripts that look at it would run again whenever
 /// one starts from here and the next one from a shell, and with them compiles whatever depends on them.
 pub fn forget_package(command: &mut Command) {
     for (name, _) in std::env::vars_os() {
@@ -120,7 +120,7 @@ fn executable(_: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the command can be started and succeeds; its output is of no interest.
+/// Tells if the command can be started and succeeds. Its output is dropped.
 pub fn succeeds(mut command: Command) -> bool {
     command
         .stdin(Stdio::null())

@@ -1,4 +1,4 @@
-//! What a machine needs before anything can be built.
+//! The programs that a machine needs before anything can be built and tested.
 
 use crate::component;
 use crate::run::{self, Failure, Result};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const DEBIAN_PACKAGES: [&str; 2] = ["gcc", "libc6-dev"];
-/// What compiles libFuzzer.
+/// Compiles libFuzzer.
 const CXX_PACKAGE: &str = "g++";
 /// Servers that tests start for themselves, and the Debian packages that have them.
 const SERVERS: [(&str, &str); 4] = [
@@ -18,9 +18,9 @@ const SERVERS: [(&str, &str); 4] = [
     // DynamoDB Local comes with the lock libraries; this runs it.
     ("java", "default-jre-headless"),
 ];
-/// What runs the lock libraries of other languages, and the Debian packages that have it.
+/// Run the lock libraries of other languages, with the Debian packages that have them.
 const LANGUAGES: [(&str, &str); 2] = [("node", "nodejs"), ("npm", "npm")];
-/// What runs the component as a browser does: the first of these programs that is there.
+/// Browsers for the component: the first of these programs that is there.
 const BROWSERS: [&str; 5] = [
     "chromium-headless-shell",
     "chromium",
@@ -30,7 +30,7 @@ const BROWSERS: [&str; 5] = [
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 ];
 const BROWSER_PACKAGE: &str = "chromium-headless-shell";
-/// What compiles the component where rustup cannot fetch what is missing.
+/// Compile the component where rustup cannot fetch what is missing.
 pub const WASM_PACKAGES: [&str; 3] = ["rustc-web", "cargo-web", "rust-web-src"];
 const PYTHON_PACKAGE: &str = "python3-venv";
 /// Debian packages of compilers, which macOS has in Xcode's command line tools.
@@ -132,7 +132,7 @@ pub fn install_servers(steps: &mut Steps) -> Result {
     languages()
 }
 
-/// Installs what compiles the component, as [`install`] does; whoever compiles says what is missing elsewhere.
+/// Installs what compiles the component, as [`install`] does. Elsewhere the build says what is missing.
 pub fn install_wasm(steps: &mut Steps) -> Result {
     install_packages(steps, &missing_wasm())
 }
@@ -283,7 +283,7 @@ pub fn subcommand(steps: &mut Steps, name: &str) -> Result {
     steps.run(&format!("install cargo-{name}"), install)
 }
 
-/// Whether Cargo has this subcommand.
+/// Tells if Cargo has this subcommand.
 pub fn has_subcommand(name: &str) -> bool {
     let mut version = run::plain_cargo(name);
     version.arg("--version");
@@ -329,7 +329,7 @@ fn compiles_c() -> bool {
     includes(command, b"#include <stdlib.h>\n")
 }
 
-/// Whether a compiler takes this line.
+/// Tells if a compiler takes this line.
 fn includes(mut command: Command, line: &[u8]) -> bool {
     let child = command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
     let Ok(mut child) = child else { return false };

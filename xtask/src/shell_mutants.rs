@@ -9,8 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use std::{env, fs};
 
 use crate::run::{self, Failure, Result};
-use crate::steps::Steps;
 use crate::setup;
+use crate::steps::Steps;
 
 /// The number of the shard to run, instead of the day's.
 const SHARD: &str = "LEASEHOLD_SHARD";
@@ -22,7 +22,7 @@ struct Group {
     name: &'static str,
     package: &'static str,
     files: &'static [&'static str],
-    /// What nextest builds and runs for them.
+    /// The arguments of nextest for them.
     tests: &'static [&'static str],
     /// The most that a shard may take, and its size: a change takes less than a minute on two cores.
     minutes: usize,

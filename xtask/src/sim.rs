@@ -5,7 +5,7 @@ use crate::run::{self, Result};
 use crate::steps::Steps;
 use std::process::Command;
 
-/// What every change has to pass, with one store and with several: as many as must show every kind of fault.
+/// For every change, with one store and with several: enough seeds to show every kind of fault.
 const SHORT: [&[&str]; 2] = [&["--seeds", "0..5000"], &["--quorum", "--seeds", "0..1500"]];
 /// Before a release.
 const LONG: [&[&str]; 2] = [&["--minutes", "10"], &["--quorum", "--minutes", "10"]];

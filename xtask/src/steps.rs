@@ -20,7 +20,7 @@ pub struct Steps {
     shared: Arc<Shared>,
     /// Other tracks run at the same time, so output is kept in a file, and shown only where a step fails.
     is_beside: bool,
-    /// Whether this track leaves the processors to the others.
+    /// This track leaves the processors to the others.
     is_patient: bool,
     /// Time that the next step of this track has waited for the results of others.
     waited: Option<Wait>,

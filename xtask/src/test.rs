@@ -111,7 +111,7 @@ pub fn run_all(steps: &mut Steps) -> Result {
     })
 }
 
-/// What needs no compiler, so that a misplaced import is reported within seconds.
+/// The checks without a compiler, so that a misplaced import is reported within seconds.
 fn checks(steps: &mut Steps) -> Result {
     steps.timed("tidy", tidy::tidy)?;
     steps.timed("what is tested where", || conformance::conformance(&[]))?;
@@ -142,7 +142,7 @@ pub fn look_again() -> Result {
     look_at_logs(&mut Steps::with_what_is_left()?)
 }
 
-/// What only shows when everything has run.
+/// Checks of the output of all tests.
 pub fn look_at_logs(steps: &mut Steps) -> Result {
     if has_nextest() {
         steps.with_logs("tests that documents name have run", conformance::expect_ran)?;
@@ -151,7 +151,7 @@ pub fn look_at_logs(steps: &mut Steps) -> Result {
     look_at_any_logs(steps)
 }
 
-/// What must hold of any tests, all of them or not.
+/// Checks of the output of any tests.
 pub fn look_at_any_logs(steps: &mut Steps) -> Result {
     if has_nextest() {
         steps.with_logs("second tries", flaky::expect_excused)?;

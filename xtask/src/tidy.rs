@@ -98,7 +98,7 @@ pub fn threats() -> Result<Vec<Named>> {
     Ok(threats::tests(&read(&root.join(threats::PATH))?, &root))
 }
 
-/// Whether rules look into a file of this name.
+/// Tells if rules look into a file of this name.
 fn is_read(name: &str) -> bool {
     const ENDINGS: [&str; 9] = [".rs", ".md", ".py", ".mjs", ".cjs", ".ts", ".mts", ".wit", "Cargo.toml"];
     name == ci::PATH || ENDINGS.iter().any(|ending| name.ends_with(ending))

@@ -26,7 +26,7 @@ pub fn vectors(args: &[String]) -> Result {
     result
 }
 
-/// What the program is told to do.
+/// The argument of the program.
 fn action(args: &[String]) -> Result<&'static str> {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [] | ["--check"] => Ok("--check"),

@@ -1,4 +1,4 @@
-//! What a figure depends on: the machine, how busy it was, and the versions of what took part.
+//! The conditions that a figure depends on: the machine, how busy it was, and the versions of what took part.
 
 use super::record::Facts;
 use crate::run;
@@ -65,7 +65,7 @@ pub fn facts(command: String, is_quick: bool, start: Ticks) -> Facts {
     }
 }
 
-/// What was measured: changes that are not committed are told, those of kept figures do not count.
+/// The commit that was measured: changes that are not committed are told, those of kept figures do not count.
 fn commit() -> String {
     let head = said("git", &["rev-parse", "--short=7", "HEAD"]);
     let mut status = Command::new("git");
@@ -103,7 +103,7 @@ fn locked(lock: &str, name: &str) -> String {
     after(lock, &format!("name = \"{name}\"\nversion = \""))
 }
 
-/// What stands between this and the next quote.
+/// The text between this and the next quote.
 fn after(text: &str, start: &str) -> String {
     let rest = text.split_once(start).and_then(|(_, rest)| rest.split_once('"'));
     rest.map_or_else(|| UNKNOWN.to_owned(), |(version, _)| cell(version))
@@ -113,7 +113,7 @@ fn word(text: &str, at: usize) -> String {
     text.split_whitespace().nth(at).unwrap_or(UNKNOWN).to_owned()
 }
 
-/// What a command prints.
+/// The output of a command.
 fn said(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).current_dir(run::root()).stderr(Stdio::null()).output();
     match output {

@@ -3,7 +3,7 @@
 use super::record::{Beside, Facts, Figure, Record, Run, significant};
 use super::svg::{Group, Picture, Row};
 
-/// What a benchmark is called where people look at it, and what it measures.
+/// The title of a benchmark, and what it measures.
 pub struct About {
     pub benchmark: &'static str,
     pub title: &'static str,

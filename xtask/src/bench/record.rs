@@ -1,4 +1,4 @@
-//! What benchmarks have measured, as lines that people can read and compare.
+//! The measurements of benchmarks, as lines that people can read and compare.
 //!
 //! Programs tell their figures in these lines to the file that `LEASEHOLD_FIGURES` names; `docs/benchmarks/figures.txt` keeps
 //! them, below what is known of the run.
@@ -12,7 +12,7 @@ const HEAD: &str = "\
 # Kept by `cargo xtask bench --plot`; the pictures beside it are drawn from this.
 # figure | language | case | measure | unit | who | value | how many times the cost of | whom
 ";
-/// What is known of each run, in this order.
+/// The facts about each run, in this order.
 const FACTS: [&str; 9] = ["date", "commit", "command", "length", "processor", "cores", "kernel", "stolen", "others"];
 /// Shares of the processors' time, in per cent, above which times tell little.
 const CALM: f64 = 5.0;
@@ -44,9 +44,9 @@ pub struct Facts {
     pub processor: String,
     pub cores: u32,
     pub kernel: String,
-    /// What other virtual machines took of the processors meanwhile, in per cent.
+    /// The share of the processors that other virtual machines took meanwhile, in per cent.
     pub stolen: f64,
-    /// What other programs took of them, in per cent.
+    /// The share that other programs took, in per cent.
     pub others: f64,
 }
 
@@ -62,7 +62,7 @@ pub struct Figure {
     pub beside: Option<Beside>,
 }
 
-/// What was measured in the same case, in turns.
+/// Measurements of the same case, made in turns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Beside {
     /// How many times its cost: more is worse.
@@ -71,7 +71,7 @@ pub struct Beside {
 }
 
 impl Figure {
-    /// Whether one may be drawn under the other.
+    /// Tells if one may be drawn under the other.
     pub fn goes_with(&self, other: &Figure) -> bool {
         let group = |figure: &Figure| {
             [&figure.language, &figure.case, &figure.measure, &figure.unit].map(|text| text.to_owned())
@@ -79,14 +79,14 @@ impl Figure {
         group(self) == group(other)
     }
 
-    /// Whether this is what the others of its group are measured by.
+    /// The others of its group are measured by this one.
     pub fn is_base(&self) -> bool {
         self.beside.as_ref().is_some_and(|beside| beside.base == self.who)
     }
 }
 
 impl Facts {
-    /// Whether times mean something on this machine, and not only ratios of what ran in turns.
+    /// Times mean something on this machine, and not only ratios of what ran in turns.
     pub fn are_calm(&self) -> bool {
         self.stolen + self.others <= CALM
     }
@@ -163,7 +163,7 @@ impl fmt::Display for Record {
     }
 }
 
-/// What programs have told: figures and versions, nothing else.
+/// The output of programs: figures and versions, nothing else.
 pub fn read_told(text: &str) -> Result<(BTreeMap<String, String>, Vec<Figure>)> {
     let mut draft = Draft::default();
     numbered(text).try_for_each(|(number, line)| draft.add(number, line))?;

@@ -19,7 +19,7 @@ const BOLD: f64 = 1.12;
 /// A bar that is longer is cut, and its number says how long it is.
 const LONGEST: f64 = 10.0;
 
-/// One for both themes: whoever shows it as an image cannot give it another one.
+/// One for both themes: a page that shows it as an image cannot give it another one.
 const STYLE: &str = "\
 text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif;fill:#1c1f23}
 .page{fill:#fff;stroke:#dcdcd8}.soft{fill:#565d66}.ours{fill:#2b4bb3}.bar{fill:#b4b9c0}.bar.ours{fill:#2b4bb3}
@@ -36,7 +36,7 @@ pub struct Picture {
     pub title: String,
     pub subtitle: String,
     pub groups: Vec<Group>,
-    /// What has no peer: what it is, and how much.
+    /// Figures without a peer: a name, and how much.
     pub numbers: Vec<(String, String)>,
     /// When and where.
     pub foot: String,
@@ -46,7 +46,7 @@ pub struct Picture {
 #[derive(Debug)]
 pub struct Group {
     pub title: String,
-    /// Whose cost is 1.
+    /// The peer whose cost is 1.
     pub base: String,
     pub rows: Vec<Row>,
 }
@@ -200,7 +200,7 @@ impl Axis {
     }
 }
 
-/// What is drawn, from above.
+/// The drawing so far, from above.
 #[derive(Default)]
 struct Sheet {
     body: String,

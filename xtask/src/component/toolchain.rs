@@ -1,4 +1,4 @@
-//! What compiles for bare WebAssembly on this machine.
+//! The toolchain that compiles for bare WebAssembly on this machine.
 
 use super::GUESTS;
 use crate::run;
@@ -69,7 +69,7 @@ fn with_library(command: &mut Command) {
     command.arg("-Zbuild-std=core,alloc,panic_abort").env("RUSTC_BOOTSTRAP", "1");
 }
 
-/// What the usual compiler says about itself.
+/// An answer of the usual compiler about itself.
 fn ask(question: &[&str]) -> Option<PathBuf> {
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     let output = rustc.args(question).current_dir(run::root()).output().ok()?;

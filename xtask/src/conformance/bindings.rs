@@ -1,4 +1,4 @@
-//! What bindings can do, from a list in which each "yes" names the test that shows it, and each "no" says why.
+//! The abilities of bindings, from a list in which each "yes" names the test that shows it, and each "no" says why.
 
 use crate::named::Named;
 
@@ -33,7 +33,7 @@ impl Bindings {
     /// `NAME PATH::TEST` or `NAME no WHY`. Several bindings with the same answer stand before it, with commas.
     ///
     /// # Errors
-    /// What is wrong with which line, or which answer is missing.
+    /// A line is wrong, or an answer is missing.
     pub fn read(text: &str) -> Result<Self, String> {
         let mut bindings: Vec<(String, String)> = Vec::new();
         let mut sections: Vec<Section> = Vec::new();

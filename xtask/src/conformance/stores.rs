@@ -1,4 +1,4 @@
-//! What stores can do, read from the suite of `client/tests/conformance`: its lists are what the compiler makes
+//! The abilities of stores, read from the suite of `client/tests/conformance`: its lists are what the compiler makes
 //! tests of, so that nothing is shown that does not run.
 
 use std::collections::BTreeMap;
@@ -20,15 +20,15 @@ pub struct Store {
     pub name: String,
     pub title: String,
     pub abilities: Vec<String>,
-    /// Whether one test has all its behaviours.
+    /// One test has all its behaviours.
     pub together: bool,
-    /// What it lacks, and why.
+    /// The abilities that it lacks, and why.
     pub lacks: BTreeMap<String, Lack>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Lack {
-    /// Whether what depends on it is not offered at all, rather than in another way.
+    /// Nothing that depends on it is offered, not even in another way.
     pub is_refused: bool,
     pub why: String,
 }
@@ -52,7 +52,7 @@ impl Stores {
     /// From the titles and reasons in `words`, and the files of the suite.
     ///
     /// # Errors
-    /// What does not fit together.
+    /// Two parts that do not fit together.
     pub fn read(words: &str, file: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let read = |name: &str| file(name).ok_or_else(|| format!("the suite has no {name}"));
         let (suite, together) = (read(SUITE)?, read(TOGETHER)?);
@@ -128,7 +128,7 @@ impl Words {
         Ok(Store { name, title, abilities: can, together, lacks })
     }
 
-    /// What is said of nobody is a mistake.
+    /// A remark about an unknown store is a mistake.
     fn all_used(&self, stores: &[Store]) -> Result<(), String> {
         let store = |name: &str| stores.iter().find(|store| store.name == name);
         if let Some(name) = self.titles.keys().find(|name| store(name).is_none()) {

@@ -1,4 +1,4 @@
-//! What a fuzzer has said of its work.
+//! Reports of fuzzers about their work.
 
 /// The work of one target.
 #[derive(Debug, PartialEq, Eq)]

@@ -23,7 +23,7 @@ All of them are caught. [The README of the bugs](../testing/sim/mutants/README.m
 
 ";
 
-/// What is known of each bug, by its name.
+/// The facts about each bug, by its name.
 pub struct Page(BTreeMap<String, Row>);
 
 #[derive(Debug, PartialEq, Eq)]

@@ -10,13 +10,13 @@ use crate::run::{Failure, Result};
 #[derive(Debug, PartialEq, Eq)]
 pub struct Patch {
     pub name: String,
-    /// What it breaks.
+    /// The rule that it breaks.
     pub why: String,
     /// Below the workspace root.
     pub file: String,
     /// Most bugs are a single one.
     edits: Vec<Edit>,
-    /// Who is to catch it, in the order of asking.
+    /// The suites that are to catch it, in the order of asking.
     pub suites: Vec<Suite>,
 }
 
@@ -24,7 +24,7 @@ pub struct Patch {
 struct Edit {
     /// Part of a line that occurs once in the file.
     from: String,
-    /// What stands there instead; may be empty.
+    /// The text in its place; may be empty.
     to: String,
 }
 

@@ -1,4 +1,4 @@
-//! Who catches bugs: the simulator, and test suites that are asked after it.
+//! The catchers of bugs: the simulator, and test suites that are asked after it.
 
 use std::path::Path;
 use std::process::Command;
@@ -131,7 +131,7 @@ fn first_failure(said: &str) -> Option<&str> {
     })
 }
 
-/// Whether a suite that lives in a file of its own is there.
+/// Tells if a suite that lives in a file of its own is there.
 pub fn exists(suite: Suite, root: &Path) -> bool {
     match suite {
         Suite::Simulator | Suite::Quorums | Suite::Core | Suite::Sim | Suite::Races => true,

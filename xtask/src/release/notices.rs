@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What has code of others in it.
+/// The packages with code of others in them.
 const PROGRAMS: [&str; 3] = ["leasehold-cli", "leasehold-node", "leasehold-python"];
 /// The workspaces, and what of each has code of others in it.
 const WORKSPACES: [(&str, &[&str]); 2] =

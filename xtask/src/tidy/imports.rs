@@ -1,4 +1,4 @@
-//! Who may import whom, as `cargo tree` tells it.
+//! The imports that each crate may have, held against `cargo tree`.
 
 use super::Finding;
 use crate::run::{self, Result};
@@ -39,7 +39,7 @@ const ALONE: [(&str, &[&str], &str); 2] = [
     ("xtask", &[], "it gates the demo and every check; use std, or make it a program of testing/bench"),
 ];
 const WORKSPACES: [&str; 2] = ["Cargo.toml", "bindings/component/Cargo.toml"];
-/// What readers of a published package find in it.
+/// The files that readers of a published package find in it.
 const SHIPPED: [&str; 3] = ["LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
 /// A crate of a workspace, and the packages that it imports directly.

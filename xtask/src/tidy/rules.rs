@@ -40,7 +40,7 @@ pub fn check(path: &str, text: &str) -> Vec<Finding> {
     findings
 }
 
-/// What the compiler itself must enforce for the core: its crate root and manifest say so.
+/// The rules that the compiler itself must enforce for the core: its crate root and manifest say so.
 pub fn check_core_root(lib: &str, manifest: &str) -> Vec<Finding> {
     let has = |text: &str, wanted: &str| text.lines().any(|line| line.replace(' ', "") == wanted);
     let forbids_unsafe = has(lib, "#![forbid(unsafe_code)]") || has(manifest, "unsafe_code=\"forbid\"");

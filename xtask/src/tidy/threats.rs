@@ -1,4 +1,4 @@
-//! What the threat model points at, as a test or as a place in the code, is there.
+//! Every test and every place in the code that the threat model names exists.
 
 use super::Finding;
 use crate::named::Named;
@@ -27,7 +27,7 @@ pub fn tests(text: &str, root: &Path) -> Vec<Named> {
     named(text).map(|(_, named)| named).filter(|named| named.expect_test(root).is_ok()).collect()
 }
 
-/// What stands between backquotes and has a path, with its line.
+/// The names between backquotes that have a path, with their lines.
 fn named(text: &str) -> impl Iterator<Item = (usize, Named)> {
     text.lines().enumerate().flat_map(|(number, line)| {
         line.split('`').skip(1).step_by(2).filter_map(Named::parse).map(move |named| (number + 1, named))
