@@ -61,28 +61,21 @@ enum Kind {
 /// Looks at all crates.
 pub fn check(root: &Path) -> Result<Vec<Finding>> {
     let mut findings = Vec::new();
+    let mut look = |manifest: &str, kind: Kind, flags: &[&str]| -> Result {
+        let mut tree = run::cargo("tree");
+        tree.args(["--quiet", "--target", "all", "--depth", "1", "--prefix", "depth", "--no-dedupe"]);
+        tree.args(flags).arg("--manifest-path").arg(root.join(manifest));
+        let told = run::told("cargo tree", tree)?;
+        crates(&told, root).iter().for_each(|one| findings.extend(broken(one, kind)));
+        Ok(())
+    };
     for manifest in WORKSPACES {
-        for (kind, flags) in [
-            (Kind::Default, &["-e", "normal,build"][..]),
-            (Kind::AnyFeature, &["-e", "normal,build", "--all-features"]),
-            (Kind::Tests, &["-e", "dev", "--all-features"]),
-        ] {
-            let mut tree = run::cargo("tree");
-            tree.args([
-                "--quiet",
-                "--workspace",
-                "--target",
-                "all",
-                "--depth",
-                "1",
-                "--prefix",
-                "depth",
-                "--no-dedupe",
-            ]);
-            tree.args(flags).arg("--manifest-path").arg(root.join(manifest));
-            let told = run::told("cargo tree", tree)?;
-            crates(&told, root).iter().for_each(|one| findings.extend(broken(one, kind)));
-        }
+        look(manifest, Kind::AnyFeature, &["--workspace", "-e", "normal,build", "--all-features"])?;
+        look(manifest, Kind::Tests, &["--workspace", "-e", "dev", "--all-features"])?;
+    }
+    // Beside the others, these would have the features that others want of them.
+    for (alone, _, _) in ALONE {
+        look(WORKSPACES[0], Kind::Default, &["-p", alone, "-e", "normal,build"])?;
     }
     findings.dedup();
     Ok(findings)

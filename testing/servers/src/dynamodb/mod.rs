@@ -62,7 +62,7 @@ impl Server {
     #[track_caller]
     pub fn shared() -> Self {
         let Some(port) = env::var_os(SHARED) else { return Self::start() };
-        crate::told::listen();
+        crate::trace_capture::listen();
         let port = port.to_str().and_then(|port| port.parse().ok());
         Self { port: port.unwrap_or_else(|| panic!("{SHARED} is no port")), own: None }
     }

@@ -38,7 +38,7 @@ fn acquire(nonce: Nonce, floor: Token) -> Op {
 #[test]
 fn racing_writers_get_growing_tokens() {
     let resource = Resource::new("one row").unwrap();
-    let server = Server::start();
+    let server = Server::shared();
     let first = Wire::open(&server, 0);
     let (tokens, start) = (Mutex::new(Vec::new()), Barrier::new(usize::from(WRITERS)));
     std::thread::scope(|scope| {

@@ -114,7 +114,7 @@ fn is_conflict(outcome: &Outcome) -> bool {
 
 #[test]
 fn only_later_sends_take_an_undone_lock() {
-    let server = Server::start();
+    let server = Server::shared();
     let mut table = Table::joining(&server, 0);
     for seq in [12, 14] {
         assert!(is_abstention(&table.ask(&acquire(HOLDER, seq))));
@@ -142,7 +142,7 @@ fn only_later_sends_take_an_undone_lock() {
 
 #[test]
 fn late_undo_frees_no_later_lock() {
-    let server = Server::start();
+    let server = Server::shared();
     let mut table = Table::joining(&server, 1);
     let mut late = table.about_to_undo(1);
     table.mark(Phase::Member);
@@ -172,7 +172,7 @@ fn late_undo_frees_no_later_lock() {
 
 #[test]
 fn release_of_an_undone_lock_is_final() {
-    let server = Server::start();
+    let server = Server::shared();
     let mut table = Table::joining(&server, 0);
     assert!(is_abstention(&table.ask(&acquire(HOLDER, 1))));
     assert_eq!(table.ask(&release()), Outcome::Applied(Applied::Released));
@@ -183,7 +183,7 @@ fn release_of_an_undone_lock_is_final() {
 
 #[test]
 fn client_in_between_keeps_the_lock() {
-    let server = Server::start();
+    let server = Server::shared();
     let mut table = Table::joining(&server, 0);
     assert!(is_abstention(&table.ask(&acquire(HOLDER, 1))));
     table.mark(Phase::Member);
@@ -207,7 +207,7 @@ fn client_in_between_keeps_the_lock() {
 /// With `withUpdateExistingLockRecord(true)` Java's client leaves what it does not know in the row.
 #[test]
 fn undone_mark_does_not_apply_to_java_locks() {
-    let server = Server::start();
+    let server = Server::shared();
     let mut table = Table::joining(&server, 0);
     assert!(is_abstention(&table.ask(&acquire(HOLDER, 1))));
     table.mark(Phase::Member);
