@@ -5,8 +5,8 @@ use super::Finding;
 pub const PATH: &str = "docs/architecture.md";
 
 /// Where a quoted word must start to count as a path from the workspace root.
-const PLACES: [&str; 10] =
-    ["bindings/", "cli/", "client/", "core/", "docs/", "node/", "python/", "testing/", "wit/", "xtask/"];
+const PLACES: [&str; 11] =
+    ["bindings/", "cli/", "client/", "core/", "docs/", "examples/", "node/", "python/", "testing/", "wit/", "xtask/"];
 
 pub fn check(text: &str, exists: impl Fn(&str) -> bool) -> Vec<Finding> {
     let mut findings = Vec::new();

@@ -9,18 +9,18 @@ const WORD: &str = "whoever";
 
 /// The riddles and the words that each folder may still have. These numbers may only fall.
 const LEFT: [(&str, usize, usize); 12] = [
-    ("core", 249, 42),
-    ("client", 299, 83),
-    ("cli", 18, 3),
-    ("bindings", 209, 21),
-    ("node", 27, 12),
-    ("python", 22, 11),
-    ("testing", 446, 69),
+    ("core", 133, 13),
+    ("client", 50, 22),
+    ("cli", 2, 0),
+    ("bindings", 62, 8),
+    ("node", 0, 0),
+    ("python", 0, 0),
+    ("testing", 2, 2),
     ("xtask", 16, 3),
-    ("wit", 0, 5),
-    ("docs", 0, 26),
+    ("wit", 0, 0),
+    ("docs", 0, 5),
     ("examples", 0, 0),
-    ("", 0, 4),
+    ("", 0, 0),
 ];
 
 /// Counts over all files, by folder.
