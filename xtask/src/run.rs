@@ -91,8 +91,14 @@ pub fn add_lints(command: &mut Command) {
     if LINTS.load(Ordering::Relaxed) && command.get_args().next() != Some("clippy".as_ref()) {
         command.env("RUSTC_WORKSPACE_WRAPPER", tool("clippy-driver"));
         command.env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+        if MAKES_WHEEL {
+            command.env("PYO3_BUILD_EXTENSION_MODULE", "1");
+        }
     }
 }
+
+/// The native module that is built for all tests can go into a wheel. Elsewhere maturin links it in a way of its own.
+pub const MAKES_WHEEL: bool = cfg!(target_os = "linux");
 
 /// A program of the toolchain that is in use.
 pub fn tool(name: &str) -> PathBuf {

@@ -164,9 +164,13 @@ impl Steps {
         Ok(())
     }
 
+    pub fn has_built_all(&self) -> bool {
+        self.state().has_built_all
+    }
+
     /// Builds a part of the workspace, unless all has been built.
     pub fn build(&mut self, name: &str, command: Command) -> Result {
-        if self.state().has_built_all { Ok(()) } else { self.run(name, command) }
+        if self.has_built_all() { Ok(()) } else { self.run(name, command) }
     }
 
     /// Runs a check that lives in this program.
