@@ -42,7 +42,7 @@ fn check(imports: &[String], interfaces: &[&str]) -> Result {
     Err(format!("the component must import {may}, so that it can reach nothing else; it imports\n  {list}"))
 }
 
-/// What a component, and the modules from outside in it, ask of their host.
+/// The imports of a component, and of the modules from outside in it.
 ///
 /// Modules inside a component may import what other parts of it export, so only those at the top count for a component.
 fn imports(bytes: &[u8]) -> Result<Vec<String>> {

@@ -15,7 +15,7 @@ Usage: leasehold-componentize values WIT ROOT               write its values for
                                                             wrap a module, and prove that it imports these and no others
 ";
 
-/// What went wrong, in words.
+/// An error message.
 type Result<T = ()> = std::result::Result<T, String>;
 
 fn main() -> ExitCode {

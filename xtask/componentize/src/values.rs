@@ -20,7 +20,7 @@ use model::Model;
 type File = (String, String);
 type Writer = fn(&Model) -> Vec<File>;
 
-/// What is in these folders is generated, all of it.
+/// Everything in these folders is generated.
 const FOLDERS: [(&str, Writer); 3] = [
     ("bindings/protocol/src/wit", rust::write),
     ("python/leasehold/protocol/_values", python::write),
@@ -47,7 +47,7 @@ pub(crate) fn generate(wit: &Path, root: &Path) -> Result {
     Ok(())
 }
 
-/// Whether the files below `root` are what would be written, and no others.
+/// Checks that the files below `root` are those that would be written, and no others.
 pub(crate) fn check(wit: &Path, root: &Path) -> Result {
     let model = Model::of(wit)?;
     for (folder, writer) in FOLDERS {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::patch::Patch;
 use crate::run::{self, Failure, Result};
 
-/// What the packages below need of the workspace. The settings of its tests name packages that are not among them.
+/// The part of the workspace that the packages below need. The settings of its tests name packages that are not among them.
 const COPIED: [&str; 8] =
     ["Cargo.toml", "Cargo.lock", "wit", "core", "testing/sim", "testing/servers", "testing/concurrency", "client/src"];
 const MEMBERS: &str =

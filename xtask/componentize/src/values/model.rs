@@ -1,4 +1,4 @@
-//! What the WIT says, as far as values and calls go.
+//! The values and calls of the WIT.
 #![expect(clippy::wildcard_enum_match_arm, reason = "enums of another crate, of whose cases the WIT uses few")]
 
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ use wit_parser::{Docs, Function, FunctionKind, Resolve, Type, TypeDefKind, TypeI
 
 use crate::{Result, on};
 
-/// What a field that may be left out stands for where the WIT has no option for it: Rust's word for it.
+/// The value, in Rust's words, of a field that is left out where the WIT has no option for it.
 const DEFAULTS: [(&str, &str, &str); 7] = [
     ("config", "limits", "Limits { locks: None, orphans: None, observations: None }"),
     ("node-config", "poll", "Poll::Acquire"),
@@ -63,9 +63,9 @@ pub(super) struct Named {
     pub(super) name: String,
     pub(super) docs: String,
     pub(super) kind: Kind,
-    /// Whether hosts pass it in.
+    /// Hosts pass it in.
     pub(super) is_read: bool,
-    /// Whether hosts get it.
+    /// Hosts get it.
     pub(super) is_written: bool,
 }
 
@@ -205,7 +205,7 @@ impl Model {
         }
     }
 
-    /// What there is to declare where cases have the fields of their payloads, by interface.
+    /// The declarations where cases have the fields of their payloads, by interface.
     pub(super) fn declared<'a>(&'a self, interface: &'a Interface) -> impl Iterator<Item = &'a Named> {
         interface.types.iter().filter(|named| match &named.kind {
             _ if ELSEWHERE.contains(&named.name.as_str()) => false,
@@ -251,7 +251,7 @@ impl Interface {
         !self.calls.is_empty() || !self.resources.is_empty()
     }
 
-    /// What its types are made of: where it is declared, and what it is called.
+    /// The parts of its types, with the interface and the name of each.
     pub(super) fn names_in_types(&self) -> BTreeSet<(&str, &str)> {
         let types = self.types.iter().flat_map(|named| match &named.kind {
             Kind::Record(fields) | Kind::Plain(fields) => fields.iter().map(|field| &field.ty).collect(),
@@ -262,7 +262,7 @@ impl Interface {
         types.filter_map(Ty::name).collect()
     }
 
-    /// What its calls take and answer.
+    /// The arguments and answers of its calls.
     pub(super) fn names_in_calls(&self) -> BTreeSet<(&str, &str)> {
         let calls = self.calls.iter().chain(self.resources.iter().flat_map(|resource| &resource.calls));
         let types = calls.flat_map(|call| call.params.iter().map(|(_, ty)| ty).chain(&call.answer).chain(&call.error));
@@ -293,7 +293,7 @@ impl Ty {
 }
 
 impl Field {
-    /// Whether it may be left out.
+    /// It may be left out.
     pub(super) fn is_optional(&self) -> bool {
         self.default.is_some() || matches!(self.ty, Ty::Maybe(_))
     }

@@ -24,7 +24,7 @@ const IMPORTS: [(&str, &str, &str); 7] = [
     ("typing", "Literal", "Literal["),
     ("typing", "TypeAlias", ": TypeAlias"),
 ];
-/// What lengths of time are given as, and the module that says so.
+/// The type of lengths of time, and its module.
 const SECONDS: (&str, &str) = ("types", "Seconds");
 /// The interface that is too long for one module, and the module for what hosts pass in there.
 const APART: (&str, &str) = ("client", "inputs");

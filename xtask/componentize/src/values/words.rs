@@ -98,7 +98,7 @@ fn name_in(piece: &str, model: &Model, quoting: &Quoting) -> String {
     }
 }
 
-/// What a setting says of itself, in seconds where a language counts in them.
+/// The text of a setting, in seconds where a language counts in them.
 pub(super) fn of_field(field: &Field, unit: &str, per_unit: f64) -> String {
     match field.unit {
         Unit::Length => format!("{} In {unit}.", in_unit(&field.docs, per_unit)),

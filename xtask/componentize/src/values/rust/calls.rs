@@ -13,7 +13,7 @@ pub(super) fn write(interface: &Interface) -> String {
     out
 }
 
-/// What the module of an interface has of them.
+/// The part of them in the module of an interface.
 pub(super) fn export(interface: &Interface, out: &mut String) {
     let resources = || interface.resources.iter().map(|resource| camel(&resource.name));
     let function = (!interface.calls.is_empty()).then(|| "call".to_owned());
