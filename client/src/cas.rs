@@ -14,8 +14,8 @@
 //! # Ok::<(), cas::Error>(())
 //! ```
 //!
-//! The function may run several times, so it should do nothing but compute. Whoever has to *do* something once (send a
-//! mail, call another service) wants a lock. Where many write the same item all the time, neither is right: give each
+//! The function may run several times, so it should do nothing but compute. To *do* something once (send a
+//! mail, call another service), use a lock. Where many write the same item all the time, neither is right: give each
 //! writer an item of its own. `docs/compare-and-set.md` says more.
 //!
 //! # Table
@@ -65,7 +65,7 @@ pub struct Error {
     trouble: Trouble,
 }
 
-/// What became of the value.
+/// The state of the value after a failed update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fate {
     /// Nothing was written.
@@ -215,7 +215,7 @@ impl Error {
         self.tries
     }
 
-    /// Whether the value may have been written.
+    /// Returns whether the value may have been written.
     pub const fn fate(&self) -> Fate {
         self.fate
     }
@@ -225,7 +225,7 @@ impl Error {
         matches!(self.trouble.kind(), ErrorKind::Busy)
     }
 
-    /// What went wrong.
+    /// Returns the cause of the failure.
     pub const fn trouble(&self) -> &Trouble {
         &self.trouble
     }

@@ -21,7 +21,7 @@ use crate::url::dynamodb::DynamodbUrl;
 pub use crate::transport::dynamodb::table::Made;
 pub use leasehold_wire::dynamodb::table::{Billing, Consistency, KeyAttribute, Status};
 
-/// What a new table is to be like, beyond what the url says of its keys.
+/// Settings of a new table, in addition to the keys that the url names.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct NewTable {
@@ -31,23 +31,23 @@ pub struct NewTable {
     pub tags: Vec<(String, String)>,
 }
 
-/// What came of [`create`].
+/// The result of [`create`].
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Creation {
-    /// Whether there was one.
+    /// The step that was taken: the table was created, or it existed.
     pub made: Made,
-    /// What it is like now.
+    /// The table as it is now.
     pub table: Table,
 }
 
-/// What a table is like.
+/// The description of a table.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Table {
     /// Its name.
     pub name: String,
-    /// Whether it can be used.
+    /// Its state: whether it can be used.
     pub status: Status,
     /// Its primary key: the partition key first.
     pub keys: Vec<KeyAttribute>,
@@ -57,7 +57,7 @@ pub struct Table {
     pub expires: Option<String>,
     /// Regions with replicas.
     pub replicas: Vec<String>,
-    /// What replicas promise.
+    /// Its consistency across Regions.
     pub consistency: Consistency,
     /// Regions that take part in strong consistency without a replica.
     pub witnesses: Vec<String>,
@@ -86,7 +86,7 @@ pub fn create(store: &(impl Stores + ?Sized), new: &NewTable) -> Result<Creation
     Ok(Creation { made, table: Table::of(description, expires) })
 }
 
-/// What the table that a url names is like. Blocks.
+/// Describes the table that a url names. Blocks.
 ///
 /// # Errors
 /// As for [`create`].

@@ -18,7 +18,7 @@ const MAX: u64 = (1 << 53) - 1;
 const LEVELS: [IsolationLevel; 3] =
     [IsolationLevel::ReadCommitted, IsolationLevel::RepeatableRead, IsolationLevel::Serializable];
 
-/// What a caller meets: a verdict of the guard, or an error of the driver.
+/// The trouble of a caller: a verdict of the guard, or an error of the driver.
 #[derive(Debug)]
 enum Trouble {
     Guard(Error),
@@ -313,7 +313,7 @@ fn a_check_needs_a_claim_and_a_token() {
         stale.to_string().contains("9007199254740990") && stale.to_string().contains("9007199254740991"),
         "{stale}"
     );
-    // Whoever does without `parameters` meets the table's own bounds.
+    // A caller without `parameters` meets the table's own bounds.
     for number in [-1, 1 << 53, i64::MAX] {
         let error = db.query_opt(PostgresGuard::new().claim_sql(), &[&"new", &number]).unwrap_err();
         assert_eq!(error.code(), Some(&SqlState::CHECK_VIOLATION), "{error}");

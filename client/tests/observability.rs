@@ -1,4 +1,4 @@
-//! What operators see: events with stable names, metrics without resource names, and no nonce anywhere.
+//! Output for operators: events with stable names, metrics without resource names, and no nonce anywhere.
 
 #![allow(clippy::unwrap_used, clippy::wildcard_enum_match_arm, reason = "these are tests, and their helpers are too")]
 

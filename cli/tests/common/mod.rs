@@ -77,7 +77,7 @@ impl Place {
         Pid::from_raw(self.wait_for_file(name).parse().unwrap()).unwrap()
     }
 
-    /// Whether anybody holds the lock `job`.
+    /// Returns true if somebody holds the lock `job`.
     pub(crate) fn is_held(&self) -> bool {
         match self.run(&["inspect", "job"]).status {
             0 => true,
@@ -202,7 +202,7 @@ pub(crate) fn children_of(pid: Pid) -> Vec<Pid> {
     children.split_whitespace().map(|child| Pid::from_raw(child.parse().unwrap()).unwrap()).collect()
 }
 
-/// Whether a process runs, or could. One that has ended and was not reaped does not.
+/// Returns true if a process runs, or could. One that has ended and was not reaped does not.
 pub(crate) fn is_alive(pid: Pid) -> bool {
     !matches!(state(pid), None | Some('Z' | 'X'))
 }

@@ -1,4 +1,4 @@
-//! What a turn of the core leaves to do once the mutex is free: requests to send, callers to wake, events to report.
+//! Work that a turn of the core leaves until the mutex is free: requests to send, callers to wake, events to report.
 
 use std::collections::VecDeque;
 

@@ -42,7 +42,7 @@ pub(super) struct State {
     is_closing: bool,
 }
 
-/// What is left to do once the mutex is free.
+/// Work to do once the mutex is free.
 #[derive(Default)]
 pub(super) struct Work {
     pub(super) transmits: VecDeque<Transmit>,

@@ -1,4 +1,4 @@
-//! What each node of a quorum has answered, for administration and for a client that connects.
+//! The answers of each node of a quorum, for administration and for a client that connects.
 
 use std::time::Duration;
 

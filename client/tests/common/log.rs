@@ -11,7 +11,7 @@ use tracing::{Event, Metadata, Subscriber};
 pub(crate) struct Log(Arc<Mutex<Vec<String>>>);
 
 impl Log {
-    /// Whether one line begins so and has all these parts.
+    /// Returns true if one line begins so and has all these parts.
     pub(crate) fn has(&self, start: &str, parts: &[&str]) -> bool {
         let fits = |line: &String| line.starts_with(start) && parts.iter().all(|part| line.contains(part));
         self.0.lock().unwrap().iter().any(fits)

@@ -71,7 +71,7 @@ pub(crate) fn counter(row: &Value) -> u64 {
     attribute(row, "fencingToken").parse().unwrap_or_else(|_| panic!("no counter in {row}"))
 }
 
-/// Whether somebody holds the lock whose row this is.
+/// Returns true if somebody holds the lock whose row this is.
 pub(crate) fn is_held(row: &Value) -> bool {
     row.is_object() && row.get("isReleased").is_none()
 }

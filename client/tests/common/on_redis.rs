@@ -1,4 +1,4 @@
-//! What tests over real Redis servers look at, and how they bring the network down.
+//! Helpers for tests over real Redis servers: look at the servers, and bring the network down.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -64,8 +64,8 @@ pub(crate) fn wait_for_renewals(server: &Server, times: u64) {
     eventually("leases are renewed", || server.commands_processed("pexpire") >= wanted);
 }
 
-/// Sees that each release that `told` is told of has whoever waits for `resource` ask `asked` at once. By its timer alone,
-/// which pauses for a second on average, so many looks would take minutes.
+/// Checks that each release that `told` is told of makes a waiter for `resource` ask `asked` at once. By its timer
+/// alone, which pauses for a second on average, so many looks would take minutes.
 pub(crate) fn expect_wake_ups(told: &Server, asked: &Server, resource: &str) {
     // Every attempt begins with one, and no renewal has any.
     let attempts = || asked.commands_processed("set");
@@ -121,7 +121,7 @@ impl Switch {
         self.target.store(port, Ordering::SeqCst);
     }
 
-    /// What turns it from within a fault of a proxy.
+    /// Returns a handle that turns it from within a fault of a proxy.
     pub(crate) fn handle(&self) -> Arc<AtomicU16> {
         Arc::clone(&self.target)
     }

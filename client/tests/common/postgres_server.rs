@@ -74,7 +74,7 @@ impl PostgresServer {
         Schema { server: self, name }
     }
 
-    /// What it has said so far.
+    /// Returns its log so far.
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What can be asked for: names, labels, data and lengths of time at their bounds, and beyond them.
+//! Limits of requests: names, labels, data and lengths of time at their bounds, and beyond them.
 
 use std::time::Duration;
 

@@ -40,7 +40,7 @@ pub(crate) fn two_hundred_locks_at_once(store: &Store) {
     }
 }
 
-/// A counter that is read, and later written, by whoever holds the lock: without it, increments are lost.
+/// A counter that is read, and later written, by the lock's holder: without it, increments are lost.
 pub(crate) fn increments_under_a_lock_are_never_lost(store: &Store) {
     const THREADS: u64 = 8;
     let rounds = if store.can(Can::WakeOtherClients) { 12 } else { 4 };

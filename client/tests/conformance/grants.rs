@@ -1,4 +1,4 @@
-//! Who holds a lock, who is told so, and how it comes free.
+//! Grants: a lock's holder, the callers that are told of it, and how the lock comes free.
 
 use std::time::Duration;
 
@@ -51,7 +51,7 @@ pub(crate) fn a_free_lock_shows_nothing(store: &Store) {
     assert_eq!(two.inspect("job").unwrap(), None, "its history is nobody's business");
 }
 
-/// Over releases, expiry, a broken lock and new clients, whoever asks.
+/// Over releases, expiry, a broken lock and new clients, for any caller.
 pub(crate) fn tokens_grow_with_every_grant(store: &Store) {
     let watcher = store.client();
     let mut last = 0;

@@ -1,4 +1,4 @@
-//! What every store must do, and the same tests for all of them: a failure names the store and the behaviour.
+//! Behaviours required of every store, with one suite of tests for all: a failure names the store and the behaviour.
 //!
 //! A new store is one line in `suite!` and one function beside it; a new behaviour is one function that takes a
 //! [`Store`] and one line in `behaviours!`. Where stores differ, they say so in what they [`Can`] do. A store whose server
@@ -34,7 +34,7 @@ pub(crate) struct Store {
     _behind: Box<dyn Any>,
 }
 
-/// What some stores can do and others cannot.
+/// Abilities that some stores have and others lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Can {
     /// A release wakes those who wait through other clients; where it does not, they poll.
@@ -43,7 +43,7 @@ pub(crate) enum Can {
     ShowTtl,
     /// Shows how much is left of it; elsewhere only those know who have watched it.
     ShowLeft,
-    /// Names the holder's token to whoever is refused; elsewhere `inspect` does.
+    /// Names the holder's token to a caller that is refused; elsewhere `inspect` does.
     NameTokenInErrors,
     /// Is the same store for all processes that know its url.
     ServeSeveralProcesses,
@@ -124,13 +124,13 @@ impl Store {
         self.can.contains(&what)
     }
 
-    /// What is left of a lease, as others see it; where they cannot, as its holder does.
+    /// Returns the rest of a lease, as others see it; where they cannot, as its holder does.
     pub(crate) fn left_of(&self, shown: &LockInfo, lease: &Lease) -> Duration {
         assert_eq!(shown.left.is_some(), self.can(Can::ShowLeft), "{shown:?}");
         shown.left.unwrap_or_else(|| lease.remaining())
     }
 
-    /// Whether an error names that holder.
+    /// Checks that an error names that holder.
     pub(crate) fn expect_named(&self, error: &leasehold::Error, owner: &str, token: u64) {
         let holder = error.holder().expect("the holder is named");
         assert_eq!((holder.owner.as_deref(), holder.foreign), (Some(owner), false));

@@ -1,4 +1,4 @@
-//! What `doctor` says of tables: of a real one, and of what only AWS shows.
+//! Findings of `doctor` on tables: on a real one, and on what only AWS shows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,17 +27,17 @@ struct Aws {
     server: answers::Server,
 }
 
-/// What differs from a table that is in order.
+/// Differences from a table that is in order.
 #[derive(Clone, Default)]
 struct Oddities {
-    /// What DescribeTable says beyond names, keys and billing.
+    /// Members of DescribeTable's answer beyond names, keys and billing.
     described: &'static str,
     /// Targets, and the code and message of what they fail with.
     failing: &'static [(&'static str, &'static str, &'static str)],
     /// How far the server's clock is ahead, in seconds.
     ahead_s: i64,
     region: Option<&'static str>,
-    /// Whether everything works so far, which a test can end.
+    /// True while everything works, which a test can end.
     healthy: Arc<AtomicBool>,
 }
 

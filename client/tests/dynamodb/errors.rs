@@ -26,7 +26,7 @@ impl Fake {
         Self { gateway, client }
     }
 
-    /// What comes of asking for a lock while rows are answered so.
+    /// Returns the error of an acquire while rows are answered so.
     #[track_caller]
     fn failure(&self, name: &str, reply: Reply) -> Error {
         self.gateway.answer_rows(reply);

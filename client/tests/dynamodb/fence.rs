@@ -18,7 +18,7 @@ struct Invoices<'a> {
     guard: DynamodbGuard,
 }
 
-/// What a request was answered.
+/// The refusal of a request.
 #[derive(Debug)]
 enum Refused {
     ByGuard(Error),

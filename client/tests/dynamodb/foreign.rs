@@ -10,13 +10,13 @@ use leasehold::{Error, ErrorKind};
 use leasehold_servers::dynamodb::Server;
 use serde_json::{Value, json};
 
-/// What Java's client asks of a table, word for word.
+/// Requests of Java's client to a table, word for word.
 struct Java<'a> {
     server: &'a Server,
     table: &'a str,
 }
 
-/// Whether a condition held.
+/// True if a condition held.
 type Holds = bool;
 
 impl Java<'_> {
@@ -190,7 +190,7 @@ fn java_takes_turns_with_us() {
     assert_eq!(row(&server, &url, "job"), Value::Null);
     let last = client.lock("job").try_acquire().unwrap().expect("Java has removed it");
     assert!(last.token() > next.token(), "although the row was gone");
-    // Whoever has watched ours for long enough names its version.
+    // A client that has watched ours for long enough names its version.
     let seen = attribute(&row(&server, &url, "job"), "recordVersionNumber").to_owned();
     assert!(!java.acquire_expired("job", &ours, UUID[0]), "not with an older one");
     assert!(java.acquire_expired("job", &seen, UUID[0]));

@@ -1,4 +1,4 @@
-//! What stands before a DynamoDB Local, or in its place, and answers as DynamoDB would on a bad day.
+//! A gateway before a DynamoDB Local, or in its place, that answers as DynamoDB would on a bad day.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,7 +49,7 @@ impl Gateway {
         Self { server, answering }
     }
 
-    /// From now on this answers, except where it leaves a request to whoever stands behind.
+    /// From now on this answers, except where it leaves a request to the server behind.
     pub(crate) fn answer(&self, answering: impl Fn(&Request) -> Option<Reply> + Send + 'static) {
         *self.answering.lock().unwrap() = Box::new(answering);
     }
@@ -63,7 +63,7 @@ impl Gateway {
         self.server.address()
     }
 
-    /// A table of whoever stands alone.
+    /// A table of a gateway without a server behind it.
     pub(crate) fn url(&self) -> String {
         format!("dynamodb://locks?region={REGION}&endpoint={}", self.server.url())
     }

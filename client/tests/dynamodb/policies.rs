@@ -18,7 +18,7 @@ use crate::gateway::{Gateway, body, error, operation};
 
 const WORKER: &str = include_str!("../../../docs/infra/iam-worker.json");
 const ADMIN: &str = include_str!("../../../docs/infra/iam-admin.json");
-/// What could break out of an expression that it were written into.
+/// A name that could break out of an expression that it were written into.
 const NAME: &str = "jobs/x = :nonce OR #key <> \"'`";
 const OWNER: &str = "REMOVE #key SET :v";
 

@@ -10,10 +10,10 @@ use leasehold_servers::dynamodb::{ACCESS_KEY_ID, REGION};
 use leasehold_servers::http;
 use serde_json::json;
 
-/// What the lock protects: a row that takes writes of the latest holder only.
+/// The row that the lock protects: it takes writes of the latest holder only.
 const PROTECTED: &str = "protected";
 
-/// Whether the row took it.
+/// Returns true if the row took the write.
 fn guarded_write(address: SocketAddr, url: &str, token: u64, text: &str) -> bool {
     let body = json!({
         "TableName": table_of(url), "Key": {"key": {"S": PROTECTED}},

@@ -107,7 +107,7 @@ fn tables_and_a_redis_are_one_quorum() {
     assert_eq!((info.token, info.votes, info.of), (Some(lease.token()), 3, 3));
     lease.release().unwrap();
     eventually("nothing is left behind", || nodes.taken("job") == [false; 3]);
-    // Each of them away once, and whoever comes next by way of the others.
+    // Each of them away once, and the next caller by way of the others.
     let mut token = lease.token();
     for away in 0..3 {
         nodes.set_away(away);
@@ -158,7 +158,7 @@ fn survives(what: impl Fn(&Nodes)) {
     let lease = acquire(&client, TTL);
     eventually("all have it", || nodes.taken("job") == [true; 3]);
     what(&nodes);
-    // The holder's next renewal, or whoever asks next, marks it.
+    // The holder's next renewal, or the next caller, marks it.
     let standings = nodes.standings();
     assert!(matches!(standings[1], Standing::Unmarked | Standing::Joining), "{standings:?}");
     assert_eq!((standings[0], standings[2]), (Standing::Member, Standing::Member));
@@ -179,7 +179,7 @@ fn survives(what: impl Fn(&Nodes)) {
         token = lease.token();
         lease.release().unwrap();
     }
-    // Now without one that has forgotten nothing: whoever remembers less must not decide alone.
+    // Now without one that has forgotten nothing: tables that remember less must not decide alone.
     nodes.set_away(0);
     if let Ok(Some(lease)) = client.lock("job").ttl(TTL).try_acquire() {
         assert!(lease.token() > token);
@@ -204,7 +204,7 @@ fn a_table_whose_rows_were_removed_abstains_and_comes_back() {
     survives(|nodes| nodes.remove_rows(1));
 }
 
-/// What the holder writes while the table abstains is undone, which must not keep it out once the table votes again.
+/// A write of the holder while the table abstains is undone. This must not keep the holder out once the table votes.
 #[test]
 fn a_holder_without_rivals_repairs_one_table_after_the_other() {
     let nodes = Nodes::start();

@@ -26,7 +26,7 @@ enum Loss {
 
 const LOSSES: [Loss; 3] = [Loss::ResetAfterwards, Loss::Silence, Loss::ResetBefore];
 
-/// What only the write of one operation says.
+/// Texts that occur only in the write of one operation.
 const ACQUIRE: &str = "REMOVE #ir";
 const RENEW: &str = "AND #rvn < :rvn";
 const RELEASE: &str = "SET #ir = :yes";

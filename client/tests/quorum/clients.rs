@@ -124,7 +124,7 @@ fn a_blocking_caller_asks_all_nodes_at_once() {
             let tells = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
             // The last vote for the other lock may come as late as this.
             if tells(digest("vote").as_bytes()) && tells(b"\r\njob\r\n") {
-                // No node answers before all are asked; whoever asks one after the other gives up on the first.
+                // No node answers before all are asked; a client that asks one after the other gives up on the first.
                 let (count, another) = &*asked;
                 let mut count = count.lock().unwrap();
                 *count += 1;

@@ -1,4 +1,4 @@
-//! What connecting to a quorum refuses, and what it only warns of.
+//! Setups that connecting to a quorum refuses, and those that it only warns of.
 
 use crate::common::log::Log;
 use crate::common::quorum::{MAX_TTL, Nodes, settings};

@@ -1,4 +1,4 @@
-//! What `doctor` finds of replicas and of rights on nodes of a quorum.
+//! Findings of `doctor` on replicas and on rights on nodes of a quorum.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use leasehold_servers::wait_until;
 const SAMPLE: &str = include_str!("../../../docs/infra/redis.acl");
 /// With these the doctor finds out which names the user may lock.
 const TO_FIND_NAMES: [&str; 2] = ["+acl|whoami", "+acl|getuser"];
-/// What votes need beyond locks.
+/// Rights that votes need beyond those for locks.
 const OF_VOTES: [&str; 3] = ["+get", "+info", "~leasehold?quorum"];
 
 fn servers() -> [Server; 3] {

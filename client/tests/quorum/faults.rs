@@ -10,7 +10,7 @@ use leasehold_core::Config;
 use leasehold_servers::proxy::{Fault, Proxy, Request};
 use leasehold_servers::redis::Data;
 
-/// What keeps a node from answering.
+/// The reason why a node does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trouble {
     Down,

@@ -54,7 +54,7 @@ fn survives(what: impl Fn(&Nodes), afterwards: Standing) {
         token = lease.token();
         lease.release().unwrap();
     }
-    // Now without one that has forgotten nothing: whoever remembers less must not decide alone.
+    // Now without one that has forgotten nothing: nodes that remember less must not decide alone.
     nodes.servers[2].stop_process();
     if let Ok(Some(lease)) = other.lock("job").ttl(TTL).try_acquire() {
         assert!(lease.token() > token);

@@ -1,4 +1,4 @@
-//! What `doctor` finds on real Redis servers, and that it leaves nothing there.
+//! Findings of `doctor` on real Redis servers; it leaves nothing there.
 
 use std::time::Duration;
 
@@ -50,8 +50,8 @@ fn set_sample(server: &Server, without: Option<&str>, more: &[&str]) {
     assert!(!reply.is_error(), "{reply:?}");
 }
 
-/// What a right in the sample may be: everything else there switches off. Some are for nodes of a quorum only, and
-/// have tests there.
+/// Returns the rules of the sample that grant rights: everything else there switches off. Some are for nodes of a
+/// quorum only, and have tests there.
 fn rights() -> Vec<&'static str> {
     let of_quorums = ["+get", "+info", "~leasehold?quorum"];
     let rights = SAMPLE.split_whitespace().filter(|rule| rule.starts_with(['+', '~', '&']));

@@ -107,7 +107,7 @@ fn under_sentinels_locks_are_taken_renewed_and_released() {
     let lease = long_lease(&client, "job");
     assert!(is_taken(master, "job") && other.lock("job").try_acquire().unwrap().is_none());
     wait_for_renewals(master);
-    // Whoever comes first in the url need not be there.
+    // The first Sentinel in the url need not be there.
     watched.kill_sentinel(0);
     Client::connect(watched.url()).unwrap().lock("another").try_acquire().unwrap().unwrap().release().unwrap();
     lease.release().unwrap();

@@ -12,7 +12,7 @@ use crate::common::{PATIENCE, Role, connect_patiently, eventually, ms, role_args
 use leasehold::blocking::Client;
 use leasehold::{Client as AsyncClient, Error, ErrorKind};
 
-/// What is asked, as far as an impostor cares.
+/// A request, as far as an impostor cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Asked {
     Acquire,
@@ -133,7 +133,7 @@ fn converse(stream: TcpStream, answer: &dyn Fn(Asked) -> Option<Answer>) -> Opti
             Asked::Renew => "*5\r\n$7\r\nrenewed\r\n$0\r\n\r\n$0\r\n\r\n$0\r\n\r\n$1\r\n#\r\n",
             Asked::Release => "*2\r\n$8\r\nreleased\r\n$1\r\n#\r\n",
             Asked::Read => "*2\r\n$4\r\nfree\r\n$1\r\n#\r\n",
-            // Whoever wants wake-ups is left alone with that.
+            // A client that wants wake-ups gets no answer.
             Asked::Subscribe => return None,
             Asked::Other if words[0] == b"GET" => NO_MARKER,
             Asked::Other => "+OK\r\n",
@@ -321,7 +321,7 @@ fn a_holder_for_ten_years_is_waited_for_no_longer_than_asked() {
     }
 }
 
-/// Two answers for one question: a refusal, and a grant for whoever asks next.
+/// Two answers for one question: a refusal, and a grant for the next request.
 #[test]
 fn an_answer_too_many_is_no_grant() {
     let two = format!("{}*3\r\n$7\r\ngranted\r\n$1\r\n7\r\n{ID}", held("60000"));

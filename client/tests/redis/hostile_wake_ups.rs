@@ -11,7 +11,7 @@ use crate::common::on_redis::{channel, digest};
 use crate::common::{PATIENCE, Role, eventually, role_args, say};
 use leasehold::blocking::Client;
 
-/// What an impostor says, and what it saw.
+/// The messages of an impostor, and what it saw.
 #[derive(Default)]
 struct Script {
     /// After the confirmation of a subscription, or instead of it.
@@ -132,7 +132,7 @@ fn role_waits() {
         // Whole messages are read for as long as they come.
         eventually("much was sent", || script.sent_kib.load(Ordering::SeqCst) > 32 << 10);
     } else {
-        // Whoever does not leave a subscription does not make another one.
+        // A client that does not leave a subscription does not make another one.
         eventually("the subscription is left", || script.subscribed.load(Ordering::SeqCst) >= 3);
     }
     script.free.store(true, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! What must not leave: nonces and passwords in what is told and shown, and requests by way of somebody else.
+//! Secrets that must not leave: nonces and passwords in output, and requests by way of somebody else.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::time::Duration;

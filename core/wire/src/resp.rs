@@ -52,7 +52,7 @@ impl Value {
         if let Self::Simple(text) = self { Some(text.as_bytes()) } else { None }
     }
 
-    /// What the server says that went wrong; `None` for everything else.
+    /// The server's error message; `None` for everything else.
     pub fn as_error(&self) -> Option<&str> {
         if let Self::Error(error) = self { Some(error) } else { None }
     }
@@ -97,7 +97,7 @@ const MAX_LINE: usize = 64 * 1024;
 /// The server does not speak RESP, or says more than the limits allow. The connection is of no further use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Malformed {
-    /// What is wrong.
+    /// A description of the violation.
     pub what: &'static str,
 }
 
@@ -167,7 +167,7 @@ impl Decoder {
         }
     }
 
-    /// Whether a reply has begun and is not complete, or waits to be taken.
+    /// Returns true if a reply has begun and is not complete, or waits to be taken.
     pub fn is_pending(&self) -> bool {
         self.at < self.buffer.len() || self.bytes > 0
     }
@@ -316,7 +316,7 @@ impl Decoder {
         Ok(Some(Piece::Value(value)))
     }
 
-    /// What was read, without its end of line.
+    /// Moves past a piece of this length and its end of line.
     fn take(&mut self, length: usize) -> Result<(), Malformed> {
         self.at += length + 2;
         self.searched = 0;

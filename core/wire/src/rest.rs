@@ -93,7 +93,7 @@ fn path_of(args: &[Vec<u8>]) -> String {
     path
 }
 
-/// What is looked at of a response beside its body.
+/// The parts of a response that are looked at beside its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Head<'a> {
     /// The status.
@@ -189,7 +189,7 @@ fn reply_without(
     }
 }
 
-/// What a redirection means; it is not followed, for the token is meant for one host only.
+/// Returns the outcome of a redirection; it is not followed, for the token is meant for one host only.
 pub fn redirected(location: Option<&str>) -> Outcome {
     redirected_without(location, &[])
 }

@@ -16,7 +16,7 @@ mod tests;
 
 pub use date::http_date;
 
-/// What a request is signed with. `Debug` shows the access key's id only; the secrets are overwritten when dropped.
+/// Credentials to sign requests. `Debug` shows the access key's id only; the secrets are overwritten when dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credentials {
     /// Names the key, and is no secret.
@@ -80,7 +80,7 @@ impl fmt::Debug for Signer {
     }
 }
 
-/// What a key was derived for, the secret as its digest.
+/// The parameters that a key was derived for, the secret as its digest.
 #[derive(Clone, PartialEq, Eq)]
 struct For {
     day: String,
@@ -187,7 +187,7 @@ impl Signer {
     }
 }
 
-/// What a signature is good for, beside the day.
+/// The scope of a signature, without the day.
 struct Scope<'a> {
     region: &'a str,
     service: &'static str,

@@ -16,7 +16,7 @@ use wit_parser::{Docs, Field, Function, FunctionKind, Resolve, Type, TypeDef, Ty
 
 const CRATE: &str = env!("CARGO_MANIFEST_DIR");
 
-/// What may follow a Rust name in its WIT counterpart.
+/// Units that may follow a Rust name in its WIT counterpart.
 const UNITS: [&str; 4] = ["ns", "ms", "ppm", "bytes"];
 
 /// Cases that only the WIT has: its border takes any string and any bytes, and its error sets have room to grow.
@@ -134,14 +134,14 @@ impl Wit {
         self.resolve.types[*id].name.as_deref()
     }
 
-    /// What an unnamed type, such as an option, is made of.
+    /// Returns the structure of an unnamed type, such as an option.
     fn unnamed(&self, ty: &Type) -> Option<&TypeDefKind> {
         let Type::Id(id) = ty else { return None };
         let ty = &self.resolve.types[*id];
         ty.name.is_none().then_some(&ty.kind)
     }
 
-    /// Whether a type is an integer, or an optional one, that has no type name to say what it means.
+    /// Returns true if a type is an integer, or an optional one, that has no type name to say what it means.
     fn is_bare_integer(&self, ty: &Type) -> bool {
         if let Some(TypeDefKind::Option(ty) | TypeDefKind::List(ty)) = self.unnamed(ty) {
             // A list of bytes is no number.
@@ -228,13 +228,13 @@ fn type_name(name: &str) -> String {
     renamed.map_or_else(|| kebab(name), |(_, wit)| (*wit).to_string())
 }
 
-/// Whether a WIT name is the kebab case of a Rust name, with a unit or without.
+/// Returns true if a WIT name is the kebab case of a Rust name, with a unit or without.
 fn is_name_of(wit: &str, rust: &str) -> bool {
     let rest = wit.strip_prefix(&kebab(rust));
     rest.is_some_and(|rest| rest.is_empty() || rest.strip_prefix('-').is_some_and(|unit| UNITS.contains(&unit)))
 }
 
-/// What is missing on either side, given the fields or parameters of `of` here and there.
+/// Lists what is missing on either side, given the fields or parameters of `of` here and there.
 fn differences<'a>(of: &str, rust: impl IntoIterator<Item = &'a str>, wit: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     let mut extra: BTreeSet<&str> = wit.iter().copied().collect();

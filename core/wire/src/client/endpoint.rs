@@ -5,7 +5,7 @@ use alloc::string::String;
 
 use super::store::Plaintext;
 
-/// Whether an address may go on behind the host.
+/// Controls whether an address may have a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Paths {
     None,
@@ -77,7 +77,7 @@ impl Endpoint {
         &self.host
     }
 
-    /// Whether secrets may be sent there.
+    /// Returns true if secrets may be sent there.
     pub(super) fn keeps_secrets(&self, plaintext: Plaintext) -> bool {
         self.scheme == Scheme::Https || plaintext == Plaintext::Allowed || is_loopback(&self.host)
     }

@@ -1,4 +1,4 @@
-//! What goes into a [`WireClient`](super::WireClient) and what comes out of it, beside what the core's own knows.
+//! Inputs and outputs of a [`WireClient`](super::WireClient), in addition to those of the core's own client.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -12,10 +12,10 @@ use leasehold_core::op::{Outcome, TransportFault};
 use leasehold_core::time::Monotonic;
 use leasehold_core::{NodeId, RequestId};
 
-/// What a client tells its host, drained by [`poll_output`](super::WireClient::poll_output).
+/// An output of a client for its host, drained by [`poll_output`](super::WireClient::poll_output).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
-    /// What the core's own client tells as well. [`Transmit`](leasehold_core::Output::Transmit) comes for
+    /// An output of the core's own client. [`Transmit`](leasehold_core::Output::Transmit) comes for
     /// [`Store::Operations`](super::Store::Operations) alone.
     Core(leasehold_core::Output),
     /// Send this request over HTTP, and hand the response to [`handle_response`](super::WireClient::handle_response).
@@ -78,7 +78,7 @@ pub struct RedisCommands {
     pub commands: Vec<Command>,
 }
 
-/// What became of a request. An answer of another kind than was asked for counts as unknown.
+/// The result of a request. An answer of another kind than was asked for counts as unknown.
 #[derive(Clone, PartialEq)]
 pub enum Response {
     /// The node answered, to [`Transmit`](leasehold_core::Output::Transmit): one outcome for each operation.
@@ -133,20 +133,20 @@ impl fmt::Debug for HttpResponse {
 /// The same commands as the methods of [`WireClient`](super::WireClient), for hosts where a call is expensive.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// What the core's own client takes as well.
+    /// An input of the core's own client.
     Core(leasehold_core::Input),
     /// See [`handle_response`](super::WireClient::handle_response).
     Response {
         /// The request.
         id: RequestId,
-        /// What became of it.
+        /// The result of the request.
         response: Response,
     },
     /// See [`set_credentials`](super::WireClient::set_credentials).
     SetCredentials {
-        /// Whose.
+        /// The node that the credentials are for.
         node: NodeId,
-        /// What its requests carry from now on.
+        /// Credentials that the node's requests carry from now on.
         credentials: Credentials,
     },
 }

@@ -29,7 +29,7 @@ pub(super) struct Flight {
     pub(super) exchange: Exchange,
     /// The requests of this round.
     slots: Vec<Slot>,
-    /// Whether a round was repeated because others than its credentials had come.
+    /// Set once a round was repeated because newer credentials had come.
     repeated: bool,
 }
 
@@ -49,7 +49,7 @@ enum Slot {
     Answered(Result<dynamodb::Response, Outcome>),
 }
 
-/// What follows from an answer.
+/// The next step after an answer.
 pub(super) enum Next {
     /// Other requests of the round are still under way.
     Wait,
@@ -245,7 +245,7 @@ fn judge(http: &RedisHttp, response: &HttpResponse, carried: Option<&Carried>) -
     }
 }
 
-/// Whether the server does not take who asked, or gives them no right: nothing was done then.
+/// Returns true if the server rejects the credentials or their rights: nothing was done then.
 fn is_refusal(status: u16, reply: &Result<Value, Outcome>) -> bool {
     match reply {
         Ok(reply) => reply.as_error().is_some_and(refuses_credentials),

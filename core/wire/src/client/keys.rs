@@ -38,7 +38,7 @@ struct Kept {
     late: Option<Monotonic>,
 }
 
-/// What a request carries.
+/// The credentials that a request carries.
 #[derive(Clone, Debug)]
 pub(super) struct Carried {
     pub(super) credentials: Arc<Credentials>,
@@ -50,7 +50,7 @@ impl Keys {
         Self { kept: None, generation: 0, wanted: false, asked: false, not_before: Monotonic::from_ns(0) }
     }
 
-    /// `unix_ms` is the time by whoever judges them, as far as that is known.
+    /// Sets new credentials. `unix_ms` is the time by the server that checks them, as far as that is known.
     pub(super) fn set(&mut self, credentials: Credentials, now: Now, unix_ms: u64) {
         let expires = match &credentials {
             Credentials::Aws(aws) => aws.expires_unix_ms,
@@ -62,12 +62,13 @@ impl Keys {
         let late = left.map(|left| now.monotonic.plus(left.saturating_sub(LATE).max(PAUSE)));
         self.kept = Some(Kept { credentials: Arc::new(credentials), early, late });
         self.generation += 1;
-        // Whoever needs others than these says so again.
+        // A request that needs other credentials than these says so again.
         (self.asked, self.wanted) = (false, false);
         self.not_before = if is_short { now.monotonic.plus(PAUSE) } else { now.monotonic };
     }
 
-    /// What a request is to carry now. `None`, and the host will be asked, where there is nothing that serves.
+    /// Returns the credentials for a request that leaves now. Without usable ones it returns `None`, and the host is
+    /// asked.
     pub(super) fn serving(&mut self, now: Monotonic) -> Option<Carried> {
         let is_past = |at: Option<Monotonic>| at.is_some_and(|at| now >= at);
         self.wanted |= self.kept.as_ref().is_none_or(|kept| is_past(kept.early));
@@ -75,7 +76,7 @@ impl Keys {
         Some(Carried { credentials: Arc::clone(&kept.credentials), generation: self.generation })
     }
 
-    /// Whether others have come since.
+    /// Returns true if newer credentials have come since.
     pub(super) const fn replace(&self, carried: &Carried) -> bool {
         carried.generation != self.generation
     }
@@ -99,7 +100,7 @@ impl Keys {
         (self.wanted && !self.asked).then_some(self.not_before)
     }
 
-    /// Whether the host is to be asked now; if so, it counts as asked.
+    /// Returns true if the host is to be asked now; if so, it counts as asked.
     pub(super) fn ask(&mut self, now: Monotonic) -> bool {
         let asks = self.ask_at().is_some_and(|at| at <= now);
         if asks {

@@ -183,7 +183,7 @@ impl WireClient {
         self.inner.close(now);
     }
 
-    /// What became of a request. One that belongs to no open request is counted and ignored.
+    /// Handles the result of a request. A result that belongs to no open request is counted and ignored.
     pub fn handle_response(&mut self, id: RequestId, response: Response, now: Now) {
         self.expire(now);
         let Some(ask) = self.sent.remove(&id) else {
@@ -228,7 +228,7 @@ impl WireClient {
         self.inner.credentials_renewed(node, now);
     }
 
-    /// What the requests to a node carry from now on, asked for by
+    /// Sets the credentials that requests to a node carry from now on, asked for by
     /// [`NeedCredentials`](leasehold_core::Output::NeedCredentials) or not; those that wait for it leave.
     ///
     /// # Errors
@@ -332,7 +332,7 @@ impl WireClient {
         self.inner.remaining(lock, now)
     }
 
-    /// Who stands in the way of a pending acquisition, as far as the store shows it.
+    /// Returns the holder that blocks a pending acquisition, as far as the store shows it.
     pub fn holder(&self, lock: LockId) -> Option<&Holding> {
         self.inner.holder(lock)
     }
@@ -342,12 +342,12 @@ impl WireClient {
         self.inner.state(lock)
     }
 
-    /// Whether nothing is alive, in flight or undrained.
+    /// Returns true if nothing is alive, in flight or undrained.
     pub fn is_idle(&self) -> bool {
         self.inner.is_idle() && self.ready.is_empty()
     }
 
-    /// What the client keeps and has seen. Requests that one request of the core takes count as one.
+    /// Returns counts of what the client keeps and has seen. Requests that one request of the core takes count as one.
     pub fn stats(&self) -> Stats {
         let stats = self.inner.stats();
         Stats {

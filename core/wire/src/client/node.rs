@@ -30,7 +30,7 @@ const MOST_RENEWALS: usize = 32;
 pub(super) struct Node {
     pub(super) kind: Kind,
     pub(super) keys: Keys,
-    /// What the server's clock showed, and when that came. The host's may be corrected at any time.
+    /// The time that the server's clock showed, and when that came. The host's may be corrected at any time.
     shown: Option<(u64, Monotonic)>,
     /// Requests that wait for credentials.
     pub(super) held: BTreeSet<Ask>,
@@ -65,7 +65,7 @@ pub(super) struct Written {
     pub(super) url: String,
     pub(super) headers: Headers,
     pub(super) body: Vec<u8>,
-    /// Who asks, where it says.
+    /// The credentials of the request, if it carries any.
     pub(super) carried: Option<Carried>,
 }
 
@@ -139,7 +139,7 @@ impl Node {
         })
     }
 
-    /// What a response shows of the server's clock, and of the credentials that its request carried.
+    /// Learns from a response about the server's clock and about the credentials that its request carried.
     pub(super) fn learn(&mut self, response: &dynamodb::Response, carried: Option<&Carried>, now: Now) {
         let Kind::Dynamodb(dynamodb) = &self.kind else { return };
         if response.status == 200 {
@@ -256,7 +256,7 @@ pub(super) fn pair(login: &PasswordLogin) -> Zeroizing<String> {
     Zeroizing::new(STANDARD.encode(pair.as_bytes()))
 }
 
-/// What may stand in a header as it is.
+/// Returns true if the text may stand in a header as it is.
 fn is_plain(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }

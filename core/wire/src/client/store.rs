@@ -52,15 +52,15 @@ pub struct RedisHttpStore {
     /// `https://host`, `http://host:port`, either with a path that the server's own stands below. No user, password or
     /// token, no `?` or `#`.
     pub url: String,
-    /// Whether the server wants to know who asks.
+    /// Controls whether requests to the server carry credentials.
     pub access: Access,
     /// As in [`RedisStore`].
     pub retention: Duration,
-    /// Whether credentials may be sent over `http:` beyond this machine.
+    /// Controls whether credentials may be sent over `http:` beyond this machine.
     pub plaintext: Plaintext,
 }
 
-/// Whether a server behind HTTP wants to know who asks.
+/// Controls whether requests to a server behind HTTP carry credentials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
     /// Requests carry no credentials.
@@ -69,7 +69,7 @@ pub enum Access {
     WithCredentials,
 }
 
-/// Whether secrets may be sent where others on the way can read them.
+/// Controls whether secrets may be sent where others on the way can read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Plaintext {
     /// Only to this machine.
@@ -97,7 +97,7 @@ pub struct DynamodbStore {
     pub sort_key: Option<SortKey>,
     /// An attribute for DynamoDB's time to live; none is written where it is left out.
     pub expires: Option<String>,
-    /// Whether requests may be sent over `http:` beyond this machine.
+    /// Controls whether requests may be sent over `http:` beyond this machine.
     pub plaintext: Plaintext,
 }
 
@@ -106,11 +106,11 @@ pub struct DynamodbStore {
 pub struct SortKey {
     /// The attribute.
     pub name: String,
-    /// What stands in it.
+    /// The attribute's value.
     pub value: String,
 }
 
-/// Who asks. `Debug` shows no secrets, and they are overwritten when dropped.
+/// Credentials for a server. `Debug` shows no secrets, and they are overwritten when dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Credentials {
     /// For [`Store::Dynamodb`].
@@ -121,7 +121,7 @@ pub enum Credentials {
     Password(PasswordLogin),
 }
 
-/// What requests to AWS are signed with.
+/// Credentials that requests to AWS are signed with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwsCredentials {
     /// The key, and the token that comes with one that expires.
@@ -185,9 +185,9 @@ pub enum SetupError {
     },
     /// The settings or credentials of one store make no sense.
     Store {
-        /// Whose.
+        /// The node.
         node: NodeId,
-        /// What is wrong, and what would be right, without secrets.
+        /// The error, and how to correct it, without secrets.
         denial: Denial,
     },
 }

@@ -28,7 +28,7 @@ use leasehold_core::Resource;
 use leasehold_core::backoff::Backoff;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal};
 
-/// What stands in front of a name in the partition key.
+/// The prefix of a name in the partition key.
 pub const PREFIX: &str = "cas\u{1f}";
 
 /// The longest value, in bytes. DynamoDB's own bound, 400 KB, holds for the item as a whole.
@@ -89,7 +89,7 @@ struct Write {
     doubt: bool,
 }
 
-/// What to do next.
+/// The next step of an update.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Next {
     /// Look at [`Update::current`], and go on with [`Update::write`] or leave it.
@@ -123,10 +123,10 @@ pub fn get(settings: &Settings, name: &str) -> Result<Request, Denial> {
     Ok(expressions::get(settings, &row(settings, name)?))
 }
 
-/// What the answer to [`get`] shows.
+/// Reads the answer to [`get`].
 ///
 /// # Errors
-/// What became of it instead.
+/// The outcome of a request that was not answered with an item or its absence.
 pub fn got(settings: &Settings, name: &str, response: &Response) -> Result<Option<Item>, Outcome> {
     let row = row(settings, name).map_err(|denial| Outcome::NotApplied(Refusal::Denied(denial)))?;
     match Heard::of(settings, Ok(response)) {
@@ -190,7 +190,7 @@ impl Update {
         Ok(())
     }
 
-    /// What an answer means; without one, what is known of the request.
+    /// Handles an answer or, where there is none, what is known of the request.
     pub fn answer(&mut self, answer: Result<&Response, Outcome>) -> Next {
         let heard = Heard::of(&self.settings, answer);
         match core::mem::replace(&mut self.stage, Stage::Read) {
@@ -312,7 +312,7 @@ impl Write {
         Request::new(Target::UpdateItem, &body)
     }
 
-    /// Whether another write has taken the place of this one, which then never was applied and never will be.
+    /// Returns true if another write has taken the place of this one, which then never was applied and never will be.
     fn lost_to(&self, item: Option<&Item>) -> bool {
         let Some(item) = item else { return false };
         let Some(later) = item.version.checked_sub(self.new.version) else { return false };
@@ -324,7 +324,7 @@ impl Write {
         is_another && ids.next() == before
     }
 
-    /// What a failure means for a write that may have been applied before.
+    /// Converts a failure for a write that may have been applied before.
     fn ended(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Unavailable(fault) if self.doubt => Failure::Unknown(fault),
@@ -344,7 +344,7 @@ fn fault_of(refusal: Refusal) -> Fault {
     }
 }
 
-/// Whether it is worth another try, and what it is else.
+/// Returns the pause before another try, if one is worthwhile, and the failure that it is otherwise.
 fn judged(outcome: Outcome) -> (Option<Backoff>, Failure) {
     match outcome {
         Outcome::Unknown(fault) => (Some(Backoff::NORMAL), Failure::Unavailable(fault)),

@@ -1,4 +1,4 @@
-//! What a response without success means: certainly not applied, and why, or nobody knows.
+//! The meaning of a response without success: certainly not applied, and why, or unknown.
 //!
 //! DynamoDB names the error in `__type`, after a `#`, and says more in `message` or `Message`. The status alone decides
 //! only where a body names no error: that of a proxy, for the most part.
@@ -14,7 +14,7 @@ use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal}
 
 pub(super) use crate::redis::said;
 
-/// What a response without success says of the request that it answers.
+/// The meaning of a response without success for the request that it answers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorClass {
     /// A condition did not hold, so nothing was written: an answer, not a failure.
@@ -27,7 +27,7 @@ pub enum ErrorClass {
     Unknown(Fault),
 }
 
-/// What to do before the same is sent again.
+/// The step to take before the same request is sent again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Repeat {
     /// Sign with credentials that were fetched after this answer.

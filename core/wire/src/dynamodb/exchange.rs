@@ -49,7 +49,7 @@ pub struct Exchange {
 /// Where an exchange stands after answers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Progress {
-    /// What became of each operation, in their order.
+    /// The outcome of each operation, in their order.
     Done(Vec<Outcome>),
     /// Send [`Exchange::requests`]: they have changed.
     Again,
@@ -80,7 +80,7 @@ enum Stage {
     Keep(Outcome, Option<LossId>),
 }
 
-/// What the lock row said in a quorum.
+/// The answer of the lock row in a quorum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Answered {
     outcome: Outcome,
@@ -94,7 +94,7 @@ impl Answered {
     }
 }
 
-/// What a leg does next.
+/// The next step of a leg.
 enum Next {
     Done(Outcome),
     Ask(Stage, Request),
@@ -256,7 +256,7 @@ impl fmt::Debug for Exchange {
 }
 
 impl Leg {
-    /// What is asked at this stage, as of this time; `None` where it is the same at any.
+    /// Returns the request of this stage as of this time; `None` where it is the same at any time.
     fn dated(&self, settings: &Settings, unix_ms: u64) -> Option<Request> {
         match &self.stage {
             Stage::Lock(form) => lock::request(settings, &self.op, *form, unix_ms).ok(),
@@ -358,7 +358,7 @@ impl Leg {
         }
     }
 
-    /// What the answer means at a node that shows this marker.
+    /// Judges an answer from a node that shows this marker.
     fn judge(&self, settings: &Settings, answered: Answered, found: String, tries: u32, unix_ms: u64) -> Next {
         let asked = match &self.op.op {
             Op::Acquire(op) => op.member.as_ref(),

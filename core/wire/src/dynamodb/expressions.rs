@@ -24,7 +24,7 @@ pub(super) enum Form {
     Above,
 }
 
-/// What stands for attributes in expressions.
+/// Placeholders for attributes in expressions.
 const PLACEHOLDERS: [(&str, &str); 11] = [
     ("#on", record::OWNER),
     ("#ld", record::DURATION),
@@ -229,8 +229,8 @@ pub(super) fn release(settings: &Settings, row: &str, op: &Release, unix_ms: u64
     update.request()
 }
 
-/// The counter and what is known of its trust are one write. The trust names the loss that it was meant for: whoever
-/// reads it compares that with the marker, so one for an earlier loss makes nobody trusted.
+/// The counter and what is known of its trust are one write. The trust names the loss that it was meant for: a reader
+/// compares that with the marker, so one for an earlier loss makes nobody trusted.
 pub(super) fn raise(settings: &Settings, row: &str, op: &Raise, form: Form, unix_ms: u64) -> Request {
     let mut update = Update::of(settings, row);
     let counter = match form {

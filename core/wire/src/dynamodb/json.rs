@@ -36,7 +36,7 @@ pub(super) fn bytes(value: &[u8]) -> Json {
     json!({ "B": STANDARD.encode(value) })
 }
 
-/// What stands under a type's name, if the attribute is of that type.
+/// Returns the value under a type's name, if the attribute is of that type.
 fn of_type<'a>(attribute: &'a Json, name: &str) -> Option<&'a str> {
     let fields = attribute.as_object().filter(|fields| fields.len() == 1)?;
     fields.get(name)?.as_str()

@@ -1,5 +1,5 @@
-//! One write or read of a lock's row, and what its answer says. Whoever can answer in the table's place can answer
-//! anything, so every shape is checked, and a write counts only if the answer shows what it wrote.
+//! One write or read of a lock's row, and what its answer says. An impostor of the table can answer anything, so every
+//! shape is checked, and a write counts only if the answer shows what it wrote.
 
 use alloc::string::String;
 use core::time::Duration;
@@ -15,7 +15,7 @@ use leasehold_core::member::LossId;
 use leasehold_core::op::{Acquire, Applied, Denial, DenialKind, Holder, LockOp, Op, Outcome, Raise, Refusal, Seen};
 use leasehold_core::{Token, Version};
 
-/// What a lock's row has said.
+/// The answer of a lock's row.
 pub(super) enum Told {
     /// The outcome of a single store, and the loss since which the row's counter was raised.
     Outcome(Outcome, Option<LossId>),
@@ -54,7 +54,7 @@ pub(super) fn is_released(settings: &Settings, op: &LockOp, fields: &Map<String,
 pub(super) fn is_not_ours(settings: &Settings, op: &LockOp, row: Option<&Json>) -> bool {
     match (row_in(settings, op, row), &op.op) {
         (Ok(Some(row)), Op::Acquire(op)) => !is_of_this_send(&row, op) || row.released,
-        // Whoever writes rows that cannot be read writes none of ours.
+        // A writer of rows that cannot be read writes none of ours.
         (Ok(None) | Err(Outcome::NotApplied(_)), Op::Acquire(_)) => true,
         (_, _) => false,
     }
@@ -64,7 +64,7 @@ fn is_of_this_send(row: &Row, op: &Acquire) -> bool {
     row.rvn == Rvn::Ours { nonce: op.nonce, seq: op.seq }
 }
 
-/// Whether a conflict shows that an earlier send of the attempt holds the lock.
+/// Returns true if a conflict shows that an earlier send of the attempt holds the lock.
 pub(super) fn is_of_earlier_send(op: &Acquire, outcome: &Outcome) -> bool {
     let Outcome::NotApplied(Refusal::Conflict(seen)) = outcome else { return false };
     seen.held().is_some_and(|holding| holding.is_of(&op.nonce) && holding.seq().is_some_and(|seq| seq < op.seq))

@@ -1,4 +1,4 @@
-//! What the table remembers of the quorum that it is a node of: one row, read after the lock was written.
+//! The table's record of the quorum that it is a node of: one row, read after the lock was written.
 //!
 //! There is no call that reads the marker and writes the lock at once. A marker that is read *after* a write was answered
 //! stood when the write took effect, or the table was marked anew since, under another stamp.
@@ -20,7 +20,7 @@ use leasehold_core::quorum::Trust;
 /// The row of the marker. The byte 0x1F cannot occur in a resource.
 pub(super) const ROW: &str = "leasehold\u{1f}quorum";
 
-/// What a look has found.
+/// The result of a look at the marker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Found {
     /// The marker, if there is one that this version understands.
@@ -37,7 +37,7 @@ impl Session {
         look(&self.settings)
     }
 
-    /// What the response to [`Session::look`] says.
+    /// Reads the response to [`Session::look`].
     ///
     /// # Errors
     /// The marker could not be read.
@@ -78,7 +78,7 @@ impl Session {
         expressions::never(&self.settings, ROW)
     }
 
-    /// Whether the response to [`Session::trial`] says that the write would have been allowed.
+    /// Checks that the response to [`Session::trial`] says that the write would have been allowed.
     ///
     /// # Errors
     /// It would not, or that is not known; a write that was made all the same is a
@@ -103,7 +103,7 @@ pub(super) fn mark(settings: &Settings, found: &str, marker: Option<&Marker>) ->
     }
 }
 
-/// Whether the answer to a write of the marker shows it.
+/// Returns true if the answer to a write of the marker shows it.
 pub(super) fn is_marked(settings: &Settings, fields: &Map<String, Json>, marker: Option<&Marker>) -> bool {
     text_in(settings, fields.get("Attributes")).is_ok_and(|text| text == marker.map(Marker::text).unwrap_or_default())
 }
@@ -120,7 +120,7 @@ pub(super) fn text_in(settings: &Settings, row: Option<&Json>) -> Result<String,
     }
 }
 
-/// What becomes of an acquire at a node that shows this marker.
+/// The verdict on an acquire at a node that shows this marker.
 pub(super) enum Vote {
     /// It counts.
     Counts(Option<LossId>),
@@ -157,8 +157,8 @@ fn unknown_marker(asked: &Membership) -> Refusal {
     Refusal::Denied(wrong_quorum((asked.quorum, asked.max_ttl_ms), None))
 }
 
-/// Whether a record that is missing may have been forgotten. Under a marker that is not understood nobody of this version
-/// gets a vote.
+/// Returns true if a record that is missing may have been forgotten. Under a marker that is not understood nobody of
+/// this version gets a vote.
 pub(super) fn is_in_doubt(text: &str, durability: Durability) -> bool {
     let marker = Marker::parse(text.as_bytes());
     NodeMemory { marker: marker.as_ref(), trusted: None, run: None }.is_in_doubt(durability)

@@ -92,7 +92,7 @@ pub use settings::{Settings, SortKey};
 
 use leasehold_core::op::{Denial, LockOp};
 
-/// What is asked of DynamoDB.
+/// An operation of DynamoDB.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "DynamoDB's own names")]
 pub enum Target {
@@ -121,7 +121,7 @@ impl Target {
 /// A request to be signed and sent as `POST /`. `Debug` does not show the body, which names attempts.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Request {
-    /// What is asked.
+    /// The operation.
     pub target: Target,
     /// JSON.
     pub body: Vec<u8>,
@@ -139,7 +139,7 @@ impl fmt::Debug for Request {
     }
 }
 
-/// What came back. `Debug` does not show the body.
+/// A response. `Debug` does not show the body.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Response {
     /// The HTTP status.

@@ -55,11 +55,11 @@ pub(super) struct Row {
 pub(super) enum Rvn {
     /// `<nonce>:<seq>`.
     Ours { nonce: Nonce, seq: Seq },
-    /// Whatever another client takes, a UUID for the most part.
+    /// The version number of another client, usually a UUID.
     Foreign(Version),
 }
 
-/// What begins every version of an attempt.
+/// The prefix of every version of an attempt.
 pub(super) fn own(nonce: &Nonce) -> String {
     alloc::format!("{:032x}:", u128::from_be_bytes(*nonce.as_bytes()))
 }
@@ -127,7 +127,7 @@ pub(super) fn version_text(version: &Version) -> Option<(String, Option<Nonce>)>
 }
 
 impl Row {
-    /// What the attributes say.
+    /// Reads a row from its attributes.
     ///
     /// # Errors
     /// They were not written by a client whose locks are understood here.

@@ -1,4 +1,4 @@
-//! What a session must know of its table, checked by DynamoDB's own rules before anything is sent.
+//! Settings of a session for its table, checked by DynamoDB's own rules before anything is sent.
 
 use alloc::sync::Arc;
 
@@ -19,7 +19,7 @@ pub struct Settings {
 pub struct SortKey {
     /// The attribute.
     pub name: Arc<str>,
-    /// What stands in it.
+    /// The attribute's value.
     pub value: Arc<str>,
 }
 
@@ -116,7 +116,7 @@ impl Settings {
         self.expires.as_deref()
     }
 
-    /// Whether the locks keep something of their own in an attribute of this name.
+    /// Returns true if the locks keep something of their own in an attribute of this name.
     pub fn reserves(name: &str) -> bool {
         OURS.contains(&name)
     }

@@ -83,7 +83,7 @@ pub fn describe_expiry(settings: &Settings) -> Request {
     Request::new(Target::DescribeTimeToLive, &json!({ "TableName": settings.table() }))
 }
 
-/// What the response to [`describe`] or [`create`] says of the table.
+/// Reads a table's description from the response to [`describe`] or [`create`].
 ///
 /// # Errors
 /// It could not be described or created. A table that is not there is a denial that says so.
@@ -104,7 +104,7 @@ pub fn expires(settings: &Settings, response: &Response) -> Result<Option<String
     Ok(text(ttl, "AttributeName").filter(|_| is_on).map(ToString::to_string))
 }
 
-/// Whether the response to [`expire`] says that it was done.
+/// Checks that the response to [`expire`] says that it was done.
 ///
 /// # Errors
 /// It was not, or nobody knows. Where it is on already, that is a denial with DynamoDB's words.
@@ -120,12 +120,12 @@ fn success(settings: &Settings, response: &Response) -> Result<Map<String, Json>
     object(&response.body).map_err(protocol)
 }
 
-/// What a table is like.
+/// The description of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Description {
     /// Its name.
     pub name: String,
-    /// Whether it can be used.
+    /// Its state: whether it can be used.
     pub status: Status,
     /// Its primary key: the partition key first.
     pub keys: Vec<KeyAttribute>,
@@ -133,7 +133,7 @@ pub struct Description {
     pub billing: Option<Billing>,
     /// The Regions that have replicas; empty for a table of one Region.
     pub replicas: Vec<String>,
-    /// Whether it is one of strong consistency across Regions, in DynamoDB's words `STRONG`.
+    /// Its consistency across Regions; a strong one is `STRONG` in DynamoDB's words.
     pub consistency: Consistency,
     /// Regions that take part in strong consistency without a replica.
     pub witnesses: Vec<String>,
@@ -143,7 +143,7 @@ pub struct Description {
     pub id: Option<String>,
 }
 
-/// Whether a table can be used.
+/// The state of a table: whether it can be used.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Status {
     /// It can.
@@ -156,7 +156,7 @@ pub enum Status {
     Other(String),
 }
 
-/// What global tables promise across Regions.
+/// The consistency of global tables across Regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Consistency {
     /// A write in one Region is seen in all at once.
@@ -251,7 +251,7 @@ pub enum Reach {
     },
 }
 
-/// Whether locks can be kept in a table, and between whom they exclude.
+/// Checks that locks can be kept in a table, and returns between whom they exclude.
 ///
 /// Global tables of the version 2017.11.29 do not show here: each of their replicas is described as a table of one
 /// Region.

@@ -1,4 +1,4 @@
-//! What is asked of a table, and what its answers mean. Whether DynamoDB answers so is tested against DynamoDB.
+//! Requests to a table, and the meaning of its answers. Whether DynamoDB answers so is tested against DynamoDB.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};

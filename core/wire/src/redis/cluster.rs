@@ -7,7 +7,7 @@ use crate::resp::Value;
 
 const NOBODY: u16 = u16::MAX;
 
-/// What one node knew of all slots.
+/// The map of all slots, as one node knew it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Map {
     /// For each slot the place of its master in `shards`; empty where nothing is known yet.
@@ -18,9 +18,9 @@ pub struct Map {
 /// A master that has slots, and who follows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Who takes writes.
+    /// The node that takes writes.
     pub master: Address,
-    /// Who may take over.
+    /// Nodes that may take over.
     pub replicas: Vec<Address>,
 }
 
@@ -111,7 +111,7 @@ fn node(entry: &Value, asked: &Address) -> Option<Address> {
 pub enum Redirection {
     /// For good.
     Moved {
-        /// What it serves.
+        /// The slot that moved.
         slot: u16,
         /// Where it is.
         to: Address,

@@ -1,4 +1,4 @@
-//! What an error reply means: certainly not applied, and why, or nobody knows.
+//! The meaning of an error reply: certainly not applied, and why, or unknown.
 //!
 //! The first word of an error is its code. Redis 6 and older wrap the error of a command within a script into one of
 //! the script, `ERR Error running script (...): @user_script: 5: -READONLY ...`; there the code is looked for inside.
@@ -8,7 +8,7 @@ use alloc::string::String;
 use crate::resp::Value;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Outcome, Refusal};
 
-/// What an error reply says of the operation that it answers.
+/// The meaning of an error reply for the operation that it answers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorClass {
     /// The server does not know the script by its digest: not applied; send the text.
@@ -102,12 +102,12 @@ pub fn refusal(error: &str) -> Option<Refusal> {
     }
 }
 
-/// Whether the server does not know who asks.
+/// Returns true if the server rejects the credentials.
 pub(crate) fn refuses_credentials(error: &str) -> bool {
     matches!(code_of(error), "NOAUTH" | "WRONGPASS")
 }
 
-/// What an error reply means for the operation that it answers.
+/// Returns the outcome of the operation that an error reply answers.
 pub fn error_outcome(error: &str) -> Outcome {
     match refusal(error) {
         Some(refusal) => Outcome::NotApplied(refusal),
@@ -149,7 +149,7 @@ fn explained(advice: &str, error: &str) -> String {
     alloc::format!("{advice} (the server said: {})", said(error))
 }
 
-/// The server's words, bounded, on one line, and without what might be a nonce: whoever knows it can free the lock.
+/// The server's words, bounded, on one line, and without what might be a nonce: anyone who knows it can free the lock.
 pub(crate) fn said(error: &str) -> String {
     let mut text = String::new();
     let mut digits = 0;

@@ -15,7 +15,7 @@ pub(super) const MARKER: &[u8] = b"leasehold\x1fquorum";
 /// How many slots the keys of a cluster are spread over.
 pub const SLOTS: u16 = 16_384;
 
-/// What stands between the first `{` and the first `}` after it, unless that is nothing: the part that a cluster
+/// Returns the text between the first `{` and the first `}` after it, unless that is empty: the part that a cluster
 /// hashes instead of the whole key.
 pub(super) fn hash_tag(resource: &str) -> Option<&str> {
     let (_, rest) = resource.split_once('{')?;

@@ -12,7 +12,7 @@ use leasehold_core::RequestId;
 use leasehold_core::member::{Marker, RunId};
 use leasehold_core::op::Outcome;
 
-/// What a look has found.
+/// The result of a look at the marker.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct Found {
     /// The marker, if there is one that this version understands.
@@ -36,7 +36,7 @@ pub fn look_by_script() -> [Command; 2] {
     [get, info_by_script(Some("server"))]
 }
 
-/// What the replies to [`look`] say.
+/// Reads the replies to [`look`].
 ///
 /// # Errors
 /// The marker could not be read.

@@ -47,7 +47,7 @@ use leasehold_core::{Nonce, RequestId, Resource, Token};
 
 /// One command: its name and its arguments.
 ///
-/// `Debug` shows the name only, for the arguments name attempts, and whoever knows one can free its lock.
+/// `Debug` shows the name only, for the arguments name attempts, and anyone who knows one can free its lock.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Command {
     /// The name first.
@@ -75,7 +75,7 @@ impl fmt::Debug for Command {
     }
 }
 
-/// What a session must know of its server.
+/// Settings of a session for its server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Settings {
     /// How long an unused counter is kept: 7 days by default, at least 1 ms and at most 100 years. Far above the longest
@@ -262,7 +262,7 @@ fn is_renewal(script: Script) -> bool {
     script == scripts::RENEW || script == scripts::KEEP
 }
 
-/// What a vote is told of the quorum, in the order of the script's arguments.
+/// Arguments that tell a vote of the quorum, in the order of the script's arguments.
 fn membership(member: &Membership) -> [Vec<u8>; 6] {
     [
         member.quorum.to_string().into_bytes(),
@@ -329,7 +329,7 @@ impl Call {
         self.ops.extend(other.ops);
     }
 
-    /// What a cluster hashes of its keys; names with equal tags share a slot.
+    /// Returns the part of its keys that a cluster hashes; names with equal tags share a slot.
     fn tag(&self) -> Option<&str> {
         let lock = core::str::from_utf8(self.keys.first()?).ok()?;
         Some(keys::hash_tag(lock).unwrap_or(lock))
@@ -364,7 +364,7 @@ impl Form {
     }
 }
 
-/// What must be known of an operation to understand its reply.
+/// The part of an operation that is needed to understand its reply.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Asked {
     Acquire(Nonce),
@@ -420,7 +420,7 @@ pub struct Exchange {
 /// Where an exchange stands after replies.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Progress {
-    /// What became of each operation, in their order.
+    /// The outcome of each operation, in their order.
     Done(Vec<Outcome>),
     /// Send [`Exchange::commands`] again: they have changed.
     Again,

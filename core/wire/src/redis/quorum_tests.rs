@@ -1,4 +1,4 @@
-//! What nodes of a quorum are told, and what their answers mean.
+//! Requests to nodes of a quorum, and the meaning of their answers.
 
 use alloc::boxed::Box;
 use alloc::format;

@@ -1,4 +1,4 @@
-//! From replies to outcomes. Whoever can answer in the server's place can answer anything, so every shape is checked.
+//! From replies to outcomes. An impostor of the server can answer anything, so every shape is checked.
 
 use alloc::boxed::Box;
 use alloc::string::ToString;
@@ -15,7 +15,7 @@ use leasehold_core::node::wrong_quorum;
 use leasehold_core::op::{Applied, Denial, DenialKind, Fault, FaultKind, Holder, Holding, Outcome, Refusal, Seen};
 use leasehold_core::{Nonce, RequestId, Token, Version};
 
-/// What became of one operation, by the reply of its script.
+/// Returns the outcome of one operation, by the reply of its script.
 pub(super) fn outcome(id: RequestId, asked: Asked, reply: &Value) -> Outcome {
     match answer_to(id, reply) {
         Ok(parts) => judge(asked, parts).unwrap_or_else(misfit),
@@ -23,7 +23,7 @@ pub(super) fn outcome(id: RequestId, asked: Asked, reply: &Value) -> Outcome {
     }
 }
 
-/// What became of several renewals, by the one reply for all of them.
+/// Returns the outcomes of several renewals, by the one reply for all of them.
 pub(super) fn renewals(id: RequestId, all: &[Asked], reply: &Value) -> Vec<Outcome> {
     let same = |outcome: Outcome| all.iter().map(|_| outcome.clone()).collect();
     let parts = match answer_to(id, reply) {
@@ -206,7 +206,7 @@ fn foreign(version: &[u8], left: Option<Duration>) -> Option<Holding> {
     })
 }
 
-/// What PTTL says: the outer `None` is nonsense, the inner one a key without expiry.
+/// Reads the reply to PTTL: the outer `None` is nonsense, the inner one a key without expiry.
 fn time_left(value: &Value) -> Option<Option<Duration>> {
     match integer(value)? {
         -1 => Some(None),

@@ -1,4 +1,4 @@
-//! What runs inside the server: constant texts, so that a server compiles each of them once.
+//! Scripts that run inside the server: constant texts, so that a server compiles each of them once.
 //!
 //! Data travels in `KEYS` and `ARGV` only. The last argument names the request, and an answer ends with it: one that was
 //! meant for another request is for none. A script that fails half-way (out of memory, read-only replica, missing rights)
@@ -10,9 +10,9 @@
 /// A script and the name that the server gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Script {
-    /// What it does.
+    /// Its name, which says what it does.
     pub name: &'static str,
-    /// What the server runs.
+    /// The text that the server runs.
     pub text: &'static str,
     /// SHA-1 of the text in lowercase hexadecimal: the name under which the server keeps it.
     pub sha1: &'static str,
@@ -21,8 +21,8 @@ pub struct Script {
 /// Every script there is.
 pub const SCRIPTS: [Script; 9] = [ACQUIRE, RENEW, RELEASE, RAISE, READ, VOTE, KEEP, FREE, MARK];
 
-/// What a script says when the lock is not, or not yet, its caller's. Each script does its work before this, so that
-/// what is not needed is not made.
+/// The end of a script, for a lock that is not, or not yet, its caller's. Each script does its work before this, so
+/// that what is not needed is not made.
 ///
 /// `get` answers `false` for no key, else at most 8 KiB of its value, else an error table; it does not read a foreign
 /// value of half a gigabyte into memory. `count` answers the counter, `false` for none, or a reply to pass on.
@@ -276,7 +276,7 @@ end
 
 /// KEYS: lock and fence of each. ARGV: retention, then nonce and ttl of each, request. Answers [`RENEW_PARTS`] for each,
 /// filled up with empty ones: one that cannot be renewed must not hide what became of the others, and lists within lists are more
-/// than Webdis can pass on. Whoever is asked must be able to write, as in a release.
+/// than Webdis can pass on. The server that is asked must be able to write, as in a release.
 pub(super) const RENEW: Script =
     Script { name: "renew", text: renew!(""), sha1: "dc13d2582d1c847fb35cd7f62808437d51e993ed" };
 

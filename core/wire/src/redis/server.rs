@@ -1,4 +1,4 @@
-//! What a server is asked of itself, and how its answers are read.
+//! Commands that ask a server about itself, and how its answers are read.
 
 use alloc::format;
 use alloc::string::String;

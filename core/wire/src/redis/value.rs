@@ -1,4 +1,4 @@
-//! What stands under a lock key: `<nonce>@<owner>;<since>` and, with data, `;<data>`, in printable ASCII.
+//! The value of a lock key: `<nonce>@<owner>;<since>` and, with data, `;<data>`, in printable ASCII.
 //!
 //! The nonce is 32 lowercase hexadecimal digits, the owner percent-encoded, `since` the holder's milliseconds since
 //! 1970 at the grant, and the data base64url without padding. Whatever does not read so is another client's.
@@ -21,7 +21,7 @@ pub(super) struct LockValue {
     pub(super) data: Option<Payload>,
 }
 
-/// What is written for a grant.
+/// Returns the value to write for a grant.
 pub(super) fn written(nonce: &Nonce, owner: &Owner, since_unix_ms: u64, data: Option<&Payload>) -> String {
     let mut text = hex(nonce);
     text.push('@');

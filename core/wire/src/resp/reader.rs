@@ -28,7 +28,7 @@ const MOST_UNTAKEN: usize = 8;
 #[derive(Clone, Debug)]
 pub struct Reader {
     decoder: Decoder,
-    /// What belongs to no whole reply yet.
+    /// Bytes that belong to no whole reply yet.
     rest: Vec<u8>,
     /// Whole replies, one after the other.
     whole: VecDeque<u8>,
@@ -55,7 +55,7 @@ impl Reader {
         Ok(Self { decoder, rest, whole, lengths, most_bytes, broken: None })
     }
 
-    /// What has arrived, in pieces of any size. Whole replies stay here until they are taken.
+    /// Adds bytes that have arrived, in pieces of any size. Whole replies stay here until they are taken.
     pub fn push(&mut self, bytes: &[u8]) {
         if self.broken.is_some() {
             return;

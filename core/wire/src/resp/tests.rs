@@ -29,7 +29,7 @@ fn simple(text: &str) -> Value {
     Value::Simple(text.into())
 }
 
-/// What a server of version 3 would write.
+/// Writes a value as a server of version 3 would.
 fn write(value: &Value, out: &mut Vec<u8>) {
     let mut line = |kind: u8, text: &str| {
         out.push(kind);

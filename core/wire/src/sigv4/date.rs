@@ -19,8 +19,8 @@ pub(super) fn amz_date(unix_ms: u64) -> String {
     alloc::format!("{year:04}{month:02}{day:02}T{hour:02}{minute:02}{second:02}Z")
 }
 
-/// What the header `Date` says, in milliseconds since 1970; `None` for anything but the form that all servers have to
-/// send (RFC 9110, IMF-fixdate): `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Reads the header `Date`, in milliseconds since 1970; `None` for anything but the form that all servers have to send
+/// (RFC 9110, IMF-fixdate): `Sun, 06 Nov 1994 08:49:37 GMT`.
 pub fn http_date(text: &str) -> Option<u64> {
     let bytes = text.as_bytes();
     let has_form = bytes.len() == 29

@@ -1,4 +1,4 @@
-//! Who asks: credentials that are missing, expire, are refused, come late, or are no good.
+//! Credentials that are missing, expire, are refused, come late, or are no good.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn dynamodb() -> Host {
     Host::new(1, vec![Store::Dynamodb(dynamodb_store())])
 }
 
-/// Whose key the request was signed with.
+/// Returns the id of the key that the request was signed with.
 fn key(host: &Host, at: usize) -> &str {
     let authorization = header(&host.http[at], "authorization").unwrap();
     let (_, rest) = authorization.split_once("Credential=").unwrap();
@@ -285,7 +285,7 @@ fn texts_show_what_is_no_secret() {
     }
 }
 
-/// What the server says of them is not repeated with them in it.
+/// A server's message about credentials is shown without the credentials.
 #[test]
 fn nothing_shows_a_secret() {
     let mut host = Host::new(1, vec![redis_http(Dialect::Upstash, Access::WithCredentials)]);

@@ -1,4 +1,4 @@
-//! Whoever can answer in the server's place can answer anything.
+//! An impostor of the server can answer anything.
 
 use leasehold_core::config::Wait;
 use leasehold_core::{Event, RequestId};

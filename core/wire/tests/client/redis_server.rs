@@ -35,7 +35,7 @@ impl RedisServer {
         }
     }
 
-    /// Whether it is Upstash or Webdis shows in the request.
+    /// Serves a request of Upstash or Webdis; the request shows which.
     pub(crate) fn serve_http(&mut self, request: &HttpRequest) -> Response {
         assert_eq!((request.method, request.url.as_str()), ("POST", "https://redis.example.com/"));
         let text = std::str::from_utf8(&request.body).unwrap();

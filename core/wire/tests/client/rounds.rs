@@ -176,7 +176,7 @@ fn a_deadline_ends_every_round() {
     }
 }
 
-/// What has left may have landed, whoever was asked.
+/// A request that has left may have been applied, at every kind of store.
 #[test]
 fn what_is_not_answered_in_time_may_have_happened() {
     for store in [
@@ -274,7 +274,7 @@ fn a_quorum_of_stores_of_every_kind_grants_and_renews() {
     assert!(host.events.iter().any(|event| matches!(event, Event::Released { .. })), "{:?}", host.events);
 }
 
-/// What is due comes all the same, and nothing twice.
+/// All outputs that are due still come, and none twice.
 #[test]
 fn a_step_brings_a_thousand_outputs_at_most() {
     use leasehold_core::{Input as CoreInput, LockId, LockOptions, Resource};

@@ -35,7 +35,7 @@ pub(crate) const NOT_MIRRORED: [&str; 16] = [
     "CounterTrust",
 ];
 
-/// What a type of the crate, or one of its variants, consists of.
+/// The structure of a type of the crate, or of one of its variants.
 pub(crate) enum Shape {
     Nothing,
     Fields(Vec<&'static str>),

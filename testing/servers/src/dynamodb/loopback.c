@@ -19,7 +19,7 @@ int bind(int socket, const struct sockaddr *address, socklen_t length) {
     return (int)syscall(SYS_bind, socket, address, length);
 }
 
-/* Only a server that has its port says so: whoever answers there is then no other. */
+/* Only a server that has its port says so: no other server can answer there then. */
 int listen(int socket, int backlog) {
     struct sockaddr_in here;
     socklen_t length = sizeof here;

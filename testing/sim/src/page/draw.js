@@ -244,7 +244,7 @@ function drawSpans(pen) {
   ctx.globalAlpha = 1;
 }
 
-/** The token and what else fits into a bar. Returns where the words end, for whoever must keep clear of them. */
+/** The token and what else fits into a bar. Returns where the words end, for text that must keep clear of them. */
 function drawBarText({ ctx, width, layout }, span, left, w, colour) {
   const size = layout.pitch >= 22 ? 11 : 10.5;
   ctx.font = `600 ${size}px ${palette.font}`;

@@ -1,4 +1,4 @@
-//! What became of an operation of a single store.
+//! Outcomes of an operation of a single store.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Whoever answers in the table's place.
+//! An impostor that answers in the table's place.
 
 use proptest::prelude::*;
 

@@ -90,7 +90,7 @@ fn what_matters_to_nobody_may_be_odd() {
     assert_eq!(holding(&read(&without(row(JAVA_RVN), "ownerName"))).owner, None);
 }
 
-/// The same to whoever meets the row: it is never free.
+/// All operations that meet the row are refused alike: it is never free.
 fn refusals(row: &Json) -> Vec<(DenialKind, String)> {
     let mut all = vec![denial(read(row))];
     for op in [acquire(), renew(), release(), raise(9, None)] {

@@ -68,7 +68,7 @@ pub struct Condvar {
     waiting: std::sync::Mutex<Vec<Arc<Permit>>>,
 }
 
-/// Whether a wait may have ended by the clock.
+/// The result of a wait with a timeout: true if it may have ended by the clock.
 #[derive(Clone, Copy, Debug)]
 pub struct WaitTimeoutResult(bool);
 

@@ -39,7 +39,7 @@ pub struct Keep {
     loss: Option<LossId>,
 }
 
-/// What the lock's row said.
+/// The answer of the lock's row.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Told {
     pub(super) outcome: Outcome,
