@@ -12,10 +12,10 @@ use crate::stores::credentials;
 use crate::wit::client as wit;
 use crate::wit::types::{ConfigError, LockOptions as WitOptions};
 
-/// What became of a list of inputs.
+/// A list of inputs, split into those the core takes and those that are rejected.
 #[derive(Default)]
 pub(crate) struct Commands {
-    /// What the core takes, in order.
+    /// Inputs for the core, in order.
     pub(crate) inputs: Vec<wire::Input>,
     /// Commands that no client can accept.
     pub(crate) rejected: Vec<wit::RejectedCommand>,
@@ -78,7 +78,7 @@ fn command(input: wit::Input) -> Result<Command, ConfigError> {
     Ok(Command::Given(wire::Input::Core(input)))
 }
 
-/// What is to be locked, and how.
+/// The resource and the options of an acquire command.
 pub(crate) fn wish(name: &str, wanted: WitOptions) -> Result<(Resource, LockOptions), ConfigError> {
     Ok((Resource::new(name).map_err(refused)?, options(wanted)?))
 }

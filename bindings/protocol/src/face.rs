@@ -12,7 +12,7 @@ pub struct Unfit {
     kind: UnfitKind,
 }
 
-/// What most languages tell apart.
+/// The two kinds of unfit values that most languages tell apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnfitKind {
     /// Of another type than what is wanted.
@@ -61,7 +61,7 @@ pub trait Source: Sized {
         Self::spelt(name)
     }
 
-    /// Whether nothing stands here.
+    /// Returns true if there is no value here.
     fn is_absent(&self) -> bool;
 
     /// # Errors
@@ -164,17 +164,17 @@ pub trait Sink {
     fn case(&self, of: &'static str, name: &'static str, fields: Vec<(&'static str, Self::Value)>) -> Self::Value;
 }
 
-/// What a language passes in.
+/// A value that can be read from a language.
 pub(crate) trait Read: Sized {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit>;
 }
 
-/// What a language gets.
+/// A value that can be written for a language.
 pub(crate) trait Write {
     fn write<W: Sink>(self, to: &W) -> W::Value;
 }
 
-/// What a record, or a case that has it, consists of.
+/// The fields of a record, or of a case that has the record as its payload.
 pub(crate) trait Fields {
     fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)>;
 }

@@ -1,4 +1,4 @@
-//! What stores answered, on its way in.
+//! Conversion of the responses of stores to those of the core.
 //!
 //! An outcome that makes no sense may hide that something happened, so it counts as unknown. A record that can be read
 //! but that no honest client wrote is denied, as it is by the stores that the core knows itself.
@@ -69,7 +69,7 @@ fn refusal(refusal: wit::Refusal) -> Option<Refusal> {
     })
 }
 
-/// What is there, or why nobody may go by it; `None` where it cannot be read.
+/// The record that a store shows, or why it is denied; `None` where it cannot be read.
 fn seen(seen: wit::Seen) -> Option<Result<Seen, Denial>> {
     let holding = optional(seen.holding, holding)?.map(Box::new);
     Some(Seen { holding }.checked())

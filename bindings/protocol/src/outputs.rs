@@ -1,4 +1,4 @@
-//! What the machine tells its host, on its way out.
+//! Conversion of the outputs of the core to those of the WIT.
 
 use leasehold_core::op::Holding;
 use leasehold_core::{Error, Event, Failure, LostReason, Monotonic, Output, Stats};

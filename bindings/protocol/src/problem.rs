@@ -17,9 +17,9 @@ pub enum Problem {
     Config(ConfigError),
     /// A command that was not accepted.
     Command(Error),
-    /// What a guard refuses.
+    /// A token or a write that a guard refuses.
     Rejected(Rejected),
-    /// What a server says is no RESP, or too long.
+    /// A reply that is not valid RESP, or is too long.
     Malformed(Malformed),
     /// A bug of leasehold's: the object is of no further use.
     Broken(String),
@@ -41,7 +41,7 @@ impl Problem {
         Self::Unfit(Unfit::ty(format_args!("there is no call {name:?}")))
     }
 
-    /// What was refused as a value of a language, for commands and guards.
+    /// The reason of a refusal as a value of a language, for commands and guards.
     pub fn reason<W: Sink>(self, to: &W) -> Option<W::Value> {
         match self {
             Self::Command(error) => Some(error.write(to)),

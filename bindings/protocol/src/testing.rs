@@ -19,7 +19,7 @@ use crate::wit::client::{Client, Stepped};
 /// More than any client hands out between two instants.
 const MOST_OUTPUTS: usize = 100_000;
 
-/// Whether requests reach the store.
+/// The state of the connection to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// They do.
@@ -96,12 +96,12 @@ impl Store {
         self.reach.set(reach);
     }
 
-    /// Whether requests reach the store.
+    /// The state of the connection to the store.
     pub fn reach(&self) -> Reach {
         self.reach.get()
     }
 
-    /// Frees a resource, whoever holds it. Its token counter stays.
+    /// Frees a resource, no matter which client holds it. Its token counter stays.
     ///
     /// # Errors
     /// A name that no lock can have.
@@ -112,7 +112,7 @@ impl Store {
         Ok(())
     }
 
-    /// The record of whoever holds a resource; nothing where nobody does.
+    /// The record of a resource's holder; nothing if nobody holds it.
     ///
     /// # Errors
     /// A name that no lock can have, and clocks that are none.

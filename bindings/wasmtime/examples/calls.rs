@@ -23,7 +23,7 @@ const ROUND: u32 = 500;
 fn main() -> Result<(), Box<dyn Error>> {
     let file = std::env::args().nth(1).ok_or("which file?")?;
     let start = Instant::now();
-    // SAFETY: whoever starts an example vouches for the file it is given.
+    // SAFETY: the user who starts an example vouches for the file it is given.
     let component = unsafe { Component::deserialize(&std::fs::read(file)?) }?;
     println!("loaded in {:?}", start.elapsed());
 
@@ -134,7 +134,7 @@ fn drain(client: &mut Client, now: Now) -> Result<u64, Box<dyn Error>> {
     }
 }
 
-/// What a script says, with the number that stands last in the request. Only the one that releases knows of wake-ups.
+/// The reply of a script, with the last number of the request. Only the script that releases knows of wake-ups.
 fn answer(request: &HttpRequest) -> HttpResponse {
     let body = String::from_utf8_lossy(&request.body);
     let number = body.rsplit('/').next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What can go wrong beside what the protocol itself refuses.
+//! Errors of the component and of its host, beside the refusals of the protocol itself.
 
 use std::fmt;
 

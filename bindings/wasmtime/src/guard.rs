@@ -1,4 +1,4 @@
-//! What the protected resource runs.
+//! The guard: checks fencing tokens at the protected resource.
 
 use wasmtime::component::ResourceAny;
 
@@ -62,7 +62,7 @@ impl Guard {
         claimed.map_err(CallError::Refused)
     }
 
-    /// Whether a write with a token may happen.
+    /// Checks that a write with a token may happen.
     ///
     /// # Errors
     /// A stale token, an item that was never claimed, or a number that is no token.

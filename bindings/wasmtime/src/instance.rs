@@ -6,7 +6,7 @@ use crate::bindings::Protocol;
 use crate::component::Component;
 use crate::error::HostError;
 
-/// What one instance may use.
+/// Limits of the memory, the instructions and the arguments of one instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of memory, of which 1 MiB is taken from the start. A lock takes up to 2 KiB, more with a long name or data,
@@ -27,7 +27,7 @@ impl Default for Limits {
     }
 }
 
-/// What the store carries; the component sees none of it.
+/// The host's data in the store; the component does not see it.
 pub(crate) struct Guest {
     limits: StoreLimits,
 }

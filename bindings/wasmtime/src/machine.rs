@@ -147,7 +147,7 @@ impl Client {
         self.call(0, |guest, store, client| guest.call_credentials_renewed(store, client, node, now))
     }
 
-    /// What the requests to a node carry from now on.
+    /// Replaces the credentials that the requests to a node carry.
     ///
     /// # Errors
     /// A node that takes none or others, or a secret that no header can hold.
@@ -207,7 +207,7 @@ impl Client {
         self.call(0, |guest, store, client| guest.call_remaining_ns(store, client, lock, now))
     }
 
-    /// Who stands in the way of a pending acquisition, as far as the store shows it.
+    /// The holder that blocks a pending acquisition, as far as the store shows it.
     ///
     /// # Errors
     /// An instance that is lost.
@@ -223,7 +223,7 @@ impl Client {
         self.call(0, |guest, store, client| guest.call_state(store, client, lock))
     }
 
-    /// What the client keeps and has seen.
+    /// Counts of what the client keeps and has seen.
     ///
     /// # Errors
     /// An instance that is lost.
@@ -231,7 +231,7 @@ impl Client {
         self.call(0, |guest, store, client| guest.call_stats(store, client))
     }
 
-    /// Whether nothing is alive, in flight or undrained.
+    /// Returns true if no lock is alive, no request is in flight and no output is left to poll.
     ///
     /// # Errors
     /// An instance that is lost.

@@ -1,4 +1,4 @@
-//! What a host with a connection to a Redis of its own needs beside the client.
+//! The RESP functions for a host that has its own connection to Redis.
 
 use wasmtime::component::ResourceAny;
 
@@ -78,7 +78,7 @@ impl Reader {
         Ok(Self { instance, reader: made.map_err(CallError::Refused)? })
     }
 
-    /// What has arrived, in pieces of any size.
+    /// Takes bytes that have arrived, in pieces of any size.
     ///
     /// # Errors
     /// An instance that is lost.

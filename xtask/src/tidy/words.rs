@@ -9,7 +9,7 @@ const WORD: &str = "whoever";
 
 /// The riddles and the words that each folder may still have. These numbers may only fall.
 const LEFT: [(&str, usize, usize); 5] =
-    [("client", 0, 4), ("bindings", 62, 8), ("testing", 0, 2), ("xtask", 0, 3), ("docs", 0, 5)];
+    [("client", 0, 4), ("bindings", 6, 0), ("testing", 0, 2), ("xtask", 0, 3), ("docs", 0, 3)];
 
 /// Counts over all files, by folder.
 #[derive(Default)]

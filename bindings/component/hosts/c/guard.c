@@ -66,7 +66,7 @@ static bool keep_folder_of(const char *name) {
     return opened >= 0 && close(opened) == 0 && is_kept;
 }
 
-/* Whoever reads it finds the old mark or the new one, also after a crash, and never half of one. */
+/* Replaces the mark atomically: a reader finds the old mark or the new one, also after a crash, never half of one. */
 static bool write_mark(const char *name, uint64_t token) {
     char new_name[PATH_MAX], word[MOST_DIGITS];
     int length = snprintf(new_name, sizeof(new_name), "%s.XXXXXX", name);

@@ -1,8 +1,8 @@
 /* Values of the WIT in C.
  *
- * A record is written as RECORD({"ttl-ms", some(u64(30000))}, ...), a variant as variant("for", payload). Whoever makes
- * a value owns it, until it becomes part of another or goes to a call. What is read belongs to the value that it is
- * part of.
+ * A record is written as RECORD({"ttl-ms", some(u64(30000))}, ...), a variant as variant("for", payload). The code that
+ * makes a value owns it, until it becomes part of another or goes to a call. What is read belongs to the value that it
+ * is part of.
  *
  * Asking a value for what it is not, such as a field that the record does not have, is a mistake in the program, which
  * it ends: both sides of a call come from the same WIT. */

@@ -1,4 +1,4 @@
-//! What the clocks of WASI show, for a protocol that wants time to go on while the machine is suspended.
+//! A clock that also counts the time while the machine is suspended, made of the two clocks of WASI.
 
 use core::time::Duration;
 

@@ -44,7 +44,7 @@ enum Download {
 struct Answer {
     stream: InputStream,
     _body: IncomingBody,
-    /// What the server has said it will be.
+    /// The length that the server has announced.
     length: Option<usize>,
     response: HttpResponse,
 }
@@ -90,7 +90,7 @@ impl Exchange {
         }
     }
 
-    /// What to wait for until `advance` can go on.
+    /// The streams and futures to wait for before `advance` can go on.
     pub(crate) fn awaits(&self) -> impl Iterator<Item = Pollable> {
         let download = match &self.download {
             Download::Awaited(future) => future.subscribe(),
@@ -101,7 +101,8 @@ impl Exchange {
 }
 
 impl Upload {
-    /// What is left to do. One that fails is dropped: why it did comes in the place of an answer.
+    /// Sends what the stream takes, and returns itself until all is sent. An upload that fails is dropped: the response
+    /// says why.
     fn advance(mut self) -> Option<Self> {
         while !self.rest.is_empty() {
             let room = usize::try_from(self.stream.check_write().ok()?).unwrap_or(usize::MAX);

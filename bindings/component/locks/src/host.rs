@@ -1,4 +1,4 @@
-//! What the machine asks of its host, in the terms of WASI 0.2.
+//! The clocks, the random numbers and the waiting that WASI 0.2 provides to the machine.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -9,7 +9,7 @@ use crate::wasi::clocks::{monotonic_clock, wall_clock};
 use crate::wasi::io::poll;
 use crate::wasi::random::random;
 
-/// What the clocks show, in nanoseconds: since whenever, and since 1970.
+/// The monotonic clock and the wall clock, in nanoseconds: since an arbitrary moment, and since 1970.
 pub(crate) fn clocks() -> (u64, u64) {
     let wall = wall_clock::now();
     (monotonic_clock::now(), wall.seconds.saturating_mul(1_000_000_000).saturating_add(wall.nanoseconds.into()))

@@ -1,4 +1,4 @@
-//! What a request and its answer are in the terms of WASI's HTTP.
+//! Conversions between the core's HTTP requests and responses and those of WASI.
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -10,7 +10,7 @@ use leasehold_wire::client::{HttpRequest, Response};
 
 use crate::wasi::http::types::{ErrorCode, Fields, RequestOptions, Scheme};
 
-/// What the core wants to know of a response.
+/// The response headers that the core reads.
 const HEADERS: [&str; 3] = ["content-type", "date", "location"];
 
 /// The headers of a request.

@@ -72,7 +72,7 @@ impl Machine {
     /// Waits until the lock is granted, or will not be.
     pub(crate) fn acquire(&mut self, name: Resource, options: LockOptions) -> Result<(LockId, Token), wit::Error> {
         let text = String::from(name.as_str());
-        // Whoever waited here for itself could not give it back meanwhile.
+        // A caller that waited here for its own lock could not release it meanwhile.
         if let Some(token) = self.holds(&text) {
             return Err(problem::held_here(&text, token));
         }
@@ -159,7 +159,7 @@ impl Machine {
         Duration::ZERO
     }
 
-    /// Whether so much validity is left.
+    /// Returns an error unless the lease is valid for at least `min` longer.
     pub(crate) fn check(&mut self, lock: LockId, min: Duration) -> Result<(), wit::Error> {
         let left = self.left(lock);
         match self.slots.get(&lock) {

@@ -1,4 +1,4 @@
-//! What went wrong, in the words of the other languages.
+//! Errors of the component, in the words of the packages for other languages.
 
 use alloc::borrow::ToOwned;
 use alloc::format;

@@ -19,7 +19,7 @@ use crate::clock::SUSPENDED;
 use crate::problem::config as wrong;
 use crate::{random, wit};
 
-/// What a client is made of.
+/// The checked settings of a client.
 pub(crate) struct Settings {
     pub(crate) config: Config,
     pub(crate) stores: Vec<Store>,

@@ -11,7 +11,7 @@ use crate::dice::Dice;
 const SEQUENCES: u64 = 3_000;
 const CALLS: u64 = 60;
 
-/// What the calls met, so that it shows when they only ever meet refusals.
+/// Counts of the results of the calls, so that it shows when all of them are refused.
 #[derive(Debug, Default)]
 struct Met {
     clients: u64,

@@ -175,7 +175,7 @@ impl Dice {
         }
     }
 
-    /// What an honest store may answer.
+    /// A response by which an honest store grants a lock.
     pub(crate) fn grant() -> Response {
         let counter = NodeCounter { counter: 1_700_000_000_000 };
         let granted = Outcome::Applied(AppliedOutcome { applied: Applied::Acquired(counter) });

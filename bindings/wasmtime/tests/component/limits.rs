@@ -1,4 +1,4 @@
-//! What an instance may use is bounded, and one that wants more ends with an error.
+//! An instance has limits, and a call that exceeds them ends with an error.
 
 use leasehold_wasmtime::client::{Event, HttpResponse, Outcomes, Output, RedisReplies, Response};
 use leasehold_wasmtime::ops::{Applied, AppliedOutcome, Fault, FaultKind, NodeCounter, Outcome};

@@ -1,4 +1,4 @@
-//! What servers answer that are not well, and what servers may answer that are.
+//! Responses of broken servers, and unusual responses of healthy ones.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -63,7 +63,7 @@ fn an_answer_may_come_in_chunks() {
     }
 }
 
-/// What a Webdis says, in chunks of one byte. A script says the number that it was given last.
+/// Responds as a Webdis, in chunks of one byte. A script replies with the last number that it was given.
 fn answer(stream: TcpStream) -> Option<()> {
     let mut reader = BufReader::new(&stream);
     let mut length = 0;

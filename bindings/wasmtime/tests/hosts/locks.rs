@@ -17,7 +17,7 @@ const TTL: u64 = 6_000;
 const REPLY: u64 = TTL / 6;
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../component/hosts");
 
-/// What gives the component its network.
+/// The runtime that gives the component its network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Host {
     Wasmtime,
@@ -99,7 +99,7 @@ fn in_each(test: impl Fn(Host) + Sync) {
     });
 }
 
-/// What is left of the lease, in ms.
+/// The time left of the lease, in ms.
 #[track_caller]
 fn remaining(lease: &mut Running) -> u64 {
     lease.say("remaining");

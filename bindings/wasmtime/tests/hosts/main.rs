@@ -68,7 +68,7 @@ fn take_turns(one: (Language, Place), other: (Language, Place)) {
     first.hear("renew-delayed");
     here.proxy.pass();
     first.hear("renewed");
-    // Whoever waits goes on to do so, and whoever asks once is told.
+    // A waiting caller keeps waiting, and a caller that asks once gets an error.
     there.go_down();
     let mut unlucky = there.lock(other, "invoice/down", "dave", &[]);
     assert!(unlucky.hear("failed").starts_with("unavailable"), "{unlucky:?}");
@@ -103,7 +103,7 @@ fn take_turns(one: (Language, Place), other: (Language, Place)) {
     assert_eq!(third.status(), 0);
 }
 
-/// Whoever held the lock before is refused by what it protects, and whoever holds it now is not.
+/// The protected resource refuses the former holder and accepts the current one.
 fn fence(language: Language, earlier: u64, now: u64) {
     let folder = tempfile::tempdir().unwrap();
     let claim = |token: u64| {

@@ -12,7 +12,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(60);
 const PYTHON_SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../component/hosts/python");
 
-/// What a program is written in.
+/// The language that a program is written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Language {
     Python,

@@ -1,4 +1,4 @@
-//! What the files say, as the WIT has it. Whatever is not understood fails the test.
+//! Reads the values in the files as those of the WIT. An unknown value fails the test.
 
 use leasehold_wasmtime::client::{
     AcquireCommand, Input, LockRef, NewSeed, NodeRef, NodeVote, Outcomes, RequestResponse, ResourceRef, Response,
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use super::whole;
 
-/// What a step does.
+/// The call that a step makes.
 pub(super) enum Call {
     Timeout,
     Input(Input),

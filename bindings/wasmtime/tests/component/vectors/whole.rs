@@ -1,4 +1,4 @@
-//! What the files in `wire/` say beside the others: stores, credentials, and requests and responses as they travel.
+//! Values that only the files in `wire/` have: stores, credentials, and requests and responses as they travel.
 
 use leasehold_wasmtime::client::{
     HttpHeader, HttpRequest, HttpResponse, NewCredentials, RedisCommands, RedisReplies, Response,

@@ -1,4 +1,4 @@
-//! What came out of the component, as the files have it.
+//! Writes the outputs of the component as the files have them.
 
 use leasehold_wasmtime::client::{Error, Event, Failure, LostReason, Output};
 use leasehold_wasmtime::ops::{Birth, Denial, DenialKind, Fault, FaultKind, Holding, LockOp, Membership, Op};
@@ -9,7 +9,7 @@ use super::whole;
 
 const WEEK_MS: u64 = 7 * 24 * 3_600 * 1_000;
 
-/// What the WIT counts in milliseconds is rounded up there, so what is expected is rounded the same way.
+/// Rounds expected values up to milliseconds where the WIT counts in them and rounds up.
 pub(super) fn round_up(value: &mut Value, of: &str) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| round_up(item, of)),
@@ -48,7 +48,7 @@ pub(super) fn output(output: &Output) -> Value {
     })
 }
 
-/// What is absent is left out.
+/// Leaves out absent values.
 fn bare(mut value: Value) -> Value {
     match &mut value {
         Value::Array(items) => items.iter_mut().for_each(|item| *item = bare(item.take())),

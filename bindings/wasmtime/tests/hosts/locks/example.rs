@@ -17,7 +17,7 @@ fn block(language: &str) -> &'static str {
     block.unwrap_or_else(|| panic!("the page has no example in {language}"))
 }
 
-/// What it prints, in a folder with what it asks for.
+/// Runs an example in a folder that has the files it needs, and returns its output.
 #[track_caller]
 fn run(mut program: Command, file: &str, text: &str) -> String {
     let redis = redis::Server::start();

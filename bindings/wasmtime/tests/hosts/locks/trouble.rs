@@ -1,4 +1,4 @@
-//! What becomes of leases and acquisitions when something is wrong.
+//! Leases and acquisitions when a store or the network fails.
 
 use leasehold_servers::proxy::Proxy;
 use leasehold_servers::rest::Misbehave;
@@ -7,7 +7,7 @@ use leasehold_servers::{answers, dynamodb, redis, rest, wait_until, webdis};
 use super::{HOSTS, Host, Place, TTL, in_each, remaining};
 use crate::program::Running;
 
-/// What it says of a lease that is over. It ends with that.
+/// The message about a lost lease. The program ends with it.
 #[track_caller]
 fn lost(lease: &mut Running) -> String {
     lease.say("check 0");
