@@ -68,6 +68,7 @@ impl Condvar {
         unpoisoned(self.0.wait_timeout_while(guard, timeout, condition)).0
     }
 
+    #[cfg(feature = "sqlite")]
     pub(crate) fn notify_one(&self) {
         self.0.notify_one();
     }
