@@ -47,10 +47,11 @@ impl Client {
     /// more than [`max_ttl`](ClientBuilder::max_ttl).
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a url that cannot be read or a file that is no store of ours,
-    /// [`ErrorKind::StoreRefused`] where permissions are missing, [`ErrorKind::StoreUnavailable`] otherwise. Of a quorum,
-    /// a minority may be unavailable; it is connected to later. Two names for the same server, or a node that belongs to
-    /// another quorum or has another `max_ttl`, are [`ErrorKind::Config`].
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for a url that cannot be read or a file that is no store of ours,
+    /// [`ErrorKind::StoreRefused`](crate::ErrorKind::StoreRefused) where permissions are missing,
+    /// [`ErrorKind::StoreUnavailable`](crate::ErrorKind::StoreUnavailable) otherwise. Of a quorum, a minority may be
+    /// unavailable; it is connected to later. Two names for the same server, or a node that belongs to
+    /// another quorum or has another `max_ttl`, are [`ErrorKind::Config`](crate::ErrorKind::Config).
     pub async fn connect(stores: impl Stores) -> Result<Self, Error> {
         Self::builder().connect(stores).await
     }
@@ -193,8 +194,8 @@ impl Quorum {
     /// error here: [`Quorum::status`] tells.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for urls that cannot be read, fewer than two of them, the same one twice, and settings
-    /// outside their bounds.
+    /// [`ErrorKind::Config`](crate::ErrorKind::Config) for urls that cannot be read, fewer than two of them, the same
+    /// one twice, and settings outside their bounds.
     pub fn connect(settings: &ClientBuilder, stores: impl Stores) -> Result<Self, Error> {
         let urls = stores.urls()?;
         if let [only] = urls.as_slice() {
