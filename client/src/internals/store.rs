@@ -62,7 +62,7 @@ impl Store {
             reach: self.reach,
             loses_one_of: self.loses_one_of,
             generation: fork::generation(),
-            asked: Mutex::default(),
+            asked: std::sync::Mutex::default(),
             socket: Arc::new(Socket {
                 memory: Arc::clone(&self.memory),
                 loses_one_of: self.loses_one_of,
@@ -107,7 +107,8 @@ struct Connection {
     reach: Reach,
     loses_one_of: Option<u32>,
     generation: u64,
-    asked: Mutex<HashSet<RequestId>>,
+    /// Not of the scheduler: it is part of the test, and no thread waits for it.
+    asked: std::sync::Mutex<HashSet<RequestId>>,
     socket: Arc<Socket>,
 }
 
@@ -132,7 +133,7 @@ impl Connection {
         if self.generation != fork::generation() {
             world::fault("a forked child asks its parent's store");
         }
-        if !self.asked.lock().insert(request.id) {
+        if !self.asked.lock().unwrap().insert(request.id) {
             world::fault("a request is performed twice");
         }
     }
