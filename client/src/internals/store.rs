@@ -133,7 +133,7 @@ impl Connection {
         if self.generation != fork::generation() {
             world::fault("a forked child asks its parent's store");
         }
-        if !self.asked.lock().unwrap().insert(request.id) {
+        if !self.asked.lock().expect("no other thread panicked").insert(request.id) {
             world::fault("a request is performed twice");
         }
     }
