@@ -171,7 +171,7 @@ test("leases and clients can be disposed of", async () => {
   await leases[Symbol.asyncDispose]();
   assert.equal(await client.inspect("a"), null);
   await client[Symbol.asyncDispose]();
-  await assert.rejects(client.acquire("a"), ConfigError);
+  await assert.rejects(client.acquire("a"), { name: "ClosedError", code: "closed" });
 });
 
 test("clients share one listener for the end of the process, which goes with the last of them", async () => {
