@@ -92,7 +92,7 @@ fn every_error_has_its_kind_and_says_what_to_do() {
             code,
             error(400, code, "slow down"),
             StoreUnavailable,
-            &["patience", "limit of requests"],
+            &["throttling", "limit of requests"],
         ));
     }
     for (status, code) in [

@@ -88,7 +88,10 @@ fn throttling_for_a_whole_lease_is_reported_and_not_made_worse() {
     });
     for error in told {
         assert_eq!(error.kind(), ErrorKind::StoreUnavailable, "{error}");
-        assert!(error.to_string().contains("patience") && error.to_string().contains("ThrottlingException"), "{error}");
+        assert!(
+            error.to_string().contains("throttling") && error.to_string().contains("ThrottlingException"),
+            "{error}"
+        );
     }
     let asked = &rig.gateway.asked()[before..];
     let by_waiters = asked.iter().filter(|asked| is_of_a_row(asked) && !is_for(asked, "job")).count();
