@@ -1,4 +1,4 @@
-//! The client's `sync`. Blocking rests on shuttle's mutex and on [`permit`], so that sleeps can end by the clock.
+//! The client's `sync`. Blocking rests on shuttle's mutex and on `permit`, so that sleeps can end by the clock.
 
 mod locks;
 pub(crate) mod permit;
