@@ -148,14 +148,18 @@ mod tests {
     #[test]
     fn a_failure_interrupts_the_others_and_is_the_only_one_reported() {
         let (began, went_on, long) = (Instant::now(), AtomicBool::new(false), Later::new("long"));
+        let started = std::env::temp_dir().join(format!("leasehold-tracks-{}", std::process::id()));
+        let started = started.display();
         let failure = Steps::default().beside(|tracks| {
             tracks.start(&long, |steps| {
-                steps.run("sleep", shell("exec sleep 60"))?;
+                steps.run("sleep", shell(&format!("touch '{started}'; exec sleep 60")))?;
                 went_on.store(true, Ordering::Relaxed);
                 Ok(())
             });
             tracks.run("needs it", |steps| long.wait(steps).copied());
-            tracks.run("bad", |steps| steps.run("fail", shell("sleep 0.3; exit 3")));
+            tracks.run("bad", |steps| {
+                steps.run("fail", shell(&format!("until rm '{started}' 2>&-; do sleep 0.05; done; exit 3")))
+            });
         });
         let failure = failure.expect_err("one fails").to_string();
         assert!(failure.contains("step `fail` failed"), "{failure}");
