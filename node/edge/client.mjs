@@ -64,7 +64,7 @@ async function node({ url, name, store, durability, credentials: own, needsCrede
   if (given === undefined) return made("anonymous");
   const source = async () => credentials(await given(name), kinds);
   if (needsCredentials) return made("with-credentials", undefined, source);
-  // Whether there are credentials must be known before the first request.
+  // The first request depends on the credentials, so they are fetched before it.
   try {
     const first = await given(name);
     if (first === undefined || first === null) return made("anonymous");

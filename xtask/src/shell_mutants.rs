@@ -159,7 +159,7 @@ impl Group {
 
     /// cargo-mutants, for these files.
     fn command(&self) -> Command {
-        // What it has found by then stands in its files.
+        // The results so far are in its files.
         let mut mutants = Command::new("timeout");
         mutants.args(["--foreground", "--signal=INT", &format!("{}m", self.minutes), "cargo", "mutants"]);
         mutants.current_dir(run::root()).args(["-p", self.package, "--colors", "never"]);

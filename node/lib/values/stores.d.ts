@@ -64,7 +64,7 @@ export type Store =
       access: Access;
       /** As in `redisStore`. In milliseconds. */
       retention?: number | undefined;
-      /** Whether to send credentials over `http:` to other machines. Default `refused`. */
+      /** Permission to send credentials over `http:` to other machines. Default `refused`. */
       plaintext?: Plaintext | undefined;
     }
   /** One table of DynamoDB. */
@@ -85,7 +85,7 @@ export type Store =
        * written.
        */
       expires?: string | undefined;
-      /** Whether to send requests over `http:` to other machines. Default `refused`. */
+      /** Permission to send requests over `http:` to other machines. Default `refused`. */
       plaintext?: Plaintext | undefined;
     };
 

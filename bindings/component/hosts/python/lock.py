@@ -156,7 +156,7 @@ def ask(connection: http.client.HTTPConnection, path: str, request: Record) -> V
 
 
 def fault(fate: str, kind: str, why) -> Variant:
-    # What others say may be no text of Unicode.
+    # Text from others may not be valid Unicode.
     return Variant(fate, record(kind=kind, detail=str(why).encode(errors="replace").decode()))
 
 
@@ -222,7 +222,7 @@ def owner(said: Record | None) -> str:
     return (holding and holding.owner) or ""
 
 
-# What is told of an event beside its name.
+# The fields of an event that are printed beside its name.
 DETAILS = {
     "acquired": lambda said: said.token,
     "contended": owner,

@@ -50,7 +50,7 @@ pub struct RedisHttpStore {
     pub access: Access,
     /// As in `redis-store`.
     pub retention_ms: Option<u64>,
-    /// Whether to send credentials over `http:` to other machines. Default `refused`.
+    /// Permission to send credentials over `http:` to other machines. Default `refused`.
     pub plaintext: Option<Plaintext>,
 }
 
@@ -78,7 +78,7 @@ pub struct DynamodbStore {
     pub sort_key: Option<SortKey>,
     /// An attribute for DynamoDB's time to live, for the time when the row is no longer needed. Default: none is written.
     pub expires: Option<String>,
-    /// Whether to send requests over `http:` to other machines. Default `refused`.
+    /// Permission to send requests over `http:` to other machines. Default `refused`.
     pub plaintext: Option<Plaintext>,
 }
 

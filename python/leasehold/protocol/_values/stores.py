@@ -85,7 +85,7 @@ class Store:
         retention: Seconds | None = None
         """As in ``redis_store``. In seconds."""
         plaintext: Plaintext | None = None
-        """Whether to send credentials over ``http:`` to other machines. Default ``refused``."""
+        """Permission to send credentials over ``http:`` to other machines. Default ``refused``."""
 
     @dataclass(frozen=True, slots=True)
     class Dynamodb:
@@ -107,7 +107,7 @@ class Store:
         written.
         """
         plaintext: Plaintext | None = None
-        """Whether to send requests over ``http:`` to other machines. Default ``refused``."""
+        """Permission to send requests over ``http:`` to other machines. Default ``refused``."""
 
     Case: TypeAlias = Operations | Redis | RedisHttp | Dynamodb
 
