@@ -4,7 +4,7 @@ const native = require("./native.cjs");
 const { ClosedError, ConfigError } = require("./errors.cjs");
 const { Election } = require("./election.cjs");
 const { ASYNC_DISPOSE, Lease, Leases } = require("./lease.cjs");
-const { run } = require("./loop.cjs");
+const { run, runReady } = require("./loop.cjs");
 const { deliver } = require("./observe.cjs");
 const { ALL, CONNECT, ELECT, HOLDER, LOCK, TRY, options, text, texts } = require("./options.cjs");
 const { shows } = require("./shown.cjs");
@@ -94,7 +94,12 @@ class Client {
   async close() {
     open.delete(this.#native);
     if (open.size === 0) process.off("exit", end);
-    await run(this.#native.close());
+    try {
+      await run(this.#native.close());
+    } finally {
+      // Closing may end before the loop hears of the leases that it ended: their signals come first.
+      runReady();
+    }
   }
 
   async [ASYNC_DISPOSE]() {

@@ -9,14 +9,17 @@ const { errorOf } = require("./errors.cjs");
 const settlers = new Map();
 let awaited = 0;
 
-const reactor = new Reactor(() => {
+/** Settles all operations that can go on. */
+function runReady() {
   const ended = reactor.run();
   for (let at = 0; at < ended.length; at += 2) {
     const settle = settlers.get(ended[at]);
     settlers.delete(ended[at]);
     settle?.(ended[at + 1]);
   }
-});
+}
+
+const reactor = new Reactor(runReady);
 
 function hold() {
   if (++awaited === 1) reactor.hold();
@@ -75,4 +78,4 @@ function left() {
   return { settlers: settlers.size, running: reactor.running };
 }
 
-module.exports = { left, run, watch };
+module.exports = { left, run, runReady, watch };
