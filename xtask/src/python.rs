@@ -28,7 +28,7 @@ assert texts == {'LICENSE-APACHE', 'LICENSE-MIT'}, texts
 const CARGO: &str = r#"#!/bin/sh
 [ "$1" = rustc ] || exec "$LEASEHOLD_CARGO" "$@"
 unset PYO3_CONFIG_FILE PYO3_PYTHON PYTHON_SYS_EXECUTABLE PYO3_ENVIRONMENT_SIGNATURE
-exec "$LEASEHOLD_CARGO" build --locked --profile ci $LEASEHOLD_ALL --lib --message-format json-render-diagnostics
+exec "$LEASEHOLD_CARGO" build --locked --profile ci $LEASEHOLD_ALL --message-format json-render-diagnostics
 "#;
 
 /// With `sdist` the source distribution alone, which takes longer.
@@ -189,7 +189,8 @@ fn build_wheel(steps: &mut Steps, python: &Path, folder: &Path, profile: &[&str]
     // The target folder that everything else is built in, wherever variables and configuration have moved it.
     build.env("CARGO_TARGET_DIR", run::target()?);
     if steps.has_built_all() && run::MAKES_WHEEL && profile.contains(&"ci") {
-        let all = test::ALL.join(" ");
+        // The same targets as well, since tests turn on features of what they depend on.
+        let all = [&test::ALL[..], &test::TARGETS].concat().join(" ");
         build.env("CARGO", run::script("cargo", CARGO)?).env("LEASEHOLD_CARGO", run::tool("cargo"));
         build.env("LEASEHOLD_ALL", all);
     }

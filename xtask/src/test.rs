@@ -16,7 +16,7 @@ const RACES: &str = "leasehold-concurrency";
 /// The packages that are compiled, and the features that tests need beyond the defaults. The same in all steps that share
 /// what they compile: another choice of packages means other features of the crates below them, which would be compiled again.
 pub const ALL: [&str; 3] = ["--workspace", "--features", "leasehold/metrics,leasehold-fuzz/client"];
-const TARGETS: [&str; 4] = ["--lib", "--bins", "--tests", "--examples"];
+pub const TARGETS: [&str; 4] = ["--lib", "--bins", "--tests", "--examples"];
 
 pub fn test() -> Result {
     let mut steps = Steps::logged()?;
