@@ -169,20 +169,16 @@ describe("leasehold/edge", { concurrency: 4 }, () => {
   test("a silent fetch is aborted at its deadline, and not before", async (t) => {
     const begun = [];
     const fetch = (_, { signal }) => {
-      begun.push({ signal });
-      signal.addEventListener("abort", () => (begun.find((each) => each.signal === signal).ended = performance.now()));
+      begun.push({ signal, at: performance.now() });
+      signal.addEventListener("abort", () => (begun.find((each) => each.signal === signal).lasted = performance.now()));
       return new Promise(() => {});
     };
-    const client = await connect("webdis+http://127.0.0.1:2", { requestTimeout: 1_000, fetch });
-    // A deadline counts from the moment of the request, which is later than the end of the one before.
-    let from = performance.now();
+    const client = await connect("webdis+http://127.0.0.1:2", { requestTimeout: 3_000, fetch });
     await assert.rejects(client.acquire("a", { ...LONG, wait: 0 }), StoreUnavailableError);
     assert.ok(begun.length > 0);
     await until(() => begun.every(({ signal }) => signal.aborted));
-    for (const { ended } of begun) {
-      assert.ok(ended - from > 990, `${ended - from} ms`);
-      from = ended;
-    }
+    // The deadline counts from just before the call of `fetch`, and a loaded machine needs a moment between them.
+    for (const { at, lasted } of begun) assert.ok(lasted - at > 2_700, `${lasted - at} ms`);
     await close(client);
   });
 
